@@ -19,11 +19,11 @@ mod browser {
     use std::path::{Path, PathBuf};
     use std::time::Instant;
     use tempfile::TempDir;
-    use tipme_analysis::Options;
+    use tipme_analysis::DiagnoseOptions;
     use tipme_analysis::scene::scene;
-    use tipme_measure::{Events, Machine, Run};
+    use tipme_measure::{Events, MeasuredMachine, Run};
     use tipme_record::incident::{Incident, Section};
-    use tipme_report::Results;
+    use tipme_report::ResultsPage;
 
     const WIDE: View = View { name: "wide", width: 1_280, phone: false, media: "screen", scheme: "light" };
     const DARK: View = View { name: "dark", scheme: "dark", ..WIDE };
@@ -52,16 +52,16 @@ mod browser {
             (0..200_u64).for_each(|at| events.push(at * 1_000_000, (at * every % 97 + 1) * 1_000_000));
             Run { name: name.to_owned(), classes: vec![events], ..Run::default() }
         };
-        let (machine, runs) = (Machine::default(), [run("before", 7), run("after <b>", 3)]);
+        let (machine, runs) = (MeasuredMachine::default(), [run("before", 7), run("after <b>", 3)]);
         let (text, plots) = (tipme_report::single::text(&runs), tipme_report::single::plots(&machine, &runs));
-        let page = Results { title: "bench typing", machine: &machine, text: &text, plots: &plots };
+        let page = ResultsPage { title: "bench typing", machine: &machine, text: &text, plots: &plots };
         let path = folder.path().join("results.html");
         std::fs::write(&path, tipme_report::results(&page)).expect("the page can be written");
         path
     }
 
     fn write(folder: &TempDir, name: &str, incident: &Incident) -> PathBuf {
-        let scene = scene(incident, &Options::default()).expect("the incident is whole");
+        let scene = scene(incident, &DiagnoseOptions::default()).expect("the incident is whole");
         let path = folder.path().join(name).with_extension("html");
         std::fs::write(&path, tipme_report::page(&scene)).expect("the page can be written");
         path

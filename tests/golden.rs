@@ -10,13 +10,13 @@
 mod golden {
     use std::collections::BTreeSet;
     use std::path::{Path, PathBuf};
-    use tipme_analysis::model::{Kind, Verdict};
-    use tipme_analysis::{Options, diagnose};
+    use tipme_analysis::model::{CauseKind, Verdict};
+    use tipme_analysis::{DiagnoseOptions, diagnose};
     use tipme_report::Layout;
 
     /// Kinds that the machine which made the incidents cannot suffer from: it has no swap, and nothing
     /// that takes its CPUs away without a record can be injected.
-    const NOT_MADE: [Kind; 2] = [Kind::SwapIn, Kind::Stall];
+    const NOT_MADE: [CauseKind; 2] = [CauseKind::SwapIn, CauseKind::Stall];
 
     fn incidents() -> Vec<PathBuf> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
@@ -39,7 +39,7 @@ mod golden {
     fn verdict(path: &Path) -> Verdict {
         let incident = tipme_store::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(incident.damage.is_empty(), "{} is damaged: {:?}", path.display(), incident.damage);
-        diagnose(&incident, &Options::default()).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        diagnose(&incident, &DiagnoseOptions::default()).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
     /// All that can be told.
@@ -68,7 +68,8 @@ mod golden {
     fn every_incident_makes_a_page() {
         for path in incidents() {
             let incident = tipme_store::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            let scene = tipme_analysis::scene::scene(&incident, &Options::default()).expect("it was diagnosed before");
+            let scene =
+                tipme_analysis::scene::scene(&incident, &DiagnoseOptions::default()).expect("it was diagnosed before");
             let (page, name) = (tipme_report::page(&scene), path.display());
             assert!(page.len() < 1_000_000, "{name}: {} bytes", page.len());
             let told = std::fs::read_to_string(path.with_extension("txt")).expect("there is a text");
@@ -83,10 +84,10 @@ mod golden {
     #[test]
     fn every_kind_has_an_incident() {
         let verdicts: Vec<Verdict> = incidents().iter().map(|path| verdict(path)).collect();
-        let found: BTreeSet<Kind> =
+        let found: BTreeSet<CauseKind> =
             verdicts.iter().filter_map(|verdict| verdict.findings.first()).map(|finding| finding.kind).collect();
-        let missing: Vec<&Kind> =
-            Kind::CAUSES.iter().filter(|kind| !found.contains(kind) && !NOT_MADE.contains(kind)).collect();
+        let missing: Vec<&CauseKind> =
+            CauseKind::CAUSES.iter().filter(|kind| !found.contains(kind) && !NOT_MADE.contains(kind)).collect();
         assert!(missing.is_empty(), "no golden incident for {missing:?}");
     }
 

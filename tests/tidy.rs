@@ -10,11 +10,20 @@ mod circles;
 #[path = "tidy/crates.rs"]
 mod crates;
 #[cfg(test)]
+#[path = "tidy/exports.rs"]
+mod exports;
+#[cfg(test)]
+#[path = "tidy/figures.rs"]
+mod figures;
+#[cfg(test)]
 #[path = "tidy/files.rs"]
 mod files;
 #[cfg(test)]
 #[path = "tidy/imports.rs"]
 mod imports;
+#[cfg(test)]
+#[path = "tidy/names.rs"]
+mod names;
 #[cfg(test)]
 #[path = "tidy/rooms.rs"]
 mod rooms;

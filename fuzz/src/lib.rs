@@ -13,7 +13,7 @@ mod seeds;
 mod states;
 mod wayland;
 
-pub use mutation::{Sequence, mutate};
+pub use mutation::mutate;
 pub use run::{Outcome, run};
 
 /// A decoder.

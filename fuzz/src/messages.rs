@@ -2,21 +2,21 @@
 //! Lines of the daemons' sockets.
 
 use tipme_control::manager;
-use tipme_control::{Request, Response};
+use tipme_control::{RecorderRequest, RecorderResponse};
 
 /// Reads a line as the recorder and its clients do. What is understood can be said again.
 pub fn recorder(line: &[u8]) -> bool {
-    let request = Request::parse(line);
+    let request = RecorderRequest::parse(line);
     if let Ok(request) = &request {
-        assert_eq!(Request::parse(&request.to_line()).as_ref(), Ok(request));
+        assert_eq!(RecorderRequest::parse(&request.to_line()).as_ref(), Ok(request));
     }
-    request.is_ok() || Response::parse(line).is_ok()
+    request.is_ok() || RecorderResponse::parse(line).is_ok()
 }
 
 /// The same of the manager.
 pub fn manager(line: &[u8]) -> bool {
-    let request = serde_json::from_slice::<manager::Request>(line).is_ok();
-    request || serde_json::from_slice::<manager::Response>(line).is_ok()
+    let request = serde_json::from_slice::<manager::ManagerRequest>(line).is_ok();
+    request || serde_json::from_slice::<manager::ManagerResponse>(line).is_ok()
 }
 
 fn lines(lines: &[&str]) -> Vec<Vec<u8>> {

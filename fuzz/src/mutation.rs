@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bytes, changed by a sequence that is the same everywhere.
 
-/// A small random sequence by xorshift.
-#[derive(Clone, Debug)]
-pub struct Sequence(u64);
+use fastrand::Rng;
 
 /// Numbers that decide: ends of ranges, and what is just beyond them.
 const EDGES: [u64; 8] = [0, 1, 0x7f, 0xff, 0x7fff_ffff, 0xffff_ffff, 0x7fff_ffff_ffff_ffff, 0xffff_ffff_ffff_ffff];
@@ -11,74 +9,53 @@ const EDGES: [u64; 8] = [0, 1, 0x7f, 0xff, 0x7fff_ffff, 0xffff_ffff, 0x7fff_ffff
 const WORDS: [&str; 10] =
     ["null", "-1", "18446744073709551616", "1e309", "\"\"", "[[[[[[[[", "\\u0000", "{}", "\n", "\u{202e}"];
 
-impl Sequence {
-    /// The sequence with this number.
-    pub fn new(seed: u64) -> Sequence {
-        // No state but zero leads to zero, and seeds that are near each other lead far apart.
-        Sequence((seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9) | 1)
-    }
-
-    /// The next number.
-    pub fn draw(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// The next number below `bound`, which is not zero.
-    pub fn below(&mut self, bound: usize) -> usize {
-        (self.draw() % bound as u64) as usize
-    }
-}
-
 /// Changes bytes in one place, or up to eight: near the begin as often as anywhere, since that is where decisions are
 /// made.
-pub fn mutate(bytes: &mut Vec<u8>, random: &mut Sequence) {
-    let more = if random.below(2) == 0 { 0 } else { random.below(8) };
+pub fn mutate(bytes: &mut Vec<u8>, random: &mut Rng) {
+    let more = if random.usize(..2) == 0 { 0 } else { random.usize(..8) };
     for _ in 0..=more {
         if bytes.is_empty() {
-            bytes.push(random.draw() as u8);
+            bytes.push(random.u8(..));
         }
-        let end = if random.below(2) == 0 { bytes.len().min(512) } else { bytes.len() };
-        let at = random.below(end);
+        let end = if random.usize(..2) == 0 { bytes.len().min(512) } else { bytes.len() };
+        let at = random.usize(..end);
         change(bytes, at, random);
     }
 }
 
-fn change(bytes: &mut Vec<u8>, at: usize, random: &mut Sequence) {
-    match random.below(11) {
+fn change(bytes: &mut Vec<u8>, at: usize, random: &mut Rng) {
+    match random.usize(..11) {
         8.. => change_number(bytes, at, random),
-        0 => bytes[at] ^= 1 << random.below(8),
-        1 => bytes[at] = random.draw() as u8,
+        0 => bytes[at] ^= 1 << random.usize(..8),
+        1 => bytes[at] = random.u8(..),
         2 => {
-            let edge = EDGES[random.below(EDGES.len())].to_le_bytes();
-            let at = at & !(if random.below(2) == 0 { 3 } else { 7 });
+            let edge = EDGES[random.usize(..EDGES.len())].to_le_bytes();
+            let at = at & !(if random.usize(..2) == 0 { 3 } else { 7 });
             let length = edge.len().min(bytes.len() - at);
             bytes[at..at + length].copy_from_slice(&edge[..length]);
         }
         3 => bytes.truncate(at),
-        4 => drop(bytes.drain(at..(at + 1 + random.below(40)).min(bytes.len()))),
+        4 => drop(bytes.drain(at..(at + 1 + random.usize(..40)).min(bytes.len()))),
         5 => {
-            let from = random.below(bytes.len());
-            let piece: Vec<u8> = bytes[from..].iter().copied().take(1 + random.below(64)).collect();
+            let from = random.usize(..bytes.len());
+            let piece: Vec<u8> = bytes[from..].iter().copied().take(1 + random.usize(..64)).collect();
             bytes.splice(at..at, piece);
         }
-        6 => drop(bytes.splice(at..at, WORDS[random.below(WORDS.len())].bytes())),
+        6 => drop(bytes.splice(at..at, WORDS[random.usize(..WORDS.len())].bytes())),
         _ => {
-            let length = (1 + random.below(16)).min(bytes.len() - at);
-            let word = WORDS[random.below(WORDS.len())].bytes();
+            let length = (1 + random.usize(..16)).min(bytes.len() - at);
+            let word = WORDS[random.usize(..WORDS.len())].bytes();
             bytes.splice(at..at + length, word);
         }
     }
 }
 
 /// Puts another number in the place of the next one in a text, if there is one soon.
-fn change_number(bytes: &mut Vec<u8>, at: usize, random: &mut Sequence) {
+fn change_number(bytes: &mut Vec<u8>, at: usize, random: &mut Rng) {
     let Some(begin) = bytes[at..].iter().take(64).position(u8::is_ascii_digit).map(|found| at + found) else { return };
     let length = bytes[begin..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let edge = EDGES[random.below(EDGES.len())];
-    let number = if random.below(2) == 0 { edge } else { random.draw() >> random.below(64) };
+    let edge = EDGES[random.usize(..EDGES.len())];
+    let number = if random.usize(..2) == 0 { edge } else { random.u64(..) >> random.usize(..64) };
     bytes.splice(begin..begin + length, number.to_string().into_bytes());
 }
 
@@ -89,7 +66,7 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_bytes_and_another_gives_others() {
         let mutated = |seed| {
-            let (mut bytes, mut random) = (vec![7; 100], Sequence::new(seed));
+            let (mut bytes, mut random) = (vec![7; 100], Rng::with_seed(seed));
             mutate(&mut bytes, &mut random);
             bytes
         };

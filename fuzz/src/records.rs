@@ -4,14 +4,17 @@
 //! They are of few threads, so that these meet; what is left of the input becomes the sections that are not records,
 //! and the documents about locks, control groups, files and habits.
 
-use crate::mutation::Sequence;
 use crate::seeds::check_incident;
+use fastrand::Rng;
 use tipme_record::incident::{
     Display, Extension, FileName, FutexOwner, GroupMember, Groups, Incident, LimitedGroup, Locks, Machine, Meta,
     Section, StoredBaseline,
 };
-use tipme_record::{CHUNK_BYTES, Class, TABLES, Table};
+use tipme_record::packed::WORD_BYTES;
+use tipme_record::{CHUNK_BYTES, RingClass, TABLES, Table};
 
+/// Numbers from here on stand for a packed record.
+const PACKED: u8 = 0xa0;
 const BEGIN_NS: u64 = 1_000_000_000;
 /// Half of the input at most goes into records.
 const RECORDS_SHARE: usize = 2;
@@ -30,9 +33,9 @@ pub fn check(bytes: &[u8]) -> bool {
 /// Noise of several lengths: every byte of it means something.
 pub fn seeds() -> Vec<Vec<u8>> {
     let noise = |seed: u64| {
-        let mut random = Sequence::new(seed);
-        let length = 64 << random.below(8);
-        (0..length).map(|_| random.draw() as u8).collect()
+        let mut random = Rng::with_seed(seed);
+        let length = 64 << random.usize(..8);
+        (0..length).map(|_| random.u8(..)).collect()
     };
     (0..64).map(noise).collect()
 }
@@ -46,8 +49,13 @@ struct Records {
 
 fn incident(bytes: &[u8]) -> Incident {
     let (mut records, rest) = bytes.split_at(bytes.len() - bytes.len() / RECORDS_SHARE);
-    let mut made = Records { chunks: Class::ALL.map(chunk_head), loose: Vec::new(), ts: BEGIN_NS };
+    let mut made = Records { chunks: RingClass::ALL.map(chunk_head), loose: Vec::new(), ts: BEGIN_NS };
     while let [table, tid, step, payload @ ..] = records {
+        if let Some((word, further)) = payload.split_first_chunk::<WORD_BYTES>().filter(|_| *table >= PACKED) {
+            made.add_packed(*word);
+            records = further;
+            continue;
+        }
         let table = &TABLES[usize::from(*table) % TABLES.len()];
         let (payload, further) = payload.split_at(payload.len().min(table.size - 16));
         made.ts += u64::from(*step) * 50_000;
@@ -57,7 +65,7 @@ fn incident(bytes: &[u8]) -> Incident {
     made.finish(rest)
 }
 
-fn chunk_head(class: Class) -> Vec<u8> {
+fn chunk_head(class: RingClass) -> Vec<u8> {
     let mut head = Vec::new();
     head.extend(1u64.to_le_bytes());
     head.extend(BEGIN_NS.to_le_bytes());
@@ -86,6 +94,14 @@ impl Records {
         target.extend([table.kind, generation]);
         target.extend(payload);
         target.resize(end, 0);
+    }
+
+    /// A packed record of any kind and content, of the chunk's generation.
+    fn add_packed(&mut self, mut word: [u8; WORD_BYTES]) {
+        word[WORD_BYTES - 1] = (word[WORD_BYTES - 1] & 0x60) | 0x81;
+        if self.chunks[0].len() + WORD_BYTES <= CHUNK_BYTES {
+            self.chunks[0].extend(word);
+        }
     }
 
     fn finish(self, rest: &[u8]) -> Incident {

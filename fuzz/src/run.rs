@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Many mutations of a target's seeds, and what came of them.
 
-use crate::mutation::{Sequence, mutate};
+use crate::mutation::mutate;
 use crate::{TARGETS, Target};
+use fastrand::Rng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
@@ -39,8 +40,8 @@ pub fn run(target: &Target, first: u64, count: u64) -> Outcome {
 /// The mutation with this number: it depends on nothing but the target, its seeds and the number.
 fn input(target: &Target, seeds: &[Vec<u8>], number: u64) -> Vec<u8> {
     let place = TARGETS.iter().position(|one| one.name == target.name).unwrap_or_default() as u64;
-    let mut random = Sequence::new(number << 8 | place);
-    let mut bytes = seeds[random.below(seeds.len())].clone();
+    let mut random = Rng::with_seed(number << 8 | place);
+    let mut bytes = seeds[random.usize(..seeds.len())].clone();
     mutate(&mut bytes, &mut random);
     bytes
 }

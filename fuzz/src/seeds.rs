@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use tipme_analysis::scene::scene;
-use tipme_analysis::{Options, timed};
+use tipme_analysis::{DiagnoseOptions, timed};
 use tipme_record::incident::{Incident, Section};
 use tipme_record::{Nanos, conceal, cut, scrub};
 use tipme_store::{HEADER_BYTES, decode, encode, with_sums};
@@ -65,7 +65,7 @@ pub fn check(bytes: &[u8]) -> bool {
 /// From an incident to everything that is told of it; whether there is a verdict.
 pub fn check_incident(incident: &Incident) -> bool {
     let mut understood = false;
-    for options in [Options::default(), Options { at_s: Some(1.5), ..Options::default() }] {
+    for options in [DiagnoseOptions::default(), DiagnoseOptions { at_s: Some(1.5), ..DiagnoseOptions::default() }] {
         if let Ok(scene) = scene(incident, &options) {
             understood = true;
             let verdict = &scene.verdict;

@@ -5,7 +5,7 @@ use crate::seeds::check_incident;
 use tipme_record::incident::{Incident, Meta, Section};
 use tipme_record::records::{Switch, WlMessage};
 use tipme_record::wayland::{HINTS, WlWord};
-use tipme_record::{CHUNK_BYTES, Class, Head, Nanos, Pid, Tid};
+use tipme_record::{CHUNK_BYTES, Head, Nanos, Pid, RingClass, Tid};
 use zerocopy::{FromZeros, IntoBytes};
 
 const BEGIN_NS: u64 = 1_000_000_000;
@@ -17,7 +17,7 @@ const WORDS_MAX: usize = 32;
 
 /// To the verdict.
 pub fn check(bytes: &[u8]) -> bool {
-    let (mut rare, mut sched) = (head(Class::Rare), head(Class::Sched));
+    let (mut rare, mut sched) = (head(RingClass::Rare), head(RingClass::Sched));
     let (mut rest, mut ts) = (bytes, BEGIN_NS);
     while let [what, step, count, behind @ ..] = rest {
         let words = usize::from(*count) % (WORDS_MAX + 1);
@@ -59,7 +59,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     vec![[&connection[..], &rounds].concat(), rounds, connection]
 }
 
-fn head(class: Class) -> Vec<u8> {
+fn head(class: RingClass) -> Vec<u8> {
     let (opened, none) = (BEGIN_NS.to_le_bytes(), 0_u32.to_le_bytes());
     [&1_u64.to_le_bytes()[..], &opened, &none, &(class as u32).to_le_bytes(), &0_u64.to_le_bytes()].concat()
 }

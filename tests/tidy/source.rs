@@ -27,6 +27,8 @@ const OUTSIDE: [&str; 11] = [
 ];
 /// Below those, what is only a value.
 const VALUES: [&str; 3] = ["std::net::IpAddr", "std::net::Ipv4Addr", "std::net::Ipv6Addr"];
+/// Files and folders of `bench` that make tables and plots of what was measured.
+const DRAWN_BY: [&str; 3] = ["table.rs", "table", "chart.rs"];
 /// Macros that print.
 const PRINTERS: [&str; 5] = ["print", "println", "eprint", "eprintln", "dbg"];
 
@@ -107,7 +109,7 @@ fn names_test(meta: &syn::Meta) -> bool {
 }
 
 /// Tokens in a row, with the opening sign of each group.
-fn flat(tokens: TokenStream) -> Vec<(String, usize)> {
+pub fn flat(tokens: TokenStream) -> Vec<(String, usize)> {
     let mut out = Vec::new();
     for token in tokens {
         let at = line(token.span());
@@ -233,10 +235,15 @@ fn nothing_is_exported_by_glob() {
     expect_none(gather(|finds| bare(&finds.glob_exports)), "name what is exported");
 }
 
-/// The files of the pure crates, without their tests and build scripts.
+/// The files of the pure crates, without their tests and build scripts; and what benchmarks draw from figures.
 fn pure_sources() -> Vec<Source> {
     let pure = |source: &Source| source.crate_name().is_some_and(|name| PURE.contains(&name)) && !source.is_test();
-    rust().into_iter().filter(pure).collect()
+    let draws = |source: &Source| source.crate_name() == Some("bench") && source.path.iter().any(is_drawn_by);
+    rust().into_iter().filter(|source| pure(source) || draws(source)).collect()
+}
+
+fn is_drawn_by(name: &std::ffi::OsStr) -> bool {
+    DRAWN_BY.iter().any(|file| name == *file)
 }
 
 #[test]

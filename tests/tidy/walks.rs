@@ -32,7 +32,7 @@ impl<'a> Step<'a> {
 
 /// The lines of the walks, with their numbers in the document.
 fn steps(document: &str) -> Vec<(usize, Step<'_>)> {
-    let lines = document.lines().enumerate().skip_while(|(_, line)| *line != "## Three walks").skip(1);
+    let lines = document.lines().enumerate().skip_while(|(_, line)| *line != "## Four walks").skip(1);
     let lines = lines.take_while(|(_, line)| !line.starts_with("## "));
     lines.filter_map(|(at, line)| Some((at + 1, Step::of(line)?))).collect()
 }
@@ -43,9 +43,9 @@ fn code(name: &str) -> Option<String> {
     Some(text.split("#[cfg(test)]").next().unwrap_or_default().to_owned())
 }
 
-/// Whether a function of Rust, or a kernel program in C, is declared in a file.
+/// Whether a function of Rust, or of a kernel program in C, is declared in a file.
 fn declares(file: &str, function: &str) -> bool {
-    ["fn {}(", "fn {}<", "int {}("].iter().any(|form| file.contains(&form.replace("{}", function)))
+    ["fn {}(", "fn {}<", "int {}(", "void {}("].iter().any(|form| file.contains(&form.replace("{}", function)))
 }
 
 /// What a step names that is not there.

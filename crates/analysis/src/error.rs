@@ -5,7 +5,7 @@ use tipme_record::incident::Section;
 
 /// Why an incident cannot be diagnosed.
 #[derive(thiserror::Error, Debug)]
-pub enum Error {
+pub enum DiagnoseError {
     /// The section that says when the mark was is missing.
     #[error("cannot diagnose the incident: it has no section Meta; the file is damaged at its start")]
     NoMeta,

@@ -11,6 +11,8 @@
 //! Nothing here reads a file, a clock or a process, and no bytes in an incident can make it panic or
 //! use memory without bound: what is damaged is left out and noted.
 
+#![warn(unreachable_pub)]
+
 mod decode;
 mod error;
 mod explain;
@@ -21,16 +23,16 @@ mod timeline;
 mod verdict;
 
 pub use decode::bytes::clean;
-pub use error::Error;
+pub use error::DiagnoseError;
 pub use explain::lateness::{Late, Lateness, lateness};
 pub use join::answer::{COMPLETED, NOTICED};
 pub use join::focus::{FocusChange, focus_changes};
-pub use join::timed::{Timed, timed};
+pub use join::timed_interactions::{Timed, timed};
 pub use model::Verdict;
 pub use scene::exercise;
 pub use timeline::cpu_intervals::{CpuInterval, CpuOwner, cpu_intervals, is_recorder};
 pub use timeline::recording::Recording;
 pub use verdict::diagnose::diagnose;
-pub use verdict::interval::{Explanation, explain};
-pub use verdict::problem::Options;
+pub use verdict::interval::{IntervalExplanation, explain};
+pub use verdict::problem::DiagnoseOptions;
 pub use verdict::trust::SURE;

@@ -124,7 +124,7 @@ pub struct Baseline {
 pub struct Piece {
     /// `running`, `runnable`, `blocked` or `unknown`.
     pub state: String,
-    pub kind: Kind,
+    pub kind: CauseKind,
     pub ms: f64,
     pub pid: u32,
     pub comm: String,
@@ -134,7 +134,7 @@ pub struct Piece {
 /// A cause.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    pub kind: Kind,
+    pub kind: CauseKind,
     pub culprit: Culprit,
     pub ms: f64,
     /// Of the latency beyond what is usual, 0 to 1.
@@ -201,7 +201,8 @@ macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $kind:ident = $name:literal,)*) => {
         /// What a share of the interval is due to.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize, JsonSchema)]
-        pub enum Kind {
+        #[schemars(rename = "Kind")]
+        pub enum CauseKind {
             $($(#[doc = $doc])* #[serde(rename = $name)] $kind,)*
             /// Nothing recorded explains it.
             #[default]
@@ -209,13 +210,13 @@ macro_rules! kinds {
             Unattributed,
         }
 
-        impl Kind {
+        impl CauseKind {
             /// Every kind that can be a finding.
-            pub const CAUSES: &[Kind] = &[$(Kind::$kind,)*];
+            pub const CAUSES: &[CauseKind] = &[$(CauseKind::$kind,)*];
 
             /// The name in text and JSON.
             pub fn name(self) -> &'static str {
-                match self { $(Kind::$kind => $name,)* Kind::Unattributed => "unattributed" }
+                match self { $(CauseKind::$kind => $name,)* CauseKind::Unattributed => "unattributed" }
             }
         }
     };
@@ -262,7 +263,7 @@ kinds! {
     Stall = "stall",
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for CauseKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }

@@ -4,7 +4,7 @@
 mod support;
 
 use support::Machinery;
-use tipme_analysis::model::{Culprit, Finding, Kind};
+use tipme_analysis::model::{CauseKind, Culprit, Finding};
 use tipme_analysis::{Recording, explain};
 use tipme_record::{Device, Nanos, Tid};
 
@@ -45,7 +45,7 @@ fn finding(machine: &mut Machinery, tid: u32, from_ms: u64, to_ms: u64) -> Findi
 }
 
 fn is_held_by(finding: &Finding, holder: u32) {
-    assert_eq!(finding.kind, Kind::LockWait, "{finding:?}");
+    assert_eq!(finding.kind, CauseKind::LockWait, "{finding:?}");
     assert!(matches!(&finding.culprit, Culprit::Process { pid, .. } if *pid == holder), "{finding:?}");
 }
 
@@ -73,15 +73,15 @@ fn a_sleep_after_which_nobody_tries_is_a_sleep() {
     machine.attempt(1_000_000, TRIER, HOLDER, 1);
     sleep(&mut machine, TRIER, 1_000_100, 1_500_000);
     sleep(&mut machine, TRIER, 1_500_200, 2_000_000);
-    assert_eq!(finding(&mut machine, TRIER, 1_000, 2_000).kind, Kind::TimerSleep);
+    assert_eq!(finding(&mut machine, TRIER, 1_000, 2_000).kind, CauseKind::TimerSleep);
     // What another thread tries is no matter of this one.
     machine.attempt(2_000_100, HOLDER, 0, 0);
-    assert_eq!(finding(&mut machine, TRIER, 1_000, 2_000).kind, Kind::TimerSleep);
+    assert_eq!(finding(&mut machine, TRIER, 1_000, 2_000).kind, CauseKind::TimerSleep);
 }
 
 #[test]
 fn the_tries_of_children_are_the_wait_of_their_parent() {
-    for (first_ends, kind) in [(1_000_200, Kind::LockWait), (1_500_000, Kind::TimerSleep)] {
+    for (first_ends, kind) in [(1_000_200, CauseKind::LockWait), (1_500_000, CauseKind::TimerSleep)] {
         let mut machine = machine();
         machine.task(SLEEPER, SLEEPER, SHELL, "sleep", 1).task(710, 710, SHELL, "second", 1);
         machine.exit(first_ends, TRIER + 5, SHELL, SHELL, "first");
@@ -103,7 +103,7 @@ fn a_lock_whose_taker_has_ended_is_held_by_its_parent() {
 
 #[test]
 fn tries_that_last_at_the_mark_count_until_then() {
-    for (last, kind) in [(3_000_000, Kind::LockWait), (1_400_000, Kind::TimerSleep)] {
+    for (last, kind) in [(3_000_000, CauseKind::LockWait), (1_400_000, CauseKind::TimerSleep)] {
         let mut machine = machine();
         machine.attempt(1_000_000, TRIER, HOLDER, 1);
         sleep(&mut machine, TRIER, 1_000_100, last - 100);
@@ -120,6 +120,6 @@ fn who_waits_for_a_lock_without_a_known_holder_does_not_hold_it() {
     sleep(&mut machine, TRIER, 1_000_100, 1_500_000);
     machine.attempt(1_500_100, TRIER, 0, 0);
     let finding = finding(&mut machine, TRIER, 1_001, 1_500);
-    assert_eq!(finding.kind, Kind::LockWait);
+    assert_eq!(finding.kind, CauseKind::LockWait);
     assert_eq!(finding.evidence[0], "nobody known held a lock that trier needed", "{finding:?}");
 }

@@ -4,8 +4,8 @@
 mod support;
 
 use support::{APP, Machinery, VDA};
-use tipme_analysis::model::{Culprit, Finding, Kind, Verdict};
-use tipme_analysis::{Options, diagnose};
+use tipme_analysis::model::{CauseKind, Culprit, Finding, Verdict};
+use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::incident::{FileName, Groups};
 
 const NEIGHBOUR: u32 = 500;
@@ -16,14 +16,14 @@ fn stall(fill: impl FnOnce(&mut Machinery)) -> Verdict {
     machine.task(NEIGHBOUR, NEIGHBOUR, 1, "neighbour", 1).typing(100_000, 12).press(3_000_000);
     fill(&mut machine);
     let incident = machine.draw(4_000_000).incident(6_000_000);
-    diagnose(&incident, &Options::default()).expect("the scene is well formed")
+    diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed")
 }
 
 fn first(verdict: &Verdict) -> &Finding {
     verdict.findings.first().expect("there is a finding")
 }
 
-fn kinds(verdict: &Verdict) -> Vec<Kind> {
+fn kinds(verdict: &Verdict) -> Vec<CauseKind> {
     verdict.findings.iter().map(|finding| finding.kind).collect()
 }
 
@@ -56,7 +56,7 @@ fn a_throttled_group_is_named_and_never_the_neighbour() {
         throttled(machine, 3_000_000, 4_000_000);
     });
     let finding = first(&verdict);
-    assert_eq!((finding.kind, kinds(&verdict).len()), (Kind::CpuThrottled, 1));
+    assert_eq!((finding.kind, kinds(&verdict).len()), (CauseKind::CpuThrottled, 1));
     assert_eq!(culprit(finding), (APP, Some("/tipme/a (5 ms per 100 ms)")));
     assert!((finding.ms - 990.0).abs() < 15.0, "{}", finding.ms);
     assert!(finding.remedy.contains("/sys/fs/cgroup/cpu/tipme/a/cpu.cfs_quota_us"), "{}", finding.remedy);
@@ -71,7 +71,7 @@ fn a_group_that_is_not_throttled_competes_like_any_other() {
         machine.limited(3, "/tipme/a", &[APP]);
         throttled(machine, 1_000_000, 1_500_000);
     });
-    assert_eq!((first(&verdict).kind, culprit(first(&verdict)).0), (Kind::CpuCompetition, NEIGHBOUR));
+    assert_eq!((first(&verdict).kind, culprit(first(&verdict)).0), (CauseKind::CpuCompetition, NEIGHBOUR));
 }
 
 #[test]
@@ -81,13 +81,13 @@ fn another_process_of_the_machine_is_not_held_by_the_group() {
         machine.limited(3, "/tipme/a", &[NEIGHBOUR]);
         throttled(machine, 3_000_000, 4_000_000);
     });
-    assert_eq!(first(&verdict).kind, Kind::CpuCompetition);
+    assert_eq!(first(&verdict).kind, CauseKind::CpuCompetition);
 }
 
 #[test]
 fn a_child_that_died_unseen_was_in_its_parents_group() {
     let mut child_alone = None;
-    for (parent, kind) in [(APP, Kind::CpuThrottled), (NEIGHBOUR, Kind::CpuCompetition)] {
+    for (parent, kind) in [(APP, CauseKind::CpuThrottled), (NEIGHBOUR, CauseKind::CpuCompetition)] {
         let verdict = stall(|machine| {
             machine.fork(3_001_000, APP, 700).exit(3_998_000, 700, APP, APP, "spell");
             machine.switch(3_002_000, 1, 700, 1).switch(3_005_000, 1, NEIGHBOUR, 0);
@@ -108,13 +108,13 @@ fn an_idle_cpu_beside_a_ready_thread_is_a_stall_where_no_quota_holds() {
         machine.switch(3_005_000, 1, 0, 0).switch(3_995_000, 1, APP, 0);
         machine.groups = Some(Groups::default());
     };
-    assert_eq!(first(&stall(beside_idle)).kind, Kind::Stall);
+    assert_eq!(first(&stall(beside_idle)).kind, CauseKind::Stall);
     let young = |machine: &mut Machinery| {
         beside_idle(machine);
         machine.limited(3, "/tipme/a", &[APP]);
     };
     let verdict = stall(young);
-    assert_eq!(first(&verdict).kind, Kind::CpuThrottled);
+    assert_eq!(first(&verdict).kind, CauseKind::CpuThrottled);
     assert_eq!(culprit(first(&verdict)).1, Some("/tipme/a (5 ms per 100 ms)"));
 }
 
@@ -137,7 +137,7 @@ fn a_page_in_names_its_file_and_who_evicted_it() {
         machine.reclaim(1_500_000, NEIGHBOUR, 0, 0, 0).reclaim(1_550_000, NEIGHBOUR, 0, 1, 4_000);
     });
     let finding = first(&verdict);
-    assert_eq!((finding.kind, culprit(finding).0), (Kind::PageIn, NEIGHBOUR));
+    assert_eq!((finding.kind, culprit(finding).0), (CauseKind::PageIn, NEIGHBOUR));
     assert!(finding.evidence[0].contains("neighbour (pid 500) took memory"), "{:?}", finding.evidence);
     let detail = &verdict.partition[0].detail;
     assert_eq!(detail, "waited for the page-in of /usr/lib/x/libfoo.so");
@@ -162,7 +162,7 @@ fn time_in_reclaim_is_not_the_applications_own() {
     let verdict = stall(|machine| {
         machine.reclaim(3_005_000, APP, 4, 0, 0).reclaim(3_990_000, APP, 4, 1, 64);
     });
-    assert_eq!(first(&verdict).kind, Kind::Reclaim);
+    assert_eq!(first(&verdict).kind, CauseKind::Reclaim);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_softirq_thread_stands_for_what_it_handles() {
         }
     });
     let finding = first(&verdict);
-    assert_eq!(finding.kind, Kind::Interrupt);
+    assert_eq!(finding.kind, CauseKind::Interrupt);
     assert_eq!(finding.culprit, Culprit::Device { device: "softirq network receive".to_owned() });
     assert!(finding.ms > 970.0, "{}", finding.ms);
 }
@@ -189,10 +189,13 @@ fn a_job_that_comes_back_regularly_has_a_period() {
         }
         machine.switch(3_500_000, 1, 600, 0).switch(3_800_000, 1, APP, 1);
     });
-    let finding = verdict.findings.iter().find(|finding| finding.kind == Kind::CpuCompetition).expect("it competed");
+    let finding =
+        verdict.findings.iter().find(|finding| finding.kind == CauseKind::CpuCompetition).expect("it competed");
     assert_eq!((culprit(finding).0, finding.period_s), (600, Some(1.0)));
     assert!(finding.evidence.contains(&"every 1.0 s (6 times, deviation 0.0 %)".to_owned()), "{:?}", finding.evidence);
-    assert!(verdict.findings.iter().any(|finding| finding.kind == Kind::OwnComputation && finding.period_s.is_none()));
+    assert!(
+        verdict.findings.iter().any(|finding| finding.kind == CauseKind::OwnComputation && finding.period_s.is_none())
+    );
 }
 
 #[test]
@@ -202,6 +205,20 @@ fn an_interrupt_that_comes_back_regularly_has_a_period() {
             machine.interrupt(begin + 160_000, 1, 160_000, 36, 0);
         }
     });
-    let finding = verdict.findings.iter().find(|finding| finding.kind == Kind::Interrupt).expect("it took the CPU");
+    let finding =
+        verdict.findings.iter().find(|finding| finding.kind == CauseKind::Interrupt).expect("it took the CPU");
     assert_eq!(finding.period_s, Some(0.95));
+}
+
+/// The freezer of the editor's group holds it in a poll; whoever thaws it wakes it. The kernel's stack is not known.
+#[test]
+fn a_frozen_program_is_known_by_its_state() {
+    let verdict = stall(|machine| {
+        machine.switch(3_000_300, 1, 0, 0x4000).wake_from(3_995_000, APP, NEIGHBOUR, 0, 1);
+        machine.wait(3_995_001, APP, 3_000_300, |wait| (wait.syscall, wait.args, wait.state) = (7, [1, 3, 0], 0x4000));
+        machine.switch(3_995_100, 1, APP, 0);
+    });
+    let finding = first(&verdict);
+    assert_eq!((finding.kind, culprit(finding).0), (CauseKind::Stopped, APP));
+    assert_eq!(finding.evidence.first().map(String::as_str), Some("the control group of editor was frozen"));
 }

@@ -4,8 +4,8 @@
 mod support;
 
 use support::{APP, Machinery, SERVER};
-use tipme_analysis::model::{Finding, Kind, Verdict};
-use tipme_analysis::{Options, diagnose};
+use tipme_analysis::model::{CauseKind, Finding, Verdict};
+use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::incident::Groups;
 
 const NEIGHBOUR: u32 = 500;
@@ -20,7 +20,7 @@ fn stall(prios: &[(u32, u8)], policies: &[(u32, u32)], fill: impl FnOnce(&mut Ma
     machine.typing(100_000, 12).press(3_000_000);
     fill(&mut machine);
     let incident = machine.draw(4_000_000).incident(6_000_000);
-    diagnose(&incident, &Options::default()).expect("the scene is well formed")
+    diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed")
 }
 
 /// The editor is ready from 3.005 to 3.995 s while the neighbour runs on its CPU.
@@ -42,7 +42,7 @@ fn first(verdict: &Verdict) -> &Finding {
 fn told(prios: &[(u32, u8)], policies: &[(u32, u32)]) -> (String, String) {
     let verdict = stall(prios, policies, beside_neighbour);
     let finding = first(&verdict);
-    assert_eq!(finding.kind, Kind::CpuCompetition);
+    assert_eq!(finding.kind, CauseKind::CpuCompetition);
     (finding.evidence.join("\n"), finding.remedy.clone())
 }
 
@@ -108,7 +108,7 @@ fn a_stall_tells_what_the_hypervisor_reported() {
         taken(machine, 7, [0, 95]);
     });
     let (finding, evidence) = (first(&verdict), first(&verdict).evidence.join("\n"));
-    assert_eq!((finding.kind, kinds(&verdict)), (Kind::Stall, 1));
+    assert_eq!((finding.kind, kinds(&verdict)), (CauseKind::Stall, 1));
     assert!(evidence.contains("the hypervisor reported 950 ms of stolen CPU time in these "), "{evidence}");
     assert!(evidence.contains("a CPU that was free did not run editor"), "{evidence}");
     let note = "The hypervisor took 47 % of the CPUs' time in this interval.".to_owned();
@@ -126,7 +126,7 @@ fn a_stall_that_the_counters_contradict_is_less_certain() {
             beside_idle(machine);
             fill(machine);
         });
-        assert_eq!(first(&verdict).kind, Kind::Stall);
+        assert_eq!(first(&verdict).kind, CauseKind::Stall);
         (first(&verdict).confidence, first(&verdict).evidence.join("\n"))
     };
     let (unknown, evidence) = confidence(&|_| {});
@@ -152,7 +152,7 @@ fn a_stall_while_others_waited_much_longer_is_less_certain() {
                 machine.pressure(tenth * 100_000, tenth * waited_ms);
             }
         });
-        let stall = verdict.findings.iter().find(|finding| finding.kind == Kind::Stall);
+        let stall = verdict.findings.iter().find(|finding| finding.kind == CauseKind::Stall);
         stall.expect("a free CPU did not run the editor").confidence
     };
     assert!(confidence(90) < 0.8 * confidence(10), "{} {}", confidence(90), confidence(10));
@@ -161,13 +161,33 @@ fn a_stall_while_others_waited_much_longer_is_less_certain() {
 #[test]
 fn computing_on_a_cpu_that_was_taken_is_a_stall() {
     let verdict = stall(&[], &[], |machine| taken(machine, 7, [0, 80]));
-    assert_eq!(first(&verdict).kind, Kind::Stall);
+    assert_eq!(first(&verdict).kind, CauseKind::Stall);
     assert!(first(&verdict).evidence[0].contains("the hypervisor took the CPU from editor"), "{verdict:?}");
     let verdict = stall(&[], &[], |machine| {
         beside_neighbour(machine);
         taken(machine, 7, [0, 80]);
     });
-    assert_eq!(first(&verdict).kind, Kind::Stall);
+    assert_eq!(first(&verdict).kind, CauseKind::Stall);
     let other_cpu = stall(&[], &[], |machine| taken(machine, 7, [80, 20]));
-    assert_eq!(first(&other_cpu).kind, Kind::OwnComputation);
+    assert_eq!(first(&other_cpu).kind, CauseKind::OwnComputation);
+}
+
+/// The first of the processes that a storm starts.
+const NEWBORN: u32 = 600;
+
+#[test]
+fn newborn_processes_are_told_with_their_age() {
+    let storm = |machine: &mut Machinery| {
+        machine.fork(3_001_000, NEIGHBOUR, NEWBORN).switch(3_005_000, 1, NEWBORN, 0);
+        for number in 1..12 {
+            let (parent, at) = (NEWBORN + number - 1, 3_005_000 + u64::from(number) * 80_000);
+            machine.fork(at - 10_000, parent, parent + 1).switch(at, 1, parent + 1, 0x80);
+        }
+        machine.switch(3_995_000, 1, APP, 0x80);
+    };
+    let verdict = stall(&[], &[], storm);
+    let evidence = first(&verdict).evidence.join("\n");
+    assert!(evidence.contains("12 processes of it were started meanwhile, and ran for 100 %"), "{evidence}");
+    let verdict = stall(&[], &[], beside_neighbour);
+    assert!(!first(&verdict).evidence.join("\n").contains("started meanwhile"));
 }

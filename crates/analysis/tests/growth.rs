@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 use support::busy::busy;
 use support::{APP, DRAW_TEXT, Machinery, SERVER};
-use tipme_analysis::{Options, diagnose};
+use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::incident::Incident;
 
 /// An editor that is typed into beside so many other clients, each of which is told of a motion and draws once.
@@ -35,7 +35,7 @@ fn shortest(incidents: [&Incident; 2]) -> [Duration; 2] {
     for _ in 0..3 {
         for (best, incident) in best.iter_mut().zip(incidents) {
             let begun = cpu_time();
-            diagnose(incident, &Options::default()).expect("the scene is well formed");
+            diagnose(incident, &DiagnoseOptions::default()).expect("the scene is well formed");
             *best = (*best).min(cpu_time() - begun);
         }
     }

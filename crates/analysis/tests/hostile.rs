@@ -6,7 +6,7 @@ mod support;
 use proptest::prelude::*;
 use support::{APP, Machinery, SERVER};
 use tipme_analysis::scene::scene;
-use tipme_analysis::{Error, Options, diagnose, exercise};
+use tipme_analysis::{DiagnoseError, DiagnoseOptions, diagnose, exercise};
 use tipme_record::Pid;
 use tipme_record::incident::{Incident, Section};
 
@@ -42,34 +42,34 @@ proptest! {
                 bytes[byte.index(used)] = value;
             }
         }
-        let _ = scene(&incident, &Options::default());
-        let _ = scene(&incident, &Options { pid: Some(Pid(APP)), at_s: Some(3.0), ..Options::default() });
+        let _ = scene(&incident, &DiagnoseOptions::default());
+        let _ = scene(&incident, &DiagnoseOptions { pid: Some(Pid(APP)), at_s: Some(3.0), ..DiagnoseOptions::default() });
     }
 }
 
 #[test]
 fn a_whole_incident_is_told_as_one() {
-    let verdict = diagnose(&rich(), &Options::default()).expect("the incident is whole");
+    let verdict = diagnose(&rich(), &DiagnoseOptions::default()).expect("the incident is whole");
     assert_eq!(verdict.interval.expect("there is an interaction").class, "key");
 }
 
 #[test]
 fn without_meta_there_is_an_error() {
-    let error = diagnose(&Incident::default(), &Options::default()).expect_err("nothing is known");
-    assert!(matches!(error, Error::NoMeta));
+    let error = diagnose(&Incident::default(), &DiagnoseOptions::default()).expect_err("nothing is known");
+    assert!(matches!(error, DiagnoseError::NoMeta));
 }
 
 #[test]
 fn damaged_documents_are_named() {
     let mut incident = rich();
     incident.push(Section::Displays, b"[{".to_vec());
-    let error = diagnose(&incident, &Options::default()).expect_err("the section is no JSON");
+    let error = diagnose(&incident, &DiagnoseOptions::default()).expect_err("the section is no JSON");
     assert!(error.to_string().contains("Displays"), "{error}");
 }
 
 #[test]
 fn an_unknown_process_is_an_error() {
-    let options = Options { app: Some("emacs".to_owned()), ..Options::default() };
+    let options = DiagnoseOptions { app: Some("emacs".to_owned()), ..DiagnoseOptions::default() };
     let error = diagnose(&rich(), &options).expect_err("there is no emacs");
     assert!(error.to_string().contains("named emacs"), "{error}");
 }

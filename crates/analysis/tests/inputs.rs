@@ -5,7 +5,7 @@
 mod support;
 
 use support::{APP, BEGIN, DRAW_TEXT, Machinery, SERVER};
-use tipme_analysis::{Options, diagnose, timed};
+use tipme_analysis::{DiagnoseOptions, diagnose, timed};
 
 /// The server's input thread, those who take the CPUs from everybody, and another client.
 const READER: u32 = 101;
@@ -186,6 +186,7 @@ fn what_was_just_over_is_rather_meant() {
     let mut machine = busy_machine();
     machine.key(2_000_000).read(4_000_000).tell(4_000_300, APP, &[KEY]).rest(4_003_000);
     machine.key(30_000_000).read(31_200_000).tell(31_200_300, APP, &[KEY]).rest(31_203_000);
-    let mut told = |mark| diagnose(&machine.incident(mark), &Options::default()).unwrap().interval.unwrap().start_ns;
+    let mut told =
+        |mark| diagnose(&machine.incident(mark), &DiagnoseOptions::default()).unwrap().interval.unwrap().start_ns;
     assert_eq!((told(33_000_000) - BEGIN, told(18_000_000) - BEGIN), (30_000_000_000, 2_000_000_000));
 }

@@ -4,8 +4,8 @@
 mod support;
 
 use support::{Machinery, VDA};
-use tipme_analysis::model::{Culprit, Kind};
-use tipme_analysis::{Explanation, Recording, explain};
+use tipme_analysis::model::{CauseKind, Culprit};
+use tipme_analysis::{IntervalExplanation, Recording, explain};
 use tipme_record::{Nanos, Tid};
 
 const TIMER: u32 = 700;
@@ -22,7 +22,7 @@ fn late() -> Recording {
 }
 
 /// From and to in milliseconds since the machine began; the mark is at 4 s.
-fn explained(recording: &Recording, from_ms: u64, to_ms: u64) -> Option<Explanation> {
+fn explained(recording: &Recording, from_ms: u64, to_ms: u64) -> Option<IntervalExplanation> {
     let at = |ms: u64| recording.mark.before(Nanos::from_secs(4)).after(Nanos::from_millis(ms));
     explain(recording, Tid(TIMER), at(from_ms), at(to_ms), Nanos::from_millis(10))
 }
@@ -31,7 +31,7 @@ fn explained(recording: &Recording, from_ms: u64, to_ms: u64) -> Option<Explanat
 fn who_had_the_cpu_is_named() {
     let explanation = explained(&late(), 3_000, 3_210).expect("the incident holds it");
     let finding = explanation.findings.first().expect("there is a cause");
-    assert_eq!((finding.kind, explanation.findings.len()), (Kind::CpuCompetition, 1));
+    assert_eq!((finding.kind, explanation.findings.len()), (CauseKind::CpuCompetition, 1));
     assert!(matches!(&finding.culprit, Culprit::Process { pid: HOG, comm, .. } if comm == "newborn"));
     assert!((finding.ms - 200.0).abs() < 1.0 && finding.share > 0.99, "{finding:?}");
     let sum: f64 = explanation.partition.iter().map(|piece| piece.ms).sum();
@@ -81,6 +81,6 @@ const IN_GROUP: u32 = 4;
 fn who_took_the_groups_memory_is_named_and_no_bystander() {
     let explanation = explained(&behind_held_back_reads(), 3_000, 3_200).expect("the incident holds it");
     let finding = explanation.findings.first().expect("there is a cause");
-    assert_eq!(finding.kind, Kind::PageIn, "{finding:?}");
+    assert_eq!(finding.kind, CauseKind::PageIn, "{finding:?}");
     assert!(matches!(&finding.culprit, Culprit::Process { pid: WRITER, .. }), "{finding:?}");
 }

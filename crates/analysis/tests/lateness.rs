@@ -6,7 +6,7 @@ mod support;
 use proptest::prelude::*;
 use support::{BEGIN, Machinery};
 use tipme_analysis::{Late, Recording, lateness};
-use tipme_measure::timer::Cause;
+use tipme_measure::timer::LatenessCause;
 use tipme_record::{Cpu, Nanos, Tid};
 
 const OWN: u32 = 200;
@@ -33,12 +33,12 @@ fn read(machine: &mut Machinery) -> Recording {
 }
 
 /// Causes, names and microseconds.
-fn told(recording: &Recording, late: &Late) -> Vec<(Cause, String, u64)> {
+fn told(recording: &Recording, late: &Late) -> Vec<(LatenessCause, String, u64)> {
     let found = lateness(recording, late).expect("it is held");
     found.portions.into_iter().map(|(cause, name, time)| (cause, name, time.0 / 1_000)).collect()
 }
 
-fn named(cause: Cause, name: &str, us: u64) -> (Cause, String, u64) {
+fn named(cause: LatenessCause, name: &str, us: u64) -> (LatenessCause, String, u64) {
     (cause, name.to_owned(), us)
 }
 
@@ -47,8 +47,11 @@ fn another_thread_is_named_with_its_begin() {
     let mut machine = asleep();
     machine.switch(700, 0, OTHER, 0).wake_from(1_020, OWN, OTHER, 2, 0).switch(8_000, 0, OWN, 1);
     let recording = read(&mut machine);
-    let expected =
-        [named(Cause::Thread, "burner", 6_980), named(Cause::Timer, "while burner ran", 20), named(Cause::Own, "", 5)];
+    let expected = [
+        named(LatenessCause::Thread, "burner", 6_980),
+        named(LatenessCause::Timer, "while burner ran", 20),
+        named(LatenessCause::Own, "", 5),
+    ];
     assert_eq!(told(&recording, &late(1_000, 8_005)), expected);
     let begin = lateness(&recording, &late(1_000, 8_005)).expect("it is held").begin;
     assert_eq!(begin, at(700));
@@ -60,8 +63,8 @@ fn threads_of_a_process_count_together_and_one_alone_is_named() {
     machine.task(301, OTHER, 1, "worker", 1).task(302, OTHER, 1, "audio", 1);
     machine.wake_from(1_000, OWN, 0, 2, 0).switch(1_000, 0, 301, 0).switch(4_000, 0, 302, 0).switch(6_000, 0, OWN, 1);
     let recording = read(&mut machine);
-    assert_eq!(told(&recording, &late(1_000, 6_000)), [named(Cause::Thread, "burner", 5_000)]);
-    assert_eq!(told(&recording, &late(4_500, 6_000)), [named(Cause::Thread, "audio of burner", 1_500)]);
+    assert_eq!(told(&recording, &late(1_000, 6_000)), [named(LatenessCause::Thread, "burner", 5_000)]);
+    assert_eq!(told(&recording, &late(4_500, 6_000)), [named(LatenessCause::Thread, "audio of burner", 1_500)]);
 }
 
 #[test]
@@ -70,11 +73,11 @@ fn timer_interrupt_and_exit_from_idle_are_told_apart() {
     machine.interrupt(1_900, 0, 400, 24, 0).interrupt(2_500, 0, 300, 3, 1);
     machine.wake_from(2_000, OWN, 0, 2, 0).switch(3_000, 0, OWN, 0);
     let expected = [
-        named(Cause::IdleExit, "", 700),
-        named(Cause::Timer, "", 600),
-        named(Cause::Interrupt, "interrupt 24", 400),
-        named(Cause::Softirq, "softirq network receive", 300),
-        named(Cause::Own, "", 10),
+        named(LatenessCause::IdleExit, "", 700),
+        named(LatenessCause::Timer, "", 600),
+        named(LatenessCause::Interrupt, "interrupt 24", 400),
+        named(LatenessCause::Softirq, "softirq network receive", 300),
+        named(LatenessCause::Own, "", 10),
     ];
     assert_eq!(told(&read(&mut machine), &late(1_000, 3_010)), expected);
 }
@@ -83,7 +86,7 @@ fn timer_interrupt_and_exit_from_idle_are_told_apart() {
 fn one_that_was_awake_at_its_deadline_has_no_timer_to_blame() {
     let mut machine = asleep();
     machine.wake_from(900, OWN, 0, 2, 0).switch(905, 0, OWN, 0).switch(950, 0, OTHER, 0).switch(3_000, 0, OWN, 1);
-    let expected = [named(Cause::Thread, "burner", 2_000), named(Cause::Own, "", 100)];
+    let expected = [named(LatenessCause::Thread, "burner", 2_000), named(LatenessCause::Own, "", 100)];
     assert_eq!(told(&read(&mut machine), &late(1_000, 3_100)), expected);
 }
 

@@ -6,7 +6,7 @@ mod support;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::busy::busy;
-use tipme_analysis::{Options, diagnose};
+use tipme_analysis::{DiagnoseOptions, diagnose};
 
 /// What is allocated, and the most that ever was.
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -49,7 +49,7 @@ fn peak(records: usize) -> usize {
     let incident = busy(records as u64);
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
-    diagnose(&incident, &Options::default()).expect("the scene is well formed");
+    diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed");
     PEAK.load(Ordering::Relaxed) - before
 }
 

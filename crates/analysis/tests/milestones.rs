@@ -3,9 +3,9 @@
 
 mod support;
 
-use support::{APP, Machinery, SHELL, TO_SHELL, WORKER, tid};
-use tipme_analysis::model::{Kind, Verdict};
-use tipme_analysis::{Options, diagnose, timed};
+use support::{APP, Machinery, SHELL, TO_SHELL, TO_TERMINAL, WORKER, tid};
+use tipme_analysis::model::{CauseKind, Verdict};
+use tipme_analysis::{DiagnoseOptions, diagnose, timed};
 use tipme_record::incident::StoredBaseline;
 
 const POLL: i32 = 7;
@@ -15,6 +15,9 @@ const WAIT4: i32 = 61;
 /// Holds a lock that the application wants; and a child of the shell.
 const HOLDER: u32 = 500;
 const CHILD: u32 = 510;
+/// The thread of the terminal that writes to its shell, and one between that and the one that takes keys.
+const WRITER: u32 = 205;
+const BETWEEN: u32 = 206;
 /// Another terminal.
 const TO_ANOTHER: u64 = 81;
 /// Another program on the display.
@@ -54,11 +57,11 @@ fn lock_after(machine: &mut Machinery, us: u64, until: u64) {
 }
 
 fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
-    diagnose(&machine.incident(mark), &Options::default()).expect("the scene is well formed")
+    diagnose(&machine.incident(mark), &DiagnoseOptions::default()).expect("the scene is well formed")
 }
 
 /// Milestone, latency in milliseconds, and the kinds of the findings.
-fn told(verdict: &Verdict) -> (String, u64, Vec<Kind>) {
+fn told(verdict: &Verdict) -> (String, u64, Vec<CauseKind>) {
     let interval = verdict.interval.as_ref().expect("there was input");
     let kinds = verdict.findings.iter().map(|finding| finding.kind).collect();
     (interval.milestone.clone(), interval.latency_ms.round() as u64, kinds)
@@ -69,7 +72,7 @@ fn a_program_that_draws_at_once_and_then_hangs_is_not_done() {
     let mut machine = editor();
     lock_after(&mut machine, 3_000_000, 5_000_000);
     key_at(&mut machine, 5_500_000);
-    assert_eq!(told(&verdict(&mut machine, 7_000_000)), ("handled".to_owned(), 2_000, vec![Kind::LockWait]));
+    assert_eq!(told(&verdict(&mut machine, 7_000_000)), ("handled".to_owned(), 2_000, vec![CauseKind::LockWait]));
 }
 
 /// A button of the editor that was pressed is let go: the editor wants the lock then.
@@ -91,7 +94,7 @@ fn a_program_acts_when_the_button_is_released() {
     });
     machine.switch(5_000_050, 1, APP, 0).switch(5_000_200, 1, 0, 1);
     key_at(&mut machine, 5_500_000);
-    assert_eq!(told(&verdict(&mut machine, 7_000_000)), ("handled".to_owned(), 1_900, vec![Kind::LockWait]));
+    assert_eq!(told(&verdict(&mut machine, 7_000_000)), ("handled".to_owned(), 1_900, vec![CauseKind::LockWait]));
 }
 
 #[test]
@@ -123,7 +126,12 @@ fn command(until: u64, slow: u64) -> Machinery {
             (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
         });
     }
-    // The last one started a child, which waits for a file's lock; the shell waits for the child.
+    held_up(&mut machine, until);
+    machine
+}
+
+/// The shell started a child at 3 s, which waits for a file's lock until a time; the shell waits for the child.
+fn held_up(machine: &mut Machinery, until: u64) {
     machine.switch(3_001_300, 0, SHELL, 0).fork(3_001_400, SHELL, CHILD).switch(3_001_500, 0, 0, 1);
     machine.wake_from(3_001_450, CHILD, SHELL, 0, 1).switch(3_001_600, 1, CHILD, 0).switch(3_001_700, 1, 0, 1);
     machine
@@ -135,15 +143,65 @@ fn command(until: u64, slow: u64) -> Machinery {
     machine.switch(until + 50, 1, CHILD, 0).wake_from(until + 100, SHELL, CHILD, 0, 0).switch(until + 120, 1, 0, 1);
     machine.wait(until + 101, SHELL, 3_001_500, |wait| (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0]));
     machine.switch(until + 150, 0, SHELL, 0).switch(until + 300, 0, 0, 1);
-    machine
 }
 
 #[test]
 fn a_command_ends_when_its_terminal_is_read_again() {
-    for (until, expected) in [(5_000_000, Some(Kind::LockWait)), (3_800_000, None)] {
+    for (until, expected) in [(5_000_000, Some(CauseKind::LockWait)), (3_800_000, None)] {
         let (milestone, _, kinds) = told(&verdict(&mut command(until, 800), 7_000_000));
         assert_eq!((milestone.as_str(), kinds.first().copied()), ("completed", expected));
     }
+}
+
+/// A terminal whose one thread takes the keys, and whose third one, which has its CPU 4 ms later, writes them to the shell, as
+/// those of Qt do.
+#[test]
+fn a_terminal_may_hand_its_keys_to_another_thread() {
+    let mut machine = Machinery::with_terminal();
+    machine
+        .task(WRITER, APP, 1, "xterm", 1)
+        .task(BETWEEN, APP, 1, "xterm", 1)
+        .task(HOLDER, HOLDER, 1, "indexer", 1)
+        .task(CHILD, CHILD, SHELL, "git", 1);
+    for us in [1_000_000, 1_500_000, 2_000_000, 3_000_000] {
+        machine.press(us - 4_000).wake_from(us - 3_740, BETWEEN, APP, 0, 2).draw(us - 3_400);
+        machine.switch(us - 3_720, 2, BETWEEN, 0).wake(us - 3_710, WRITER, BETWEEN).switch(us - 3_700, 2, 0, 1);
+        machine.switch(us + 280, 2, WRITER, 0);
+        machine.tty(us + 300, WRITER, TO_SHELL, 0).wake_from(us + 301, WORKER, WRITER, 0, 3).switch(us + 320, 2, 0, 1);
+        machine.switch(us + 400, 3, WORKER, 0).tty(us + 450, WORKER, TO_SHELL, 1).wake_from(
+            us + 460,
+            SHELL,
+            WORKER,
+            0,
+            3,
+        );
+        machine.wait(us + 461, SHELL, us - 400_000, |wait| {
+            (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
+        });
+        machine.switch(us + 700, 3, SHELL, 0x402).switch(us + 900, 3, 0, 1);
+    }
+    held_up(&mut machine, 5_000_000);
+    let (milestone, _, kinds) = told(&verdict(&mut machine, 7_000_000));
+    assert_eq!((milestone.as_str(), kinds.first().copied()), ("completed", Some(CauseKind::LockWait)));
+}
+
+/// The terminal's own timer woke it while others had its CPU; what the shell wrote meanwhile woke nobody.
+#[test]
+fn a_terminal_draws_what_was_written_while_it_was_ready() {
+    let mut machine = Machinery::with_terminal();
+    machine.task(HOLDER, HOLDER, 1, "indexer", 1);
+    for us in [1_000_000, 1_500_000, 2_000_000] {
+        machine.press(us).reach_shell(us).echo(us + 800);
+    }
+    let us = 3_000_000;
+    machine.press(us).reach_shell(us).switch(us + 710, 1, HOLDER, 0).wake_from(us + 600_000, APP, HOLDER, 2, 1);
+    machine.wait(us + 600_001, APP, us + 400, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
+    machine.switch(us + 700_000, 1, SHELL, 0).tty(us + 700_100, SHELL, TO_TERMINAL, 0);
+    machine.wake_from(us + 700_101, WORKER, SHELL, 0, 1).switch(us + 700_150, 1, WORKER, 1);
+    machine.tty(us + 700_160, WORKER, TO_TERMINAL, 1).switch(us + 700_200, 1, APP, 0x402).draw(us + 700_400);
+    let verdict = verdict(&mut machine, 5_000_000);
+    assert_eq!(told(&verdict), ("response".to_owned(), 701, vec![CauseKind::CpuCompetition]));
+    assert_eq!(verdict.interval.expect("there was input").join, "exact");
 }
 
 /// A worker that delivers keys does other work as well, and wakes somebody else for that right afterwards.
@@ -195,7 +253,7 @@ fn whom_a_worker_wakes_for_another_terminal_does_not_read_this_one() {
 fn a_command_that_is_waited_for_goes_before_a_shorter_delay() {
     let mut machine = command(5_000_000, 150_000);
     let (milestone, _, kinds) = told(&verdict(&mut machine, 7_000_000));
-    assert_eq!((milestone.as_str(), kinds.first().copied()), ("completed", Some(Kind::LockWait)));
+    assert_eq!((milestone.as_str(), kinds.first().copied()), ("completed", Some(CauseKind::LockWait)));
 }
 
 #[test]

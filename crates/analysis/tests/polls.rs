@@ -4,7 +4,7 @@
 mod support;
 
 use support::Machinery;
-use tipme_analysis::model::{Culprit, Finding, Kind};
+use tipme_analysis::model::{CauseKind, Culprit, Finding};
 use tipme_analysis::{Recording, explain};
 use tipme_record::records::Polled;
 use tipme_record::{Nanos, Pid, Tid};
@@ -85,14 +85,14 @@ fn culprit(finding: &Finding) -> String {
 }
 
 /// Kind and culprit.
-fn told(files: &[File], waker: u32, context: u8) -> Option<(Kind, String)> {
+fn told(files: &[File], waker: u32, context: u8) -> Option<(CauseKind, String)> {
     finding(files, waker, context).map(|finding| (finding.kind, culprit(&finding)))
 }
 
 #[test]
 fn a_name_server_that_does_not_answer_is_named() {
     let finding = finding(&[datagram], 0, TIMER).expect("there is a cause");
-    assert_eq!((finding.kind, culprit(&finding).as_str()), (Kind::NetworkWait, "127.0.0.53:53"));
+    assert_eq!((finding.kind, culprit(&finding).as_str()), (CauseKind::NetworkWait, "127.0.0.53:53"));
     assert_eq!(finding.evidence[0], "asker waited for the name server 127.0.0.53:53, and no answer came for 1.00 s");
 }
 
@@ -102,49 +102,52 @@ fn an_answer_over_loopback_leads_to_who_sent_it() {
         stream(file);
         (file.address, file.port) = (NAME_SERVER, 80);
     };
-    assert_eq!(told(&[near], OTHER, SOFTIRQ), Some((Kind::PeerWait, OTHER.to_string())));
+    assert_eq!(told(&[near], OTHER, SOFTIRQ), Some((CauseKind::PeerWait, OTHER.to_string())));
 }
 
 #[test]
 fn a_name_server_is_named_whoever_stands_behind_it() {
-    assert_eq!(told(&[datagram], OTHER, SOFTIRQ), Some((Kind::NetworkWait, "127.0.0.53:53".to_owned())));
+    assert_eq!(told(&[datagram], OTHER, SOFTIRQ), Some((CauseKind::NetworkWait, "127.0.0.53:53".to_owned())));
 }
 
 #[test]
 fn an_answer_from_far_away_accuses_nobody_whose_time_it_came_on() {
-    assert_eq!(told(&[stream], OTHER, SOFTIRQ), Some((Kind::NetworkWait, "192.0.2.7:443".to_owned())));
+    assert_eq!(told(&[stream], OTHER, SOFTIRQ), Some((CauseKind::NetworkWait, "192.0.2.7:443".to_owned())));
 }
 
 #[test]
 fn the_way_for_waking_a_thread_up_does_not_hide_what_it_asks() {
     for inlet in [counter as File, to_itself] {
-        let expected = Some((Kind::NetworkWait, "192.0.2.7:443".to_owned()));
+        let expected = Some((CauseKind::NetworkWait, "192.0.2.7:443".to_owned()));
         assert_eq!(told(&[inlet, stream], 0, TIMER), expected);
     }
 }
 
 #[test]
 fn the_process_at_the_other_end_is_waited_for() {
-    assert_eq!(told(&[local], OTHER, 0), Some((Kind::PeerWait, OTHER.to_string())));
-    assert_eq!(told(&[local], 0, TIMER), Some((Kind::PeerWait, OTHER.to_string())));
+    assert_eq!(told(&[local], OTHER, 0), Some((CauseKind::PeerWait, OTHER.to_string())));
+    assert_eq!(told(&[local], 0, TIMER), Some((CauseKind::PeerWait, OTHER.to_string())));
 }
 
 #[test]
 fn who_wrote_to_a_pipe_was_waited_for_and_a_timer_writes_to_none() {
-    assert_eq!(told(&[pipe], OTHER, 0), Some((Kind::PeerWait, OTHER.to_string())));
-    assert_eq!(told(&[pipe], 0, TIMER), Some((Kind::TimerSleep, ASKER.to_string())));
+    assert_eq!(told(&[pipe], OTHER, 0), Some((CauseKind::PeerWait, OTHER.to_string())));
+    assert_eq!(told(&[pipe], 0, TIMER), Some((CauseKind::TimerSleep, ASKER.to_string())));
 }
 
 #[test]
 fn who_waits_for_anybody_asks_nobody() {
     for open in [listens as File, terminal] {
         let told = told(&[open, stream, local], 0, TIMER);
-        assert!(!told.as_ref().is_some_and(|(kind, _)| matches!(kind, Kind::NetworkWait | Kind::PeerWait)), "{told:?}");
+        assert!(
+            !told.as_ref().is_some_and(|(kind, _)| matches!(kind, CauseKind::NetworkWait | CauseKind::PeerWait)),
+            "{told:?}"
+        );
     }
 }
 
 #[test]
 fn an_event_loop_that_is_connected_to_somebody_does_not_ask() {
     let told = told(&[counter, local], 0, TIMER);
-    assert!(told.as_ref().is_none_or(|(kind, _)| *kind == Kind::TimerSleep), "{told:?}");
+    assert!(told.as_ref().is_none_or(|(kind, _)| *kind == CauseKind::TimerSleep), "{told:?}");
 }

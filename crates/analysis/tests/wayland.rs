@@ -4,8 +4,8 @@
 mod support;
 
 use support::{APP, Machinery, SERVER};
-use tipme_analysis::{FocusChange, Options, Timed, diagnose, focus_changes, timed};
-use tipme_record::wayland::{ENTERED, MODIFIERS, NEAR, PRESENTED, PRESSED, SEAT, WlWord};
+use tipme_analysis::{DiagnoseOptions, FocusChange, Timed, diagnose, focus_changes, timed};
+use tipme_record::wayland::{ENTERED, MAKES_KEY, MODIFIERS, NEAR, PRESENTED, PRESSED, RELEASED, SEAT, TEXT, WlWord};
 
 /// Directions.
 const REQUEST_SENT: u8 = 0;
@@ -36,7 +36,7 @@ fn word(object: u32, opcode: u8, units: u8, hint: u8, argument: u32) -> WlWord {
 }
 
 fn key(us: u64) -> WlWord {
-    word(KEYBOARD, 3, 6, PRESSED | NEAR, (us / 1_000) as u32)
+    word(KEYBOARD, 3, 6, PRESSED | NEAR, ((BEGIN_US + us) / 1_000) as u32)
 }
 
 /// What shows a frame and asks for the next.
@@ -140,6 +140,161 @@ fn a_key_ends_with_the_frame_that_shows_it() {
     assert!(found.iter().all(|one| one.class == "key" && one.join == "exact" && one.inferred));
 }
 
+/// The application's timer repeats the key that is held, and the application shows it.
+fn repeat(machine: &mut Machinery, us: u64) {
+    machine.wake_from(us, APP, 0, BY_INTERRUPT, 1).switch(us + 50, 1, APP, 0);
+    show(machine, us + 500);
+}
+
+fn release(machine: &mut Machinery, us: u64) {
+    let released = word(KEYBOARD, 3, 6, RELEASED | NEAR, (us / 1_000) as u32);
+    machine.wl_message(us, SERVER, APP, EVENT_SENT, &[released]);
+}
+
+/// A key is pressed and answered, and repeated five times from 600 ms later on.
+fn held() -> Machinery {
+    let mut machine = editor();
+    press(&mut machine, 100_000);
+    show(&mut machine, 101_000);
+    for us in (700_000..900_000).step_by(40_000) {
+        repeat(&mut machine, us);
+    }
+    machine
+}
+
+/// Of each interaction when it began and how long it took, in microseconds, and whether it is a repeat.
+fn spans(machine: &mut Machinery) -> Vec<(u64, u64, bool)> {
+    let found = interactions(machine);
+    assert!(found.iter().all(|one| one.class == "key" && one.join == "exact"), "{found:#?}");
+    let span = |one: &Timed| (one.input_ns / 1_000 - BEGIN_US, (one.end_ns - one.input_ns) / 1_000, one.repeated);
+    found.iter().map(span).collect()
+}
+
+#[test]
+fn what_a_client_repeats_while_a_key_is_held_are_inputs() {
+    let mut machine = held();
+    release(&mut machine, 880_000);
+    let expected = [700_000, 740_000, 780_000, 820_000, 860_000].map(|at| (at, 5_602, true));
+    assert_eq!(spans(&mut machine), [&[(100_000, 6_102, false)][..], &expected].concat());
+}
+
+#[test]
+fn what_a_timer_draws_while_no_key_is_held_answers_nobody() {
+    let mut machine = held();
+    release(&mut machine, 180_000);
+    assert_eq!(spans(&mut machine), [(100_000, 6_102, false)]);
+}
+
+#[test]
+fn a_repeat_that_was_due_while_its_client_was_stopped_is_late() {
+    let mut machine = held();
+    // Who stops it, and lets it go on.
+    machine.wake(880_000, APP, 90).switch(880_050, 1, APP, 0).switch(880_060, 1, 0, 4);
+    machine.wake(1_500_000, APP, 90).switch(1_500_050, 1, APP, 0);
+    show(&mut machine, 1_500_500);
+    release(&mut machine, 1_700_000);
+    assert_eq!(spans(&mut machine).last(), Some(&(900_000, 605_602, true)));
+    let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).unwrap();
+    let kinds: Vec<_> = verdict.findings.iter().map(|finding| finding.kind.name()).collect();
+    assert_eq!(kinds.first(), Some(&"stopped"), "{kinds:?}");
+}
+
+#[test]
+fn a_client_that_repeats_no_longer_owes_nothing() {
+    let mut machine = held();
+    press(&mut machine, 1_500_000);
+    show(&mut machine, 1_500_500);
+    assert_eq!(spans(&mut machine).len(), 7);
+    assert!(spans(&mut machine).iter().all(|(_, took, _)| *took < 10_000));
+}
+
+/// The input method, which has grabbed the keyboard, and what it has of the compositor.
+const METHOD: u32 = 650;
+const GRAB: u32 = 7;
+
+/// Stopped by a signal, until somebody lets it go on.
+const STOPPED: u16 = 4;
+
+/// The compositor tells the input method of a key, which takes it at once or once it was let go on; it replies, and the
+/// compositor takes that in a burst of its own at the time that is returned.
+fn grab(machine: &mut Machinery, us: u64, goes_on: Option<u64>, reply: &[WlWord]) -> u64 {
+    machine.wake_from(us, SERVER, 0, BY_INTERRUPT, 0).switch(us + 20, 0, SERVER, 0);
+    let told = word(GRAB, 1, 6, PRESSED | NEAR, (us / 1_000) as u32);
+    if goes_on.is_none() {
+        machine.wake_from(us + 100, METHOD, SERVER, 0, 1);
+    }
+    machine.wl_message(us + 102, SERVER, METHOD, EVENT_SENT, &[told]).switch(us + 150, 0, 0, 1);
+    let runs = goes_on.unwrap_or(us + 200);
+    if goes_on.is_some() {
+        machine.wake(runs - 50, METHOD, 90);
+    }
+    machine.switch(runs, 1, METHOD, 0).wl_message(runs + 50, METHOD, METHOD, EVENT_TAKEN, &[]);
+    machine.wake_from(runs + 100, SERVER, METHOD, 0, 0).wl_message(runs + 102, METHOD, METHOD, REQUEST_SENT, reply);
+    machine.switch(runs + 120, 1, 0, 1).switch(runs + 150, 0, SERVER, 0);
+    machine.wl_message(runs + 160, SERVER, METHOD, REQUEST_TAKEN, &[]);
+    runs + 160
+}
+
+/// The compositor tells the application of what the input method did, and the application shows it.
+fn hand_on(machine: &mut Machinery, us: u64, told: WlWord) {
+    machine.wake_from(us + 40, APP, SERVER, 0, 1).wl_message(us + 42, SERVER, APP, EVENT_SENT, &[told]);
+    machine.switch(us + 80, 0, 0, 1).switch(us + 150, 1, APP, 0).wl_message(us + 200, APP, APP, EVENT_TAKEN, &[]);
+    show(machine, us + 500);
+}
+
+fn text() -> WlWord {
+    word(40, 5, 3, TEXT, 0)
+}
+
+fn editor_with_method() -> Machinery {
+    let mut machine = editor();
+    machine.task(METHOD, METHOD, 1, "fcitx5", 1);
+    machine
+}
+
+#[test]
+fn text_of_an_input_method_is_the_key_that_it_was_told_of() {
+    let mut machine = editor_with_method();
+    for us in [100_000, 300_000] {
+        let at = grab(&mut machine, us, None, &[]);
+        hand_on(&mut machine, at, text());
+    }
+    // Nobody pressed a key for this.
+    hand_on(&mut machine, 500_000, text());
+    let found = interactions(&mut machine);
+    let told: Vec<_> = found.iter().map(|one| (one.client_pid, one.input_ns / 1_000 - BEGIN_US)).collect();
+    assert_eq!(told, [(APP, 100_000), (APP, 300_000)]);
+    assert!(found.iter().all(|one| one.join == "exact" && one.end_ns - one.input_ns == 5_962_000), "{found:#?}");
+}
+
+#[test]
+fn a_key_that_an_input_method_presses_again_is_the_persons() {
+    let mut machine = editor_with_method();
+    let pressed_again = word(9, 1, 5, MAKES_KEY, 0);
+    let at = grab(&mut machine, 100_000, None, &[pressed_again]);
+    hand_on(&mut machine, at, key(at));
+    let found = interactions(&mut machine);
+    let told: Vec<_> = found.iter().map(|one| (one.client_pid, one.input_ns / 1_000 - BEGIN_US)).collect();
+    assert_eq!(told, [(APP, 100_000)]);
+}
+
+#[test]
+fn an_input_method_that_was_stopped_is_named() {
+    for reply in [text(), key(1_200_000)] {
+        let mut machine = editor_with_method();
+        let made = [word(9, 1, 5, MAKES_KEY, 0)];
+        let made = if reply == text() { &made[..0] } else { &made[..] };
+        machine.switch(50_000, 1, METHOD, 0).switch(50_010, 1, 0, STOPPED);
+        let at = grab(&mut machine, 100_000, Some(1_100_000), made);
+        hand_on(&mut machine, at, reply);
+        let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).unwrap();
+        let (interval, finding) = (verdict.interval.as_ref().unwrap(), verdict.findings.first().unwrap());
+        assert_eq!((interval.client.pid, finding.kind.name()), (APP, "stopped"), "{verdict:#?}");
+        assert!(interval.latency_ms > 1_000.0);
+        assert!(format!("{finding:?}").contains("fcitx5"), "{finding:#?}");
+    }
+}
+
 #[test]
 fn a_keyboard_that_was_made_meanwhile_is_known_exactly() {
     let mut machine = editor();
@@ -176,7 +331,7 @@ fn an_inferred_key_says_so_in_the_verdict() {
     let mut machine = editor();
     press(&mut machine, 100_000);
     show(&mut machine, 800_000);
-    let verdict = diagnose(&machine.incident(2_000_000), &Options::default()).unwrap();
+    let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).unwrap();
     assert!(verdict.interval.is_some_and(|interval| interval.inferred));
     assert!(verdict.notes.iter().any(|note| note.contains("inferred")), "{:?}", verdict.notes);
 }
@@ -214,7 +369,7 @@ fn two_late_answers() -> Machinery {
 #[test]
 fn what_has_the_focus_weighs_more_than_what_had_the_last_key() {
     let explained = |machine: &mut Machinery| {
-        let verdict = diagnose(&machine.incident(2_000_000), &Options::default()).unwrap();
+        let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).unwrap();
         let interval = verdict.interval.unwrap();
         (interval.client.comm, interval.focused)
     };
@@ -232,7 +387,7 @@ fn that_the_person_turned_away_is_told() {
     enter(&mut machine, 500_000, OTHER);
     leave(&mut machine, 500_010, APP);
     show(&mut machine, 800_000);
-    let verdict = diagnose(&machine.incident(2_000_000), &Options::default()).unwrap();
+    let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).unwrap();
     let note = format!("The keyboard focus was with mail (pid {OTHER}) at the end of that.");
     assert!(verdict.notes.contains(&note), "{:?}", verdict.notes);
     assert_eq!(verdict.interval.and_then(|interval| interval.focused), Some(false));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One measurement at a time on this machine, be it a fault, a benchmark or a script: two would delay each other.
 
-use crate::interrupt::Interrupt;
-use crate::progress::Progress;
+use crate::interrupt::InterruptFlag;
+use crate::progress::ProgressListener;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -18,15 +18,15 @@ const WAITS_MAX: u32 = 6;
 pub(crate) const OTHERS_MAX: Duration = TIMEOUT.saturating_mul(WAITS_MAX);
 
 /// The right to disturb the machine; given back when dropped.
-pub struct Alone {
+pub struct MachineLock {
     _lock: File,
 }
 
-impl Alone {
+impl MachineLock {
     /// Waits until no other process has the right, at most for five minutes.
     ///
     /// `waiting` is called once where there is a wait.
-    pub fn wait(interrupt: &Interrupt, waiting: impl FnOnce()) -> Result<Alone> {
+    pub fn wait(interrupt: &InterruptFlag, waiting: impl FnOnce()) -> Result<MachineLock> {
         let path = Path::new("/tmp/tipme-fault.lock");
         let open = File::options().create(true).append(true).open(path);
         let lock = open.with_context(|| {
@@ -43,12 +43,13 @@ impl Alone {
             }
             interrupt.sleep(Duration::from_millis(100))?;
         }
-        Ok(Alone { _lock: lock })
+        Ok(MachineLock { _lock: lock })
     }
 
     /// The same for a measurement, which waits somewhat longer than tests do: many short ones may come before.
-    pub(crate) fn wait_in_turn(interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Alone> {
-        let mut wait = || Alone::wait(interrupt, || progress.line("waiting for another measurement or test to end"));
+    pub(crate) fn wait_in_turn(interrupt: &InterruptFlag, progress: &mut dyn ProgressListener) -> Result<MachineLock> {
+        let mut wait =
+            || MachineLock::wait(interrupt, || progress.line("waiting for another measurement or test to end"));
         for _ in 1..WAITS_MAX {
             match wait() {
                 Ok(alone) => return Ok(alone),

@@ -4,9 +4,9 @@
 //! Nobody modified it, nor the terminal in it. A private compositor runs without any rights, in a user name space of its
 //! own: sway starts neither as root nor need it be. At one that runs, everything that can be typed at runs as its user.
 
-use crate::process::Process;
-use crate::screen::Screen;
-use crate::seen::Drawings;
+use crate::process::ProcessGroup;
+use crate::screen::TerminalScreen;
+use crate::seen::DrawingSource;
 use crate::session::{START_TIMEOUT, own_home, require};
 use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tipme_desktop::compositor::{self, FrameWatch, Owner};
+use tipme_desktop::compositor::{self, CompositorOwner, FrameWatch};
 use tipme_desktop::hotkeys::Chord;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::server::find_compositors;
@@ -55,10 +55,10 @@ exec "$@"
 /// A compositor, for as long as the value lives; one that runs is left as it is.
 pub struct Compositor {
     socket: PathBuf,
-    owner: Owner,
+    owner: CompositorOwner,
     cpu: Option<usize>,
-    terminal: Option<Process>,
-    _server: Option<Process>,
+    terminal: Option<ProcessGroup>,
+    _server: Option<ProcessGroup>,
     folder: TempDir,
 }
 
@@ -80,7 +80,7 @@ impl Compositor {
         let (owner, folder) = (compositor::owner(&socket)?, folder()?);
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).context("cannot open the folder")?;
         let new = Compositor { socket, owner, cpu, terminal: None, _server: None, folder };
-        chown(new.home(), Some(new.owner.user), Some(new.owner.group)).context("cannot give a folder to the user")?;
+        new.give(&new.home())?;
         Ok(new)
     }
 
@@ -92,11 +92,11 @@ impl Compositor {
     /// Opens a terminal that runs `program`, and waits until keys of `typist` arrive there; it ends with the value.
     ///
     /// `prefix` is put before the terminal's own command, for instance to enter a name space.
-    pub fn open(&self, typist: &mut Typist, prefix: &[OsString], program: &[OsString]) -> Result<Process> {
+    pub fn open(&self, typist: &mut Typist, prefix: &[OsString], program: &[OsString]) -> Result<ProcessGroup> {
         let arrived = self.home().join("key-arrived");
         // One of a terminal before is not to be taken for this one's.
         let _ = std::fs::remove_file(&arrived);
-        let mut terminal = Process::start("the terminal", self.terminal(prefix, program, &arrived)?, self.cpu)?;
+        let mut terminal = ProcessGroup::start("the terminal", self.terminal(prefix, program, &arrived)?, self.cpu)?;
         self.wait_for_keys(&mut terminal, typist, &arrived)?;
         Ok(terminal)
     }
@@ -122,15 +122,26 @@ impl Compositor {
     }
 
     /// Words before a command that is to run as who runs the compositor.
-    fn as_owner(&self) -> Vec<OsString> {
+    pub(crate) fn as_owner(&self) -> Vec<OsString> {
         let (user_word, group_word) = (self.owner.user.to_string(), self.owner.group.to_string());
         let drop = ["setpriv", "--reuid", &user_word, "--regid", &group_word, "--clear-groups"];
         let words = drop.into_iter().chain(["--inh-caps=-all", "--pdeathsig", "KILL", "--"]);
         if self.owner.user == geteuid().as_raw() { Vec::new() } else { words.map(OsString::from).collect() }
     }
 
+    /// Gives a folder that nobody else can get into yet, with what is in it, to who runs the compositor.
+    pub(crate) fn give(&self, path: &Path) -> Result<()> {
+        let failed = || format!("cannot give {} to the user", path.display());
+        if path.is_dir() {
+            for entry in std::fs::read_dir(path).with_context(failed)? {
+                self.give(&entry.with_context(failed)?.path())?;
+            }
+        }
+        chown(path, Some(self.owner.user), Some(self.owner.group)).with_context(failed)
+    }
+
     /// Presses a key until the program on the terminal has read it: then the terminal is there and has the focus.
-    fn wait_for_keys(&self, terminal: &mut Process, typist: &mut Typist, arrived: &Path) -> Result<()> {
+    fn wait_for_keys(&self, terminal: &mut ProcessGroup, typist: &mut Typist, arrived: &Path) -> Result<()> {
         let key: Chord = HARMLESS.parse()?;
         let deadline = Instant::now() + START_TIMEOUT;
         let mut press_at = Instant::now() + PRESS_INTERVAL;
@@ -149,9 +160,13 @@ impl Compositor {
     }
 }
 
-impl Screen for Compositor {
+impl TerminalScreen for Compositor {
     fn name(&self) -> String {
         self.socket.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    fn address(&self) -> String {
+        self.socket.to_string_lossy().into_owned()
     }
 
     fn folder(&self) -> &Path {
@@ -171,10 +186,26 @@ impl Screen for Compositor {
         Ok(())
     }
 
-    fn watch(&self) -> Result<Option<Box<dyn Drawings>>> {
-        let watch = FrameWatch::open(&self.socket)?;
-        Ok(watch.map(|watch| Box::new(watch) as Box<dyn Drawings>))
+    fn terminal_pid(&self) -> Option<u32> {
+        self.terminal.as_ref().map(ProcessGroup::pid)
     }
+
+    fn server_pid(&self) -> Result<u32> {
+        Ok(self.owner.pid)
+    }
+
+    fn watch(&self) -> Result<Option<Box<dyn DrawingSource>>> {
+        let watch = FrameWatch::open(&self.socket)?;
+        Ok(watch.map(|watch| Box::new(watch) as Box<dyn DrawingSource>))
+    }
+}
+
+/// Why nothing can be timed on a compositor of this name whose screen tells nothing.
+pub(crate) fn untold(name: &str) -> String {
+    format!(
+        "{name} does not tell when it shows something: it has no zwlr_screencopy_v1, as sway has; try a private \
+         compositor: --display wayland"
+    )
 }
 
 /// A folder with a home in it, readable by its owner only.
@@ -190,7 +221,7 @@ fn home(folder: &Path) -> PathBuf {
 }
 
 /// Starts sway, and waits until it takes connections; its socket.
-fn start_server(folder: &Path, cpu: Option<usize>) -> Result<(Process, PathBuf)> {
+fn start_server(folder: &Path, cpu: Option<usize>) -> Result<(ProcessGroup, PathBuf)> {
     let (configuration, log) = (folder.join("configuration"), folder.join("server.log"));
     std::fs::write(&configuration, CONFIGURATION).context("cannot write the compositor's configuration")?;
     let errors = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
@@ -199,7 +230,7 @@ fn start_server(folder: &Path, cpu: Option<usize>) -> Result<(Process, PathBuf)>
     own_home(&mut command, &home(folder));
     command.envs(HEADLESS).env("XDG_RUNTIME_DIR", home(folder)).stderr(errors);
     let socket = leave_one(&home(folder), &find_compositors())?;
-    let mut server = Process::start("the compositor", command, cpu)?;
+    let mut server = ProcessGroup::start("the compositor", command, cpu)?;
     let said = || std::fs::read_to_string(&log).unwrap_or_default();
     wait_for(&mut server, &socket).with_context(|| format!("the compositor did not start: {}", said().trim()))?;
     Ok((server, socket))
@@ -219,7 +250,7 @@ fn leave_one(runtime: &Path, others: &[String]) -> Result<PathBuf> {
 }
 
 /// Waits until somebody listens at the compositor's socket.
-fn wait_for(server: &mut Process, socket: &Path) -> Result<()> {
+fn wait_for(server: &mut ProcessGroup, socket: &Path) -> Result<()> {
     let deadline = Instant::now() + START_TIMEOUT;
     while compositor::owner(socket).is_err() {
         server.expect_alive()?;

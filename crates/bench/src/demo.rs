@@ -8,16 +8,17 @@
 mod judge;
 mod script;
 
-use crate::alone::Alone;
+use crate::alone::MachineLock;
 use crate::demo_faults::DemoFault;
-use crate::interrupt::Interrupt;
+use crate::interrupt::InterruptFlag;
 use crate::programs::{self, Diagnosis, Follower};
-use crate::progress::Progress;
+use crate::progress::ProgressListener;
+use crate::screen::Place;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
 use schemars::JsonSchema;
-use script::Stage;
-pub use script::{Injected, Place};
+pub use script::DemoInjection;
+use script::DemoStage;
 use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ const AGENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What is demonstrated, and with what.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct DemoOptions {
     pub fault: DemoFault,
     pub place: Place,
     /// The `tipme` executable.
@@ -45,7 +46,7 @@ pub struct Options {
 /// The result, as `--json` prints it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(title = "tipme demo --json")]
-pub struct Outcome {
+pub struct DemoOutcome {
     pub schema: u32,
     pub fault: String,
     /// The diagnosis names the injected job.
@@ -57,7 +58,7 @@ pub struct Outcome {
     /// The document of `tipme diagnose --json`.
     #[schemars(extend("$ref" = "verdict.schema.json"))]
     pub verdict: Value,
-    pub injected: Injected,
+    pub injected: DemoInjection,
     /// The text of `tipme diagnose`.
     #[serde(skip)]
     pub text: String,
@@ -66,12 +67,16 @@ pub struct Outcome {
 /// Runs the demonstration; takes about half a minute, and less than one.
 ///
 /// Everything that was started has ended when it returns, also by an error or an interrupt.
-pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Outcome> {
+pub fn run(
+    options: &DemoOptions,
+    interrupt: &InterruptFlag,
+    progress: &mut dyn ProgressListener,
+) -> Result<DemoOutcome> {
     require_root(options)?;
-    let _alone = Alone::wait(interrupt, || progress.line("waiting for another demonstration to end"))?;
+    let _alone = MachineLock::wait(interrupt, || progress.line("waiting for another demonstration to end"))?;
     let state = state_dir(options)?;
     progress.line(&format!("opening a terminal on {}", options.place.about()));
-    let mut stage = Stage::set(&options.place, options.fault, &options.launcher)?;
+    let mut stage = DemoStage::set(&options.place, options.fault, &options.launcher)?;
     progress.line("arming the recorder");
     let _recorder = start_recorder(options, &stage, &state, interrupt)?;
     let agent = (options.place == Place::X11).then(|| start_agent(options, &stage, &state, interrupt)).transpose()?;
@@ -94,9 +99,9 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
     Ok(outcome(options.fault, incident, diagnosis, injected))
 }
 
-fn outcome(fault: DemoFault, incident: PathBuf, diagnosis: Diagnosis, injected: Injected) -> Outcome {
+fn outcome(fault: DemoFault, incident: PathBuf, diagnosis: Diagnosis, injected: DemoInjection) -> DemoOutcome {
     let judged = judge::judge(fault, &diagnosis.json, &injected.pids);
-    Outcome {
+    DemoOutcome {
         schema: 1,
         fault: fault.name().to_string(),
         ok: judged.is_ok(),
@@ -108,7 +113,7 @@ fn outcome(fault: DemoFault, incident: PathBuf, diagnosis: Diagnosis, injected: 
     }
 }
 
-fn require_root(options: &Options) -> Result<()> {
+fn require_root(options: &DemoOptions) -> Result<()> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
     }
@@ -116,7 +121,7 @@ fn require_root(options: &Options) -> Result<()> {
 }
 
 /// The folder asked for, or a new one that is kept: below /var/lib/tipme, else among temporary files.
-fn state_dir(options: &Options) -> Result<PathBuf> {
+fn state_dir(options: &DemoOptions) -> Result<PathBuf> {
     if let Some(folder) = &options.state_dir {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         return std::path::absolute(folder).with_context(|| format!("cannot find {}", folder.display()));
@@ -128,7 +133,12 @@ fn state_dir(options: &Options) -> Result<PathBuf> {
     made.map(tempfile::TempDir::keep).context("cannot make a folder for the incident; name one with --state-dir")
 }
 
-fn start_recorder(options: &Options, stage: &Stage, state: &Path, interrupt: &Interrupt) -> Result<Follower> {
+fn start_recorder(
+    options: &DemoOptions,
+    stage: &DemoStage,
+    state: &Path,
+    interrupt: &InterruptFlag,
+) -> Result<Follower> {
     let mut command = Command::new(&options.tipme);
     command.args(["record", "--hot-keys", "off", "--display", &stage.screen().name()]);
     command.arg("--state-dir").arg(state);
@@ -138,7 +148,7 @@ fn start_recorder(options: &Options, stage: &Stage, state: &Path, interrupt: &In
     Ok(recorder)
 }
 
-fn start_agent(options: &Options, stage: &Stage, state: &Path, interrupt: &Interrupt) -> Result<Follower> {
+fn start_agent(options: &DemoOptions, stage: &DemoStage, state: &Path, interrupt: &InterruptFlag) -> Result<Follower> {
     let mut command = Command::new(&options.tipme);
     command.arg("agent").arg("--state-dir").arg(state).args(["--display", &stage.screen().name()]);
     command.args(["--no-dialog", "--no-notification"]);

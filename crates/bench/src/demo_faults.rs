@@ -87,7 +87,7 @@ impl DemoFault {
     pub fn prepare(self, folder: &Path, launcher: &WorkerLauncher) -> Result<Box<dyn Scenario>> {
         session::require(&self.programs())?;
         Ok(match self {
-            DemoFault::Cpu => Box::new(cpu::Storm::prepare(folder)?),
+            DemoFault::Cpu => Box::new(cpu::TerminalStorm::prepare(folder)?),
             DemoFault::Io => Box::new(io::FullQueue::prepare(folder, launcher)?),
             DemoFault::Lock => Box::new(lock::HeldLock::prepare(folder)?),
             DemoFault::Calm => Box::new(calm::Calm),

@@ -10,36 +10,36 @@ use std::time::Duration;
 ///
 /// Waits for other measurements on the machine come on top: nobody knows how many there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Estimate {
+pub struct DurationEstimate {
     pub about: Duration,
     pub most: Duration,
 }
 
-impl Estimate {
+impl DurationEstimate {
     /// Of something that is given up after its most.
-    pub const fn new(about: Duration, most: Duration) -> Estimate {
-        Estimate { about, most }
+    pub const fn new(about: Duration, most: Duration) -> DurationEstimate {
+        DurationEstimate { about, most }
     }
 }
 
-impl Add for Estimate {
-    type Output = Estimate;
+impl Add for DurationEstimate {
+    type Output = DurationEstimate;
 
-    fn add(self, other: Estimate) -> Estimate {
-        Estimate { about: self.about + other.about, most: self.most + other.most }
+    fn add(self, other: DurationEstimate) -> DurationEstimate {
+        DurationEstimate { about: self.about + other.about, most: self.most + other.most }
     }
 }
 
-impl Mul<usize> for Estimate {
-    type Output = Estimate;
+impl Mul<usize> for DurationEstimate {
+    type Output = DurationEstimate;
 
-    fn mul(self, times: usize) -> Estimate {
+    fn mul(self, times: usize) -> DurationEstimate {
         let times = u32::try_from(times).unwrap_or(u32::MAX);
-        Estimate { about: self.about.saturating_mul(times), most: self.most.saturating_mul(times) }
+        DurationEstimate { about: self.about.saturating_mul(times), most: self.most.saturating_mul(times) }
     }
 }
 
-impl fmt::Display for Estimate {
+impl fmt::Display for DurationEstimate {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (about, most, others) = (words(self.about), words(self.most), words(OTHERS_MAX));
         write!(
@@ -61,8 +61,8 @@ mod tests {
 
     #[test]
     fn everything_around_is_part_of_it() {
-        let measured = Estimate::new(Duration::from_millis(1_000), Duration::from_secs(40));
-        let around = Estimate::new(Duration::from_millis(500), Duration::from_secs(60));
+        let measured = DurationEstimate::new(Duration::from_millis(1_000), Duration::from_secs(40));
+        let around = DurationEstimate::new(Duration::from_millis(500), Duration::from_secs(60));
         let told = ((measured + around) * 7).to_string();
         assert!(told.starts_with("about 11 s in all, 12 min at most; each turn waits"), "{told}");
         assert!((measured * 2).to_string().starts_with("about 2 s in all, 80 s at most"));

@@ -23,7 +23,7 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// Where a controller is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Hierarchy {
+struct ControllerHierarchy {
     /// Where it is mounted.
     mount: PathBuf,
     /// The group that the mount shows as its root.
@@ -32,25 +32,26 @@ struct Hierarchy {
     unified: bool,
 }
 
-impl Hierarchy {
+impl ControllerHierarchy {
     /// The hierarchy that has a controller.
-    fn find(controller: &str) -> Result<Hierarchy> {
+    fn find(controller: &str) -> Result<ControllerHierarchy> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").context("cannot read the mounts")?;
-        let all: Vec<Hierarchy> = mounts.lines().filter_map(|line| Hierarchy::read(line, controller)).collect();
-        let has = |hierarchy: &&Hierarchy| !hierarchy.unified || hierarchy.offers(controller);
+        let all: Vec<ControllerHierarchy> =
+            mounts.lines().filter_map(|line| ControllerHierarchy::read(line, controller)).collect();
+        let has = |hierarchy: &&ControllerHierarchy| !hierarchy.unified || hierarchy.offers(controller);
         let found = all.iter().find(has).cloned();
         found.with_context(|| format!("no control groups for {controller}: mount a hierarchy that has the controller"))
     }
 
     /// Reads a line of the list of mounts; none where it cannot have the controller.
-    fn read(line: &str, controller: &str) -> Option<Hierarchy> {
+    fn read(line: &str, controller: &str) -> Option<ControllerHierarchy> {
         let (place, kind) = line.split_once(" - ")?;
         let place: Vec<&str> = place.split(' ').collect();
         let kind: Vec<&str> = kind.split(' ').collect();
         let (root, mount) = (place.get(3)?, place.get(4)?);
         let (name, options) = (*kind.first()?, kind.get(2)?);
         let fits = name == "cgroup2" || name == "cgroup" && options.split(',').any(|option| option == controller);
-        fits.then(|| Hierarchy { mount: mount.into(), root: (*root).to_string(), unified: name == "cgroup2" })
+        fits.then(|| ControllerHierarchy { mount: mount.into(), root: (*root).to_string(), unified: name == "cgroup2" })
     }
 
     /// Whether groups below the root of the one hierarchy can have the controller.
@@ -96,14 +97,14 @@ pub(crate) fn lacks_unified(controller: &str) -> Option<String> {
 }
 
 /// The one hierarchy for all controllers.
-fn unified(mounts: &str) -> Option<Hierarchy> {
-    mounts.lines().filter_map(|line| Hierarchy::read(line, "")).find(|hierarchy| hierarchy.unified)
+fn unified(mounts: &str) -> Option<ControllerHierarchy> {
+    mounts.lines().filter_map(|line| ControllerHierarchy::read(line, "")).find(|hierarchy| hierarchy.unified)
 }
 
 /// The group. Dropping it moves its processes back to where they were, and removes it.
 pub(crate) struct ControlGroup {
     controller: &'static str,
-    hierarchy: Hierarchy,
+    hierarchy: ControllerHierarchy,
     folder: PathBuf,
     name: String,
     /// Who was moved in, and from where.
@@ -152,7 +153,7 @@ impl ControlGroup {
 
     /// A group whose name begins so.
     pub(crate) fn named(prefix: &str, controller: &'static str) -> Result<ControlGroup> {
-        let hierarchy = Hierarchy::find(controller)?;
+        let hierarchy = ControllerHierarchy::find(controller)?;
         let parent = match hierarchy.unified {
             true => hierarchy.mount.clone(),
             false => hierarchy.folder_of(std::process::id(), controller)?,
@@ -227,21 +228,21 @@ impl Drop for ControlGroup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Process;
+    use crate::process::ProcessGroup;
     use std::process::Command;
 
     #[test]
     fn both_kinds_of_hierarchies_are_read() {
         let old = "31 25 0:27 / /sys/fs/cgroup/cpu rw,nosuid - cgroup cgroup rw,cpu,cpuacct";
         let new = "32 25 0:28 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate";
-        let found = Hierarchy::read(old, "cpu").expect("it has the controller");
+        let found = ControllerHierarchy::read(old, "cpu").expect("it has the controller");
         assert_eq!(found.group_in("1:cpu,cpuacct:/a/b", "cpu"), Some("/a/b"));
-        assert_eq!(Hierarchy::read(old, "memory"), None);
-        let found = Hierarchy::read(new, "memory").expect("it may have the controller");
+        assert_eq!(ControllerHierarchy::read(old, "memory"), None);
+        let found = ControllerHierarchy::read(new, "memory").expect("it may have the controller");
         assert!(found.unified && found.root == "/box");
         assert_eq!(found.group_in("0::/box/c", "memory"), Some("/box/c"));
         assert_eq!(found.group_in("1:cpu:/a", "memory"), None);
-        assert_eq!(Hierarchy::read("25 1 8:1 / / rw - ext4 /dev/sda rw", "cpu"), None);
+        assert_eq!(ControllerHierarchy::read("25 1 8:1 / / rw - ext4 /dev/sda rw", "cpu"), None);
     }
 
     #[test]
@@ -258,7 +259,7 @@ mod tests {
         for make in [|| ControlGroup::with_cpu_quota(50_000), || ControlGroup::with_memory(64 << 20)] {
             let mut command = Command::new("sleep");
             command.arg("60");
-            let process = Process::start("a sleeper", command, None).expect("sleep starts");
+            let process = ProcessGroup::start("a sleeper", command, None).expect("sleep starts");
             let mut group: ControlGroup = make().expect("root, and control groups");
             let before = group.hierarchy.folder_of(process.pid(), group.controller).expect("a group");
             group.take(process.pid()).expect("it lives");

@@ -3,6 +3,7 @@
 //!
 //! It needs no right and no tracing, since it is told nothing: what it misses, somebody else had. The loop keeps its
 //! CPU out of deep idle states and at a high clock, so a machine that is measured is not quite the machine that idles.
+//! With a recorder beside it, what it misses has names.
 
 mod buffer;
 mod classic;
@@ -10,165 +11,147 @@ mod counter;
 mod echo;
 mod injector;
 mod interrupts;
+mod judge;
+mod names;
 mod options;
 mod place;
 mod plan;
 mod spin;
+mod table;
 mod trace;
 mod validation;
+mod watch;
 
-use crate::interrupt::Interrupt;
-use anyhow::{Context, Result};
 pub(crate) use injector::work;
-use interrupts::Counts;
-pub use options::{GAP_MIN, Options};
-pub use place::allowed_cpus;
-use rustix::thread::{Timespec, nanosleep};
-use std::sync::RwLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Sender};
-use std::thread::{Scope, ScopedJoinHandle};
-use std::time::{Duration, Instant};
-use tipme_measure::idle::{Counted, Observed};
-pub use trace::{Incident, Tracer};
-pub use validation::{Method, Round, Setup, validate};
+pub use options::Idle;
 
-/// The longest that a sleeper does not look for a signal that came right before it slept.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
+use crate::driver::BenchDriver;
+use crate::experiment::{Experiment, MeasuredRepeats};
+use crate::interrupt::InterruptFlag;
+use crate::machine::Survey;
+use anyhow::Result;
+use judge::ERROR;
+use names::Named;
+use options::{GAP_MIN, IdleOptions};
+use std::path::Path;
+use tipme_analysis::Recording;
+use tipme_measure::Document;
+use tipme_measure::idle::{Check, CpuFigures, GAP, IdleDetails};
+use trace::Tracer;
+use watch::{LoopOutcome, may_record, measure};
 
-/// How much longer the loops have to end by themselves: they begin a little after each other.
-const SLACK: Duration = Duration::from_millis(5);
+/// The figures must agree with the kernel's account to so many points.
+const POINTS_MAX: f64 = 2.0;
+/// As in the results.
+const CLASSIC: &str = "classic";
 
-/// What the loops saw.
-#[derive(Debug)]
-pub struct Outcome {
-    pub observed: Vec<Observed>,
-    /// For each CPU, the interrupts that the kernel counted.
-    pub counted: Vec<Vec<Counted>>,
+impl Experiment for Idle {
+    const NAME: &'static str = "idle";
+    const CLASSES: &'static [&'static str] = &[GAP, ERROR];
+    /// There may be a million gaps.
+    const INDENTED: bool = false;
+    type Figures = IdleDetails;
+
+    fn run(&self, driver: &mut dyn BenchDriver) -> Result<MeasuredRepeats<IdleDetails>> {
+        let options = self.options()?;
+        options.check()?;
+        if self.validate {
+            return judge::run(&options, !self.no_trace && may_record(), driver);
+        }
+        let (outcome, recorded) = watch(self, &options, driver)?;
+        let runs = outcome.observed.iter().map(tipme_measure::idle::run).collect();
+        Ok(MeasuredRepeats { runs, figures: figures(&options, outcome, recorded) })
+    }
+
+    fn text(document: &Document<IdleDetails>) -> String {
+        table::text(document)
+    }
+
+    fn plots(document: &Document<IdleDetails>) -> Vec<(String, String)> {
+        table::plots(document)
+    }
+
+    /// 1 where the figures cannot be trusted.
+    fn exit_code(document: &Document<IdleDetails>) -> u8 {
+        let details = &document.details;
+        let apart = details.cpus.iter().any(|cpu| cpu.difference_points.abs() > POINTS_MAX);
+        let bad = details.validation.as_ref().is_some_and(|validation| !validation.is_good());
+        u8::from(bad || apart && details.method != CLASSIC)
+    }
+
+    fn files(&self) -> (Option<&Path>, Option<&Path>) {
+        (self.json.as_deref(), self.svg.as_deref())
+    }
 }
 
-/// Runs a loop on every CPU for the time given.
-pub fn measure(options: &Options, interrupt: &Interrupt) -> Result<Outcome> {
-    let before = Counts::read();
-    let end = || Instant::now() + options.duration + SLACK;
-    let (observed, ()) = observe(options, || sleep_until(end(), interrupt))?;
-    let after = Counts::read();
-    let counted = options.cpus.iter().map(|cpu| after.since(&before, *cpu)).collect();
-    Ok(Outcome { observed, counted })
-}
+/// What was recorded meanwhile, or why nothing was.
+type Recorded = Result<Box<Recording>, String>;
 
-/// Runs the loops while something else is done; they end with it, and after the time given at the latest.
-fn observe<T>(options: &Options, meanwhile: impl FnOnce() -> Result<T>) -> Result<(Vec<Observed>, T)> {
-    place::check(&options.cpus)?;
-    let stop = AtomicBool::new(false);
-    let gate = RwLock::new(());
-    let (observed, done) = std::thread::scope(|scope| {
-        let closed = gate.write();
-        let (ready, all) = mpsc::channel();
-        let started = options.cpus.iter().map(|cpu| start(scope, *cpu, options, &stop, &gate, ready.clone()));
-        let threads = started.collect::<Result<Vec<_>>>();
-        drop(ready);
-        while all.recv().is_ok() {}
-        stop.store(threads.is_err(), Ordering::Relaxed);
-        drop(closed);
-        let threads = threads?;
-        let done = meanwhile();
-        stop.store(true, Ordering::Relaxed);
-        let observed = threads.into_iter().map(|thread| thread.join().expect("a loop does not panic"));
-        anyhow::Ok((observed.collect::<Result<Vec<_>>>(), done))
-    })?;
-    Ok((classic::settle(observed?, options)?, done?))
-}
-
-/// Starts the loop of one CPU. It tells that it is ready by dropping `ready`, and waits at the gate.
-fn start<'scope, 'env: 'scope>(
-    scope: &'scope Scope<'scope, 'env>,
-    cpu: usize,
-    options: &'env Options,
-    stop: &'env AtomicBool,
-    gate: &'env RwLock<()>,
-    ready: Sender<()>,
-) -> Result<ScopedJoinHandle<'scope, Result<Observed>>> {
-    let body = move || {
-        let prepared = spin::prepare(cpu, options);
-        drop(ready);
-        drop(gate.read());
-        prepared?.run(stop)
+/// Measures, with the recorder beside it where that is possible.
+fn watch(idle: &Idle, options: &IdleOptions, driver: &dyn BenchDriver) -> Result<(LoopOutcome, Recorded)> {
+    let interrupt = &driver.interrupt();
+    let tracer = match why_not(idle) {
+        Some(why) => Err(why.to_owned()),
+        None => {
+            let started = Tracer::start(&driver.programs().tipme, options.duration, interrupt);
+            interrupt.check()?;
+            started.map_err(|error| format!("{error:#}"))
+        }
     };
-    let builder = std::thread::Builder::new().name("tipme-idle".to_owned());
-    builder.spawn_scoped(scope, body).with_context(|| format!("cannot start a thread for CPU {cpu}"))
+    let outcome = measure(options, interrupt)?;
+    let recorded = tracer.and_then(|tracer| read(tracer, interrupt).map_err(|error| format!("{error:#}")));
+    interrupt.check()?;
+    Ok((outcome, recorded))
 }
 
-/// Whether the recorder can be expected to start.
-pub fn may_record() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// Sleeps, and fails early after Ctrl-C. It wakes up seldom, since that would be seen.
-fn sleep_until(end: Instant, interrupt: &Interrupt) -> Result<()> {
-    loop {
-        interrupt.check()?;
-        let left = end.saturating_duration_since(Instant::now()).min(POLL_INTERVAL);
-        if left.is_zero() {
-            return Ok(());
-        }
-        let time = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        // A signal cuts the sleep short, and is looked for above.
-        let _ = nanosleep(&time);
+/// Why gaps have no names.
+fn why_not(idle: &Idle) -> Option<&'static str> {
+    if idle.no_trace {
+        Some("--no-trace was given")
+    } else if idle.classic {
+        Some("the loop of fixed length does not know when in a record its time was taken")
+    } else if !may_record() {
+        Some("only root may record; run it with sudo")
+    } else {
+        None
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn read(tracer: Tracer, interrupt: &InterruptFlag) -> Result<Box<Recording>> {
+    let incident = tracer.mark(interrupt)?;
+    Ok(Box::new(Recording::read(&tipme_command::incident::read(&incident.path)?)?))
+}
 
-    fn options(classic: bool) -> Options {
-        let cpus = allowed_cpus().expect("they can be asked for");
-        Options { duration: Duration::from_millis(300), resolution: Duration::from_millis(1), classic, cpus }
+fn figures(options: &IdleOptions, outcome: LoopOutcome, recorded: Recorded) -> IdleDetails {
+    let machine = Survey::begin().end();
+    let named = names::name(recorded.as_deref().ok(), &outcome, &machine);
+    let LoopOutcome { observed, counted } = outcome;
+    let cpus = observed.iter().zip(counted).zip(&named.cpus).map(|((one, counted), name)| CpuFigures {
+        counted,
+        ticks_per_s: name.ticks_per_s,
+        exclusion: name.exclusion,
+        ..CpuFigures::of(one)
+    });
+    let cpus = cpus.collect();
+    let all = Check::of("", "", &observed, None);
+    IdleDetails {
+        stolen_share: all.stolen_share,
+        check_share: all.check_share,
+        cpus,
+        no_names_because: recorded.err(),
+        observed,
+        ..details(options, named)
     }
+}
 
-    #[test]
-    fn every_cpu_is_seen_and_all_its_time_accounted_for() {
-        let options = options(false);
-        let outcome = measure(&options, &Interrupt::default()).expect("it needs no right");
-        assert_eq!(outcome.observed.iter().map(|one| one.cpu).collect::<Vec<_>>(), options.cpus);
-        for one in &outcome.observed {
-            assert!(one.wall_ns() > 0 && one.stolen_ns() <= one.wall_ns(), "{}", one.wall_ns());
-            let apart = one.gaps.windows(2).all(|pair| pair[0].end_ns() <= pair[1].start_ns);
-            assert!(apart && one.gaps.iter().all(|gap| gap.length_ns >= 900), "{:?}", one.gaps);
-            assert!(one.records_ns.windows(2).all(|pair| pair[1] - pair[0] >= 990_000));
-            let ran = one.wall_ns() - one.stolen_ns();
-            assert!(one.records().abs_diff(ran / 1_000_000) <= 1, "{} records in {ran} ns", one.records());
-        }
-    }
-
-    #[test]
-    fn the_classic_loop_makes_records_of_its_length() {
-        let options = Options { cpus: vec![allowed_cpus().expect("they can be asked for")[0]], ..options(true) };
-        let outcome = measure(&options, &Interrupt::default()).expect("it needs no right");
-        let one = &outcome.observed[0];
-        let classic = one.clock.classic.expect("it was calibrated");
-        assert!(classic.iterations > 1_000 && classic.begin_ns > 100_000, "{classic:?}");
-        assert!(one.records() > 0 && one.stolen_ns() <= one.wall_ns());
-    }
-
-    #[test]
-    fn an_interrupt_ends_it() {
-        let interrupt = Interrupt::default();
-        interrupt.set();
-        let options = Options { duration: Duration::from_secs(3_600), ..options(false) };
-        let error = measure(&options, &interrupt).expect_err("it is interrupted");
-        assert_eq!(error.to_string(), "interrupted; everything that was started has been ended");
-    }
-
-    #[test]
-    fn what_cannot_be_measured_is_refused() {
-        let nowhere = Options { cpus: vec![1_000_000], ..options(false) };
-        let error = measure(&nowhere, &Interrupt::default()).expect_err("there is no such CPU");
-        assert!(error.to_string().contains("CPU 1000000"), "{error:#}");
-        assert!(Options { cpus: vec![], ..options(false) }.check().is_err());
-        assert!(Options { resolution: Duration::from_micros(2), ..options(false) }.check().is_err());
-        assert!(Options { resolution: Duration::from_secs(2), ..options(false) }.check().is_err());
-        assert!(options(false).check().is_ok());
+fn details(options: &IdleOptions, named: Named) -> IdleDetails {
+    IdleDetails {
+        method: if options.classic { CLASSIC } else { "gaps" }.to_owned(),
+        resolution_ns: options.resolution.as_nanos() as u64,
+        gap_min_ns: (!options.classic).then_some(GAP_MIN.as_nanos() as u64),
+        named: named.share,
+        residents: named.residents,
+        largest: named.largest,
+        ..IdleDetails::default()
     }
 }

@@ -3,23 +3,28 @@
 //! a load beside it, and somebody who records what happens meanwhile.
 
 mod cleanup;
+mod explain;
+mod figures;
 mod sidecar;
 mod stamp_buffer;
+mod table;
 
-pub use sidecar::SidecarRecorder;
-
-use crate::interrupt::Interrupt;
+use crate::interrupt::InterruptFlag;
 use crate::kernel_text::schedstat;
-use crate::process::Process;
-use crate::progress::Progress;
+use crate::process::ProcessGroup;
+use crate::progress::ProgressListener;
 use crate::worker::{self, Ready, WorkerLauncher, say_ready};
 use anyhow::{Context, Result, ensure};
 pub(crate) use cleanup::{Cleanup, PREFIX, run as run_cleanup};
+pub(crate) use explain::Explainer;
+pub(crate) use figures::expected_ms;
+pub use figures::{LoadIntervals, Longest, MeasuredLoad};
 pub(crate) use stamp_buffer::{STAMPS_MAX, StampBuffer};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
+pub(crate) use table::{is_noticed, plots, text};
 use tipme_desktop::clock;
 use tipme_measure::Intervals;
 
@@ -41,23 +46,9 @@ pub struct Bounds {
     pub time: Duration,
 }
 
-/// The intervals under one load, and what was recorded meanwhile.
-#[derive(Clone, PartialEq, Debug)]
-pub struct MeasuredLoad {
-    pub intervals: Intervals,
-    /// The measuring thread.
-    pub tid: u32,
-    /// The incident that was marked when it ended.
-    pub incident: Option<PathBuf>,
-    /// Processes of the load that ended before their time, such as for want of memory.
-    pub casualties: usize,
-    /// CPU time that the measuring process had, nanoseconds.
-    pub cpu_ns: Option<u64>,
-}
-
 /// The measuring process and where it stamps.
 pub(crate) struct Stamping {
-    process: Process,
+    process: ProcessGroup,
     stamp_buffer: StampBuffer,
 }
 
@@ -78,19 +69,15 @@ impl Stamping {
         Ok(Stamping { process: workers.start(name, &all, cpu)?.process, stamp_buffer })
     }
 
-    pub(crate) fn tid(&self) -> u32 {
-        self.process.pid()
-    }
-
-    /// Lets it begin, waits until it has all its intervals, and returns them with its CPU time.
+    /// Lets it begin, waits until it has all its intervals, and returns them.
     pub(crate) fn follow(
         mut self,
         load: &str,
         expected: Duration,
         bounds: Bounds,
-        interrupt: &Interrupt,
-        progress: &mut dyn Progress,
-    ) -> Result<(Intervals, Option<u64>)> {
+        interrupt: &InterruptFlag,
+        progress: &mut dyn ProgressListener,
+    ) -> Result<MeasuredLoad> {
         progress.line(&format!("{load}: measuring"));
         let begun = Instant::now();
         let (mut news, mut cpu) = (begun, None);
@@ -111,7 +98,8 @@ impl Stamping {
         };
         let stamps = self.stamp_buffer.stamps();
         ensure!(!stamps.is_empty(), "the measuring process ended before it began; its message stands above");
-        Ok((Intervals::of(load, expected.as_nanos() as u64, &stamps, cut_off), cpu))
+        let intervals = Intervals::of(load, expected.as_nanos() as u64, &stamps, cut_off);
+        Ok(MeasuredLoad::new(intervals, self.process.pid(), cpu))
     }
 
     fn news(&self, load: &str, begun: Instant, bounds: Bounds) -> String {
@@ -152,22 +140,22 @@ impl NamedWorkers<'_> {
 }
 
 /// The side of the measuring process: its last three words, and the wait until it may begin.
-pub(crate) struct Stamps {
+pub(crate) struct ProcessStamps {
     stamp_buffer: StampBuffer,
     intervals: usize,
     time: Duration,
 }
 
-impl Stamps {
+impl ProcessStamps {
     /// Reads the words that [`Stamping::start`] adds after `at` others, says that this process is in place, and
     /// waits for the signal to begin.
-    pub(crate) fn begin(words: &[&str], at: usize) -> Result<Stamps> {
+    pub(crate) fn begin(words: &[&str], at: usize) -> Result<ProcessStamps> {
         let word = |at: usize| words.get(at).copied().with_context(|| format!("word {} is missing", at + 1));
         let stamp_buffer = StampBuffer::open(Path::new(word(at)?))?;
         let intervals = word(at + 1)?.parse().context("no number of intervals")?;
         let time = Duration::from_millis(word(at + 2)?.parse().context("no time")?);
         wait_for_signal()?;
-        Ok(Stamps { stamp_buffer, intervals, time })
+        Ok(ProcessStamps { stamp_buffer, intervals, time })
     }
 
     /// Does the work and stamps, until there are enough intervals or the time is over.

@@ -5,24 +5,34 @@
 //! with its parent, and is ended and waited for by the value that started it. Nothing else is
 //! touched: no process that was here before, no file outside a temporary folder.
 
+#![warn(unreachable_pub)]
+
 pub mod alone;
 pub mod arms;
+pub mod choice;
 pub mod compositor;
+pub mod cpu_list;
 mod cpu_work;
 pub mod demo;
 pub mod demo_faults;
+pub mod driver;
 mod estimate;
+pub mod experiment;
+#[cfg(test)]
+mod fake;
 pub mod fork;
 mod group;
 pub mod idle;
 pub mod intervals;
 mod kernel_text;
+pub mod live;
 pub mod load;
 pub mod machine;
 pub mod measure;
 pub mod memory;
 pub mod pagein;
 mod pinned;
+pub mod place;
 mod priority;
 pub mod process;
 mod programs;
@@ -38,10 +48,11 @@ pub mod system;
 pub mod timer;
 pub mod truth;
 pub mod typing;
+mod typist;
 pub mod warmstart;
 pub mod worker;
 pub mod worker_programs;
 
-pub use progress::Progress;
-pub use session::{Session, SessionOptions};
+pub use progress::ProgressListener;
+pub use session::{PrivateSession, SessionOptions};
 pub use tipme_control::interrupt;

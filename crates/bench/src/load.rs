@@ -13,23 +13,29 @@
 
 mod kind;
 mod ledger;
+mod options;
 mod programs;
 mod rounds_sampler;
+mod table;
 mod work;
 
-pub use kind::{Kind, LEVEL_MAX, Pages};
-pub use ledger::Reading;
+pub(crate) use kind::LEVEL_MAX;
+pub use kind::{LoadKind, Pages, share};
+pub use ledger::LedgerReading;
+pub use options::{LoadArguments, LoadOutcome};
 pub(crate) use programs::run;
 pub use rounds_sampler::{RoundsSampler, WINDOW};
+pub use table::text;
 
-use crate::estimate::Estimate;
-use crate::interrupt::Interrupt;
+use crate::estimate::DurationEstimate;
+use crate::interrupt::InterruptFlag;
 use crate::kernel_text::memory_field;
-use crate::process::{Process, family};
+use crate::process::{ProcessGroup, family};
 use crate::worker::{self, WorkerLauncher};
 use anyhow::{Context, Result, ensure};
-use ledger::Ledger;
+use ledger::LoadLedger;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io::PipeReader;
 use std::path::PathBuf;
@@ -37,7 +43,7 @@ use std::time::Duration;
 pub use work::Speed;
 
 /// Pages that a process touches in a millisecond, at most.
-pub const DEMAND_MAX: u32 = 4_096;
+pub(crate) const DEMAND_MAX: u32 = 4_096;
 /// Memory where none is named: this share of what is available, as a divisor, and at most so many bytes.
 const MEMORY_SHARE: u64 = 4;
 const MEMORY_DEFAULT_MAX: u64 = 1 << 30;
@@ -61,7 +67,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// What shall run.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    pub kind: Kind,
+    pub kind: LoadKind,
     /// How many processes shall be runnable at any time: the load average aimed at.
     pub level: u32,
     pub pages: Pages,
@@ -82,8 +88,8 @@ pub struct LoadOptions {
 
 /// What the first process is told, as one word.
 #[derive(Serialize, Deserialize)]
-struct Order {
-    kind: Kind,
+struct LoadOrder {
+    kind: LoadKind,
     level: u32,
     pages: Pages,
     /// Of each process.
@@ -99,7 +105,7 @@ struct Order {
 
 impl LoadOptions {
     /// A load of a type as is usual for it, in one session of its own.
-    pub fn usual(kind: Kind, level: u32, time: Duration, speed: Speed, launcher: &WorkerLauncher) -> LoadOptions {
+    pub fn usual(kind: LoadKind, level: u32, time: Duration, speed: Speed, launcher: &WorkerLauncher) -> LoadOptions {
         LoadOptions {
             kind,
             level,
@@ -124,7 +130,7 @@ impl LoadOptions {
         let demand = self.pages.demand;
         ensure!((1..=DEMAND_MAX).contains(&demand), "choose a page demand from 1 to {DEMAND_MAX} pages per ms");
         ensure!((0.0..=1.0).contains(&self.pages.reuse), "choose a page reuse from 0 to 1");
-        ensure!(self.folder.is_none() || self.kind == Kind::Stream, "only the load \"stream\" writes files");
+        ensure!(self.folder.is_none() || self.kind == LoadKind::Stream, "only the load \"stream\" writes files");
         if self.kind.is_large() {
             self.check_memory(share)?;
         }
@@ -166,7 +172,7 @@ impl LoadOptions {
     }
 
     /// Memory of each process, bytes.
-    pub fn bytes_each(&self) -> u64 {
+    pub(crate) fn bytes_each(&self) -> u64 {
         if self.kind.is_large() { self.memory / u64::from(self.level.max(1)) } else { work::SMALL_BYTES }
     }
 
@@ -179,8 +185,8 @@ impl LoadOptions {
         }
     }
 
-    fn order(&self, ledger: PathBuf) -> Order {
-        Order {
+    fn order(&self, ledger: PathBuf) -> LoadOrder {
+        LoadOrder {
             kind: self.kind,
             level: self.level,
             pages: self.pages,
@@ -196,7 +202,7 @@ impl LoadOptions {
 }
 
 /// A quarter of the memory that is available, at most a gibibyte.
-pub fn default_memory() -> u64 {
+pub(crate) fn default_memory() -> u64 {
     (memory_field("MemAvailable") / MEMORY_SHARE).min(MEMORY_DEFAULT_MAX)
 }
 
@@ -214,34 +220,35 @@ fn part(whole: u64, (numerator, divisor): Share) -> u64 {
 }
 
 /// A load that runs. Dropping it ends its processes and waits until they are gone.
-pub struct Load {
-    process: Option<Process>,
-    ledger: Ledger,
+pub struct RunningLoad {
+    process: Option<ProcessGroup>,
+    ledger: LoadLedger,
     level: u32,
     /// Ends when the last process has: each holds the other end.
     gone: PipeReader,
 }
 
-impl Load {
+impl RunningLoad {
     /// Its start and its end; to fill memory takes longer than this where that must be made free.
-    pub(crate) const ESTIMATE: Estimate = Estimate::new(Duration::from_secs(1), TIMEOUT.saturating_add(END_TIMEOUT));
+    pub(crate) const ESTIMATE: DurationEstimate =
+        DurationEstimate::new(Duration::from_secs(1), TIMEOUT.saturating_add(END_TIMEOUT));
 
     /// Starts the processes, and waits until each has its memory and works.
-    pub fn start(options: &LoadOptions) -> Result<Load> {
+    pub fn start(options: &LoadOptions) -> Result<RunningLoad> {
         options.check_within(MEMORY_MOST_AT_START)?;
-        let ledger = Ledger::make(options.level as usize)?;
+        let ledger = LoadLedger::make(options.level as usize)?;
         let (gone, held) = std::io::pipe().context("cannot make a pipe")?;
         let order = serde_json::to_string(&options.order(ledger.path())).context("a path is not UTF-8 text")?;
         let mut command = options.launcher.command(None, &["load".into(), order.into()])?;
         command.stdin(held);
         // Waits for the end of all its processes, too, where it does not begin.
-        let mut load = Load { process: None, ledger, level: options.level, gone };
+        let mut load = RunningLoad { process: None, ledger, level: options.level, gone };
         load.process = Some(worker::start_saying(worker::READY, "the load", command, None, TIMEOUT)?.process);
         Ok(load)
     }
 
     /// What was done so far.
-    pub fn reading(&self) -> Reading {
+    pub fn reading(&self) -> LedgerReading {
         self.ledger.reading()
     }
 
@@ -251,19 +258,19 @@ impl Load {
     }
 
     /// Begins to watch whether each of its processes gets on.
-    pub fn sample_rounds(&self) -> Result<RoundsSampler> {
-        Ok(RoundsSampler::begin(Ledger::open(&self.ledger.path())?))
+    pub(crate) fn sample_rounds(&self) -> Result<RoundsSampler> {
+        Ok(RoundsSampler::begin(LoadLedger::open(&self.ledger.path())?))
     }
 
     /// Fails where the load has ended by itself.
     pub fn expect_alive(&mut self) -> Result<()> {
         let casualties = self.reading().casualties;
-        let alive = self.process.as_mut().map_or(Ok(()), Process::expect_alive);
+        let alive = self.process.as_mut().map_or(Ok(()), ProcessGroup::expect_alive);
         alive.with_context(|| format!("{casualties} of {} processes of the load ended before their time", self.level))
     }
 
     /// Fails where any of its processes has ended by itself: what was measured beside the others does not count.
-    pub fn expect_whole(&mut self) -> Result<()> {
+    pub(crate) fn expect_whole(&mut self) -> Result<()> {
         self.expect_alive()?;
         let casualties = self.reading().casualties;
         ensure!(
@@ -276,7 +283,7 @@ impl Load {
     }
 
     /// Lets it run for so long.
-    pub fn run(&mut self, time: Duration, interrupt: &Interrupt) -> Result<()> {
+    pub fn run(&mut self, time: Duration, interrupt: &InterruptFlag) -> Result<()> {
         let begun = std::time::Instant::now();
         while begun.elapsed() < time {
             self.expect_alive()?;
@@ -286,7 +293,7 @@ impl Load {
     }
 }
 
-impl Drop for Load {
+impl Drop for RunningLoad {
     fn drop(&mut self) {
         drop(self.process.take());
         let timeout = Timespec { tv_sec: END_TIMEOUT.as_secs() as i64, tv_nsec: 0 };
@@ -296,7 +303,7 @@ impl Drop for Load {
 }
 
 /// What a load did between two readings.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, JsonSchema)]
 pub struct Achieved {
     pub seconds: f64,
     /// Runnable processes on average: those that ran or waited for a CPU.
@@ -320,9 +327,9 @@ pub struct Achieved {
 
 impl Achieved {
     /// From one reading to a later one.
-    pub fn between(before: Reading, after: Reading) -> Achieved {
+    pub fn between(before: LedgerReading, after: LedgerReading) -> Achieved {
         let wall_ns = after.at.since(before.at).0.max(1) as f64;
-        let difference = |figure: fn(&Reading) -> u64| figure(&after).saturating_sub(figure(&before));
+        let difference = |figure: fn(&LedgerReading) -> u64| figure(&after).saturating_sub(figure(&before));
         let cpu_ns = difference(|reading| reading.cpu_ns) as f64;
         let (pages, rounds) = (difference(|reading| reading.pages), difference(|reading| reading.rounds));
         Achieved {
@@ -365,39 +372,39 @@ mod tests {
     use super::*;
     use tipme_record::Nanos;
 
-    fn options(kind: Kind, level: u32) -> LoadOptions {
+    fn options(kind: LoadKind, level: u32) -> LoadOptions {
         LoadOptions::usual(kind, level, Duration::from_secs(1), Speed::NONE, &WorkerLauncher(Vec::new()))
     }
 
     #[test]
     fn what_cannot_run_is_refused() {
-        assert!(options(Kind::Cpu, 0).check().is_err() && options(Kind::Cpu, LEVEL_MAX + 1).check().is_err());
-        let greedy = LoadOptions { memory: u64::MAX, ..options(Kind::Big, 2) };
+        assert!(options(LoadKind::Cpu, 0).check().is_err() && options(LoadKind::Cpu, LEVEL_MAX + 1).check().is_err());
+        let greedy = LoadOptions { memory: u64::MAX, ..options(LoadKind::Big, 2) };
         assert!(greedy.check().expect_err("too much").to_string().contains("choose less with --memory"));
-        let odd = LoadOptions { pages: Pages { demand: 1, reuse: f64::NAN }, ..options(Kind::Cpu, 1) };
+        let odd = LoadOptions { pages: Pages { demand: 1, reuse: f64::NAN }, ..options(LoadKind::Cpu, 1) };
         assert!(odd.check().is_err());
-        let filed = LoadOptions { folder: Some("/tmp".into()), ..options(Kind::Cpu, 1) };
+        let filed = LoadOptions { folder: Some("/tmp".into()), ..options(LoadKind::Cpu, 1) };
         assert!(filed.check().is_err());
-        assert!(options(Kind::Cpu, 20).check().is_ok());
+        assert!(options(LoadKind::Cpu, 20).check().is_ok());
     }
 
     #[test]
     fn what_the_memory_does_not_hold_is_refused() {
-        let small = LoadOptions { pages: Pages { demand: 150, reuse: 0.0 }, ..options(Kind::Cpu, 1) };
+        let small = LoadOptions { pages: Pages { demand: 150, reuse: 0.0 }, ..options(LoadKind::Cpu, 1) };
         let why = small.check().expect_err("256 pages").to_string();
         assert!(why.contains("takes 300 pages, and a process of this load has 256"), "{why}");
-        assert!(LoadOptions { pages: Pages { demand: 150, reuse: 0.5 }, ..options(Kind::Cpu, 1) }.check().is_ok());
-        let large = LoadOptions { memory: 1 << 20, ..options(Kind::Big, 4) };
+        assert!(LoadOptions { pages: Pages { demand: 150, reuse: 0.5 }, ..options(LoadKind::Cpu, 1) }.check().is_ok());
+        let large = LoadOptions { memory: 1 << 20, ..options(LoadKind::Big, 4) };
         assert!(large.check().expect_err("64 pages each").to_string().contains("or more memory with --memory"));
-        let wide = LoadOptions { memory: 3 << 30, ..options(Kind::Big, 2) };
+        let wide = LoadOptions { memory: 3 << 30, ..options(LoadKind::Big, 2) };
         assert!(wide.check().is_err(), "1.5 GiB for each process");
     }
 
     #[test]
     fn memory_is_shared_out() {
-        let big = LoadOptions { memory: 100 << 20, ..options(Kind::Big, 20) };
+        let big = LoadOptions { memory: 100 << 20, ..options(LoadKind::Big, 20) };
         assert_eq!(big.bytes_each(), 5 << 20);
-        assert_eq!(options(Kind::Cpu, 20).bytes_each(), work::SMALL_BYTES);
+        assert_eq!(options(LoadKind::Cpu, 20).bytes_each(), work::SMALL_BYTES);
         assert!(default_memory() <= memory_most_here(MEMORY_MOST));
     }
 
@@ -405,13 +412,13 @@ mod tests {
     fn what_was_fine_before_may_start_where_a_little_less_is_there() {
         assert_eq!((part(1_600, MEMORY_MOST), part(1_600, MEMORY_MOST_AT_START)), (1_200, 1_400));
         let most = memory_most_here(MEMORY_MOST);
-        let edge = LoadOptions { memory: most + most / 20, ..options(Kind::Big, 64) };
+        let edge = LoadOptions { memory: most + most / 20, ..options(LoadKind::Big, 64) };
         assert!(edge.check().is_err() && edge.check_memory(MEMORY_MOST_AT_START).is_ok());
     }
 
     #[test]
     fn the_place_of_the_processes_is_told() {
-        let place = |sessions| LoadOptions { sessions, ..options(Kind::Cpu, 3) }.place();
+        let place = |sessions| LoadOptions { sessions, ..options(LoadKind::Cpu, 3) }.place();
         assert_eq!(place(0), "in the session of the display's programs");
         assert_eq!(place(1), "in one session of their own");
         assert_eq!(place(9), "spread over 3 sessions of their own");
@@ -419,7 +426,7 @@ mod tests {
 
     #[test]
     fn what_was_done_is_a_difference() {
-        let before = Reading {
+        let before = LedgerReading {
             at: Nanos(1_000_000_000),
             rounds: 100,
             pages: 50,
@@ -428,7 +435,7 @@ mod tests {
             forks: 1,
             casualties: 0,
         };
-        let after = Reading {
+        let after = LedgerReading {
             at: Nanos(3_000_000_000),
             rounds: 500,
             pages: 4_050,

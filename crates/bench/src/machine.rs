@@ -4,11 +4,11 @@
 use crate::kernel_text::{cpu_ticks, memory_of};
 use std::fs::read_to_string;
 use std::time::{Duration, Instant, SystemTime};
-use tipme_measure::Machine;
+use tipme_measure::MeasuredMachine;
 
 /// A machine from the begin of a measurement on.
 pub struct Survey {
-    machine: Machine,
+    machine: MeasuredMachine,
     begun: Instant,
     times: Option<Times>,
 }
@@ -25,7 +25,7 @@ impl Survey {
     pub fn begin() -> Survey {
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let cpus = read("/proc/cpuinfo");
-        let machine = Machine {
+        let machine = MeasuredMachine {
             kernel: kernel(),
             cpu: field(&cpus, "model name").unwrap_or_default(),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
@@ -43,7 +43,7 @@ impl Survey {
     }
 
     /// To be called when the measurement has ended.
-    pub fn end(mut self) -> Machine {
+    pub fn end(mut self) -> MeasuredMachine {
         let now = times(&read("/proc/stat"));
         let steal = self.times.zip(now).and_then(|(before, now)| steal_percent(before, now));
         self.machine.steal_percent = steal;

@@ -7,29 +7,29 @@
 
 mod application;
 mod counters;
+mod focus;
 mod player;
 mod stage;
 
-use crate::alone::Alone;
-use crate::interrupt::Interrupt;
+use crate::alone::MachineLock;
+use crate::interrupt::InterruptFlag;
 use crate::priority::Priority;
 use crate::process::missing;
-use crate::progress::Progress;
+use crate::progress::ProgressListener;
+use crate::screen::Place;
 use crate::script::Script;
-use crate::seen::Seen;
-use crate::session;
+use crate::seen::DrawingWatch;
 use anyhow::{Context, Result, bail};
-use application::Application;
+use application::MeasuredApplication;
 pub use counters::{COUNTED, Usage};
 use player::Player;
-pub use player::{Driver, Sent};
-use stage::{Recorder, Stage};
+pub use player::{PlayerCost, SentInput};
+pub use stage::MeasureDisplay;
+use stage::{MeasureStage, ProductRecorder};
 use std::path::PathBuf;
 use std::time::Duration;
-use tipme_desktop::inject::{Pace, Typist};
-use tipme_desktop::window::{DamageWatch, Watcher};
-use tipme_desktop::{Target, clock};
-use tipme_measure::Class;
+use tipme_desktop::clock;
+use tipme_measure::InputClass;
 use tipme_record::Nanos;
 
 /// An application is at rest once the screen has been still for so long.
@@ -41,12 +41,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What is measured, and how.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct MeasureOptions {
     pub script: Script,
     /// The application and its arguments; `{home}` stands for its home folder.
     pub application: Vec<String>,
-    /// A display that is there; a private one where there is none.
-    pub display: Option<Target>,
+    pub display: MeasureDisplay,
     pub repeat: usize,
     /// The `tipme` executable, where its recorder shall run beside.
     pub recorder: Option<PathBuf>,
@@ -54,7 +53,7 @@ pub struct Options {
 
 /// How the application came up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Started {
+pub struct ApplicationStart {
     /// The process was made.
     pub begun: Nanos,
     /// Something was drawn for the first time.
@@ -67,25 +66,23 @@ pub struct Started {
 
 /// One repeat, raw.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Repeat {
+pub struct MeasureRepeat {
     /// From 0 on.
     pub number: usize,
-    /// The number of the display that it was played on.
-    pub display: u32,
-    pub started: Started,
+    pub started: ApplicationStart,
     /// The begin of the first step, and the end of the last.
     pub begun: Nanos,
     pub ended: Nanos,
-    pub sent: Vec<Sent>,
+    pub sent: Vec<SentInput>,
     /// When something was drawn on the screen, whoever drew it.
     pub drawn: Vec<Nanos>,
     /// What the application used, by class of the inputs meanwhile.
-    pub usage: Vec<(Class, Usage)>,
+    pub usage: Vec<(InputClass, Usage)>,
     /// The application's processes at the end.
     pub pids: Vec<u32>,
     /// What the recorder kept, in the order of time; gone once the repeat was handed over.
     pub incidents: Vec<PathBuf>,
-    pub driver: Driver,
+    pub driver: PlayerCost,
     /// Waits for a still screen that ended because they took too long.
     pub restless: u64,
 }
@@ -95,23 +92,23 @@ pub struct Repeat {
 /// Everything that was started has ended when it returns, also by an error or an interrupt. One
 /// repeat at a time on this machine: others wait, and get their turn between two repeats.
 pub fn run(
-    options: &Options,
-    interrupt: &Interrupt,
-    progress: &mut dyn Progress,
-    each: &mut dyn FnMut(Repeat) -> Result<()>,
+    options: &MeasureOptions,
+    interrupt: &InterruptFlag,
+    progress: &mut dyn ProgressListener,
+    each: &mut dyn FnMut(MeasureRepeat) -> Result<()>,
 ) -> Result<()> {
     require(options)?;
-    progress.line(if options.display.is_some() { "connecting to the display" } else { "starting a private display" });
-    let stage = Stage::set(options.display.as_ref())?;
+    progress.line(&format!("connecting to {}", options.display.about()));
+    let stage = MeasureStage::set(&options.display)?;
     let recorder = match &options.recorder {
         Some(tipme) => {
             progress.line("arming the recorder");
-            Some(Recorder::start(tipme, &stage, interrupt)?)
+            Some(ProductRecorder::start(tipme, &stage, interrupt)?)
         }
         None => None,
     };
     for number in 0..options.repeat {
-        let alone = Alone::wait_in_turn(interrupt, progress)?;
+        let alone = MachineLock::wait_in_turn(interrupt, progress)?;
         progress.line(&format!("repeat {} of {}", number + 1, options.repeat));
         let repeat = play_once(options, &stage, recorder.as_ref(), number, interrupt)?;
         drop(alone);
@@ -129,39 +126,45 @@ pub fn may_record() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-fn require(options: &Options) -> Result<()> {
+fn require(options: &MeasureOptions) -> Result<()> {
     let program = options.application.first().context("no application is named; put it behind --")?;
     if !program.contains('/') && !missing(&[program]).is_empty() {
         bail!("not installed: {program}; install it, or name another application behind --");
     }
-    if options.display.is_some() { Ok(()) } else { session::require(&["Xvfb", "openbox"]) }
+    match &options.display {
+        MeasureDisplay::Own(Place::Compositor(name)) if options.recorder.is_none() => bail!(
+            "only the recorder knows who has the keyboard focus on {name}, and no key may go elsewhere: run it as root, \
+             and without --no-trace; or use a private compositor: --display wayland"
+        ),
+        _ => Ok(()),
+    }
 }
 
 fn play_once(
-    options: &Options,
-    stage: &Stage,
-    recorder: Option<&Recorder>,
+    options: &MeasureOptions,
+    stage: &MeasureStage,
+    recorder: Option<&ProductRecorder>,
     number: usize,
-    interrupt: &Interrupt,
-) -> Result<Repeat> {
-    let seen = watch(&stage.target())?;
-    let watcher = Watcher::open(&stage.target())?;
-    let mut application = Application::start(&options.application, &options.script, stage)?;
-    let focused = application.wait_for_window(&watcher, options.script.start_within, interrupt)?;
+    interrupt: &InterruptFlag,
+) -> Result<MeasureRepeat> {
+    let seen = watch(stage)?;
+    // Plugged in first, so that the application is told of them as soon as it asks.
+    let typist = stage.typist()?;
+    let focus = stage.focus_watch(recorder, &seen)?;
+    let mut application = MeasuredApplication::start(&options.application, &options.script, stage)?;
+    let focused = application.wait_for_window(&focus, options.script.start_within, interrupt)?;
     wait_for_rest(&mut application, &seen, options.script.start_within, interrupt)?;
     let settled = clock::now().before(Nanos(seen.quiet_for().as_nanos() as u64));
-    let typist = Typist::open(&stage.target(), Pace::default())?;
     let begun = clock::now();
     let played = Player::new(&mut application, recorder, &seen, typist, interrupt).play(&options.script)?;
     let (ended, pids) = (clock::now(), application.pids());
-    let started = Started { begun: application.begun, first: None, focused, settled: settled.max(focused) };
+    let started = ApplicationStart { begun: application.begun, first: None, focused, settled: settled.max(focused) };
     let drawn = seen.finish()?;
     drop(application);
     let first = drawn.iter().find(|at| **at > started.begun).copied();
-    Ok(Repeat {
+    Ok(MeasureRepeat {
         number,
-        display: stage.target().display,
-        started: Started { first, ..started },
+        started: ApplicationStart { first, ..started },
         begun,
         ended,
         sent: played.sent,
@@ -175,14 +178,19 @@ fn play_once(
 }
 
 /// A thread that watches the screen, ahead of all that draws.
-fn watch(target: &Target) -> Result<Seen> {
-    let watch = DamageWatch::open_screen(target)?;
+fn watch(stage: &MeasureStage) -> Result<DrawingWatch> {
+    let watch = stage.watch()?;
     let _priority = Priority::raised();
-    Seen::watch(Box::new(watch), STILL)
+    DrawingWatch::watch(watch, STILL)
 }
 
 /// Waits until the application draws no more: it has started.
-fn wait_for_rest(application: &mut Application, seen: &Seen, timeout: Duration, interrupt: &Interrupt) -> Result<()> {
+fn wait_for_rest(
+    application: &mut MeasuredApplication,
+    seen: &DrawingWatch,
+    timeout: Duration,
+    interrupt: &InterruptFlag,
+) -> Result<()> {
     let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
     while seen.quiet_for() < QUIET && clock::now() < deadline {
         application.expect_alive("while it started")?;

@@ -7,62 +7,50 @@
 //! pages go to a private disk, or to swap that is made for them, not to the machine's.
 
 mod backing;
+mod options;
 mod programs;
 
-pub use backing::{BACKINGS, Backing, Offer};
-pub use programs::{CHILDREN_MAX, SLEEP};
+pub use backing::{Backing, BackingAvailability};
+pub use options::Memory;
 pub(crate) use programs::{children as run_children, fork, timer as run_timer, word};
 
-use crate::alone::Alone;
+use crate::alone::MachineLock;
+use crate::choice::name;
+use crate::driver::BenchDriver;
+use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::group::ControlGroup;
-use crate::interrupt::Interrupt;
 use crate::intervals::{
-    Bounds, Cleanup, GRACE, MeasuredLoad, NamedWorkers, PREFIX, SidecarRecorder, Stamping, TIMEOUT,
+    self, Cleanup, Explainer, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping, expected_ms,
 };
-use crate::process::Process;
-use crate::progress::Progress;
+use crate::process::ProcessGroup;
 use crate::selftest::disk::PrivateDisk;
 use crate::worker::WorkerLauncher;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 use backing::BackingSetup;
-use programs::{CHILD_BYTES, NO_FILE, OWN_BYTES};
+use clap::ValueEnum;
+use programs::{CHILD_BYTES, NO_FILE, OWN_BYTES, SLEEP};
+use schemars::JsonSchema;
 use serde::Serialize;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use tipme_measure::{Document, INTERVAL, InputClass};
 
-/// The smallest limit: the processes themselves need some of it.
-const LIMIT_MIN: u64 = 12 << 20;
-/// The share of the buffers that the memory holds where no limit is given, as a divisor.
-const SHARE: u64 = 3;
+const TITLE: &str = "A word of a page every 100 ms, beside children that write theirs";
+/// Who made pages dirty and who took memory is recorded, since the kernel's own threads write and read for others.
+const DETAILS: [&str; 2] = ["writers", "memory"];
 /// Where it is memory, the folder of the private disk is here: no other disk is written to.
 const MEMORY_FOLDER: &str = "/dev/shm";
 const OWN_FILE: &str = "own";
 const CHILDREN_FILES: &str = "children";
 static BLOCK: [u8; 1 << 20] = [0x5a; 1 << 20];
-/// What a read or write takes, at least, by a limit of so many a second, where none is given.
-pub const REQUESTS_PER_SECOND: u32 = 100;
-
-/// What is measured.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Numbers of children, one after the other.
-    pub children: Vec<usize>,
-    pub bounds: Bounds,
-    pub backing: Backing,
-    /// Memory of all processes together, bytes; a third of the buffers where it is not given.
-    pub limit: Option<u64>,
-    /// How many requests a second the private disk takes, `None` for as many as it can.
-    pub requests_per_second: Option<u32>,
-    pub launcher: WorkerLauncher,
-}
 
 /// What it was measured with.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Conditions {
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Conditions")]
+pub struct MemoryConditions {
     pub backing: Backing,
     /// All of them, and why they are not available.
-    pub backings: Vec<Offer>,
+    pub backings: Vec<BackingAvailability>,
     pub limit_bytes: u64,
     pub buffer_bytes: u64,
     pub child_buffer_bytes: u64,
@@ -70,76 +58,74 @@ pub struct Conditions {
     pub disk: Option<String>,
 }
 
-/// All loads, one after the other.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Outcome {
-    pub conditions: Conditions,
-    pub loads: Vec<MeasuredLoad>,
+impl Experiment for Memory {
+    const NAME: &'static str = "memory";
+    const CLASSES: &'static [&'static str] = &[INTERVAL];
+    type Figures = LoadIntervals<MemoryConditions>;
+
+    fn run(&self, driver: &mut dyn BenchDriver) -> Result<MeasuredRepeats<Self::Figures>> {
+        driver.line(&self.plan());
+        self.check()?;
+        let explainer = Explainer::start(driver, self.no_trace, &DETAILS)?;
+        let interrupt = driver.interrupt();
+        let _alone = MachineLock::wait(&interrupt, || driver.line("waiting for another benchmark or test to end"))?;
+        let launcher = driver.programs().launcher;
+        let bench = MemoryBench::make(self, &launcher)?;
+        driver.line(&format!("at most {} MiB of memory; {}", self.limit_bytes() >> 20, bench.disk_text()));
+        let mut loads = Vec::new();
+        for children in &self.children {
+            interrupt.check()?;
+            loads.push(explainer.explain(bench.measure((*children).into(), driver)?, SLEEP)?);
+        }
+        let conditions = bench.conditions();
+        let figures = LoadIntervals {
+            title: TITLE,
+            bounds: self.bounds_words(&conditions),
+            expected_ms: expected_ms(&loads),
+            conditions,
+            loads,
+            not_explained_because: explainer.blind_because(),
+        };
+        Ok(figures.measured(InputClass::Key))
+    }
+
+    fn text(document: &Document<Self::Figures>) -> String {
+        intervals::text(document)
+    }
+
+    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)> {
+        intervals::plots(document)
+    }
+
+    fn exit_code(document: &Document<Self::Figures>) -> u8 {
+        u8::from(intervals::is_noticed(document))
+    }
+
+    fn files(&self) -> (Option<&Path>, Option<&Path>) {
+        (self.json.as_deref(), self.svg.as_deref())
+    }
 }
 
-impl Options {
-    /// The memory that the processes get together.
-    pub fn limit_bytes(&self) -> u64 {
-        self.limit.unwrap_or_else(|| (self.buffers_bytes() / SHARE).next_multiple_of(1 << 20).max(LIMIT_MIN))
+impl Memory {
+    fn bounds_words(&self, conditions: &MemoryConditions) -> Vec<String> {
+        let disk = conditions.disk.as_ref().map(|disk| format!("; {disk}")).unwrap_or_default();
+        let mut lines = vec![format!(
+            "backing {}; {} MiB of memory for up to {} MiB of buffers{disk}",
+            name(&self.backing),
+            conditions.limit_bytes >> 20,
+            self.buffers_bytes() >> 20
+        )];
+        lines.extend(conditions.backings.iter().filter_map(|availability| {
+            let because = availability.not_available_because.as_ref()?;
+            Some(format!("backing {}: not available, because {because}", name(&availability.backing)))
+        }));
+        lines
     }
-
-    /// All buffers with the most children.
-    pub fn buffers_bytes(&self) -> u64 {
-        let children = self.children.iter().copied().max().unwrap_or_default();
-        (OWN_BYTES + children * CHILD_BYTES) as u64
-    }
-
-    /// The longest that measuring may take, apart from making and removing what it needs.
-    pub fn time_max(&self) -> Duration {
-        (self.bounds.time + GRACE) * self.children.len() as u32
-    }
-
-    /// Whether it can be measured here; an error says why not, and what helps.
-    pub fn check(&self) -> Result<()> {
-        ensure!(!self.children.is_empty(), "no number of children is given");
-        let limit = self.limit_bytes();
-        ensure!(limit >= LIMIT_MIN, "a limit below {} MiB does not hold the processes themselves", LIMIT_MIN >> 20);
-        if !rustix::process::geteuid().is_root() {
-            bail!(
-                "memory can only be limited by a control group, and that takes root; run it with sudo, \
-                 or see `tipme bench fork`, which needs no right"
-            );
-        }
-        if let Some(because) = self.backing.offer().not_available_because {
-            bail!("backing {} is not available, because {because}", self.backing.name());
-        }
-        Ok(())
-    }
-
-    /// Longer than all of it can take.
-    fn life(&self) -> Duration {
-        self.time_max() + TIMEOUT * (2 + self.children.len() as u32)
-    }
-}
-
-/// Measures under each number of children. Everything that was made is gone when it returns.
-pub fn run(
-    options: &Options,
-    sidecar: Option<&SidecarRecorder>,
-    interrupt: &Interrupt,
-    progress: &mut dyn Progress,
-) -> Result<Outcome> {
-    options.check()?;
-    let _alone = Alone::wait(interrupt, || progress.line("waiting for another benchmark or test to end"))?;
-    let bench = MemoryBench::make(options)?;
-    progress.line(&format!("at most {} MiB of memory; {}", options.limit_bytes() >> 20, bench.disk_text()));
-    let mut loads = Vec::new();
-    for children in &options.children {
-        interrupt.check()?;
-        let mut measured = bench.measure(*children, options, interrupt, progress)?;
-        measured.incident = sidecar.map(|sidecar| sidecar.mark(interrupt)).transpose()?;
-        loads.push(measured);
-    }
-    Ok(Outcome { conditions: bench.conditions(options), loads })
 }
 
 /// Everything that is made for the benchmark. Fields are dropped in their order: who works, then what with.
 struct MemoryBench<'a> {
+    options: &'a Memory,
     launcher: &'a WorkerLauncher,
     group: ControlGroup,
     /// A group for the limit of the disk, where each controller has a hierarchy of its own.
@@ -151,8 +137,8 @@ struct MemoryBench<'a> {
 }
 
 impl<'a> MemoryBench<'a> {
-    fn make(options: &'a Options) -> Result<MemoryBench<'a>> {
-        let mut cleanup = Cleanup::start(&options.launcher)?;
+    fn make(options: &'a Memory, launcher: &'a WorkerLauncher) -> Result<MemoryBench<'a>> {
+        let mut cleanup = Cleanup::start(launcher)?;
         let folder = folder()?;
         cleanup.folder(folder.path())?;
         let buffers = (options.buffers_bytes() >> 20) as u32;
@@ -160,10 +146,10 @@ impl<'a> MemoryBench<'a> {
         let group = ControlGroup::named(PREFIX, "memory")?;
         cleanup.group(group.folder())?;
         group.limit_memory(options.limit_bytes())?;
-        let mut bench =
-            MemoryBench { launcher: &options.launcher, group, reads: None, disk_speed: None, setup, folder, cleanup };
-        if let Some(requests) = options.requests_per_second {
-            bench.slow_down(requests)?;
+        let (reads, disk_speed) = (None, None);
+        let mut bench = MemoryBench { options, launcher, group, reads, disk_speed, setup, folder, cleanup };
+        if options.requests > 0 {
+            bench.slow_down(options.requests)?;
         }
         if options.backing.is_file() {
             bench.write_own_file()?;
@@ -208,35 +194,24 @@ impl<'a> MemoryBench<'a> {
         }
     }
 
-    fn measure(
-        &self,
-        children: usize,
-        options: &Options,
-        interrupt: &Interrupt,
-        progress: &mut dyn Progress,
-    ) -> Result<MeasuredLoad> {
+    fn measure(&self, children: usize, driver: &mut dyn BenchDriver) -> Result<MeasuredLoad> {
+        let bounds = self.options.bounds();
         let workers = NamedWorkers { folder: self.folder.path(), launcher: self.launcher };
         let procs_files = self.procs_files();
         let file = |name: &str| match &self.setup.disk {
-            Some(disk) if options.backing.is_file() => disk.outside(name).display().to_string(),
+            Some(disk) if self.options.backing.is_file() => disk.outside(name).display().to_string(),
             _ => NO_FILE.to_owned(),
         };
         let name = load_name(children);
-        progress.line(&format!("{name}: starting"));
-        let stamping = Stamping::start(
-            &workers,
-            "memory-timer",
-            &["memory-timer", &procs_files, &file(OWN_FILE)],
-            options.bounds,
-            None,
-        )?;
-        let load = self.start_children(&workers, children, &procs_files, &file(CHILDREN_FILES), options)?;
-        let tid = stamping.tid();
-        let (intervals, cpu_ns) = stamping.follow(&name, SLEEP, options.bounds, interrupt, progress)?;
+        driver.line(&format!("{name}: starting"));
+        let words = ["memory-timer", &procs_files, &file(OWN_FILE)];
+        let stamping = Stamping::start(&workers, "memory-timer", &words, bounds, None)?;
+        let load = self.start_children(&workers, children, &procs_files, &file(CHILDREN_FILES))?;
+        let measured = stamping.follow(&name, SLEEP, bounds, &driver.interrupt(), driver)?;
         let casualties = load.as_ref().map_or(0, |load| (children + 1).saturating_sub(load.members().len()));
         drop(load);
         self.remove_children_files(children)?;
-        Ok(MeasuredLoad { intervals, tid, incident: None, casualties, cpu_ns })
+        Ok(MeasuredLoad { casualties, ..measured })
     }
 
     fn start_children(
@@ -245,12 +220,11 @@ impl<'a> MemoryBench<'a> {
         children: usize,
         procs_files: &str,
         files: &str,
-        options: &Options,
-    ) -> Result<Option<Process>> {
+    ) -> Result<Option<ProcessGroup>> {
         if children == 0 {
             return Ok(None);
         }
-        let (count, life) = (children.to_string(), options.life().as_secs().to_string());
+        let (count, life) = (children.to_string(), self.options.life().as_secs().to_string());
         let words = ["memory-children", procs_files, &count, files, &life];
         let load = workers.start("memory-children", &words, None).context("the children do not get on")?;
         Ok(Some(load.process))
@@ -284,11 +258,11 @@ impl<'a> MemoryBench<'a> {
         format!("a private disk ({}) whose data are kept in {kept}: {speed}", disk.device())
     }
 
-    fn conditions(&self, options: &Options) -> Conditions {
-        Conditions {
-            backing: options.backing,
-            backings: BACKINGS.map(Backing::offer).to_vec(),
-            limit_bytes: options.limit_bytes(),
+    fn conditions(&self) -> MemoryConditions {
+        MemoryConditions {
+            backing: self.options.backing,
+            backings: Backing::value_variants().iter().map(|backing| backing.availability()).collect(),
+            limit_bytes: self.options.limit_bytes(),
             buffer_bytes: OWN_BYTES as u64,
             child_buffer_bytes: CHILD_BYTES as u64,
             disk: self.setup.disk.as_ref().map(|_| self.disk_text()),
@@ -327,32 +301,8 @@ fn device_number(disk: &PrivateDisk) -> Result<String> {
 mod tests {
     use super::*;
 
-    fn options(children: &[usize], limit: Option<u64>) -> Options {
-        Options {
-            children: children.to_vec(),
-            bounds: Bounds { intervals: 10, time: Duration::from_secs(5) },
-            backing: Backing::File,
-            limit,
-            requests_per_second: None,
-            launcher: WorkerLauncher(Vec::new()),
-        }
-    }
-
     #[test]
-    fn the_memory_never_holds_all_buffers() {
-        for children in 1..=CHILDREN_MAX {
-            let options = options(&[0, children], None);
-            assert!(options.limit_bytes() < options.buffers_bytes(), "{children}");
-            assert!(options.limit_bytes() >= LIMIT_MIN);
-        }
-        assert_eq!(options(&[0, 1, 4, 8], None).limit_bytes(), 34 << 20);
-    }
-
-    #[test]
-    fn what_cannot_be_measured_is_refused() {
-        let error = options(&[1], Some(1 << 20)).check().expect_err("too little");
-        assert!(error.to_string().contains("below 12 MiB"), "{error}");
-        assert!(options(&[], None).check().is_err());
+    fn the_private_disk_has_its_folder() {
         assert!(folder().expect("a folder").path().is_dir());
     }
 }

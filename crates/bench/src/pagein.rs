@@ -9,34 +9,60 @@
 //! more than memory and swap hold with a quarter to spare, and machines with much memory are refused.
 
 mod block;
+mod figures;
 mod options;
 mod program;
 mod room;
+mod table;
 
-pub use block::Block;
-pub use options::{EVERY_MAX, KEYS_MAX, KEYS_PER_LAP_MAX, Options, WORKING_SET_MAX, WORKING_SET_MIN};
+pub use figures::{Walked, WalkedTurn};
+pub use options::{Hog, Pagein};
 pub(crate) use program::run as run_program;
-pub use room::Room;
+pub use room::MemoryRoom;
 
-use crate::arms::{Cell, all_turns};
-use crate::interrupt::Interrupt;
+use crate::arms::{self, Compared, all_turns, turns_words};
+use crate::driver::BenchDriver;
+use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::intervals::{STAMPS_MAX, StampBuffer};
-use crate::progress::Progress;
-use crate::session::{self, Session};
+use crate::screen::Place;
 use anyhow::Result;
+use std::path::Path;
+use table::{TERMS, TITLE, bounds};
+use tipme_measure::Document;
 
-/// Measures every turn. Everything that was started has ended when it returns.
-pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Vec<Cell<Block>>> {
-    options.check(&Room::here())?;
-    session::require(&["Xvfb", "openbox", "xterm"])?;
-    let stamp_buffer = StampBuffer::make(STAMPS_MAX)?;
-    let mut session = Session::start(session::SessionOptions::default())?;
-    let command = program::command(options, &session, &stamp_buffer)?;
-    session.open_program("the program with the working set", command)?;
-    let (time, mut typed) = (options.longest_block(), 0);
-    all_turns(&options.comparison, &session, time, interrupt, progress, &mut |_, _| {
-        let block = block::type_keys(options, &session, &stamp_buffer, typed, interrupt)?;
-        typed += options.keys_per_lap + block.pressed.len();
-        Ok(block)
-    })
+impl Experiment for Pagein {
+    const NAME: &'static str = "pagein";
+    const CLASSES: &'static [&'static str] = &[block::CLASS];
+    type Figures = Compared<Walked>;
+
+    fn run(&self, driver: &mut dyn BenchDriver) -> Result<MeasuredRepeats<Self::Figures>> {
+        let (room, programs) = (MemoryRoom::here(), driver.programs());
+        let comparison = self.comparison(&room, &programs);
+        self.check(&comparison, &room)?;
+        driver.line(&format!("{}; {}", turns_words(&comparison), self.plan(&comparison)));
+        let mut stage = driver.stage(&Place::X11, &["Xvfb", "openbox", "xterm"])?;
+        let stamp_buffer = StampBuffer::make(STAMPS_MAX)?;
+        let command = program::command(self, &programs.launcher, &*stage, &stamp_buffer)?;
+        stage.open_program("the program with the working set", command)?;
+        let (time, mut typed) = (self.longest_block(), 0);
+        let cells = all_turns(&comparison, &mut *stage, time, &mut |stage| {
+            let block = block::type_keys(self, stage, &stamp_buffer, typed)?;
+            typed += usize::from(self.keys_per_lap) + block.events.starts_ns.len();
+            Ok(block)
+        })?;
+        let more = Walked::of(self, &comparison, room, &cells);
+        Ok(Compared::measured(TITLE, &comparison, cells, more))
+    }
+
+    fn text(document: &Document<Self::Figures>) -> String {
+        arms::text(document, &TERMS, &bounds(&document.details))
+    }
+
+    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)> {
+        arms::plots(document, &TERMS, &bounds(&document.details))
+    }
+
+    fn files(&self) -> (Option<&Path>, Option<&Path>) {
+        (self.json.as_deref(), self.svg.as_deref())
+    }
 }

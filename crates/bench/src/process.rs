@@ -18,14 +18,14 @@ const GRACE: Duration = Duration::from_millis(800);
 /// A program that runs in a process group of its own.
 ///
 /// Dropping it ends the whole group and waits for the program.
-pub struct Process {
+pub struct ProcessGroup {
     name: String,
     child: Child,
 }
 
-impl Process {
+impl ProcessGroup {
     /// Starts `command`, on one CPU only where `cpu` names one.
-    pub fn start(name: &str, mut command: Command, cpu: Option<usize>) -> Result<Process> {
+    pub fn start(name: &str, mut command: Command, cpu: Option<usize>) -> Result<ProcessGroup> {
         let parent = rustix::process::getpid();
         command.process_group(0);
         let before_exec = move || {
@@ -44,7 +44,7 @@ impl Process {
         unsafe { command.pre_exec(before_exec) };
         let program = command.get_program().to_string_lossy().into_owned();
         let child = command.spawn().with_context(|| format!("cannot start {name}: {program}; is it installed?"))?;
-        Ok(Process { name: name.to_string(), child })
+        Ok(ProcessGroup { name: name.to_string(), child })
     }
 
     /// Process id, which is also the number of its group.
@@ -108,7 +108,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         let members = self.members().into_iter().filter_map(|pid| Pid::from_raw(pid as i32));
         let open = members.filter_map(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).collect::<Vec<_>>();
@@ -220,7 +220,7 @@ mod tests {
     fn a_dropped_process_takes_its_group_along() {
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 60 & sleep 60 & wait"]);
-        let process = Process::start("sleepers", command, None).expect("sh starts");
+        let process = ProcessGroup::start("sleepers", command, None).expect("sh starts");
         let group = process.pid();
         while process.members().len() < 3 {
             std::thread::yield_now();
@@ -234,7 +234,7 @@ mod tests {
     fn one_that_ignores_the_request_is_killed() {
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' TERM; while :; do sleep 0.05; done"]);
-        let process = Process::start("stubborn", command, None).expect("sh starts");
+        let process = ProcessGroup::start("stubborn", command, None).expect("sh starts");
         let started = Instant::now();
         drop(process);
         assert!(started.elapsed() < Duration::from_secs(3));
@@ -244,7 +244,7 @@ mod tests {
     fn an_early_end_is_told_with_the_name() {
         let mut command = Command::new("sh");
         command.args(["-c", "exit 3"]);
-        let mut process = Process::start("helper", command, None).expect("sh starts");
+        let mut process = ProcessGroup::start("helper", command, None).expect("sh starts");
         let ended = process.wait(Duration::from_secs(5)).expect("a status").expect("it ended");
         assert_eq!(ended.code(), Some(3));
         let error = process.expect_alive().expect_err("it ended");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The product's own programs, run as children.
 
-use crate::interrupt::Interrupt;
-use crate::process::Process;
+use crate::interrupt::InterruptFlag;
+use crate::process::ProcessGroup;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -27,13 +27,13 @@ pub(crate) struct Follower {
     lines: Receiver<String>,
     /// What it said so far, for an error message.
     said: RefCell<Vec<String>>,
-    _process: Process,
+    _process: ProcessGroup,
 }
 
 impl Follower {
     pub(crate) fn start(name: &str, mut command: Command) -> Result<Follower> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = Process::start(name, command, None)?;
+        let mut process = ProcessGroup::start(name, command, None)?;
         let (sender, lines) = mpsc::sync_channel(LINES_MAX);
         let child = process.child();
         let (output, errors) = (child.stdout.take(), child.stderr.take());
@@ -43,7 +43,7 @@ impl Follower {
     }
 
     /// Waits for a line that starts with `prefix`; returns the rest of it.
-    pub(crate) fn wait_for(&self, prefix: &str, timeout: Duration, interrupt: &Interrupt) -> Result<String> {
+    pub(crate) fn wait_for(&self, prefix: &str, timeout: Duration, interrupt: &InterruptFlag) -> Result<String> {
         let deadline = Instant::now() + timeout;
         loop {
             interrupt.check()?;
@@ -87,7 +87,7 @@ pub(crate) struct Diagnosis {
 
 impl Diagnosis {
     /// Runs it twice, for the document and for the text.
-    pub(crate) fn of(tipme: &Path, incident: &Path, interrupt: &Interrupt) -> Result<Diagnosis> {
+    pub(crate) fn of(tipme: &Path, incident: &Path, interrupt: &InterruptFlag) -> Result<Diagnosis> {
         let json = document(tipme, incident, interrupt)?;
         let mut for_text = Command::new(tipme);
         for_text.arg("diagnose").arg(incident);
@@ -96,7 +96,7 @@ impl Diagnosis {
 }
 
 /// The document of `tipme diagnose --json`.
-pub(crate) fn document(tipme: &Path, incident: &Path, interrupt: &Interrupt) -> Result<Value> {
+pub(crate) fn document(tipme: &Path, incident: &Path, interrupt: &InterruptFlag) -> Result<Value> {
     let mut command = Command::new(tipme);
     command.arg("diagnose").arg(incident).arg("--json");
     let text = output("tipme diagnose", command, &DIAGNOSED, interrupt)?;
@@ -104,7 +104,7 @@ pub(crate) fn document(tipme: &Path, incident: &Path, interrupt: &Interrupt) -> 
 }
 
 /// Marks by `tipme mark`; the incident's path.
-pub(crate) fn mark(tipme: &Path, state_dir: &Path, interrupt: &Interrupt) -> Result<PathBuf> {
+pub(crate) fn mark(tipme: &Path, state_dir: &Path, interrupt: &InterruptFlag) -> Result<PathBuf> {
     let mut command = Command::new(tipme);
     command.arg("mark").arg("--state-dir").arg(state_dir).stderr(Stdio::null());
     let text = output("tipme mark", command, &[0], interrupt)?;
@@ -113,9 +113,9 @@ pub(crate) fn mark(tipme: &Path, state_dir: &Path, interrupt: &Interrupt) -> Res
 }
 
 /// Runs a program to its end; its output, where it ends with one of the exit codes that are fine.
-fn output(name: &str, mut command: Command, fine: &[i32], interrupt: &Interrupt) -> Result<String> {
+fn output(name: &str, mut command: Command, fine: &[i32], interrupt: &InterruptFlag) -> Result<String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut process = Process::start(name, command, None)?;
+    let mut process = ProcessGroup::start(name, command, None)?;
     let mut pipe = process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
@@ -130,7 +130,7 @@ fn output(name: &str, mut command: Command, fine: &[i32], interrupt: &Interrupt)
     Ok(text)
 }
 
-fn wait(name: &str, process: &mut Process, interrupt: &Interrupt) -> Result<ExitStatus> {
+fn wait(name: &str, process: &mut ProcessGroup, interrupt: &InterruptFlag) -> Result<ExitStatus> {
     let deadline = Instant::now() + END_TIMEOUT;
     while Instant::now() < deadline {
         interrupt.check()?;
@@ -156,13 +156,13 @@ mod tests {
     #[test]
     fn the_line_waited_for_comes_from_either_output() {
         let helper = shell("echo noise; echo 'marked /a b' >&2; sleep 60");
-        assert_eq!(helper.wait_for("marked ", LONG, &Interrupt::default()).ok().as_deref(), Some("/a b"));
+        assert_eq!(helper.wait_for("marked ", LONG, &InterruptFlag::default()).ok().as_deref(), Some("/a b"));
     }
 
     #[test]
     fn an_early_end_is_told_with_what_was_said() {
         let error =
-            shell("echo 'no such device' >&2").wait_for("ready", LONG, &Interrupt::default()).expect_err("it ends");
+            shell("echo 'no such device' >&2").wait_for("ready", LONG, &InterruptFlag::default()).expect_err("it ends");
         assert_eq!(error.to_string(), "helper ended early; it said: no such device");
     }
 
@@ -170,9 +170,9 @@ mod tests {
     fn silence_and_interrupts_end_the_wait() {
         let helper = shell("sleep 60");
         let late =
-            helper.wait_for("ready", Duration::from_millis(10), &Interrupt::default()).expect_err("it is silent");
+            helper.wait_for("ready", Duration::from_millis(10), &InterruptFlag::default()).expect_err("it is silent");
         assert_eq!(late.to_string(), "helper did not say \"ready\" within 10ms");
-        let interrupt = Interrupt::default();
+        let interrupt = InterruptFlag::default();
         interrupt.set();
         assert!(helper.wait_for("ready", LONG, &interrupt).is_err());
     }

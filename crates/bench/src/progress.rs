@@ -2,7 +2,7 @@
 //! Who is told what goes on.
 
 /// Told what happens meanwhile.
-pub trait Progress {
+pub trait ProgressListener {
     /// One line for people.
     fn line(&mut self, text: &str);
 }

@@ -11,14 +11,14 @@ mod parts;
 mod prose;
 
 use parts::SCRIPT_BYTES_MAX;
-pub use parts::{Act, Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, Script, Step, TEXT_BYTES_MAX};
+pub use parts::{Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, Script, ScriptAct, ScriptStep};
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
-use tipme_measure::{Class, Limits, Profile};
+use tipme_measure::{ClassLimits, InputClass, ThresholdProfile};
 
 /// Stands for the application's home folder in its arguments.
-pub const HOME: &str = "{home}";
+pub(crate) const HOME: &str = "{home}";
 
 /// Scripts that come with the program.
 const SHIPPED: [(&str, &str); 4] = [
@@ -61,18 +61,18 @@ impl Script {
 
     /// How many inputs it has.
     pub fn inputs(&self) -> usize {
-        self.steps.iter().filter(|step| matches!(step, Step::Input(_))).count()
+        self.steps.iter().filter(|step| matches!(step, ScriptStep::Input(_))).count()
     }
 
     /// The limits of a class: those of the profile, unless the script says otherwise.
-    pub fn limits(&self, class: Class, profile: Profile) -> Limits {
+    pub fn limits(&self, class: InputClass, profile: ThresholdProfile) -> ClassLimits {
         let limits = class.limits(profile);
         let own = self.thresholds.iter().find(|(of, _)| *of == class).map(|(_, threshold)| *threshold);
-        Limits { threshold: own.unwrap_or(limits.threshold), ..limits }
+        ClassLimits { threshold: own.unwrap_or(limits.threshold), ..limits }
     }
 
     /// Makes the script's files below a folder.
-    pub fn make_files(&self, home: &Path) -> Result<()> {
+    pub(crate) fn make_files(&self, home: &Path) -> Result<()> {
         self.files.iter().try_for_each(|file| file.make(home))
     }
 }
@@ -93,8 +93,7 @@ mod tests {
     fn the_editor_task_is_that_of_the_paper() {
         let script = Script::find("editor").expect("it comes with the program");
         let is_text = |label: &str| label == "type" || label == "newline";
-        let typed =
-            |step: &&Step| matches!(step, Step::Input(Input { act: Act::Character(_), label, .. }) if is_text(label));
+        let typed = |step: &&ScriptStep| matches!(step, ScriptStep::Input(Input { act: ScriptAct::Character(_), label, .. }) if is_text(label));
         assert_eq!(script.steps.iter().filter(typed).count(), 1_300);
         assert_eq!(script.files[0].content, Content::Prose { bytes: 56 << 10, seed: 1 });
     }

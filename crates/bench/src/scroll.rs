@@ -5,35 +5,53 @@
 //! the key that starts it until the terminal draws no more, after it has answered a question for the place of its
 //! cursor that stands behind the file: so it has taken all of it.
 
-use crate::arms::{Cell, Comparison, all_turns};
-use crate::estimate::Estimate;
-use crate::interrupt::Interrupt;
-use crate::priority::Priority;
-use crate::progress::Progress;
-use crate::seen::Seen;
-use crate::session::{self, Session};
-use crate::typing::nanos;
-use anyhow::{Context, Result, bail, ensure};
-use std::fmt::Write as _;
-use std::path::Path;
-use std::time::Duration;
-use tipme_desktop::clock;
-use tipme_desktop::inject::{Pace, Typist};
-use tipme_record::Nanos;
+mod options;
 
+pub use options::Scroll;
+
+use crate::arms::{self, ArmComparison, ArmScale, ArmTerms, Block, Compared, all_turns, load_words, turns_words};
+use crate::driver::{BenchDriver, BenchStage, Habits, QUIET, User};
+use crate::estimate::DurationEstimate;
+use crate::experiment::{Experiment, MeasuredRepeats};
+use crate::load::LoadKind;
+use crate::screen::Place;
+use crate::typist::nanos;
+use anyhow::{Context, Result, bail, ensure};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tipme_desktop::inject::Pace;
+use tipme_measure::{Document, Events};
+
+/// The class of the events.
+const CLASS: &str = "scroll";
+const TITLE: &str = "Scrolling beside a load: a long file in a terminal";
+const TERMS: ArmTerms = ArmTerms {
+    of: "scrolling",
+    times_of: "the time",
+    scale: ArmScale::Elapsed,
+    paper: &[
+        "Evans et al. (1993), figure 2, on a machine of its time: with their prototype 10 to 15 s at any load average",
+        "from 0 to 20, for another file",
+    ],
+    line_ms: None,
+};
 /// Bytes of the file, at least and at most.
-pub const BYTES_MIN: u64 = 1 << 10;
-pub const BYTES_MAX: u64 = 256 << 20;
+const BYTES_MIN: u64 = 1 << 10;
+const BYTES_MAX: u64 = 256 << 20;
 /// The longest that the file may take.
-pub const SCROLL_MAX: Duration = Duration::from_secs(300);
-/// Nothing is drawn for so long before the key and after the file.
-const QUIET: Duration = Duration::from_millis(200);
+const SCROLL_MAX: Duration = Duration::from_secs(300);
 /// How long the terminal may go on drawing behind the file.
 const REST_TIMEOUT: Duration = Duration::from_secs(20);
 /// What a terminal draws in a second, about.
 const USUAL_BYTES_PER_S: f64 = (4 << 20) as f64;
 /// Between two looks.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
+/// What it takes on a display.
+const PROGRAMS: [&str; 6] = ["Xvfb", "openbox", "xterm", "bash", "stty", "dd"];
 /// For each key: the file, a question for the cursor's place, its answer, and a letter into another file.
 const SCRIPT: &str = r#"
     stty -echo
@@ -44,79 +62,95 @@ const SCRIPT: &str = r#"
         printf '%s' "$key" >> "$2"
     done"#;
 
-/// What is measured.
-#[derive(Clone, Debug)]
-pub struct Options {
-    pub comparison: Comparison,
+/// What only this measurement has.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct File {
     /// Size of the file.
     pub bytes: u64,
 }
 
-impl Options {
-    /// How long all of it takes; about that where the terminal draws as fast as is usual.
-    pub fn estimate(&self) -> Estimate {
-        let scrolling = Duration::from_secs_f64(self.bytes as f64 / USUAL_BYTES_PER_S);
-        self.comparison.estimate(Estimate::new(QUIET * 2 + scrolling, QUIET + SCROLL_MAX + REST_TIMEOUT))
-    }
+impl Experiment for Scroll {
+    const NAME: &'static str = "scroll";
+    const CLASSES: &'static [&'static str] = &[CLASS];
+    type Figures = Compared<File>;
 
-    fn check(&self) -> Result<()> {
+    fn run(&self, driver: &mut dyn BenchDriver) -> Result<MeasuredRepeats<Self::Figures>> {
+        let comparison = self.beside.comparison(driver.programs(), LoadKind::Cpu);
+        driver.line(&format!("{}; {}", turns_words(&comparison), self.estimate(&comparison)));
         ensure!((BYTES_MIN..=BYTES_MAX).contains(&self.bytes), "choose a file of 1 KiB to 256 MiB");
-        self.comparison.check()
+        comparison.check()?;
+        let mut stage = driver.stage(&Place::X11, &PROGRAMS)?;
+        let marks = open(&mut *stage, self.bytes as usize)?;
+        let time = SCROLL_MAX + REST_TIMEOUT;
+        let cells = all_turns(&comparison, &mut *stage, time, &mut |stage| once(stage, &marks))?;
+        Ok(Compared::measured(TITLE, &comparison, cells, File { bytes: self.bytes }))
+    }
+
+    fn text(document: &Document<Self::Figures>) -> String {
+        arms::text(document, &TERMS, &bounds(&document.details))
+    }
+
+    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)> {
+        arms::plots(document, &TERMS, &bounds(&document.details))
+    }
+
+    fn files(&self) -> (Option<&Path>, Option<&Path>) {
+        self.beside.files()
     }
 }
 
-/// When the key was pressed, and how long it took until all was drawn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Scrolled {
-    pub pressed: Nanos,
-    /// At least so long where the terminal did not come to rest.
-    pub time: Nanos,
-    /// The terminal drew no more; false where it went on for longer than was waited for.
-    pub rested: bool,
+impl Scroll {
+    /// How long all of it takes; about that where the terminal draws as fast as is usual.
+    fn estimate(&self, comparison: &ArmComparison) -> DurationEstimate {
+        let scrolling = Duration::from_secs_f64(self.bytes as f64 / USUAL_BYTES_PER_S);
+        comparison.estimate(DurationEstimate::new(QUIET * 2 + scrolling, QUIET + SCROLL_MAX + REST_TIMEOUT))
+    }
 }
 
-/// Scrolls once in every turn. Everything that was started has ended when it returns.
-pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Vec<Cell<Scrolled>>> {
-    options.check()?;
-    session::require(&["Xvfb", "openbox", "xterm", "bash", "stty", "dd"])?;
-    let mut session = Session::start(session::SessionOptions::default())?;
-    let (file, marks) = (session.folder().join("text"), session.folder().join("marks"));
-    for (path, content) in [(&file, text(options.bytes as usize)), (&marks, String::new())] {
+fn bounds(figures: &Compared<File>) -> [String; 1] {
+    [format!("{} KiB by dd, 100 bytes at a time; {}", figures.more.bytes >> 10, load_words(figures))]
+}
+
+/// Writes the file and opens the terminal; the file with a letter for each time that it was scrolled through.
+fn open(stage: &mut dyn BenchStage, bytes: usize) -> Result<PathBuf> {
+    let (file, marks) = (stage.folder().join("text"), stage.folder().join("marks"));
+    for (path, content) in [(&file, text(bytes)), (&marks, String::new())] {
         std::fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))?;
     }
-    let words = ["bash", "--norc", "--noprofile", "-c", SCRIPT, "scroll"].map(std::ffi::OsString::from);
-    let program: Vec<_> = words.into_iter().chain([file.into(), marks.clone().into()]).collect();
-    session.open_terminal(&[], &program)?;
-    let time = SCROLL_MAX + REST_TIMEOUT;
-    all_turns(&options.comparison, &session, time, interrupt, progress, &mut |_, _| once(&session, &marks, interrupt))
+    let words = ["bash", "--norc", "--noprofile", "-c", SCRIPT, "scroll"].map(OsString::from);
+    let program: Vec<OsString> = words.into_iter().chain([file.into(), marks.clone().into()]).collect();
+    stage.open_terminal(&program)?;
+    Ok(marks)
 }
 
-fn once(session: &Session, marks: &Path, interrupt: &Interrupt) -> Result<Scrolled> {
-    let mut typist = Typist::open(&session.target(), Pace::default())?;
-    let _priority = Priority::realtime();
-    let seen = Seen::start(session, QUIET)?;
+/// Scrolls once. Where the terminal does not come to rest, it took at least so long.
+fn once(stage: &mut dyn BenchStage, marks: &Path) -> Result<Block<()>> {
+    let mut user = stage.user(Habits::at_terminal(Pace::default()))?;
     let before = length(marks);
-    let pressed = typist.key('g')?;
+    let pressed = user.key('g')?;
     while length(marks) == before {
-        if clock::now().since(pressed) > nanos(SCROLL_MAX) {
+        if user.now().since(pressed) > nanos(SCROLL_MAX) {
             bail!("the terminal did not scroll through the file within {SCROLL_MAX:?}; choose a smaller one");
         }
-        interrupt.sleep(POLL_INTERVAL)?;
+        user.sleep(POLL_INTERVAL)?;
     }
-    let rested = rests(|| seen.quiet_for(), REST_TIMEOUT, interrupt)?;
-    let drawn = seen.finish()?;
+    let rested = rests(&mut *user)?;
+    let drawn = user.drawings()?;
     let last = drawn.last().copied().context("the terminal drew nothing")?;
-    Ok(Scrolled { pressed, time: last.since(pressed), rested })
+    let mut events = Events::of(CLASS, None);
+    events.push(pressed.0, last.since(pressed).0);
+    events.censored = u64::from(!rested);
+    Ok(Block { events, more: () })
 }
 
 /// Waits until nothing has been drawn for a while; false where that did not come in time.
-fn rests(quiet_for: impl Fn() -> Duration, timeout: Duration, interrupt: &Interrupt) -> Result<bool> {
-    let begun = clock::now();
-    while quiet_for() < QUIET {
-        if clock::now().since(begun) >= nanos(timeout) {
+fn rests(user: &mut dyn User) -> Result<bool> {
+    let begun = user.now();
+    while user.now().since(user.last_drawing()) < nanos(QUIET) {
+        if user.now().since(begun) >= nanos(REST_TIMEOUT) {
             return Ok(false);
         }
-        interrupt.sleep(POLL_INTERVAL)?;
+        user.sleep(POLL_INTERVAL)?;
     }
     Ok(true)
 }
@@ -142,12 +176,39 @@ fn text(bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::parsed;
+    use crate::fake::{FakeDriver, document};
+
+    fn scrolled(driver: &mut FakeDriver) -> Result<MeasuredRepeats<Compared<File>>> {
+        parsed::<Scroll>("--load 2 --bytes 1K --blocks 1").run(driver)
+    }
 
     #[test]
-    fn a_terminal_that_goes_on_drawing_does_not_rest() {
-        let interrupt = Interrupt::default();
-        assert!(!rests(|| Duration::ZERO, POLL_INTERVAL, &interrupt).expect("nobody interrupts"));
-        assert!(rests(|| QUIET, Duration::ZERO, &interrupt).expect("nobody interrupts"));
+    fn the_time_goes_to_the_last_drawing_behind_the_file() {
+        let mut driver = FakeDriver::answering(|turn, _| Some(Duration::from_secs(1 + u64::from(turn.level))));
+        driver.taken_after(Duration::from_millis(500)).drawing_for(Duration::from_millis(900));
+        let measured = scrolled(&mut driver).expect("it is measured");
+        let ms = |run: usize| measured.runs[run].classes[0].latencies_ns[0] / 1_000_000;
+        assert_eq!((ms(0), ms(1)), (1_900, 3_900), "drawings behind the mark count");
+        assert!(measured.runs.iter().all(|run| run.classes[0].censored == 0));
+        let text = Scroll::text(&document(measured));
+        assert!(text.contains("1 KiB by dd") && text.contains("load 2, unmanaged           1      3.90"), "{text}");
+    }
+
+    #[test]
+    fn a_terminal_that_goes_on_drawing_is_told() {
+        let mut driver = FakeDriver::answering(|_, _| Some(Duration::from_secs(1)));
+        driver.taken_after(Duration::from_secs(1)).drawing_for(Duration::from_secs(60));
+        let measured = scrolled(&mut driver).expect("it is measured");
+        assert!(measured.runs.iter().all(|run| run.classes[0].censored == 1));
+        assert!(measured.runs[0].classes[0].latencies_ns[0] >= 20_000_000_000, "at least so long");
+        assert_eq!(measured.figures.unmanaged.map(|figures| figures.unanswered), Some(1));
+    }
+
+    #[test]
+    fn a_file_that_is_never_taken_is_an_error() {
+        let error = scrolled(&mut FakeDriver::answering(|_, _| None)).err().map(|error| error.to_string());
+        assert!(error.is_some_and(|error| error.contains("did not scroll through the file within 300s")));
     }
 
     #[test]

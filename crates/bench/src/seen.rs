@@ -4,7 +4,7 @@
 //! Learnt by the DAMAGE extension of X11, or from what a compositor of Wayland says of its screen, and so independent of
 //! any recorder.
 
-use crate::session::Session;
+use crate::session::PrivateSession;
 use anyhow::{Result, anyhow};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,55 +19,60 @@ use tipme_record::Nanos;
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What tells of drawings.
-pub trait Drawings: Send {
+pub trait DrawingSource: Send {
     /// Waits for the next one; returns when it was, `None` when `timeout` ran out.
     fn next(&mut self, timeout: Duration) -> Result<Option<Nanos>>;
 }
 
-impl Drawings for DamageWatch {
+impl DrawingSource for DamageWatch {
     fn next(&mut self, timeout: Duration) -> Result<Option<Nanos>> {
         Ok(DamageWatch::next(self, timeout)?)
     }
 }
 
-impl Drawings for FrameWatch {
+impl DrawingSource for FrameWatch {
     fn next(&mut self, timeout: Duration) -> Result<Option<Nanos>> {
         Ok(FrameWatch::next(self, timeout)?)
     }
 }
 
 /// A thread that notes when the terminal draws.
-pub struct Seen {
+pub struct DrawingWatch {
     stop: Arc<AtomicBool>,
     last: Arc<AtomicU64>,
     thread: JoinHandle<Result<Vec<Nanos>>>,
 }
 
-impl Seen {
+impl DrawingWatch {
     /// Begins to note the drawings of the session's terminal, once it has been quiet for `quiet`.
-    pub fn start(session: &Session, quiet: Duration) -> Result<Seen> {
-        Seen::watch(Box::new(session.watch_terminal()?), quiet)
+    pub fn start(session: &PrivateSession, quiet: Duration) -> Result<DrawingWatch> {
+        DrawingWatch::watch(Box::new(session.watch_terminal()?), quiet)
     }
 
     /// Begins to note any drawings, once there have been none for `quiet`.
     ///
     /// The thread has the priority of the caller's.
-    pub fn watch(mut watch: Box<dyn Drawings>, quiet: Duration) -> Result<Seen> {
+    pub fn watch(mut watch: Box<dyn DrawingSource>, quiet: Duration) -> Result<DrawingWatch> {
         while watch.next(quiet)?.is_some() {}
         let (stop, last) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (told, tell) = (Arc::clone(&stop), Arc::clone(&last));
         let thread = std::thread::spawn(move || note(&mut *watch, &told, &tell));
-        Ok(Seen { stop, last, thread })
+        Ok(DrawingWatch { stop, last, thread })
     }
 
-    /// How long ago the terminal drew last.
+    /// When something was drawn last.
+    pub fn last(&self) -> Nanos {
+        Nanos(self.last.load(Ordering::Relaxed))
+    }
+
+    /// How long ago that was.
     pub fn quiet_for(&self) -> Duration {
-        Duration::from_nanos(clock::now().since(Nanos(self.last.load(Ordering::Relaxed))).0)
+        Duration::from_nanos(clock::now().since(self.last()).0)
     }
 
     /// True when something was drawn after `press`.
     pub fn answered(&self, press: Nanos) -> bool {
-        self.last.load(Ordering::Relaxed) > press.0
+        self.last() > press
     }
 
     /// Ends the thread; the times of all drawings, in order.
@@ -77,7 +82,7 @@ impl Seen {
     }
 }
 
-fn note(watch: &mut dyn Drawings, stop: &AtomicBool, last: &AtomicU64) -> Result<Vec<Nanos>> {
+fn note(watch: &mut dyn DrawingSource, stop: &AtomicBool, last: &AtomicU64) -> Result<Vec<Nanos>> {
     let mut drawn = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         if let Some(at) = watch.next(POLL_INTERVAL)? {

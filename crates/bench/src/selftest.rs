@@ -21,30 +21,34 @@ mod table;
 mod trial;
 pub(crate) mod workers;
 
-use crate::interrupt::Interrupt;
-use crate::progress::Progress;
+use crate::interrupt::InterruptFlag;
+use crate::progress::ProgressListener;
 use crate::session;
 use anyhow::{Context, Result, bail};
-pub use fault::{App, Fault, Injected, InjectedCause, Injection};
-pub use options::Options;
-pub use outcome::{NotRun, Outcome, Row};
+pub use fault::{App, Fault, InjectedCause, InjectedCauses, PreparedFault};
+pub use options::SelftestOptions;
+pub use outcome::{NotRun, SelftestOutcome, TrialRow};
 pub use site::{DisplayServer, Site};
 use std::path::PathBuf;
 pub use table::{markdown, text};
-use trial::{Observation, ProductFailed, Stage};
+use trial::{Observation, ProductFailed, TrialRunner};
 
 /// Runs the faults one after the other; each takes some seconds.
 ///
 /// Everything that was started has ended when it returns, also by an error or an interrupt. A trial
 /// that cannot be run is reported as such and does not end the run; where recorder, mark or diagnosis fail,
 /// it is a miss.
-pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Outcome> {
+pub fn run(
+    options: &SelftestOptions,
+    interrupt: &InterruptFlag,
+    progress: &mut dyn ProgressListener,
+) -> Result<SelftestOutcome> {
     if !rustix::process::geteuid().is_root() {
         bail!("recording takes root; run: sudo {} selftest", options.tipme.display());
     }
     let plan = plan(options)?;
     let mut store = IncidentStore { all: options.keep.clone(), misses: None };
-    let mut stage = Stage::new(options, interrupt);
+    let mut stage = TrialRunner::new(options, interrupt);
     let (mut results, mut not_run) = (Vec::new(), Vec::new());
     for (at, (fault, app)) in plan.iter().enumerate() {
         let installed = session::require(fault.programs);
@@ -56,7 +60,7 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
             true => Ok(Observation::failed(&error)),
             false => Err(error),
         });
-        let done = observed.and_then(|observed| store.keep(Row::of(fault, *app, &observed), &observed, at));
+        let done = observed.and_then(|observed| store.keep(TrialRow::of(fault, *app, &observed), &observed, at));
         let subject = format!("{}/{} {} on {} ...", at + 1, plan.len(), fault.name, app.name());
         match done {
             Ok(row) => {
@@ -71,11 +75,11 @@ pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress
         }
         stage.pause()?;
     }
-    Ok(Outcome::of(results, not_run))
+    Ok(SelftestOutcome::of(results, not_run))
 }
 
 /// Which fault is done to which application, in this order.
-fn plan(options: &Options) -> Result<Vec<(&'static Fault, App)>> {
+fn plan(options: &SelftestOptions) -> Result<Vec<(&'static Fault, App)>> {
     let known = |name: &String| name == CLEAN || faults::all().any(|fault| fault.name == name);
     if let Some(unknown) = options.names.iter().find(|name| !known(name)) {
         bail!("there is no fault \"{unknown}\"; tipme selftest --list names them");
@@ -89,7 +93,7 @@ fn plan(options: &Options) -> Result<Vec<(&'static Fault, App)>> {
 }
 
 /// The trials of one fault in one round.
-fn subjects(options: &Options, fault: &'static Fault, round: usize) -> Vec<(&'static Fault, App)> {
+fn subjects(options: &SelftestOptions, fault: &'static Fault, round: usize) -> Vec<(&'static Fault, App)> {
     let apps: Vec<App> = fault.apps.iter().copied().filter(|app| options.apps.contains(app)).collect();
     if !fault.kinds.is_empty() {
         return apps.into_iter().map(|app| (fault, app)).collect();
@@ -111,7 +115,7 @@ struct IncidentStore {
 
 impl IncidentStore {
     /// Copies the incident where it is to be kept, and notes where that is.
-    fn keep(&mut self, mut row: Row, observed: &Observation, at: usize) -> Result<Row> {
+    fn keep(&mut self, mut row: TrialRow, observed: &Observation, at: usize) -> Result<TrialRow> {
         if self.all.is_none() && row.hit || !observed.has_incident() {
             return Ok(row);
         }
@@ -139,8 +143,8 @@ mod tests {
     use super::*;
     use crate::worker::WorkerLauncher;
 
-    fn options(names: &[&str], repeat: usize) -> Options {
-        Options {
+    fn options(names: &[&str], repeat: usize) -> SelftestOptions {
+        SelftestOptions {
             names: names.iter().map(ToString::to_string).collect(),
             repeat,
             apps: vec![App::Patient, App::Xterm],

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A private display: Xvfb, a window manager and a terminal, for as long as the value lives.
 
-use crate::estimate::Estimate;
-use crate::process::{Process, missing};
+use crate::estimate::DurationEstimate;
+use crate::process::{ProcessGroup, missing};
 use anyhow::{Context, Result, bail};
 use rustix::fs::FlockOperation;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_desktop::window::{DamageWatch, Watcher};
-use tipme_desktop::{Target, authority_file};
+use tipme_desktop::{DisplayTarget, authority_file};
 
 /// How long a program of the session may take to be ready; a first font cache takes fifteen seconds, and longer on an
 /// emulated machine.
@@ -27,51 +27,52 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 pub struct SessionOptions {
     /// The only CPU for the X server, the window manager and the terminal.
     pub cpu: Option<usize>,
-    pub manager: Manager,
+    pub manager: SessionWindowManager,
 }
 
 /// The window manager of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Manager {
+pub enum SessionWindowManager {
     #[default]
     Openbox,
     /// With its compositor, and with a session bus of its own, without which it does not start.
     Xfwm4,
 }
 
-impl Manager {
+impl SessionWindowManager {
     fn words(self) -> &'static [&'static str] {
         match self {
-            Manager::Openbox => &["openbox", "--sm-disable"],
-            Manager::Xfwm4 => &["dbus-run-session", "--", "xfwm4"],
+            SessionWindowManager::Openbox => &["openbox", "--sm-disable"],
+            SessionWindowManager::Xfwm4 => &["dbus-run-session", "--", "xfwm4"],
         }
     }
 }
 
 /// A display of one's own. Dropping it ends its programs and removes its files.
-pub struct Session {
+pub struct PrivateSession {
     options: SessionOptions,
     display: u32,
-    focused: Option<Focused>,
-    _manager: Process,
-    _server: Process,
+    focused: Option<FocusedProgram>,
+    _manager: ProcessGroup,
+    _server: ProcessGroup,
     folder: TempDir,
 }
 
 /// A program whose window has the keyboard focus: mostly a terminal emulator.
-struct Focused {
-    process: Process,
+struct FocusedProgram {
+    process: ProcessGroup,
     window: u32,
 }
 
-impl Session {
+impl PrivateSession {
     /// The start of the server, of the window manager and of one program.
-    pub(crate) const ESTIMATE: Estimate = Estimate::new(Duration::from_secs(2), START_TIMEOUT.saturating_mul(3));
+    pub(crate) const ESTIMATE: DurationEstimate =
+        DurationEstimate::new(Duration::from_secs(2), START_TIMEOUT.saturating_mul(3));
 
     /// Starts an X server on a free display number and a window manager on it.
     ///
     /// Returns when both answer by protocol; fails with what is missing, or after a minute.
-    pub fn start(options: SessionOptions) -> Result<Session> {
+    pub fn start(options: SessionOptions) -> Result<PrivateSession> {
         let (manager, arguments) = options.manager.words().split_first().context("a window manager has a name")?;
         require(&["Xvfb", manager, "xterm"])?;
         let folder = tempfile::Builder::new().prefix("tipme-session-").tempdir().context("cannot make a folder")?;
@@ -82,13 +83,13 @@ impl Session {
         let mut command = Command::new(manager);
         command.args(arguments);
         clean(&mut command, folder.path(), display);
-        let manager = Process::start("the window manager", command, options.cpu)?;
+        let manager = ProcessGroup::start("the window manager", command, options.cpu)?;
         watcher.wait_for_manager(START_TIMEOUT)?;
-        Ok(Session { options, display, focused: None, _manager: manager, _server: server, folder })
+        Ok(PrivateSession { options, display, focused: None, _manager: manager, _server: server, folder })
     }
 
     /// The display, with its authority file.
-    pub fn target(&self) -> Target {
+    pub fn target(&self) -> DisplayTarget {
         target(self.folder.path(), self.display)
     }
 
@@ -134,10 +135,10 @@ impl Session {
     /// Opens a program with a window, in the terminal's place, and waits until that can be seen and has the focus.
     pub fn open_program(&mut self, name: &str, command: Command) -> Result<()> {
         let watcher = Watcher::open(&self.target())?;
-        let mut process = Process::start(name, command, self.options.cpu)?;
+        let mut process = ProcessGroup::start(name, command, self.options.cpu)?;
         let window = watcher.wait_for_focus(process.pid(), START_TIMEOUT);
         process.expect_alive()?;
-        self.focused = Some(Focused { window: window?, process });
+        self.focused = Some(FocusedProgram { window: window?, process });
         Ok(())
     }
 
@@ -147,7 +148,7 @@ impl Session {
     }
 
     /// Begins to watch what the terminal, or the program in its place, draws.
-    pub fn watch_terminal(&self) -> Result<DamageWatch> {
+    pub(crate) fn watch_terminal(&self) -> Result<DamageWatch> {
         let focused = self.focused.as_ref().context("no terminal is open")?;
         Ok(DamageWatch::open(&self.target(), focused.window)?)
     }
@@ -178,8 +179,12 @@ fn package(program: &str) -> &str {
     }
 }
 
-fn target(folder: &Path, display: u32) -> Target {
-    Target { authority: Some(folder.join("authority")), timeout: Duration::from_secs(10), ..Target::new(display) }
+fn target(folder: &Path, display: u32) -> DisplayTarget {
+    DisplayTarget {
+        authority: Some(folder.join("authority")),
+        timeout: Duration::from_secs(10),
+        ..DisplayTarget::new(display)
+    }
 }
 
 /// A random cookie that only this session's programs know.
@@ -195,7 +200,7 @@ fn write_authority(path: &Path) -> Result<()> {
     file.write_all(&authority_file("", &cookie)).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn start_server(folder: &Path, options: SessionOptions) -> Result<(Process, u32)> {
+fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup, u32)> {
     let log = folder.join("server.log");
     let errors = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut command = Command::new("Xvfb");
@@ -203,7 +208,7 @@ fn start_server(folder: &Path, options: SessionOptions) -> Result<(Process, u32)
     command.arg(folder.join("authority"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
     let _alone = wait_for_others();
-    let mut server = Process::start("the X server", command, options.cpu)?;
+    let mut server = ProcessGroup::start("the X server", command, options.cpu)?;
     let output = server.child().stdout.take().context("the X server has no output")?;
     let line = first_line(output, START_TIMEOUT);
     let said = || std::fs::read_to_string(&log).unwrap_or_default();

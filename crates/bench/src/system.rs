@@ -8,259 +8,170 @@
 
 mod applications;
 mod build;
+mod figures;
+mod options;
+mod table;
 
-pub use build::Work;
-pub(crate) use build::{Build, run as run_build};
+pub(crate) use build::{Build, Tree, run as run_build};
+pub use figures::{PaperRow, SystemFigures, SystemRow};
+pub use options::{Beside, System};
 
-use crate::alone::Alone;
-use crate::arms::{Arm, Background, Comparison, Turn, TurnRunner};
-use crate::estimate::Estimate;
-use crate::interrupt::Interrupt;
-use crate::intervals::Cleanup;
-use crate::load::{Achieved, Load, Speed};
-use crate::progress::Progress;
-use crate::session::{self, Session};
-use anyhow::{Context, Result, ensure};
-use applications::OpenApplications;
-pub use applications::{Played, RUN_MAX};
-use build::Tree;
-use serde::{Deserialize, Serialize};
-use std::ops::Add;
+use crate::arms::{Arm, ArmComparison, ArmTurn, Block, one_turn, run, together};
+use crate::choice::name;
+use crate::driver::{Around, BackgroundJob, BenchDriver, BenchStage};
+use crate::experiment::{Experiment, MeasuredRepeats};
+use crate::load::Achieved;
+use crate::screen::Place;
+use anyhow::Result;
+use applications::{OpenApplications, PlayedRun, RUN_MAX};
+use figures::Runs;
+use std::path::Path;
 use std::time::Duration;
+use tipme_measure::{Document, Run};
 
-/// Rounds of the script, at most.
-pub const ROUNDS_MAX: usize = 1_000;
+/// What it takes on a display.
+const PROGRAMS: [&str; 6] = ["Xvfb", "openbox", "xterm", "vi", "less", "sh"];
 
-/// What runs beside the script is observed for so many times what the script takes where nothing is slow.
-const OBSERVED: f64 = 1.5;
+impl Experiment for System {
+    const NAME: &'static str = "system";
+    const CLASSES: &'static [&'static str] = &[applications::CLASS];
+    type Figures = SystemFigures;
 
-/// What runs beside the script.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Beside {
-    Nothing,
-    /// A real job.
-    Build,
-    /// Many processes that compute and go through memory.
-    Synthetic,
+    fn run(&self, driver: &mut dyn BenchDriver) -> Result<MeasuredRepeats<Self::Figures>> {
+        let comparison = self.comparison(&driver.programs());
+        driver.line(&self.plan());
+        self.check(&comparison)?;
+        let mut stage = driver.stage(&Place::X11, &PROGRAMS)?;
+        let builds = self.beside.contains(&Beside::Build);
+        let build = builds.then(|| stage.prepare_build()).transpose()?;
+        let applications = OpenApplications::set(&mut *stage)?;
+        stage.line("once round the applications, which does not count: they come from the disk");
+        applications.play(1, &mut *stage)?;
+        let runs = self.all_runs(&comparison, &applications, &mut *stage)?;
+        let figures = SystemFigures::of(self, &comparison, applications.names(), build, &runs);
+        Ok(MeasuredRepeats { runs: runs.into_iter().flat_map(repeats).collect(), figures })
+    }
+
+    fn text(document: &Document<Self::Figures>) -> String {
+        table::text(document)
+    }
+
+    fn plots(_: &Document<Self::Figures>) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    fn files(&self) -> (Option<&Path>, Option<&Path>) {
+        (self.json.as_deref(), None)
+    }
 }
 
-impl Beside {
-    /// All of them.
-    pub const ALL: [Beside; 3] = [Beside::Nothing, Beside::Build, Beside::Synthetic];
-
-    /// For people, one line.
-    pub fn about(self) -> &'static str {
-        match self {
-            Beside::Nothing => "Nothing",
-            Beside::Build => "A real build",
-            Beside::Synthetic => "A heavy synthetic load",
+impl System {
+    /// Plays the script in every turn.
+    fn all_runs(
+        &self,
+        comparison: &ArmComparison,
+        applications: &OpenApplications,
+        stage: &mut dyn BenchStage,
+    ) -> Result<Vec<Runs>> {
+        let mut all = Vec::new();
+        for block in 0..comparison.blocks {
+            for (beside, arm) in self.turns(block) {
+                let turn = format!("beside {}, {}", name(&beside), name(&arm));
+                stage.line(&format!("block {} of {}: {turn}", block + 1, comparison.blocks));
+                let job = job(comparison, beside, stage);
+                let around = Around { arm, manager: &comparison.manager, job };
+                let (played, load) = one_turn(stage, &around, &mut |stage| {
+                    let played = applications.play(self.rounds, stage)?;
+                    let took = played.events.latencies_ns.iter().sum();
+                    stage.sleep(self.observed(beside).saturating_sub(Duration::from_nanos(took)))?;
+                    Ok(played)
+                })?;
+                take(&mut all, beside, arm, played, load);
+            }
         }
-    }
-
-    /// As in the results and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Beside::Nothing => "nothing",
-            Beside::Build => "build",
-            Beside::Synthetic => "synthetic",
-        }
+        all.sort_by_key(|runs| (runs.arm, runs.beside));
+        Ok(all)
     }
 }
 
-/// What is measured. Of the comparison, the highest level is that of the synthetic load.
-#[derive(Clone, Debug)]
-pub struct Options {
-    pub comparison: Comparison,
-    pub beside: Vec<Beside>,
-    /// How often the script goes round the applications.
-    pub rounds: usize,
-}
-
-/// All runs beside one thing with one arm.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Runs {
-    pub beside: Beside,
-    pub arm: Arm,
-    pub runs: Vec<Played>,
-    /// What the synthetic load did in all of them, or how many files the build had done (its rounds).
-    pub load: Option<Achieved>,
-}
-
-/// What came of it all.
-pub struct Outcome {
-    pub runs: Vec<Runs>,
-    /// Names of the applications.
-    pub applications: Vec<&'static str>,
-    /// What the build was; `None` where there was none.
-    pub work: Option<Work>,
-}
-
-impl Options {
-    /// The turns of one block.
-    fn turns(&self, block: usize) -> Vec<(Beside, Arm)> {
-        let arms: Vec<Arm> =
-            if self.comparison.managed { vec![Arm::Unmanaged, Arm::Managed] } else { vec![Arm::Unmanaged] };
-        let mut turns: Vec<(Beside, Arm)> =
-            self.beside.iter().flat_map(|beside| arms.iter().map(|arm| (*beside, *arm))).collect();
-        if block % 2 == 1 {
-            turns.reverse();
-        }
-        turns
-    }
-
-    /// How many runs of the script there are.
-    pub fn runs(&self) -> usize {
-        self.turns(0).len() * self.comparison.blocks
-    }
-
-    /// How long what runs beside the script is observed, at least. Where arms are compared it is longer than the script
-    /// mostly takes, so that the script's own work is the same part of it: else who is done sooner, with the same
-    /// work in less time, would be charged for it.
-    fn observed(&self, beside: Beside) -> Duration {
-        let compared = self.comparison.managed && beside != Beside::Nothing;
-        if compared { applications::about(self.rounds).mul_f64(OBSERVED).min(RUN_MAX) } else { Duration::ZERO }
-    }
-
-    /// How long all of it takes; about that where nothing is slow.
-    pub fn estimate(&self) -> Estimate {
-        let turns = self.turns(0).into_iter().map(|(beside, arm)| {
-            // The script fails where it takes longer.
-            let most = RUN_MAX + applications::VISIT_MAX;
-            let script = Estimate::new(applications::about(self.rounds).max(self.observed(beside)).min(most), most);
-            let level = if beside == Beside::Synthetic { self.comparison.level_max() } else { 0 };
-            let build = if beside == Beside::Build { Build::ESTIMATE } else { Estimate::default() };
-            script + build + Turn { level, arm }.around()
-        });
-        let first = Estimate::new(applications::about(1), RUN_MAX + applications::VISIT_MAX);
-        Session::ESTIMATE
-            + applications::ESTIMATE
-            + first
-            + turns.fold(Estimate::default(), Estimate::add) * self.comparison.blocks
-    }
-
-    fn check(&self) -> Result<()> {
-        ensure!((1..=ROUNDS_MAX).contains(&self.rounds), "choose 1 to {ROUNDS_MAX} rounds");
-        ensure!(!self.beside.is_empty(), "nothing to measure beside");
-        let level = self.comparison.level_max();
-        ensure!(
-            level > 0 || !self.beside.contains(&Beside::Synthetic),
-            "the synthetic load has no process; see --load"
-        );
-        self.comparison.check()
-    }
-}
-
-/// Plays the script in every turn. Everything that was started has ended when it returns.
-pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Outcome> {
-    options.check()?;
-    session::require(&["Xvfb", "openbox", "xterm", "vi", "less", "sh"])?;
-    let mut cleanup = Cleanup::start(&options.comparison.launcher)?;
-    let builds = options.beside.contains(&Beside::Build);
-    let tree = builds.then(|| Tree::make(&mut cleanup)).transpose()?;
-    let runner = TurnRunner::begin(&options.comparison, interrupt, progress)?;
-    let session = Session::start(session::SessionOptions::default())?;
-    let mut applications = OpenApplications::set(&session, interrupt)?;
-    progress.line("once round the applications, which does not count: they come from the disk");
-    applications.play(1, interrupt)?;
-    let mut all: Vec<Runs> = Vec::new();
-    for block in 0..options.comparison.blocks {
-        for (beside, arm) in options.turns(block) {
-            let _alone = Alone::wait_in_turn(interrupt, progress)?;
-            progress.line(&format!(
-                "block {} of {}: beside {}, {}",
-                block + 1,
-                options.comparison.blocks,
-                beside.name(),
-                arm.name()
-            ));
-            let start = |speed| background(options, beside, tree.as_ref(), speed);
-            let measured = runner.turn_beside(arm, &session, start, || {
-                let played = applications.play(options.rounds, interrupt)?;
-                interrupt.sleep(options.observed(beside).saturating_sub(Duration::from_nanos(played.time.0)))?;
-                Ok(played)
-            })?;
-            take(&mut all, beside, arm, measured.value, measured.load);
-        }
-    }
-    all.sort_by_key(|runs| (runs.arm, runs.beside));
-    Ok(Outcome { runs: all, applications: applications.names(), work: tree.as_ref().map(Tree::work) })
-}
-
-fn background(options: &Options, beside: Beside, tree: Option<&Tree>, speed: Speed) -> Result<Option<Background>> {
-    let comparison = &options.comparison;
+fn job(comparison: &ArmComparison, beside: Beside, stage: &dyn BenchStage) -> Option<BackgroundJob> {
+    let turn = ArmTurn { level: comparison.level_max(), arm: Arm::Unmanaged };
     match beside {
-        Beside::Nothing => Ok(None),
-        Beside::Build => {
-            let tree = tree.context("there is nothing to build")?;
-            let build = Build::start(tree, comparison.sessions > 0, &comparison.launcher)?;
-            Ok(Some(Background::Build(build)))
-        }
-        Beside::Synthetic => {
-            let turn = Turn { level: comparison.level_max(), arm: Arm::Unmanaged };
-            Ok(Some(Background::Load(Load::start(&comparison.load(turn, RUN_MAX, speed))?)))
-        }
+        Beside::Nothing => None,
+        Beside::Build => Some(BackgroundJob::Build { own_session: comparison.sessions > 0 }),
+        Beside::Synthetic => Some(BackgroundJob::Load(comparison.load(turn, RUN_MAX, stage.speed()))),
     }
 }
 
-fn take(all: &mut Vec<Runs>, beside: Beside, arm: Arm, played: Played, load: Option<Achieved>) {
+fn take(all: &mut Vec<Runs>, beside: Beside, arm: Arm, played: Block<PlayedRun>, load: Option<Achieved>) {
     match all.iter_mut().find(|runs| runs.beside == beside && runs.arm == arm) {
         Some(runs) => {
-            runs.runs.push(played);
-            runs.load = runs.load.zip(load).map(|(before, more)| before.and(more));
+            runs.blocks.push(played);
+            runs.load = together(runs.load, load);
         }
-        None => all.push(Runs { beside, arm, runs: vec![played], load }),
+        None => all.push(Runs { beside, arm, blocks: vec![played], load }),
     }
+}
+
+/// Each run of the script is a repeat; it lasts as long as its one event.
+fn repeats(runs: Runs) -> impl Iterator<Item = Run> {
+    let name = runs.name();
+    runs.blocks.into_iter().map(move |block| run(name.clone(), block))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arms::ManagerProgram;
-    use crate::load::Kind;
-    use crate::worker::WorkerLauncher;
+    use crate::experiment::parsed;
+    use crate::fake::{FakeDriver, document};
 
-    fn options(beside: &[Beside], level: u32) -> Options {
-        let comparison = Comparison {
-            levels: vec![level],
-            managed: true,
-            against: Vec::new(),
-            blocks: 2,
-            kind: Kind::Big,
-            pages: Kind::Big.pages(),
-            memory: 64 << 20,
-            sessions: 1,
-            manager: ManagerProgram::new("tipme".into()),
-            launcher: WorkerLauncher(Vec::new()),
-        };
-        Options { comparison, beside: beside.to_vec(), rounds: 1 }
+    fn measured(words: &str, driver: &mut FakeDriver) -> Result<MeasuredRepeats<SystemFigures>> {
+        parsed::<System>(words).run(driver)
     }
 
     #[test]
-    fn each_second_block_goes_backwards() {
-        let options = options(&[Beside::Nothing, Beside::Build], 0);
-        let mut backwards = options.turns(1);
-        backwards.reverse();
-        assert_eq!((options.turns(0), options.runs()), (backwards, 8));
+    fn each_run_takes_its_keys_and_changes_of_the_focus() {
+        let mut driver = FakeDriver::answering(|turn, _| {
+            Some(Duration::from_millis(if turn.arm == Some(Arm::Managed) { 10 } else { 100 }))
+        });
+        let words = "--beside nothing,synthetic --load 4 --memory 64M --rounds 2 --managed --blocks 2";
+        let measured = measured(words, &mut driver).expect("it is measured");
+        let row = |beside, arm| measured.figures.rows.iter().find(|row| (row.beside, row.arm) == (beside, arm));
+        let seconds = |beside, arm| row(beside, arm).map(|row| (row.median_s, row.n)).expect("it was measured");
+        let (slow, fast) = (seconds(Beside::Nothing, Arm::Unmanaged), seconds(Beside::Nothing, Arm::Managed));
+        let keys = measured.figures.keys as f64;
+        assert!(measured.figures.changes >= 6 && keys > 50.0, "{:?}", measured.figures);
+        assert!((slow.0 - fast.0 - keys * 0.09).abs() < 0.1 && (slow.1, fast.1) == (2, 2), "{slow:?} {fast:?}");
+        let turns = driver.turns();
+        let forth = ["unloaded", "unloaded, managed", "load 4, unmanaged", "load 4, managed"];
+        assert_eq!(turns, [&forth[..], &[forth[3], forth[2], forth[1], forth[0]]].concat(), "forth and back");
+        assert!(System::text(&document(measured)).contains("paper (1993), managed"));
     }
 
     #[test]
-    fn only_what_is_run_is_asked_for_and_takes_time() {
-        assert!(options(&[Beside::Nothing], 0).check().is_ok());
-        assert!(options(&[Beside::Synthetic], 0).check().is_err() && options(&[], 0).check().is_err());
-        let about = |beside| options(beside, 4).estimate().about;
-        assert!(about(&[Beside::Nothing]) < about(&[Beside::Synthetic]));
-        assert!(about(&[Beside::Nothing]) < about(&[Beside::Build]));
-        let alone = |rounds| Options { rounds, ..options(&[Beside::Build], 0) }.estimate();
-        assert!((1..=ROUNDS_MAX).map(alone).all(|estimate| estimate.about <= estimate.most));
+    fn keys_that_are_not_answered_are_told_and_take_their_time() {
+        let mut driver = FakeDriver::answering(|_, key| (key != 3).then_some(Duration::from_millis(1)));
+        let measured = measured("--beside nothing --rounds 1 --blocks 1", &mut driver).expect("it is measured");
+        let row = &measured.figures.rows[0];
+        assert!(row.unanswered == 1 && row.median_s > 20.0, "{row:?}");
+        assert!(System::text(&document(measured)).contains("1 keys not answered in time"));
     }
 
     #[test]
-    fn what_is_compared_is_observed_for_longer_than_the_script_takes() {
-        let mut options = options(&[Beside::Nothing, Beside::Build], 0);
-        assert!(options.observed(Beside::Build) > applications::about(options.rounds));
-        assert_eq!(options.observed(Beside::Nothing), Duration::ZERO);
-        options.comparison.managed = false;
-        assert_eq!(options.observed(Beside::Build), Duration::ZERO);
+    fn a_run_that_failed_is_no_fast_run() {
+        let mut driver = FakeDriver::answering(|_, _| Some(Duration::from_millis(1)));
+        driver.fail_in_turn(2, "the load ended");
+        let failed = measured("--beside nothing --rounds 1 --blocks 3", &mut driver);
+        assert!(failed.is_err_and(|error| error.to_string().contains("the load ended")));
+    }
+
+    #[test]
+    fn what_is_compared_is_observed_for_as_long_in_each_turn() {
+        let mut driver = FakeDriver::answering(|_, _| Some(Duration::from_millis(1)));
+        measured("--beside synthetic --load 4 --memory 64M --rounds 8 --managed --blocks 1", &mut driver)
+            .expect("it is measured");
+        let times = driver.turn_times();
+        assert_eq!(times.len(), 2);
+        assert!(times.iter().all(|time| *time >= Duration::from_secs(20)) && times[0] == times[1], "{times:?}");
     }
 }

@@ -1,307 +1,169 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Periodic threads, one on each CPU, that note when they wake up.
+//! How late periodic wake-ups come, by mechanism, and what the latest waited for.
 //!
-//! A thread is pinned, has its memory ready and its policy set before its first deadline; while it
-//! measures it does nothing but sleep, read the clock and store a number. How a late thread goes on is the same as in
-//! cyclictest: deadlines that have passed are skipped and counted.
+//! As Jones and Regehr (1999, tables 1 to 3) have it: one thread on each CPU is to wake up at regular times, and notes when
+//! it does. As root, a recorder beside it says why a wake-up came late. Its tables and plots are those of `tipme report`.
 
 mod clocks;
 pub(crate) mod culprit;
+mod late;
+mod options;
 mod policy;
 mod samples;
 mod sleeper;
+mod threads;
 mod trace;
 
-use crate::interrupt::Interrupt;
-use anyhow::{Context, Result, bail};
 pub use clocks::clocks;
-pub use policy::Policy;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use samples::Samples;
-use sleeper::{Sleeper, sleep_until};
-use std::num::NonZeroU64;
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{Builder, ScopedJoinHandle};
-use std::time::Duration;
-use tipme_desktop::clock;
-use tipme_measure::timer::{Delivered, LATENESS, Mechanism, Series, Spread, Thread};
-use tipme_measure::{Events, Run};
-pub use trace::{Trace, may_trace};
+pub use options::{Cpus, MechanismChoice, Timer};
+pub use policy::SchedPolicy;
 
-/// Shortest period: below it a thread would do nothing but wake up.
-pub const PERIOD_MIN: Duration = Duration::from_micros(10);
-/// Longest period: an interrupt is noticed at the next wake-up.
-pub const PERIOD_MAX: Duration = Duration::from_secs(1);
-/// Deadlines of one thread at most; a sample takes 16 bytes.
-const DEADLINES_MAX: u64 = 8_000_000;
-/// Wake-ups before the first that counts, so that no code and no page is new to it.
-const WARM_UPS: u64 = 5;
-/// From the moment when all threads are ready to the first warm-up.
-const START_DELAY_NS: u64 = 5_000_000;
+use crate::driver::BenchDriver;
+use crate::experiment::{Experiment, MeasuredRepeats};
+use crate::interrupt::InterruptFlag;
+use anyhow::{Context, Result};
+use std::path::Path;
+use threads::{ThreadWakeUps, TimerOptions};
+use tipme_measure::timer::{
+    LATENESS, Measured as MeasuredMechanism, Outlier, TimerDetails, TimerFigures, TimerMechanism, WakeUpSeries,
+    at_once, culprits,
+};
+use tipme_measure::{Document, Run};
+use trace::TimerRecorder;
 
-/// Periods that `rates` asks for, in microseconds.
-const RATES_US: [u64; 6] = [50, 100, 250, 1_000, 4_000, 10_000];
-/// How long it asks for each.
-const RATE_TIME: Duration = Duration::from_millis(500);
+impl Experiment for Timer {
+    const NAME: &'static str = "timer";
+    const CLASSES: &'static [&'static str] = &[LATENESS];
+    /// There may be a million samples.
+    const INDENTED: bool = false;
+    type Figures = TimerDetails;
 
-/// What to measure.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Options {
-    pub period: Duration,
-    pub duration: Duration,
-    pub policy: Policy,
-    /// CPUs to measure, see [`cpus`].
-    pub cpus: Vec<usize>,
-    /// By how much the kernel may delay the timers of the threads; what is usual where nothing is given.
-    pub slack_ns: Option<NonZeroU64>,
-}
-
-/// What one thread found.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Track {
-    pub thread: Thread,
-    pub run: Run,
-}
-
-impl Options {
-    /// Deadlines of one thread; refuses what its memory is not meant for.
-    pub fn deadlines(&self) -> Result<u64> {
-        if self.period < PERIOD_MIN || self.period > PERIOD_MAX {
-            bail!("cannot measure a period of {:?}; choose one from {PERIOD_MIN:?} to {PERIOD_MAX:?}", self.period);
-        }
-        let count = (self.duration.as_nanos() / self.period.as_nanos()) as u64;
-        match count {
-            0 => bail!("{:?} hold no period of {:?}; measure longer", self.duration, self.period),
-            _ if count > DEADLINES_MAX => bail!(
-                "{count} samples of each CPU are too many (at most {DEADLINES_MAX}); measure shorter, or with a longer period"
-            ),
-            _ => Ok(count),
-        }
-    }
-
-    fn period_ns(&self) -> u64 {
-        self.period.as_nanos() as u64
-    }
-}
-
-/// The CPUs that this process may use, or those of them that are asked for.
-pub fn cpus(asked: Option<&[usize]>) -> Result<Vec<usize>> {
-    let allowed = sched_getaffinity(None).context("cannot tell which CPUs there are")?;
-    let all: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
-    let Some(asked) = asked else { return Ok(all) };
-    match asked.iter().find(|cpu| !all.contains(cpu)) {
-        Some(cpu) => bail!("this process may not use CPU {cpu}; it may use {}", words(&all)),
-        None => Ok(asked.to_vec()),
-    }
-}
-
-fn words(cpus: &[usize]) -> String {
-    cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// Runs one thread on each CPU; the tracks are in the order of the CPUs.
-///
-/// # Errors
-/// Where a policy or a CPU is refused, and where the interrupt came: there are no half results.
-pub fn measure(options: &Options, mechanism: Mechanism, interrupt: &Interrupt) -> Result<Vec<Track>> {
-    let deadlines = options.deadlines()?;
-    let tracks = std::thread::scope(|scope| {
-        let (ready, all_ready) = mpsc::channel();
-        let mut threads = Vec::new();
-        for (number, cpu) in options.cpus.iter().copied().enumerate() {
-            let (go, start) = mpsc::channel();
-            let phase = options.period_ns() * number as u64 / options.cpus.len() as u64;
-            let thread = MeasuringThread { options, mechanism, cpu, deadlines, phase, interrupt };
-            let ready = ready.clone();
-            let builder = Builder::new().name(format!("tipme-timer/{cpu}"));
-            let handle = builder.spawn_scoped(scope, move || thread.run(&ready, &start));
-            threads.push((go, handle.context("cannot start a thread")?));
-        }
-        start_and_join(threads, &all_ready)
-    })?;
-    interrupt.check()?;
-    Ok(tracks)
-}
-
-type Worked<'scope> = ScopedJoinHandle<'scope, Result<Option<Track>>>;
-
-/// Lets the threads go once all are ready; where one is not, none begins.
-fn start_and_join(threads: Vec<(Sender<u64>, Worked<'_>)>, all_ready: &Receiver<bool>) -> Result<Vec<Track>> {
-    let ready = threads.iter().all(|_| all_ready.recv() == Ok(true));
-    let begin = clock::now().0 + START_DELAY_NS;
-    let mut handles = Vec::new();
-    for (go, handle) in threads {
-        if ready {
-            // A thread that is gone tells why when it is joined.
-            let _ = go.send(begin);
-        }
-        handles.push(handle);
-    }
-    let mut tracks = Vec::new();
-    let mut failed = None;
-    for handle in handles {
-        match handle.join() {
-            Ok(Ok(track)) => tracks.extend(track),
-            Ok(Err(error)) => failed = failed.or(Some(error)),
-            Err(_) => bail!("a measuring thread ended early"),
-        }
-    }
-    failed.map_or(Ok(tracks), Err)
-}
-
-/// What one thread is to do.
-#[derive(Clone, Copy)]
-struct MeasuringThread<'a> {
-    options: &'a Options,
-    mechanism: Mechanism,
-    cpu: usize,
-    deadlines: u64,
-    /// How much later than the others it begins, so that not all wake up at once.
-    phase: u64,
-    interrupt: &'a Interrupt,
-}
-
-impl MeasuringThread<'_> {
-    /// `None` where it was not let go.
-    fn run(&self, ready: &Sender<bool>, start: &Receiver<u64>) -> Result<Option<Track>> {
-        let prepared = self.prepare();
-        // Nobody waits any more where another thread failed.
-        let _ = ready.send(prepared.is_ok());
-        let mut samples = prepared?;
-        let Ok(begin) = start.recv() else { return Ok(None) };
-        self.track(begin, WARM_UPS, &mut samples)?;
-        samples.clear();
-        sleep_until(clock::now().0 + self.phase);
-        let begin = clock::now().0;
-        let overruns = self.track(begin, self.deadlines, &mut samples)?;
-        Ok(Some(Track { thread: self.thread(&samples), run: self.describe(&samples, overruns) }))
-    }
-
-    /// Everything that takes time or may be refused.
-    fn prepare(&self) -> Result<Samples> {
-        let mut only = CpuSet::new();
-        only.set(self.cpu);
-        sched_setaffinity(None, &only).with_context(|| format!("cannot run on CPU {} only", self.cpu))?;
-        if self.options.slack_ns.is_some() {
-            rustix::thread::set_current_timer_slack(self.options.slack_ns).context("cannot set the timer slack")?;
-        }
-        let samples = Samples::reserve(self.deadlines as usize);
-        self.options.policy.apply()?;
-        Ok(samples)
-    }
-
-    /// Wakes up for each deadline, first a period after `begin`; the number of deadlines that were missed.
-    fn track(&self, begin: u64, deadlines: u64, samples: &mut Samples) -> Result<u64> {
-        let period = self.options.period_ns();
-        // Only naive sleeping ends by the time: it has fewer wake-ups than there are deadlines.
-        let end = if self.mechanism == Mechanism::Relative { begin + deadlines * period } else { u64::MAX };
-        sleep_until(begin);
-        let mut sleeper = Sleeper::new(self.mechanism, begin, period)?;
-        let (mut number, mut overruns, mut now) = (1, 0, begin);
-        while number <= deadlines && now < end && self.interrupt.check().is_ok() {
-            let deadline = begin + number * period;
-            let told = sleeper.wait(deadline)?;
-            now = clock::now().0;
-            samples.push(deadline, now);
-            let passed = told.unwrap_or_else(|| 1 + now.saturating_sub(deadline + 1) / period);
-            overruns += passed.max(1).min(deadlines + 1 - number) - 1;
-            number += passed.max(1);
-        }
-        Ok(overruns + (deadlines + 1).saturating_sub(number))
-    }
-
-    fn thread(&self, samples: &Samples) -> Thread {
-        Thread {
-            mechanism: self.mechanism,
-            cpu: self.cpu as u32,
-            tid: rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs(),
-            locked: samples.is_locked(),
-            slack_ns: rustix::thread::current_timer_slack().ok(),
-        }
-    }
-
-    fn describe(&self, samples: &Samples, overruns: u64) -> Run {
-        let mut events = Events::of(LATENESS, None);
-        samples.pairs().for_each(|(deadline, now)| events.push(deadline, now.saturating_sub(deadline)));
-        let answered = samples.pairs().len() as u64 + overruns;
-        Run {
-            name: format!("{}/{}/cpu{}", self.mechanism.name(), self.options.policy, self.cpu),
-            duration_ns: self.deadlines * self.options.period_ns(),
-            interactive_ns: None,
-            lost: self.deadlines.saturating_sub(answered),
-            classes: vec![events],
-        }
-    }
-}
-
-/// What each mechanism gives where it is asked for different periods, on the first of the CPUs.
-pub fn rates(options: &Options, mechanisms: &[Mechanism], interrupt: &Interrupt) -> Result<Vec<Delivered>> {
-    let mut delivered = Vec::new();
-    for mechanism in mechanisms {
-        for period_us in RATES_US {
-            let period = Duration::from_micros(period_us);
-            let cpus = options.cpus.iter().take(1).copied().collect();
-            let one = Options { period, duration: RATE_TIME, cpus, ..options.clone() };
-            let tracks = measure(&one, *mechanism, interrupt)?;
-            delivered.extend(tracks.iter().filter_map(|track| deliver(track, period)));
-        }
-    }
-    Ok(delivered)
-}
-
-fn deliver(track: &Track, period: Duration) -> Option<Delivered> {
-    let series = Series::new(&track.run, period.as_nanos() as u64)?;
-    Some(Delivered {
-        mechanism: track.thread.mechanism,
-        asked_us: period.as_nanos() as f64 / 1e3,
-        wakes_per_s: series.n() as f64 / (track.run.duration_ns as f64 / 1e9),
-        interval_us: Spread::of(series.intervals()),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn options(period: Duration, duration: Duration) -> Options {
-        let cpus = cpus(None).expect("there are CPUs");
-        Options { period, duration, policy: Policy::Other, cpus, slack_ns: None }
-    }
-
-    #[test]
-    fn what_cannot_be_held_is_refused() {
-        let deadlines = |period_us, duration_ms| {
-            options(Duration::from_micros(period_us), Duration::from_millis(duration_ms)).deadlines().ok()
+    fn run(&self, driver: &mut dyn BenchDriver) -> Result<MeasuredRepeats<TimerDetails>> {
+        let (options, mechanisms, interrupt) = (self.options()?, self.mechanisms(), driver.interrupt());
+        options.deadlines()?;
+        options.policy.check()?;
+        let rates = if self.rates { threads::rates(&options, &mechanisms, &interrupt)? } else { Vec::new() };
+        let mut notes = Vec::new();
+        let trace = self.start_trace(&options, driver, &mut notes)?;
+        let measured = mechanisms.into_iter().map(|one| self.measure(one, &options, trace.as_ref(), &interrupt));
+        let parts = measured.collect::<Result<Vec<MechanismResults>>>()?;
+        drop(trace);
+        let first = &parts.first().context("no mechanism was chosen")?.measured;
+        let mut details = TimerDetails {
+            mechanism: first.mechanism,
+            period_ns: options.period_ns(),
+            policy: options.policy.to_string(),
+            figures: first.figures.clone(),
+            mechanisms: Vec::new(),
+            threads: Vec::new(),
+            clocks: clocks(),
+            rates,
+            outliers: Vec::new(),
+            culprits: Vec::new(),
+            notes,
         };
-        assert_eq!((deadlines(1_000, 10_000), deadlines(300, 1)), (Some(10_000), Some(3)));
-        assert_eq!([deadlines(5, 1_000), deadlines(2_000_000, 10_000), deadlines(1_000, 0)], [None; 3]);
-        assert_eq!((deadlines(10, 80_000), deadlines(10, 80_001)), (Some(DEADLINES_MAX), None));
+        let runs = details_of(parts, &mut details);
+        Ok(MeasuredRepeats { runs, figures: details })
     }
 
-    #[test]
-    fn a_cpu_that_is_not_there_is_refused() {
-        let error = cpus(Some(&[CpuSet::MAX_CPU])).expect_err("there is none");
-        assert!(error.to_string().starts_with("this process may not use CPU 1024; it may use "), "{error}");
+    fn text(document: &Document<TimerDetails>) -> String {
+        tipme_report::timer::text(document)
     }
 
-    #[test]
-    fn a_mechanism_that_is_late_skips_and_counts() {
-        // Nobody keeps up with it: each wake-up takes longer than a period.
-        let options = options(PERIOD_MIN, Duration::from_millis(20));
-        for mechanism in Mechanism::ALL {
-            for track in measure(&options, mechanism, &Interrupt::default()).expect("it can be measured") {
-                let series = Series::new(&track.run, options.period_ns()).expect("there is lateness");
-                assert_eq!((series.expected(), track.run.lost), (2_000, 0), "{mechanism:?}");
-                assert!(series.n() > 0 && series.n() + series.overruns() == 2_000, "{mechanism:?}");
+    fn plots(document: &Document<TimerDetails>) -> Vec<(String, String)> {
+        tipme_report::timer::plots(document)
+    }
+
+    /// Only where somebody said what is late.
+    fn exit_code(document: &Document<TimerDetails>) -> u8 {
+        let asked = document.runs.iter().flat_map(|run| &run.classes).any(|events| events.threshold_ns.is_some());
+        u8::from(asked && document.details.mechanisms.iter().any(|measured| measured.outliers_over > 0))
+    }
+
+    fn files(&self) -> (Option<&Path>, Option<&Path>) {
+        (self.json.as_deref(), self.svg.as_deref())
+    }
+
+    fn repeats(&self) -> usize {
+        self.repeat
+    }
+}
+
+/// What one mechanism gave.
+struct MechanismResults {
+    measured: MeasuredMechanism,
+    tracks: Vec<ThreadWakeUps>,
+    outliers: Vec<Outlier>,
+}
+
+impl Timer {
+    fn measure(
+        &self,
+        mechanism: TimerMechanism,
+        options: &TimerOptions,
+        trace: Option<&TimerRecorder>,
+        interrupt: &InterruptFlag,
+    ) -> Result<MechanismResults> {
+        let mut tracks = threads::measure(options, mechanism, interrupt)?;
+        let threshold_ns = self.threshold.map(|threshold| threshold.as_nanos() as u64);
+        let events = tracks.iter_mut().flat_map(|track| &mut track.run.classes);
+        events.for_each(|events| events.threshold_ns = threshold_ns);
+        let period_ns = options.period_ns();
+        let series: Vec<WakeUpSeries<'_>> =
+            tracks.iter().filter_map(|track| WakeUpSeries::new(&track.run, period_ns)).collect();
+        let figures = TimerFigures::of(&series);
+        drop(series);
+        let late = late::find(&tracks, mechanism, period_ns, threshold_ns);
+        let outliers = late::explain(&late, trace, interrupt)?;
+        let outlier_threshold_us = late.threshold_ns as f64 / 1e3;
+        let measured = MeasuredMechanism { mechanism, figures, outlier_threshold_us, outliers_over: late.over };
+        Ok(MechanismResults { measured, tracks, outliers })
+    }
+
+    /// The recorder, for those who may record. A measurement that cannot be explained is one all the same.
+    fn start_trace(
+        &self,
+        options: &TimerOptions,
+        driver: &dyn BenchDriver,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<TimerRecorder>> {
+        if self.no_trace {
+            return Ok(None);
+        }
+        if !trace::may_trace() {
+            notes.push("What late wake-ups waited for is known to root only: use sudo.".to_owned());
+            return Ok(None);
+        }
+        let (wakes, interrupt) = (options.deadlines()? * options.cpus.len() as u64, driver.interrupt());
+        match TimerRecorder::start(&driver.programs().tipme, options.duration, wakes, &interrupt) {
+            Ok(trace) => Ok(Some(trace)),
+            Err(error) => {
+                interrupt.check()?;
+                notes.push(format!("What late wake-ups waited for is not known: {error:#}."));
+                Ok(None)
             }
         }
     }
+}
 
-    #[test]
-    fn an_interrupt_leaves_no_half_result() {
-        let interrupt = Interrupt::default();
-        interrupt.set();
-        let options = options(Duration::from_millis(1), Duration::from_secs(3_600));
-        assert!(measure(&options, Mechanism::Absolute, &interrupt).is_err());
+/// Puts the parts together; the runs.
+fn details_of(parts: Vec<MechanismResults>, details: &mut TimerDetails) -> Vec<Run> {
+    let mut runs = Vec::new();
+    for part in parts {
+        details.mechanisms.push(part.measured);
+        details.outliers.extend(part.outliers);
+        for track in part.tracks {
+            details.threads.push(track.thread);
+            runs.push(track.run);
+        }
     }
+    details.culprits = culprits(&details.outliers);
+    let together = at_once(&details.outliers);
+    if together > 0 {
+        details.notes.push(format!(
+            "{together} of the very late ended at the same moment on several CPUs, as where a hypervisor or firmware \
+             holds them all; whoever is named there may be innocent."
+        ));
+    }
+    runs
 }

@@ -3,15 +3,15 @@
 //!
 //! What a recorder says of the same keys is held against these figures.
 
-use crate::process::Process;
-use crate::session::Session;
+use crate::process::ProcessGroup;
+use crate::session::PrivateSession;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
-use tipme_desktop::Target;
+use tipme_desktop::DisplayTarget;
 use tipme_desktop::echo::EchoWindow;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
@@ -40,8 +40,11 @@ pub fn client(display: u32, authority: &Path, keys: u32, file: &Path) -> Result<
     hurry();
     // The recorder's own windows are no application's, and go by the program's name.
     rustix::thread::set_name(c"truth-client").context("cannot take a name")?;
-    let target =
-        Target { authority: Some(authority.to_path_buf()), timeout: Duration::from_secs(10), ..Target::new(display) };
+    let target = DisplayTarget {
+        authority: Some(authority.to_path_buf()),
+        timeout: Duration::from_secs(10),
+        ..DisplayTarget::new(display)
+    };
     let mut window = EchoWindow::open(&target)?;
     println!("ready");
     let mut out = BufWriter::new(File::create(file).with_context(|| format!("cannot write {}", file.display()))?);
@@ -61,14 +64,14 @@ fn hurry() {
 
 /// The client on a session's display.
 pub struct TruthClient {
-    process: Process,
+    process: ProcessGroup,
     file: std::path::PathBuf,
     keys: u32,
 }
 
 impl TruthClient {
     /// Starts the client and waits until its window has the focus.
-    pub fn start(session: &Session, launcher: &WorkerLauncher, keys: u32) -> Result<TruthClient> {
+    pub fn start(session: &PrivateSession, launcher: &WorkerLauncher, keys: u32) -> Result<TruthClient> {
         let watcher = Watcher::open(&session.target())?;
         let file = session.folder().join("truth");
         let authority = session.folder().join("authority");
@@ -77,7 +80,7 @@ impl TruthClient {
         words.extend([keys.to_string().into(), file.clone().into()]);
         let mut command = launcher.command(None, &words)?;
         session.prepare(&mut command);
-        let process = Process::start("the truth client", command, None)?;
+        let process = ProcessGroup::start("the truth client", command, None)?;
         watcher.wait_for_focus(process.pid(), KEY_TIMEOUT)?;
         Ok(TruthClient { process, file, keys })
     }
@@ -88,7 +91,7 @@ impl TruthClient {
     }
 
     /// Types the keys at a pace and returns what both sides stamped.
-    pub fn drive(mut self, session: &Session, pace: Pace) -> Result<Vec<Truth>> {
+    pub fn drive(mut self, session: &PrivateSession, pace: Pace) -> Result<Vec<Truth>> {
         let mut typist = Typist::open(&session.target(), pace)?;
         let injected: Result<Vec<Nanos>, _> = (0..self.keys).map(|_| typist.key('x')).collect();
         let injected = injected?;

@@ -7,168 +7,198 @@
 //! key is pressed once the one before is on the screen, as somebody does who looks there: so a long stall counts once,
 //! and a drawing is taken for the answer to another key only behind a key that was given up.
 
-use crate::arms::{Cell, Comparison, all_turns};
-use crate::estimate::Estimate;
-use crate::interrupt::Interrupt;
-use crate::priority::Priority;
-use crate::progress::Progress;
-use crate::seen::{Seen, latencies};
-use crate::session::{self, Session};
-use anyhow::{Result, ensure};
-use std::time::Duration;
-use tipme_desktop::clock;
-use tipme_desktop::inject::{Pace, Typist};
-use tipme_record::Nanos;
+mod options;
 
-/// "For even a fast typist on the order of 1 char every 100 milliseconds."
-const WORDS_PER_MINUTE: f64 = 120.0;
-pub const INTERVAL: Duration = Duration::from_millis(100);
-/// Keys of an arm, at most.
-pub const KEYS_MAX: usize = 10_000;
+pub use options::Typing;
+
+use crate::arms::{self, ArmComparison, ArmScale, ArmTerms, Block, Compared, all_turns, load_words, turns_words};
+use crate::driver::{BenchDriver, BenchStage, Habits, QUIET};
+use crate::estimate::DurationEstimate;
+use crate::experiment::{Experiment, MeasuredRepeats};
+use crate::load::LoadKind;
+use crate::typist::{
+    ANSWER_TIMEOUT, INTERVAL, WORDS_PER_MINUTE, echo_programs, events, letters, nanos, open_echo, type_and_look,
+};
+use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::Path;
+use std::time::Duration;
+use tipme_desktop::inject::Pace;
+use tipme_measure::{Document, InputClass, ThresholdProfile};
+
+/// The class of the events.
+const CLASS: &str = "key";
+const TITLE: &str = "Typing beside a load: keystroke-to-echo latency in a terminal";
+const TERMS: ArmTerms = ArmTerms {
+    of: "typing",
+    times_of: "the delay",
+    scale: ArmScale::Latency,
+    paper: &[
+        "Evans et al. (1993), figure 2, on a machine of its time: with their prototype about 0.05 s at any load",
+        "average from 0 to 20; without it 0.1 s at a small load, 1 s and then 10 s as it grew",
+    ],
+    line_ms: Some(PAPER_PROTOTYPE_MS),
+};
+/// As in the paper's text: "character echoing should happen within 50 milliseconds".
+const PAPER_PROTOTYPE_MS: f64 = 50.0;
 /// Keys at the begin of a block that do not count: they wake up what has slept.
 const FIRST_KEYS: usize = 3;
-/// How long a key may take before it counts as not answered.
-pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// The most that a block takes beyond the time that its keys need; what is left of it is not typed.
 const BLOCK_SPARE: Duration = Duration::from_secs(60);
-/// The terminal has drawn nothing for so long before typing begins.
-const QUIET: Duration = Duration::from_millis(200);
-/// Between two looks at the screen.
-const POLL_INTERVAL: Duration = Duration::from_millis(1);
-const LETTERS: &str = "the quick brown fox jumps over the lazy dog";
-/// A program that answers every key by itself, as editors and shells do.
-const ECHO: [&str; 3] = ["sh", "-c", "stty raw -echo; exec cat"];
 
-/// What is measured.
-#[derive(Clone, Debug)]
-pub struct Options {
-    pub comparison: Comparison,
-    /// Keys of each arm, over all blocks.
-    pub keys: usize,
-}
-
-/// The keys of one turn.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Block {
-    /// When each was pressed.
-    pub pressed: Vec<Nanos>,
-    /// How long each took; at least so long where it was not answered.
-    pub latencies: Vec<Nanos>,
-    /// Keys that were not answered in time.
-    pub unanswered: usize,
+/// What only this measurement has.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct Keys {
+    /// Between two keys, at the least.
+    pub interval_ms: u64,
+    pub keys_per_block: usize,
+    /// Where they were typed, for people.
+    pub display: String,
     /// Keys that were not typed for want of time.
     pub untyped: usize,
 }
 
-impl Options {
-    /// Keys of one block.
-    pub fn keys_per_block(&self) -> usize {
-        self.keys.div_ceil(self.comparison.blocks.max(1))
+impl Experiment for Typing {
+    const NAME: &'static str = "typing";
+    const CLASSES: &'static [&'static str] = &[CLASS];
+    type Figures = Compared<Keys>;
+
+    fn run(&self, driver: &mut dyn BenchDriver) -> Result<MeasuredRepeats<Self::Figures>> {
+        let comparison = self.beside.comparison(driver.programs(), LoadKind::Cpu);
+        let keys_per_block = self.keys_per_block(&comparison);
+        driver.line(&self.plan(&comparison));
+        comparison.check()?;
+        let mut stage = driver.stage(&self.display, echo_programs(&self.display))?;
+        open_echo(&mut *stage)?;
+        let (time, mut seed) = (time_per_block(keys_per_block) + BLOCK_SPARE, 0);
+        let cells = all_turns(&comparison, &mut *stage, time, &mut |stage| {
+            seed += 1;
+            type_keys(stage, keys_per_block, seed, time)
+        })?;
+        let untyped = cells.iter().flat_map(|cell| &cell.blocks).map(|block| block.more).sum();
+        let (interval_ms, display) = (INTERVAL.as_millis() as u64, self.display.about());
+        let more = Keys { interval_ms, keys_per_block, display, untyped };
+        Ok(Compared::measured(TITLE, &comparison, cells, more))
     }
 
-    fn time_per_block(&self) -> Duration {
-        INTERVAL * (self.keys_per_block() + FIRST_KEYS) as u32
+    fn text(document: &Document<Self::Figures>) -> String {
+        arms::text(document, &TERMS, &bounds(&document.details))
     }
 
-    /// How long all of it takes.
-    pub fn estimate(&self) -> Estimate {
-        let typing = self.time_per_block();
-        self.comparison.estimate(Estimate::new(QUIET + typing, QUIET + typing + BLOCK_SPARE))
+    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)> {
+        arms::plots(document, &TERMS, &bounds(&document.details))
     }
 
-    fn check(&self) -> Result<()> {
-        ensure!((1..=KEYS_MAX).contains(&self.keys), "choose 1 to {KEYS_MAX} keys");
-        self.comparison.check()
+    fn files(&self) -> (Option<&Path>, Option<&Path>) {
+        self.beside.files()
     }
 }
 
-/// Measures every turn. Everything that was started has ended when it returns.
-pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Vec<Cell<Block>>> {
-    options.check()?;
-    let session = terminal()?;
-    let mut seed = 0;
-    let time = options.time_per_block() + BLOCK_SPARE;
-    all_turns(&options.comparison, &session, time, interrupt, progress, &mut |_, _| {
-        seed += 1;
-        type_keys(&session, options.keys_per_block(), seed, time, interrupt)
-    })
+impl Typing {
+    fn keys_per_block(&self, comparison: &ArmComparison) -> usize {
+        usize::from(self.keys).div_ceil(comparison.blocks.max(1))
+    }
+
+    /// What it will take, told before it begins.
+    fn plan(&self, comparison: &ArmComparison) -> String {
+        let keys = self.keys_per_block(comparison);
+        let typing = QUIET + time_per_block(keys);
+        let estimate = comparison.estimate(DurationEstimate::new(typing, typing + BLOCK_SPARE));
+        format!("{}; {keys} keys each; {estimate}", turns_words(comparison))
+    }
 }
 
-/// A display with a terminal that answers keys.
-pub(crate) fn terminal() -> Result<Session> {
-    session::require(&["Xvfb", "openbox", "xterm", "sh", "stty", "cat"])?;
-    let mut session = Session::start(session::SessionOptions::default())?;
-    session.open_terminal(&[], &ECHO.map(Into::into))?;
-    Ok(session)
+fn time_per_block(keys: usize) -> Duration {
+    INTERVAL * (keys + FIRST_KEYS) as u32
 }
 
-fn type_keys(session: &Session, keys: usize, seed: u64, time: Duration, interrupt: &Interrupt) -> Result<Block> {
+fn bounds(figures: &Compared<Keys>) -> [String; 1] {
+    let Keys { keys_per_block, interval_ms, display, .. } = &figures.more;
+    [format!("{keys_per_block} keys in each turn, {interval_ms} ms apart, on {display}; {}", load_words(figures))]
+}
+
+/// One turn of keys, and how many were not typed for want of time.
+fn type_keys(stage: &mut dyn BenchStage, keys: usize, seed: u64, time: Duration) -> Result<Block<usize>> {
     let pace = Pace { words_per_minute: WORDS_PER_MINUTE, seed, ..Pace::default() };
-    let mut typist = Typist::open(&session.target(), pace)?;
-    let _priority = Priority::realtime();
-    let seen = Seen::start(session, QUIET)?;
-    let end = clock::now().after(nanos(time.saturating_sub(ANSWER_TIMEOUT)));
+    let mut user = stage.user(Habits::at_terminal(pace))?;
+    let end = user.now().after(nanos(time.saturating_sub(ANSWER_TIMEOUT)));
     let mut pressed = Vec::new();
     for letter in letters().take(keys + FIRST_KEYS) {
-        interrupt.check()?;
-        if clock::now() >= end {
+        if user.now() >= end {
             break;
         }
-        let at = typist.key(letter)?;
-        await_answer(&seen, at, interrupt)?;
-        pressed.push(at);
+        pressed.push(type_and_look(&mut *user, letter)?.0);
     }
-    let drawn = seen.finish()?;
-    Ok(block(pressed.get(FIRST_KEYS..).unwrap_or_default(), &drawn, keys))
-}
-
-/// Visible ones only: each draws something.
-pub(crate) fn letters() -> impl Iterator<Item = char> {
-    LETTERS.chars().filter(|letter| *letter != ' ').cycle()
-}
-
-/// Waits until something was drawn after a key; false where nothing was in time.
-pub(crate) fn await_answer(seen: &Seen, at: Nanos, interrupt: &Interrupt) -> Result<bool> {
-    let timeout = nanos(ANSWER_TIMEOUT);
-    while !seen.answered(at) {
-        if clock::now().since(at) >= timeout {
-            return Ok(false);
-        }
-        interrupt.sleep(POLL_INTERVAL)?;
-    }
-    Ok(true)
-}
-
-pub(crate) fn nanos(time: Duration) -> Nanos {
-    Nanos(time.as_nanos() as u64)
-}
-
-fn block(pressed: &[Nanos], drawn: &[Nanos], keys: usize) -> Block {
-    let timeout = nanos(ANSWER_TIMEOUT);
-    let found = latencies(pressed, drawn);
-    let answers: Vec<Option<Nanos>> = found.into_iter().map(|one| one.filter(|one| *one < timeout)).collect();
-    Block {
-        pressed: pressed.to_vec(),
-        unanswered: answers.iter().filter(|answer| answer.is_none()).count(),
-        latencies: answers.into_iter().map(|answer| answer.unwrap_or(timeout)).collect(),
-        untyped: keys.saturating_sub(pressed.len()),
-    }
+    let drawn = user.drawings()?;
+    let counted = pressed.get(FIRST_KEYS..).unwrap_or_default();
+    let events = events(CLASS, Some(InputClass::Key.limits(ThresholdProfile::Default)), counted, &drawn);
+    Ok(Block { events, more: keys.saturating_sub(counted.len()) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arms::Arm;
+    use crate::experiment::parsed;
+    use crate::fake::{FakeDriver, document};
 
-    #[test]
-    fn what_was_not_answered_counts_as_the_timeout() {
-        let at = |times: &[u64]| times.iter().map(|time| Nanos::from_secs(*time)).collect::<Vec<_>>();
-        let block = block(&at(&[10, 20, 50]), &at(&[11, 45]), 5);
-        assert_eq!(block.latencies, at(&[1, 20, 20]));
-        assert_eq!((block.unanswered, block.untyped), (2, 2));
+    fn measured(words: &str, driver: &mut FakeDriver) -> MeasuredRepeats<Compared<Keys>> {
+        parsed::<Typing>(words).run(driver).expect("it is measured")
     }
 
     #[test]
-    fn every_letter_is_visible() {
-        assert!(letters().take(100).all(|letter| letter.is_ascii_lowercase()));
+    fn each_arm_has_the_times_that_its_turns_took() {
+        let mut driver = FakeDriver::answering(|turn, _| match turn.arm {
+            Some(Arm::Managed) => Some(Duration::from_millis(2)),
+            _ if turn.level > 0 => Some(Duration::from_millis(80)),
+            _ => Some(Duration::from_millis(1)),
+        });
+        let measured = measured("--load 20 --keys 200 --blocks 2 --managed", &mut driver);
+        let median = |figures: Option<arms::ArmFigures>| figures.and_then(|figures| figures.p50_ms);
+        let figures = &measured.figures;
+        assert_eq!((median(figures.unloaded), median(figures.unmanaged)), (Some(1.0), Some(80.0)));
+        assert_eq!((median(figures.managed), figures.more.untyped), (Some(2.0), 0));
+        let calm = "unloaded".to_owned();
+        let forth = [calm.clone(), "load 20, unmanaged".to_owned(), "load 20, managed".to_owned()];
+        let back = forth.iter().rev().cloned().collect::<Vec<String>>();
+        assert_eq!(driver.turns(), [&forth[..], &back].concat(), "arms have their turns forth and back");
+        let text = Typing::text(&document(measured));
+        assert!(text.contains("load 20, managed          200      2.00      2.00"), "{text}");
+        assert!(text.contains("100 ms apart, on a private display; 2 blocks; load cpu"), "{text}");
+    }
+
+    #[test]
+    fn a_late_answer_counts_as_late_and_a_missing_one_is_told() {
+        for missing in [None, Some(Duration::from_secs(25))] {
+            let mut driver = FakeDriver::answering(move |_, key| match key {
+                4 => Some(Duration::from_secs(7)),
+                5 => missing,
+                _ => Some(Duration::from_millis(1)),
+            });
+            let measured = measured("--load 0 --keys 10 --blocks 1", &mut driver);
+            let events = &measured.runs[0].classes[0];
+            let ms: Vec<u64> = events.latencies_ns.iter().map(|ns| ns / 1_000_000).collect();
+            assert_eq!(ms, [1, 7_000, 20_000, 1, 1, 1, 1, 1, 1, 1], "{missing:?}");
+            assert_eq!((events.censored, measured.figures.more.untyped), (1, 0));
+            let text = Typing::text(&document(measured));
+            assert!(text.contains("(1 not answered in time)"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_there_was_no_time_for_is_told() {
+        let mut driver = FakeDriver::answering(|_, _| Some(Duration::from_secs(10)));
+        let figures = measured("--load 0 --keys 10 --blocks 1", &mut driver).figures;
+        let typed = figures.unloaded.map_or(0, |figures| figures.n);
+        assert!(typed > 0 && typed + figures.more.untyped == 10, "{typed}, {}", figures.more.untyped);
+    }
+
+    #[test]
+    fn it_ends_where_it_is_interrupted() {
+        let mut driver = FakeDriver::answering(|_, _| Some(Duration::from_millis(1)));
+        driver.interrupt_at_key(5);
+        let ended = parsed::<Typing>("--load 0 --keys 10 --blocks 1").run(&mut driver);
+        assert!(ended.is_err_and(|error| error.to_string().contains("interrupted")));
     }
 }

@@ -4,115 +4,222 @@
 //! The warm start of Evans et al. (1993, section 5.2): somebody types, stops for 30 seconds, and types again. Where
 //! memory is short, the pages of the terminal have gone meanwhile, and the first key brings them back.
 
-use crate::arms::{Cell, Comparison, all_turns};
-use crate::estimate::Estimate;
-use crate::interrupt::Interrupt;
-use crate::priority::Priority;
-use crate::process::{family, major_faults};
-use crate::progress::Progress;
-use crate::seen::{Seen, latencies};
-use crate::session::Session;
-use crate::typing::{ANSWER_TIMEOUT, INTERVAL, await_answer, letters, nanos, terminal};
-use anyhow::{Context, Result, ensure};
+mod options;
+
+pub use options::Warmstart;
+
+use crate::arms::{
+    self, Arm, ArmComparison, ArmScale, ArmTerms, Block, Compared, TurnResults, all_turns, load_words, turns_words,
+};
+use crate::driver::{BenchDriver, BenchStage, Habits, QUIET, User};
+use crate::estimate::DurationEstimate;
+use crate::experiment::{Experiment, MeasuredRepeats};
+use crate::load::LoadKind;
+use crate::screen::Place;
+use crate::typist::{
+    ANSWER_TIMEOUT, ECHO_PROGRAMS, INTERVAL, WORDS_PER_MINUTE, answers, events, letters, open_echo, type_and_look,
+};
+use anyhow::{Result, ensure};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::Path;
 use std::time::Duration;
-use tipme_desktop::inject::{Pace, Typist};
-use tipme_desktop::server::describe;
+use tipme_desktop::inject::Pace;
+use tipme_measure::{Document, InputClass, ThresholdProfile};
 use tipme_record::Nanos;
 
+/// The class of the events.
+const CLASS: &str = "key";
+const TITLE: &str = "Warm start beside a load: the first key after a pause";
+const TERMS: ArmTerms = ArmTerms {
+    of: "first key",
+    times_of: "the first key",
+    scale: ArmScale::Latency,
+    paper: &[
+        "Evans et al. (1993), section 5.4, on a machine of its time: 0.1 s with their prototype, 1 s without it,",
+        "on the average",
+    ],
+    line_ms: Some(PAPER_MS),
+};
+/// The first key with the paper's prototype.
+const PAPER_MS: f64 = 100.0;
 /// The longest pause that can be chosen.
-pub const PAUSE_MAX: Duration = Duration::from_secs(3_600);
+const PAUSE_MAX: Duration = Duration::from_secs(3_600);
 /// Keys before the pause, and behind the first one after it.
 const KEYS_BEFORE: usize = 20;
 const KEYS_AFTER: usize = 10;
-const QUIET: Duration = Duration::from_millis(200);
-const WORDS_PER_MINUTE: f64 = 120.0;
 /// What the load is given for the keys of a turn beyond their own pace; it runs a minute longer if nobody ends it.
 const KEYS_SPARE: Duration = Duration::from_secs(640);
+/// Said where memory made no difference.
+const KEPT: &str = "the load pushed nothing out: after a pause of the unmanaged arm no page had to be read back, so this says nothing \
+                    of memory; choose a larger --memory, or --type big, which keeps all of it; after an earlier run also: \
+                    echo 3 > /proc/sys/vm/drop_caches, since what came back once is kept longest";
 
-/// What is measured.
-#[derive(Clone, Debug)]
-pub struct Options {
-    pub comparison: Comparison,
-    pub pause: Duration,
+/// What only this measurement has.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct Pauses {
+    pub pause_s: f64,
+    /// Whether pages had to be read back after every pause beside a load that nobody managed; `null` without such pauses.
+    pub pushed_out: Option<bool>,
+    pub pauses: Vec<WarmstartPause>,
 }
 
 /// One pause.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Warm {
-    /// When the first key after it was pressed, and how long it took; at least so long where it was not answered.
-    pub pressed: Nanos,
-    pub first: Nanos,
-    pub unanswered: bool,
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Pause")]
+pub struct WarmstartPause {
+    pub turn: String,
+    /// How long the first key took after it; at least so long where it was not answered.
+    pub first_ns: u64,
     /// The keys behind it.
-    pub after: Vec<Nanos>,
+    pub after_ns: Vec<u64>,
     /// Page faults that waited for a disk, of display server, terminal and its program, from the first key on.
     pub page_ins: u64,
 }
 
-impl Options {
-    /// How long all of it takes.
-    pub fn estimate(&self) -> Estimate {
-        let keys = (KEYS_BEFORE + 1 + KEYS_AFTER) as u32;
-        let still = QUIET + self.pause;
-        let most = still + (INTERVAL + ANSWER_TIMEOUT) * keys;
-        self.comparison.estimate(Estimate::new(still + INTERVAL * keys, most))
+impl Experiment for Warmstart {
+    const NAME: &'static str = "warmstart";
+    const CLASSES: &'static [&'static str] = &[CLASS];
+    type Figures = Compared<Pauses>;
+
+    fn run(&self, driver: &mut dyn BenchDriver) -> Result<MeasuredRepeats<Self::Figures>> {
+        let comparison = self.beside.comparison(driver.programs(), LoadKind::Big);
+        driver.line(&format!("{}; {}", turns_words(&comparison), self.estimate(&comparison)));
+        ensure!(self.pause <= PAUSE_MAX, "choose a pause of an hour at most");
+        comparison.check()?;
+        let mut stage = driver.stage(&Place::X11, &ECHO_PROGRAMS)?;
+        open_echo(&mut *stage)?;
+        let time = self.pause + KEYS_SPARE;
+        let cells = all_turns(&comparison, &mut *stage, time, &mut |stage| once(stage, self.pause))?;
+        let more = Pauses { pause_s: self.pause.as_secs_f64(), pushed_out: pushed_out(&cells), pauses: pauses(&cells) };
+        Ok(Compared::measured(TITLE, &comparison, cells, more))
+    }
+
+    fn text(document: &Document<Self::Figures>) -> String {
+        arms::text(document, &TERMS, &bounds(&document.details))
+    }
+
+    fn plots(document: &Document<Self::Figures>) -> Vec<(String, String)> {
+        arms::plots(document, &TERMS, &bounds(&document.details))
+    }
+
+    fn files(&self) -> (Option<&Path>, Option<&Path>) {
+        self.beside.files()
     }
 }
 
-/// One pause in every turn. Everything that was started has ended when it returns.
-pub fn run(options: &Options, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<Vec<Cell<Warm>>> {
-    ensure!(options.pause <= PAUSE_MAX, "choose a pause of an hour at most");
-    options.comparison.check()?;
-    let session = terminal()?;
-    let pids = watched(&session)?;
-    let time = options.pause + KEYS_SPARE;
-    all_turns(&options.comparison, &session, time, interrupt, progress, &mut |_, progress| {
-        once(&session, &pids, options.pause, interrupt, progress)
-    })
+impl Warmstart {
+    /// How long all of it takes.
+    fn estimate(&self, comparison: &ArmComparison) -> DurationEstimate {
+        let keys = (KEYS_BEFORE + 1 + KEYS_AFTER) as u32;
+        let still = QUIET + self.pause;
+        comparison.estimate(DurationEstimate::new(still + INTERVAL * keys, still + (INTERVAL + ANSWER_TIMEOUT) * keys))
+    }
 }
 
-/// Display server, terminal and its program.
-fn watched(session: &Session) -> Result<Vec<u32>> {
-    let server = describe(&session.target())?.server_pid;
-    let terminal = session.terminal_pid().context("no terminal is open")?;
-    Ok(family(terminal).into_iter().chain([server]).collect())
+fn bounds(figures: &Compared<Pauses>) -> Vec<String> {
+    let more = &figures.more;
+    let turns = figures.arms.iter().map(|row| {
+        let pauses = more.pauses.iter().filter(|pause| pause.turn == row.turn);
+        let page_ins: u64 = pauses.clone().map(|pause| pause.page_ins).sum();
+        let longest = pauses.flat_map(|pause| &pause.after_ns).max().copied().unwrap_or_default() as f64 / 1e6;
+        let turn = &row.turn;
+        format!(
+            "{turn}: {page_ins} page faults waited for a disk; the longest of the keys behind the first {longest:.2} ms"
+        )
+    });
+    let first = format!("a pause of {} s; {}", more.pause_s, load_words(figures));
+    let kept = (more.pushed_out == Some(false)).then(|| KEPT.to_owned());
+    [first].into_iter().chain(turns).chain(kept).collect()
 }
 
-fn once(
-    session: &Session,
-    pids: &[u32],
-    pause: Duration,
-    interrupt: &Interrupt,
-    progress: &mut dyn Progress,
-) -> Result<Warm> {
+/// The first key after a pause; and the keys behind it, with the page faults.
+fn once(stage: &mut dyn BenchStage, pause: Duration) -> Result<Block<(Vec<Nanos>, u64)>> {
     let pace = Pace { words_per_minute: WORDS_PER_MINUTE, ..Pace::default() };
-    let mut typist = Typist::open(&session.target(), pace)?;
-    let _priority = Priority::realtime();
-    let seen = Seen::start(session, QUIET)?;
+    let mut user = stage.user(Habits::at_terminal(pace))?;
     let mut letters = letters();
-    let mut type_keys = |count: usize| -> Result<Vec<Nanos>> {
-        letters.by_ref().take(count).map(|letter| key(&mut typist, &seen, letter, interrupt)).collect()
+    let mut type_keys = |user: &mut dyn User, count: usize| -> Result<Vec<Nanos>> {
+        letters.by_ref().take(count).map(|letter| Ok(type_and_look(user, letter)?.0)).collect()
     };
-    type_keys(KEYS_BEFORE)?;
-    progress.line(&format!("a pause of {} s", pause.as_secs()));
-    interrupt.sleep(pause)?;
-    let before = major_faults(pids);
-    let pressed = type_keys(1 + KEYS_AFTER)?;
-    let page_ins = major_faults(pids).saturating_sub(before);
-    let times = latencies(&pressed, &seen.finish()?);
-    let timeout = nanos(ANSWER_TIMEOUT);
-    let mut answered = times.iter().map(|time| time.unwrap_or(timeout));
-    Ok(Warm {
-        pressed: pressed.first().copied().unwrap_or_default(),
-        first: answered.next().unwrap_or(timeout),
-        unanswered: times.first().is_none_or(Option::is_none),
-        after: answered.collect(),
-        page_ins,
-    })
+    type_keys(&mut *user, KEYS_BEFORE)?;
+    user.line(&format!("a pause of {} s", pause.as_secs()));
+    user.sleep(pause)?;
+    let before = user.page_ins();
+    let pressed = type_keys(&mut *user, 1 + KEYS_AFTER)?;
+    let page_ins = user.page_ins().saturating_sub(before);
+    let drawn = user.drawings()?;
+    let (first, after) = pressed.split_at(1);
+    let limits = InputClass::Key.limits(ThresholdProfile::Default);
+    Ok(Block { events: events(CLASS, Some(limits), first, &drawn), more: (answers(after, &drawn).0, page_ins) })
 }
 
-fn key(typist: &mut Typist, seen: &Seen, letter: char, interrupt: &Interrupt) -> Result<Nanos> {
-    let at = typist.key(letter)?;
-    await_answer(seen, at, interrupt)?;
-    Ok(at)
+fn pushed_out(cells: &[TurnResults<(Vec<Nanos>, u64)>]) -> Option<bool> {
+    let unmanaged = cells.iter().filter(|cell| cell.turn.level > 0 && cell.turn.arm == Arm::Unmanaged);
+    let mut pauses = unmanaged.flat_map(|cell| &cell.blocks).peekable();
+    pauses.peek()?;
+    Some(pauses.all(|block| block.more.1 > 0))
+}
+
+fn pauses(cells: &[TurnResults<(Vec<Nanos>, u64)>]) -> Vec<WarmstartPause> {
+    let all = cells.iter().flat_map(|cell| cell.blocks.iter().map(|block| (cell.turn.name(), block)));
+    all.map(|(turn, block)| WarmstartPause {
+        turn,
+        first_ns: block.events.latencies_ns.first().copied().unwrap_or_default(),
+        after_ns: block.more.0.iter().map(|time| time.0).collect(),
+        page_ins: block.more.1,
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::parsed;
+    use crate::fake::{FakeDriver, document};
+
+    /// In each turn the first key after the pause takes this, the one behind it a second, and all others a millisecond.
+    fn warmed(first: Option<Duration>, page_ins: u64) -> (MeasuredRepeats<Compared<Pauses>>, FakeDriver) {
+        let mut driver = FakeDriver::answering(move |_, key| match key {
+            KEYS_BEFORE => first,
+            _ if key == KEYS_BEFORE + 1 => Some(Duration::from_secs(1)),
+            _ => Some(Duration::from_millis(1)),
+        });
+        driver.page_ins_each_key(page_ins);
+        let words = "--load 8 --memory 64M --pause 30s --managed --blocks 2";
+        (parsed::<Warmstart>(words).run(&mut driver).expect("it is measured"), driver)
+    }
+
+    #[test]
+    fn only_the_first_key_after_the_pause_counts() {
+        let (measured, driver) = warmed(Some(Duration::from_millis(400)), 1);
+        let figures = measured.figures.unmanaged.expect("it was measured");
+        assert_eq!((figures.p50_ms, figures.max_ms, figures.n), (Some(400.0), Some(400.0), 2));
+        let pause = &measured.figures.more.pauses[0];
+        assert_eq!((pause.first_ns, pause.after_ns.len(), pause.page_ins), (400_000_000, KEYS_AFTER, 11));
+        assert_eq!((pause.after_ns[0], pause.after_ns[1]), (1_000_000_000, 1_000_000));
+        assert!(driver.slept(Duration::from_secs(30)) >= 6, "each turn has its pause");
+        assert_eq!(measured.figures.more.pushed_out, Some(true));
+        let text = Warmstart::text(&document(measured));
+        let line =
+            "load 8, managed: 22 page faults waited for a disk; the longest of the keys behind the first 1000.00 ms";
+        assert!(text.contains(line) && text.contains("a pause of 30 s; 2 blocks; load big"), "{text}");
+    }
+
+    #[test]
+    fn a_first_key_that_is_not_answered_is_told_and_not_taken_for_fast() {
+        for late in [None, Some(Duration::from_secs(30))] {
+            let figures = warmed(late, 1).0.figures.managed.expect("it was measured");
+            assert_eq!((figures.p50_ms, figures.unanswered), (Some(20_000.0), 2), "{late:?}");
+        }
+    }
+
+    #[test]
+    fn a_load_that_pushes_nothing_out_is_told() {
+        let measured = warmed(Some(Duration::from_millis(1)), 0).0;
+        assert_eq!(measured.figures.more.pushed_out, Some(false));
+        assert!(Warmstart::text(&document(measured)).contains("the load pushed nothing out"));
+        let calm = parsed::<Warmstart>("--load 0 --blocks 1");
+        let calm = calm.run(&mut FakeDriver::answering(|_, _| Some(Duration::from_millis(1))));
+        assert_eq!(calm.expect("it is measured").figures.more.pushed_out, None, "only beside a load it can be told");
+    }
 }

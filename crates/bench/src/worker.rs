@@ -2,7 +2,7 @@
 //! How worker programs are started: processes that work, or go wrong, beside what is measured. They are this very
 //! executable under a hidden verb, so that nothing else need be installed.
 
-use crate::process::Process;
+use crate::process::ProcessGroup;
 use crate::session::first_line;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
@@ -36,7 +36,7 @@ impl WorkerLauncher {
 
 /// A program that is in place. It ends with the value.
 pub(crate) struct Ready {
-    pub(crate) process: Process,
+    pub(crate) process: ProcessGroup,
     /// The rest of its first line.
     pub(crate) said: String,
 }
@@ -70,7 +70,7 @@ pub(crate) fn start_saying(
     timeout: Duration,
 ) -> Result<Ready> {
     command.stdout(Stdio::piped());
-    let mut process = Process::start(name, command, cpu)?;
+    let mut process = ProcessGroup::start(name, command, cpu)?;
     let output = process.child().stdout.take().with_context(|| format!("{name} has no output"))?;
     let line = first_line(output, timeout).with_context(|| format!("{name} did not begin"))?;
     let said = line.strip_prefix(word);

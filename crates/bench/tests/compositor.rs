@@ -3,8 +3,7 @@
 
 use std::time::{Duration, Instant};
 use tipme_bench::compositor::Compositor;
-use tipme_bench::screen::Screen;
-use tipme_desktop::Error;
+use tipme_bench::screen::TerminalScreen;
 use tipme_desktop::inject::{Pace, Typist};
 
 /// Only a test that fails waits for so long.
@@ -57,11 +56,34 @@ fn each_has_a_name_of_its_own() {
     let (one, other) = (Compositor::start(None).expect("a compositor"), Compositor::start(None).expect("a compositor"));
     assert_ne!(one.name(), other.name());
     assert!([one.name(), other.name()].iter().all(|name| name.starts_with("wayland-")));
+    assert!(one.address().starts_with('/') && one.address().ends_with(&one.name()));
+}
+
+/// What a terminal reports of the pointer: button, place in pixels, and whether it was pressed.
+fn reports(text: &str) -> Vec<(u32, u32, u32, bool)> {
+    let report = |text: &str| {
+        let (numbers, pressed) = (text.strip_suffix(['M', 'm'])?, text.ends_with('M'));
+        let mut numbers = numbers.split(';').map(|number| number.parse().expect("a number"));
+        Some((numbers.next()?, numbers.next()?, numbers.next()?, pressed))
+    };
+    text.split("\u{1b}[<").filter_map(report).collect()
 }
 
 #[test]
-fn the_pointer_is_refused_with_the_reason() {
-    let compositor = Compositor::start(None).expect("a compositor");
-    let refused = compositor.typist(PACE).expect("a keyboard").click(1);
-    assert!(matches!(refused, Err(Error::NoPointer { .. })), "{refused:?}");
+fn buttons_and_the_wheel_arrive_where_the_pointer_is() {
+    let script = "stty -icanon -echo; printf '\\033[?1000h\\033[?1016h'; : >\"$1/ready\"; cat >\"$1/told\"";
+    let (compositor, mut typist) = terminal(script);
+    wait_until("the terminal reports the pointer", || compositor.folder().join("ready").exists());
+    typist.click_at(200, 300, 1).expect("a pointer");
+    typist.click_at(300, 350, 3).expect("a pointer");
+    typist.scroll(true).expect("a wheel");
+    typist.scroll(false).expect("a wheel");
+    let told = || reports(&std::fs::read_to_string(compositor.folder().join("told")).unwrap_or_default());
+    wait_until("all is reported", || told().last().is_some_and(|(button, ..)| *button == 64));
+    let mut buttons: Vec<_> = told().into_iter().map(|(button, _, _, pressed)| (button, pressed)).collect();
+    // A notch of the wheel is several lines, each with a report.
+    buttons.dedup();
+    assert_eq!(buttons, [(0, true), (0, false), (2, true), (2, false), (65, true), (64, true)]);
+    let [first, _, second, ..] = told()[..] else { panic!("{:?}", told()) };
+    assert_eq!((second.1 - first.1, second.2 - first.2), (100, 50));
 }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tipme_bench::Session;
-use tipme_bench::alone::Alone;
+use tipme_bench::PrivateSession;
+use tipme_bench::alone::MachineLock;
 use tipme_bench::demo_faults::{DemoFault, InjectedJob};
-use tipme_bench::interrupt::Interrupt;
-use tipme_bench::seen::{Seen, latencies};
+use tipme_bench::interrupt::InterruptFlag;
+use tipme_bench::seen::{DrawingWatch, latencies};
 use tipme_bench::worker::WorkerLauncher;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_record::Nanos;
@@ -121,7 +121,7 @@ fn mean(times: &[f64]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
-fn shot(session: &Session, name: &str) {
+fn shot(session: &PrivateSession, name: &str) {
     let Some(folder) = std::env::var_os("TIPME_SHOTS") else { return };
     let path = std::path::Path::new(&folder).join(format!("{name}.xwd"));
     let mut command = std::process::Command::new("xwd");
@@ -133,12 +133,12 @@ fn shot(session: &Session, name: &str) {
 
 /// Types calm keys and keys under the fault in turns.
 fn measure(fault: DemoFault) -> Measured {
-    let _alone = Alone::wait(&Interrupt::default(), || ()).expect("nobody else disturbs the machine");
-    let mut session = Session::start(fault.options()).expect("a session");
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).expect("nobody else disturbs the machine");
+    let mut session = PrivateSession::start(fault.options()).expect("a session");
     let mut scenario = fault.prepare(session.folder(), &launcher()).expect("a prepared fault");
     session.open_terminal(&scenario.prefix(), &scenario.program()).expect("a terminal");
     let mut typist = Typist::open(&session.target(), Pace::default()).expect("a typist");
-    let seen = Seen::start(&session, QUIET).expect("the terminal can be watched");
+    let seen = DrawingWatch::start(&session, QUIET).expect("the terminal can be watched");
     let mut keys = scenario.keys().chars().cycle();
     let (mut calm, mut slow, mut measured) = (Vec::new(), Vec::new(), Measured::default());
     for _ in 0..TURNS {
@@ -162,7 +162,7 @@ fn measure(fault: DemoFault) -> Measured {
 }
 
 /// Types the keys of a turn, and waits until the terminal has answered them all.
-fn type_some(typist: &mut Typist, keys: &mut impl Iterator<Item = char>, seen: &Seen) -> Vec<Nanos> {
+fn type_some(typist: &mut Typist, keys: &mut impl Iterator<Item = char>, seen: &DrawingWatch) -> Vec<Nanos> {
     let presses: Vec<Nanos> = keys.take(KEYS).map(|key| typist.key(key).expect("a key")).collect();
     until("the terminal has answered", || {
         presses.last().is_some_and(|last| seen.answered(*last)) && seen.quiet_for() >= QUIET

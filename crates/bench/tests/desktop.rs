@@ -3,30 +3,30 @@
 
 use std::process::Command;
 use std::time::{Duration, Instant};
-use tipme_bench::Session;
-use tipme_bench::process::Process;
+use tipme_bench::PrivateSession;
+use tipme_bench::process::ProcessGroup;
 use tipme_bench::session::SessionOptions;
 use tipme_desktop::echo::EchoWindow;
-use tipme_desktop::hotkeys::{Action, Bindings, Event, HotKeys, Why};
+use tipme_desktop::hotkeys::{Bindings, HotKeyAction, HotKeyEvent, HotKeys, RefusalReason};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
-use tipme_desktop::{Error, How, Target, focus, server};
+use tipme_desktop::{DisplayError, DisplayTarget, How, focus, server};
 use tipme_record::Nanos;
 
 const LONG: Duration = Duration::from_secs(10);
 const SHORT: Duration = Duration::from_millis(300);
 
-fn session() -> Session {
-    Session::start(SessionOptions::default()).expect("a session")
+fn session() -> PrivateSession {
+    PrivateSession::start(SessionOptions::default()).expect("a session")
 }
 
-fn typist(session: &Session) -> Typist {
+fn typist(session: &PrivateSession) -> Typist {
     Typist::open(&session.target(), Pace { words_per_minute: 300.0, ..Pace::default() }).expect("a typist")
 }
 
-fn pressed(keys: &mut HotKeys) -> Option<Action> {
+fn pressed(keys: &mut HotKeys) -> Option<HotKeyAction> {
     match keys.next(LONG).expect("the display answers") {
-        Some(Event::Pressed { action, at }) if at > Nanos(0) => Some(action),
+        Some(HotKeyEvent::Pressed { action, at }) if at > Nanos(0) => Some(action),
         _ => None,
     }
 }
@@ -41,10 +41,10 @@ fn each_hot_key_does_its_own() {
     let mut keys = HotKeys::grab(&session.target(), Bindings::default()).expect("free keys");
     let mut typist = typist(&session);
     for (chord_text, action) in [
-        ("ctrl+alt+plus", Action::Start),
-        ("ctrl+alt+minus", Action::Mark),
-        ("ctrl+alt+0", Action::StopKeys),
-        ("ctrl+alt+1", Action::StartKeys),
+        ("ctrl+alt+plus", HotKeyAction::Start),
+        ("ctrl+alt+minus", HotKeyAction::Mark),
+        ("ctrl+alt+0", HotKeyAction::StopKeys),
+        ("ctrl+alt+1", HotKeyAction::StartKeys),
     ] {
         chord(&mut typist, chord_text);
         assert_eq!(pressed(&mut keys), Some(action), "{chord_text}");
@@ -58,23 +58,23 @@ fn each_hot_key_does_its_own() {
 fn a_taken_key_is_named_and_the_others_are_held() {
     let session = session();
     let mut held = Bindings(Vec::new());
-    held.set(Action::Mark, "ctrl+alt+minus".parse().expect("a key"));
-    held.set(Action::Start, "f9".parse().expect("a key"));
+    held.set(HotKeyAction::Mark, "ctrl+alt+minus".parse().expect("a key"));
+    held.set(HotKeyAction::Start, "f9".parse().expect("a key"));
     let holder = HotKeys::grab(&session.target(), held).expect("a display");
     assert_eq!(holder.refusals(), []);
     let mut keys = HotKeys::grab(&session.target(), Bindings::default()).expect("a display");
     let refused: Vec<_> = keys.refusals().iter().map(|one| (one.action, one.chord.to_string(), one.why)).collect();
-    assert_eq!(refused, [(Action::Mark, "ctrl+alt+minus".to_owned(), Why::Taken)]);
-    assert!(keys.keys(Action::Mark).is_empty());
+    assert_eq!(refused, [(HotKeyAction::Mark, "ctrl+alt+minus".to_owned(), RefusalReason::Taken)]);
+    assert!(keys.keys(HotKeyAction::Mark).is_empty());
     let mut typist = typist(&session);
     chord(&mut typist, "ctrl+alt+0");
-    assert_eq!(pressed(&mut keys), Some(Action::StopKeys));
-    let mut add = |key: &str| keys.add(Action::Mark, key.parse().expect("a key")).expect("a display");
+    assert_eq!(pressed(&mut keys), Some(HotKeyAction::StopKeys));
+    let mut add = |key: &str| keys.add(HotKeyAction::Mark, key.parse().expect("a key")).expect("a display");
     assert!(!add("f9") && !add("ctrl+alt+0") && add("f10"));
     chord(&mut typist, "f10");
-    assert_eq!(pressed(&mut keys), Some(Action::Mark));
+    assert_eq!(pressed(&mut keys), Some(HotKeyAction::Mark));
     chord(&mut typist, "ctrl+alt+1");
-    assert_eq!(pressed(&mut keys), Some(Action::StartKeys));
+    assert_eq!(pressed(&mut keys), Some(HotKeyAction::StartKeys));
 }
 
 #[test]
@@ -85,16 +85,16 @@ fn locks_do_not_matter() {
     for lock in ["caps_lock", "num_lock", "caps_lock"] {
         chord(&mut typist, lock);
         chord(&mut typist, "ctrl+alt+minus");
-        assert_eq!(pressed(&mut keys), Some(Action::Mark), "after {lock}");
+        assert_eq!(pressed(&mut keys), Some(HotKeyAction::Mark), "after {lock}");
     }
 }
 
 /// An X server with a fixed number, so that it can come back under it.
-fn server_on(display: u32) -> Process {
+fn server_on(display: u32) -> ProcessGroup {
     let mut command = Command::new("Xvfb");
     command.args([&format!(":{display}"), "-nolisten", "tcp", "-noreset"]);
     command.stderr(std::process::Stdio::null());
-    Process::start("an X server", command, None).expect("Xvfb starts")
+    ProcessGroup::start("an X server", command, None).expect("Xvfb starts")
 }
 
 /// A number that no display has.
@@ -114,18 +114,18 @@ fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
 #[test]
 fn keys_are_grabbed_again_when_the_server_is_back() {
     let display = free_display();
-    let target = Target { timeout: LONG, ..Target::new(display) };
+    let target = DisplayTarget { timeout: LONG, ..DisplayTarget::new(display) };
     let first = server_on(display);
     wait_until("the server starts", || server::describe(&target).is_ok());
     let mut keys = HotKeys::grab(&target, Bindings::default()).expect("free keys");
     drop(first);
-    assert!(matches!(keys.next(LONG).expect("it passes"), Some(Event::Lost(_))));
+    assert!(matches!(keys.next(LONG).expect("it passes"), Some(HotKeyEvent::Lost(_))));
     assert_eq!(keys.next(Duration::from_millis(700)).expect("it passes"), None);
     let _second = server_on(display);
-    wait_until("the keys come back", || keys.next(LONG).expect("it passes") == Some(Event::Restored));
+    wait_until("the keys come back", || keys.next(LONG).expect("it passes") == Some(HotKeyEvent::Restored));
     let mut typist = Typist::open(&target, Pace::default()).expect("a typist");
     chord(&mut typist, "ctrl+alt+minus");
-    assert_eq!(pressed(&mut keys), Some(Action::Mark));
+    assert_eq!(pressed(&mut keys), Some(HotKeyAction::Mark));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_server_tells_its_process_and_its_extensions() {
 #[test]
 fn the_servers_own_authority_file_opens_it() {
     let session = session();
-    let plain = Target { authority: None, ..session.target() };
+    let plain = DisplayTarget { authority: None, ..session.target() };
     assert!(server::describe(&plain).is_ok());
 }
 
@@ -157,16 +157,16 @@ fn a_wrong_cookie_is_refused_with_a_reason() {
     let mut command = Command::new("Xvfb");
     command.args([&format!(":{display}"), "-nolisten", "tcp", "-auth"]).arg(&authority);
     command.stderr(std::process::Stdio::null());
-    let _server = Process::start("an X server", command, None).expect("Xvfb starts");
-    let target = Target { timeout: LONG, authority: Some(authority.clone()), ..Target::new(display) };
+    let _server = ProcessGroup::start("an X server", command, None).expect("Xvfb starts");
+    let target = DisplayTarget { timeout: LONG, authority: Some(authority.clone()), ..DisplayTarget::new(display) };
     wait_until("the server starts", || server::describe(&target).is_ok());
     // A server reads a changed file again, and a client tries the server's own: so it is moved away.
     std::fs::rename(&authority, folder.path().join("hidden")).expect("it can be moved");
     let other = folder.path().join("other");
     std::fs::write(&other, tipme_desktop::authority_file("", b"fedcba9876543210")).expect("a file");
-    let target = Target { authority: Some(other), ..target };
+    let target = DisplayTarget { authority: Some(other), ..target };
     let error = server::describe(&target).expect_err("another cookie");
-    assert!(matches!(&error, Error::Refused { .. }), "{error}");
+    assert!(matches!(&error, DisplayError::Refused { .. }), "{error}");
     assert!(!error.passes());
 }
 
@@ -174,18 +174,18 @@ fn a_wrong_cookie_is_refused_with_a_reason() {
 fn a_stopped_server_costs_only_the_timeout() {
     let display = free_display() + 10_000;
     let server = server_on(display);
-    let target = Target { timeout: SHORT, ..Target::new(display) };
+    let target = DisplayTarget { timeout: SHORT, ..DisplayTarget::new(display) };
     wait_until("the server starts", || server::describe(&target).is_ok());
     server.signal(rustix::process::Signal::STOP);
     let begin = Instant::now();
     let error = server::describe(&target).expect_err("a stopped server");
-    assert!(matches!(error, Error::Hung { .. }), "{error}");
+    assert!(matches!(error, DisplayError::Hung { .. }), "{error}");
     assert!(begin.elapsed() < LONG, "{:?}", begin.elapsed());
 }
 
 #[test]
 fn an_absent_server_is_told_at_once() {
-    let error = server::describe(&Target::new(59_999)).expect_err("no server");
+    let error = server::describe(&DisplayTarget::new(59_999)).expect_err("no server");
     assert_eq!(
         error.to_string(),
         "cannot connect to display :59999: No such file or directory (os error 2); start an X server or name another display"
@@ -197,7 +197,7 @@ fn an_absent_server_is_told_at_once() {
 fn the_focused_window_belongs_to_its_process() {
     let mut session = session();
     session.open_terminal(&[], &["cat".into()]).expect("a terminal");
-    let connection = tipme_desktop::Connection::open(&session.target()).expect("a connection");
+    let connection = tipme_desktop::DisplayConnection::open(&session.target()).expect("a connection");
     let now = focus(&connection).expect("a focus");
     assert_eq!(now.pid.map(|(pid, how)| (Some(pid), how)), Some((session.terminal_pid(), How::Server)));
     assert_ne!(now.window, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ground truth by itself: complete, in order, and quick on an idle display.
 
-use tipme_bench::Session;
+use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
 use tipme_bench::truth::TruthClient;
 use tipme_bench::worker::WorkerLauncher;
@@ -10,7 +10,7 @@ use tipme_record::Nanos;
 
 #[test]
 fn every_key_has_its_four_times_in_order() {
-    let session = Session::start(SessionOptions::default()).expect("a session");
+    let session = PrivateSession::start(SessionOptions::default()).expect("a session");
     let launcher = WorkerLauncher(vec![env!("CARGO_BIN_EXE_tipme-worker").into()]);
     let client = TruthClient::start(&session, &launcher, 300).expect("a client");
     assert_ne!(client.pid(), 0);

@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tipme_bench::alone::Alone;
-use tipme_bench::interrupt::Interrupt;
-use tipme_bench::process::Process;
-use tipme_bench::selftest::{App, DisplayServer, Fault, Injected, InjectedCause, Site, faults};
+use tipme_bench::alone::MachineLock;
+use tipme_bench::interrupt::InterruptFlag;
+use tipme_bench::process::ProcessGroup;
+use tipme_bench::selftest::{App, DisplayServer, Fault, InjectedCause, InjectedCauses, Site, faults};
 use tipme_bench::worker::WorkerLauncher;
 
 /// How long a program may take to be there.
@@ -36,7 +36,7 @@ fn terminal() -> (File, OwnedFd) {
 
 /// The application, with a folder and the terminal's other end.
 struct Patient {
-    process: Process,
+    process: ProcessGroup,
     keyboard: File,
     folder: TempDir,
 }
@@ -48,7 +48,7 @@ impl Patient {
         let words = ["tty-patient".into(), folder.path().into()];
         let mut command: Command = launcher().command(None, &words).expect("a command");
         command.stdin(inner.try_clone().expect("a second one")).stdout(inner);
-        let process = Process::start("tty-patient", command, None).expect("it starts");
+        let process = ProcessGroup::start("tty-patient", command, None).expect("it starts");
         let deadline = Instant::now() + TIMEOUT;
         while !folder.path().join("ready").exists() {
             assert!(Instant::now() < deadline, "it is not ready");
@@ -67,7 +67,7 @@ impl Patient {
 }
 
 /// What a fault is said to have done, and how long the key took.
-fn suffer(fault: &Fault) -> (Injected, f64) {
+fn suffer(fault: &Fault) -> (InjectedCauses, f64) {
     let mut patient = Patient::start();
     let folder = patient.folder.path().to_path_buf();
     let display = DisplayServer::X11 { number: 0, authority: PathBuf::new() };
@@ -103,7 +103,7 @@ fn gone(pids: &[u32]) -> bool {
 }
 
 fn check(names: &[&str]) {
-    let _alone = Alone::wait(&Interrupt::default(), || ()).expect("nobody else disturbs the machine");
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).expect("nobody else disturbs the machine");
     for name in names {
         let fault = faults::all().find(|fault| fault.name == *name).expect("a fault of this name");
         assert!(fault.apps.contains(&App::Xterm), "{name} is for applications that take orders");
@@ -176,7 +176,7 @@ fn pairs_are_as_told() {
 /// The job stops the process that takes the keys, whoever it was told of.
 #[test]
 fn a_stopped_application_goes_on() {
-    let _alone = Alone::wait(&Interrupt::default(), || ()).expect("nobody else disturbs the machine");
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).expect("nobody else disturbs the machine");
     let fault = faults::all().find(|fault| fault.name == "stopped").expect("it is known");
     let (injected, took) = suffer(fault);
     assert!((300.0..3000.0).contains(&took), "{took} ms");

@@ -4,6 +4,8 @@
 //! Each finds the other by [`program`]; which verbs `tipme` leaves to `tipme-lab` stands in [`verbs`]. The rest is what
 //! both say and read in the same way: kinds of arguments, help, pages, standard output, schemas, incidents and results.
 
+#![warn(unreachable_pub)]
+
 pub mod checks;
 pub mod completions;
 mod duration;

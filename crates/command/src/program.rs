@@ -26,7 +26,7 @@ enum Writer {
 }
 
 /// A folder in which programs are looked for.
-struct Place {
+struct ProgramFolder {
     folder: PathBuf,
     /// Who may write there without being root, where root looks for what it runs; otherwise everybody.
     trusted: Option<BTreeSet<Writer>>,
@@ -45,15 +45,15 @@ pub fn find(name: &str) -> Result<Option<PathBuf>> {
     let own = own()?;
     let is_root = rustix::process::geteuid().is_root();
     let trusted = if is_root { Some(writers(&own).context("cannot find who may write this program")?) } else { None };
-    let beside = own.parent().map(|folder| Place { folder: folder.to_owned(), trusted });
+    let beside = own.parent().map(|folder| ProgramFolder { folder: folder.to_owned(), trusted });
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
-    let in_path = folders.map(|folder| Place { folder, trusted: is_root.then(BTreeSet::new) });
+    let in_path = folders.map(|folder| ProgramFolder { folder, trusted: is_root.then(BTreeSet::new) });
     search(&beside.into_iter().chain(in_path).collect::<Vec<_>>(), name)
 }
 
 /// The first that may be run.
-fn search(places: &[Place], name: &str) -> Result<Option<PathBuf>> {
+fn search(places: &[ProgramFolder], name: &str) -> Result<Option<PathBuf>> {
     let mut refused = None;
     for place in places {
         match program(&place.folder, name) {
@@ -67,7 +67,7 @@ fn search(places: &[Place], name: &str) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-impl Place {
+impl ProgramFolder {
     fn trusts(&self, path: &Path) -> bool {
         let Some(trusted) = &self.trusted else { return true };
         writers(path).is_ok_and(|writers| writers.is_subset(trusted))
@@ -124,7 +124,7 @@ mod tests {
     fn find_in(folders: &[&Path]) -> Result<Option<PathBuf>> {
         let me = rustix::process::geteuid().as_raw();
         let trusted = if me == 0 { BTreeSet::new() } else { BTreeSet::from([Writer::User(me)]) };
-        let place = |folder: &&Path| Place { folder: folder.to_path_buf(), trusted: Some(trusted.clone()) };
+        let place = |folder: &&Path| ProgramFolder { folder: folder.to_path_buf(), trusted: Some(trusted.clone()) };
         search(&folders.iter().map(place).collect::<Vec<_>>(), "tipme-lab")
     }
 
@@ -173,7 +173,7 @@ mod tests {
         let (folder, program) = folder();
         allow(&program, 0o775);
         assert!(find_in(&[folder.path()]).is_err());
-        let beside = Place { folder: folder.path().to_owned(), trusted: writers(&program).ok() };
+        let beside = ProgramFolder { folder: folder.path().to_owned(), trusted: writers(&program).ok() };
         assert!(search(&[beside], "tipme-lab").expect("nothing is refused").is_some());
     }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::fs;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
-use tipme_measure::{Events, Machine, Run, SCHEMA};
+use tipme_measure::{Events, MeasuredMachine, Run, SCHEMA};
 
 /// Larger files are not read: ten runs of 200,000 events have a tenth of it.
 const BYTES_MAX: u64 = 1 << 30;
@@ -19,7 +19,7 @@ const FILES_MAX: usize = 200;
 pub struct Results {
     schema: u32,
     pub kind: String,
-    pub machine: Machine,
+    pub machine: MeasuredMachine,
     pub runs: Vec<Run>,
 }
 
@@ -55,8 +55,8 @@ fn read_folder(folder: &Path, bytes_left: &mut u64) -> Result<Results> {
 }
 
 /// What of a machine does not change from one measurement to the next.
-fn place(machine: &Machine) -> Machine {
-    Machine { load_average: None, steal_percent: None, begun_unix_s: 0, duration_s: 0.0, ..machine.clone() }
+fn place(machine: &MeasuredMachine) -> MeasuredMachine {
+    MeasuredMachine { load_average: None, steal_percent: None, begun_unix_s: 0, duration_s: 0.0, ..machine.clone() }
 }
 
 /// One result, out of so many bytes that may still be read.

@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 pub const LAB: &str = "tipme-lab";
 
 /// The verbs, in the order in which people need them, and what each does.
-pub const VERBS: [(&str, &str); 7] = [
+pub(crate) const VERBS: [(&str, &str); 7] = [
     ("demo", "See it happen on a private display; needs root"),
     ("selftest", "Known faults, each diagnosed and checked; needs root"),
     ("measure", "The latency of every event in an X application, by a script"),

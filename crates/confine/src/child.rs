@@ -18,7 +18,7 @@ const STEP_BYTES: usize = 64 << 10;
 
 /// What a process said, and how it ended.
 #[derive(Debug)]
-pub struct Heard {
+pub struct ChildOutput {
     pub status: ExitStatus,
     /// The first bytes of its standard output.
     pub said: Vec<u8>,
@@ -36,7 +36,7 @@ pub struct HeardBoth {
 
 /// Why nothing was heard.
 #[derive(Debug, Error)]
-pub enum Fault {
+pub enum ChildFault {
     #[error("cannot start {program}: {cause}")]
     Start { program: String, cause: io::Error },
     #[error("it took longer than {} s and was ended", .0.as_secs())]
@@ -52,10 +52,15 @@ pub enum Fault {
 /// # Errors
 /// Where it cannot be started, takes too long, or `stop` is set; it is ended then. Without the right to end what has
 /// become another user's, it is waited for until its own alarm ends it, unless all is to stop.
-pub fn hear(command: &mut Command, bytes: usize, timeout: Duration, stop: &AtomicBool) -> Result<Heard, Fault> {
-    let mut said = Kept::of(bytes);
+pub fn hear(
+    command: &mut Command,
+    bytes: usize,
+    timeout: Duration,
+    stop: &AtomicBool,
+) -> Result<ChildOutput, ChildFault> {
+    let mut said = OutputHead::of(bytes);
     let status = hear_each(command, timeout, stop, |step| said.take(step))?;
-    Ok(Heard { status, said: said.kept })
+    Ok(ChildOutput { status, said: said.kept })
 }
 
 /// The same, where all that it says is given to `take` as it comes.
@@ -67,9 +72,9 @@ pub fn hear_each(
     timeout: Duration,
     stop: &AtomicBool,
     mut take: impl FnMut(&[u8]),
-) -> Result<ExitStatus, Fault> {
+) -> Result<ExitStatus, ChildFault> {
     let mut child = start(command.stdout(Stdio::piped()))?;
-    let said = child.stdout.take().map(|from| Stream::new(from, &mut take));
+    let said = child.stdout.take().map(|from| OutputStream::new(from, &mut take));
     attend(child, said.into_iter().collect(), timeout, stop)
 }
 
@@ -77,12 +82,18 @@ pub fn hear_each(
 ///
 /// # Errors
 /// As [`hear`].
-pub fn hear_errors(command: &mut Command, bytes: usize, timeout: Duration, stop: &AtomicBool) -> Result<Heard, Fault> {
+pub fn hear_errors(
+    command: &mut Command,
+    bytes: usize,
+    timeout: Duration,
+    stop: &AtomicBool,
+) -> Result<ChildOutput, ChildFault> {
     let mut child = start(command.stderr(Stdio::piped()))?;
-    let (mut said, from) = (Kept::of(bytes), child.stderr.take());
+    let (mut said, from) = (OutputHead::of(bytes), child.stderr.take());
     let mut take = |step: &[u8]| said.take(step);
-    let status = attend(child, from.map(|from| Stream::new(from, &mut take)).into_iter().collect(), timeout, stop)?;
-    Ok(Heard { status, said: said.kept })
+    let status =
+        attend(child, from.map(|from| OutputStream::new(from, &mut take)).into_iter().collect(), timeout, stop)?;
+    Ok(ChildOutput { status, said: said.kept })
 }
 
 /// The same as [`hear`] with both, each up to a bound of its own, until it closes both and ends.
@@ -94,30 +105,30 @@ pub fn hear_both(
     (bytes, error_bytes): (usize, usize),
     timeout: Duration,
     stop: &AtomicBool,
-) -> Result<HeardBoth, Fault> {
+) -> Result<HeardBoth, ChildFault> {
     let mut child = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
-    let (mut said, mut errors) = (Kept::of(bytes), Kept::of(error_bytes));
+    let (mut said, mut errors) = (OutputHead::of(bytes), OutputHead::of(error_bytes));
     let (mut take, mut take_error) = (|step: &[u8]| said.take(step), |step: &[u8]| errors.take(step));
-    let output = child.stdout.take().map(|from| Stream::new(from, &mut take));
-    let error_output = child.stderr.take().map(|from| Stream::new(from, &mut take_error));
+    let output = child.stdout.take().map(|from| OutputStream::new(from, &mut take));
+    let error_output = child.stderr.take().map(|from| OutputStream::new(from, &mut take_error));
     let status = attend(child, output.into_iter().chain(error_output).collect(), timeout, stop)?;
     Ok(HeardBoth { status, said: said.kept, errors: errors.kept })
 }
 
-fn start(command: &mut Command) -> Result<Child, Fault> {
+fn start(command: &mut Command) -> Result<Child, ChildFault> {
     let program = command.get_program().to_string_lossy().into_owned();
-    command.spawn().map_err(|cause| Fault::Start { program, cause })
+    command.spawn().map_err(|cause| ChildFault::Start { program, cause })
 }
 
 /// The first bytes of what is said.
-struct Kept {
+struct OutputHead {
     kept: Vec<u8>,
     bytes_max: usize,
 }
 
-impl Kept {
-    fn of(bytes_max: usize) -> Kept {
-        Kept { kept: Vec::new(), bytes_max }
+impl OutputHead {
+    fn of(bytes_max: usize) -> OutputHead {
+        OutputHead { kept: Vec::new(), bytes_max }
     }
 
     fn take(&mut self, step: &[u8]) {
@@ -127,14 +138,14 @@ impl Kept {
 }
 
 /// An output, and who takes what comes.
-struct Stream<'a> {
+struct OutputStream<'a> {
     from: File,
     take: &'a mut dyn FnMut(&[u8]),
 }
 
-impl<'a> Stream<'a> {
-    fn new(from: impl Into<OwnedFd>, take: &'a mut dyn FnMut(&[u8])) -> Stream<'a> {
-        Stream { from: File::from(from.into()), take }
+impl<'a> OutputStream<'a> {
+    fn new(from: impl Into<OwnedFd>, take: &'a mut dyn FnMut(&[u8])) -> OutputStream<'a> {
+        OutputStream { from: File::from(from.into()), take }
     }
 
     /// Takes in what is there; false at the end.
@@ -147,29 +158,29 @@ impl<'a> Stream<'a> {
 
 fn attend(
     mut child: Child,
-    streams: Vec<Stream<'_>>,
+    streams: Vec<OutputStream<'_>>,
     timeout: Duration,
     stop: &AtomicBool,
-) -> Result<ExitStatus, Fault> {
+) -> Result<ExitStatus, ChildFault> {
     let heard = listen(streams, timeout, stop);
     let killed = if heard.is_err() { child.kill() } else { Ok(()) };
     if killed.is_err() && stop.load(Ordering::Acquire) {
-        return Err(Fault::Stopped);
+        return Err(ChildFault::Stopped);
     }
     let status = child.wait()?;
     heard.map(|()| status)
 }
 
 /// Takes in what comes, until all are closed.
-fn listen(mut streams: Vec<Stream<'_>>, timeout: Duration, stop: &AtomicBool) -> Result<(), Fault> {
+fn listen(mut streams: Vec<OutputStream<'_>>, timeout: Duration, stop: &AtomicBool) -> Result<(), ChildFault> {
     let until = Instant::now() + timeout;
     let mut step = vec![0; STEP_BYTES];
     while !streams.is_empty() {
         if stop.load(Ordering::Acquire) {
-            return Err(Fault::Stopped);
+            return Err(ChildFault::Stopped);
         }
         if Instant::now() >= until {
-            return Err(Fault::Late(timeout));
+            return Err(ChildFault::Late(timeout));
         }
         let ready = ready(&streams)?;
         let mut open = Vec::new();
@@ -184,7 +195,7 @@ fn listen(mut streams: Vec<Stream<'_>>, timeout: Duration, stop: &AtomicBool) ->
 }
 
 /// Which of them can be read, once one can or it is time to look whether somebody stops this.
-fn ready(streams: &[Stream<'_>]) -> io::Result<Vec<bool>> {
+fn ready(streams: &[OutputStream<'_>]) -> io::Result<Vec<bool>> {
     let mut polled: Vec<PollFd<'_>> = streams.iter().map(|stream| PollFd::new(&stream.from, PollFlags::IN)).collect();
     let interval = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL_NS };
     match poll(&mut polled, Some(&interval)) {
@@ -199,7 +210,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    fn say(script: &str, timeout: Duration, stop: bool) -> Result<Heard, Fault> {
+    fn say(script: &str, timeout: Duration, stop: bool) -> Result<ChildOutput, ChildFault> {
         hear(Command::new("sh").args(["-c", script]), 10, timeout, &AtomicBool::new(stop))
     }
 
@@ -225,18 +236,18 @@ mod tests {
         command.args(["-c", "echo first; exec sleep 60"]);
         let (timeout, go_on) = (Duration::from_secs(1), AtomicBool::new(false));
         let late = hear_each(&mut command, timeout, &go_on, |step| heard.extend_from_slice(step));
-        assert!(matches!(late, Err(Fault::Late(_))));
+        assert!(matches!(late, Err(ChildFault::Late(_))));
         assert_eq!(heard, b"first\n");
     }
 
     #[test]
     fn who_takes_too_long_or_is_stopped_is_ended() {
         let begun = Instant::now();
-        assert!(matches!(say("exec sleep 60", Duration::from_millis(100), false), Err(Fault::Late(_))));
-        assert!(matches!(say("exec sleep 60", LONG, true), Err(Fault::Stopped)));
+        assert!(matches!(say("exec sleep 60", Duration::from_millis(100), false), Err(ChildFault::Late(_))));
+        assert!(matches!(say("exec sleep 60", LONG, true), Err(ChildFault::Stopped)));
         assert!(matches!(
             hear(&mut Command::new("/no/such"), 1, LONG, &AtomicBool::new(false)),
-            Err(Fault::Start { .. })
+            Err(ChildFault::Start { .. })
         ));
         assert!(begun.elapsed() < LONG);
     }

@@ -5,12 +5,14 @@
 //! process of its own, which is [confined](confine()) before it reads the first of them: it has what it was given
 //! open, and no way to anything else, but where it is to read files that a user may read. Who started it [hears](hear()) what it says, up to a bound and for a time.
 
+#![warn(unreachable_pub)]
+
 mod calls;
 mod child;
 mod reach;
 mod rights;
 
-pub use child::{Fault, Heard, HeardBoth, hear, hear_both, hear_each, hear_errors};
+pub use child::{ChildFault, ChildOutput, HeardBoth, hear, hear_both, hear_each, hear_errors};
 pub use reach::Reach;
-pub use rights::{Account, Bounds, NOBODY, confine, keep};
+pub use rights::{Account, NOBODY, ResourceBounds, confine, keep};
 pub use rustix::thread::CapabilitySet;

@@ -29,7 +29,7 @@ pub struct Account {
 
 /// What a confined process may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Bounds {
+pub struct ResourceBounds {
     /// After this time it is ended, and after as much time of a CPU.
     pub time: Duration,
     /// Bytes of address space.
@@ -68,7 +68,7 @@ fn bound_to(kept: CapabilitySet) {
 ///
 /// # Errors
 /// Where anything of it could not be done. The process must not go on then.
-pub fn confine<T>(account: Account, bounds: Bounds, open: impl FnOnce() -> T) -> io::Result<T> {
+pub fn confine<T>(account: Account, bounds: ResourceBounds, open: impl FnOnce() -> T) -> io::Result<T> {
     // SAFETY: nothing in this process has a descriptor from here on, since it has just begun.
     if unsafe { libc::syscall(libc::SYS_close_range, FIRST_OTHER, libc::c_uint::MAX, 0) } < 0 {
         return Err(io::Error::last_os_error());
@@ -85,7 +85,7 @@ pub fn confine<T>(account: Account, bounds: Bounds, open: impl FnOnce() -> T) ->
     Ok(opened)
 }
 
-fn limit(bounds: Bounds) -> io::Result<()> {
+fn limit(bounds: ResourceBounds) -> io::Result<()> {
     if getpriority_process(None)? < bounds.nice {
         setpriority_process(None, bounds.nice)?;
     }

@@ -4,7 +4,7 @@
 use crate::connection::Caller;
 use crate::daemon::Daemon;
 use crate::listener::peer;
-use crate::message::{self, Recorder};
+use crate::message::{self, RecorderSocket};
 use crate::{DEFAULT_STATE_DIR, MAX_LINE_BYTES};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -39,7 +39,7 @@ pub enum CallError {
 }
 
 /// The recorder's socket, seen from outside.
-pub type Client = ClientOf<Recorder>;
+pub type Client = ClientOf<RecorderSocket>;
 
 /// A daemon's socket, seen from outside. Nothing is connected between calls.
 #[derive(Clone, Debug)]

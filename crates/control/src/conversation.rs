@@ -30,7 +30,7 @@ impl<D> Drop for Conversation<D> {
 
 /// What came of waiting for a request.
 #[derive(Debug)]
-pub enum Heard<R> {
+pub enum Received<R> {
     Request(R),
     /// Why the conversation is to end.
     Bad(String),
@@ -52,16 +52,16 @@ impl<D: Daemon> Conversation<D> {
 
     /// Waits for the next request, so long at most; `None`: for as long as the caller lives. What has come of a line
     /// by then is kept for the next time. What a caller that is gone has still asked for is not heard.
-    pub fn hear(&mut self, timeout: Option<Duration>) -> Heard<D::Request> {
+    pub fn hear(&mut self, timeout: Option<Duration>) -> Received<D::Request> {
         let until = timeout.map(|timeout| Instant::now() + timeout);
         loop {
             let now = Instant::now();
             let progress = if self.wait(Some(Duration::ZERO)) { self.connection.read(now) } else { Progress::Ended };
             match progress {
-                Progress::Ended => return Heard::Gone,
-                Progress::Bad(why) => return Heard::Bad(why),
-                Progress::Whole(line) => return message::request(&line).map_or_else(Heard::Bad, Heard::Request),
-                Progress::Pending if until.is_some_and(|until| until <= now) => return Heard::Nothing,
+                Progress::Ended => return Received::Gone,
+                Progress::Bad(why) => return Received::Bad(why),
+                Progress::Whole(line) => return message::request(&line).map_or_else(Received::Bad, Received::Request),
+                Progress::Pending if until.is_some_and(|until| until <= now) => return Received::Nothing,
                 Progress::Pending => {}
             }
             let next = until.into_iter().chain(self.connection.deadline).min();

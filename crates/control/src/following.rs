@@ -4,14 +4,14 @@
 use crate::client::{CallError, ClientOf};
 use crate::connection::{Caller, Connection, Progress};
 use crate::daemon::Daemon;
-use crate::message::{self, Recorder};
+use crate::message::{self, RecorderSocket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
 /// What the recorder tells.
-pub type Following = FollowingOf<Recorder>;
+pub type Following = FollowingOf<RecorderSocket>;
 
 /// What a daemon tells. Each line of it has the bounds of a request.
 #[derive(Debug)]

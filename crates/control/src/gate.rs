@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// The group whose members may call the recorder.
 pub const GROUP: &str = "tipme";
 /// How long an authority may take.
-pub const TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a yes is good for that cannot be asked for again.
 const KEPT: Duration = Duration::from_secs(3600);
 /// How long it is kept in mind that a user is not a member of the group.
@@ -57,7 +57,7 @@ pub type Judged<T> = (T, Result<Entitled, String>);
 pub struct Gate<Q, T> {
     named: Vec<u32>,
     authority: Option<Authority<Q>>,
-    waiting: Vec<Waiting<T>>,
+    waiting: Vec<WaitingCaller<T>>,
     rates: Rates,
     /// When the authority last said yes.
     yes: BTreeMap<u32, Instant>,
@@ -66,7 +66,7 @@ pub struct Gate<Q, T> {
 }
 
 #[derive(Debug)]
-struct Waiting<T> {
+struct WaitingCaller<T> {
     number: u64,
     uid: u32,
     until: Instant,
@@ -112,7 +112,7 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
         let Some(number) = authority.ask(question) else {
             return Some((caller, self.decide(uid, Said::Nothing("polkit has too much to do".to_owned()), now)));
         };
-        self.waiting.push(Waiting { number, uid, until: now + TIMEOUT, caller });
+        self.waiting.push(WaitingCaller { number, uid, until: now + TIMEOUT, caller });
         None
     }
 

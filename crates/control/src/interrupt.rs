@@ -23,12 +23,12 @@ const LAST_WARNING: &[u8] = b"\nending what was started; once more ends at once 
 
 /// A flag that a signal sets.
 #[derive(Clone, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct InterruptFlag(Arc<AtomicBool>);
 
-impl Interrupt {
+impl InterruptFlag {
     /// From now on SIGINT and SIGTERM set the flag. The third SIGINT ends the process at once, a SIGTERM never does.
-    pub fn install() -> Result<Interrupt> {
-        let interrupt = Interrupt::default();
+    pub fn install() -> Result<InterruptFlag> {
+        let interrupt = InterruptFlag::default();
         for signal in [SIGINT, SIGTERM] {
             flag::register(signal, Arc::clone(&interrupt.0)).context("cannot handle signals")?;
         }

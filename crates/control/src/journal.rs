@@ -33,7 +33,7 @@ enum Level {
 
 /// What can be looked for with `journalctl MESSAGE_ID=…`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum JournalEvent {
     /// A recorder has begun to record.
     Recording,
     /// Something cannot be recorded on this machine.
@@ -52,29 +52,29 @@ pub enum Event {
     NotRestored,
 }
 
-impl Event {
-    pub const ALL: [Event; 8] = [
-        Event::Recording,
-        Event::NotRecorded,
-        Event::Marked,
-        Event::MarkFailed,
-        Event::Judged,
-        Event::Managing,
-        Event::Helping,
-        Event::NotRestored,
+impl JournalEvent {
+    pub const ALL: [JournalEvent; 8] = [
+        JournalEvent::Recording,
+        JournalEvent::NotRecorded,
+        JournalEvent::Marked,
+        JournalEvent::MarkFailed,
+        JournalEvent::Judged,
+        JournalEvent::Managing,
+        JournalEvent::Helping,
+        JournalEvent::NotRestored,
     ];
 
     /// The value of `MESSAGE_ID`, which never changes.
     pub fn id(self) -> &'static str {
         match self {
-            Event::Recording => "919dd7568e224080bd60d3bba76d8c9c",
-            Event::NotRecorded => "3634d4379e22469c888fa4034c6298dc",
-            Event::Marked => "5f24f596fabd4dedad9f0b33e9367209",
-            Event::MarkFailed => "8581308f2b0b4b44be8053a4735628e6",
-            Event::Judged => "75f08567c4964783baafb872f795efed",
-            Event::Managing => "2cfef2a40dbd40dda4f273fcc990ad97",
-            Event::Helping => "b184a177b2004f09927214a91f82b275",
-            Event::NotRestored => "73803391b69a45e1830922346147dea9",
+            JournalEvent::Recording => "919dd7568e224080bd60d3bba76d8c9c",
+            JournalEvent::NotRecorded => "3634d4379e22469c888fa4034c6298dc",
+            JournalEvent::Marked => "5f24f596fabd4dedad9f0b33e9367209",
+            JournalEvent::MarkFailed => "8581308f2b0b4b44be8053a4735628e6",
+            JournalEvent::Judged => "75f08567c4964783baafb872f795efed",
+            JournalEvent::Managing => "2cfef2a40dbd40dda4f273fcc990ad97",
+            JournalEvent::Helping => "b184a177b2004f09927214a91f82b275",
+            JournalEvent::NotRestored => "73803391b69a45e1830922346147dea9",
         }
     }
 }
@@ -115,38 +115,38 @@ impl Field {
 /// One thing to be said.
 #[derive(Clone, Debug)]
 #[must_use = "it is said by tell, show or keep"]
-pub struct Entry {
+pub struct JournalEntry {
     level: Level,
     text: String,
-    event: Option<Event>,
+    event: Option<JournalEvent>,
     fields: Vec<(Field, String)>,
 }
 
 /// What goes as it should: on the terminal a line of the standard output.
-pub fn info(text: impl Display) -> Entry {
-    Entry::new(Level::Info, text)
+pub fn info(text: impl Display) -> JournalEntry {
+    JournalEntry::new(Level::Info, text)
 }
 
 /// What is worse than it could be, and goes on: on the terminal a line of the standard error.
-pub fn warning(text: impl Display) -> Entry {
-    Entry::new(Level::Warning, text)
+pub fn warning(text: impl Display) -> JournalEntry {
+    JournalEntry::new(Level::Warning, text)
 }
 
 /// What ends something, or takes it away: on the terminal a line of the standard error.
-pub fn error(text: impl Display) -> Entry {
-    Entry::new(Level::Error, text)
+pub fn error(text: impl Display) -> JournalEntry {
+    JournalEntry::new(Level::Error, text)
 }
 
-impl Entry {
-    fn new(level: Level, text: impl Display) -> Entry {
-        Entry { level, text: text.to_string(), event: None, fields: Vec::new() }
+impl JournalEntry {
+    fn new(level: Level, text: impl Display) -> JournalEntry {
+        JournalEntry { level, text: text.to_string(), event: None, fields: Vec::new() }
     }
 
-    pub fn event(self, event: Event) -> Entry {
-        Entry { event: Some(event), ..self }
+    pub fn event(self, event: JournalEvent) -> JournalEntry {
+        JournalEntry { event: Some(event), ..self }
     }
 
-    pub fn field(mut self, field: Field, value: impl Display) -> Entry {
+    pub fn field(mut self, field: Field, value: impl Display) -> JournalEntry {
         self.fields.push((field, value.to_string()));
         self
     }
@@ -215,28 +215,28 @@ fn cleaned(value: &str, kept: &str) -> String {
 }
 
 /// The journal, where this process is a service of it.
-fn journal() -> Option<&'static Journal> {
-    static JOURNAL: OnceLock<Option<Journal>> = OnceLock::new();
-    JOURNAL.get_or_init(Journal::find).as_ref()
+fn journal() -> Option<&'static JournalSocket> {
+    static JOURNAL: OnceLock<Option<JournalSocket>> = OnceLock::new();
+    JOURNAL.get_or_init(JournalSocket::find).as_ref()
 }
 
-struct Journal {
+struct JournalSocket {
     socket: UnixDatagram,
     /// Entries that it did not take, since the last one that it took.
     lost: AtomicU64,
 }
 
-impl Journal {
-    fn find() -> Option<Journal> {
+impl JournalSocket {
+    fn find() -> Option<JournalSocket> {
         let named = std::env::var("JOURNAL_STREAM").ok()?;
         let stderr = fstat(io::stderr()).ok()?;
         let is_service = named == format!("{}:{}", stderr.st_dev, stderr.st_ino);
         let socket = UnixDatagram::unbound().ok().filter(|socket| socket.set_nonblocking(true).is_ok())?;
-        is_service.then_some(Journal { socket, lost: AtomicU64::new(0) })
+        is_service.then_some(JournalSocket { socket, lost: AtomicU64::new(0) })
     }
 
     /// Whether the journal has it, or was too busy for it; false where there is none to be had.
-    fn send(&self, entry: &Entry) -> bool {
+    fn send(&self, entry: &JournalEntry) -> bool {
         let lost = self.lost.swap(0, Ordering::Relaxed);
         match self.socket.send_to(&entry.encode(lost), SOCKET) {
             Ok(_) => true,
@@ -273,13 +273,13 @@ mod tests {
     #[test]
     fn no_value_passes_for_a_field() {
         let hostile = "evil\nPRIORITY=0\nMESSAGE_ID\n\u{4}\0\0\0\0\0\0\0fake\n\u{1b}[2J";
-        let entry = error(hostile).event(Event::Judged).field(Field::Culprit, hostile);
+        let entry = error(hostile).event(JournalEvent::Judged).field(Field::Culprit, hostile);
         let fields = decode(&entry.encode(0));
         let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
         let expected = ["MESSAGE", "PRIORITY", "SYSLOG_IDENTIFIER", "SYSLOG_FACILITY", "MESSAGE_ID", "TIPME_CULPRIT"];
         assert_eq!(names, expected);
         assert_eq!(value(&fields, "PRIORITY"), ["3"]);
-        assert_eq!(value(&fields, "MESSAGE_ID"), [Event::Judged.id()]);
+        assert_eq!(value(&fields, "MESSAGE_ID"), [JournalEvent::Judged.id()]);
         assert_eq!(value(&fields, "TIPME_CULPRIT"), ["evil?PRIORITY=0?MESSAGE_ID?????????fake??[2J"]);
         assert!(value(&fields, "MESSAGE")[0].starts_with("evil\nPRIORITY=0\nMESSAGE_ID\n?"));
     }
@@ -296,7 +296,7 @@ mod tests {
     fn the_document_lists_every_event_and_field() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/journal.md");
         let document = std::fs::read_to_string(path).unwrap();
-        let ids = Event::ALL.map(|event| format!("`{}`", event.id()));
+        let ids = JournalEvent::ALL.map(|event| format!("`{}`", event.id()));
         let names = Field::ALL.map(|field| format!("`{}`", field.name()));
         let missing: Vec<&String> = ids.iter().chain(&names).filter(|name| !document.contains(*name)).collect();
         assert!(missing.is_empty(), "docs/journal.md lacks {missing:?}");

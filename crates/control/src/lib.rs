@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The daemons' sockets: a client connects, sends a [`Request`] as one line of JSON, and gets a
-//! [`Response`] as one line of JSON.
+//! The daemons' sockets: a client connects, sends a [`RecorderRequest`] as one line of JSON, and gets a
+//! [`RecorderResponse`] as one line of JSON.
 //!
 //! The server trusts nobody. The kernel says who calls (peer credentials), a line is bounded by
 //! [`MAX_LINE_BYTES`], at most [`MAX_CONNECTIONS`] are open at a time, each has [`READ_TIMEOUT`] to
 //! send its line, and what it sends can be anything: the answer is then an error. The server never
 //! blocks and has no thread; its owner polls the descriptors that it names.
 //!
-//! A daemon whose callers come to stay uses [`Listener`] and [`Conversation`]: the same lines and bounds, and many
+//! A daemon whose callers come to stay uses [`SocketListener`] and [`Conversation`]: the same lines and bounds, and many
 //! requests over one connection, whose end the daemon sees.
 //!
-//! [`Request`] and [`Response`] are the recorder's; [`manager`] has those of the user interaction manager,
+//! [`RecorderRequest`] and [`RecorderResponse`] are the recorder's; [`manager`] has those of the user interaction manager,
 //! over the same [`ServerOf`] and [`ClientOf`].
+
+#![warn(unreachable_pub)]
 
 pub mod accounts;
 mod authority;
@@ -34,15 +36,15 @@ mod server;
 pub use authority::{Authority, Said};
 pub use client::{CallError, Client, ClientOf, Dialogue};
 pub use connection::{Caller, Connection, READ_TIMEOUT};
-pub use conversation::{Conversation, Heard};
+pub use conversation::{Conversation, Received};
 pub use daemon::Daemon;
 pub use folder::{FolderError, secure};
 pub use following::{Following, FollowingOf};
 pub use gate::{Entitled, GROUP, Gate, Judged};
-pub use listener::{BindError, Listener};
-pub use message::{AutoCounts, Focused, Recorder, Request, Response, Status, Trigger};
+pub use listener::{BindError, SocketListener};
+pub use message::{AutoCounts, Focused, RecorderRequest, RecorderResponse, RecorderSocket, RecorderStatus, Trigger};
 pub use rates::Rates;
-pub use server::{Call, CallOf, Follower, FollowerOf, MAX_CONNECTIONS, Server, ServerOf, USER_CONNECTIONS};
+pub use server::{Call, CallOf, Follower, FollowerOf, MAX_CONNECTIONS, Server, ServerOf};
 
 /// Bytes of a line, its end included, at most.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;

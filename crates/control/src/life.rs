@@ -57,19 +57,19 @@ pub fn lock(path: &Path) -> Result<File, LockError> {
 
 /// Signals as bytes in a stream that `poll` can watch: the signal's number.
 #[derive(Debug)]
-pub struct Signals(UnixStream);
+pub struct SignalStream(UnixStream);
 
-impl Signals {
+impl SignalStream {
     /// From now on these signals do nothing but arrive here.
     ///
     /// # Errors
     /// Where the kernel refuses one of them, or has no descriptors left.
-    pub fn catch(signals: &[i32]) -> io::Result<Signals> {
+    pub fn catch(signals: &[i32]) -> io::Result<SignalStream> {
         let (read, write) = UnixStream::pair()?;
         read.set_nonblocking(true)?;
         write.set_nonblocking(true)?;
         signals.iter().try_for_each(|signal| catch_one(*signal, write.try_clone()?))?;
-        Ok(Signals(read))
+        Ok(SignalStream(read))
     }
 
     /// Becomes readable when a signal has come.
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn signals_arrive_with_their_numbers() {
-        let signals = Signals::catch(&[usr2()]).unwrap();
+        let signals = SignalStream::catch(&[usr2()]).unwrap();
         assert!(signals.arrived().is_empty());
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::USR2).unwrap();
         let mut arrived = Vec::new();

@@ -28,23 +28,23 @@ pub enum BindError {
 
 /// A socket that everyone may connect to. The file is removed with the value.
 #[derive(Debug)]
-pub struct Listener {
+pub struct SocketListener {
     listener: UnixListener,
     path: PathBuf,
     deaf_until: Option<Instant>,
 }
 
-impl Listener {
+impl SocketListener {
     /// Listens at `path`. A socket file that a killed daemon left is replaced.
     ///
     /// # Errors
     /// Where another process listens there, or the socket cannot be made.
-    pub fn bind<D: Daemon>(path: &Path) -> Result<Listener, BindError> {
+    pub fn bind<D: Daemon>(path: &Path) -> Result<SocketListener, BindError> {
         if UnixStream::connect(path).is_ok() {
             return Err(BindError::Taken { daemon: D::NAME, path: path.to_owned() });
         }
         let listener = listen(path).map_err(|cause| BindError::Io { path: path.to_owned(), cause })?;
-        Ok(Listener { listener, path: path.to_owned(), deaf_until: None })
+        Ok(SocketListener { listener, path: path.to_owned(), deaf_until: None })
     }
 
     /// Readable when somebody connects; `None` while nobody is accepted.
@@ -52,7 +52,7 @@ impl Listener {
         self.deaf_until.is_none().then(|| self.listener.as_fd())
     }
 
-    /// When [`Listener::accept`] is due though nobody is known to connect.
+    /// When [`SocketListener::accept`] is due though nobody is known to connect.
     pub fn deadline(&self) -> Option<Instant> {
         self.deaf_until
     }
@@ -85,7 +85,7 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for SocketListener {
     fn drop(&mut self) {
         // A file that stays is replaced by the next daemon.
         let _ = std::fs::remove_file(&self.path);

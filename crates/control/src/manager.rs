@@ -7,33 +7,33 @@ use serde::{Deserialize, Serialize};
 
 /// Name of the manager's socket in the state directory.
 pub const SOCKET_NAME: &str = "manage.sock";
-/// Sets that a [`Status`] lists at most; the others are counted in `sets_left_out`.
+/// Sets that a [`ManagerStatus`] lists at most; the others are counted in `sets_left_out`.
 pub const LISTED_MAX: usize = 128;
 
 /// The manager's socket, seen from outside.
-pub type Client = ClientOf<Manager>;
+pub type Client = ClientOf<ManagerSocket>;
 /// The manager's socket.
-pub type Server = ServerOf<Manager>;
+pub type Server = ServerOf<ManagerSocket>;
 /// A request to the manager.
-pub type Call = CallOf<Manager>;
+pub type Call = CallOf<ManagerSocket>;
 
 /// The manager at its socket.
 #[derive(Clone, Copy, Debug)]
-pub enum Manager {}
+pub enum ManagerSocket {}
 
-impl Daemon for Manager {
-    type Request = Request;
-    type Response = Response;
+impl Daemon for ManagerSocket {
+    type Request = ManagerRequest;
+    type Response = ManagerResponse;
     const NAME: &'static str = "manager";
     const SOCKET: &'static str = SOCKET_NAME;
     const START: &'static str = "sudo tipme manage";
 
-    fn refusal(why: String) -> Response {
-        Response::Error(why)
+    fn refusal(why: String) -> ManagerResponse {
+        ManagerResponse::Error(why)
     }
 
-    fn granted(response: Response) -> Result<Response, String> {
-        if let Response::Error(why) = response { Err(why) } else { Ok(response) }
+    fn granted(response: ManagerResponse) -> Result<ManagerResponse, String> {
+        if let ManagerResponse::Error(why) = response { Err(why) } else { Ok(response) }
     }
 
     fn not_allowed(uid: u32) -> String {
@@ -44,22 +44,22 @@ impl Daemon for Manager {
 /// What a client asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Request {
-    /// Answer: [`Response::Status`].
+pub enum ManagerRequest {
+    /// Answer: [`ManagerResponse::Status`].
     Status,
-    /// Turns the user's one knob: `off`, `gentle`, `normal` or `strong`. Answer: [`Response::Done`].
+    /// Turns the user's one knob: `off`, `gentle`, `normal` or `strong`. Answer: [`ManagerResponse::Done`].
     Strength(String),
-    /// What is done to a process, and why. Answer: [`Response::Why`].
+    /// What is done to a process, and why. Answer: [`ManagerResponse::Why`].
     Why { pid: u32 },
 }
 
 /// What the manager answers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Response {
+pub enum ManagerResponse {
     Done,
-    Status(Box<Status>),
-    Why(Why),
+    Status(Box<ManagerStatus>),
+    Why(ProcessTreatment),
     /// It could not be done: the object and the remedy, for people.
     Error(String),
 }
@@ -67,7 +67,7 @@ pub enum Response {
 /// How the manager is.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Status {
+pub struct ManagerStatus {
     pub pid: u32,
     /// As in `:0`.
     pub display: String,
@@ -91,15 +91,15 @@ pub struct Status {
     pub present: bool,
     /// The display server, the window manager and what else every answer needs: program and pid.
     pub core: Vec<(String, u32)>,
-    pub sets: Vec<Set>,
+    pub sets: Vec<SetStatus>,
     pub sets_left_out: usize,
     /// From the news of a focus change to the last knob.
-    pub focus_changes: Times,
-    pub memory: Memory,
+    pub focus_changes: TimeFigures,
+    pub memory: MemoryStatus,
     /// Left out where prediction is switched off.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub prediction: Option<Prediction>,
-    pub counts: Counts,
+    pub prediction: Option<PredictionStatus>,
+    pub counts: ManagerCounts,
     /// The manager's own CPU time since it was ready, in percent of one CPU.
     pub own_cpu_percent: f64,
     /// The manager's own memory.
@@ -109,7 +109,7 @@ pub struct Status {
 /// A set of processes and what it is to the user now.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Set {
+pub struct SetStatus {
     /// Name of the process that is connected to the display, or leads the background job.
     pub program: String,
     pub pid: u32,
@@ -122,7 +122,7 @@ pub struct Set {
 /// The latest times of one kind, at most a thousand of them; zeros where there is none.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Times {
+pub struct TimeFigures {
     /// All since the start, also those that the percentiles no longer see.
     pub n: u64,
     pub last_ms: f64,
@@ -134,7 +134,7 @@ pub struct Times {
 /// Memory at the last look.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Memory {
+pub struct MemoryStatus {
     pub total_bytes: u64,
     pub available_bytes: u64,
     /// Share of time in which some task waited for memory, over the last looks; 0 without the kernel's PSI.
@@ -148,7 +148,7 @@ pub struct Memory {
 /// How well the next program is predicted.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Prediction {
+pub struct PredictionStatus {
     /// Changes of focus from one program to another that were learned, each compared with what was predicted.
     pub predictions: u64,
     /// Of these, those that went to one of the predicted programs.
@@ -160,7 +160,7 @@ pub struct Prediction {
 /// Totals since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Counts {
+pub struct ManagerCounts {
     /// Knobs that were turned.
     pub changed: u64,
     /// Knobs that were left alone, each time for a reason.
@@ -176,7 +176,7 @@ pub struct Counts {
 /// What is done to a process, and why.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Why {
+pub struct ProcessTreatment {
     pub pid: u32,
     pub program: String,
     /// Left out for a process that has no role.
@@ -190,7 +190,7 @@ pub struct Why {
     /// The process that the set is named by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<u32>,
-    pub knobs: Vec<Knob>,
+    pub knobs: Vec<KnobStatus>,
     /// Knobs that were left alone, and why.
     pub skipped: Vec<String>,
 }
@@ -198,7 +198,7 @@ pub struct Why {
 /// One knob of a process.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Knob {
+pub struct KnobStatus {
     /// Such as `nice`.
     pub name: String,
     /// As it was found.

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 /// What a client asks for.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Request {
-    /// "It was bad just now": write an incident. Answer: [`Response::Marked`].
+pub enum RecorderRequest {
+    /// "It was bad just now": write an incident. Answer: [`RecorderResponse::Marked`].
     Mark {
         /// What the user says about it; may be empty.
         #[serde(default)]
@@ -20,7 +20,7 @@ pub enum Request {
         #[serde(default)]
         trigger: Trigger,
     },
-    /// Adds the user's words to an incident that was marked before. Answer: [`Response::Done`].
+    /// Adds the user's words to an incident that was marked before. Answer: [`RecorderResponse::Done`].
     Describe {
         incident: PathBuf,
         /// Empty where there are none; what was said before stays then.
@@ -30,25 +30,25 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         right: Option<bool>,
     },
-    /// Removes an incident of the caller's, by its id; root may remove all. Answer: [`Response::Done`].
+    /// Removes an incident of the caller's, by its id; root may remove all. Answer: [`RecorderResponse::Done`].
     Remove { id: String },
-    /// Keeps an incident of the caller's when the folder is full, or lets it go again. Answer: [`Response::Done`].
+    /// Keeps an incident of the caller's when the folder is full, or lets it go again. Answer: [`RecorderResponse::Done`].
     Pin { id: String, pinned: bool },
-    /// Stops (false) or restarts (true) the recording of input records. Answer: [`Response::Done`].
+    /// Stops (false) or restarts (true) the recording of input records. Answer: [`RecorderResponse::Done`].
     Keys { record: bool },
-    /// Answer: [`Response::Status`].
+    /// Answer: [`RecorderResponse::Status`].
     Status,
-    /// Follows the keyboard focus on the caller's compositors. Answer: [`Response::Done`], then [`Response::Focus`] for each
+    /// Follows the keyboard focus on the caller's compositors. Answer: [`RecorderResponse::Done`], then [`RecorderResponse::Focus`] for each
     /// of them, and again with each change, as long as the connection lasts.
     Follow,
-    /// Goes on recording everything, input too where that was stopped. Answer: [`Response::Done`].
+    /// Goes on recording everything, input too where that was stopped. Answer: [`RecorderResponse::Done`].
     Start,
 }
 
 /// What the recorder answers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Response {
+pub enum RecorderResponse {
     /// The incident is written and sealed.
     Marked {
         /// Path of the file.
@@ -61,7 +61,7 @@ pub enum Response {
         input_stopped: bool,
     },
     Done,
-    Status(Status),
+    Status(RecorderStatus),
     /// Who has the focus from now on.
     Focus(Focused),
     /// It could not be done: the object and the remedy, for people.
@@ -92,7 +92,8 @@ impl Trigger {
 /// How the recorder is.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Status {
+#[schemars(rename = "Status")]
+pub struct RecorderStatus {
     pub pid: u32,
     /// When recording began, CLOCK_MONOTONIC.
     pub armed_ns: u64,
@@ -164,12 +165,12 @@ pub struct AutoCounts {
     pub unwatched: u64,
 }
 
-impl Request {
+impl RecorderRequest {
     /// Reads a line, with or without its end.
     ///
     /// # Errors
     /// What is wrong with it, for people; whatever the bytes are.
-    pub fn parse(line: &[u8]) -> Result<Request, String> {
+    pub fn parse(line: &[u8]) -> Result<RecorderRequest, String> {
         request(line)
     }
 
@@ -179,12 +180,12 @@ impl Request {
     }
 }
 
-impl Response {
+impl RecorderResponse {
     /// Reads a line, with or without its end.
     ///
     /// # Errors
     /// What is wrong with it, for people; whatever the bytes are.
-    pub fn parse(line: &[u8]) -> Result<Response, String> {
+    pub fn parse(line: &[u8]) -> Result<RecorderResponse, String> {
         response(line)
     }
 
@@ -196,21 +197,21 @@ impl Response {
 
 /// The recorder at its socket.
 #[derive(Clone, Copy, Debug)]
-pub enum Recorder {}
+pub enum RecorderSocket {}
 
-impl Daemon for Recorder {
-    type Request = Request;
-    type Response = Response;
+impl Daemon for RecorderSocket {
+    type Request = RecorderRequest;
+    type Response = RecorderResponse;
     const NAME: &'static str = "recorder";
     const SOCKET: &'static str = SOCKET_NAME;
     const START: &'static str = "sudo tipme record";
 
-    fn refusal(why: String) -> Response {
-        Response::Error(why)
+    fn refusal(why: String) -> RecorderResponse {
+        RecorderResponse::Error(why)
     }
 
-    fn granted(response: Response) -> Result<Response, String> {
-        if let Response::Error(why) = response { Err(why) } else { Ok(response) }
+    fn granted(response: RecorderResponse) -> Result<RecorderResponse, String> {
+        if let RecorderResponse::Error(why) = response { Err(why) } else { Ok(response) }
     }
 
     fn not_allowed(uid: u32) -> String {

@@ -4,8 +4,8 @@
 use crate::connection::{Caller, Connection, Progress, READ_TIMEOUT, reply};
 use crate::daemon::Daemon;
 use crate::gate::{Entitled, Gate};
-use crate::listener::{BindError, Listener};
-use crate::message::{self, Recorder};
+use crate::listener::{BindError, SocketListener};
+use crate::message::{self, RecorderSocket};
 use crate::rates::Rates;
 use rustix::net::{RecvFlags, recv};
 use std::marker::PhantomData;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Connections that may be open at a time; further ones of root wait to be accepted, those of others are refused.
 pub const MAX_CONNECTIONS: usize = 16;
 /// Of these, connections that one user who is not root may have.
-pub const USER_CONNECTIONS: usize = 4;
+pub(crate) const USER_CONNECTIONS: usize = 4;
 /// Of these, connections that are left to root.
 const ROOT_CONNECTIONS: usize = 4;
 /// Of these, connections of users whom the authority is asked about.
@@ -31,10 +31,10 @@ const REQUESTS_BURST: u32 = 50;
 const REQUEST_EVERY: Duration = Duration::from_millis(50);
 
 /// A request to the recorder.
-pub type Call = CallOf<Recorder>;
+pub type Call = CallOf<RecorderSocket>;
 
 /// A follower of the recorder.
-pub type Follower = FollowerOf<Recorder>;
+pub type Follower = FollowerOf<RecorderSocket>;
 
 /// A request that waits for its answer. Dropped without one, the caller sees a closed connection.
 #[derive(Debug)]
@@ -81,12 +81,12 @@ impl<D: Daemon> FollowerOf<D> {
 }
 
 /// The recorder's socket.
-pub type Server = ServerOf<Recorder>;
+pub type Server = ServerOf<RecorderSocket>;
 
 /// A daemon's socket. The file is removed with the value.
 #[derive(Debug)]
 pub struct ServerOf<D> {
-    listener: Listener,
+    listener: SocketListener,
     /// With those that nothing is read of before it is known whether they may call.
     gate: Gate<Caller, Connection>,
     connections: Vec<(Entitled, Connection)>,
@@ -101,7 +101,7 @@ impl<D: Daemon> ServerOf<D> {
     /// # Errors
     /// Where another process listens there, or the socket cannot be made.
     pub fn bind(path: &Path, gate: Gate<Caller, Connection>) -> Result<ServerOf<D>, BindError> {
-        let listener = Listener::bind::<D>(path)?;
+        let listener = SocketListener::bind::<D>(path)?;
         let rates = Rates::new(REQUESTS_BURST, REQUEST_EVERY);
         Ok(ServerOf { listener, gate, connections: Vec::new(), rates, daemon: PhantomData })
     }

@@ -4,7 +4,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use tipme_control::interrupt::{Interrupt, PRESSES};
+use tipme_control::interrupt::{InterruptFlag, PRESSES};
 
 /// How a process ends that got through all its signals.
 const SURVIVED: i32 = 7;
@@ -30,7 +30,7 @@ fn end_after(signal: i32, times: u32) -> ExitStatus {
 
 #[test]
 fn only_the_third_press_ends_at_once() {
-    let interrupt = Interrupt::install().unwrap();
+    let interrupt = InterruptFlag::install().unwrap();
     for times in 1..PRESSES {
         assert_eq!(end_after(libc::SIGINT, times).code(), Some(SURVIVED), "{times} presses");
     }

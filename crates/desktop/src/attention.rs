@@ -24,14 +24,14 @@ mod stack;
 mod view;
 
 pub(crate) use ask::read_any;
-pub use change::{Change, Core, Dropped, HELPERS_MAX, Owner, WINDOWS_MAX, WindowState};
+pub use change::{AttentionChange, Core, Dropped, HELPERS_MAX, WINDOWS_MAX, WindowOwner, WindowState};
 
-use crate::connect::{Connection, Target};
-use crate::error::Error;
-use ask::{Atoms, Looks, QueryBatch};
+use crate::connect::{DisplayConnection, DisplayTarget};
+use crate::error::DisplayError;
+use ask::{Atoms, QueryBatch, ServerFocus};
 use rustix::fd::BorrowedFd;
 use std::cell::RefCell;
-use view::View;
+use view::AttentionView;
 use x11rb::protocol::xproto::Window;
 
 /// Times that one call asks again because of events that came while it asked.
@@ -43,9 +43,9 @@ const EVENTS_MAX: usize = 4096;
 ///
 /// After an error the connection is of no more use: open another one.
 pub struct Attention {
-    connection: Connection,
+    connection: DisplayConnection,
     atoms: Atoms,
-    view: View,
+    view: AttentionView,
     /// An event that came with the answer to another question.
     early: RefCell<Option<Vec<u8>>>,
     /// The last call told of the keyboard and left questions; so the next one asks them whatever comes, since
@@ -55,10 +55,10 @@ pub struct Attention {
 
 impl Attention {
     /// Connects and asks for the root window's events; takes at most a few times the target's timeout.
-    pub fn open(target: &Target) -> Result<Attention, Error> {
-        let connection = Connection::open(target)?;
+    pub fn open(target: &DisplayTarget) -> Result<Attention, DisplayError> {
+        let connection = DisplayConnection::open(target)?;
         let atoms = ask::atoms(&connection)?;
-        let view = View::new(connection.root(), atoms);
+        let view = AttentionView::new(connection.root(), atoms);
         let attention = Attention { connection, atoms, view, early: RefCell::new(None), cut_short: false };
         attention.queries().listen_to_root()?;
         Ok(attention)
@@ -71,10 +71,10 @@ impl Attention {
 
     /// What has changed since the last call; the whole state at the first one.
     ///
-    /// Never blocks longer than the target's timeout: a server that does not answer is [`Error::Hung`]. States of
+    /// Never blocks longer than the target's timeout: a server that does not answer is [`DisplayError::Hung`]. States of
     /// windows come before who has the focus, and windows that are gone come last. Another window with the
     /// keyboard is told at once; what must be asked at that time is asked in the next call, which is due then.
-    pub fn changes(&mut self) -> Result<Vec<Change>, Error> {
+    pub fn changes(&mut self) -> Result<Vec<AttentionChange>, DisplayError> {
         let queries = QueryBatch::new(&self.connection, &self.atoms);
         let mut early = self.early.take();
         for _ in 0..ROUNDS_MAX {
@@ -94,7 +94,7 @@ impl Attention {
     }
 
     /// Milliseconds since the last input of the user; `None` where the server lacks MIT-SCREEN-SAVER.
-    pub fn idle_ms(&self) -> Result<Option<u64>, Error> {
+    pub fn idle_ms(&self) -> Result<Option<u64>, DisplayError> {
         let queries = self.queries();
         let idle = queries.idle_ms()?;
         let mut early = self.early.borrow_mut();
@@ -123,7 +123,7 @@ impl Attention {
 }
 
 /// Takes in the events that are there; true when none is left.
-fn take_in(queries: &QueryBatch<'_>, early: Option<Vec<u8>>, view: &mut View) -> Result<bool, Error> {
+fn take_in(queries: &QueryBatch<'_>, early: Option<Vec<u8>>, view: &mut AttentionView) -> Result<bool, DisplayError> {
     let mut next = early;
     for _ in 0..EVENTS_MAX {
         if next.is_none() {
@@ -138,7 +138,7 @@ fn take_in(queries: &QueryBatch<'_>, early: Option<Vec<u8>>, view: &mut View) ->
 }
 
 /// Asks the server about everything that the view has marked.
-fn find_out(queries: &QueryBatch<'_>, view: &mut View) -> Result<(), Error> {
+fn find_out(queries: &QueryBatch<'_>, view: &mut AttentionView) -> Result<(), DisplayError> {
     if view.take_listing_due() {
         let manager = queries.manager()?;
         let listing = queries.listing(manager.is_some())?;
@@ -162,8 +162,8 @@ fn find_out(queries: &QueryBatch<'_>, view: &mut View) -> Result<(), Error> {
     queries.flush()
 }
 
-fn find_focus(queries: &QueryBatch<'_>, view: &mut View) -> Result<(), Error> {
-    let Looks { keyboard, pointer } = queries.looks()?;
+fn find_focus(queries: &QueryBatch<'_>, view: &mut AttentionView) -> Result<(), DisplayError> {
+    let ServerFocus { keyboard, pointer } = queries.looks()?;
     let pointer = view.at(pointer);
     let keyboard = match keyboard {
         ask::NOWHERE => None,
@@ -175,7 +175,7 @@ fn find_focus(queries: &QueryBatch<'_>, view: &mut View) -> Result<(), Error> {
 }
 
 /// The followed window that `window` is in; one that is not in the list is taken in.
-fn focused(queries: &QueryBatch<'_>, view: &mut View, window: Window) -> Result<Option<Window>, Error> {
+fn focused(queries: &QueryBatch<'_>, view: &mut AttentionView, window: Window) -> Result<Option<Window>, DisplayError> {
     if let Some(known) = view.at(window) {
         return Ok(Some(known));
     }

@@ -15,7 +15,7 @@ const COOKIES_MAX: usize = 8;
 
 /// One line of an authority file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct AuthorityEntry {
     /// Number of the display as text; empty for any.
     pub number: Vec<u8>,
     pub name: Vec<u8>,
@@ -23,14 +23,14 @@ pub(crate) struct Entry {
 }
 
 /// Reads the entries of an authority file up to its end or its first damage.
-pub(crate) fn parse(mut bytes: &[u8]) -> Vec<Entry> {
+pub(crate) fn parse(mut bytes: &[u8]) -> Vec<AuthorityEntry> {
     std::iter::from_fn(|| entry(&mut bytes)).collect()
 }
 
-fn entry(bytes: &mut &[u8]) -> Option<Entry> {
+fn entry(bytes: &mut &[u8]) -> Option<AuthorityEntry> {
     *bytes = bytes.get(2..)?;
     let _host = field(bytes)?;
-    Some(Entry { number: field(bytes)?, name: field(bytes)?, data: field(bytes)? })
+    Some(AuthorityEntry { number: field(bytes)?, name: field(bytes)?, data: field(bytes)? })
 }
 
 fn field(bytes: &mut &[u8]) -> Option<Vec<u8>> {
@@ -41,10 +41,10 @@ fn field(bytes: &mut &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The cookies for a display: those with its number first, then those for any.
-pub(crate) fn cookies(entries: &[Entry], display: u32) -> Vec<Vec<u8>> {
+pub(crate) fn cookies(entries: &[AuthorityEntry], display: u32) -> Vec<Vec<u8>> {
     let number = display.to_string().into_bytes();
     let of = |wanted: &[u8]| {
-        let fits = move |entry: &&Entry| entry.name == COOKIE_NAME && entry.number == wanted;
+        let fits = move |entry: &&AuthorityEntry| entry.name == COOKIE_NAME && entry.number == wanted;
         entries.iter().filter(fits).map(|entry| entry.data.clone()).collect::<Vec<_>>()
     };
     let mut found = of(&number);
@@ -54,14 +54,14 @@ pub(crate) fn cookies(entries: &[Entry], display: u32) -> Vec<Vec<u8>> {
 
 /// Who listens at a display: anybody may at one that has no server yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Listener {
+pub(crate) struct DisplayListener {
     pub pid: u32,
     pub uid: u32,
 }
 
 /// Where cookies for a display may lie, each with whether the person said so: the file asked for, the server's own, the
 /// user's.
-pub(crate) fn files(asked: Option<&Path>, display: u32, listener: Listener) -> Vec<(PathBuf, bool)> {
+pub(crate) fn files(asked: Option<&Path>, display: u32, listener: DisplayListener) -> Vec<(PathBuf, bool)> {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".Xauthority"));
     let named = std::env::var_os("XAUTHORITY").map(PathBuf::from);
     let is_named = is_named(std::env::var("DISPLAY").as_deref().unwrap_or_default(), display);
@@ -105,7 +105,7 @@ fn auth_argument(line: &[u8]) -> Option<PathBuf> {
 
 /// The cookies in a file for a display, as many as are tried; none where it cannot be read, or where its owner is another
 /// user than the listener, who would get a cookie that is not its own. Root gets all, and so does who was named by the person.
-pub(crate) fn read(file: &Path, named: bool, display: u32, listener: Listener) -> Vec<Vec<u8>> {
+pub(crate) fn read(file: &Path, named: bool, display: u32, listener: DisplayListener) -> Vec<Vec<u8>> {
     let owned = |status: &Stat| named || listener.uid == 0 || status.st_uid == listener.uid;
     let Some(file) = open_regular(file, owned) else { return Vec::new() };
     let mut bytes = Vec::new();
@@ -167,7 +167,7 @@ mod tests {
         std::fs::write(&file, authority_file("7", b"seven")).unwrap();
         let seen = seen_by(std::process::id(), &file).unwrap();
         assert!(seen.starts_with("/proc") && seen_by(1, Path::new("not/whole")).is_none());
-        let own = Listener { pid: std::process::id(), uid: rustix::process::geteuid().as_raw() };
+        let own = DisplayListener { pid: std::process::id(), uid: rustix::process::geteuid().as_raw() };
         assert_eq!(read(&seen, false, 7, own), vec![b"seven".to_vec()]);
         let pipe = dir.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
@@ -180,7 +180,7 @@ mod tests {
         let file = dir.path().join("cookies");
         std::fs::write(&file, authority_file("7", b"seven")).unwrap();
         std::os::unix::fs::chown(&file, Some(4242), None).expect("run the tests as root");
-        let gets = |uid, named| !read(&file, named, 7, Listener { pid: 1, uid }).is_empty();
+        let gets = |uid, named| !read(&file, named, 7, DisplayListener { pid: 1, uid }).is_empty();
         assert_eq!([gets(4242, false), gets(0, false), gets(4243, true)], [true; 3]);
         assert!(!gets(4243, false));
     }
@@ -190,7 +190,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("cookies");
         std::fs::write(&file, authority_file("7", b"one").repeat(30)).unwrap();
-        assert_eq!(read(&file, true, 7, Listener { pid: 1, uid: 0 }).len(), COOKIES_MAX);
+        assert_eq!(read(&file, true, 7, DisplayListener { pid: 1, uid: 0 }).len(), COOKIES_MAX);
     }
 
     #[test]

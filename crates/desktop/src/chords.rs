@@ -6,7 +6,7 @@
 //! devices count as one keyboard. Of their state only the modifier keys that are held are kept, eight bits for each
 //! device; an event of any other key but the hot keys' own leaves no trace.
 
-use crate::hotkeys::{Action, Bindings, wanted};
+use crate::hotkeys::{Bindings, HotKeyAction, wanted};
 use crate::keymap::Keymap;
 use std::collections::BTreeMap;
 use tipme_record::Nanos;
@@ -35,22 +35,22 @@ pub struct NoPlace(String);
 
 /// A hot key that was pressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Press {
-    pub action: Action,
+pub struct HotKeyPress {
+    pub action: HotKeyAction,
     /// When, by the kernel's stamp.
     pub at: Nanos,
 }
 
 /// A key of one or more chords.
 #[derive(Debug)]
-struct Key {
+struct ChordKey {
     code: u16,
-    meanings: Vec<(ModMask, Action)>,
+    meanings: Vec<(ModMask, HotKeyAction)>,
 }
 
 /// What an event means for hot keys.
 #[derive(Debug)]
-enum Change {
+enum ChordEvent {
     /// A modifier's bit.
     Held(u8),
     Released(u8),
@@ -63,11 +63,11 @@ enum Change {
 /// Looks for chords in the events of all devices. Without any, it looks at nothing.
 #[derive(Debug, Default)]
 pub struct Chords {
-    keys: Vec<Key>,
+    keys: Vec<ChordKey>,
     /// By device: bits of the modifiers that are held, where there are any.
     held: BTreeMap<u32, u8>,
     /// What was read and not settled: no more than is read of all devices at a time.
-    noted: Vec<(Nanos, u32, Change)>,
+    noted: Vec<(Nanos, u32, ChordEvent)>,
 }
 
 impl Chords {
@@ -86,7 +86,7 @@ impl Chords {
                 keys.entry(u16::from(code)).or_default().push((modifiers, *action));
             }
         }
-        let keys = keys.into_iter().map(|(code, meanings)| Key { code, meanings }).collect();
+        let keys = keys.into_iter().map(|(code, meanings)| ChordKey { code, meanings }).collect();
         Ok(Chords { keys, ..Chords::default() })
     }
 
@@ -98,9 +98,9 @@ impl Chords {
         let bit = MODIFIERS.iter().position(|(modifier, _)| *modifier == code).map(|place| 1 << place);
         let key = self.keys.iter().position(|key| key.code == code);
         let change = match (bit, key, value) {
-            (Some(bit), _, DOWN) => Change::Held(bit),
-            (Some(bit), _, UP) => Change::Released(bit),
-            (None, Some(key), DOWN) => Change::Pressed(key),
+            (Some(bit), _, DOWN) => ChordEvent::Held(bit),
+            (Some(bit), _, UP) => ChordEvent::Released(bit),
+            (None, Some(key), DOWN) => ChordEvent::Pressed(key),
             _ => return,
         };
         self.noted.push((at, device, change));
@@ -109,24 +109,24 @@ impl Chords {
     /// A device's keys count as released from then on: events are missing, or it is gone.
     pub(crate) fn forget(&mut self, device: u32, at: Nanos) {
         if !self.keys.is_empty() {
-            self.noted.push((at, device, Change::Forgotten));
+            self.noted.push((at, device, ChordEvent::Forgotten));
         }
     }
 
     /// The hot keys among what was noted. Devices are read one after the other; here their events are put in order.
-    pub(crate) fn settle(&mut self) -> Vec<Press> {
+    pub(crate) fn settle(&mut self) -> Vec<HotKeyPress> {
         let mut noted = std::mem::take(&mut self.noted);
         noted.sort_by_key(|(at, ..)| *at);
         noted.into_iter().filter_map(|(at, device, change)| self.apply(at, device, change)).collect()
     }
 
-    fn apply(&mut self, at: Nanos, device: u32, change: Change) -> Option<Press> {
+    fn apply(&mut self, at: Nanos, device: u32, change: ChordEvent) -> Option<HotKeyPress> {
         let held = self.held.get(&device).copied().unwrap_or(0);
         let now = match change {
-            Change::Held(bit) => held | bit,
-            Change::Released(bit) => held & !bit,
-            Change::Forgotten => 0,
-            Change::Pressed(key) => return self.action(key).map(|action| Press { action, at }),
+            ChordEvent::Held(bit) => held | bit,
+            ChordEvent::Released(bit) => held & !bit,
+            ChordEvent::Forgotten => 0,
+            ChordEvent::Pressed(key) => return self.action(key).map(|action| HotKeyPress { action, at }),
         };
         if now == 0 {
             self.held.remove(&device);
@@ -137,7 +137,7 @@ impl Chords {
     }
 
     /// What a key means with the modifiers that are held, whichever devices they are on.
-    fn action(&self, key: usize) -> Option<Action> {
+    fn action(&self, key: usize) -> Option<HotKeyAction> {
         let held = self.held.values().fold(0, |all, bits| all | bits);
         let bits = MODIFIERS.iter().enumerate().filter(|(place, _)| held & (1 << place) != 0);
         let modifiers = bits.fold(ModMask::from(0u16), |all, (_, (_, modifier))| all | *modifier);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     /// What is told of events (device, code, value) that came one nanosecond after the other.
-    fn told(events: &[(u32, u16, i32)]) -> Vec<(Action, u64)> {
+    fn told(events: &[(u32, u16, i32)]) -> Vec<(HotKeyAction, u64)> {
         let (mut chords, mut all) = (chords(), Vec::new());
         for (at, (device, code, value)) in (1..).zip(events) {
             chords.note(*device, Nanos(at), *code, *value);
@@ -180,10 +180,10 @@ mod tests {
     #[test]
     fn each_chord_has_its_action_and_the_time_of_its_key() {
         let press = |key| told(&[(0, CTRL, DOWN), (0, ALT, DOWN), (0, key, DOWN), (0, key, UP)]);
-        assert_eq!(press(MINUS), [(Action::Mark, 3)]);
-        assert_eq!(press(EQUAL), [(Action::Start, 3)]);
-        assert_eq!(press(ZERO), [(Action::StopKeys, 3)]);
-        assert_eq!(press(ONE), [(Action::StartKeys, 3)]);
+        assert_eq!(press(MINUS), [(HotKeyAction::Mark, 3)]);
+        assert_eq!(press(EQUAL), [(HotKeyAction::Start, 3)]);
+        assert_eq!(press(ZERO), [(HotKeyAction::StopKeys, 3)]);
+        assert_eq!(press(ONE), [(HotKeyAction::StartKeys, 3)]);
         assert_eq!(press(A), []);
     }
 
@@ -192,8 +192,8 @@ mod tests {
         const KEYPAD_MINUS: u16 = 74;
         const KEYPAD_PLUS: u16 = 78;
         let press = |key| told(&[(0, ALT, DOWN), (0, RIGHT_CTRL, DOWN), (0, key, DOWN)]);
-        assert_eq!(press(KEYPAD_MINUS), [(Action::Mark, 3)]);
-        assert_eq!(press(KEYPAD_PLUS), [(Action::Start, 3)]);
+        assert_eq!(press(KEYPAD_MINUS), [(HotKeyAction::Mark, 3)]);
+        assert_eq!(press(KEYPAD_PLUS), [(HotKeyAction::Start, 3)]);
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn plus_counts_with_shift_and_minus_does_not() {
         let press = |key| told(&[(0, CTRL, DOWN), (0, SHIFT, DOWN), (0, ALT, DOWN), (0, key, DOWN)]);
-        assert_eq!(press(EQUAL), [(Action::Start, 4)]);
+        assert_eq!(press(EQUAL), [(HotKeyAction::Start, 4)]);
         assert_eq!(press(MINUS), []);
     }
 
@@ -222,7 +222,7 @@ mod tests {
     fn one_of_two_equal_modifiers_may_be_released() {
         let events =
             [(0, CTRL, DOWN), (0, RIGHT_CTRL, DOWN), (0, CTRL, UP), (0, ALT, DOWN), (0, MINUS, DOWN), (0, MINUS, UP)];
-        assert_eq!(told(&events), [(Action::Mark, 5)]);
+        assert_eq!(told(&events), [(HotKeyAction::Mark, 5)]);
     }
 
     #[test]
@@ -236,12 +236,12 @@ mod tests {
             (0, MINUS, UP),
             (0, MINUS, DOWN),
         ];
-        assert_eq!(told(&events), [(Action::Mark, 3), (Action::Mark, 7)]);
+        assert_eq!(told(&events), [(HotKeyAction::Mark, 3), (HotKeyAction::Mark, 7)]);
     }
 
     #[test]
     fn all_devices_are_one_keyboard() {
-        assert_eq!(told(&[(3, CTRL, DOWN), (5, ALT, DOWN), (7, MINUS, DOWN)]), [(Action::Mark, 3)]);
+        assert_eq!(told(&[(3, CTRL, DOWN), (5, ALT, DOWN), (7, MINUS, DOWN)]), [(HotKeyAction::Mark, 3)]);
         assert_eq!(told(&[(3, CTRL, DOWN), (5, CTRL, DOWN), (3, CTRL, UP), (5, ALT, DOWN), (3, MINUS, DOWN)]).len(), 1);
     }
 
@@ -253,7 +253,7 @@ mod tests {
         }
         chords.note(2, Nanos(3), MINUS, DOWN);
         chords.note(2, Nanos(6), MINUS, DOWN);
-        assert_eq!(chords.settle(), [Press { action: Action::Mark, at: Nanos(3) }]);
+        assert_eq!(chords.settle(), [HotKeyPress { action: HotKeyAction::Mark, at: Nanos(3) }]);
         assert!(chords.held.is_empty() && chords.noted.is_empty());
     }
 
@@ -289,27 +289,17 @@ mod tests {
     #[test]
     fn keys_can_be_chosen_by_their_place() {
         let mut bindings = Bindings::default();
-        bindings.set(Action::Mark, "super+f12".parse().expect("a chord"));
+        bindings.set(HotKeyAction::Mark, "super+f12".parse().expect("a chord"));
         let mut chords = Chords::new(&bindings).expect("it has a place");
         chords.note(0, Nanos(1), 126, DOWN);
         chords.note(0, Nanos(2), 88, DOWN);
-        assert_eq!(chords.settle(), [Press { action: Action::Mark, at: Nanos(2) }]);
-        bindings.set(Action::Mark, "ctrl+é".parse().expect("a chord"));
+        assert_eq!(chords.settle(), [HotKeyPress { action: HotKeyAction::Mark, at: Nanos(2) }]);
+        bindings.set(HotKeyAction::Mark, "ctrl+é".parse().expect("a chord"));
         let refused = Chords::new(&bindings).map(drop).map_err(|error| error.to_string());
         assert_eq!(
             refused,
             Err("no place of a US keyboard is known for hot key ctrl+é; choose another key".to_owned())
         );
-    }
-
-    /// A fixed sequence of numbers without order.
-    struct Numbers(u64);
-
-    impl Numbers {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) as usize % bound
-        }
     }
 
     /// The marks by definition: a press of minus while exactly control and the left alt are held anywhere.
@@ -333,9 +323,9 @@ mod tests {
     #[test]
     fn any_sequence_gives_the_marks_of_the_definition() {
         const CODES: [u16; 7] = [CTRL, RIGHT_CTRL, ALT, RIGHT_ALT, SHIFT, MINUS, A];
-        let (mut numbers, mut seen) = (Numbers(7), 0);
+        let (mut numbers, mut seen) = (fastrand::Rng::with_seed(7), 0);
         for _ in 0..2_000 {
-            let mut event = || (numbers.below(3) as u32, CODES[numbers.below(7)], numbers.below(3) as i32);
+            let mut event = || (numbers.u32(..3), CODES[numbers.usize(..7)], numbers.i32(0..3));
             let events: Vec<_> = std::iter::repeat_with(&mut event).take(60).collect();
             let mut chords = chords();
             let mut found = Vec::new();
@@ -348,7 +338,7 @@ mod tests {
                 }
                 found.extend(chords.settle().into_iter().map(|press| (press.action, press.at.0)));
             }
-            let expected: Vec<_> = marks(&events).into_iter().map(|at| (Action::Mark, at)).collect();
+            let expected: Vec<_> = marks(&events).into_iter().map(|at| (HotKeyAction::Mark, at)).collect();
             assert_eq!(found, expected, "{events:?}");
             seen += found.len();
         }

@@ -4,8 +4,8 @@
 //! The owner's window is never shown, so that nothing gets or loses the focus.
 
 use crate::clock;
-use crate::connect::{Connection, Target};
-use crate::error::Error;
+use crate::connect::{DisplayConnection, DisplayTarget};
+use crate::error::DisplayError;
 use tipme_record::Nanos;
 use x11rb::connection::Connection as _;
 use x11rb::protocol::Event;
@@ -25,7 +25,7 @@ const FORMS: [&[u8]; 4] = [b"UTF8_STRING", b"text/plain;charset=utf-8", b"TEXT",
 
 /// A clipboard that this process owns.
 pub struct Clipboard {
-    connection: Connection,
+    connection: DisplayConnection,
     window: Window,
     since: Timestamp,
     atoms: Atoms,
@@ -44,8 +44,8 @@ impl Clipboard {
     ///
     /// # Errors
     /// Where the display cannot be used, or another program keeps the clipboard.
-    pub fn take(target: &Target, text: &str) -> Result<Clipboard, Error> {
-        let connection = Connection::open(target)?;
+    pub fn take(target: &DisplayTarget, text: &str) -> Result<Clipboard, DisplayError> {
+        let connection = DisplayConnection::open(target)?;
         let failed = |error| connection.failed(error);
         let (wire, root) = (connection.wire(), connection.root());
         let window = wire.generate_id().map_err(|error| connection.failed(error))?;
@@ -60,7 +60,7 @@ impl Clipboard {
         wire.set_selection_owner(window, atoms.clipboard, since).map_err(failed)?.ignore_error();
         let asked = wire.get_selection_owner(atoms.clipboard).map_err(failed)?.reply();
         if asked.map_err(|error| connection.failed(error))?.owner != window {
-            return Err(Error::lost(target.display, "another program keeps the clipboard; copy once more"));
+            return Err(DisplayError::lost(target.display, "another program keeps the clipboard; copy once more"));
         }
         Ok(Clipboard { connection, window, since, atoms, text: cut(text).to_owned() })
     }
@@ -69,7 +69,7 @@ impl Clipboard {
     ///
     /// # Errors
     /// Where the display cannot be used any more.
-    pub fn serve(&self, deadline: Nanos) -> Result<bool, Error> {
+    pub fn serve(&self, deadline: Nanos) -> Result<bool, DisplayError> {
         while let Some(event) = self.connection.event(deadline)? {
             match event {
                 Event::SelectionRequest(request) => self.give(&request)?,
@@ -81,7 +81,7 @@ impl Clipboard {
     }
 
     /// Answers a request; a form that there is none of is refused.
-    fn give(&self, request: &SelectionRequestEvent) -> Result<(), Error> {
+    fn give(&self, request: &SelectionRequestEvent) -> Result<(), DisplayError> {
         // Old programs name no property: the form's name is the property then.
         let property = if request.property == NONE { request.target } else { request.property };
         let property = if self.put(request, property)? { property } else { NONE };
@@ -100,7 +100,7 @@ impl Clipboard {
     }
 
     /// Puts what is asked for on the window of whoever asks; whether there is such.
-    fn put(&self, request: &SelectionRequestEvent, property: Atom) -> Result<bool, Error> {
+    fn put(&self, request: &SelectionRequestEvent, property: Atom) -> Result<bool, DisplayError> {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
         let Atoms { targets, timestamp, forms, .. } = &self.atoms;
         let (kind, format, data) = match request.target {
@@ -128,7 +128,7 @@ impl Drop for Clipboard {
 }
 
 impl Atoms {
-    fn find(connection: &Connection) -> Result<Atoms, Error> {
+    fn find(connection: &DisplayConnection) -> Result<Atoms, DisplayError> {
         let atom = |name: &[u8]| {
             let sent = connection.wire().intern_atom(false, name).map_err(|error| connection.failed(error))?;
             Ok(sent.reply().map_err(|error| connection.failed(error))?.atom)
@@ -142,7 +142,7 @@ impl Atoms {
 }
 
 /// The server's time, which an owner has to name: it comes with a change of a property that changes nothing.
-fn now(connection: &Connection, window: Window, property: Atom) -> Result<Timestamp, Error> {
+fn now(connection: &DisplayConnection, window: Window, property: Atom) -> Result<Timestamp, DisplayError> {
     let sent = connection.wire().change_property(PropMode::APPEND, window, property, AtomEnum::INTEGER, 32, 0, &[]);
     sent.map_err(|error| connection.failed(error))?.ignore_error();
     connection.flush()?;
@@ -152,7 +152,7 @@ fn now(connection: &Connection, window: Window, property: Atom) -> Result<Timest
             return Ok(change.time);
         }
     }
-    Err(Error::lost(connection.display(), "the server does not tell the time"))
+    Err(DisplayError::lost(connection.display(), "the server does not tell the time"))
 }
 
 /// As much of a text as is offered.

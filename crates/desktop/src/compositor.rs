@@ -5,10 +5,10 @@ mod frame;
 mod frames;
 mod link;
 
-use crate::error::Error;
+use crate::error::DisplayError;
 use crate::server::find_compositors;
 pub use frames::FrameWatch;
-pub(crate) use link::{Heard, Link};
+pub(crate) use link::{CompositorLink, CompositorState};
 use rustix::net::sockopt;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// Where there is none, or several of that name.
-pub fn socket(name: &str) -> Result<PathBuf, Error> {
+pub fn socket(name: &str) -> Result<PathBuf, DisplayError> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).unwrap_or_default();
     let own = runtime.join(name);
     if own.is_absolute() && own.exists() {
@@ -27,8 +27,8 @@ pub fn socket(name: &str) -> Result<PathBuf, Error> {
 }
 
 /// The only one of some sockets that has this name.
-fn choose(name: &str, known: Vec<String>) -> Result<PathBuf, Error> {
-    let failed = |reason| Error::Compositor { display: name.to_owned(), reason };
+fn choose(name: &str, known: Vec<String>) -> Result<PathBuf, DisplayError> {
+    let failed = |reason| DisplayError::Compositor { display: name.to_owned(), reason };
     let mut fit: Vec<String> = known.into_iter().filter(|path| Path::new(path).ends_with(name)).collect();
     match fit.len() {
         0 => Err(failed("no compositor of this name runs; tipme status lists those that do".to_owned())),
@@ -39,7 +39,7 @@ fn choose(name: &str, known: Vec<String>) -> Result<PathBuf, Error> {
 
 /// Who runs a compositor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Owner {
+pub struct CompositorOwner {
     /// The process that listens at the socket.
     pub pid: u32,
     pub user: u32,
@@ -50,11 +50,11 @@ pub struct Owner {
 ///
 /// # Errors
 /// Where nobody listens at the socket.
-pub fn owner(socket: &Path) -> Result<Owner, Error> {
+pub fn owner(socket: &Path) -> Result<CompositorOwner, DisplayError> {
     let found = link::dial(socket).and_then(|stream| Ok(sockopt::socket_peercred(&stream)?));
     let credentials = found.map_err(|error| link::failed(socket, error))?;
     let (pid, user, group) = (credentials.pid.as_raw_nonzero().get() as u32, credentials.uid, credentials.gid);
-    Ok(Owner { pid, user: user.as_raw(), group: group.as_raw() })
+    Ok(CompositorOwner { pid, user: user.as_raw(), group: group.as_raw() })
 }
 
 #[cfg(test)]
@@ -79,11 +79,11 @@ mod tests {
         let path = folder.path().join("wayland-3");
         let listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
         let closes = std::thread::spawn(move || drop(listener.accept()));
-        let error = Link::open(&path).err().expect("nobody speaks there");
+        let error = CompositorLink::open(&path).err().expect("nobody speaks there");
         assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
         closes.join().expect("it ends");
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let own = Owner { pid: std::process::id(), user, group };
+        let own = CompositorOwner { pid: std::process::id(), user, group };
         let _listener = std::os::unix::net::UnixListener::bind(folder.path().join("wayland-4")).expect("a socket");
         assert_eq!(owner(&folder.path().join("wayland-4")).ok(), Some(own));
         assert!(owner(&folder.path().join("wayland-5")).is_err());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Connections to X servers that never wait longer than they were allowed to.
 
-use crate::auth::{self, Listener};
+use crate::auth::{self, DisplayListener};
 use crate::clock;
-use crate::error::{Error, Failure};
+use crate::error::{DisplayError, Failure};
 use crate::framing::Framing;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,7 +27,7 @@ use x11rb::x11_utils::TryParse;
 
 /// Which display, and how retried.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct DisplayTarget {
     /// As in `:99`.
     pub display: u32,
     /// An authority file to try before the server's and the user's own.
@@ -36,18 +36,18 @@ pub struct Target {
     pub timeout: Duration,
 }
 
-impl Target {
+impl DisplayTarget {
     /// A display with the usual authority files and a timeout of one second.
-    pub fn new(display: u32) -> Target {
-        Target { display, authority: None, timeout: Duration::from_secs(1) }
+    pub fn new(display: u32) -> DisplayTarget {
+        DisplayTarget { display, authority: None, timeout: Duration::from_secs(1) }
     }
 
     /// Reads `:99`, `99` or `:99.0`; a display of another host is not supported.
-    pub fn parse(name: &str) -> Result<Target, Error> {
+    pub fn parse(name: &str) -> Result<DisplayTarget, DisplayError> {
         let number = name.strip_prefix(':').unwrap_or(name);
         let number = number.split('.').next().unwrap_or_default();
-        let display = number.parse().map_err(|_| Error::BadDisplay { text: name.to_owned() })?;
-        Ok(Target::new(display))
+        let display = number.parse().map_err(|_| DisplayError::BadDisplay { text: name.to_owned() })?;
+        Ok(DisplayTarget::new(display))
     }
 }
 
@@ -101,26 +101,26 @@ pub(crate) fn wait(fd: BorrowedFd<'_>, flags: PollFlags, deadline: Nanos) -> io:
     }
 }
 
-/// The x11rb connection behind a [`Connection`].
+/// The x11rb connection behind a [`DisplayConnection`].
 pub(crate) type Wire = RustConnection<BoundedStream>;
 
 /// An open connection to a display.
-pub struct Connection {
+pub struct DisplayConnection {
     wire: Wire,
-    target: Target,
+    target: DisplayTarget,
     /// Process that listens at the display's socket, as of its `listen` call.
     pub server_pid: u32,
 }
 
-impl Connection {
+impl DisplayConnection {
     /// Connects with the first cookie that the server accepts.
     ///
     /// Takes at most the target's timeout for all cookies together; a server that does not even take connections
     /// costs no time at all.
-    pub fn open(target: &Target) -> Result<Connection, Error> {
+    pub fn open(target: &DisplayTarget) -> Result<DisplayConnection, DisplayError> {
         let display = target.display;
         let deadline = clock::now().after(Nanos(target.timeout.as_nanos() as u64));
-        let listener = peer(&dial(target)?).map_err(|error| Error::lost(display, error))?;
+        let listener = peer(&dial(target)?).map_err(|error| DisplayError::lost(display, error))?;
         let files = auth::files(target.authority.as_deref(), display, listener);
         let mut cookies: Vec<_> =
             files.iter().flat_map(|(file, named)| auth::read(file, *named, display, listener)).collect();
@@ -128,12 +128,12 @@ impl Connection {
         let mut refusal = None;
         for cookie in cookies {
             match greet(target, cookie, deadline) {
-                Ok(wire) => return Ok(Connection { wire, target: target.clone(), server_pid: listener.pid }),
-                Err(error @ Error::Refused { .. }) => refusal = refusal.or(Some(error)),
+                Ok(wire) => return Ok(DisplayConnection { wire, target: target.clone(), server_pid: listener.pid }),
+                Err(error @ DisplayError::Refused { .. }) => refusal = refusal.or(Some(error)),
                 Err(error) => return Err(error),
             }
         }
-        Err(refusal.unwrap_or_else(|| Error::lost(display, "no way to connect is known")))
+        Err(refusal.unwrap_or_else(|| DisplayError::lost(display, "no way to connect is known")))
     }
 
     /// The number of the display.
@@ -158,44 +158,47 @@ impl Connection {
     }
 
     /// The next event; `None` when `deadline` passes before one comes.
-    pub(crate) fn event(&self, deadline: Nanos) -> Result<Option<Event>, Error> {
+    pub(crate) fn event(&self, deadline: Nanos) -> Result<Option<Event>, DisplayError> {
         loop {
             if let Some(event) = self.wire().poll_for_event().map_err(|error| self.failed(error))? {
                 return Ok(Some(event));
             }
-            if !wait(self.fd(), PollFlags::IN, deadline).map_err(|error| Error::lost(self.display(), error))? {
+            if !wait(self.fd(), PollFlags::IN, deadline).map_err(|error| DisplayError::lost(self.display(), error))? {
                 return Ok(None);
             }
         }
     }
 
     /// Sends what is buffered.
-    pub(crate) fn flush(&self) -> Result<(), Error> {
+    pub(crate) fn flush(&self) -> Result<(), DisplayError> {
         self.wire().flush().map_err(|error| self.failed(error))
     }
 
     /// Waits until the server has done what was asked for.
-    pub(crate) fn done(&self, sent: Result<VoidCookie<'_, Wire>, ConnectionError>) -> Result<(), Error> {
+    pub(crate) fn done(&self, sent: Result<VoidCookie<'_, Wire>, ConnectionError>) -> Result<(), DisplayError> {
         sent.map_err(|error| self.failed(error))?.check().map_err(|error| self.failed(error))
     }
 
     /// Waits for the answer to a question.
-    pub(crate) fn reply<R: TryParse>(&self, sent: Result<Cookie<'_, Wire, R>, ConnectionError>) -> Result<R, Error> {
+    pub(crate) fn reply<R: TryParse>(
+        &self,
+        sent: Result<Cookie<'_, Wire, R>, ConnectionError>,
+    ) -> Result<R, DisplayError> {
         sent.map_err(|error| self.failed(error))?.reply().map_err(|error| self.failed(error))
     }
 
     /// Names a failed request's error after its cause.
-    pub(crate) fn failed(&self, error: impl Failure) -> Error {
+    pub(crate) fn failed(&self, error: impl Failure) -> DisplayError {
         failure(&self.target, &error)
     }
 }
 
-fn failure(target: &Target, error: &impl Failure) -> Error {
+fn failure(target: &DisplayTarget, error: &impl Failure) -> DisplayError {
     let display = target.display;
     if error.timed_out() {
-        Error::Hung { display, limit_ms: target.timeout.as_millis() }
+        DisplayError::Hung { display, limit_ms: target.timeout.as_millis() }
     } else {
-        Error::lost(display, error.to_string())
+        DisplayError::lost(display, error.to_string())
     }
 }
 
@@ -205,14 +208,16 @@ fn allow(wire: &Wire, timeout: Duration) {
 }
 
 /// Opens the display's socket: the one in the file system, else the abstract one.
-fn dial(target: &Target) -> Result<OwnedFd, Error> {
+fn dial(target: &DisplayTarget) -> Result<OwnedFd, DisplayError> {
     let path = format!("/tmp/.X11-unix/X{}", target.display);
     let plain = SocketAddrUnix::new(path.as_str()).and_then(|address| dial_address(&address));
     let hidden = || SocketAddrUnix::new_abstract_name(path.as_bytes()).and_then(|address| dial_address(&address));
     match plain.or_else(|error| if error == Errno::AGAIN { Err(error) } else { hidden().map_err(|_| error) }) {
         Ok(fd) => Ok(fd),
-        Err(Errno::AGAIN) => Err(Error::Hung { display: target.display, limit_ms: 0 }),
-        Err(error) => Err(Error::NoServer { display: target.display, reason: io::Error::from(error).to_string() }),
+        Err(Errno::AGAIN) => Err(DisplayError::Hung { display: target.display, limit_ms: 0 }),
+        Err(error) => {
+            Err(DisplayError::NoServer { display: target.display, reason: io::Error::from(error).to_string() })
+        }
     }
 }
 
@@ -225,23 +230,23 @@ pub(crate) fn dial_address(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
 }
 
 /// Who listens at the other end.
-pub(crate) fn peer(fd: &OwnedFd) -> io::Result<Listener> {
+pub(crate) fn peer(fd: &OwnedFd) -> io::Result<DisplayListener> {
     let credentials = sockopt::socket_peercred(fd)?;
-    Ok(Listener { pid: credentials.pid.as_raw_nonzero().get() as u32, uid: credentials.uid.as_raw() })
+    Ok(DisplayListener { pid: credentials.pid.as_raw_nonzero().get() as u32, uid: credentials.uid.as_raw() })
 }
 
-fn greet(target: &Target, cookie: Vec<u8>, deadline: Nanos) -> Result<Wire, Error> {
+fn greet(target: &DisplayTarget, cookie: Vec<u8>, deadline: Nanos) -> Result<Wire, DisplayError> {
     let display = target.display;
     let stream = UnixStream::from(dial(target)?);
-    let (inner, _) = DefaultStream::from_unix_stream(stream).map_err(|error| Error::lost(display, error))?;
+    let (inner, _) = DefaultStream::from_unix_stream(stream).map_err(|error| DisplayError::lost(display, error))?;
     let stream = BoundedStream { inner, deadline: AtomicU64::new(deadline.0), framing: Mutex::default() };
     let name = if cookie.is_empty() { Vec::new() } else { b"MIT-MAGIC-COOKIE-1".to_vec() };
     RustConnection::connect_to_stream_with_auth_info(stream, 0, name, cookie).map_err(|error| match &error {
         ConnectError::SetupFailed(failed) => {
-            Error::Refused { display, reason: String::from_utf8_lossy(&failed.reason).trim().to_string() }
+            DisplayError::Refused { display, reason: String::from_utf8_lossy(&failed.reason).trim().to_string() }
         }
         ConnectError::SetupAuthenticate(_) => {
-            Error::Refused { display, reason: "the server asks for another kind of authority".to_string() }
+            DisplayError::Refused { display, reason: "the server asks for another kind of authority".to_string() }
         }
         other => failure(target, other),
     })
@@ -253,7 +258,7 @@ mod tests {
 
     #[test]
     fn display_names_are_read() {
-        let number = |name| Target::parse(name).map(|target| target.display).ok();
+        let number = |name| DisplayTarget::parse(name).map(|target| target.display).ok();
         assert_eq!([number(":0"), number("12"), number(":99.0")], [Some(0), Some(12), Some(99)]);
         assert_eq!([number("host:0"), number(""), number(":x")], [None, None, None]);
     }

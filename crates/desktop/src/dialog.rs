@@ -2,7 +2,7 @@
 //! The question for words about a mark: what was slow? And a long text to be read. Both by a program of its own, so
 //! that nothing waits for it.
 
-use crate::error::Error;
+use crate::error::DisplayError;
 use crate::plain::plain;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -12,14 +12,14 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// Bytes of an answer that are kept.
-pub const ANSWER_BYTES_MAX: usize = 4096;
+pub(crate) const ANSWER_BYTES_MAX: usize = 4096;
 
 /// Letters of a long text that are shown.
 const PAGE_MAX: usize = 200_000;
 
 /// A program that can ask, and show a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Asker {
+pub enum DialogProgram {
     Zenity(PathBuf),
     Kdialog(PathBuf),
     /// A terminal emulator that takes `-e` and runs a shell.
@@ -28,26 +28,27 @@ pub enum Asker {
     Xmessage(PathBuf),
 }
 
-impl Asker {
+impl DialogProgram {
     /// The first program that is installed; `None` where there is none.
-    pub fn find() -> Option<Asker> {
-        Asker::find_in(&std::env::var("PATH").unwrap_or_default())
+    pub fn find() -> Option<DialogProgram> {
+        DialogProgram::find_in(&std::env::var("PATH").unwrap_or_default())
     }
 
-    fn find_in(path: &str) -> Option<Asker> {
+    fn find_in(path: &str) -> Option<DialogProgram> {
         let found = |name| find_program(path, name);
         found("zenity")
-            .map(Asker::Zenity)
-            .or_else(|| found("kdialog").map(Asker::Kdialog))
-            .or_else(|| found("x-terminal-emulator").or_else(|| found("xterm")).map(Asker::Terminal))
-            .or_else(|| found("xmessage").map(Asker::Xmessage))
+            .map(DialogProgram::Zenity)
+            .or_else(|| found("kdialog").map(DialogProgram::Kdialog))
+            .or_else(|| found("x-terminal-emulator").or_else(|| found("xterm")).map(DialogProgram::Terminal))
+            .or_else(|| found("xmessage").map(DialogProgram::Xmessage))
     }
 
     fn program(&self) -> Command {
         match self {
-            Asker::Zenity(program) | Asker::Kdialog(program) | Asker::Terminal(program) | Asker::Xmessage(program) => {
-                Command::new(program)
-            }
+            DialogProgram::Zenity(program)
+            | DialogProgram::Kdialog(program)
+            | DialogProgram::Terminal(program)
+            | DialogProgram::Xmessage(program) => Command::new(program),
         }
     }
 
@@ -57,10 +58,10 @@ impl Asker {
         const CHOICES: &str = "It froze:2,It was slow:3,It stuttered:4,Skip:0";
         let mut command = self.program();
         match self {
-            Asker::Zenity(_) => command.args(["--entry", "--title", "tipme", "--text", question]),
-            Asker::Kdialog(_) => command.args(["--title", "tipme", "--inputbox", question]),
-            Asker::Terminal(_) => command.args(["-T", "tipme", "-e", "sh", "-c", SHELL]),
-            Asker::Xmessage(_) => command.args(["-print", "-buttons", CHOICES, question]),
+            DialogProgram::Zenity(_) => command.args(["--entry", "--title", "tipme", "--text", question]),
+            DialogProgram::Kdialog(_) => command.args(["--title", "tipme", "--inputbox", question]),
+            DialogProgram::Terminal(_) => command.args(["-T", "tipme", "-e", "sh", "-c", SHELL]),
+            DialogProgram::Xmessage(_) => command.args(["-print", "-buttons", CHOICES, question]),
         };
         command
     }
@@ -70,13 +71,13 @@ impl Asker {
         const SHELL: &str = r#"if command -v less > /dev/null; then less "$0"; else cat "$0"; read -r _; fi"#;
         let mut command = self.program();
         match self {
-            Asker::Zenity(_) => {
+            DialogProgram::Zenity(_) => {
                 let size = ["--width", "900", "--height", "700", "--font", "monospace 10", "--filename"];
                 command.args(["--text-info", "--title", "tipme"]).args(size).arg(file)
             }
-            Asker::Kdialog(_) => command.args(["--title", "tipme", "--textbox"]).arg(file).args(["900", "700"]),
-            Asker::Terminal(_) => command.args(["-T", "tipme", "-e", "sh", "-c", SHELL]).arg(file),
-            Asker::Xmessage(_) => command.args(["-buttons", "Close:0", "-file"]).arg(file),
+            DialogProgram::Kdialog(_) => command.args(["--title", "tipme", "--textbox"]).arg(file).args(["900", "700"]),
+            DialogProgram::Terminal(_) => command.args(["-T", "tipme", "-e", "sh", "-c", SHELL]).arg(file),
+            DialogProgram::Xmessage(_) => command.args(["-buttons", "Close:0", "-file"]).arg(file),
         };
         command
     }
@@ -99,12 +100,12 @@ pub struct Dialog {
 
 impl Dialog {
     /// Starts the program that asks, on the display given as in `:0`; returns at once.
-    pub fn open(asker: &Asker, question: &str, display: &str) -> Result<Dialog, Error> {
+    pub fn open(asker: &DialogProgram, question: &str, display: &str) -> Result<Dialog, DisplayError> {
         const WHAT: &str = "cannot open a dialog for the description";
-        let failed = |cause| Error::Io { what: WHAT.to_string(), cause };
+        let failed = |cause| DisplayError::Io { what: WHAT.to_string(), cause };
         let mut command = asker.ask(question);
         let file = match asker {
-            Asker::Terminal(_) => Some(tempfile::NamedTempFile::new().map_err(failed)?.into_temp_path()),
+            DialogProgram::Terminal(_) => Some(tempfile::NamedTempFile::new().map_err(failed)?.into_temp_path()),
             _ => None,
         };
         if let Some(file) = &file {
@@ -114,8 +115,8 @@ impl Dialog {
     }
 
     /// Starts the program with a long text to be read; returns at once.
-    pub fn page(asker: &Asker, text: &str, display: &str) -> Result<Dialog, Error> {
-        let failed = |cause| Error::Io { what: "cannot open a window with the details".to_string(), cause };
+    pub fn page(asker: &DialogProgram, text: &str, display: &str) -> Result<Dialog, DisplayError> {
+        let failed = |cause| DisplayError::Io { what: "cannot open a window with the details".to_string(), cause };
         let file = tempfile::NamedTempFile::new().map_err(failed)?.into_temp_path();
         std::fs::write(&file, plain(text, PAGE_MAX)).map_err(failed)?;
         Dialog::start(asker.page(&file), Some(file), display).map_err(failed)
@@ -129,7 +130,7 @@ impl Dialog {
 
     /// Waits for the answer; `None` when it was cancelled, empty, or `timeout` ran out.
     ///
-    /// The answer is cut to [`ANSWER_BYTES_MAX`] bytes. The program has ended afterwards.
+    /// The answer is cut to `ANSWER_BYTES_MAX` bytes. The program has ended afterwards.
     pub fn answer(mut self, timeout: Duration) -> Option<String> {
         let (sender, receiver) = mpsc::channel();
         let output = self.child.stdout.take();
@@ -174,13 +175,13 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     /// A folder with one program that does what the script says.
-    fn with_program(name: &str, script: &str) -> (tempfile::TempDir, Asker) {
+    fn with_program(name: &str, script: &str) -> (tempfile::TempDir, DialogProgram) {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join(name);
         std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("a script");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("permissions");
         let path = format!("/nonexistent:{}", folder.path().display());
-        (folder, Asker::find_in(&path).expect("the program is found"))
+        (folder, DialogProgram::find_in(&path).expect("the program is found"))
     }
 
     fn answer(name: &str, script: &str, timeout: Duration) -> Option<String> {
@@ -219,6 +220,6 @@ mod tests {
 
     #[test]
     fn without_a_program_there_is_no_dialog() {
-        assert_eq!(Asker::find_in("/nonexistent"), None);
+        assert_eq!(DialogProgram::find_in("/nonexistent"), None);
     }
 }

@@ -2,8 +2,8 @@
 //! A window that answers every key and stamps its own times: the truth that records are held against.
 
 use crate::clock;
-use crate::connect::{Connection, Target};
-use crate::error::Error;
+use crate::connect::{DisplayConnection, DisplayTarget};
+use crate::error::DisplayError;
 use std::time::Duration;
 use tipme_record::Nanos;
 use x11rb::COPY_DEPTH_FROM_PARENT;
@@ -26,7 +26,7 @@ pub struct Stamps {
 
 /// The window.
 pub struct EchoWindow {
-    connection: Connection,
+    connection: DisplayConnection,
     window: Window,
     paint: Gcontext,
     keys: u32,
@@ -34,8 +34,8 @@ pub struct EchoWindow {
 
 impl EchoWindow {
     /// Maps the window; the window manager gives it the focus.
-    pub fn open(target: &Target) -> Result<EchoWindow, Error> {
-        let connection = Connection::open(target)?;
+    pub fn open(target: &DisplayTarget) -> Result<EchoWindow, DisplayError> {
+        let connection = DisplayConnection::open(target)?;
         let (wire, root) = (connection.wire(), connection.root());
         let window = wire.generate_id().map_err(|error| connection.failed(error))?;
         let paint = wire.generate_id().map_err(|error| connection.failed(error))?;
@@ -64,12 +64,12 @@ impl EchoWindow {
     }
 
     /// Waits for a key press and answers it; `None` when `timeout` ran out.
-    pub fn next(&mut self, timeout: Duration) -> Result<Option<Stamps>, Error> {
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<Stamps>, DisplayError> {
         self.receive(timeout)?.map(|received| self.answer(received)).transpose()
     }
 
     /// Waits for a key press and says when it was taken; `None` when `timeout` ran out. To be answered next.
-    pub fn receive(&mut self, timeout: Duration) -> Result<Option<Nanos>, Error> {
+    pub fn receive(&mut self, timeout: Duration) -> Result<Option<Nanos>, DisplayError> {
         let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
         while let Some(event) = self.connection.event(deadline)? {
             if let Event::KeyPress(_) = event {
@@ -80,7 +80,7 @@ impl EchoWindow {
     }
 
     /// Draws the answer to a key that was taken.
-    pub fn answer(&mut self, received: Nanos) -> Result<Stamps, Error> {
+    pub fn answer(&mut self, received: Nanos) -> Result<Stamps, DisplayError> {
         self.keys += 1;
         self.draw()?;
         let drawn = clock::now();
@@ -90,7 +90,7 @@ impl EchoWindow {
     }
 
     /// Draws a white picture of 250 pixels square: more than a socket takes at once, and its bytes pass for long requests.
-    pub fn picture(&self) -> Result<(), Error> {
+    pub fn picture(&self) -> Result<(), DisplayError> {
         const SIDE: u16 = 250;
         let wire = self.connection.wire();
         let depth = wire.setup().roots.first().map_or(24, |screen| screen.root_depth);
@@ -101,7 +101,7 @@ impl EchoWindow {
         self.connection.flush()
     }
 
-    fn draw(&self) -> Result<(), Error> {
+    fn draw(&self) -> Result<(), DisplayError> {
         let wire = self.connection.wire();
         let place = Rectangle { x: (self.keys % 38 * 10) as i16, y: 60, width: 8, height: 16 };
         let filled = wire.poly_fill_rectangle(self.window, self.paint, &[place]);

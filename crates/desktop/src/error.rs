@@ -5,7 +5,7 @@ use x11rb::errors::{ConnectError, ConnectionError, ReplyError, ReplyOrIdError};
 
 /// A failure with its reason and, where there is one, its remedy.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum DisplayError {
     /// There is nothing to connect to.
     #[error("cannot connect to display :{display}: {reason}; start an X server or name another display")]
     NoServer { display: u32, reason: String },
@@ -37,8 +37,10 @@ pub enum Error {
          try a private compositor: --display wayland"
     )]
     NoInjection { display: String, reason: String },
-    /// The pointer of this display cannot be moved.
-    #[error("{display}: the pointer can be used on X displays only")]
+    /// A compositor lets a program type, and not move the pointer.
+    #[error(
+        "{display} lets no program move the pointer: it has no zwlr_virtual_pointer_v1; try a private compositor: --display wayland"
+    )]
     NoPointer { display: String },
     /// The text does not name a key.
     #[error("cannot read hot key \"{text}\": {reason}; write it like ctrl+alt+minus")]
@@ -63,14 +65,14 @@ pub enum Error {
     Io { what: String, cause: std::io::Error },
 }
 
-impl Error {
+impl DisplayError {
     /// True where the same attempt may work later: the server is away, hung or restarting.
     pub fn passes(&self) -> bool {
-        matches!(self, Error::NoServer { .. } | Error::Hung { .. } | Error::Lost { .. })
+        matches!(self, DisplayError::NoServer { .. } | DisplayError::Hung { .. } | DisplayError::Lost { .. })
     }
 
-    pub(crate) fn lost(display: u32, reason: impl ToString) -> Error {
-        Error::Lost { display, reason: reason.to_string() }
+    pub(crate) fn lost(display: u32, reason: impl ToString) -> DisplayError {
+        DisplayError::Lost { display, reason: reason.to_string() }
     }
 }
 

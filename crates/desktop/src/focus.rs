@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which program the user is looking at.
 
-use crate::connect::{Connection, Wire};
-use crate::error::Error;
+use crate::connect::{DisplayConnection, Wire};
+use crate::error::DisplayError;
 use x11rb::cookie::Cookie;
 use x11rb::errors::ConnectionError;
 use x11rb::protocol::res::{ClientIdMask, ClientIdSpec, ConnectionExt as _, QueryClientIdsReply};
@@ -19,7 +19,7 @@ pub enum How {
 
 /// The window with the keyboard focus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Focus {
+pub struct FocusedWindow {
     /// 0 where no window has it.
     pub window: u32,
     /// Its process, as far as that can be known.
@@ -30,21 +30,21 @@ pub struct Focus {
 const DEPTH_MAX: usize = 16;
 
 /// Asks which window has the focus, and whose it is.
-pub fn focus(connection: &Connection) -> Result<Focus, Error> {
+pub fn focus(connection: &DisplayConnection) -> Result<FocusedWindow, DisplayError> {
     let cookie = connection.wire().get_input_focus().map_err(|error| connection.failed(error))?;
     let window = cookie.reply().map_err(|error| connection.failed(error))?.focus;
     if window <= 1 {
-        return Ok(Focus { window: 0, pid: None });
+        return Ok(FocusedWindow { window: 0, pid: None });
     }
     let pid = match client_pid(connection, window)? {
         Some(pid) => Some((pid, How::Server)),
         None => property_pid(connection, window)?.map(|pid| (pid, How::Property)),
     };
-    Ok(Focus { window, pid })
+    Ok(FocusedWindow { window, pid })
 }
 
 /// The process that made a window, where the server has the XRes extension and a local client.
-pub(crate) fn client_pid(connection: &Connection, window: Window) -> Result<Option<u32>, Error> {
+pub(crate) fn client_pid(connection: &DisplayConnection, window: Window) -> Result<Option<u32>, DisplayError> {
     let Ok(cookie) = ask_client(connection.wire(), window) else { return Ok(None) };
     let Ok(reply) = cookie.reply() else { return Ok(None) };
     Ok(told_pid(&reply))
@@ -65,7 +65,7 @@ pub(crate) fn told_pid(reply: &QueryClientIdsReply) -> Option<u32> {
     pid.and_then(|id| id.value.first().copied()).filter(|pid| *pid != 0)
 }
 
-fn property_pid(connection: &Connection, mut window: Window) -> Result<Option<u32>, Error> {
+fn property_pid(connection: &DisplayConnection, mut window: Window) -> Result<Option<u32>, DisplayError> {
     let wire = connection.wire();
     let atom = wire.intern_atom(false, b"_NET_WM_PID").map_err(|error| connection.failed(error))?;
     let atom = atom.reply().map_err(|error| connection.failed(error))?.atom;

@@ -34,7 +34,7 @@ pub(crate) struct Framing {
 
 impl Framing {
     /// Mends bytes that come next from the server; false where it announces a packet of more bytes than may be.
-    pub fn mend(&mut self, bytes: &mut [u8]) -> bool {
+    pub(crate) fn mend(&mut self, bytes: &mut [u8]) -> bool {
         let mut rest = bytes;
         while let Some(first) = rest.first_mut() {
             if self.read == 0 && self.greeted && *first == SENT | KEYMAP_NOTIFY {

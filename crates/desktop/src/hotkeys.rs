@@ -9,12 +9,12 @@ mod bindings;
 mod held;
 
 use crate::clock;
-use crate::connect::Target;
-use crate::error::Error;
+use crate::connect::DisplayTarget;
+use crate::error::DisplayError;
 pub(crate) use bindings::wanted;
-pub use bindings::{Action, Bindings, Chord};
-use held::Held;
-pub use held::{Event, Refusal, Why};
+pub use bindings::{Bindings, Chord, HotKeyAction};
+use held::GrabbedKeys;
+pub use held::{HotKeyEvent, HotKeyRefusal, RefusalReason};
 use std::time::Duration;
 use tipme_record::Nanos;
 
@@ -23,9 +23,9 @@ const RETRY: Nanos = Nanos::from_millis(500);
 
 /// Grabbed keys and the connection that holds them.
 pub struct HotKeys {
-    target: Target,
+    target: DisplayTarget,
     bindings: Bindings,
-    held: Option<Held>,
+    held: Option<GrabbedKeys>,
     retry_at: Nanos,
 }
 
@@ -34,21 +34,24 @@ impl HotKeys {
     ///
     /// # Errors
     /// Where the display cannot be used.
-    pub fn grab(target: &Target, bindings: Bindings) -> Result<HotKeys, Error> {
-        let held = Some(Held::take(target, &bindings)?);
+    pub fn grab(target: &DisplayTarget, bindings: Bindings) -> Result<HotKeys, DisplayError> {
+        let held = Some(GrabbedKeys::take(target, &bindings)?);
         Ok(HotKeys { target: target.clone(), bindings, held, retry_at: Nanos(0) })
     }
 
     /// The keys that cannot be had now.
-    pub fn refusals(&self) -> &[Refusal] {
-        self.held.as_ref().map_or(&[], Held::refusals)
+    pub fn refusals(&self) -> &[HotKeyRefusal] {
+        self.held.as_ref().map_or(&[], GrabbedKeys::refusals)
     }
 
     /// The keys by which an action can be asked for, the one that was asked for first before others.
-    pub fn keys(&self, action: Action) -> Vec<&Chord> {
+    pub fn keys(&self, action: HotKeyAction) -> Vec<&Chord> {
         let refused = |chord: &Chord| {
-            let of_it = |refusal: &&Refusal| refusal.action == action && refusal.chord == *chord;
-            self.refusals().iter().find(of_it).is_some_and(|refusal| matches!(refusal.why, Why::Missing | Why::Taken))
+            let of_it = |refusal: &&HotKeyRefusal| refusal.action == action && refusal.chord == *chord;
+            self.refusals()
+                .iter()
+                .find(of_it)
+                .is_some_and(|refusal| matches!(refusal.why, RefusalReason::Missing | RefusalReason::Taken))
         };
         let bound = self.bindings.0.iter().filter(|(known, chord)| *known == action && !refused(chord));
         bound.map(|(_, chord)| chord).collect()
@@ -58,7 +61,7 @@ impl HotKeys {
     ///
     /// # Errors
     /// Where the display cannot be used.
-    pub fn add(&mut self, action: Action, chord: Chord) -> Result<bool, Error> {
+    pub fn add(&mut self, action: HotKeyAction, chord: Chord) -> Result<bool, DisplayError> {
         let Some(held) = &mut self.held else { return Ok(false) };
         if self.bindings.0.iter().any(|(_, known)| *known == chord) {
             return Ok(false);
@@ -76,30 +79,30 @@ impl HotKeys {
     ///
     /// # Errors
     /// Those that do not pass by themselves: the new server refuses the connection.
-    pub fn next(&mut self, timeout: Duration) -> Result<Option<Event>, Error> {
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<HotKeyEvent>, DisplayError> {
         let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
         let Some(held) = &mut self.held else { return self.restore(deadline) };
         match held.next(deadline, &self.bindings) {
             Err(error) if error.passes() => {
                 self.held = None;
                 self.retry_at = clock::now().after(RETRY);
-                Ok(Some(Event::Lost(error.to_string())))
+                Ok(Some(HotKeyEvent::Lost(error.to_string())))
             }
             other => other,
         }
     }
 
-    fn restore(&mut self, deadline: Nanos) -> Result<Option<Event>, Error> {
+    fn restore(&mut self, deadline: Nanos) -> Result<Option<HotKeyEvent>, DisplayError> {
         std::thread::sleep(Duration::from_nanos(self.retry_at.min(deadline).since(clock::now()).0));
         if clock::now() < self.retry_at {
             return Ok(None);
         }
         self.retry_at = clock::now().after(RETRY);
-        match Held::take(&self.target, &self.bindings) {
+        match GrabbedKeys::take(&self.target, &self.bindings) {
             Ok(held) => self.held = Some(held),
             Err(error) if error.passes() => return Ok(None),
             Err(error) => return Err(error),
         }
-        Ok(Some(Event::Restored))
+        Ok(Some(HotKeyEvent::Restored))
     }
 }

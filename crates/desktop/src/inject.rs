@@ -6,11 +6,11 @@ mod wayland;
 mod xtest;
 
 use crate::clock;
-use crate::connect::Target;
-use crate::error::Error;
+use crate::connect::DisplayTarget;
+use crate::error::DisplayError;
 use crate::hotkeys::Chord;
-use crate::keymap::{ALT, CONTROL, Key, Keymap, SHIFT, SUPER, symbol};
-use device::Device;
+use crate::keymap::{ALT, CONTROL, Keymap, MappedKey, SHIFT, SUPER, symbol};
+use device::InjectionDevice;
 use std::path::Path;
 use std::time::Duration;
 use tipme_record::Nanos;
@@ -25,10 +25,6 @@ const AIM: Duration = Duration::from_millis(100);
 
 /// From one motion of a drag to the next.
 const DRAG_STEP: Duration = Duration::from_millis(20);
-
-/// Buttons that a notch of the wheel presses.
-const WHEEL_UP: u8 = 4;
-const WHEEL_DOWN: u8 = 5;
 
 /// How fast and how evenly somebody types.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +77,7 @@ impl Rhythm {
 
 /// Types, clicks and moves the pointer on a display.
 pub struct Typist {
-    device: Box<dyn Device + Send>,
+    device: Box<dyn InjectionDevice + Send>,
     keymap: Keymap,
     rhythm: Rhythm,
     next_at: Nanos,
@@ -90,22 +86,22 @@ pub struct Typist {
 
 impl Typist {
     /// Connects to a display that has the XTEST extension.
-    pub fn open(target: &Target, pace: Pace) -> Result<Typist, Error> {
+    pub fn open(target: &DisplayTarget, pace: Pace) -> Result<Typist, DisplayError> {
         let device = Xtest::open(target)?;
         let keymap = Keymap::load(&device.connection)?;
         Ok(Typist::with(Box::new(device), keymap, pace))
     }
 
     /// Connects to the compositor of Wayland behind a socket, with a US keyboard: the keys of another layout are pressed by
-    /// their place. The pointer cannot be used there.
+    /// their place. Where the compositor has several screens, the pointer moves on one of them.
     ///
     /// # Errors
     /// Where the compositor cannot be reached, or lets nobody type: then with what helps.
-    pub fn on_compositor(socket: &Path, pace: Pace) -> Result<Typist, Error> {
-        Ok(Typist::with(wayland::keyboard(socket)?, Keymap::of_places(), pace))
+    pub fn on_compositor(socket: &Path, pace: Pace) -> Result<Typist, DisplayError> {
+        Ok(Typist::with(wayland::devices(socket)?, Keymap::of_places(), pace))
     }
 
-    fn with(device: Box<dyn Device + Send>, keymap: Keymap, pace: Pace) -> Typist {
+    fn with(device: Box<dyn InjectionDevice + Send>, keymap: Keymap, pace: Pace) -> Typist {
         Typist { device, keymap, rhythm: Rhythm::new(pace), next_at: Nanos(0), sent: 0 }
     }
 
@@ -117,11 +113,23 @@ impl Typist {
     /// Waits for its turn in the rhythm, then presses and releases the key of a character.
     ///
     /// Returns when the press was sent.
-    pub fn key(&mut self, character: char) -> Result<Nanos, Error> {
-        let key = self.find(symbol(character), &character.escape_debug().to_string())?;
+    pub fn key(&mut self, character: char) -> Result<Nanos, DisplayError> {
+        let (held, key) = self.find_character(character)?;
         let interval = self.take_turn();
-        let shift = if key.shifted { Some(self.find(SHIFT, "shift")?.code) } else { None };
-        self.strike(shift.as_slice(), key.code, Nanos(interval.0 / 3))
+        self.strike(held.as_slice(), key.code, Nanos(interval.0 / 3))
+    }
+
+    /// Presses the key of a character that takes no Shift, and holds it until it is let go; returns when the press was
+    /// sent.
+    pub fn hold(&mut self, character: char) -> Result<Nanos, DisplayError> {
+        let (_, key) = self.find_character(character)?;
+        self.send_key(key.code, true)
+    }
+
+    /// Lets the key of a character go; returns when that was sent.
+    pub fn release(&mut self, character: char) -> Result<Nanos, DisplayError> {
+        let (_, key) = self.find_character(character)?;
+        self.send_key(key.code, false)
     }
 
     /// Waits for its turn in the rhythm; the time until the next one.
@@ -133,14 +141,14 @@ impl Typist {
     }
 
     /// Waits for its turn, then presses a key with its modifiers; returns when the press was sent.
-    pub fn press(&mut self, chord: &Chord) -> Result<Nanos, Error> {
+    pub fn press(&mut self, chord: &Chord) -> Result<Nanos, DisplayError> {
         self.take_turn();
         self.chord(chord)
     }
 
     /// Waits for its turn, then moves the pointer to a place and presses a button there; returns when the
     /// press was sent.
-    pub fn click_at(&mut self, x: i16, y: i16, button: u8) -> Result<Nanos, Error> {
+    pub fn click_at(&mut self, x: i16, y: i16, button: u8) -> Result<Nanos, DisplayError> {
         self.take_turn();
         self.move_to(x, y)?;
         std::thread::sleep(AIM);
@@ -148,12 +156,10 @@ impl Typist {
     }
 
     /// Waits for its turn, then turns the wheel by a notch; returns when that was sent.
-    pub fn scroll(&mut self, down: bool) -> Result<Nanos, Error> {
+    pub fn scroll(&mut self, down: bool) -> Result<Nanos, DisplayError> {
         self.take_turn();
-        let button = if down { WHEEL_DOWN } else { WHEEL_UP };
-        let at = self.button(button, true)?;
-        self.button(button, false)?;
-        Ok(at)
+        self.sent += 1;
+        self.device.turn_wheel(down)
     }
 
     /// Requests that were sent to the server so far, to tell what typing costs.
@@ -162,15 +168,16 @@ impl Typist {
     }
 
     /// Types a text; returns when each press was sent.
-    pub fn text(&mut self, text: &str) -> Result<Vec<Nanos>, Error> {
+    pub fn text(&mut self, text: &str) -> Result<Vec<Nanos>, DisplayError> {
         text.chars().map(|character| self.key(character)).collect()
     }
 
     /// Presses a key with its modifiers, outside the rhythm; returns when the press was sent.
-    pub fn chord(&mut self, chord: &Chord) -> Result<Nanos, Error> {
+    pub fn chord(&mut self, chord: &Chord) -> Result<Nanos, DisplayError> {
         let known = [(ModMask::CONTROL, CONTROL), (ModMask::M1, ALT), (ModMask::SHIFT, SHIFT), (ModMask::M4, SUPER)];
         let held = known.into_iter().filter(|(mask, _)| u16::from(chord.modifiers) & u16::from(*mask) != 0);
-        let codes: Result<Vec<u8>, Error> = held.map(|(_, symbol)| Ok(self.find(symbol, "modifier")?.code)).collect();
+        let codes: Result<Vec<u8>, DisplayError> =
+            held.map(|(_, symbol)| Ok(self.find(symbol, "modifier")?.code)).collect();
         let mut codes = codes?;
         let found = chord.symbols.iter().find_map(|symbol| self.keymap.keys(*symbol).first().copied());
         let key = found.ok_or_else(|| self.no_key(&chord.to_string()))?;
@@ -181,7 +188,7 @@ impl Typist {
     }
 
     /// Presses and releases a pointer button; returns when the press was sent.
-    pub fn click(&mut self, button: u8) -> Result<Nanos, Error> {
+    pub fn click(&mut self, button: u8) -> Result<Nanos, DisplayError> {
         let at = self.button(button, true)?;
         std::thread::sleep(Duration::from_millis(60));
         self.button(button, false)?;
@@ -190,7 +197,7 @@ impl Typist {
 
     /// Presses a button at one place, moves the pointer to another in so many steps, and lets go there; returns when
     /// the press was sent.
-    pub fn drag(&mut self, from: (i16, i16), to: (i16, i16), steps: u8, button: u8) -> Result<Nanos, Error> {
+    pub fn drag(&mut self, from: (i16, i16), to: (i16, i16), steps: u8, button: u8) -> Result<Nanos, DisplayError> {
         self.move_to(from.0, from.1)?;
         std::thread::sleep(AIM);
         let at = self.button(button, true)?;
@@ -206,12 +213,12 @@ impl Typist {
     }
 
     /// Moves the pointer to a place on the screen, in pixels; returns when that was sent.
-    pub fn move_to(&mut self, x: i16, y: i16) -> Result<Nanos, Error> {
+    pub fn move_to(&mut self, x: i16, y: i16) -> Result<Nanos, DisplayError> {
         self.sent += 1;
         self.device.move_to(x, y)
     }
 
-    fn strike(&mut self, held: &[u8], code: u8, hold: Nanos) -> Result<Nanos, Error> {
+    fn strike(&mut self, held: &[u8], code: u8, hold: Nanos) -> Result<Nanos, DisplayError> {
         for modifier in held {
             self.send_key(*modifier, true)?;
         }
@@ -227,26 +234,33 @@ impl Typist {
         Ok(at)
     }
 
-    fn send_key(&mut self, code: u8, pressed: bool) -> Result<Nanos, Error> {
+    fn send_key(&mut self, code: u8, pressed: bool) -> Result<Nanos, DisplayError> {
         self.sent += 1;
         self.device.key(code, pressed)
     }
 
-    fn button(&mut self, button: u8, pressed: bool) -> Result<Nanos, Error> {
+    fn button(&mut self, button: u8, pressed: bool) -> Result<Nanos, DisplayError> {
         self.sent += 1;
         self.device.button(button, pressed)
     }
 
-    fn find(&self, symbol: u32, name: &str) -> Result<Key, Error> {
+    /// The key of a character, and the modifier that it takes.
+    fn find_character(&self, character: char) -> Result<(Option<u8>, MappedKey), DisplayError> {
+        let key = self.find(symbol(character), &character.escape_debug().to_string())?;
+        let shift = if key.shifted { Some(self.find(SHIFT, "shift")?.code) } else { None };
+        Ok((shift, key))
+    }
+
+    fn find(&self, symbol: u32, name: &str) -> Result<MappedKey, DisplayError> {
         self.keymap.keys(symbol).first().copied().ok_or_else(|| self.no_key(name))
     }
 
-    fn no_key(&self, name: &str) -> Error {
-        Error::NoKey { display: self.device.display(), key: name.to_string() }
+    fn no_key(&self, name: &str) -> DisplayError {
+        DisplayError::NoKey { display: self.device.display(), key: name.to_string() }
     }
 
     /// Waits until the server has worked off everything sent so far.
-    pub fn settle(&mut self) -> Result<(), Error> {
+    pub fn settle(&mut self) -> Result<(), DisplayError> {
         self.device.settle()
     }
 }

@@ -4,8 +4,8 @@
 //! Nobody is woken by a device here: the caller empties the devices some times a second, and the
 //! kernel's own stamps say when each event came. Hot keys are told by [`Chords`], from the same bytes.
 
-use crate::chords::{Chords, Press};
-use crate::error::Error;
+use crate::chords::{Chords, HotKeyPress};
+use crate::error::DisplayError;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::ioctl::{Setter, ioctl, opcode};
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-use tipme_record::records::{Head, Input, Kind};
+use tipme_record::records::{Head, Input, RecordKind};
 use tipme_record::{Nanos, Tid};
 
 /// Bytes of one `struct input_event` on a 64-bit kernel.
@@ -61,12 +61,12 @@ impl Decoder {
     /// Appends the records of whole events in `bytes`, and has `chords` note those of hot keys.
     pub fn decode(&mut self, bytes: &[u8], out: &mut Vec<Input>, chords: &mut Chords) {
         for event in bytes.chunks_exact(EVENT_BYTES) {
-            let record = Raw::read(event).and_then(|event| self.event(event, chords));
+            let record = RawEvent::read(event).and_then(|event| self.event(event, chords));
             out.extend(record);
         }
     }
 
-    fn event(&mut self, event: Raw, chords: &mut Chords) -> Option<Input> {
+    fn event(&mut self, event: RawEvent, chords: &mut Chords) -> Option<Input> {
         if event.kind == EV_SYN {
             if event.code == SYN_DROPPED {
                 chords.forget(self.device, event.at);
@@ -84,8 +84,13 @@ impl Decoder {
         if class == MOTION && std::mem::replace(&mut self.moved, true) {
             return None;
         }
-        let head =
-            Head { ts: event.at, tid: Tid(0), size: size_of::<Input>() as u16, kind: Kind::Input as u8, generation: 0 };
+        let head = Head {
+            ts: event.at,
+            tid: Tid(0),
+            size: size_of::<Input>() as u16,
+            kind: RecordKind::Input as u8,
+            generation: 0,
+        };
         Some(Input { head, class, press: u16::from(press), device: self.device })
     }
 
@@ -103,15 +108,15 @@ impl Decoder {
 }
 
 /// One `struct input_event`.
-struct Raw {
+struct RawEvent {
     at: Nanos,
     kind: u16,
     code: u16,
     value: i32,
 }
 
-impl Raw {
-    fn read(bytes: &[u8]) -> Option<Raw> {
+impl RawEvent {
+    fn read(bytes: &[u8]) -> Option<RawEvent> {
         let (seconds, rest) = bytes.split_first_chunk::<8>()?;
         let (micros, rest) = rest.split_first_chunk::<8>()?;
         let (kind, rest) = rest.split_first_chunk::<2>()?;
@@ -119,7 +124,7 @@ impl Raw {
         let (value, _) = rest.split_first_chunk::<4>()?;
         let seconds = u64::from_le_bytes(*seconds).saturating_mul(1_000_000_000);
         let at = Nanos(seconds.saturating_add(u64::from_le_bytes(*micros).saturating_mul(1000)));
-        Some(Raw {
+        Some(RawEvent {
             at,
             kind: u16::from_le_bytes(*kind),
             code: u16::from_le_bytes(*code),
@@ -129,7 +134,7 @@ impl Raw {
 }
 
 /// Class of an event and whether it is a press; `None` where it is not an input by the user.
-fn class(event: &Raw) -> Option<(u16, bool)> {
+fn class(event: &RawEvent) -> Option<(u16, bool)> {
     /// The keyboard's repeat, which the user did not press.
     const REPEAT: i32 = 2;
     match (event.kind, event.code, event.value) {
@@ -143,7 +148,7 @@ fn class(event: &Raw) -> Option<(u16, bool)> {
     }
 }
 
-struct Device {
+struct EvdevDevice {
     path: PathBuf,
     fd: OwnedFd,
     decoder: Decoder,
@@ -152,11 +157,11 @@ struct Device {
 /// All evdev devices of the machine.
 pub struct Devices {
     folder: PathBuf,
-    devices: Vec<Device>,
+    devices: Vec<EvdevDevice>,
     seen: Option<SystemTime>,
     chords: Chords,
     /// Hot keys that were pressed and are not taken yet.
-    pressed: Vec<Press>,
+    pressed: Vec<HotKeyPress>,
     /// Overruns of devices that are gone.
     overruns: u64,
     /// Devices that could not be opened, and why.
@@ -165,23 +170,23 @@ pub struct Devices {
 
 impl Devices {
     /// Opens all devices in `/dev/input`. Having none is not an error; having no folder is.
-    pub fn open() -> Result<Devices, Error> {
+    pub fn open() -> Result<Devices, DisplayError> {
         Devices::open_in(Path::new("/dev/input"))
     }
 
     /// Opens all devices in a folder.
-    pub fn open_in(folder: &Path) -> Result<Devices, Error> {
+    pub(crate) fn open_in(folder: &Path) -> Result<Devices, DisplayError> {
         let what = format!("cannot read input devices in {}", folder.display());
         let mut devices = Devices::of(Vec::new());
         folder.clone_into(&mut devices.folder);
-        devices.scan().map_err(|cause| Error::Io { what, cause })?;
+        devices.scan().map_err(|cause| DisplayError::Io { what, cause })?;
         Ok(devices)
     }
 
     /// Reads what was opened already, by the number of each device, without waiting for it. No device comes to
     /// these; one that ends is let go.
     pub fn of(opened: Vec<(u32, OwnedFd)>) -> Devices {
-        let device = |(number, fd)| Device { path: PathBuf::new(), fd, decoder: Decoder::new(number) };
+        let device = |(number, fd)| EvdevDevice { path: PathBuf::new(), fd, decoder: Decoder::new(number) };
         Devices {
             folder: PathBuf::new(),
             devices: opened.into_iter().map(device).collect(),
@@ -199,7 +204,7 @@ impl Devices {
     }
 
     /// Hot keys that were pressed since the last call, in the order of time.
-    pub fn pressed(&mut self) -> Vec<Press> {
+    pub fn pressed(&mut self) -> Vec<HotKeyPress> {
         std::mem::take(&mut self.pressed)
     }
 
@@ -247,7 +252,7 @@ impl Devices {
                 continue;
             }
             match open_device(&path) {
-                Ok(fd) => self.devices.push(Device { path, fd, decoder: Decoder::new(number) }),
+                Ok(fd) => self.devices.push(EvdevDevice { path, fd, decoder: Decoder::new(number) }),
                 Err(error) => self.refused.push((path, std::io::Error::from(error).to_string())),
             }
         }
@@ -271,7 +276,7 @@ fn open_device(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 /// Empties a device; false when it is gone.
-fn read_device(device: &mut Device, buffer: &mut [u8], out: &mut Vec<Input>, chords: &mut Chords) -> bool {
+fn read_device(device: &mut EvdevDevice, buffer: &mut [u8], out: &mut Vec<Input>, chords: &mut Chords) -> bool {
     for _ in 0..READS_MAX {
         match rustix::io::read(&device.fd, &mut *buffer) {
             Ok(0) => return false,
@@ -287,7 +292,7 @@ fn read_device(device: &mut Device, buffer: &mut [u8], out: &mut Vec<Input>, cho
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hotkeys::{Action, Bindings};
+    use crate::hotkeys::{Bindings, HotKeyAction};
 
     fn event(at_us: u64, kind: u16, code: u16, value: i32) -> Vec<u8> {
         let mut bytes = (at_us / 1_000_000).to_le_bytes().to_vec();
@@ -390,7 +395,7 @@ mod tests {
         send(&writes[0], &[(20, EV_KEY, MINUS, 1), (20, EV_SYN, SYN_REPORT, 0)]);
         send(&writes[1], &[(10, EV_KEY, CTRL, 1), (11, EV_KEY, ALT, 1), (30, EV_KEY, ALT, 0)]);
         devices.drain(&mut out);
-        assert_eq!(devices.pressed(), [Press { action: Action::Mark, at: Nanos(20_000) }]);
+        assert_eq!(devices.pressed(), [HotKeyPress { action: HotKeyAction::Mark, at: Nanos(20_000) }]);
         assert_eq!(devices.pressed(), []);
         assert_eq!(out.iter().map(|input| (input.device, input.class, input.press)).collect::<Vec<_>>().len(), 4);
         assert!(out.iter().all(|input| input.class == KEY));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The keyboard of a display: which key gives which symbol.
 
-use crate::connect::Connection;
-use crate::error::Error;
+use crate::connect::DisplayConnection;
+use crate::error::DisplayError;
 use x11rb::connection::Connection as _;
 use x11rb::protocol::xproto::{ConnectionExt as _, ModMask};
 
@@ -126,7 +126,7 @@ pub fn symbol(character: char) -> u32 {
 
 /// A key on the keyboard: its code, and whether Shift must be held to get the symbol asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Key {
+pub struct MappedKey {
     pub code: u8,
     pub shifted: bool,
 }
@@ -160,7 +160,7 @@ impl Keymap {
     }
 
     /// Asks the server for it.
-    pub fn load(connection: &Connection) -> Result<Keymap, Error> {
+    pub fn load(connection: &DisplayConnection) -> Result<Keymap, DisplayError> {
         let wire = connection.wire();
         let (first, last) = (wire.setup().min_keycode, wire.setup().max_keycode);
         let keys = wire.get_keyboard_mapping(first, last - first + 1).map_err(|error| connection.failed(error))?;
@@ -177,21 +177,22 @@ impl Keymap {
     }
 
     /// All keys of the first layout that give a symbol, plain ones first.
-    pub fn keys(&self, symbol: u32) -> Vec<Key> {
+    pub fn keys(&self, symbol: u32) -> Vec<MappedKey> {
         let column = |shifted: bool| {
             let at = usize::from(shifted);
             let rows = self.symbols.chunks(self.per_key.max(1)).enumerate();
             rows.filter(move |(_, row)| row.get(at) == Some(&symbol))
-                .map(move |(row, _)| Key { code: self.first.saturating_add(row as u8), shifted })
+                .map(move |(row, _)| MappedKey { code: self.first.saturating_add(row as u8), shifted })
         };
-        let mut keys: Vec<Key> = column(false).collect();
-        let shifted: Vec<Key> = column(true).filter(|key| !keys.iter().any(|plain| plain.code == key.code)).collect();
+        let mut keys: Vec<MappedKey> = column(false).collect();
+        let shifted: Vec<MappedKey> =
+            column(true).filter(|key| !keys.iter().any(|plain| plain.code == key.code)).collect();
         keys.extend(shifted);
         keys
     }
 
     /// The modifier bit of the Num Lock key; no bit where the keyboard has none.
-    pub fn num_lock(&self) -> ModMask {
+    pub(crate) fn num_lock(&self) -> ModMask {
         let codes: Vec<u8> = self.keys(NUM_LOCK).iter().map(|key| key.code).collect();
         let holds = |codes_of: &Vec<u8>| codes_of.iter().any(|code| codes.contains(code));
         let bit = self.modifiers.iter().position(holds);
@@ -215,9 +216,9 @@ mod tests {
     #[test]
     fn shift_is_needed_for_the_second_column_only() {
         let map = sample();
-        assert_eq!(map.keys(0x31), vec![Key { code: 8, shifted: false }]);
-        assert_eq!(map.keys(0x2b), vec![Key { code: 9, shifted: true }]);
-        assert_eq!(map.keys(0xffab), vec![Key { code: 12, shifted: false }]);
+        assert_eq!(map.keys(0x31), vec![MappedKey { code: 8, shifted: false }]);
+        assert_eq!(map.keys(0x2b), vec![MappedKey { code: 9, shifted: true }]);
+        assert_eq!(map.keys(0xffab), vec![MappedKey { code: 12, shifted: false }]);
         assert_eq!(map.keys(0x99), vec![]);
     }
 

@@ -4,7 +4,9 @@
 //!
 //! Nothing here may hold up its caller: every exchange with a display server has a time limit, since
 //! a hung server is just what the recorder is there to explain. A display that cannot be used is an
-//! [`Error`] with its reason, and the caller goes on without it.
+//! [`DisplayError`] with its reason, and the caller goes on without it.
+
+#![warn(unreachable_pub)]
 
 pub mod attention;
 mod auth;
@@ -36,7 +38,7 @@ pub mod server;
 pub mod window;
 
 pub use auth::authority_file;
-pub use connect::{Connection, Target};
-pub use error::Error;
-pub use focus::{Focus, How, focus};
+pub use connect::{DisplayConnection, DisplayTarget};
+pub use error::DisplayError;
+pub use focus::{FocusedWindow, How, focus};
 pub use fuzz::exercise;

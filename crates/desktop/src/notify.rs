@@ -4,7 +4,7 @@
 //! Nothing here holds up its caller for long: opening the connection and each call have [`TIMEOUT`], and a daemon that
 //! did not answer is not asked for [`REST`].
 
-use crate::error::Error;
+use crate::error::DisplayError;
 use crate::plain::plain;
 use std::collections::HashMap;
 use std::path::Path;
@@ -44,7 +44,7 @@ pub struct Note<'a> {
 
 /// A button that was pressed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Pressed {
+pub struct PressedButton {
     /// Of the notification.
     pub id: u32,
     pub key: String,
@@ -53,7 +53,7 @@ pub struct Pressed {
 /// Shows notifications.
 pub struct Notifier {
     bus: Option<Connection>,
-    pressed: SyncSender<Pressed>,
+    pressed: SyncSender<PressedButton>,
     /// The daemon is not asked before.
     rests_until: Option<Instant>,
     /// A thread still tries to connect, though nobody waits for it any more: there is one of these at most.
@@ -62,7 +62,7 @@ pub struct Notifier {
 
 impl Notifier {
     /// Tells `pressed` of buttons; what does not fit there is lost, and said on stderr.
-    pub fn new(pressed: SyncSender<Pressed>) -> Notifier {
+    pub fn new(pressed: SyncSender<PressedButton>) -> Notifier {
         Notifier { bus: None, pressed, rests_until: None, connecting: Arc::default() }
     }
 
@@ -70,8 +70,8 @@ impl Notifier {
     ///
     /// # Errors
     /// Where there is no session bus, no daemon, or no answer.
-    pub fn show(&mut self, note: &Note<'_>) -> Result<u32, Error> {
-        let refused = |reason: String| Error::NoNotification { reason };
+    pub fn show(&mut self, note: &Note<'_>) -> Result<u32, DisplayError> {
+        let refused = |reason: String| DisplayError::NoNotification { reason };
         if self.rests_until.is_some_and(|until| Instant::now() < until) {
             return Err(refused(silence()));
         }
@@ -113,15 +113,15 @@ impl Notifier {
 ///
 /// # Errors
 /// Where there is none, or no answer.
-pub fn daemon() -> Result<String, Error> {
+pub fn daemon() -> Result<String, DisplayError> {
     let asked = connect(&Arc::default()).and_then(|bus| {
         let reply = bus.call_method(Some(NAME), OBJECT, Some(NAME), "GetServerInformation", &()).map_err(trouble)?;
         let (name, _, version, _): (String, String, String, String) = reply.body().deserialize().map_err(trouble)?;
         Ok(plain(&format!("{name} {version}"), SUMMARY_MAX))
     });
     asked.map_err(|why| match why {
-        Trouble::Silent => Error::NoNotification { reason: silence() },
-        Trouble::Other(reason) => Error::NoNotification { reason },
+        Trouble::Silent => DisplayError::NoNotification { reason: silence() },
+        Trouble::Other(reason) => DisplayError::NoNotification { reason },
     })
 }
 
@@ -179,13 +179,13 @@ pub(crate) fn connect(connecting: &Arc<AtomicBool>) -> Result<Connection, Troubl
 }
 
 /// Hands on which buttons are pressed, until the connection ends.
-fn listen(bus: &Connection, pressed: SyncSender<Pressed>) -> Result<(), zbus::Error> {
+fn listen(bus: &Connection, pressed: SyncSender<PressedButton>) -> Result<(), zbus::Error> {
     let rule = MatchRule::builder().msg_type(Type::Signal).sender(NAME)?.interface(NAME)?.path(OBJECT)?;
     let signals = MessageIterator::for_match_rule(rule.member("ActionInvoked")?.build(), bus, Some(SIGNALS_MAX))?;
     std::thread::spawn(move || {
         for signal in signals.flatten() {
             let Ok((id, key)) = signal.body().deserialize::<(u32, String)>() else { continue };
-            if pressed.try_send(Pressed { id, key }).is_err() {
+            if pressed.try_send(PressedButton { id, key }).is_err() {
                 eprintln!("tipme: too many buttons were pressed at a time; press again");
             }
         }

@@ -4,11 +4,11 @@
 //! Under Wayland no program may grab a key. Where the desktop lends none to programs either, its settings bind keys to
 //! commands, and such a command asks the agent by this.
 
-use crate::error::Error;
-use crate::hotkeys::Action;
+use crate::error::DisplayError;
+use crate::hotkeys::HotKeyAction;
 use crate::notify::{Trouble, connect};
 use crate::plain::plain;
-use crate::presence::Agent;
+use crate::presence::RunningAgent;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use zbus::blocking::Connection;
@@ -25,7 +25,7 @@ const WORDS_MAX: usize = 400;
 
 /// What the bus calls.
 struct Served {
-    pressed: SyncSender<Action>,
+    pressed: SyncSender<HotKeyAction>,
     words: Arc<Mutex<String>>,
 }
 
@@ -34,7 +34,7 @@ impl Served {
     /// Does what the key of an action does.
     fn press(&self, action: &str) -> fdo::Result<()> {
         let action =
-            Action::named(action).ok_or_else(|| fdo::Error::InvalidArgs("there is no such action".to_owned()))?;
+            HotKeyAction::named(action).ok_or_else(|| fdo::Error::InvalidArgs("there is no such action".to_owned()))?;
         let full = |_| fdo::Error::LimitsExceeded("too many presses wait; press again".to_owned());
         self.pressed.try_send(action).map_err(full)
     }
@@ -56,7 +56,7 @@ impl OnBus {
     ///
     /// # Errors
     /// Where there is no session bus, or it cannot be used.
-    pub fn claim() -> Result<Result<(OnBus, Receiver<Action>), Agent>, Error> {
+    pub fn claim() -> Result<Result<(OnBus, Receiver<HotKeyAction>), RunningAgent>, DisplayError> {
         let bus = connect(&Arc::default()).map_err(|trouble| of_trouble(&trouble))?;
         let ((pressed, presses), words) = (sync_channel(PRESSES_MAX), Arc::<Mutex<String>>::default());
         let served = Served { pressed, words: Arc::clone(&words) };
@@ -66,7 +66,9 @@ impl OnBus {
             Ok(RequestNameReply::PrimaryOwner | RequestNameReply::AlreadyOwner) => {
                 Ok(Ok((OnBus { words, _bus: bus }, presses)))
             }
-            Ok(_) | Err(zbus::Error::NameTaken) => Ok(Err(of(&bus)?.unwrap_or(Agent { pid: 0, words: String::new() }))),
+            Ok(_) | Err(zbus::Error::NameTaken) => {
+                Ok(Err(of(&bus)?.unwrap_or(RunningAgent { pid: 0, words: String::new() })))
+            }
             Err(error) => Err(failed(error)),
         }
     }
@@ -81,7 +83,7 @@ impl OnBus {
 ///
 /// # Errors
 /// Where there is no session bus, or it cannot be used.
-pub fn find() -> Result<Option<Agent>, Error> {
+pub fn find() -> Result<Option<RunningAgent>, DisplayError> {
     of(&connect(&Arc::default()).map_err(|trouble| of_trouble(&trouble))?)
 }
 
@@ -89,7 +91,7 @@ pub fn find() -> Result<Option<Agent>, Error> {
 ///
 /// # Errors
 /// Where there is no session bus, or the agent refuses.
-pub fn press(action: Action) -> Result<bool, Error> {
+pub fn press(action: HotKeyAction) -> Result<bool, DisplayError> {
     let bus = connect(&Arc::default()).map_err(|trouble| of_trouble(&trouble))?;
     if owner(&bus)?.is_none() {
         return Ok(false);
@@ -98,15 +100,15 @@ pub fn press(action: Action) -> Result<bool, Error> {
     Ok(true)
 }
 
-fn of(bus: &Connection) -> Result<Option<Agent>, Error> {
+fn of(bus: &Connection) -> Result<Option<RunningAgent>, DisplayError> {
     let Some(pid) = owner(bus)? else { return Ok(None) };
     let reply = bus.call_method(Some(NAME), OBJECT, Some(NAME), "Words", &()).map_err(failed)?;
     let words: String = reply.body().deserialize().map_err(failed)?;
-    Ok(Some(Agent { pid, words: plain(&words, WORDS_MAX) }))
+    Ok(Some(RunningAgent { pid, words: plain(&words, WORDS_MAX) }))
 }
 
 /// The process that has the agent's name.
-fn owner(bus: &Connection) -> Result<Option<u32>, Error> {
+fn owner(bus: &Connection) -> Result<Option<u32>, DisplayError> {
     let name = BusName::try_from(NAME).map_err(|error| failed(error.into()))?;
     match DBusProxy::new(bus).map_err(failed)?.get_connection_unix_process_id(name) {
         Ok(pid) => Ok(Some(pid)),
@@ -115,10 +117,10 @@ fn owner(bus: &Connection) -> Result<Option<u32>, Error> {
     }
 }
 
-fn of_trouble(trouble: &Trouble) -> Error {
-    Error::NoBus { reason: trouble.to_string() }
+fn of_trouble(trouble: &Trouble) -> DisplayError {
+    DisplayError::NoBus { reason: trouble.to_string() }
 }
 
-fn failed(error: zbus::Error) -> Error {
-    Error::NoBus { reason: plain(&error.to_string(), WORDS_MAX) }
+fn failed(error: zbus::Error) -> DisplayError {
+    DisplayError::NoBus { reason: plain(&error.to_string(), WORDS_MAX) }
 }

@@ -9,6 +9,7 @@ use crate::logind::Logind;
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
+use tipme_record::proc_text::StatLine;
 use zbus::blocking::{Connection, connection::Builder};
 use zbus::zvariant::Value;
 
@@ -26,7 +27,7 @@ const NO_FLAGS: u32 = 0;
 
 /// What polkit says.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum Authorization {
     Yes,
     No(String),
     /// There is no polkit, or it does not answer.
@@ -36,39 +37,41 @@ pub enum Answer {
 type Subject = (&'static str, HashMap<&'static str, Value<'static>>);
 
 /// What polkit says of a process, of a user that the kernel has named.
-pub fn of_process(pid: u32, uid: u32) -> Answer {
+pub fn of_process(pid: u32, uid: u32) -> Authorization {
     if !Logind::default().has(uid) {
-        return Answer::No(format!("user {uid} is not logged in at this machine"));
+        return Authorization::No(format!("user {uid} is not logged in at this machine"));
     }
-    let Some(start) = start(pid) else { return Answer::No(format!("process {pid} has ended")) };
+    let Some(start) = start(pid) else { return Authorization::No(format!("process {pid} has ended")) };
     let user = i32::try_from(uid).unwrap_or(-1);
     let details = [("pid", Value::from(pid)), ("start-time", Value::from(start)), ("uid", Value::from(user))];
     ask(&("unix-process", HashMap::from(details)))
 }
 
 /// What polkit says of the session in front of the machine, where that is this user's.
-pub fn of_seated(uid: u32) -> Answer {
+pub fn of_seated(uid: u32) -> Authorization {
     match Logind::default().in_front(uid).next() {
         Some(session) => ask(&("unix-session", HashMap::from([("session-id", Value::from(session.id))]))),
-        None => Answer::No(format!("user {uid} has no session in front of this machine")),
+        None => Authorization::No(format!("user {uid} has no session in front of this machine")),
     }
 }
 
 /// When a process started, as the kernel counts it.
 fn start(pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    text.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+    StatLine::read(&text)?.field(22)?.parse().ok()
 }
 
-fn ask(subject: &Subject) -> Answer {
+fn ask(subject: &Subject) -> Authorization {
     if !Path::new(BUS).exists() {
-        return Answer::Nothing("there is no system bus, and so no polkit".to_owned());
+        return Authorization::Nothing("there is no system bus, and so no polkit".to_owned());
     }
     match check(subject) {
-        Ok((true, _)) => Answer::Yes,
-        Ok((false, true)) => Answer::No(format!("polkit allows {ACTION} only to who gives a password")),
-        Ok((false, false)) => Answer::No(format!("polkit does not allow {ACTION} here; see: pkaction --verbose")),
-        Err(error) => Answer::Nothing(silence(error)),
+        Ok((true, _)) => Authorization::Yes,
+        Ok((false, true)) => Authorization::No(format!("polkit allows {ACTION} only to who gives a password")),
+        Ok((false, false)) => {
+            Authorization::No(format!("polkit does not allow {ACTION} here; see: pkaction --verbose"))
+        }
+        Err(error) => Authorization::Nothing(silence(error)),
     }
 }
 
@@ -97,6 +100,6 @@ mod tests {
 
     #[test]
     fn who_is_not_logged_in_is_not_asked_about() {
-        assert_eq!(of_process(1, 4_242), Answer::No("user 4242 is not logged in at this machine".to_owned()));
+        assert_eq!(of_process(1, 4_242), Authorization::No("user 4242 is not logged in at this machine".to_owned()));
     }
 }

@@ -4,8 +4,8 @@
 //! No window manager takes care of the window, it hears no key and grabs nothing: whoever types goes on typing where
 //! they were. A click closes it.
 
-use crate::connect::{Connection, Target};
-use crate::error::Error;
+use crate::connect::{DisplayConnection, DisplayTarget};
+use crate::error::DisplayError;
 use crate::plain::plain;
 use textwrap::{Options, WordSeparator, WordSplitter};
 use tipme_record::Nanos;
@@ -39,7 +39,7 @@ const BUTTONS: u8 = 3;
 
 /// A text on the screen, until the value is dropped.
 pub struct Popup {
-    connection: Connection,
+    connection: DisplayConnection,
     window: Window,
     ink: Gcontext,
     letters: Letters,
@@ -60,8 +60,8 @@ impl Popup {
     ///
     /// # Errors
     /// Where the display cannot be used, or has no font.
-    pub fn make(target: &Target, text: &str, ending: &str) -> Result<Popup, Error> {
-        let connection = Connection::open(target)?;
+    pub fn make(target: &DisplayTarget, text: &str, ending: &str) -> Result<Popup, DisplayError> {
+        let connection = DisplayConnection::open(target)?;
         let letters = Letters::open(&connection)?;
         let id = || connection.wire().generate_id().map_err(|error| connection.failed(error));
         let [window, ink] = [id()?, id()?];
@@ -71,7 +71,7 @@ impl Popup {
         Ok(popup)
     }
 
-    fn make_window(&self) -> Result<(), Error> {
+    fn make_window(&self) -> Result<(), DisplayError> {
         let (connection, wire, screen) = (&self.connection, self.connection.wire(), self.screen()?);
         let (dark, light) = (screen.black_pixel, screen.white_pixel);
         let look = CreateWindowAux::new().background_pixel(light).border_pixel(dark).override_redirect(1);
@@ -85,7 +85,7 @@ impl Popup {
     }
 
     /// Says to tests, screen readers and compositors what the window is.
-    fn name(&self, text: &str) -> Result<(), Error> {
+    fn name(&self, text: &str) -> Result<(), DisplayError> {
         let (connection, wire, window) = (&self.connection, self.connection.wire(), self.window);
         let atom = |name: &[u8]| connection.reply(wire.intern_atom(false, name)).map(|reply| reply.atom);
         let (kind, notification) = (atom(b"_NET_WM_WINDOW_TYPE")?, atom(b"_NET_WM_WINDOW_TYPE_NOTIFICATION")?);
@@ -113,7 +113,7 @@ impl Popup {
     ///
     /// # Errors
     /// Where the display cannot be used any more.
-    pub fn show(&self, top: u16) -> Result<(), Error> {
+    pub fn show(&self, top: u16) -> Result<(), DisplayError> {
         let (connection, wire, screen) = (&self.connection, self.connection.wire(), self.screen()?);
         let [width, height] = self.size();
         let left = screen.width_in_pixels.saturating_sub(width + MARGIN);
@@ -131,7 +131,7 @@ impl Popup {
     ///
     /// # Errors
     /// Where the display cannot be used any more.
-    pub fn serve(&self, deadline: Nanos) -> Result<bool, Error> {
+    pub fn serve(&self, deadline: Nanos) -> Result<bool, DisplayError> {
         while let Some(event) = self.connection.event(deadline)? {
             match event {
                 Event::Expose(part) if part.count == 0 => self.draw()?,
@@ -143,7 +143,7 @@ impl Popup {
     }
 
     /// The lines up to the first empty one are the headline.
-    fn draw(&self) -> Result<(), Error> {
+    fn draw(&self) -> Result<(), DisplayError> {
         let (Letters { ascent, height, .. }, left) = (self.letters, PADDING as i16);
         let baselines = (PADDING + ascent..).step_by(usize::from(height)).map(|baseline| baseline as i16);
         let mut in_headline = true;
@@ -160,18 +160,18 @@ impl Popup {
         Ok(())
     }
 
-    fn screen(&self) -> Result<&Screen, Error> {
+    fn screen(&self) -> Result<&Screen, DisplayError> {
         let screens = &self.connection.wire().setup().roots;
-        screens.first().ok_or_else(|| Error::lost(self.connection.display(), "the server has no screen"))
+        screens.first().ok_or_else(|| DisplayError::lost(self.connection.display(), "the server has no screen"))
     }
 }
 
 impl Letters {
-    fn open(connection: &Connection) -> Result<Letters, Error> {
+    fn open(connection: &DisplayConnection) -> Result<Letters, DisplayError> {
         let wire = connection.wire();
         let font = wire.generate_id().map_err(|error| connection.failed(error))?;
         let missing =
-            || Error::lost(connection.display(), "there is neither the font 9x15 nor fixed; install its fonts");
+            || DisplayError::lost(connection.display(), "there is neither the font 9x15 nor fixed; install its fonts");
         FONTS.iter().find(|name| connection.done(wire.open_font(font, name)).is_ok()).ok_or_else(missing)?;
         let told = connection.reply(wire.query_font(font))?;
         let [width, ascent, descent] = [told.max_bounds.character_width, told.font_ascent, told.font_descent]

@@ -3,8 +3,8 @@
 //!
 //! No program may grab a key there. The desktop may ask the person first, and may choose other keys than were asked for.
 
-use crate::error::Error;
-use crate::hotkeys::{Action, Bindings};
+use crate::error::DisplayError;
+use crate::hotkeys::{Bindings, HotKeyAction};
 use crate::notify::connect;
 use crate::plain::plain;
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ impl Shortcuts {
     ///
     /// # Errors
     /// Where there is no such portal, or the person or the desktop refuses.
-    pub fn bind(bindings: &Bindings, go_on: &dyn Fn() -> bool) -> Result<Shortcuts, Error> {
+    pub fn bind(bindings: &Bindings, go_on: &dyn Fn() -> bool) -> Result<Shortcuts, DisplayError> {
         let bus = connect(&Arc::default()).map_err(|trouble| refused(trouble.to_string()))?;
         let heard = listen(&bus).map_err(|error| refused(error.to_string()))?;
         let asking = Asking { bus: &bus, heard: &heard, go_on };
@@ -58,7 +58,7 @@ impl Shortcuts {
         let wanted: Vec<_> = bindings.0.iter().map(|(action, chord)| wanted(*action, &chord.to_string())).collect();
         let body = |options| (session.as_ref(), wanted, "", options);
         let mut bound = asking.ask("BindShortcuts", "tipme_bind", body, HashMap::new())?;
-        let mark = bound.remove("shortcuts").and_then(|shortcuts| key_of(shortcuts, Action::Mark));
+        let mark = bound.remove("shortcuts").and_then(|shortcuts| key_of(shortcuts, HotKeyAction::Mark));
         Ok(Shortcuts { heard, session, mark, _bus: bus })
     }
 
@@ -71,7 +71,7 @@ impl Shortcuts {
     ///
     /// # Errors
     /// Where the desktop takes the shortcuts back, or the bus is gone.
-    pub fn next(&self, timeout: Duration) -> Result<Option<Action>, Error> {
+    pub fn next(&self, timeout: Duration) -> Result<Option<HotKeyAction>, DisplayError> {
         let message = match self.heard.recv_timeout(timeout) {
             Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => return Ok(None),
@@ -87,9 +87,9 @@ impl Shortcuts {
         }
     }
 
-    fn action(&self, message: &Message) -> Option<Action> {
+    fn action(&self, message: &Message) -> Option<HotKeyAction> {
         let (session, id, _, _): (OwnedObjectPath, String, u64, Results) = message.body().deserialize().ok()?;
-        Action::named(&id).filter(|_| session == self.session)
+        HotKeyAction::named(&id).filter(|_| session == self.session)
     }
 }
 
@@ -108,7 +108,7 @@ impl Asking<'_> {
         token: &'static str,
         body: impl FnOnce(HashMap<&'static str, Value<'b>>) -> B,
         mut options: HashMap<&'static str, Value<'b>>,
-    ) -> Result<Results, Error>
+    ) -> Result<Results, DisplayError>
     where
         B: serde::Serialize + zvariant::DynamicType,
     {
@@ -118,7 +118,7 @@ impl Asking<'_> {
         self.answer(&request.map_err(|error| refused(plain(&error.to_string(), WORDS_MAX)))?)
     }
 
-    fn answer(&self, request: &OwnedObjectPath) -> Result<Results, Error> {
+    fn answer(&self, request: &OwnedObjectPath) -> Result<Results, DisplayError> {
         let deadline = Instant::now() + ANSWER_TIMEOUT;
         while Instant::now() < deadline && (self.go_on)() {
             let Ok(message) = self.heard.recv_timeout(POLL_INTERVAL) else { continue };
@@ -138,8 +138,8 @@ impl Asking<'_> {
     }
 }
 
-fn refused(reason: String) -> Error {
-    Error::NoShortcuts { reason }
+fn refused(reason: String) -> DisplayError {
+    DisplayError::NoShortcuts { reason }
 }
 
 /// All signals of the portal, those that come before anybody waits for them too.
@@ -158,7 +158,7 @@ fn listen(bus: &Connection) -> Result<Receiver<Message>, zbus::Error> {
 }
 
 /// A shortcut as the portal takes it: what it is for, and its key.
-fn wanted(action: Action, chord: &str) -> (&'static str, HashMap<&'static str, Value<'static>>) {
+fn wanted(action: HotKeyAction, chord: &str) -> (&'static str, HashMap<&'static str, Value<'static>>) {
     let described = [
         ("description", Value::from(format!("tipme: {}", action.purpose()))),
         ("preferred_trigger", Value::from(trigger(chord))),
@@ -181,7 +181,7 @@ fn trigger(chord: &str) -> String {
 }
 
 /// What the desktop calls the key of an action.
-fn key_of(shortcuts: OwnedValue, action: Action) -> Option<String> {
+fn key_of(shortcuts: OwnedValue, action: HotKeyAction) -> Option<String> {
     let shortcuts: Vec<(String, Results)> = shortcuts.try_into().ok()?;
     let (_, mut described) = shortcuts.into_iter().find(|(id, _)| id == action.name())?;
     let key = String::try_from(described.remove("trigger_description")?).ok()?;

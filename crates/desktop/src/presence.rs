@@ -3,8 +3,8 @@
 //!
 //! The selection goes with the connection, so that an agent that was killed is in nobody's way.
 
-use crate::connect::{Connection, Target};
-use crate::error::Error;
+use crate::connect::{DisplayConnection, DisplayTarget};
+use crate::error::DisplayError;
 use crate::plain::plain;
 use x11rb::connection::Connection as _;
 use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt as _, CreateWindowAux, PropMode, Window, WindowClass};
@@ -22,7 +22,7 @@ const NAME_MAX: usize = 40;
 
 /// An agent as others see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Agent {
+pub struct RunningAgent {
     pub pid: u32,
     /// What it says of its keys.
     pub words: String,
@@ -30,7 +30,7 @@ pub struct Agent {
 
 /// This process serves the display, as long as the value lives.
 pub struct Presence {
-    connection: Connection,
+    connection: DisplayConnection,
     window: Window,
 }
 
@@ -39,8 +39,8 @@ impl Presence {
     ///
     /// # Errors
     /// Where the display cannot be used.
-    pub fn claim(target: &Target) -> Result<Result<Presence, Agent>, Error> {
-        let connection = Connection::open(target)?;
+    pub fn claim(target: &DisplayTarget) -> Result<Result<Presence, RunningAgent>, DisplayError> {
+        let connection = DisplayConnection::open(target)?;
         if let Some(agent) = of(&connection)? {
             return Ok(Err(agent));
         }
@@ -61,11 +61,11 @@ impl Presence {
     ///
     /// # Errors
     /// Where the display cannot be used.
-    pub fn say(&self, words: &str) -> Result<(), Error> {
+    pub fn say(&self, words: &str) -> Result<(), DisplayError> {
         self.set(WORDS, AtomEnum::STRING, 8, words.as_bytes())
     }
 
-    fn set(&self, property: &[u8], kind: AtomEnum, format: u8, data: &[u8]) -> Result<(), Error> {
+    fn set(&self, property: &[u8], kind: AtomEnum, format: u8, data: &[u8]) -> Result<(), DisplayError> {
         let property = atom(&self.connection, property)?;
         let count = data.len() as u32 / u32::from(format / 8);
         let wire = self.connection.wire();
@@ -79,16 +79,16 @@ impl Presence {
 ///
 /// # Errors
 /// Where the display cannot be used.
-pub fn find(target: &Target) -> Result<Option<Agent>, Error> {
-    of(&Connection::open(target)?)
+pub fn find(target: &DisplayTarget) -> Result<Option<RunningAgent>, DisplayError> {
+    of(&DisplayConnection::open(target)?)
 }
 
 /// What the window manager of a display calls itself, where it does.
 ///
 /// # Errors
 /// Where the display cannot be used.
-pub fn window_manager(target: &Target) -> Result<Option<String>, Error> {
-    let connection = Connection::open(target)?;
+pub fn window_manager(target: &DisplayTarget) -> Result<Option<String>, DisplayError> {
+    let connection = DisplayConnection::open(target)?;
     let check = property(&connection, connection.root(), b"_NET_SUPPORTING_WM_CHECK")?;
     let Some(window) = number(&check) else { return Ok(None) };
     let name = property(&connection, window, b"_NET_WM_NAME")?;
@@ -99,7 +99,7 @@ pub fn window_manager(target: &Target) -> Result<Option<String>, Error> {
     Ok(Some(name).filter(|name| !name.is_empty()))
 }
 
-fn of(connection: &Connection) -> Result<Option<Agent>, Error> {
+fn of(connection: &DisplayConnection) -> Result<Option<RunningAgent>, DisplayError> {
     let sent = connection.wire().get_selection_owner(atom(connection, SELECTION)?);
     let reply = sent.map_err(|error| connection.failed(error))?.reply();
     let window = reply.map_err(|error| connection.failed(error))?.owner;
@@ -108,16 +108,16 @@ fn of(connection: &Connection) -> Result<Option<Agent>, Error> {
     }
     let pid = number(&property(connection, window, PID)?).unwrap_or(0);
     let words = property(connection, window, WORDS)?;
-    Ok(Some(Agent { pid, words: plain(&String::from_utf8_lossy(&words), 4 * WORDS_MAX as usize) }))
+    Ok(Some(RunningAgent { pid, words: plain(&String::from_utf8_lossy(&words), 4 * WORDS_MAX as usize) }))
 }
 
-fn atom(connection: &Connection, name: &[u8]) -> Result<Atom, Error> {
+fn atom(connection: &DisplayConnection, name: &[u8]) -> Result<Atom, DisplayError> {
     let sent = connection.wire().intern_atom(false, name).map_err(|error| connection.failed(error))?;
     Ok(sent.reply().map_err(|error| connection.failed(error))?.atom)
 }
 
 /// Empty where the window does not have it, or is gone.
-fn property(connection: &Connection, window: Window, name: &[u8]) -> Result<Vec<u8>, Error> {
+fn property(connection: &DisplayConnection, window: Window, name: &[u8]) -> Result<Vec<u8>, DisplayError> {
     let name = atom(connection, name)?;
     let sent = connection.wire().get_property(false, window, name, AtomEnum::ANY, 0, WORDS_MAX);
     match sent.map_err(|error| connection.failed(error))?.reply() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The display servers of this machine, and what the X servers among them offer.
 
-use crate::connect::{Connection, Target};
-use crate::error::Error;
+use crate::connect::{DisplayConnection, DisplayTarget};
+use crate::error::DisplayError;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tipme_record::incident::{Display, Extension};
@@ -51,20 +51,20 @@ fn compositors(text: &str) -> impl Iterator<Item = &str> {
 
 /// Asks a display for its server's process and its extensions.
 ///
-/// Takes at most a few times the target's timeout; see [`Connection::open`].
-pub fn describe(target: &Target) -> Result<Display, Error> {
-    let connection = Connection::open(target)?;
+/// Takes at most a few times the target's timeout; see [`DisplayConnection::open`].
+pub fn describe(target: &DisplayTarget) -> Result<Display, DisplayError> {
+    let connection = DisplayConnection::open(target)?;
     let extensions = extensions(&connection)?;
     Ok(Display { display: target.display, server_pid: connection.server_pid, extensions })
 }
 
 /// Describes every display of the machine; one that cannot be asked comes with the reason.
-pub fn list(timeout: Duration) -> Vec<(u32, Result<Display, Error>)> {
-    let ask = |display| (display, describe(&Target { timeout, ..Target::new(display) }));
+pub fn list(timeout: Duration) -> Vec<(u32, Result<Display, DisplayError>)> {
+    let ask = |display| (display, describe(&DisplayTarget { timeout, ..DisplayTarget::new(display) }));
     find().into_iter().map(ask).collect()
 }
 
-fn extensions(connection: &Connection) -> Result<Vec<Extension>, Error> {
+fn extensions(connection: &DisplayConnection) -> Result<Vec<Extension>, DisplayError> {
     let wire = connection.wire();
     let listed = wire.list_extensions().map_err(|error| connection.failed(error))?;
     let names = listed.reply().map_err(|error| connection.failed(error))?.names;

@@ -2,8 +2,8 @@
 //! Waiting for windows: until a window manager runs, a program's window has the focus, something is drawn.
 
 use crate::clock;
-use crate::connect::{Connection, Target};
-use crate::error::Error;
+use crate::connect::{DisplayConnection, DisplayTarget};
+use crate::error::DisplayError;
 use crate::focus::{How, client_pid, focus};
 use std::cell::Cell;
 use std::time::Duration;
@@ -27,15 +27,15 @@ const DEPTH_MAX: usize = 16;
 
 /// Waits for things to happen on a display, told by its events.
 pub struct Watcher {
-    connection: Connection,
+    connection: DisplayConnection,
     /// Windows may have come since the focus events of all were asked for.
     unheard: Cell<bool>,
 }
 
 impl Watcher {
     /// Connects and asks for the root window's events.
-    pub fn open(target: &Target) -> Result<Watcher, Error> {
-        let connection = Connection::open(target)?;
+    pub fn open(target: &DisplayTarget) -> Result<Watcher, DisplayError> {
+        let connection = DisplayConnection::open(target)?;
         let events = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE;
         let wanted = ChangeWindowAttributesAux::new().event_mask(events);
         let sent = connection.wire().change_window_attributes(connection.root(), &wanted);
@@ -48,7 +48,7 @@ impl Watcher {
     ///
     /// A manager announces itself before it is ready, and may overlook a window that is mapped then:
     /// so a small window is mapped again and again until it is managed, and goes away.
-    pub fn wait_for_manager(&self, timeout: Duration) -> Result<(), Error> {
+    pub fn wait_for_manager(&self, timeout: Duration) -> Result<(), DisplayError> {
         let probe = self.make_probe()?;
         let mut mapped_at = Nanos(0);
         let managed = self.wait("the start of a window manager", timeout, || {
@@ -70,19 +70,19 @@ impl Watcher {
     }
 
     /// Waits until the visible window with the focus belongs to `pid`; returns that window.
-    pub fn wait_for_focus(&self, pid: u32, timeout: Duration) -> Result<Window, Error> {
+    pub fn wait_for_focus(&self, pid: u32, timeout: Duration) -> Result<Window, DisplayError> {
         self.wait_for_focus_of(|owner| owner == pid, timeout)
     }
 
     /// Waits until the visible window with the focus belongs to one of some processes; returns that window.
-    pub fn wait_for_focus_of(&self, belongs: impl Fn(u32) -> bool, timeout: Duration) -> Result<Window, Error> {
+    pub fn wait_for_focus_of(&self, belongs: impl Fn(u32) -> bool, timeout: Duration) -> Result<Window, DisplayError> {
         self.wait("a visible window with the keyboard focus", timeout, || self.focused(&belongs))
     }
 
     /// The outermost window of `pid` around one of its windows: what a window manager frames.
     ///
     /// Some toolkits give the focus to a small window inside.
-    pub fn outermost(&self, pid: u32, mut window: Window) -> Result<Window, Error> {
+    pub fn outermost(&self, pid: u32, mut window: Window) -> Result<Window, DisplayError> {
         for _ in 0..DEPTH_MAX {
             let sent = self.connection.wire().query_tree(window).map_err(|error| self.connection.failed(error))?;
             let parent = sent.reply().map_err(|error| self.connection.failed(error))?.parent;
@@ -100,8 +100,8 @@ impl Watcher {
         &self,
         what: &str,
         timeout: Duration,
-        mut ready: impl FnMut() -> Result<Option<T>, Error>,
-    ) -> Result<T, Error> {
+        mut ready: impl FnMut() -> Result<Option<T>, DisplayError>,
+    ) -> Result<T, DisplayError> {
         let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
         loop {
             for _ in 0..EVENTS_MAX {
@@ -115,7 +115,11 @@ impl Watcher {
             let now = clock::now();
             if now >= deadline {
                 let limit_ms = timeout.as_millis();
-                return Err(Error::Late { display: self.connection.display(), what: what.to_string(), limit_ms });
+                return Err(DisplayError::Late {
+                    display: self.connection.display(),
+                    what: what.to_string(),
+                    limit_ms,
+                });
             }
             if !self.hear(deadline.min(now.after(POLL_INTERVAL)))? {
                 self.unheard.set(true);
@@ -124,7 +128,7 @@ impl Watcher {
     }
 
     /// Takes in the next event; false when `deadline` passes before one comes.
-    fn hear(&self, deadline: Nanos) -> Result<bool, Error> {
+    fn hear(&self, deadline: Nanos) -> Result<bool, DisplayError> {
         let event = self.connection.event(deadline)?;
         if matches!(event, Some(Event::CreateNotify(_) | Event::MapNotify(_) | Event::ReparentNotify(_))) {
             self.unheard.set(true);
@@ -132,7 +136,7 @@ impl Watcher {
         Ok(event.is_some())
     }
 
-    fn make_probe(&self) -> Result<Window, Error> {
+    fn make_probe(&self) -> Result<Window, DisplayError> {
         let (connection, wire) = (&self.connection, self.connection.wire());
         let window = wire.generate_id().map_err(|error| connection.failed(error))?;
         let (class, look) = (WindowClass::INPUT_OUTPUT, CreateWindowAux::new());
@@ -142,7 +146,7 @@ impl Watcher {
         Ok(window)
     }
 
-    fn map_again(&self, window: Window) -> Result<(), Error> {
+    fn map_again(&self, window: Window) -> Result<(), DisplayError> {
         let wire = self.connection.wire();
         let sent = wire.unmap_window(window).map_err(|error| self.connection.failed(error))?;
         sent.ignore_error();
@@ -151,7 +155,7 @@ impl Watcher {
         self.connection.flush()
     }
 
-    fn has_property(&self, window: Window, name: &[u8]) -> Result<bool, Error> {
+    fn has_property(&self, window: Window, name: &[u8]) -> Result<bool, DisplayError> {
         let (connection, wire) = (&self.connection, self.connection.wire());
         let atom = wire.intern_atom(false, name).map_err(|error| connection.failed(error))?;
         let atom = atom.reply().map_err(|error| connection.failed(error))?.atom;
@@ -162,7 +166,7 @@ impl Watcher {
 
     /// The focused window of a process that `belongs`, once it can be seen. Its focus events are asked for
     /// on the way.
-    fn focused(&self, belongs: &impl Fn(u32) -> bool) -> Result<Option<Window>, Error> {
+    fn focused(&self, belongs: &impl Fn(u32) -> bool) -> Result<Option<Window>, DisplayError> {
         if self.unheard.take() {
             self.listen_to_children()?;
         }
@@ -176,7 +180,7 @@ impl Watcher {
     }
 
     /// Asks for focus events of all windows: there are few on a private display.
-    fn listen_to_children(&self) -> Result<(), Error> {
+    fn listen_to_children(&self) -> Result<(), DisplayError> {
         let connection = &self.connection;
         let mut windows = vec![connection.root()];
         let events = EventMask::FOCUS_CHANGE | EventMask::STRUCTURE_NOTIFY;
@@ -200,24 +204,24 @@ impl Watcher {
 
 /// Sees when a window is drawn into.
 pub struct DamageWatch {
-    connection: Connection,
+    connection: DisplayConnection,
 }
 
 impl DamageWatch {
     /// Begins to watch a window; the display must have the DAMAGE extension.
-    pub fn open(target: &Target, window: Window) -> Result<DamageWatch, Error> {
-        DamageWatch::on(Connection::open(target)?, target, window)
+    pub fn open(target: &DisplayTarget, window: Window) -> Result<DamageWatch, DisplayError> {
+        DamageWatch::on(DisplayConnection::open(target)?, target, window)
     }
 
     /// Begins to watch the whole screen: all windows, whoever draws into them.
-    pub fn open_screen(target: &Target) -> Result<DamageWatch, Error> {
-        let connection = Connection::open(target)?;
+    pub fn open_screen(target: &DisplayTarget) -> Result<DamageWatch, DisplayError> {
+        let connection = DisplayConnection::open(target)?;
         let root = connection.root();
         DamageWatch::on(connection, target, root)
     }
 
-    fn on(connection: Connection, target: &Target, window: Window) -> Result<DamageWatch, Error> {
-        let missing = || Error::NoExtension { display: target.display, extension: "DAMAGE" };
+    fn on(connection: DisplayConnection, target: &DisplayTarget, window: Window) -> Result<DamageWatch, DisplayError> {
+        let missing = || DisplayError::NoExtension { display: target.display, extension: "DAMAGE" };
         let version = connection.wire().damage_query_version(1, 1).map_err(|_| missing())?;
         version.reply().map_err(|error| connection.failed(error))?;
         let damage = connection.wire().generate_id().map_err(|error| connection.failed(error))?;
@@ -230,7 +234,7 @@ impl DamageWatch {
     }
 
     /// Waits for the next drawing; returns when it was told, `None` when `timeout` ran out.
-    pub fn next(&self, timeout: Duration) -> Result<Option<Nanos>, Error> {
+    pub fn next(&self, timeout: Duration) -> Result<Option<Nanos>, DisplayError> {
         let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
         while let Some(event) = self.connection.event(deadline)? {
             if let Event::DamageNotify(_) = event {

@@ -9,7 +9,7 @@ use display::{Display, Known, greet, make_window};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 use tipme_desktop::attention::{Attention, HELPERS_MAX, WINDOWS_MAX};
-use tipme_desktop::{Error, How, Target};
+use tipme_desktop::{DisplayError, DisplayTarget, How};
 use x11rb::connection::Connection as _;
 use x11rb::protocol::xproto::{
     AtomEnum, ConfigureWindowAux, ConnectionExt as _, DestroyNotifyEvent, EventMask, InputFocus, StackMode,
@@ -510,18 +510,18 @@ fn the_time_since_the_last_input_is_known_and_costs_no_event() {
 #[test]
 fn a_hung_server_is_an_error_and_not_a_wait() {
     let display = Display::start();
-    let short = Target { timeout: Duration::from_millis(300), ..display.target() };
+    let short = DisplayTarget { timeout: Duration::from_millis(300), ..display.target() };
     let mut attention = Attention::open(&short).unwrap();
     display.server.signal(Signal::STOP);
-    assert!(matches!(attention.changes(), Err(Error::Hung { limit_ms: 300, .. })));
+    assert!(matches!(attention.changes(), Err(DisplayError::Hung { limit_ms: 300, .. })));
     let mut second = Attention::open(&short);
-    assert!(matches!(second.as_mut().map(Attention::changes), Err(Error::Hung { .. })));
+    assert!(matches!(second.as_mut().map(Attention::changes), Err(DisplayError::Hung { .. })));
     display.server.signal(Signal::CONT);
     let mut attention = Attention::open(&display.target()).unwrap();
     attention.changes().unwrap();
     display.server.signal(Signal::KILL);
     let lost = (0..3).find_map(|_| attention.idle_ms().err());
-    assert!(matches!(lost, Some(Error::Lost { .. })), "{lost:?}");
+    assert!(matches!(lost, Some(DisplayError::Lost { .. })), "{lost:?}");
 }
 
 /// Tells how long it takes from the request for the focus until the change is returned.

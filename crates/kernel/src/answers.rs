@@ -20,7 +20,7 @@ pub type Counts = [[u32; BUCKETS]; CLASSES];
 
 /// What was counted on one connection since its slot was first used; numbers wrap.
 #[derive(Clone, Debug)]
-pub struct Counted {
+pub struct AnswerCounts {
     pub slot: usize,
     pub client: Pid,
     /// When the client was last told of a press.
@@ -49,7 +49,7 @@ pub struct Notable {
 
 /// Presses on one connection that were not answered so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Open {
+pub struct OpenPresses {
     pub slot: usize,
     pub client: Pid,
     /// The first of the presses.
@@ -72,7 +72,7 @@ impl Kernel<'_> {
     }
 
     /// Connections with presses that were not answered so far.
-    pub fn open_presses(&self) -> Vec<Open> {
+    pub fn open_presses(&self) -> Vec<OpenPresses> {
         let Some(bss) = self.skeleton.maps.bss_data.as_deref() else { return Vec::new() };
         let words = bss.answers_open.iter().enumerate().filter(|(_, word)| volatile(*word) != 0);
         let slots = words.flat_map(|(at, word)| bits(volatile(word)).map(move |bit| 64 * at + bit));
@@ -80,7 +80,7 @@ impl Kernel<'_> {
     }
 
     /// The counts of all connections that were used at `since` or later.
-    pub fn counted(&self, since: Nanos) -> Vec<Counted> {
+    pub fn counted(&self, since: Nanos) -> Vec<AnswerCounts> {
         let Some(bss) = self.skeleton.maps.bss_data.as_deref() else { return Vec::new() };
         let slots = (0..bss.answers.len()).filter_map(|slot| counted(bss, slot));
         slots.filter(|counted| counted.used >= since).collect()
@@ -116,9 +116,9 @@ fn told(notable: notable) -> Notable {
     }
 }
 
-fn open(slot: usize, answer: answer) -> Option<Open> {
+fn open(slot: usize, answer: answer) -> Option<OpenPresses> {
     let untaken = (answer.fresh > 0 && answer.untaken > 0).then_some(Nanos(answer.untaken));
-    (answer.presses > 0).then_some(Open {
+    (answer.presses > 0).then_some(OpenPresses {
         slot,
         client: Pid(answer.client),
         since: Nanos(answer.since),
@@ -128,9 +128,9 @@ fn open(slot: usize, answer: answer) -> Option<Open> {
     })
 }
 
-fn counted(bss: &bss, slot: usize) -> Option<Counted> {
+fn counted(bss: &bss, slot: usize) -> Option<AnswerCounts> {
     let answer = volatile(&bss.answers[slot]);
-    (answer.owner != 0).then(|| Counted {
+    (answer.owner != 0).then(|| AnswerCounts {
         slot,
         client: Pid(answer.client),
         used: Nanos(answer.used),

@@ -54,16 +54,16 @@ impl FromStr for Detail {
 }
 
 /// From how long on something is recorded.
-pub(crate) struct Limits {
+pub(crate) struct DetailThresholds {
     pub(crate) block: Nanos,
     pub(crate) interrupt: Nanos,
     pub(crate) lock: Nanos,
 }
 
-impl Limits {
-    pub(crate) fn of(details: &[Detail]) -> Limits {
+impl DetailThresholds {
+    pub(crate) fn of(details: &[Detail]) -> DetailThresholds {
         let limit = |detail, close, usual| if details.contains(&detail) { Nanos(close) } else { Nanos(usual) };
-        Limits {
+        DetailThresholds {
             block: limit(Detail::Waits, 50_000, 1_000_000),
             interrupt: limit(Detail::Interrupts, 0, 50_000),
             lock: limit(Detail::Locks, 1_000, 100_000),
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_detail_lowers_its_own_limit_only() {
-        let limits = Limits::of(&[Detail::Locks]);
+        let limits = DetailThresholds::of(&[Detail::Locks]);
         assert_eq!((limits.block, limits.interrupt, limits.lock), (Nanos(1_000_000), Nanos(50_000), Nanos(1_000)));
     }
 }

@@ -2,38 +2,45 @@
 //! What this kernel and this user allow, for `tipme doctor`.
 
 use crate::detail::Detail;
-use crate::load::{Kernel, Options, Storage};
+use crate::load::{Kernel, KernelOptions, Storage};
 use libbpf_rs::Btf;
 
 /// One thing that was looked at.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Finding {
+pub struct KernelCheck {
     pub what: String,
     /// `Ok` with what was found, or `Err` with the reason and the remedy.
     pub result: Result<String, String>,
 }
 
 /// Probes BTF, privilege and every class of records, by really arming the programs for a moment.
-pub fn check() -> Vec<Finding> {
+pub fn check() -> Vec<KernelCheck> {
     let btf = Btf::from_vmlinux()
         .map(|btf| format!("{} types", btf.len()))
         .map_err(|_| "not readable: kernel has no BTF; use a kernel with CONFIG_DEBUG_INFO_BTF=y".to_owned());
-    let mut findings = vec![Finding { what: "kernel types (BTF)".to_owned(), result: btf }];
-    let options =
-        Options { memory: 32 << 20, without: Vec::new(), hertz: 99, display: None, details: Detail::ALL.to_vec() };
+    let mut findings = vec![KernelCheck { what: "kernel types (BTF)".to_owned(), result: btf }];
+    let options = KernelOptions {
+        memory: 32 << 20,
+        without: Vec::new(),
+        hertz: 99,
+        display: None,
+        details: Detail::ALL.to_vec(),
+    };
     let mut storage = Storage::default();
     match Kernel::arm(&mut storage, &options) {
         Ok(kernel) => findings.extend(of_classes(&kernel)),
-        Err(error) => findings.push(Finding { what: "recording".to_owned(), result: Err(format!("{error:#}")) }),
+        Err(error) => findings.push(KernelCheck { what: "recording".to_owned(), result: Err(format!("{error:#}")) }),
     }
     findings
 }
 
-fn of_classes(kernel: &Kernel<'_>) -> Vec<Finding> {
+fn of_classes(kernel: &Kernel<'_>) -> Vec<KernelCheck> {
     let told = |class| kernel.hooks(class).map_or("recorded".to_owned(), |hooks| format!("recorded by {hooks}"));
-    let on =
-        kernel.classes_on().iter().map(|class| Finding { what: format!("records: {class}"), result: Ok(told(class)) });
-    let off = kernel.missing().iter().map(|missing| Finding {
+    let on = kernel
+        .classes_on()
+        .iter()
+        .map(|class| KernelCheck { what: format!("records: {class}"), result: Ok(told(class)) });
+    let off = kernel.missing().iter().map(|missing| KernelCheck {
         what: format!("records: {}", missing.what),
         result: Err(format!("not recorded: {}", missing.why)),
     });

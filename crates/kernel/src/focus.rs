@@ -11,7 +11,7 @@ use tipme_record::{Nanos, Pid};
 
 /// Somebody has the focus from now on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FocusChange {
+pub struct FocusGained {
     pub at: Nanos,
     /// The compositor.
     pub server: Pid,
@@ -22,12 +22,12 @@ pub struct FocusChange {
 /// What the kernel has told and nobody has asked for yet: at most a page of it.
 pub(crate) struct FocusChanges {
     ring: RingBuffer<'static>,
-    told: Rc<RefCell<Vec<FocusChange>>>,
+    told: Rc<RefCell<Vec<FocusGained>>>,
 }
 
 impl FocusChanges {
     pub(crate) fn open(map: &dyn MapCore) -> Result<FocusChanges> {
-        let told = Rc::<RefCell<Vec<FocusChange>>>::default();
+        let told = Rc::<RefCell<Vec<FocusGained>>>::default();
         let (heard, mut rings) = (Rc::clone(&told), RingBufferBuilder::new());
         rings.add(map, move |bytes: &[u8]| {
             heard.borrow_mut().extend(change(bytes));
@@ -42,7 +42,7 @@ impl FocusChanges {
     }
 
     /// Those since the last call.
-    pub(crate) fn take(&self) -> Vec<FocusChange> {
+    pub(crate) fn take(&self) -> Vec<FocusGained> {
         // What cannot be read now is read the next time.
         self.ring.consume().ok();
         self.told.take()
@@ -50,19 +50,19 @@ impl FocusChanges {
 }
 
 /// The change that made somebody the holder; `None` where the kernel is writing it.
-pub(crate) fn of_holder(read: impl Fn() -> holder) -> Option<FocusChange> {
+pub(crate) fn of_holder(read: impl Fn() -> holder) -> Option<FocusGained> {
     let (first, again) = (read(), read());
     let same = (first.at, first.server, first.client) == (again.at, again.server, again.client);
     let client = (first.client != 0).then_some(Pid(first.client));
-    (same && first.server != 0).then_some(FocusChange { at: Nanos(first.at), server: Pid(first.server), client })
+    (same && first.server != 0).then_some(FocusGained { at: Nanos(first.at), server: Pid(first.server), client })
 }
 
 /// Reads `struct focus_change`.
-fn change(bytes: &[u8]) -> Option<FocusChange> {
+fn change(bytes: &[u8]) -> Option<FocusGained> {
     let number = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let at = u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?);
     let (server, client) = (number(8)?, number(12)?);
-    Some(FocusChange { at: Nanos(at), server: Pid(server), client: (client != 0).then_some(Pid(client)) })
+    Some(FocusGained { at: Nanos(at), server: Pid(server), client: (client != 0).then_some(Pid(client)) })
 }
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_change_is_read_where_it_is_whole() {
         let bytes = [7u64.to_ne_bytes().as_slice(), &9u32.to_ne_bytes(), &0u32.to_ne_bytes()].concat();
-        assert_eq!(change(&bytes), Some(FocusChange { at: Nanos(7), server: Pid(9), client: None }));
+        assert_eq!(change(&bytes), Some(FocusGained { at: Nanos(7), server: Pid(9), client: None }));
         assert_eq!(change(&bytes[..15]), None);
     }
 }

@@ -5,6 +5,8 @@
 //! and no code of this process runs. [`Kernel::chunks`] and its siblings copy bytes out at a mark,
 //! while recording goes on. Nothing here interprets a record.
 
+#![warn(unreachable_pub)]
+
 mod answers;
 mod cost;
 mod detail;
@@ -16,17 +18,17 @@ mod perf;
 mod programs;
 mod tables;
 
-#[allow(clippy::all, clippy::unwrap_used, unused, dead_code, unsafe_op_in_unsafe_fn)]
+#[allow(clippy::all, clippy::unwrap_used, unused, dead_code, unreachable_pub, unsafe_op_in_unsafe_fn)]
 mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/tipme.skel.rs"));
 }
 
-pub use answers::{BUCKETS, CLASSES, Counted, Counts, Notable, Open};
+pub use answers::{AnswerCounts, BUCKETS, CLASSES, Counts, Notable, OpenPresses};
 pub use cost::{BEGIN, COUNTED_BYTES, END, ProgramRuns, count, may_ask};
 pub use detail::Detail;
-pub use doctor::{Finding, check};
-pub use focus::FocusChange;
-pub use load::{Display, Kernel, Options, Storage};
+pub use doctor::{KernelCheck, check};
+pub use focus::FocusGained;
+pub use load::{DisplayNumber, Kernel, KernelOptions, Storage};
 pub use memory::Shares;
 pub use programs::classes;
 pub use tables::CommandLine;

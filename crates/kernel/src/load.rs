@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Loading and attaching the programs, one class at a time as far as the kernel has it.
 
-use crate::detail::{Detail, Limits};
-use crate::focus::{FocusChange, FocusChanges, of_holder};
+use crate::detail::{Detail, DetailThresholds};
+use crate::focus::{FocusChanges, FocusGained, of_holder};
 use crate::memory::{Pool, Shares};
 use crate::perf::cpu_clock;
 use crate::programs::{Hook, Program, REQUIRED, classes, hooks_of, programs_of};
@@ -15,7 +15,7 @@ use libbpf_rs::{Btf, Link, OpenObject, ProgramMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd};
 use tipme_record::incident::Missing;
-use tipme_record::{Class, Nanos};
+use tipme_record::{Nanos, RingClass};
 
 /// Where the loaded object lives; it must outlive the [`Kernel`].
 #[derive(Default)]
@@ -23,20 +23,20 @@ pub struct Storage(Option<Box<MaybeUninit<OpenObject>>>);
 
 /// A display, by the number of its socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Display {
+pub enum DisplayNumber {
     X11(u32),
     Wayland(u32),
 }
 
 /// What to record, and with how much memory.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct KernelOptions {
     /// Locked memory for rings and tables, in bytes; a hard cap.
     pub memory: u64,
     /// Classes that are not wanted; see [`classes`].
     pub without: Vec<String>,
     /// The only display whose traffic is recorded; `None` for all.
-    pub display: Option<Display>,
+    pub display: Option<DisplayNumber>,
     /// CPU samples per second and CPU.
     pub hertz: u64,
     /// What is recorded more closely than usual.
@@ -67,7 +67,7 @@ struct Chosen {
 impl<'a> Kernel<'a> {
     /// Loads and attaches. A class that this kernel lacks is left out and listed in
     /// [`Kernel::missing`]; without the class `tasks` nothing can be recorded, which is an error.
-    pub fn arm(storage: &'a mut Storage, options: &Options) -> Result<Kernel<'a>> {
+    pub fn arm(storage: &'a mut Storage, options: &KernelOptions) -> Result<Kernel<'a>> {
         libbpf_rs::set_print(None);
         ensure!(sees_all_processes(), "{ELSEWHERE}");
         let cpus = possible_cpus()?;
@@ -76,9 +76,9 @@ impl<'a> Kernel<'a> {
         let mut skeleton = load(storage, &chosen.programs, shares, options)?;
         fill_queues(&mut skeleton, shares)?;
         let pools = [
-            Pool::map(skeleton.maps.pool_sched.as_fd(), shares.chunks(Class::Sched))?,
-            Pool::map(skeleton.maps.pool_rare.as_fd(), shares.chunks(Class::Rare))?,
-            Pool::map(skeleton.maps.pool_exits.as_fd(), shares.chunks(Class::Exits))?,
+            Pool::map(skeleton.maps.pool_sched.as_fd(), shares.chunks(RingClass::Sched))?,
+            Pool::map(skeleton.maps.pool_rare.as_fd(), shares.chunks(RingClass::Rare))?,
+            Pool::map(skeleton.maps.pool_exits.as_fd(), shares.chunks(RingClass::Exits))?,
         ];
         let attached = attach(&skeleton, &mut chosen, options.hertz)?;
         let walk = attached.walk.context("the task walk is not there")?;
@@ -97,7 +97,7 @@ impl<'a> Kernel<'a> {
     }
 
     /// The hooks that record a class, where kernels differ in them.
-    pub fn hooks(&self, class: &str) -> Option<String> {
+    pub(crate) fn hooks(&self, class: &str) -> Option<String> {
         hooks_of(class, &self.chosen.programs)
     }
 
@@ -107,18 +107,18 @@ impl<'a> Kernel<'a> {
     }
 
     /// Copies the chunks of a class that hold records from `from` on, while the kernel writes.
-    pub fn chunks(&self, class: Class, from: Nanos) -> Vec<u8> {
+    pub fn chunks(&self, class: RingClass, from: Nanos) -> Vec<u8> {
         self.pools[class as usize].copy_since(from)
     }
 
     /// Records of the class are complete after this time; zero where nothing was overwritten yet.
     /// Asked *after* a copy it tells what the copy holds.
-    pub fn overwritten_until(&self, class: Class) -> Nanos {
+    pub fn overwritten_until(&self, class: RingClass) -> Nanos {
         Nanos(self.volatile(|bss| &raw const bss.overwritten_until[class as usize]))
     }
 
     /// Records of the class that found no chunk since the start.
-    pub fn dropped(&self, class: Class) -> u64 {
+    pub fn dropped(&self, class: RingClass) -> u64 {
         self.volatile(|bss| &raw const bss.dropped[class as usize])
     }
 
@@ -128,12 +128,12 @@ impl<'a> Kernel<'a> {
     }
 
     /// The changes of the focus since the last call, in the order of time.
-    pub fn focus_changes(&self) -> Vec<FocusChange> {
+    pub fn focus_changes(&self) -> Vec<FocusGained> {
         self.focus.take()
     }
 
     /// Who has the focus on compositors now, as the last change of each: also of those that were too many to be told.
-    pub fn focuses(&self) -> Vec<FocusChange> {
+    pub fn focuses(&self) -> Vec<FocusGained> {
         let holders = self.skeleton.maps.bss_data.as_deref().map(|bss| &bss.holders);
         // SAFETY: a reference is valid for reads; the kernel writes plain integers there meanwhile.
         let read = |place: &holder| of_holder(|| unsafe { std::ptr::from_ref(place).read_volatile() });
@@ -171,7 +171,7 @@ fn possible_cpus() -> Result<usize> {
 }
 
 /// Splits the classes into those to switch on and those that are missing, with the reason.
-fn choose(options: &Options) -> Result<Chosen> {
+fn choose(options: &KernelOptions) -> Result<Chosen> {
     let btf = Btf::from_vmlinux()
         .context("cannot read /sys/kernel/btf/vmlinux: kernel has no BTF; enable CONFIG_DEBUG_INFO_BTF")?;
     let known = classes();
@@ -210,7 +210,7 @@ impl Chosen {
 }
 
 /// The programs of a class, or why it is not recorded.
-fn wanted_programs(class: &str, options: &Options, btf: &Btf<'_>) -> Result<Vec<&'static Program>, String> {
+fn wanted_programs(class: &str, options: &KernelOptions, btf: &Btf<'_>) -> Result<Vec<&'static Program>, String> {
     if options.without.iter().any(|name| name == class) {
         return Err("switched off with --without".to_owned());
     }
@@ -232,7 +232,7 @@ fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
 }
 
 /// Where all classes together do not load, tries each one and leaves out those that the verifier refuses.
-fn drop_rejected(options: &Options, chosen: &mut Chosen) -> Result<()> {
+fn drop_rejected(options: &KernelOptions, chosen: &mut Chosen) -> Result<()> {
     let least = Shares([4, 4, 4]);
     let try_load = |programs: &[&Program]| load(&mut Storage::default(), programs, least, options).map(drop);
     let Err(whole) = try_load(&chosen.programs) else { return Ok(()) };
@@ -249,7 +249,7 @@ fn load<'a>(
     storage: &'a mut Storage,
     programs: &[&Program],
     shares: Shares,
-    options: &Options,
+    options: &KernelOptions,
 ) -> Result<TipmeSkel<'a>> {
     let place = storage.0.insert(Box::new(MaybeUninit::uninit()));
     let mut open = TipmeSkelBuilder::default().open(place).context("cannot open the kernel programs")?;
@@ -263,19 +263,19 @@ fn load<'a>(
     )
 }
 
-fn configure(open: &mut OpenTipmeSkel<'_>, shares: Shares, options: &Options) -> Result<()> {
-    open.maps.pool_sched.set_max_entries(shares.chunks(Class::Sched))?;
-    open.maps.pool_rare.set_max_entries(shares.chunks(Class::Rare))?;
-    open.maps.pool_exits.set_max_entries(shares.chunks(Class::Exits))?;
+fn configure(open: &mut OpenTipmeSkel<'_>, shares: Shares, options: &KernelOptions) -> Result<()> {
+    open.maps.pool_sched.set_max_entries(shares.chunks(RingClass::Sched))?;
+    open.maps.pool_rare.set_max_entries(shares.chunks(RingClass::Rare))?;
+    open.maps.pool_exits.set_max_entries(shares.chunks(RingClass::Exits))?;
     let rodata = open.maps.rodata_data.as_deref_mut().context("the programs have no constants")?;
     rodata.scramble = random()?;
-    let limits = Limits::of(&options.details);
+    let limits = DetailThresholds::of(&options.details);
     (rodata.min_block_ns, rodata.long_interrupt_ns) = (limits.block.0, limits.interrupt.0);
     rodata.long_lock_ns = limits.lock.0;
     (rodata.only_display, rodata.only_wayland) = match options.display {
         None => (-1, -1),
-        Some(Display::X11(number)) => (number as i32, -1),
-        Some(Display::Wayland(number)) => (-1, number as i32),
+        Some(DisplayNumber::X11(number)) => (number as i32, -1),
+        Some(DisplayNumber::Wayland(number)) => (-1, number as i32),
     };
     rodata.tty_work = kernel_symbol("flush_to_ldisc").unwrap_or(0);
     rodata.switch_has_state = u8::from(kernel_at_least(5, 18));
@@ -325,7 +325,7 @@ fn kernel_at_least(major: u32, minor: u32) -> bool {
 /// Puts every chunk into its queue, before the first program runs.
 fn fill_queues(skeleton: &mut TipmeSkel<'_>, shares: Shares) -> Result<()> {
     let bss = skeleton.maps.bss_data.as_deref_mut().context("the programs have no variables")?;
-    for class in Class::ALL {
+    for class in RingClass::ALL {
         let queue = &mut bss.queues[class as usize];
         let count = shares.chunks(class);
         for (slot, index) in queue.chunks.iter_mut().zip(0..count) {

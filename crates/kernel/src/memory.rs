@@ -6,7 +6,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
-use tipme_record::{CHUNK_BYTES, ChunkHead, Class, Entry, Nanos, entries};
+use tipme_record::{CHUNK_BYTES, ChunkEntry, ChunkHead, Nanos, RingClass, entries};
 use zerocopy::FromBytes;
 
 /// Chunks of a class at most; the queue in the kernel has this many places.
@@ -15,25 +15,26 @@ pub(crate) const CHUNKS_MAX: usize = 16384;
 /// Memory that the stack table, the command lines and the wait table take, in bytes.
 const TABLES_BYTES: u64 = 10 << 20;
 
-/// Chunks per class, in the order of [`Class::ALL`].
+/// Chunks per class, in the order of [`RingClass::ALL`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shares(pub [u32; 3]);
 
 impl Shares {
-    /// Shares out `memory` bytes: what the tables leave goes 4/8 to switches and wake-ups, 3/8 to
-    /// rare records and 1/8 to the identities of the dead. Needs two chunks per CPU and class.
+    /// Shares out `memory` bytes: of what the tables leave a sixteenth goes to the identities of the dead; of the rest three
+    /// fifths go to switches and wake-ups, and two to rare records. Needs two chunks per CPU and class.
     pub fn of(memory: u64, cpus: usize) -> Result<Shares> {
         let chunks = memory.saturating_sub(TABLES_BYTES) / CHUNK_BYTES as u64;
-        let share = |eighths: u64| (chunks * eighths / 8).min(CHUNKS_MAX as u64) as u32;
-        let shares = [share(4), share(3), share(1)];
         let least = 2 * cpus as u64 + 4;
-        let needed = (8 * least * CHUNK_BYTES as u64 + TABLES_BYTES).div_ceil(1 << 20);
-        ensure!(u64::from(shares[2]) >= least, "too little memory for {cpus} CPUs: give --memory {needed}M or more");
-        Ok(Shares(shares))
+        let exits = (chunks / 16).max(least);
+        let rest = chunks.saturating_sub(exits);
+        // The two fifths for rare records are the smaller share.
+        let needed = ((least + (least * 5).div_ceil(2)) * CHUNK_BYTES as u64 + TABLES_BYTES).div_ceil(1 << 20);
+        ensure!(rest * 2 / 5 >= least, "too little memory for {cpus} CPUs: give --memory {needed}M or more");
+        Ok(Shares([rest * 3 / 5, rest * 2 / 5, exits].map(|share| share.min(CHUNKS_MAX as u64) as u32)))
     }
 
     /// Chunks of one class.
-    pub fn chunks(self, class: Class) -> u32 {
+    pub fn chunks(self, class: RingClass) -> u32 {
         self.0[class as usize]
     }
 }
@@ -121,7 +122,7 @@ impl Drop for Pool {
 /// valid in the first, if perhaps torn, had been written by then, and the later one has all of it.
 fn complete(copy: &mut [u8], later: &[u8]) {
     let begin = copy.as_ptr() as usize;
-    let range = |entry: Entry<'_>| {
+    let range = |entry: ChunkEntry<'_>| {
         let at = entry.bytes.as_ptr() as usize - begin;
         at..at + entry.bytes.len()
     };
@@ -135,15 +136,19 @@ fn complete(copy: &mut [u8], later: &[u8]) {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use tipme_record::packed::WORD_BYTES;
     use tipme_record::records::Rename;
 
     #[test]
-    fn the_default_holds_forty_seconds_of_25000_events() {
-        let shares = Shares::of(64 << 20, 2).unwrap();
-        let records = u64::from(shares.chunks(Class::Sched)) * (CHUNK_BYTES as u64 - 512) / 24;
-        assert!(records >= 40 * 25_000, "{records}");
-        let total: u64 = shares.0.iter().map(|chunks| u64::from(*chunks)).sum();
-        assert!(total * CHUNK_BYTES as u64 + TABLES_BYTES <= 64 << 20);
+    fn forty_seconds_are_held_of_25000_events_in_32_mib_and_of_200000_in_128() {
+        for (mib, rate) in [(32, 25_000), (64, 80_000), (128, 200_000)] {
+            let shares = Shares::of(mib << 20, 2).unwrap();
+            let room = (CHUNK_BYTES - 512 - size_of::<ChunkHead>()) / WORD_BYTES;
+            let records = u64::from(shares.chunks(RingClass::Sched)) * room as u64;
+            assert!(records >= 40 * rate, "{records} in {mib} MiB");
+            let total: u64 = shares.0.iter().map(|chunks| u64::from(*chunks)).sum();
+            assert!(total * CHUNK_BYTES as u64 + TABLES_BYTES <= mib << 20);
+        }
     }
 
     /// Chunks of the pool that is written while it is read, and how often the writer takes one.
@@ -232,6 +237,7 @@ mod tests {
     #[test]
     fn too_little_memory_names_what_is_needed() {
         let error = Shares::of(10 << 20, 64).unwrap_err().to_string();
-        assert!(error.contains("--memory 76M"), "{error}");
+        assert!(error.contains("--memory 39M"), "{error}");
+        assert!(Shares::of(39 << 20, 64).is_ok() && Shares::of(38 << 20, 64).is_err());
     }
 }

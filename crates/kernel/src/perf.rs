@@ -11,7 +11,7 @@ const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
 /// The first version of the kernel's perf_event_attr, all that is needed here.
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+struct PerfEventAttributes {
     kind: u32,
     size: u32,
     config: u64,
@@ -26,12 +26,12 @@ struct Attributes {
 
 /// Opens a clock that samples one CPU `hertz` times a second.
 pub(crate) fn cpu_clock(cpu: u32, hertz: u64) -> Result<OwnedFd> {
-    let attributes = Attributes {
+    let attributes = PerfEventAttributes {
         kind: PERF_TYPE_SOFTWARE,
-        size: size_of::<Attributes>() as u32,
+        size: size_of::<PerfEventAttributes>() as u32,
         frequency: hertz,
         flags: FREQUENCY_BIT,
-        ..Attributes::default()
+        ..PerfEventAttributes::default()
     };
     // SAFETY: the kernel reads `size` bytes of the structure, which outlives the call.
     let fd =

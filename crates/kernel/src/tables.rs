@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use libbpf_rs::{Iter, MapCore, MapFlags};
 use std::io::Read;
 use tipme_record::records::Block;
-use tipme_record::{Device, Head, Kind, Nanos, Pid, Tid};
+use tipme_record::{Device, Head, Nanos, Pid, RecordKind, Tid};
 use zerocopy::IntoBytes;
 
 /// Bytes of the head of a stack or command line in its table: count, unused.
@@ -80,7 +80,7 @@ impl Kernel<'_> {
 fn block(slot: &in_flight, now: Nanos) -> Block {
     let size = Block::SIZE as u16;
     Block {
-        head: Head { ts: now, tid: Tid(slot.tid), size, kind: Kind::Block as u8, generation: 0 },
+        head: Head { ts: now, tid: Tid(slot.tid), size, kind: RecordKind::Block as u8, generation: 0 },
         inserted: Nanos(slot.inserted),
         issued: Nanos(slot.issued),
         sector: slot.sector,

@@ -8,7 +8,7 @@ use libbpf_rs::query::ProgInfoIter;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use tipme_kernel::{Kernel, Options, Storage};
+use tipme_kernel::{Kernel, KernelOptions, Storage};
 
 fn main() {
     if std::env::args().any(|argument| argument == "child") {
@@ -33,7 +33,8 @@ fn main() {
 
 fn arm_and_wait() -> ! {
     let mut storage = Storage::default();
-    let options = Options { memory: 32 << 20, without: Vec::new(), display: None, hertz: 99, details: Vec::new() };
+    let options =
+        KernelOptions { memory: 32 << 20, without: Vec::new(), display: None, hertz: 99, details: Vec::new() };
     let _kernel = Kernel::arm(&mut storage, &options).unwrap();
     println!("armed");
     loop {

@@ -1,57 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Verbs of the lab and their options: the one place from which help, man pages and completions come.
 
-mod beside;
 mod choice;
 mod compare;
-mod cpu_list;
-mod fork;
-mod idle;
-mod load;
 mod measure;
-mod memory;
-mod pagein;
-mod repeats;
 mod schema;
-mod scroll;
-mod system;
-mod timer;
-mod typing;
-mod warmstart;
 
-pub use beside::{BesideOptions, ManagerOptions};
 use choice::choice;
 use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 pub use compare::Compare;
-pub use fork::{Fork, LoadChoice};
-pub use idle::Idle;
-pub use load::Load;
 pub use measure::{Measure, ProfileChoice};
-pub use memory::Memory;
-pub use pagein::Pagein;
-use repeats::repeats;
-pub use schema::{DocumentChoice, Schema};
-pub use scroll::Scroll;
+pub use schema::{DocumentChoice, LabSchemaArguments};
 use std::path::PathBuf;
-pub use system::System;
-pub use timer::{Choice as TimerChoice, Cpus as TimerCpus, Timer};
-use tipme_bench::demo::Place;
+use tipme_bench::choice::repeats;
 use tipme_bench::demo_faults::DemoFault;
+use tipme_bench::fork::Fork;
+use tipme_bench::idle::Idle;
+use tipme_bench::load::LoadArguments;
+use tipme_bench::memory::Memory;
+use tipme_bench::pagein::Pagein;
+use tipme_bench::place::place;
+use tipme_bench::screen::Place;
+use tipme_bench::scroll::Scroll;
 use tipme_bench::selftest::App;
+use tipme_bench::system::System;
+use tipme_bench::timer::Timer;
+use tipme_bench::typing::Typing;
+use tipme_bench::warmstart::Warmstart;
 use tipme_command::output::Colours;
 use tipme_command::{grouped, verbs};
 use tipme_report::Layout;
-pub use typing::Typing;
-pub use warmstart::Warmstart;
 
 /// The lab of tipme: loads, known faults and measurements, which work a machine hard
 #[derive(Parser)]
 #[command(name = "tipme-lab", version, subcommand_value_name = "VERB", after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct LabArguments {
     #[command(flatten)]
     pub colours: Colours,
     #[command(subcommand)]
-    pub verb: Verb,
+    pub verb: LabVerb,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -63,7 +50,7 @@ tipme starts this program for these verbs. tipme VERB --help tells more, with ex
 
 // What each verb does is said in tipme_command::verbs, for both programs.
 #[derive(Subcommand)]
-pub enum Verb {
+pub enum LabVerb {
     Demo(Demo),
     Selftest(Selftest),
     Measure(Measure),
@@ -77,10 +64,10 @@ pub enum Verb {
   sudo tipme bench typing --managed --svg plots"
     )]
     Bench(Bench),
-    Load(Load),
+    Load(LoadArguments),
     /// The JSON schema of what --json prints
     #[command(hide = true)]
-    Schema(Schema),
+    Schema(LabSchemaArguments),
     /// Write shell completions to standard output
     #[command(hide = true)]
     Completions {
@@ -98,7 +85,7 @@ pub enum Verb {
 
 /// The command line as pages and completions have it.
 pub fn whole() -> Command {
-    verbs::described(Arguments::command())
+    verbs::described(LabArguments::command())
 }
 
 /// The same, with its verbs as `tipme --help` lists them.
@@ -152,8 +139,8 @@ pub struct Selftest {
     #[arg(long, value_name = "APP", value_parser = choice(&App::ALL, App::name, App::about), conflicts_with = "display")]
     pub app: Vec<App>,
     /// On private displays of this kind
-    #[arg(long, value_enum, default_value_t = DisplayChoice::X11)]
-    pub display: DisplayChoice,
+    #[arg(long, value_enum, default_value_t = PrivateDisplayChoice::X11)]
+    pub display: PrivateDisplayChoice,
     /// List the faults, and run none
     #[arg(long)]
     pub list: bool,
@@ -165,21 +152,9 @@ pub struct Selftest {
     pub keep: Option<PathBuf>,
 }
 
-/// Reads where the demonstration takes place. The recorder knows compositors by the number of their socket.
-fn place(text: &str) -> Result<Place, String> {
-    let name = text.rsplit('/').next().unwrap_or_default();
-    let number = name.strip_prefix("wayland-").map(|number| number.parse::<u32>().is_ok());
-    match text {
-        "x11" => Ok(Place::X11),
-        "wayland" => Ok(Place::Wayland),
-        _ if number == Some(true) => Ok(Place::Compositor(text.to_owned())),
-        _ => Err(format!("{text:?} is neither x11, wayland nor a compositor such as wayland-0")),
-    }
-}
-
 /// The kind of a private display.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum DisplayChoice {
+pub enum PrivateDisplayChoice {
     /// Xvfb and a window manager
     X11,
     /// sway without a screen; faults that need an X client are left out
@@ -226,15 +201,6 @@ mod tests {
     #[test]
     fn no_line_of_help_is_broken_twice() {
         assert!(tipme_command::checks::lines(whole()) > 20);
-    }
-
-    #[test]
-    fn compositors_are_named_as_their_sockets_are() {
-        assert_eq!([place("x11"), place("wayland")], [Ok(Place::X11), Ok(Place::Wayland)]);
-        for name in ["wayland-0", "/run/user/1000/wayland-12"] {
-            assert_eq!(place(name), Ok(Place::Compositor(name.to_owned())));
-        }
-        assert!(["wayland-", ":0", "wayland-0/", "", "wayland-x"].into_iter().all(|name| place(name).is_err()));
     }
 
     #[test]

@@ -10,18 +10,18 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tipme_command::results::{Results, read};
-use tipme_measure::{Comparison, Machine, SCHEMA, Side};
+use tipme_measure::{ComparedSide, Comparison, MeasuredMachine, SCHEMA};
 use tipme_report::comparison as report;
 
 /// The comparison as it is written to a file.
 #[derive(Serialize)]
-struct Written<'a> {
+struct WrittenComparison<'a> {
     schema: u32,
     kind: &'a str,
     /// Of what kind the results are.
     of: &'a str,
     version: &'a str,
-    machines: Vec<&'a Machine>,
+    machines: Vec<&'a MeasuredMachine>,
     #[serde(flatten)]
     comparison: &'a Comparison,
 }
@@ -31,12 +31,12 @@ pub fn run(arguments: arguments::Compare) -> Result<ExitCode> {
     let results = arguments.files.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
     let names = names(&arguments.files);
     let kind = one_kind(&names, &results)?;
-    let files: Vec<report::File<'_>> = names
+    let files: Vec<report::ComparedResult<'_>> = names
         .iter()
         .zip(&results)
-        .map(|(name, results)| report::File { name, machine: &results.machine, runs: &results.runs })
+        .map(|(name, results)| report::ComparedResult { name, machine: &results.machine, runs: &results.runs })
         .collect();
-    let sides: Vec<Side<'_>> = files.iter().map(report::File::side).collect();
+    let sides: Vec<ComparedSide<'_>> = files.iter().map(report::ComparedResult::side).collect();
     let comparison = tipme_measure::compare(&sides);
     ensure!(!comparison.groups.is_empty(), "nothing to compare: {}", run_names(&files));
     if let Some(path) = &arguments.json {
@@ -73,8 +73,8 @@ fn one_kind<'a>(names: &[String], results: &'a [Results]) -> Result<&'a str> {
 }
 
 /// What the runs of each result are called, where no two have a name in common.
-fn run_names(files: &[report::File<'_>]) -> String {
-    let of = |file: &report::File<'_>| {
+fn run_names(files: &[report::ComparedResult<'_>]) -> String {
+    let of = |file: &report::ComparedResult<'_>| {
         let mut names: Vec<&str> = file.runs.iter().map(|run| run.name.as_str()).collect();
         names.dedup();
         let (few, more) = names.split_at(names.len().min(5));
@@ -86,7 +86,7 @@ fn run_names(files: &[report::File<'_>]) -> String {
 }
 
 fn write(path: &Path, kind: &str, results: &[Results], comparison: &Comparison) -> Result<()> {
-    let written = Written {
+    let written = WrittenComparison {
         schema: SCHEMA,
         kind: "compare",
         of: kind,

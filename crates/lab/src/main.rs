@@ -9,7 +9,6 @@ mod bench;
 mod compare;
 mod demo;
 mod files;
-mod idle;
 mod lines;
 mod load;
 mod measure;
@@ -18,10 +17,21 @@ mod selftest;
 mod worker;
 
 use anyhow::Result;
-use arguments::{Arguments, DocumentChoice, Verb};
+use arguments::{DocumentChoice, LabArguments, LabVerb};
 use clap::FromArgMatches;
 use std::path::Path;
 use std::process::ExitCode;
+use tipme_bench::experiment;
+use tipme_bench::fork::Fork;
+use tipme_bench::idle::Idle;
+use tipme_bench::load::LoadOutcome;
+use tipme_bench::memory::Memory;
+use tipme_bench::pagein::Pagein;
+use tipme_bench::scroll::Scroll;
+use tipme_bench::system::System;
+use tipme_bench::timer::Timer;
+use tipme_bench::typing::Typing;
+use tipme_bench::warmstart::Warmstart;
 use tipme_command::output::{finish, layout};
 use tipme_command::{completions, pages, schema};
 use tipme_control::journal;
@@ -36,31 +46,41 @@ fn main() -> ExitCode {
 }
 
 /// The arguments; ends the program with help, or with what is wrong with them.
-fn arguments() -> Arguments {
+fn arguments() -> LabArguments {
     let matches = arguments::command(&layout()).get_matches();
-    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    LabArguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-fn run(verb: Verb) -> Result<ExitCode> {
+fn run(verb: LabVerb) -> Result<ExitCode> {
     match verb {
-        Verb::Demo(arguments) => demo::run(arguments),
-        Verb::Selftest(arguments) => selftest::run(arguments),
-        Verb::Measure(arguments) => measure::run(arguments),
-        Verb::Idle(arguments) => idle::run(arguments),
-        Verb::Compare(arguments) => compare::run(arguments),
-        Verb::Bench(arguments) => bench::run(arguments),
-        Verb::Load(arguments) => load::run(arguments),
-        Verb::Schema(arguments) => print_schema(arguments.document),
-        Verb::Completions { shell } => complete(shell),
-        Verb::Man { dir } => describe(&dir),
-        Verb::Worker(arguments) => worker::run(arguments),
+        LabVerb::Demo(arguments) => demo::run(arguments),
+        LabVerb::Selftest(arguments) => selftest::run(arguments),
+        LabVerb::Measure(arguments) => measure::run(arguments),
+        LabVerb::Idle(options) => bench::measure(&options),
+        LabVerb::Compare(arguments) => compare::run(arguments),
+        LabVerb::Bench(arguments) => bench::run(arguments),
+        LabVerb::Load(arguments) => load::run(&arguments),
+        LabVerb::Schema(arguments) => print_schema(arguments.document),
+        LabVerb::Completions { shell } => complete(shell),
+        LabVerb::Man { dir } => describe(&dir),
+        LabVerb::Worker(arguments) => worker::run(arguments),
     }
 }
 
 fn print_schema(document: DocumentChoice) -> Result<ExitCode> {
     let schema = match document {
-        DocumentChoice::Demo => schema::<tipme_bench::demo::Outcome>(),
-        DocumentChoice::Selftest => schema::<tipme_bench::selftest::Outcome>(),
+        DocumentChoice::Demo => schema::<tipme_bench::demo::DemoOutcome>(),
+        DocumentChoice::Selftest => schema::<tipme_bench::selftest::SelftestOutcome>(),
+        DocumentChoice::Fork => experiment::schema::<Fork>(),
+        DocumentChoice::Memory => experiment::schema::<Memory>(),
+        DocumentChoice::Typing => experiment::schema::<Typing>(),
+        DocumentChoice::Scroll => experiment::schema::<Scroll>(),
+        DocumentChoice::System => experiment::schema::<System>(),
+        DocumentChoice::Warmstart => experiment::schema::<Warmstart>(),
+        DocumentChoice::Pagein => experiment::schema::<Pagein>(),
+        DocumentChoice::Timer => experiment::schema::<Timer>(),
+        DocumentChoice::Idle => experiment::schema::<Idle>(),
+        DocumentChoice::Load => schema::<LoadOutcome>(),
     };
     println!("{}", serde_json::to_string_pretty(&schema)?);
     Ok(ExitCode::SUCCESS)

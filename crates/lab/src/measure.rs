@@ -12,14 +12,13 @@ use crate::files::{self, write_plots};
 use crate::lines::Lines;
 use crate::programs;
 use anyhow::{Context, Result, bail};
-use judged::Judged;
+use judged::JudgedInputs;
 use std::process::ExitCode;
-use tipme_bench::interrupt::Interrupt;
+use tipme_bench::interrupt::InterruptFlag;
 use tipme_bench::machine::Survey;
-use tipme_bench::measure::{self, Options};
+use tipme_bench::measure::{self, MeasureOptions};
 use tipme_bench::script::Script;
-use tipme_desktop::Target;
-use tipme_measure::Profile;
+use tipme_measure::ThresholdProfile;
 use tipme_report::measure::{Measured, figures, text};
 
 /// Plays the script, prints the figures, and writes what is asked for.
@@ -45,26 +44,25 @@ pub fn run(arguments: arguments::Measure) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(exceeded)))
 }
 
-fn play(options: &Options, profile: Profile) -> Result<(Vec<Judged>, Survey)> {
-    let interrupt = Interrupt::install()?;
+fn play(options: &MeasureOptions, profile: ThresholdProfile) -> Result<(Vec<JudgedInputs>, Survey)> {
+    let interrupt = InterruptFlag::install()?;
     let survey = Survey::begin();
     let mut judged = Vec::new();
     measure::run(options, &interrupt, &mut Lines("measure"), &mut |repeat| {
         let threshold = |class| options.script.limits(class, profile).threshold;
-        judged.push(Judged::of(repeat, options.recorder.is_some(), threshold)?);
+        judged.push(JudgedInputs::of(repeat, options.recorder.is_some(), threshold)?);
         Ok(())
     })?;
     Ok((judged, survey))
 }
 
-fn options(arguments: &arguments::Measure, script: Script, tap: bool) -> Result<Options> {
+fn options(arguments: &arguments::Measure, script: Script, tap: bool) -> Result<MeasureOptions> {
     let application = if arguments.app.is_empty() { script.application.clone() } else { arguments.app.clone() };
     if application.is_empty() {
         bail!("script {} names no application; put one behind --, such as -- xterm", script.name);
     }
-    let display = arguments.display.as_deref().map(Target::parse).transpose()?;
     let recorder = if tap { Some(programs::tipme()?) } else { None };
-    Ok(Options { script, application, display, repeat: arguments.repeat, recorder })
+    Ok(MeasureOptions { script, application, display: arguments.display.clone(), repeat: arguments.repeat, recorder })
 }
 
 /// Why the display tap is not used; `None` where it is.
@@ -76,10 +74,10 @@ fn why_no_tap(arguments: &arguments::Measure) -> Option<String> {
     }
 }
 
-fn profile(choice: ProfileChoice) -> Profile {
+fn profile(choice: ProfileChoice) -> ThresholdProfile {
     match choice {
-        ProfileChoice::Default => Profile::Default,
-        ProfileChoice::Strict => Profile::Strict,
+        ProfileChoice::Default => ThresholdProfile::Default,
+        ProfileChoice::Strict => ThresholdProfile::Strict,
     }
 }
 

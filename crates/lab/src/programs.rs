@@ -3,8 +3,7 @@
 
 use anyhow::{Context, Result};
 use std::path::PathBuf;
-use tipme_bench::interrupt::Interrupt;
-use tipme_bench::intervals::SidecarRecorder;
+use tipme_bench::driver::Programs;
 use tipme_bench::worker::WorkerLauncher;
 use tipme_command::program;
 
@@ -20,28 +19,6 @@ pub fn launcher() -> Result<WorkerLauncher> {
 }
 
 /// Both, for a benchmark.
-pub struct Programs {
-    pub tipme: PathBuf,
-    pub launcher: WorkerLauncher,
-}
-
-impl Programs {
-    pub fn find() -> Result<Programs> {
-        Ok(Programs { tipme: tipme()?, launcher: launcher()? })
-    }
-
-    /// A recorder, or why there is none.
-    pub fn sidecar(
-        &self,
-        unwanted: bool,
-        details: &[&str],
-        interrupt: &Interrupt,
-    ) -> Result<Result<SidecarRecorder, String>> {
-        if unwanted {
-            return Ok(Err("--no-trace was given".to_owned()));
-        }
-        let sidecar = SidecarRecorder::start(&self.tipme, &self.launcher, details, interrupt);
-        interrupt.check()?;
-        Ok(sidecar.map_err(|error| format!("{error:#}")))
-    }
+pub fn all() -> Result<Programs> {
+    Ok(Programs { tipme: tipme()?, launcher: launcher()? })
 }

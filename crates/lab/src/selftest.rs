@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme selftest`.
 
-use crate::arguments::{self, DisplayChoice};
+use crate::arguments::{self, PrivateDisplayChoice};
 use crate::lines::Lines;
 use crate::programs;
 use anyhow::Result;
 use std::process::ExitCode;
-use tipme_bench::interrupt::Interrupt;
-use tipme_bench::selftest::{self, App, Fault, Options, Outcome, faults};
+use tipme_bench::interrupt::InterruptFlag;
+use tipme_bench::selftest::{self, App, Fault, SelftestOptions, SelftestOutcome, faults};
 
 /// Clean runs of each kind in each repeat.
 const CLEAN_RUNS: usize = 2;
@@ -20,7 +20,7 @@ pub fn run(arguments: arguments::Selftest) -> Result<ExitCode> {
         faults::all().for_each(list);
         return Ok(ExitCode::SUCCESS);
     }
-    let options = Options {
+    let options = SelftestOptions {
         names: arguments.names,
         repeat: arguments.repeat,
         apps: apps(arguments.app, arguments.display),
@@ -29,7 +29,7 @@ pub fn run(arguments: arguments::Selftest) -> Result<ExitCode> {
         launcher: programs::launcher()?,
         tipme: programs::tipme()?,
     };
-    let outcome = selftest::run(&options, &Interrupt::install()?, &mut Lines("selftest"))?;
+    let outcome = selftest::run(&options, &InterruptFlag::install()?, &mut Lines("selftest"))?;
     match (arguments.json, arguments.markdown) {
         (true, _) => println!("{}", serde_json::to_string_pretty(&outcome)?),
         (_, true) => print!("{}", selftest::markdown(&outcome)),
@@ -38,16 +38,16 @@ pub fn run(arguments: arguments::Selftest) -> Result<ExitCode> {
     Ok(exit_code(&outcome))
 }
 
-fn exit_code(outcome: &Outcome) -> ExitCode {
+fn exit_code(outcome: &SelftestOutcome) -> ExitCode {
     ExitCode::from(if outcome.is_empty() { NOT_MEASURED } else { u8::from(!outcome.is_good()) })
 }
 
 /// Those that were named, else those of the display that need little installed.
-fn apps(named: Vec<App>, display: DisplayChoice) -> Vec<App> {
+fn apps(named: Vec<App>, display: PrivateDisplayChoice) -> Vec<App> {
     match display {
         _ if !named.is_empty() => named,
-        DisplayChoice::X11 => vec![App::Patient, App::Xterm],
-        DisplayChoice::Wayland => vec![App::Foot],
+        PrivateDisplayChoice::X11 => vec![App::Patient, App::Xterm],
+        PrivateDisplayChoice::Wayland => vec![App::Foot],
     }
 }
 

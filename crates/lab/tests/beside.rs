@@ -53,13 +53,41 @@ fn result(folder: &TempDir, arguments: &[&str], words: &[&str]) -> Value {
 
 /// The stand-in was started for this process and its display, and ended by itself each time.
 fn expect_managed(folder: &TempDir, times: usize) {
+    expect_managed_on(folder, ":", times);
+}
+
+/// The same on a display whose name begins so.
+fn expect_managed_on(folder: &TempDir, display: &str, times: usize) {
     let (started, ended) = (lines(folder, "started"), lines(folder, "ended"));
     assert_eq!((started.len(), ended.len()), (times, times), "{started:?}");
     for (started, parent) in started.iter().zip(ended) {
-        assert!(started.starts_with("manage --display :"), "{started}");
+        assert!(started.starts_with(&format!("manage --display {display}")), "{started}");
         assert!(started.contains(&format!(" --under {parent} ")), "{started}: started by {parent}");
         assert!(started.contains(" --state-dir "), "{started}");
     }
+}
+
+#[test]
+fn typing_is_measured_under_wayland() {
+    let folder = TempDir::new().unwrap();
+    let arguments = ["typing", "--display", "wayland", "--load", "3", "--keys", "8", "--blocks", "2"];
+    let arguments = [&arguments[..], &["--against", "nice19,weight"]].concat();
+    let document = result(&folder, &arguments, &["load 3, managed", "on a private compositor of Wayland"]);
+    support::schema::assert_fits("typing", &document);
+    for arm in ["unloaded", "unmanaged", "managed"] {
+        let figures = &document[arm];
+        assert_eq!((figures["n"].as_u64(), figures["unanswered"].as_u64()), (Some(8), Some(0)), "{arm}: {figures:#}");
+    }
+    expect_managed_on(&folder, "/", 2);
+    assert!(lines(&folder, "started").iter().all(|line| line.contains("/wayland-") && line.contains(" --recorder /")));
+}
+
+#[test]
+fn the_manager_itself_runs_under_wayland() {
+    let arguments = ["bench", "typing", "--display", "wayland", "--load", "1", "--keys", "3", "--blocks", "1"];
+    let output = lab().args(arguments).arg("--managed").output().unwrap();
+    let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && text.contains("load 1, managed"), "{text}{said}");
 }
 
 #[test]

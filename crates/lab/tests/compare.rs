@@ -8,14 +8,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use tempfile::TempDir;
-use tipme_measure::{Class, Document, Events, Machine, NoDetails, Profile, Run, SCHEMA};
+use tipme_measure::{Document, Events, InputClass, MeasuredMachine, NoDetails, Run, SCHEMA, ThresholdProfile};
 
 const MS: u64 = 1_000_000;
 
 /// Repeats of sixty keys around a latency.
 fn result(kind: &str, repeats: u64, around_ms: u64) -> Document<NoDetails> {
     let run = |number: u64| {
-        let mut keys = Events::of("key", Some(Class::Key.limits(Profile::Default)));
+        let mut keys = Events::of("key", Some(InputClass::Key.limits(ThresholdProfile::Default)));
         (0..60).for_each(|at| keys.push(at * 100 * MS, (around_ms + at % 10 + number * 7 % 5) * MS));
         Run {
             name: format!("repeat {number}"),
@@ -29,7 +29,12 @@ fn result(kind: &str, repeats: u64, around_ms: u64) -> Document<NoDetails> {
         schema: SCHEMA,
         kind: kind.to_owned(),
         version: "0".to_owned(),
-        machine: Machine { kernel: "6.1".to_owned(), cpus: 2, duration_s: 6.0 * repeats as f64, ..Machine::default() },
+        machine: MeasuredMachine {
+            kernel: "6.1".to_owned(),
+            cpus: 2,
+            duration_s: 6.0 * repeats as f64,
+            ..MeasuredMachine::default()
+        },
         runs: (1..=repeats).map(run).collect(),
         details: NoDetails {},
     }

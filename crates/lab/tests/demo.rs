@@ -15,10 +15,11 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use support::{lab, schema};
 use tempfile::TempDir;
-use tipme_bench::Progress;
-use tipme_bench::demo::{self, Options, Place};
+use tipme_bench::ProgressListener;
+use tipme_bench::demo::{self, DemoOptions};
 use tipme_bench::demo_faults::DemoFault;
-use tipme_bench::interrupt::Interrupt;
+use tipme_bench::interrupt::InterruptFlag;
+use tipme_bench::screen::Place;
 use tipme_bench::worker::WorkerLauncher;
 
 fn assert_named(fault: &str, display: &str) {
@@ -86,7 +87,7 @@ fn a_compositor_that_does_not_run_is_told() {
 
 struct Quiet;
 
-impl Progress for Quiet {
+impl ProgressListener for Quiet {
     fn line(&mut self, _: &str) {}
 }
 
@@ -102,14 +103,14 @@ fn calm_typing_gives_no_finding_under_wayland() {
 
 fn assert_calm(place: Place) {
     let folder = TempDir::new().unwrap();
-    let options = Options {
+    let options = DemoOptions {
         fault: DemoFault::Calm,
         place,
         tipme: support::tipme(),
         launcher: WorkerLauncher(vec![env!("CARGO_BIN_EXE_tipme-lab").into(), "worker".into()]),
         state_dir: Some(folder.path().to_path_buf()),
     };
-    let outcome = demo::run(&options, &Interrupt::default(), &mut Quiet).unwrap();
+    let outcome = demo::run(&options, &InterruptFlag::default(), &mut Quiet).unwrap();
     assert!(outcome.ok, "{}\n{}", outcome.why, outcome.text);
     assert_eq!(outcome.injected.job, None);
 }

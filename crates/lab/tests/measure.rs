@@ -63,9 +63,12 @@ fn assert_clean(folder: &Path, kept: &[&str]) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Runs the tiny script, and checks that each input is accounted for.
-fn assert_accounted(arguments: &[&str], repeats: u64) -> Value {
-    let words = [&["--json", "result.json", "--svg", "plots"], arguments, &TERMINAL[..]].concat();
+/// The same terminal under Wayland.
+const FOOT: [&str; 5] = ["--", "foot", "-c", "/dev/null", "cat"];
+
+/// Runs the tiny script in a terminal, and checks that each input is accounted for.
+fn assert_accounted(terminal: &[&str], arguments: &[&str], repeats: u64) -> Value {
+    let words = [&["--json", "result.json", "--svg", "plots"], arguments, terminal].concat();
     let (folder, output) = measure(TINY, &words);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
     let text = std::fs::read(folder.path().join("result.json")).unwrap();
@@ -92,7 +95,29 @@ fn assert_accounted(arguments: &[&str], repeats: u64) -> Value {
 
 #[test]
 fn every_input_is_accounted_for_by_the_display_tap() {
-    let result = assert_accounted(&["--repeat", "2"], 2);
+    assert_tapped(&assert_accounted(&TERMINAL, &["--repeat", "2"], 2));
+}
+
+#[test]
+fn every_input_is_accounted_for_by_the_display_tap_under_wayland() {
+    let result = assert_accounted(&FOOT, &["--repeat", "2", "--display", "wayland"], 2);
+    assert_tapped(&result);
+    let number = |name: &str| result[name].as_f64().unwrap_or_else(|| panic!("{name}: {}", result[name]));
+    assert!(number("wait_ms") > 0.0 && number("think_ms") > number("wait_ms"), "{result:#}");
+}
+
+#[test]
+fn a_compositor_that_runs_is_measured_too() {
+    let compositor = tipme_bench::compositor::Compositor::start(None).unwrap();
+    let socket = tipme_bench::screen::TerminalScreen::folder(&compositor).join("home");
+    let socket = socket.join(tipme_bench::screen::TerminalScreen::name(&compositor)).display().to_string();
+    assert_tapped(&assert_accounted(&FOOT, &["--repeat", "2", "--display", &socket], 2));
+    let (_folder, output) = measure(TINY, &[&["--no-trace", "--display", &socket], &FOOT[..]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("only the recorder knows who has the keyboard focus"), "{}", said(&output));
+}
+
+fn assert_tapped(result: &Value) {
     assert_eq!((&result["kind"], &result["instrument"]), (&"measure".into(), &"display tap".into()));
     let events = result["events"].as_array().unwrap();
     let exact = events.iter().filter(|event| event["join"] == "exact").count();
@@ -115,10 +140,12 @@ fn every_input_is_accounted_for_by_the_display_tap() {
 
 #[test]
 fn without_tracing_every_join_is_a_guess() {
-    let result = assert_accounted(&["--repeat", "1", "--no-trace"], 1);
-    assert_eq!(result["instrument"], "damage");
-    assert!(result["events"].as_array().unwrap().iter().all(|event| event["join"] != "exact"));
-    assert_eq!(result["background_ms"], Value::Null);
+    for (terminal, display, instrument) in [(&TERMINAL[..], "x11", "damage"), (&FOOT[..], "wayland", "screencopy")] {
+        let result = assert_accounted(terminal, &["--repeat", "1", "--no-trace", "--display", display], 1);
+        assert_eq!(result["instrument"], instrument);
+        assert!(result["events"].as_array().unwrap().iter().all(|event| event["join"] != "exact"));
+        assert_eq!(result["background_ms"], Value::Null);
+    }
 }
 
 #[test]

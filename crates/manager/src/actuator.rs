@@ -3,8 +3,8 @@
 
 mod helper_client;
 
-use crate::helper_service::messages::{Applied, Explained, Restored, Terms};
-use crate::setting::{Options, Setting, UseHelper};
+use crate::helper_service::messages::{AppliedCounts, Explained, RestoredCounts, Terms};
+use crate::setting::{ManageOptions, Setting, UseHelper};
 use anyhow::{Result, bail};
 use helper_client::HelperClient;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(crate) enum Found {
 ///
 /// # Errors
 /// Where one was named and does not answer.
-pub(crate) fn find(options: &Options) -> Result<Found> {
+pub(crate) fn find(options: &ManageOptions) -> Result<Found> {
     let dir = match &options.helper {
         UseHelper::Never => return Ok(Found::None(None)),
         UseHelper::Auto if options.backend.is_some_and(is_of_groups) => return Ok(Found::None(None)),
@@ -57,11 +57,11 @@ impl Actuator {
     /// # Errors
     /// Where neither can be opened.
     pub(crate) fn open(
-        options: &Options,
+        options: &ManageOptions,
         found: Found,
         setting: &mut Setting,
         server: u32,
-    ) -> Result<(Actuator, Restored)> {
+    ) -> Result<(Actuator, RestoredCounts)> {
         let why = match found {
             Found::None(why) => why,
             // A user weighs what belongs to that user without help, and across sessions.
@@ -105,7 +105,7 @@ impl Actuator {
     }
 
     /// As [`Mechanism::apply`].
-    pub(crate) fn apply(&mut self, actions: &[Action]) -> Applied {
+    pub(crate) fn apply(&mut self, actions: &[Action]) -> AppliedCounts {
         match self {
             Actuator::Local(mechanism) => mechanism.apply(actions).into(),
             Actuator::Remote(client) => client.apply(actions),
@@ -113,7 +113,7 @@ impl Actuator {
     }
 
     /// As [`Mechanism::set_strength`].
-    pub(crate) fn set_strength(&mut self, strength: Strength) -> Applied {
+    pub(crate) fn set_strength(&mut self, strength: Strength) -> AppliedCounts {
         match self {
             Actuator::Local(mechanism) => mechanism.set_strength(strength).into(),
             Actuator::Remote(client) => client.set_strength(strength),
@@ -129,7 +129,7 @@ impl Actuator {
     }
 
     /// As [`Mechanism::restore`].
-    pub(crate) fn restore(&mut self) -> Restored {
+    pub(crate) fn restore(&mut self) -> RestoredCounts {
         match self {
             Actuator::Local(mechanism) => mechanism.restore().into(),
             Actuator::Remote(client) => client.restore(),
@@ -137,7 +137,7 @@ impl Actuator {
     }
 }
 
-fn is_left_to_choice(options: &Options) -> bool {
+fn is_left_to_choice(options: &ManageOptions) -> bool {
     options.helper == UseHelper::Auto && options.backend.is_none()
 }
 
@@ -146,7 +146,7 @@ fn is_of_groups(backend: Backend) -> bool {
 }
 
 /// What the helper session is for. The display server is named where it is not the user's own.
-fn terms(options: &Options, setting: &Setting, server: u32) -> Terms {
+fn terms(options: &ManageOptions, setting: &Setting, server: u32) -> Terms {
     let server = processes::read(&setting.proc, server)
         .filter(|server| server.uid != setting.user)
         .map(|server| server.identity);

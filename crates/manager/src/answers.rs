@@ -4,31 +4,33 @@
 use crate::daemon::{Manager, own_cpu};
 use crate::helper_service::messages::Explained;
 use crate::session::{not_favoured, program};
-use crate::trust::Refusal;
+use crate::trust::ClaimRefusal;
 use serde::Serialize;
-use tipme_control::manager::{Counts, LISTED_MAX, Request, Response, Set, Status, Why};
+use tipme_control::manager::{
+    LISTED_MAX, ManagerCounts, ManagerRequest, ManagerResponse, ManagerStatus, ProcessTreatment, SetStatus,
+};
 use tipme_desktop::clock;
 use tipme_policy::{Assignment, Identity, Strength};
 use tipme_sched::processes;
 
 impl Manager {
     /// The answer to a request, or why there is none.
-    pub(crate) fn answer(&mut self, request: &Request) -> Result<Response, String> {
+    pub(crate) fn answer(&mut self, request: &ManagerRequest) -> Result<ManagerResponse, String> {
         match request {
-            Request::Status => Ok(Response::Status(Box::new(self.status()))),
-            Request::Strength(name) => {
+            ManagerRequest::Status => Ok(ManagerResponse::Status(Box::new(self.status()))),
+            ManagerRequest::Strength(name) => {
                 let strength = name.parse::<Strength>().map_err(|error| error.to_string())?;
                 self.set_strength(strength);
-                Ok(Response::Done)
+                Ok(ManagerResponse::Done)
             }
-            Request::Why { pid } => self.why(*pid).map(Response::Why),
+            ManagerRequest::Why { pid } => self.why(*pid).map(ManagerResponse::Why),
         }
     }
 
-    fn status(&self) -> Status {
+    fn status(&self) -> ManagerStatus {
         let seconds = clock::now().since(self.since).millis() / 1e3;
         let own_cpu = own_cpu().since(self.own_cpu).millis() / 1e3;
-        Status {
+        ManagerStatus {
             pid: std::process::id(),
             display: self.setting.display.clone(),
             user: self.setting.user,
@@ -58,10 +60,10 @@ impl Manager {
     }
 
     /// The sets, the most favoured first.
-    fn sets(&self) -> Vec<Set> {
+    fn sets(&self) -> Vec<SetStatus> {
         let mut assignments: Vec<&Assignment> = self.assigned.values().collect();
         assignments.sort_by_key(|assignment| (assignment.role, assignment.set));
-        let set = |assignment: &&Assignment| Set {
+        let set = |assignment: &&Assignment| SetStatus {
             program: self.name(assignment.set.0.pid),
             pid: assignment.set.0.pid,
             role: word(&assignment.role),
@@ -71,9 +73,9 @@ impl Manager {
         assignments.iter().take(LISTED_MAX).map(set).collect()
     }
 
-    fn totals(&self) -> Counts {
+    fn totals(&self) -> ManagerCounts {
         let dropped = self.attention_dropped();
-        Counts {
+        ManagerCounts {
             dropped: self.desktop.counts.dropped + self.policy.dropped() + dropped,
             disbelieved: self.desktop.counts.disbelieved,
             looks_left: self.desktop.looks_left(),
@@ -85,17 +87,17 @@ impl Manager {
         program(&self.setting.proc, pid).unwrap_or_else(|| "gone".to_owned())
     }
 
-    fn why(&mut self, pid: u32) -> Result<Why, String> {
+    fn why(&mut self, pid: u32) -> Result<ProcessTreatment, String> {
         let process = processes::read(&self.setting.proc, pid).ok_or_else(|| format!("there is no process {pid}"))?;
-        let why = Why { pid, program: process.command.clone(), ..Why::default() };
+        let why = ProcessTreatment { pid, program: process.command.clone(), ..ProcessTreatment::default() };
         if let Some(explanation) = self.actuator.explain(pid).filter(|found| found.who == process.identity) {
             let is_job = self.desktop.is_job(explanation.set);
             return Ok(explained(why, explanation, is_job));
         }
         // A role without an explanation: the mechanism was not asked to do anything for it.
         match self.policy.role(pid).filter(|_| self.knows(process.identity)) {
-            Some((role, reason)) => Ok(Why { role: Some(word(&role)), reason: reason.to_string(), ..why }),
-            None => Ok(Why { reason: self.why_not(process.identity, process.uid), ..why }),
+            Some((role, reason)) => Ok(ProcessTreatment { role: Some(word(&role)), reason: reason.to_string(), ..why }),
+            None => Ok(ProcessTreatment { reason: self.why_not(process.identity, process.uid), ..why }),
         }
     }
 
@@ -127,8 +129,8 @@ impl Manager {
 }
 
 /// What the mechanism tells of a process, which may belong to a job in the background of a terminal.
-fn explained(why: Why, found: Explained, is_job: bool) -> Why {
-    Why {
+fn explained(why: ProcessTreatment, found: Explained, is_job: bool) -> ProcessTreatment {
+    ProcessTreatment {
         role: Some(word(&found.role)),
         reason: format!("{}{}", found.reason, if is_job { ", a job in the background of its terminal" } else { "" }),
         membership: Some(word(&found.because)),
@@ -139,19 +141,19 @@ fn explained(why: Why, found: Explained, is_job: bool) -> Why {
     }
 }
 
-fn words(refusal: Refusal) -> String {
+fn words(refusal: ClaimRefusal) -> String {
     match refusal {
-        Refusal::Unknown => "nobody says which process its window belongs to".to_owned(),
-        Refusal::Gone => "the process that made the window has ended, and this one has its number".to_owned(),
-        Refusal::OtherUser(uid) => format!("its window belongs to user {uid}"),
-        Refusal::OwnWords => {
+        ClaimRefusal::Unknown => "nobody says which process its window belongs to".to_owned(),
+        ClaimRefusal::Gone => "the process that made the window has ended, and this one has its number".to_owned(),
+        ClaimRefusal::OtherUser(uid) => format!("its window belongs to user {uid}"),
+        ClaimRefusal::OwnWords => {
             "a window claims to be its, and the display server, which knows its clients, does not say so".to_owned()
         }
-        Refusal::OtherClient => "a window claims to be its, and it is another client of the display".to_owned(),
-        Refusal::NotConnected => {
+        ClaimRefusal::OtherClient => "a window claims to be its, and it is another client of the display".to_owned(),
+        ClaimRefusal::NotConnected => {
             "it has no connection to the display: the process that made the window had the same number".to_owned()
         }
-        Refusal::Core => "it belongs to the session".to_owned(),
+        ClaimRefusal::Core => "it belongs to the session".to_owned(),
     }
 }
 

@@ -11,13 +11,13 @@ const CREDIT: Nanos = Nanos::from_secs(10);
 
 /// An account of looks.
 #[derive(Debug, Default)]
-pub(crate) struct Budget {
+pub(crate) struct LookBudget {
     /// Until when everything is paid for.
     paid: Nanos,
     left: u64,
 }
 
-impl Budget {
+impl LookBudget {
     /// CPU time of this thread, to take the difference of.
     pub(crate) fn clock() -> Nanos {
         let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn all_looks_together_take_a_thousandth() {
-        let (mut budget, mut looks, cost) = (Budget::default(), 0, Nanos::from_millis(1));
+        let (mut budget, mut looks, cost) = (LookBudget::default(), 0, Nanos::from_millis(1));
         // A hundred sets, each of which wants to be looked at each second, for a minute.
         for step in 0..6_000 {
             let now = Nanos::from_millis(step * 10);
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_change_of_focus_has_credit_and_not_without_end() {
-        let mut budget = Budget::default();
+        let mut budget = LookBudget::default();
         let granted = (0..100).filter(|_| {
             let granted = budget.has_credit(Nanos(0));
             if granted {

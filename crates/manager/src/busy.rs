@@ -4,7 +4,7 @@
 //! Most of what competes with the focus has no window: a build in another session, a job of the night. Nobody looks for
 //! it while CPUs are free; that costs one small file each second.
 
-use crate::budget::Budget;
+use crate::budget::LookBudget;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tipme_policy::{BUSY_MAX, Identity};
@@ -25,7 +25,7 @@ const CALM_PERCENT: u64 = 1;
 const WALK_MAX: usize = 4096;
 
 /// Looks for busy processes.
-pub(crate) struct Watch {
+pub(crate) struct BusyWatch {
     proc: PathBuf,
     cpus: u64,
     /// CPUs are scarce until then.
@@ -37,11 +37,11 @@ pub(crate) struct Watch {
     told: Vec<Identity>,
 }
 
-impl Watch {
-    pub(crate) fn new(proc: PathBuf) -> Watch {
+impl BusyWatch {
+    pub(crate) fn new(proc: PathBuf) -> BusyWatch {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
         let [scarce, looked, due] = [Nanos(0); 3];
-        Watch { proc, cpus, scarce, looked, due, ticks: BTreeMap::new(), told: Vec::new() }
+        BusyWatch { proc, cpus, scarce, looked, due, ticks: BTreeMap::new(), told: Vec::new() }
     }
 
     /// Who is busy, where that has changed. `may_change` knows whom to tell of.
@@ -57,9 +57,9 @@ impl Watch {
         if now < self.due {
             return None;
         }
-        let begun = Budget::clock();
+        let begun = LookBudget::clock();
         let busy = self.walk(now, may_change);
-        let cost = Budget::clock().since(begun).0.saturating_mul(COST_FACTOR);
+        let cost = LookBudget::clock().since(begun).0.saturating_mul(COST_FACTOR);
         self.due = now.after(PERIOD.max(Nanos(cost)));
         self.tell(busy)
     }

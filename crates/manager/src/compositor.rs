@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tipme_control::{CallError, Client, Following, Request, Response};
-use tipme_desktop::attention::{Change, Core, Dropped, Owner, WINDOWS_MAX, WindowState};
-use tipme_desktop::{Error, How};
+use tipme_control::{CallError, Client, Following, RecorderRequest, RecorderResponse};
+use tipme_desktop::attention::{AttentionChange, Core, Dropped, WINDOWS_MAX, WindowOwner, WindowState};
+use tipme_desktop::{DisplayError, How};
 use tipme_policy::Identity;
 use tipme_sched::processes;
 
@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// Looks from one time that a recorder that was away is asked to the next.
 const ASK_EVERY: u32 = 10;
 
-pub(crate) struct Compositor {
+pub(crate) struct CompositorFocus {
     proc: PathBuf,
     socket: PathBuf,
     recorder: PathBuf,
@@ -39,13 +39,13 @@ pub(crate) struct Compositor {
     dropped: Dropped,
 }
 
-impl Compositor {
-    pub(crate) fn open(socket: &Path, recorder: &Path, proc: &Path) -> Result<Compositor, Error> {
-        let lost = |reason: String| Error::NoCompositor { socket: socket.to_owned(), reason };
+impl CompositorFocus {
+    pub(crate) fn open(socket: &Path, recorder: &Path, proc: &Path) -> Result<CompositorFocus, DisplayError> {
+        let lost = |reason: String| DisplayError::NoCompositor { socket: socket.to_owned(), reason };
         let connection = UnixStream::connect(socket).map_err(|error| lost(error.to_string()))?;
         let peer = socket_peercred(&connection).map_err(|error| lost(error.to_string()))?;
         let following = follow(recorder).map_err(|error| lost(error.to_string()))?;
-        Ok(Compositor {
+        Ok(CompositorFocus {
             proc: proc.to_owned(),
             socket: socket.to_owned(),
             recorder: recorder.to_owned(),
@@ -77,15 +77,15 @@ impl Compositor {
     ///
     /// # Errors
     /// Where the compositor is gone.
-    pub(crate) fn changes(&mut self) -> Result<Vec<Change>, Error> {
+    pub(crate) fn changes(&mut self) -> Result<Vec<AttentionChange>, DisplayError> {
         self.see_whether_it_lives()?;
         let told = self.following.as_mut().map_or(Ok(Vec::new()), Following::news);
         let news = told.unwrap_or_else(|_| {
             self.following = None;
             Vec::new()
         });
-        let own = |response: &Response| match response {
-            Response::Focus(focus) if focus.server == self.server_pid => Some(focus.client),
+        let own = |response: &RecorderResponse| match response {
+            RecorderResponse::Focus(focus) if focus.server == self.server_pid => Some(focus.client),
             _ => None,
         };
         // Of several only the last one counts.
@@ -97,7 +97,7 @@ impl Compositor {
     ///
     /// # Errors
     /// Where the compositor is gone.
-    pub(crate) fn look(&mut self) -> Result<Vec<Change>, Error> {
+    pub(crate) fn look(&mut self) -> Result<Vec<AttentionChange>, DisplayError> {
         let mut changes = Vec::new();
         self.looks = self.looks.wrapping_add(1);
         if self.following.is_none() && self.looks.is_multiple_of(ASK_EVERY) {
@@ -107,7 +107,7 @@ impl Compositor {
         let proc = &self.proc;
         self.windows.retain(|client, window| {
             let lives = processes::lives(proc, *client);
-            changes.extend((!lives).then_some(Change::Gone(*window)));
+            changes.extend((!lives).then_some(AttentionChange::Gone(*window)));
             lives
         });
         self.focused = self.focused.filter(|client| self.windows.contains_key(client));
@@ -115,13 +115,14 @@ impl Compositor {
     }
 
     /// The focus went to a process, or to none that is known.
-    fn turn(&mut self, client: Option<u32>) -> Vec<Change> {
+    fn turn(&mut self, client: Option<u32>) -> Vec<AttentionChange> {
         let client = client.and_then(|pid| processes::identity(&self.proc, pid));
         let client = client.filter(|client| self.has_room(*client));
         let before = std::mem::replace(&mut self.focused, client).filter(|before| Some(*before) != client);
-        let mut changes: Vec<Change> = before.and_then(|before| self.window(before, false)).into_iter().collect();
+        let mut changes: Vec<AttentionChange> =
+            before.and_then(|before| self.window(before, false)).into_iter().collect();
         changes.extend(client.and_then(|client| self.window(client, true)));
-        changes.push(Change::Keyboard(client.and_then(|client| self.windows.get(&client).copied())));
+        changes.push(AttentionChange::Keyboard(client.and_then(|client| self.windows.get(&client).copied())));
         changes
     }
 
@@ -138,21 +139,21 @@ impl Compositor {
         true
     }
 
-    fn window(&self, client: Identity, visible: bool) -> Option<Change> {
-        let owner = Some(Owner { pid: client.pid, how: How::Server });
+    fn window(&self, client: Identity, visible: bool) -> Option<AttentionChange> {
+        let owner = Some(WindowOwner { pid: client.pid, how: How::Server });
         let window = *self.windows.get(&client)?;
-        Some(Change::Window(WindowState { window, owner, helpers: Vec::new(), visible, iconic: false }))
+        Some(AttentionChange::Window(WindowState { window, owner, helpers: Vec::new(), visible, iconic: false }))
     }
 
     /// A compositor sends nothing to who asks nothing.
-    fn see_whether_it_lives(&self) -> Result<(), Error> {
+    fn see_whether_it_lives(&self) -> Result<(), DisplayError> {
         let ended =
             recv(&self.connection, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT).map(|(read, _)| read) == Ok(0);
-        let gone = || Error::NoCompositor { socket: self.socket.clone(), reason: "it has ended".to_owned() };
+        let gone = || DisplayError::NoCompositor { socket: self.socket.clone(), reason: "it has ended".to_owned() };
         if ended { Err(gone()) } else { Ok(()) }
     }
 }
 
 fn follow(recorder: &Path) -> Result<Following, CallError> {
-    Following::begin(Client::new(recorder).with_timeout(TIMEOUT), &Request::Follow)
+    Following::begin(Client::new(recorder).with_timeout(TIMEOUT), &RecorderRequest::Follow)
 }

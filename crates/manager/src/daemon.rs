@@ -4,25 +4,25 @@
 use crate::actuator::{self, Actuator};
 use crate::busy;
 use crate::desktop_state::DesktopState;
-use crate::display::Display;
-use crate::helper_service::messages::{Applied, Restored};
-use crate::memory::{ProcessFacts, Watch};
+use crate::display::AttendedDisplay;
+use crate::helper_service::messages::{AppliedCounts, RestoredCounts};
+use crate::memory::{MemoryWatch, ProcessFacts};
 use crate::prefetch::Prefetch;
 use crate::schedule::{Schedule, TERMINALS, TICK};
 use crate::session;
-use crate::setting::{Options, Setting};
-use crate::signals::Signals;
+use crate::setting::{ManageOptions, Setting};
+use crate::signals::TerminationSignals;
 use crate::times::Recent;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tipme_control::manager::{Counts, Response, Server};
+use tipme_control::manager::{ManagerCounts, ManagerResponse, Server};
 use tipme_control::{Gate, journal};
-use tipme_desktop::attention::{Change, Core};
-use tipme_desktop::{Error, clock};
-use tipme_policy::{Action, Assignment, Event, Identity, Policy, SetId, Strength};
+use tipme_desktop::attention::{AttentionChange, Core};
+use tipme_desktop::{DisplayError, clock};
+use tipme_policy::{Action, Assignment, DesktopEvent, Identity, Policy, SetId, Strength};
 use tipme_record::Nanos;
 use tipme_sched::{LATER_MS, processes};
 
@@ -51,15 +51,15 @@ pub enum Ended {
 ///
 /// # Errors
 /// Where the display, the user's rights or another manager forbid it; the message names the remedy.
-pub fn run(options: &Options) -> Result<Ended> {
+pub fn run(options: &ManageOptions) -> Result<Ended> {
     let lock = options.state.lock()?;
-    let signals = Signals::catch()?;
+    let signals = TerminationSignals::catch()?;
     let place = session::place(options.display.as_deref(), &options.recorder)?;
-    let mut attention = Display::open(&place, Path::new("/proc"))?;
+    let mut attention = AttendedDisplay::open(&place, Path::new("/proc"))?;
     let first = attention.changes()?;
     let helper = actuator::find(options)?;
     // What the helper can use is not asked of this process.
-    let asked = Options { backend: options.backend.filter(|_| !helper.is_helper()), ..options.clone() };
+    let asked = ManageOptions { backend: options.backend.filter(|_| !helper.is_helper()), ..options.clone() };
     let mut setting = Setting::find(&asked, place, &attention)?;
     let mut server = Server::bind(&options.state.socket(), Gate::of(&[setting.user]))?;
     let (actuator, restored) = Actuator::open(options, helper, &mut setting, attention.core().server_pid)?;
@@ -74,28 +74,28 @@ pub fn run(options: &Options) -> Result<Ended> {
 }
 
 /// Says what taking back has done, where that is not simply everything.
-pub(crate) fn tell_restored(whose: &str, restored: &Restored) {
+pub(crate) fn tell_restored(whose: &str, restored: &RestoredCounts) {
     if restored.failed > 0 || restored.unreadable > 0 {
         let words = format!(
             "of the changes of {whose}, {} could not be taken back and {} could not be read",
             restored.failed, restored.unreadable
         );
-        journal::warning(words).event(journal::Event::NotRestored).tell();
+        journal::warning(words).event(journal::JournalEvent::NotRestored).tell();
     }
 }
 
 /// The state of a manager.
 pub(crate) struct Manager {
     pub(crate) setting: Setting,
-    attention: Display,
+    attention: AttendedDisplay,
     /// The display server and the window manager, as they were taken into the core.
     pub(crate) parts: Core,
     window_manager: Option<Identity>,
     pub(crate) desktop: DesktopState,
     pub(crate) policy: Policy,
     pub(crate) actuator: Actuator,
-    pub(crate) memory: Watch,
-    busy: busy::Watch,
+    pub(crate) memory: MemoryWatch,
+    busy: busy::BusyWatch,
     pub(crate) prefetch: Prefetch,
     schedule: Schedule,
     pub(crate) focus_times: Recent,
@@ -104,7 +104,7 @@ pub(crate) struct Manager {
     pub(crate) core: Vec<Identity>,
     pub(crate) present: Option<bool>,
     pub(crate) strength: Strength,
-    pub(crate) counts: Counts,
+    pub(crate) counts: ManagerCounts,
     /// What is to be done about memory at the end of this turn.
     waiting: Vec<Action>,
     /// When it was ready, and the CPU time that it had taken until then.
@@ -114,7 +114,7 @@ pub(crate) struct Manager {
 }
 
 impl Manager {
-    fn new(options: &Options, setting: Setting, attention: Display, actuator: Actuator) -> Manager {
+    fn new(options: &ManageOptions, setting: Setting, attention: AttendedDisplay, actuator: Actuator) -> Manager {
         let now = clock::now();
         Manager {
             parts: attention.core(),
@@ -123,8 +123,8 @@ impl Manager {
             desktop: DesktopState::new(setting.proc.clone(), setting.user, setting.server_knows, setting.server),
             policy: Policy::new(options.strength),
             actuator,
-            memory: Watch::new(setting.proc.clone(), now),
-            busy: busy::Watch::new(setting.proc.clone()),
+            memory: MemoryWatch::new(setting.proc.clone(), now),
+            busy: busy::BusyWatch::new(setting.proc.clone()),
             prefetch: Prefetch::open(options),
             schedule: Schedule::new(now),
             focus_times: Recent::default(),
@@ -132,7 +132,7 @@ impl Manager {
             core: Vec::new(),
             present: None,
             strength: options.strength,
-            counts: Counts::default(),
+            counts: ManagerCounts::default(),
             waiting: Vec::new(),
             since: now,
             own_cpu: Nanos(0),
@@ -142,18 +142,18 @@ impl Manager {
     }
 
     /// Takes in what is there already, and says that managing has begun.
-    fn begin(&mut self, first: Vec<Change>) -> Result<()> {
+    fn begin(&mut self, first: Vec<AttentionChange>) -> Result<()> {
         self.look_for_core();
         self.take(first, clock::now());
         self.tell_missing();
         (self.since, self.own_cpu) = (clock::now(), own_cpu());
         self.focus_times = Recent::default();
         let words = format!("managing {} with {}, {}", self.setting.display, self.setting.backend, self.strength);
-        journal::info(words).event(journal::Event::Managing).tell();
+        journal::info(words).event(journal::JournalEvent::Managing).tell();
         Ok(())
     }
 
-    fn serve(&mut self, server: &mut Server, signals: &Signals) -> Result<Ended> {
+    fn serve(&mut self, server: &mut Server, signals: &TerminationSignals) -> Result<Ended> {
         loop {
             let ready = self.wait(server, signals)?;
             let now = clock::now();
@@ -169,13 +169,13 @@ impl Manager {
             self.finish_turn();
             for call in server.calls(Instant::now()) {
                 let response = self.answer(&call.request);
-                call.answer(&response.unwrap_or_else(Response::Error));
+                call.answer(&response.unwrap_or_else(ManagerResponse::Error));
             }
         }
     }
 
     /// Waits for news, a request, a signal, or what is due; whether there may be news of the display.
-    fn wait(&self, server: &Server, signals: &Signals) -> Result<bool> {
+    fn wait(&self, server: &Server, signals: &TerminationSignals) -> Result<bool> {
         let mut fds: Vec<PollFd<'_>> =
             self.attention.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let of_display = fds.len();
@@ -194,7 +194,7 @@ impl Manager {
     }
 
     /// Acts on what the display tells. The way from a change of focus to the knobs is only here.
-    fn attend(&mut self, now: Nanos) -> Result<(), Error> {
+    fn attend(&mut self, now: Nanos) -> Result<(), DisplayError> {
         let changes = self.attention.changes()?;
         if self.attention.core() != self.parts {
             self.look_for_core();
@@ -205,7 +205,7 @@ impl Manager {
         Ok(())
     }
 
-    fn take(&mut self, changes: Vec<Change>, now: Nanos) {
+    fn take(&mut self, changes: Vec<AttentionChange>, now: Nanos) {
         let before = self.desktop.focused();
         let events = self.desktop.take(changes, now);
         self.handle(now, events);
@@ -222,7 +222,7 @@ impl Manager {
     }
 
     /// Tells the policy, and does what it decides in one step; what it wants of memory waits for the end of the turn.
-    pub(crate) fn handle(&mut self, now: Nanos, events: Vec<Event>) {
+    pub(crate) fn handle(&mut self, now: Nanos, events: Vec<DesktopEvent>) {
         let actions: Vec<Action> = events.into_iter().flat_map(|event| self.policy.handle(now, event)).collect();
         self.perform(actions);
     }
@@ -258,7 +258,7 @@ impl Manager {
     }
 
     /// Counts what was done, and comes back to what has to wait.
-    fn note(&mut self, applied: &Applied) {
+    fn note(&mut self, applied: &AppliedCounts) {
         self.counts.changed += applied.changed as u64;
         self.counts.skipped += applied.skipped as u64;
         let wait = Nanos::from_millis(LATER_MS);
@@ -268,12 +268,12 @@ impl Manager {
     }
 
     /// Does what is due.
-    fn keep_time(&mut self, now: Nanos) -> Result<(), Error> {
+    fn keep_time(&mut self, now: Nanos) -> Result<(), DisplayError> {
         for set in self.schedule.due(now) {
             self.refresh(set, now);
         }
         if self.policy.next().is_some_and(|due| due <= now) {
-            self.handle(now, vec![Event::Time]);
+            self.handle(now, vec![DesktopEvent::Time]);
         }
         if self.schedule.later.take_if(|due| *due <= now).is_some() {
             self.apply(&[]);
@@ -319,7 +319,7 @@ impl Manager {
     }
 
     /// What is looked at each second.
-    fn tick(&mut self, now: Nanos) -> Result<(), Error> {
+    fn tick(&mut self, now: Nanos) -> Result<(), DisplayError> {
         self.revive_helper(now);
         let changes = self.attention.look()?;
         if !changes.is_empty() {
@@ -329,7 +329,7 @@ impl Manager {
         self.schedule.input(now.before(Nanos::from_millis(idle_ms.unwrap_or(0))));
         let present = idle_ms.is_none_or(|idle_ms| idle_ms < AWAY_AFTER_MS);
         if self.present.replace(present) != Some(present) {
-            self.handle(now, vec![Event::Presence(present)]);
+            self.handle(now, vec![DesktopEvent::Presence(present)]);
         }
         if present {
             let jobs = self.desktop.focused().map(|set| self.desktop.follow_jobs(set, now));
@@ -353,15 +353,15 @@ impl Manager {
         let setting = &self.setting;
         if let Some(busy) = self.busy.look(now, |process| setting.may_change(process)) {
             let mut events = self.desktop.place_unplaced(&busy, now);
-            events.push(Event::Busy(busy));
+            events.push(DesktopEvent::Busy(busy));
             self.handle(now, events);
         }
     }
 
     fn look_at_memory(&mut self, now: Nanos) {
-        let facts = Known { desktop: &self.desktop, setting: &self.setting, core: &self.core };
+        let facts = KnownProcesses { desktop: &self.desktop, setting: &self.setting, core: &self.core };
         if let Some(sample) = self.memory.look(now, &facts) {
-            self.handle(now, vec![Event::Memory(sample)]);
+            self.handle(now, vec![DesktopEvent::Memory(sample)]);
         }
         if self.memory.has_plenty() {
             let name = |set: SetId| Some((set, session::program(&self.setting.proc, set.0.pid)?));
@@ -381,7 +381,7 @@ impl Manager {
         if core != self.core {
             let mut events = self.desktop.set_core(&core);
             self.core.clone_from(&core);
-            events.push(Event::Core(core));
+            events.push(DesktopEvent::Core(core));
             self.handle(clock::now(), events);
         }
     }
@@ -393,10 +393,10 @@ impl Manager {
     }
 
     /// Asks a display again that did not answer; the reason where it is gone.
-    fn reconnect(&mut self, error: &Error) -> Option<String> {
+    fn reconnect(&mut self, error: &DisplayError) -> Option<String> {
         let mut why = error.to_string();
         for _ in 0..RECONNECTS_MAX {
-            match Display::open(&self.setting.place, &self.setting.proc) {
+            match AttendedDisplay::open(&self.setting.place, &self.setting.proc) {
                 Ok(attention) => {
                     self.attention = attention;
                     let events = self.desktop.clear();
@@ -405,7 +405,7 @@ impl Manager {
                     let _ = self.attend(clock::now());
                     return None;
                 }
-                Err(error @ Error::Hung { .. }) => why = error.to_string(),
+                Err(error @ DisplayError::Hung { .. }) => why = error.to_string(),
                 Err(error) => return Some(error.to_string()),
             }
         }
@@ -417,18 +417,18 @@ impl Manager {
         self.strength = strength;
         let applied = self.actuator.set_strength(strength);
         self.note(&applied);
-        self.handle(clock::now(), vec![Event::Strength(strength)]);
+        self.handle(clock::now(), vec![DesktopEvent::Strength(strength)]);
     }
 }
 
 /// What the manager knows of processes, for a look at memory.
-struct Known<'a> {
+struct KnownProcesses<'a> {
     desktop: &'a DesktopState,
     setting: &'a Setting,
     core: &'a [Identity],
 }
 
-impl ProcessFacts for Known<'_> {
+impl ProcessFacts for KnownProcesses<'_> {
     /// The core is small, and every answer needs it; of the focused set the client comes first.
     fn most_favoured(&self) -> Vec<Identity> {
         let focused = self.desktop.focused().map(|set| self.desktop.members(set)).unwrap_or_default();

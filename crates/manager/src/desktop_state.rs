@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The state of the desktop: windows, whose they are, which has the focus; and what of that the policy is told.
 
-use crate::budget::Budget;
+use crate::budget::LookBudget;
 use crate::family::{Family, Terminal};
-use crate::trust::{Refusal, Trust};
+use crate::trust::{ClaimContext, ClaimRefusal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use tipme_desktop::attention::{Change, HELPERS_MAX, Owner, WINDOWS_MAX, WindowState};
-use tipme_policy::{Event, Identity, Member, Membership, SetId};
+use tipme_desktop::attention::{AttentionChange, HELPERS_MAX, WINDOWS_MAX, WindowOwner, WindowState};
+use tipme_policy::{DesktopEvent, Identity, Member, Membership, SetId};
 use tipme_record::Nanos;
 use tipme_sched::LastPid;
 use tipme_sched::processes::{self, Stat};
@@ -24,28 +24,28 @@ pub(crate) struct DesktopState {
     server_knows: bool,
     server: Option<u32>,
     core: BTreeSet<u32>,
-    windows: BTreeMap<u32, Window>,
-    groups: BTreeMap<Identity, Group>,
-    keyboard: Focus,
-    pointer: Focus,
+    windows: BTreeMap<u32, ClaimedWindow>,
+    groups: BTreeMap<Identity, ClientGroup>,
+    keyboard: FocusState,
+    pointer: FocusState,
     last_pid: LastPid,
-    budget: Budget,
+    budget: LookBudget,
     /// Busy processes without a place for which the client above was looked at.
     unplaced: BTreeSet<Identity>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: LossCounts,
 }
 
 /// What was lost or refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct LossCounts {
     /// Windows, processes and hints beyond the bounds.
     pub(crate) dropped: u64,
     pub(crate) disbelieved: u64,
 }
 
-struct Window {
-    claim: Option<Owner>,
-    owner: Result<Identity, Refusal>,
+struct ClaimedWindow {
+    claim: Option<WindowOwner>,
+    owner: Result<Identity, ClaimRefusal>,
     helper_pids: Vec<u32>,
     /// The helpers as they were when they were named: a number that is used again is another process.
     helpers: Vec<Identity>,
@@ -53,7 +53,7 @@ struct Window {
 }
 
 /// The processes of one client, as they were told to the policy.
-struct Group {
+struct ClientGroup {
     told: BTreeMap<SetId, Vec<Member>>,
     visible: bool,
     terminals: Vec<Terminal>,
@@ -66,7 +66,7 @@ struct Group {
 
 /// A window with a focus, and the set that the policy was told of.
 #[derive(Default)]
-struct Focus {
+struct FocusState {
     window: Option<u32>,
     told: Option<SetId>,
 }
@@ -77,7 +77,7 @@ impl DesktopState {
     pub(crate) fn new(proc: PathBuf, user: u32, server_knows: bool, server: Option<u32>) -> DesktopState {
         DesktopState {
             last_pid: LastPid::open(&proc),
-            budget: Budget::default(),
+            budget: LookBudget::default(),
             unplaced: BTreeSet::new(),
             proc,
             user,
@@ -86,21 +86,21 @@ impl DesktopState {
             core: BTreeSet::new(),
             windows: BTreeMap::new(),
             groups: BTreeMap::new(),
-            keyboard: Focus::default(),
-            pointer: Focus::default(),
-            counts: Counts::default(),
+            keyboard: FocusState::default(),
+            pointer: FocusState::default(),
+            counts: LossCounts::default(),
         }
     }
 
     /// From now on these processes belong to the session and to no set.
-    pub(crate) fn set_core(&mut self, core: &[Identity]) -> Vec<Event> {
+    pub(crate) fn set_core(&mut self, core: &[Identity]) -> Vec<DesktopEvent> {
         self.core = core.iter().map(|process| process.pid).collect();
         let mut freed = BTreeSet::new();
         for window in self.windows.values_mut() {
             if let Ok(owner) = window.owner
                 && self.core.contains(&owner.pid)
             {
-                window.owner = Err(Refusal::Core);
+                window.owner = Err(ClaimRefusal::Core);
                 freed.insert(owner);
             }
         }
@@ -108,7 +108,7 @@ impl DesktopState {
     }
 
     /// Forgets everything: another connection tells it again.
-    pub(crate) fn clear(&mut self) -> Vec<Event> {
+    pub(crate) fn clear(&mut self) -> Vec<DesktopEvent> {
         self.windows.clear();
         (self.keyboard.window, self.pointer.window) = (None, None);
         let clients: Vec<Identity> = self.groups.keys().copied().collect();
@@ -118,29 +118,29 @@ impl DesktopState {
     }
 
     /// What the display told, as news for the policy. A focus is told after the windows that came with it.
-    pub(crate) fn take(&mut self, changes: Vec<Change>, now: Nanos) -> Vec<Event> {
+    pub(crate) fn take(&mut self, changes: Vec<AttentionChange>, now: Nanos) -> Vec<DesktopEvent> {
         let mut touched = BTreeSet::new();
         // First, so that there is room for those that have come instead.
         for change in &changes {
-            if let Change::Gone(window) = change {
+            if let AttentionChange::Gone(window) = change {
                 touched.extend(self.windows.remove(window).and_then(|gone| gone.owner.ok()));
             }
         }
         for change in changes {
             match change {
-                Change::Window(state) => touched.extend(self.put_window(state)),
-                Change::Gone(_) => {}
-                Change::Keyboard(window) => self.keyboard.window = window,
-                Change::Pointer(window) => self.pointer.window = window,
+                AttentionChange::Window(state) => touched.extend(self.put_window(state)),
+                AttentionChange::Gone(_) => {}
+                AttentionChange::Keyboard(window) => self.keyboard.window = window,
+                AttentionChange::Pointer(window) => self.pointer.window = window,
             }
         }
-        let mut events: Vec<Event> = touched.into_iter().flat_map(|owner| self.tell(owner, now)).collect();
+        let mut events: Vec<DesktopEvent> = touched.into_iter().flat_map(|owner| self.tell(owner, now)).collect();
         events.extend(self.tell_focus());
         events
     }
 
     /// Looks at the processes of a client again, where there can be new ones and the budget is not far overdrawn.
-    pub(crate) fn refresh(&mut self, set: SetId, now: Nanos) -> Vec<Event> {
+    pub(crate) fn refresh(&mut self, set: SetId, now: Nanos) -> Vec<DesktopEvent> {
         let last_pid = self.last_pid.count();
         let Some(group) = self.groups.get_mut(&set.0) else { return Vec::new() };
         if group.is_settled(last_pid) {
@@ -151,7 +151,7 @@ impl DesktopState {
     }
 
     /// Follows the focused client: at once where another job has come to the foreground of one of its terminals.
-    pub(crate) fn follow(&mut self, set: SetId, now: Nanos) -> Vec<Event> {
+    pub(crate) fn follow(&mut self, set: SetId, now: Nanos) -> Vec<DesktopEvent> {
         let events = self.follow_jobs(set, now);
         if events.is_empty() && self.is_due(set, now) && self.budget.is_affordable(now) {
             return self.refresh(set, now);
@@ -160,7 +160,7 @@ impl DesktopState {
     }
 
     /// Looks at the focused client where another job has come to the foreground of one of its terminals.
-    pub(crate) fn follow_jobs(&mut self, set: SetId, now: Nanos) -> Vec<Event> {
+    pub(crate) fn follow_jobs(&mut self, set: SetId, now: Nanos) -> Vec<DesktopEvent> {
         if self.has_switched_job(set) && self.budget.has_credit(now) { self.look(set.0, now) } else { Vec::new() }
     }
 
@@ -181,7 +181,7 @@ impl DesktopState {
     }
 
     /// Looks again at the client whose look is the oldest, where one is due and affordable.
-    pub(crate) fn refresh_stalest(&mut self, now: Nanos) -> Vec<Event> {
+    pub(crate) fn refresh_stalest(&mut self, now: Nanos) -> Vec<DesktopEvent> {
         let due = self.groups.iter().filter(|(client, _)| self.is_due(SetId(**client), now));
         let stalest = due.min_by_key(|(_, group)| group.looked).map(|(client, _)| SetId(*client));
         match stalest.filter(|_| self.budget.is_affordable(now)) {
@@ -192,9 +192,9 @@ impl DesktopState {
 
     /// Looks on credit at the clients above processes that are in no set yet: what belongs to a window must not be taken
     /// for unplaced because it is young. Who has no place after that is not asked for again while it is among them.
-    pub(crate) fn place_unplaced(&mut self, processes: &[Identity], now: Nanos) -> Vec<Event> {
-        let begun = Budget::clock();
-        let placed: BTreeSet<Identity> = self.groups.values().flat_map(Group::processes).collect();
+    pub(crate) fn place_unplaced(&mut self, processes: &[Identity], now: Nanos) -> Vec<DesktopEvent> {
+        let begun = LookBudget::clock();
+        let placed: BTreeSet<Identity> = self.groups.values().flat_map(ClientGroup::processes).collect();
         let unplaced: BTreeSet<Identity> = processes.iter().copied().filter(|who| !placed.contains(who)).collect();
         self.unplaced.retain(|who| unplaced.contains(who));
         let new: Vec<Identity> = unplaced.difference(&self.unplaced).copied().collect();
@@ -205,7 +205,7 @@ impl DesktopState {
         for process in new {
             below.entry(self.client_above(process)).or_default().push(process);
         }
-        self.budget.spend(Budget::clock().since(begun), now);
+        self.budget.spend(LookBudget::clock().since(begun), now);
         let mut events = Vec::new();
         for (client, processes) in below {
             self.unplaced.extend(processes);
@@ -223,7 +223,7 @@ impl DesktopState {
         lineage.find(|above| self.groups.contains_key(above))
     }
 
-    /// Looks that were due and were left for want of time, see [`Budget`].
+    /// Looks that were due and were left for want of time, see [`LookBudget`].
     pub(crate) fn looks_left(&self) -> u64 {
         self.budget.left()
     }
@@ -258,7 +258,7 @@ impl DesktopState {
     }
 
     /// Why a window's claim that it belongs to this process was not believed, where one was made.
-    pub(crate) fn refusal(&self, pid: u32) -> Option<Refusal> {
+    pub(crate) fn refusal(&self, pid: u32) -> Option<ClaimRefusal> {
         let claims = self.windows.values().filter(|window| window.claim.as_ref().is_some_and(|claim| claim.pid == pid));
         claims.filter_map(|window| window.owner.err()).next()
     }
@@ -274,35 +274,40 @@ impl DesktopState {
         let owner = self.owner_of(&state, before.as_ref());
         let (helper_pids, helpers) = self.helpers_of(&state, before, owner.is_ok());
         let visible = state.visible && !state.iconic;
-        let window = Window { claim: state.owner, owner, helper_pids, helpers, visible };
+        let window = ClaimedWindow { claim: state.owner, owner, helper_pids, helpers, visible };
         self.windows.insert(state.window, window);
         touched_before.into_iter().chain(owner.ok()).collect()
     }
 
     /// The process of a window, once found, stays: the server's number is that of the moment at which the client
     /// connected, and may be used again while the connection is held by a child.
-    fn owner_of(&mut self, state: &WindowState, before: Option<&Window>) -> Result<Identity, Refusal> {
+    fn owner_of(&mut self, state: &WindowState, before: Option<&ClaimedWindow>) -> Result<Identity, ClaimRefusal> {
         let same = before.filter(|window| claim_pid(&window.claim) == claim_pid(&state.owner));
         if let Some(owner) = same.and_then(|window| window.owner.ok()) {
             return Ok(owner);
         }
         let owner = self.believe(state.owner.as_ref());
-        if matches!(owner, Err(why) if why != Refusal::Unknown && why != Refusal::Core) && same.is_none() {
+        if matches!(owner, Err(why) if why != ClaimRefusal::Unknown && why != ClaimRefusal::Core) && same.is_none() {
             self.counts.disbelieved += 1;
         }
         owner
     }
 
-    fn believe(&self, claim: Option<&Owner>) -> Result<Identity, Refusal> {
+    fn believe(&self, claim: Option<&WindowOwner>) -> Result<Identity, ClaimRefusal> {
         if claim.is_some_and(|claim| self.core.contains(&claim.pid)) {
-            return Err(Refusal::Core);
+            return Err(ClaimRefusal::Core);
         }
         let owner = self.trust().owner(claim, |process| self.is_client(process))?;
         let known = self.windows.values().filter_map(|window| window.owner.ok()).find(|known| known.pid == owner.pid);
-        if known.is_some_and(|known| known != owner) { Err(Refusal::Gone) } else { Ok(owner) }
+        if known.is_some_and(|known| known != owner) { Err(ClaimRefusal::Gone) } else { Ok(owner) }
     }
 
-    fn helpers_of(&mut self, state: &WindowState, before: Option<Window>, owned: bool) -> (Vec<u32>, Vec<Identity>) {
+    fn helpers_of(
+        &mut self,
+        state: &WindowState,
+        before: Option<ClaimedWindow>,
+        owned: bool,
+    ) -> (Vec<u32>, Vec<Identity>) {
         if !owned {
             return (Vec::new(), Vec::new());
         }
@@ -316,8 +321,8 @@ impl DesktopState {
         (pids, helpers)
     }
 
-    fn trust(&self) -> Trust<'_> {
-        Trust { proc: &self.proc, user: self.user, server_knows: self.server_knows, server: self.server }
+    fn trust(&self) -> ClaimContext<'_> {
+        ClaimContext { proc: &self.proc, user: self.user, server_knows: self.server_knows, server: self.server }
     }
 
     fn is_client(&self, process: Identity) -> bool {
@@ -326,7 +331,7 @@ impl DesktopState {
 
     /// The set of a client whose windows changed. Its processes are looked at only where it is new or its
     /// helpers changed.
-    fn tell(&mut self, client: Identity, now: Nanos) -> Vec<Event> {
+    fn tell(&mut self, client: Identity, now: Nanos) -> Vec<DesktopEvent> {
         let windows = self.windows.values().filter(|window| window.owner == Ok(client));
         let (mut there, mut visible, mut helpers) = (false, false, BTreeSet::new());
         for window in windows {
@@ -342,14 +347,14 @@ impl DesktopState {
         }
     }
 
-    fn forget(&mut self, client: Identity) -> Vec<Event> {
+    fn forget(&mut self, client: Identity) -> Vec<DesktopEvent> {
         let gone = self.groups.remove(&client).into_iter().flat_map(|group| group.told);
-        gone.map(|(set, _)| Event::Gone(set)).collect()
+        gone.map(|(set, _)| DesktopEvent::Gone(set)).collect()
     }
 
     /// Reads which processes a client has, and tells what differs from before.
-    fn look(&mut self, client: Identity, now: Nanos) -> Vec<Event> {
-        let (begun, last_pid) = (Budget::clock(), self.last_pid.count());
+    fn look(&mut self, client: Identity, now: Nanos) -> Vec<DesktopEvent> {
+        let (begun, last_pid) = (LookBudget::clock(), self.last_pid.count());
         let Some(family) = self.family(client) else { return self.forget(client) };
         self.counts.dropped += family.dropped;
         let visible = self.windows.values().any(|window| window.owner == Ok(client) && window.visible);
@@ -360,9 +365,11 @@ impl DesktopState {
         let events = differences(before.as_ref(), &told, SetId(client), visible);
         let (first_seen, last_pid_before) = before.map_or((now, None), |group| (group.first_seen, group.last_pid[0]));
         let last_pid = [last_pid, last_pid_before];
-        self.groups
-            .insert(client, Group { told, visible, terminals: family.terminals, first_seen, looked: now, last_pid });
-        self.budget.spend(Budget::clock().since(begun), now);
+        self.groups.insert(
+            client,
+            ClientGroup { told, visible, terminals: family.terminals, first_seen, looked: now, last_pid },
+        );
+        self.budget.spend(LookBudget::clock().since(begun), now);
         events
     }
 
@@ -381,26 +388,26 @@ impl DesktopState {
         Some(family)
     }
 
-    fn tell_focus(&mut self) -> Vec<Event> {
+    fn tell_focus(&mut self) -> Vec<DesktopEvent> {
         let set = |desktop: &DesktopState, window: Option<u32>| {
             let owner = desktop.windows.get(&window?)?.owner.ok()?;
             desktop.groups.contains_key(&owner).then_some(SetId(owner))
         };
         let (keyboard, pointer) = (set(self, self.keyboard.window), set(self, self.pointer.window));
-        let keyboard = self.keyboard.turn(keyboard).then_some(Event::Keyboard(keyboard));
-        let pointer = self.pointer.turn(pointer).then_some(Event::Pointer(pointer));
+        let keyboard = self.keyboard.turn(keyboard).then_some(DesktopEvent::Keyboard(keyboard));
+        let pointer = self.pointer.turn(pointer).then_some(DesktopEvent::Pointer(pointer));
         keyboard.into_iter().chain(pointer).collect()
     }
 }
 
-impl Focus {
+impl FocusState {
     /// Whether the set is another one than was told.
     fn turn(&mut self, set: Option<SetId>) -> bool {
         std::mem::replace(&mut self.told, set) != set
     }
 }
 
-impl Group {
+impl ClientGroup {
     /// Whether nobody was forked since the look before the last one. The last one alone does not do: it may have come
     /// between a fork and the change of process group that makes a job of the child.
     fn is_settled(&self, last_pid: Option<u64>) -> bool {
@@ -421,32 +428,37 @@ impl Group {
     }
 
     /// Tells that its windows can, or can no longer, be seen.
-    fn show(&mut self, id: SetId, visible: bool) -> Vec<Event> {
+    fn show(&mut self, id: SetId, visible: bool) -> Vec<DesktopEvent> {
         if self.visible == visible {
             return Vec::new();
         }
         self.visible = visible;
         let members = self.told.get(&id).cloned().unwrap_or_default();
-        vec![Event::Set { id, members, visible }]
+        vec![DesktopEvent::Set { id, members, visible }]
     }
 }
 
-fn claim_pid(claim: &Option<Owner>) -> Option<u32> {
+fn claim_pid(claim: &Option<WindowOwner>) -> Option<u32> {
     claim.as_ref().map(|owner| owner.pid)
 }
 
 /// What to tell of a client's sets: first what they lose, so that no process is in two sets at a time.
-fn differences(before: Option<&Group>, now: &BTreeMap<SetId, Vec<Member>>, client: SetId, visible: bool) -> Vec<Event> {
+fn differences(
+    before: Option<&ClientGroup>,
+    now: &BTreeMap<SetId, Vec<Member>>,
+    client: SetId,
+    visible: bool,
+) -> Vec<DesktopEvent> {
     let mut events = Vec::new();
     let shown = |set: SetId| set == client && visible;
     for (id, old) in before.into_iter().flat_map(|group| &group.told) {
         let Some(new) = now.get(id) else {
-            events.push(Event::Gone(*id));
+            events.push(DesktopEvent::Gone(*id));
             continue;
         };
         let kept: Vec<Member> = new.iter().filter(|member| has(old, member)).copied().collect();
         if kept.len() < old.len() && kept.len() < new.len() {
-            events.push(Event::Set { id: *id, members: kept, visible: shown(*id) });
+            events.push(DesktopEvent::Set { id: *id, members: kept, visible: shown(*id) });
         }
     }
     let mut gains = Vec::new();
@@ -456,7 +468,7 @@ fn differences(before: Option<&Group>, now: &BTreeMap<SetId, Vec<Member>>, clien
         if old == Some(members) && same_look {
             continue;
         }
-        let event = Event::Set { id: *id, members: members.clone(), visible: shown(*id) };
+        let event = DesktopEvent::Set { id: *id, members: members.clone(), visible: shown(*id) };
         let only_loses = old.is_some_and(|old| members.iter().all(|member| has(old, member)));
         if only_loses { events.push(event) } else { gains.push(event) }
     }

@@ -2,48 +2,48 @@
 //! The display that is managed: an X server, which tells of its windows itself, or a compositor, of which the recorder tells who
 //! has the keyboard focus.
 
-use crate::compositor::Compositor;
+use crate::compositor::CompositorFocus;
 use rustix::fd::BorrowedFd;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use tipme_desktop::attention::{Attention, Change, Core, Dropped};
-use tipme_desktop::{Error, Target, server};
+use tipme_desktop::attention::{Attention, AttentionChange, Core, Dropped};
+use tipme_desktop::{DisplayError, DisplayTarget, server};
 
 /// The extension by which an X server says which processes its clients are.
 const RESOURCE_EXTENSION: &str = "X-Resource";
 
 /// Where a display is.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
-    X11(Target),
+pub(crate) enum DisplayAddress {
+    X11(DisplayTarget),
     /// The socket of a compositor, and the folder of the recorder.
     Wayland(PathBuf, PathBuf),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for DisplayAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::X11(target) => write!(f, ":{}", target.display),
-            Place::Wayland(socket, _) => write!(f, "{}", socket.file_name().unwrap_or_default().display()),
+            DisplayAddress::X11(target) => write!(f, ":{}", target.display),
+            DisplayAddress::Wayland(socket, _) => write!(f, "{}", socket.file_name().unwrap_or_default().display()),
         }
     }
 }
 
-pub(crate) enum Display {
+pub(crate) enum AttendedDisplay {
     X11(Box<Attention>),
-    Wayland(Box<Compositor>),
+    Wayland(Box<CompositorFocus>),
 }
 
-impl Display {
+impl AttendedDisplay {
     /// Connects.
     ///
     /// # Errors
     /// Where nobody answers, or nobody tells of the focus.
-    pub(crate) fn open(place: &Place, proc: &Path) -> Result<Display, Error> {
+    pub(crate) fn open(place: &DisplayAddress, proc: &Path) -> Result<AttendedDisplay, DisplayError> {
         match place {
-            Place::X11(target) => Ok(Display::X11(Box::new(Attention::open(target)?))),
-            Place::Wayland(socket, recorder) => {
-                Ok(Display::Wayland(Box::new(Compositor::open(socket, recorder, proc)?)))
+            DisplayAddress::X11(target) => Ok(AttendedDisplay::X11(Box::new(Attention::open(target)?))),
+            DisplayAddress::Wayland(socket, recorder) => {
+                Ok(AttendedDisplay::Wayland(Box::new(CompositorFocus::open(socket, recorder, proc)?)))
             }
         }
     }
@@ -51,8 +51,8 @@ impl Display {
     /// Become readable when there may be changes.
     pub(crate) fn fds(&self) -> Vec<BorrowedFd<'_>> {
         match self {
-            Display::X11(attention) => vec![attention.fd()],
-            Display::Wayland(compositor) => compositor.fds(),
+            AttendedDisplay::X11(attention) => vec![attention.fd()],
+            AttendedDisplay::Wayland(compositor) => compositor.fds(),
         }
     }
 
@@ -60,47 +60,47 @@ impl Display {
     ///
     /// # Errors
     /// Where the display is gone, or does not answer.
-    pub(crate) fn changes(&mut self) -> Result<Vec<Change>, Error> {
+    pub(crate) fn changes(&mut self) -> Result<Vec<AttentionChange>, DisplayError> {
         match self {
-            Display::X11(attention) => attention.changes(),
-            Display::Wayland(compositor) => compositor.changes(),
+            AttendedDisplay::X11(attention) => attention.changes(),
+            AttendedDisplay::Wayland(compositor) => compositor.changes(),
         }
     }
 
     /// What is to be looked at now and then, since nobody tells.
     ///
     /// # Errors
-    /// As [`Display::changes`].
-    pub(crate) fn look(&mut self) -> Result<Vec<Change>, Error> {
+    /// As [`AttendedDisplay::changes`].
+    pub(crate) fn look(&mut self) -> Result<Vec<AttentionChange>, DisplayError> {
         match self {
-            Display::X11(_) => Ok(Vec::new()),
-            Display::Wayland(compositor) => compositor.look(),
+            AttendedDisplay::X11(_) => Ok(Vec::new()),
+            AttendedDisplay::Wayland(compositor) => compositor.look(),
         }
     }
 
     /// Milliseconds since the last input of the user; `None` where nobody tells.
     ///
     /// # Errors
-    /// As [`Display::changes`].
-    pub(crate) fn idle_ms(&self) -> Result<Option<u64>, Error> {
+    /// As [`AttendedDisplay::changes`].
+    pub(crate) fn idle_ms(&self) -> Result<Option<u64>, DisplayError> {
         match self {
-            Display::X11(attention) => attention.idle_ms(),
-            Display::Wayland(_) => Ok(None),
+            AttendedDisplay::X11(attention) => attention.idle_ms(),
+            AttendedDisplay::Wayland(_) => Ok(None),
         }
     }
 
     pub(crate) fn core(&self) -> Core {
         match self {
-            Display::X11(attention) => attention.core(),
-            Display::Wayland(compositor) => compositor.core(),
+            AttendedDisplay::X11(attention) => attention.core(),
+            AttendedDisplay::Wayland(compositor) => compositor.core(),
         }
     }
 
     /// What was left out because of a bound.
     pub(crate) fn dropped(&self) -> Dropped {
         match self {
-            Display::X11(attention) => attention.dropped(),
-            Display::Wayland(compositor) => compositor.dropped(),
+            AttendedDisplay::X11(attention) => attention.dropped(),
+            AttendedDisplay::Wayland(compositor) => compositor.dropped(),
         }
     }
 }
@@ -109,8 +109,8 @@ impl Display {
 ///
 /// # Errors
 /// Where the display does not answer.
-pub(crate) fn knows_clients(place: &Place) -> Result<bool, Error> {
-    let Place::X11(target) = place else { return Ok(true) };
+pub(crate) fn knows_clients(place: &DisplayAddress) -> Result<bool, DisplayError> {
+    let DisplayAddress::X11(target) = place else { return Ok(true) };
     let extensions = server::describe(target)?.extensions;
     Ok(extensions.iter().any(|extension| extension.name == RESOURCE_EXTENSION))
 }

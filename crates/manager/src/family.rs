@@ -39,7 +39,7 @@ pub(crate) struct Terminal {
 
 /// Where a process has its place.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ProcessPlace {
     Set(Membership),
     /// The background job that is named by this process.
     Job(Identity),
@@ -51,7 +51,7 @@ impl Family {
     /// is below them belong to sets of their own.
     pub(crate) fn sort(client: &Stat, below: &[Stat], is_client: impl Fn(Identity) -> bool) -> Family {
         let mut sorting = Sorting::begin(client, below);
-        let mut waiting = VecDeque::from([(client, Place::Set(Membership::Client))]);
+        let mut waiting = VecDeque::from([(client, ProcessPlace::Set(Membership::Client))]);
         while let Some((parent, place)) = waiting.pop_front() {
             for child in sorting.children.remove(&parent.identity.pid).unwrap_or_default() {
                 if is_client(child.identity) {
@@ -92,33 +92,35 @@ impl<'a> Sorting<'a> {
         Sorting { client, children, foreground, jobs: BTreeMap::new(), family }
     }
 
-    fn place(&mut self, process: &Stat, parent: &Stat, above: Place) -> Place {
+    fn place(&mut self, process: &Stat, parent: &Stat, above: ProcessPlace) -> ProcessPlace {
         let on_terminal = on_terminal(process, self.client);
         match above {
             // Another terminal within a background job, such as that of a nested program, is not in view either.
-            Place::Job(_) | Place::Nowhere if !on_terminal || process.session != parent.session => return above,
-            _ if !on_terminal => return Place::Set(Membership::Child),
-            _ if is_foreground(process) => return Place::Set(Membership::Foreground),
+            ProcessPlace::Job(_) | ProcessPlace::Nowhere if !on_terminal || process.session != parent.session => {
+                return above;
+            }
+            _ if !on_terminal => return ProcessPlace::Set(Membership::Child),
+            _ if is_foreground(process) => return ProcessPlace::Set(Membership::Foreground),
             _ => {}
         }
         let leads = process.identity.pid == process.session;
         if leads || self.foreground.contains(&process.identity.pid) {
-            return Place::Set(Membership::Child);
+            return ProcessPlace::Set(Membership::Child);
         }
         match self.jobs.get(&process.group) {
-            Some(job) => Place::Job(*job),
-            None if self.jobs.len() >= JOBS_MAX => Place::Nowhere,
-            None => Place::Job(*self.jobs.entry(process.group).or_insert(process.identity)),
+            Some(job) => ProcessPlace::Job(*job),
+            None if self.jobs.len() >= JOBS_MAX => ProcessPlace::Nowhere,
+            None => ProcessPlace::Job(*self.jobs.entry(process.group).or_insert(process.identity)),
         }
     }
 
-    fn put(&mut self, process: &Stat, place: Place) {
+    fn put(&mut self, process: &Stat, place: ProcessPlace) {
         match place {
-            Place::Set(because) => self.family.members.push(member(process, because)),
-            Place::Job(job) => {
+            ProcessPlace::Set(because) => self.family.members.push(member(process, because)),
+            ProcessPlace::Job(job) => {
                 self.family.jobs.entry(job).or_default().push(member(process, Membership::Child));
             }
-            Place::Nowhere => self.family.dropped += 1,
+            ProcessPlace::Nowhere => self.family.dropped += 1,
         }
         if on_terminal(process, self.client) && process.identity.pid == process.session {
             self.put_terminal(process);

@@ -2,15 +2,15 @@
 //! The entries for fuzzing: lines of the helper's socket, and the history of focus changes.
 
 use crate::helper_service;
-use crate::helper_service::messages::{Request, Response};
+use crate::helper_service::messages::{HelperRequest, HelperResponse};
 use tipme_policy::Prediction;
 use tipme_record::Nanos;
 
 /// Reads a line as a request to the helper, keeps its bounds, and reads it as an answer; whether it is either. It must not panic.
 pub fn exercise_lines(line: &[u8]) -> bool {
     let request = serde_json::from_slice(line);
-    let understood = request.is_ok() || serde_json::from_slice::<Response>(line).is_ok();
-    if let Ok(Request::Apply(actions)) = request {
+    let understood = request.is_ok() || serde_json::from_slice::<HelperResponse>(line).is_ok();
+    if let Ok(HelperRequest::Apply(actions)) = request {
         helper_service::admit_any(actions);
     }
     understood

@@ -21,10 +21,10 @@ pub(crate) mod messages;
 mod seat;
 mod session;
 
-use crate::signals::Signals;
+use crate::signals::TerminationSignals;
 use crate::state::StateDir;
 use anyhow::{Context, Result};
-use messages::{Helper, Request, Response};
+use messages::{HelperRequest, HelperResponse, HelperSocket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use seat::Seats;
 use session::SharedState;
@@ -35,8 +35,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tipme_control::journal::{self, Event};
-use tipme_control::{Caller, ClientOf, Conversation, DEFAULT_STATE_DIR, Daemon as _, Listener};
+use tipme_control::journal::{self, JournalEvent};
+use tipme_control::{Caller, ClientOf, Conversation, DEFAULT_STATE_DIR, Daemon as _, SocketListener};
 use tipme_desktop::logind::Logind;
 use tipme_policy::{Action, Assignment, Backend, Member, Membership, Reason, Role, SetId, Strength};
 use tipme_sched::{Config, Mechanism, processes};
@@ -67,11 +67,11 @@ pub struct HelperOptions {
 /// # Errors
 /// Where the user's rights or another helper forbid it; the message names the remedy.
 pub fn help(options: &HelperOptions) -> Result<()> {
-    let signals = Signals::catch()?;
+    let signals = TerminationSignals::catch()?;
     let dir = options.dir.clone().unwrap_or_else(|| DEFAULT_STATE_DIR.into());
     let state = StateDir::choose(Some(&dir));
     state.make()?;
-    let mut listener = Listener::bind::<Helper>(&dir.join(Helper::SOCKET))?;
+    let mut listener = SocketListener::bind::<HelperSocket>(&dir.join(HelperSocket::SOCKET))?;
     let shared = SharedState {
         seats: Seats { logind: Logind::default(), proc: "/proc".into() },
         allowed: options.allowed.clone(),
@@ -82,9 +82,9 @@ pub fn help(options: &HelperOptions) -> Result<()> {
     StateDir::choose(Some(&shared.journals)).make()?;
     restore_dead(&shared);
     let own = favour_itself(&shared);
-    let mut callers = Callers { shared: Arc::new(shared), open: Vec::new() };
-    let words = format!("helping managers at {}", dir.join(Helper::SOCKET).display());
-    journal::info(words).event(Event::Helping).tell();
+    let mut callers = HelperConnections { shared: Arc::new(shared), open: Vec::new() };
+    let words = format!("helping managers at {}", dir.join(HelperSocket::SOCKET).display());
+    journal::info(words).event(JournalEvent::Helping).tell();
     while !signals.have_come() {
         wait(&listener, &signals)?;
         callers.admit(&mut listener);
@@ -99,9 +99,9 @@ pub fn help(options: &HelperOptions) -> Result<()> {
 /// # Errors
 /// Why none does, and the remedy.
 pub fn ask_helper(dir: Option<&Path>) -> Result<String, String> {
-    let client = ClientOf::<Helper>::new(dir.unwrap_or(Path::new(DEFAULT_STATE_DIR))).with_timeout(TIMEOUT);
-    match client.call(&Request::Status) {
-        Ok(Response::Status(status)) => Ok(format!("answers: pid {}, sessions: {}", status.pid, status.sessions)),
+    let client = ClientOf::<HelperSocket>::new(dir.unwrap_or(Path::new(DEFAULT_STATE_DIR))).with_timeout(TIMEOUT);
+    match client.call(&HelperRequest::Status) {
+        Ok(HelperResponse::Status(status)) => Ok(format!("answers: pid {}, sessions: {}", status.pid, status.sessions)),
         Ok(_) => Err("the helper answered with something else; restart it".to_owned()),
         Err(error) => Err(error.to_string()),
     }
@@ -109,12 +109,12 @@ pub fn ask_helper(dir: Option<&Path>) -> Result<String, String> {
 
 /// Holds any actions against the bounds of a helper session, more than once.
 pub(crate) fn admit_any(actions: Vec<Action>) {
-    let mut bounds = bounds::Bounds::default();
+    let mut bounds = bounds::MemberCounts::default();
     drop((bounds.admit(actions.clone()), bounds.admit(actions)));
 }
 
 /// Waits for a caller or a signal.
-fn wait(listener: &Listener, signals: &Signals) -> Result<()> {
+fn wait(listener: &SocketListener, signals: &TerminationSignals) -> Result<()> {
     let mut fds = vec![PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)];
     fds.extend(listener.fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
     let due = listener.deadline().map(|due| due.saturating_duration_since(Instant::now()));
@@ -126,20 +126,20 @@ fn wait(listener: &Listener, signals: &Signals) -> Result<()> {
 }
 
 /// Those who have connected.
-struct Callers {
+struct HelperConnections {
     shared: Arc<SharedState>,
-    open: Vec<Open>,
+    open: Vec<OpenConversation>,
 }
 
 /// A conversation in its thread.
-struct Open {
+struct OpenConversation {
     uid: u32,
     stream: UnixStream,
     thread: JoinHandle<()>,
 }
 
-impl Callers {
-    fn admit(&mut self, listener: &mut Listener) {
+impl HelperConnections {
+    fn admit(&mut self, listener: &mut SocketListener) {
         let now = Instant::now();
         for _ in 0..ACCEPTED_MAX {
             let Some((stream, caller)) = listener.accept(now) else { return };
@@ -147,7 +147,7 @@ impl Callers {
             match self.refusal(caller) {
                 None => self.begin(stream, caller),
                 Some(why) => {
-                    Conversation::<Helper>::new(stream, caller).answer(&Response::Error(why));
+                    Conversation::<HelperSocket>::new(stream, caller).answer(&HelperResponse::Error(why));
                 }
             }
         }
@@ -156,7 +156,7 @@ impl Callers {
 
     fn refusal(&self, caller: Caller) -> Option<String> {
         if !self.shared.admits(caller.uid) {
-            return Some(Helper::not_allowed(caller.uid));
+            return Some(HelperSocket::not_allowed(caller.uid));
         }
         let of_user = self.open.iter().filter(|open| open.uid == caller.uid).count();
         let full = self.open.len() >= CONVERSATIONS_MAX || of_user >= OF_ONE_USER_MAX;
@@ -168,7 +168,7 @@ impl Callers {
         let (shared, Ok(other)) = (Arc::clone(&self.shared), stream.try_clone()) else { return };
         let serve = move || session::serve(Conversation::new(stream, caller), &shared);
         if let Ok(thread) = std::thread::Builder::new().name(format!("session-{}", caller.uid)).spawn(serve) {
-            self.open.push(Open { uid: caller.uid, stream: other, thread });
+            self.open.push(OpenConversation { uid: caller.uid, stream: other, thread });
         }
     }
 

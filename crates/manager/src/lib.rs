@@ -12,6 +12,8 @@
 //! A change of focus goes straight through: the sets are known before it comes. Processes are looked at again
 //! afterwards, and only as often as a thousandth of a CPU allows.
 
+#![warn(unreachable_pub)]
+
 mod actuator;
 mod answers;
 mod budget;
@@ -38,6 +40,6 @@ mod trust;
 pub use daemon::{Ended, run};
 pub use fuzz::{exercise_lines, exercise_predictions};
 pub use helper_service::{HelperOptions, ask_helper, help};
-pub use setting::{Options, UseHelper};
+pub use setting::{ManageOptions, UseHelper};
 pub use state::StateDir;
 pub use tipme_policy::{Backend, Strength};

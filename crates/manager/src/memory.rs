@@ -5,7 +5,7 @@ mod pressure;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
-use tipme_control::manager::Memory;
+use tipme_control::manager::MemoryStatus;
 use tipme_policy::{GroupMemory, Identity, MemoryGroup, MemorySample, SetId};
 use tipme_record::Nanos;
 use tipme_sched::processes;
@@ -42,7 +42,7 @@ pub(crate) trait ProcessFacts {
 }
 
 /// Looks at memory, seldom while there is enough.
-pub(crate) struct Watch {
+pub(crate) struct MemoryWatch {
     proc: PathBuf,
     /// Where the control groups of version 2 are; `None` where there are none.
     groups: Option<PathBuf>,
@@ -50,18 +50,18 @@ pub(crate) struct Watch {
     looked: Nanos,
     /// When a look was taken, and microseconds of waiting until then.
     waited: VecDeque<(Nanos, u64)>,
-    latest: Memory,
+    latest: MemoryStatus,
     short: bool,
 }
 
-impl Watch {
-    pub(crate) fn new(proc: PathBuf, now: Nanos) -> Watch {
+impl MemoryWatch {
+    pub(crate) fn new(proc: PathBuf, now: Nanos) -> MemoryWatch {
         let groups = pressure::hierarchy(&proc);
-        let (waited, latest) = (VecDeque::new(), Memory::default());
-        Watch { proc, groups, due: now, looked: Nanos(0), waited, latest, short: false }
+        let (waited, latest) = (VecDeque::new(), MemoryStatus::default());
+        MemoryWatch { proc, groups, due: now, looked: Nanos(0), waited, latest, short: false }
     }
 
-    pub(crate) fn latest(&self) -> Memory {
+    pub(crate) fn latest(&self) -> MemoryStatus {
         self.latest
     }
 
@@ -104,7 +104,7 @@ impl Watch {
         }
         let looks = self.latest.looks + 1;
         let (total_bytes, available_bytes) = (total, available);
-        self.latest = Memory { total_bytes, available_bytes, some_percent, looks, ..self.latest };
+        self.latest = MemoryStatus { total_bytes, available_bytes, some_percent, looks, ..self.latest };
         Some(MemorySample { total, available, some_percent, groups })
     }
 

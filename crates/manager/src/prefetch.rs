@@ -4,7 +4,7 @@
 //! What is learned are names of programs, and how often one was followed by the other. It is kept in a file
 //! between runs, which only the manager's user can read.
 
-use crate::setting::Options;
+use crate::setting::ManageOptions;
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
@@ -39,7 +39,7 @@ pub(crate) struct Prefetch {
 
 impl Prefetch {
     /// Reads the history; one that cannot be read is started over.
-    pub(crate) fn open(options: &Options) -> Prefetch {
+    pub(crate) fn open(options: &ManageOptions) -> Prefetch {
         let path = options.state.predictions();
         let prediction = options.predict.then(|| read(&path).unwrap_or_default());
         Prefetch { prediction, path, current: None, due: None, prefetched: BTreeMap::new(), count: 0 }
@@ -79,10 +79,10 @@ impl Prefetch {
     }
 
     /// `None` where prediction is switched off.
-    pub(crate) fn figures(&self) -> Option<manager::Prediction> {
+    pub(crate) fn figures(&self) -> Option<manager::PredictionStatus> {
         let prediction = self.prediction.as_ref()?;
         let (hits, misses) = (prediction.hits(), prediction.misses());
-        Some(manager::Prediction { predictions: hits.saturating_add(misses), hits, warmed: self.count })
+        Some(manager::PredictionStatus { predictions: hits.saturating_add(misses), hits, warmed: self.count })
     }
 
     /// Writes the history down, whole or not at all. One that cannot be written is told of, and lost.
@@ -124,12 +124,12 @@ mod tests {
     use crate::state::StateDir;
     use tipme_policy::{Identity, Strength};
 
-    fn options(dir: &Path, predict: bool) -> Options {
+    fn options(dir: &Path, predict: bool) -> ManageOptions {
         let state = StateDir::choose(Some(dir));
         let (strength, backend, display) = (Strength::Normal, None, None);
         let helper = crate::setting::UseHelper::Never;
         let recorder = dir.to_owned();
-        Options { strength, backend, display, recorder, under: None, cgroup: None, state, predict, helper }
+        ManageOptions { strength, backend, display, recorder, under: None, cgroup: None, state, predict, helper }
     }
 
     fn set(pid: u32) -> SetId {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whose session it is, and which of its processes every answer needs.
 
-use crate::display::Place;
+use crate::display::DisplayAddress;
 use crate::installed;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use tipme_desktop::{Target, server};
+use tipme_desktop::{DisplayTarget, server};
 use tipme_policy::Identity;
 use tipme_sched::processes;
 
@@ -74,31 +74,31 @@ const PROGRAMS_MAX: usize = 16;
 ///
 /// # Errors
 /// Where none is named and there is none, or more than one.
-pub(crate) fn place(named: Option<&str>, recorder: &Path) -> Result<Place> {
+pub(crate) fn place(named: Option<&str>, recorder: &Path) -> Result<DisplayAddress> {
     let variable = |name: &str| std::env::var(name).ok().filter(|name| !name.is_empty());
     let named = named.map(str::to_owned).or_else(|| variable("WAYLAND_DISPLAY")).or_else(|| variable("DISPLAY"));
     if let Some(name) = named {
         return named_place(&name, recorder);
     }
     match (&server::find_compositors()[..], &server::find()[..]) {
-        ([socket], _) => Ok(Place::Wayland(socket.into(), recorder.to_owned())),
-        ([], [display]) => Ok(Place::X11(Target::new(*display))),
+        ([socket], _) => Ok(DisplayAddress::Wayland(socket.into(), recorder.to_owned())),
+        ([], [display]) => Ok(DisplayAddress::X11(DisplayTarget::new(*display))),
         ([], []) => bail!("no display is named and none is found; give --display, or start it where DISPLAY is set"),
         _ => bail!("no display is named and there are several; give --display :N, or --display wayland-N"),
     }
 }
 
 /// `:0`, `wayland-0`, or the path of a compositor's socket.
-fn named_place(name: &str, recorder: &Path) -> Result<Place> {
+fn named_place(name: &str, recorder: &Path) -> Result<DisplayAddress> {
     if !name.starts_with("wayland-") && !name.starts_with('/') {
-        return Ok(Place::X11(Target::parse(name)?));
+        return Ok(DisplayAddress::X11(DisplayTarget::parse(name)?));
     }
     let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).unwrap_or_default();
     let socket = folder.join(name);
     if !socket.is_absolute() {
         bail!("XDG_RUNTIME_DIR is not set; name the compositor's socket by its path: --display /run/user/UID/{name}");
     }
-    Ok(Place::Wayland(socket, recorder.to_owned()))
+    Ok(DisplayAddress::Wayland(socket, recorder.to_owned()))
 }
 
 /// The user whose display it is: the server's, where that is not root; else the one who called sudo; else the

@@ -2,7 +2,7 @@
 //! What is managed, for whom, and by which means.
 
 use crate::connections::are_connected;
-use crate::display::{Display, Place, knows_clients};
+use crate::display::{AttendedDisplay, DisplayAddress, knows_clients};
 use crate::session;
 use crate::state::StateDir;
 use anyhow::{Context, Result, bail};
@@ -24,7 +24,7 @@ pub enum UseHelper {
 
 /// How to manage.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ManageOptions {
     pub strength: Strength,
     /// `None`: the best that can be used.
     pub backend: Option<Backend>,
@@ -46,7 +46,7 @@ pub struct Options {
 /// What was found at the start, and stays.
 pub(crate) struct Setting {
     pub(crate) proc: PathBuf,
-    pub(crate) place: Place,
+    pub(crate) place: DisplayAddress,
     /// As in `:0` and `wayland-0`.
     pub(crate) display: String,
     pub(crate) user: u32,
@@ -60,7 +60,7 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    pub(crate) fn find(options: &Options, place: Place, attention: &Display) -> Result<Setting> {
+    pub(crate) fn find(options: &ManageOptions, place: DisplayAddress, attention: &AttendedDisplay) -> Result<Setting> {
         let proc = PathBuf::from("/proc");
         let parts = attention.core();
         let user = session::user(&proc, parts.server_pid, parts.manager)?;
@@ -75,7 +75,7 @@ impl Setting {
         Ok(Setting { proc, place, display, user, under, backend, server_knows, server, missing })
     }
 
-    pub(crate) fn config(&self, options: &Options) -> Config {
+    pub(crate) fn config(&self, options: &ManageOptions) -> Config {
         Config {
             backend: self.backend,
             strength: options.strength,
@@ -114,7 +114,7 @@ impl Setting {
 ///
 /// # Errors
 /// Where the one that is asked for cannot be used.
-fn choose(options: &Options, proc: &Path, desktop: DesktopOwner) -> Result<(Backend, Vec<String>)> {
+fn choose(options: &ManageOptions, proc: &Path, desktop: DesktopOwner) -> Result<(Backend, Vec<String>)> {
     let offers = tipme_sched::offers(proc, options.cgroup.as_deref(), Some(desktop));
     let usable = offers.iter().find(|offer| offer.unusable.is_none()).map(|offer| offer.backend);
     let backend = options.backend.or(usable).unwrap_or(Backend::Nice);

@@ -6,11 +6,11 @@ use std::os::fd::BorrowedFd;
 use tipme_control::life::{self, SIGINT, SIGTERM};
 
 /// Becomes readable when SIGINT or SIGTERM has come.
-pub(crate) struct Signals(life::Signals);
+pub(crate) struct TerminationSignals(life::SignalStream);
 
-impl Signals {
-    pub(crate) fn catch() -> Result<Signals> {
-        life::Signals::catch(&[SIGINT, SIGTERM]).map(Signals).context("cannot catch signals")
+impl TerminationSignals {
+    pub(crate) fn catch() -> Result<TerminationSignals> {
+        life::SignalStream::catch(&[SIGINT, SIGTERM]).map(TerminationSignals).context("cannot catch signals")
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {

@@ -9,13 +9,13 @@
 use crate::connections::are_connected;
 use std::path::Path;
 use tipme_desktop::How;
-use tipme_desktop::attention::Owner;
+use tipme_desktop::attention::WindowOwner;
 use tipme_policy::Identity;
 use tipme_sched::processes::{self, Stat};
 
 /// Why a claim is not believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum ClaimRefusal {
     /// Nobody says which process made the window.
     Unknown,
     /// There is no such process, or no longer.
@@ -34,7 +34,7 @@ pub(crate) enum Refusal {
 
 /// What claims are held against.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Trust<'a> {
+pub(crate) struct ClaimContext<'a> {
     pub(crate) proc: &'a Path,
     /// The user whose display it is.
     pub(crate) user: u32,
@@ -44,24 +44,24 @@ pub(crate) struct Trust<'a> {
     pub(crate) server: Option<u32>,
 }
 
-impl Trust<'_> {
+impl ClaimContext<'_> {
     /// The process that made a window. `is_client` knows those that the server named.
     pub(crate) fn owner(
         &self,
-        owner: Option<&Owner>,
+        owner: Option<&WindowOwner>,
         is_client: impl Fn(Identity) -> bool,
-    ) -> Result<Identity, Refusal> {
-        let owner = owner.ok_or(Refusal::Unknown)?;
+    ) -> Result<Identity, ClaimRefusal> {
+        let owner = owner.ok_or(ClaimRefusal::Unknown)?;
         let own_words = owner.how == How::Property;
         if own_words && self.server_knows {
-            return Err(Refusal::OwnWords);
+            return Err(ClaimRefusal::OwnWords);
         }
         let process = self.process(owner.pid)?;
         if own_words && is_client(process.identity) {
-            return Err(Refusal::OtherClient);
+            return Err(ClaimRefusal::OtherClient);
         }
         if !own_words && self.server.is_some_and(|server| are_connected(self.proc, owner.pid, server) == Some(false)) {
-            return Err(Refusal::NotConnected);
+            return Err(ClaimRefusal::NotConnected);
         }
         Ok(process.identity)
     }
@@ -74,8 +74,8 @@ impl Trust<'_> {
         (believed, refused)
     }
 
-    fn process(&self, pid: u32) -> Result<Stat, Refusal> {
-        let process = processes::read(self.proc, pid).ok_or(Refusal::Gone)?;
-        if process.uid == self.user { Ok(process) } else { Err(Refusal::OtherUser(process.uid)) }
+    fn process(&self, pid: u32) -> Result<Stat, ClaimRefusal> {
+        let process = processes::read(self.proc, pid).ok_or(ClaimRefusal::Gone)?;
+        if process.uid == self.user { Ok(process) } else { Err(ClaimRefusal::OtherUser(process.uid)) }
     }
 }

@@ -14,12 +14,11 @@ use crate::excess::{Rate, excess_ns, top};
 use crate::interarrival::{mean, sample_deviation};
 use crate::percentile::Share;
 use crate::summary::{Apdex, apdex, interaction_p98};
-use bootstrap::{Sample, estimate};
+use bootstrap::{RepeatSample, estimate};
 use repeats::{Repeat, Repeats, Thresholds};
 use serde::{Deserialize, Serialize};
 
-pub use bootstrap::RESAMPLES;
-pub use matching::{Side, Unmatched};
+pub use matching::{ComparedSide, Unmatched};
 
 /// With fewer repeats on a side nothing is said of a difference.
 pub const REPEATS_MIN: usize = 5;
@@ -36,14 +35,14 @@ pub struct Comparison {
     pub confidence_percent: f64,
     pub resamples: usize,
     pub sides: Vec<String>,
-    pub groups: Vec<Group>,
+    pub groups: Vec<RunGroup>,
     /// Runs that no other side, or not the first one, has.
     pub unmatched: Vec<Unmatched>,
 }
 
 /// Runs that are held against each other.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Group {
+pub struct RunGroup {
     /// The name that they have in common; `None` where each side has one kind of runs only.
     pub run: Option<String>,
     pub classes: Vec<ClassComparison>,
@@ -61,14 +60,14 @@ pub struct ClassComparison {
     /// Whether a side was measured with another threshold.
     pub thresholds_differ: bool,
     /// `None` of a side without such events.
-    pub sides: Vec<Option<Figures>>,
+    pub sides: Vec<Option<ComparedFigures>>,
     /// Of each other side against the first.
     pub differences: Vec<Differences>,
 }
 
 /// The figures of a class on one side, of all repeats together. Where events are censored they are lower bounds.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Figures {
+pub struct ComparedFigures {
     pub repeats: usize,
     pub n: usize,
     /// `None` with fewer than 10 events.
@@ -83,12 +82,12 @@ pub struct Figures {
     pub censored: u64,
     /// Of all classes: of what is lost it is not known what it was.
     pub lost: u64,
-    pub cumulative: Cumulative,
+    pub cumulative: CumulativeComparison,
 }
 
 /// All latencies of a repeat together, over the repeats.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Cumulative {
+pub struct CumulativeComparison {
     pub mean_ms: Option<f64>,
     /// Standard deviation as a share of the mean; `None` of one repeat.
     pub deviation_percent: Option<f64>,
@@ -113,7 +112,7 @@ pub struct Whole {
     /// The class with the largest part of the rate at the threshold, and that part.
     pub top_class: Option<String>,
     pub top_class_percent: Option<f64>,
-    pub cumulative: Cumulative,
+    pub cumulative: CumulativeComparison,
 }
 
 /// What one side differs by from the first.
@@ -154,20 +153,20 @@ pub enum Statement {
 }
 
 /// Holds results against the first of them.
-pub fn compare(sides: &[Side<'_>]) -> Comparison {
+pub fn compare(sides: &[ComparedSide<'_>]) -> Comparison {
     let (matched, unmatched) = matching::groups(sides);
     Comparison {
         confidence_percent: 95.0,
-        resamples: RESAMPLES,
+        resamples: bootstrap::RESAMPLES,
         sides: sides.iter().map(|side| side.name.to_owned()).collect(),
         groups: matched.iter().map(|matched| group(matched.run.clone(), &matched.sides)).collect(),
         unmatched,
     }
 }
 
-/// The latencies of a class in the runs of a [`Group`], by side, in milliseconds.
-pub fn latencies_ms(sides: &[Side<'_>], run: Option<&str>, class: &str) -> Vec<Vec<f64>> {
-    let of = |side: &Side<'_>| {
+/// The latencies of a class in the runs of a [`RunGroup`], by side, in milliseconds.
+pub fn latencies_ms(sides: &[ComparedSide<'_>], run: Option<&str>, class: &str) -> Vec<Vec<f64>> {
+    let of = |side: &ComparedSide<'_>| {
         let runs = side.runs.iter().filter(|one| run.is_none_or(|run| matching::kind(one) == run));
         let events = runs.flat_map(|run| &run.classes).filter(|events| events.class == class);
         events.flat_map(|events| &events.latencies_ns).map(|latency| ms(*latency)).collect()
@@ -200,14 +199,14 @@ impl Differences {
 }
 
 /// One group: for each side its runs, or none.
-fn group(run: Option<String>, sides: &[Vec<&Run>]) -> Group {
+fn group(run: Option<String>, sides: &[Vec<&Run>]) -> RunGroup {
     let names = class_names(sides);
     let thresholds: Vec<(&str, Option<u64>)> =
         names.iter().map(|class| (*class, limit(sides, class, |events| events.threshold_ns))).collect();
     let classes = thresholds.iter().map(|(class, threshold)| class_comparison(sides, class, *threshold)).collect();
     let bounded = thresholds.len() > 1 && thresholds.iter().all(|(_, threshold)| threshold.is_some());
     let interact = sides.iter().flatten().all(|run| run.interactive_ns.is_some());
-    Group { run, classes, overall: (bounded && interact).then(|| overall(sides, &thresholds)) }
+    RunGroup { run, classes, overall: (bounded && interact).then(|| overall(sides, &thresholds)) }
 }
 
 /// Classes in the order in which they come up.
@@ -248,10 +247,10 @@ fn gather(runs: &[&Run], classes: &Thresholds<'_>) -> Repeats {
     Repeats(runs.iter().map(|run| Repeat::of(run, classes)).collect())
 }
 
-fn figures(repeats: &Repeats, threshold: Option<u64>, frustrated: Option<u64>) -> Figures {
+fn figures(repeats: &Repeats, threshold: Option<u64>, frustrated: Option<u64>) -> ComparedFigures {
     let summary = repeats.summary();
     let sum = |of: fn(&Repeat) -> u64| repeats.0.iter().map(of).fold(0, u64::saturating_add);
-    Figures {
+    ComparedFigures {
         repeats: repeats.0.len(),
         n: summary.n(),
         p50_ms: summary.shown(Share::P50).map(ms),
@@ -266,13 +265,13 @@ fn figures(repeats: &Repeats, threshold: Option<u64>, frustrated: Option<u64>) -
     }
 }
 
-fn cumulative(repeats: &Repeats) -> Cumulative {
+fn cumulative(repeats: &Repeats) -> CumulativeComparison {
     let sums: Vec<f64> = repeats.0.iter().map(Repeat::cumulative_ms).collect();
     let mean_ms = mean(&sums);
     let share = |(deviation, mean): (f64, f64)| if deviation > 0.0 { 100.0 * deviation / mean } else { 0.0 };
     let deviation_percent = sample_deviation(&sums).zip(mean_ms).map(share);
     let unusable = deviation_percent.is_none_or(|percent| percent > DEVIATION_MAX_PERCENT);
-    Cumulative { mean_ms, deviation_percent, unusable }
+    CumulativeComparison { mean_ms, deviation_percent, unusable }
 }
 
 fn overall(sides: &[Vec<&Run>], thresholds: &Thresholds<'_>) -> Overall {
@@ -319,7 +318,7 @@ fn percentile_difference(base: &Repeats, other: &Repeats, share: Share) -> Diffe
     difference(base.percentiles(share), other.percentiles(share))
 }
 
-fn difference(base: Sample<'_>, other: Sample<'_>) -> Difference {
+fn difference(base: RepeatSample<'_>, other: RepeatSample<'_>) -> Difference {
     let (least, most) = (base.repeats.min(other.repeats), base.repeats.max(other.repeats));
     let without = |statement| Difference { statement, ..Difference::default() };
     if base.observed().is_none() || other.observed().is_none() {
@@ -353,7 +352,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn run(class: &str, latencies: impl IntoIterator<Item = u64>) -> Run {
-        let limits = crate::Limits { threshold: 100 * MS, frustrated: 400 * MS };
+        let limits = crate::ClassLimits { threshold: 100 * MS, frustrated: 400 * MS };
         let mut events = Events::of(class, Some(limits));
         latencies.into_iter().for_each(|latency| events.push(0, latency));
         Run { interactive_ns: Some(60_000_000_000), classes: vec![events], ..Run::default() }
@@ -370,7 +369,8 @@ mod tests {
 
     fn held(runs: &[&[Run]]) -> Comparison {
         let names = ["one", "two", "three"];
-        let sides: Vec<Side<'_>> = runs.iter().zip(names).map(|(runs, name)| Side { name, runs }).collect();
+        let sides: Vec<ComparedSide<'_>> =
+            runs.iter().zip(names).map(|(runs, name)| ComparedSide { name, runs }).collect();
         compare(&sides)
     }
 

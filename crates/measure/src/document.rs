@@ -4,21 +4,23 @@
 //! All kinds share the head and the runs, so that any two can be held side by side. Keys name their
 //! units; `null` stands for what is not available, never 0.
 
-use crate::threshold::Limits;
+use crate::threshold::ClassLimits;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Raised when a key changes its meaning or goes.
 pub const SCHEMA: u32 = 1;
 
 /// A result as it is written to a file.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Document<T> {
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: u32,
     /// Which measurement: `idle`, `timer`, `memory`, `fork`, `measure`, `typing` and so on: the verb.
     pub kind: String,
     /// Version of the program that measured.
     pub version: String,
-    pub machine: Machine,
+    pub machine: MeasuredMachine,
     /// The repeats, each with all its events.
     pub runs: Vec<Run>,
     /// What only this kind of measurement has.
@@ -31,8 +33,9 @@ pub struct Document<T> {
 pub struct NoDetails {}
 
 /// Where it was measured. The machine has no name here: results are given away.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Machine {
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Machine")]
+pub struct MeasuredMachine {
     pub kernel: String,
     pub cpu: String,
     pub cpus: usize,
@@ -55,7 +58,7 @@ pub struct Machine {
 }
 
 /// One repeat.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// What differs from the other runs: a mechanism, a load, a number.
     pub name: String,
@@ -68,7 +71,7 @@ pub struct Run {
 }
 
 /// The events of one class in columns, each in the order of their begin.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Events {
     /// `key`, `window`, `interval`, `lateness`.
     pub class: String,
@@ -85,7 +88,7 @@ pub struct Events {
 
 impl Events {
     /// No events yet, of a class with limits.
-    pub fn of(class: &str, limits: Option<Limits>) -> Events {
+    pub fn of(class: &str, limits: Option<ClassLimits>) -> Events {
         Events {
             class: class.to_owned(),
             threshold_ns: limits.map(|limits| limits.threshold),

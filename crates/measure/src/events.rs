@@ -7,13 +7,13 @@
 //! part that cannot be told is `None`, never 0.
 
 use crate::document::Events;
-use crate::threshold::{Class, Limits};
+use crate::threshold::{ClassLimits, InputClass};
 use serde::{Deserialize, Serialize};
 
 /// How a drawing was found to answer an input.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Join {
+pub enum EventJoin {
     /// By time only: another cause of the drawing cannot be ruled out.
     Speculative,
     /// On the same connection, or along a chain of wake-ups that was followed.
@@ -29,9 +29,9 @@ pub enum End {
     After(u64),
 }
 
-/// The times of an event; [`Times::event`] checks them.
+/// The times of an event; [`EventTimes::event`] checks them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Times {
+pub struct EventTimes {
     /// t_in: the kernel had the input, or it was injected.
     pub input: u64,
     /// t_deq: the application dequeued it; `None` where that was not seen.
@@ -44,13 +44,13 @@ pub struct Times {
     pub end: End,
     /// t_pres: it was on the screen; `None` where nothing tells.
     pub presented: Option<u64>,
-    pub join: Join,
+    pub join: EventJoin,
 }
 
 /// An event whose times follow each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
-    times: Times,
+    times: EventTimes,
 }
 
 /// What was found to answer an input.
@@ -64,7 +64,7 @@ pub struct Answer {
     pub first: u64,
     /// The last drawing was there.
     pub settled: u64,
-    pub join: Join,
+    pub join: EventJoin,
     /// Nothing was there when the capture ended.
     pub open: bool,
 }
@@ -86,7 +86,7 @@ impl End {
     }
 }
 
-impl Times {
+impl EventTimes {
     /// The event, where no time lies before one that it must follow; else `None`, since some clock was wrong.
     ///
     /// Drawing may begin before the event counts as handled and settle after it, so it must only follow the input.
@@ -103,7 +103,7 @@ impl Times {
 
 impl Event {
     /// When what happened.
-    pub fn times(&self) -> Times {
+    pub fn times(&self) -> EventTimes {
         self.times
     }
 
@@ -148,7 +148,7 @@ impl Answer {
     /// Inputs that are answered together keep each its own input time and end by themselves. No drawing counts as
     /// earlier than its input, nor the last one as earlier than the first; and when an input was dequeued is not known
     /// where that would be before it came or after it had ended: clocks of two sources differ a little.
-    pub fn event(self, class: Class) -> Event {
+    pub fn event(self, class: InputClass) -> Event {
         let Answer { input, join, .. } = self;
         let first = self.first.max(input);
         let settled = self.settled.max(first);
@@ -157,13 +157,21 @@ impl Answer {
         let dequeued = self.dequeued.filter(|at| input <= *at && *at <= last);
         let drawn = |at| (!self.open).then_some(at);
         Event {
-            times: Times { input, dequeued, drawn: drawn(first), settled: drawn(settled), end, presented: None, join },
+            times: EventTimes {
+                input,
+                dequeued,
+                drawn: drawn(first),
+                settled: drawn(settled),
+                end,
+                presented: None,
+                join,
+            },
         }
     }
 }
 
 /// Events as a class of a run, by their input.
-pub fn columns(class: &str, limits: Option<Limits>, events: &[Event]) -> Events {
+pub fn columns(class: &str, limits: Option<ClassLimits>, events: &[Event]) -> Events {
     let mut sorted: Vec<&Event> = events.iter().collect();
     sorted.sort_by_key(|event| event.times.input);
     let mut columns = Events::of(class, limits);
@@ -177,17 +185,21 @@ pub fn columns(class: &str, limits: Option<Limits>, events: &[Event]) -> Events 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Class, Profile};
+    use crate::{InputClass, ThresholdProfile};
     use proptest::prelude::*;
 
-    fn times(input: u64, dequeued: Option<u64>, end: End) -> Times {
-        Times { input, dequeued, drawn: None, settled: None, end, presented: None, join: Join::Exact }
+    fn times(input: u64, dequeued: Option<u64>, end: End) -> EventTimes {
+        EventTimes { input, dequeued, drawn: None, settled: None, end, presented: None, join: EventJoin::Exact }
     }
 
     #[test]
     fn an_event_has_its_parts() {
-        let times =
-            Times { drawn: Some(130), settled: Some(190), presented: Some(166), ..times(100, Some(110), End::At(150)) };
+        let times = EventTimes {
+            drawn: Some(130),
+            settled: Some(190),
+            presented: Some(166),
+            ..times(100, Some(110), End::At(150))
+        };
         let event = times.event().expect("its times follow each other");
         assert_eq!((event.latency(), event.first_response(), event.settled()), (50, Some(30), Some(90)));
         assert_eq!(event.parts(), Parts { queue: Some(10), processing: Some(40), presentation: Some(16) });
@@ -206,7 +218,7 @@ mod tests {
         let event = times(100, Some(120), End::After(1_000)).event().expect("its times follow each other");
         assert_eq!((event.latency(), event.is_censored()), (900, true));
         assert_eq!(event.parts().processing, Some(880));
-        let presented = Times { presented: Some(2_000), ..times(100, Some(120), End::After(1_000)) };
+        let presented = EventTimes { presented: Some(2_000), ..times(100, Some(120), End::After(1_000)) };
         assert_eq!(presented.event(), None);
     }
 
@@ -216,35 +228,42 @@ mod tests {
         assert_eq!(times(100, Some(99), End::At(120)).event(), None);
         assert_eq!(times(100, Some(121), End::At(120)).event(), None);
         let event = times(100, None, End::At(120));
-        assert_eq!(Times { presented: Some(119), ..event }.event(), None);
-        assert_eq!(Times { drawn: Some(99), ..event }.event(), None);
-        assert_eq!(Times { drawn: Some(110), settled: Some(109), ..event }.event(), None);
-        assert_eq!(Times { settled: Some(99), ..event }.event(), None);
+        assert_eq!(EventTimes { presented: Some(119), ..event }.event(), None);
+        assert_eq!(EventTimes { drawn: Some(99), ..event }.event(), None);
+        assert_eq!(EventTimes { drawn: Some(110), settled: Some(109), ..event }.event(), None);
+        assert_eq!(EventTimes { settled: Some(99), ..event }.event(), None);
     }
 
     #[test]
     fn an_answer_ends_as_its_class_does() {
         let answer =
-            Answer { input: 100, dequeued: Some(110), first: 150, settled: 190, join: Join::Exact, open: false };
-        let key = answer.event(Class::Key);
+            Answer { input: 100, dequeued: Some(110), first: 150, settled: 190, join: EventJoin::Exact, open: false };
+        let key = answer.event(InputClass::Key);
         assert_eq!((key.latency(), key.first_response(), key.settled()), (50, Some(50), Some(90)));
         assert_eq!(key.parts(), Parts { queue: Some(10), processing: Some(40), presentation: None });
-        assert_eq!(answer.event(Class::Window).latency(), 90);
+        assert_eq!(answer.event(InputClass::Window).latency(), 90);
     }
 
     #[test]
     fn an_open_answer_was_not_drawn() {
-        let open = Answer { input: 100, dequeued: None, first: 900, settled: 900, join: Join::Speculative, open: true };
-        let event = open.event(Class::Key);
+        let open =
+            Answer { input: 100, dequeued: None, first: 900, settled: 900, join: EventJoin::Speculative, open: true };
+        let event = open.event(InputClass::Key);
         assert_eq!((event.latency(), event.is_censored()), (800, true));
         assert_eq!((event.first_response(), event.settled()), (None, None));
     }
 
     #[test]
     fn events_that_are_answered_together_keep_their_own_input() {
-        let answer =
-            |input| Answer { input, dequeued: Some(130), first: 140, settled: 150, join: Join::Exact, open: false };
-        let latencies = [100, 110, 120].map(|input| answer(input).event(Class::Key).latency());
+        let answer = |input| Answer {
+            input,
+            dequeued: Some(130),
+            first: 140,
+            settled: 150,
+            join: EventJoin::Exact,
+            open: false,
+        };
+        let latencies = [100, 110, 120].map(|input| answer(input).event(InputClass::Key).latency());
         assert_eq!(latencies, [40, 30, 20]);
     }
 
@@ -252,7 +271,7 @@ mod tests {
     fn columns_are_in_the_order_of_inputs() {
         let open = times(50, None, End::After(200)).event().expect("its times follow each other");
         let ended = times(100, None, End::At(150)).event().expect("its times follow each other");
-        let limits = Class::Key.limits(Profile::Default);
+        let limits = InputClass::Key.limits(ThresholdProfile::Default);
         let columns = columns("key", Some(limits), &[ended, open]);
         assert_eq!((columns.starts_ns, columns.latencies_ns, columns.censored), (vec![50, 100], vec![150, 50], 1));
         assert_eq!(columns.threshold_ns, Some(limits.threshold));
@@ -263,7 +282,7 @@ mod tests {
         fn parts_sum_exactly(mut at in proptest::collection::vec(any::<u64>(), 4), censored in any::<bool>()) {
             at.sort_unstable();
             let end = if censored { End::After(at[2]) } else { End::At(at[2]) };
-            let times = Times { presented: (!censored).then_some(at[3]), ..times(at[0], Some(at[1]), end) };
+            let times = EventTimes { presented: (!censored).then_some(at[3]), ..times(at[0], Some(at[1]), end) };
             let event = times.event().expect("its times follow each other");
             let parts = event.parts();
             prop_assert_eq!(parts.queue.zip(parts.processing).map(|(queue, rest)| queue + rest), Some(event.latency()));
@@ -275,9 +294,9 @@ mod tests {
         #[test]
         fn every_answer_becomes_an_event(at in proptest::collection::vec(any::<u64>(), 4), open in any::<bool>()) {
             let answer = Answer {
-                input: at[0], dequeued: Some(at[1]), first: at[2], settled: at[3], join: Join::Exact, open,
+                input: at[0], dequeued: Some(at[1]), first: at[2], settled: at[3], join: EventJoin::Exact, open,
             };
-            for class in [Class::Key, Class::Window] {
+            for class in [InputClass::Key, InputClass::Window] {
                 let event = answer.event(class);
                 prop_assert_eq!(event.times().event(), Some(event));
                 prop_assert_eq!(event.is_censored(), open);

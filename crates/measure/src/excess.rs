@@ -16,19 +16,9 @@ pub struct Rate {
     pub above_ms_per_minute: f64,
 }
 
-/// Milliseconds of latency over the threshold per minute of interaction.
-///
-/// `events` are pairs of latency and threshold of its class, `interactive` is the time of interaction;
-/// all in nanoseconds. `None` where there was no interactive time.
-pub fn excess_latency_rate(events: &[(u64, u64)], interactive: u64) -> Option<Rate> {
-    rate(
-        |tenths| events.iter().map(|(latency, threshold)| over(*latency, tenth(*threshold, tenths))).sum(),
-        interactive,
-    )
-}
-
-/// The same of latencies of several classes, each with its own threshold. Classes without one count as nothing.
-pub fn excess_latency_rate_of<'a>(classes: impl Iterator<Item = &'a Events> + Clone, interactive: u64) -> Option<Rate> {
+/// Milliseconds of latency over the threshold per minute of interaction, of classes each with its own threshold. Classes
+/// without one count as nothing; `interactive` is the time of interaction in nanoseconds, `None` comes where there was none.
+pub fn excess_latency_rate<'a>(classes: impl Iterator<Item = &'a Events> + Clone, interactive: u64) -> Option<Rate> {
     let class = |events: &Events, tenths| match events.threshold_ns {
         Some(threshold) => excess_ns(&events.latencies_ns, tenth(threshold, tenths)),
         None => 0,
@@ -52,7 +42,7 @@ pub(crate) fn top<'a>(parts: impl Iterator<Item = (&'a str, u128)>) -> Option<(S
 }
 
 /// What latencies have above a threshold, together. No file holds enough of them to overflow the sum.
-pub fn excess_ns(latencies: &[u64], threshold: u64) -> u128 {
+pub(crate) fn excess_ns(latencies: &[u64], threshold: u64) -> u128 {
     latencies.iter().map(|latency| over(*latency, threshold)).sum()
 }
 
@@ -89,11 +79,10 @@ mod tests {
 
     #[test]
     fn excess_is_counted_per_minute() {
-        let rate = excess_latency_rate(&[(150_000_000, 100_000_000), (90_000_000, 100_000_000)], 30_000_000_000);
-        let rate = rate.expect("there was interactive time");
+        let keys = events("key", Some(100_000_000), &[150_000_000, 90_000_000]);
+        let rate = excess_latency_rate([&keys].into_iter(), 30_000_000_000).expect("there was interactive time");
         assert_eq!((rate.below_ms_per_minute, rate.at_ms_per_minute), (120.0, 100.0));
         assert_eq!(rate.above_ms_per_minute, 80.0);
-        assert_eq!(excess_latency_rate(&[], 0), None);
     }
 
     #[test]
@@ -104,9 +93,9 @@ mod tests {
             events("interval", None, &[u64::MAX]),
             events("key", Some(100_000_000), &[150_000_000]),
         ];
-        let rate = excess_latency_rate_of(classes.iter(), 60_000_000_000).expect("there was interactive time");
+        let rate = excess_latency_rate(classes.iter(), 60_000_000_000).expect("there was interactive time");
         assert_eq!((rate.at_ms_per_minute, rate.above_ms_per_minute), (200.0, 80.0));
-        assert_eq!(excess_latency_rate_of(classes.iter(), 0), None);
+        assert_eq!(excess_latency_rate(classes.iter(), 0), None);
         assert_eq!(top_class(classes.iter()), Some(("window".to_owned(), 0.5)));
         assert_eq!(top_class(classes[2..3].iter()), None);
     }
@@ -149,9 +138,10 @@ mod tests {
             minutes in 1..10_u64,
         ) {
             let ms = |value: u64| value * 1_000_000;
+            let nanos: Vec<u64> = latencies.iter().map(|latency| ms(*latency)).collect();
             let of = |limit: u64| {
-                let pairs: Vec<(u64, u64)> = latencies.iter().map(|latency| (ms(*latency), ms(limit))).collect();
-                excess_latency_rate(&pairs, minutes * 60_000_000_000).map(|rate| rate.at_ms_per_minute)
+                let keys = events("key", Some(ms(limit)), &nanos);
+                excess_latency_rate([&keys].into_iter(), minutes * 60_000_000_000).map(|rate| rate.at_ms_per_minute)
             };
             let slope = of(threshold + 1).zip(of(threshold)).map(|(there, here)| there - here);
             let above = latencies.iter().filter(|latency| **latency > threshold).count() as f64 / minutes as f64;

@@ -36,7 +36,7 @@ impl Histogram {
     }
 
     /// The longest latency that belongs to a bucket, in nanoseconds; of the last one, the shortest.
-    pub fn upper(bucket: usize) -> u64 {
+    pub(crate) fn upper(bucket: usize) -> u64 {
         match bucket {
             0 => (1 << LEAST_BITS) - 1,
             _ if bucket >= BUCKETS - 1 => 1 << (LEAST_BITS + 20),

@@ -15,8 +15,10 @@ mod validation;
 
 pub use calibration::{Calibration, ClassicLoop, ClockFigures};
 pub use exclusion::Exclusion;
-pub use figures::{Counted, CpuFigures, GapFigures, IdleDetails, NamedGap, NamedTime, Profile, Share, run};
-pub use naming::{Basis, Holder, HolderKind, Piece, Portion, Resident, Residents, Seen, attribute};
+pub use figures::{
+    CpuFigures, CpuProfile, GAP, GapFigures, IdleDetails, InterruptCount, NamedGap, NamedTime, StolenShares, run,
+};
+pub use naming::{Basis, GapPiece, GapPortion, Holder, HolderKind, Resident, Residents, Seen, attribute};
 pub use observed::{BINS_MAX, Bin, Gap, Observed, bins, longest};
 pub use tick::{Tick, tick};
 pub use validation::{Check, Echo, Errors, Injection, Trial, Validation, errors, stolen_by_gaps, stolen_by_records};

@@ -4,30 +4,36 @@
 use crate::document::{Events, Run};
 use crate::percentile::Share;
 use crate::summary::Summary;
-use crate::threshold::Limits;
-use serde::{Deserialize, Serialize};
+use crate::threshold::ClassLimits;
+use schemars::JsonSchema;
+use serde::Serialize;
 
+/// The class of such events in a document.
+pub const INTERVAL: &str = "interval";
 /// Longer intervals are counted: the papers give the share of those above 150 ms.
-pub const LONG_NS: u64 = 150_000_000;
+pub(crate) const LONG_NS: u64 = 150_000_000;
 
-/// The intervals under one load, nanoseconds of CLOCK_MONOTONIC.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+/// The intervals under one load, nanoseconds of CLOCK_MONOTONIC. In a document, begins and duration are those of its run.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub struct Intervals {
     /// What else the machine did: `none`, `hog`, `8 children`.
     pub load: String,
     /// How long each would be if nothing came between.
+    #[serde(skip)]
     pub expected_ns: u64,
     /// Of the one that was cut off, too.
+    #[serde(skip)]
     pub starts_ns: Vec<u64>,
     pub intervals_ns: Vec<u64>,
     /// How long the last one was when it was cut off; `None` where all had ended.
     pub censored_ns: Option<u64>,
     /// From the first to the last time stamp, what was cut off included.
+    #[serde(skip)]
     pub duration_ns: u64,
 }
 
 /// What is printed of a load.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
 pub struct IntervalFigures {
     pub n: usize,
     pub min_ms: Option<f64>,
@@ -101,8 +107,8 @@ impl Intervals {
     }
 
     /// As a run of a document. A latency is what an interval has beyond the expected, and none where it is shorter.
-    pub fn run(&self, limits: Limits) -> Run {
-        let mut events = Events::of("interval", Some(limits));
+    pub fn run(&self, limits: ClassLimits) -> Run {
+        let mut events = Events::of(INTERVAL, Some(limits));
         for (start, interval) in self.starts_ns.iter().zip(&self.intervals_ns) {
             events.push(*start, interval.saturating_sub(self.expected_ns));
         }
@@ -125,11 +131,6 @@ impl Intervals {
         self.all().map(|interval| interval as f64 / 1e6).collect()
     }
 
-    /// What is beyond the expected in the longest of them, nanoseconds.
-    pub fn excess_max(&self) -> u64 {
-        self.all().max().unwrap_or_default().saturating_sub(self.expected_ns)
-    }
-
     /// One that was cut off counts with what it had.
     fn all(&self) -> impl Iterator<Item = u64> + '_ {
         self.intervals_ns.iter().copied().chain(self.censored_ns)
@@ -139,7 +140,7 @@ impl Intervals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Class, Profile};
+    use crate::{InputClass, ThresholdProfile};
 
     const MS: u64 = 1_000_000;
 
@@ -152,7 +153,7 @@ mod tests {
         let intervals = sample(None);
         assert_eq!(intervals.starts_ns, [MS, 61 * MS, 121 * MS]);
         assert_eq!(intervals.intervals_ns, [60 * MS, 60 * MS, 300 * MS]);
-        assert_eq!((intervals.duration_ns, intervals.excess_max()), (420 * MS, 240 * MS));
+        assert_eq!(intervals.duration_ns, 420 * MS);
         let figures = intervals.figures();
         assert_eq!((figures.n, figures.min_ms, figures.max_ms), (3, Some(60.0), Some(300.0)));
         assert_eq!((figures.p50_ms, figures.p98_ms, figures.long), (None, None, 1));
@@ -164,7 +165,7 @@ mod tests {
         let intervals = sample(Some(1_421 * MS));
         assert_eq!(intervals.censored_ns, Some(1_000 * MS));
         assert_eq!((intervals.figures().n, intervals.figures().max_ms), (4, Some(1_000.0)));
-        let run = intervals.run(Class::Motion.limits(Profile::Default));
+        let run = intervals.run(InputClass::Motion.limits(ThresholdProfile::Default));
         assert_eq!((run.classes[0].censored, run.duration_ns), (1, 1_420 * MS));
         assert_eq!(run.classes[0].starts_ns, [MS, 61 * MS, 121 * MS, 421 * MS]);
         assert_eq!(run.classes[0].latencies_ns, [0, 0, 240 * MS, 940 * MS]);
@@ -191,11 +192,13 @@ mod tests {
         for stamps in [&[][..], &[5]] {
             let intervals = Intervals::of("none", 1, stamps, None);
             assert_eq!((intervals.figures().n, intervals.duration_ns), (0, 0));
-            assert_eq!((intervals.histogram(0), intervals.excess_max()), (Vec::new(), 0));
+            assert_eq!(intervals.histogram(0), Vec::new());
         }
         assert_eq!(Intervals::of("none", 60, &[5], Some(105)).figures().n, 1);
         assert_eq!(
-            Intervals::of("none", 60, &[5], Some(105)).run(Class::Key.limits(Profile::Default)).classes[0].latencies_ns,
+            Intervals::of("none", 60, &[5], Some(105)).run(InputClass::Key.limits(ThresholdProfile::Default)).classes
+                [0]
+            .latencies_ns,
             [40]
         );
     }

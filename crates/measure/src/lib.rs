@@ -5,6 +5,8 @@
 //! return floating point numbers, and they say in which unit. Percentiles are by nearest rank: an
 //! observed value, never an interpolated one, and withheld where too few observations lie above it.
 
+#![warn(unreachable_pub)]
+
 mod comparison;
 mod document;
 mod events;
@@ -22,17 +24,18 @@ mod threshold;
 pub mod timer;
 
 pub use comparison::{
-    ClassComparison, Comparison, Cumulative, DEVIATION_MAX_PERCENT, Difference, Differences, Figures, Group, Overall,
-    REPEATS_MAX, REPEATS_MIN, RESAMPLES, Side, Statement, Unmatched, Whole, compare, latencies_ms,
+    ClassComparison, ComparedFigures, ComparedSide, Comparison, CumulativeComparison, DEVIATION_MAX_PERCENT,
+    Difference, Differences, Overall, REPEATS_MAX, REPEATS_MIN, RunGroup, Statement, Unmatched, Whole, compare,
+    latencies_ms,
 };
-pub use document::{Document, Events, Machine, NoDetails, Run, SCHEMA};
-pub use events::{Answer, End, Event, Join, Parts, Times, columns};
-pub use excess::{Rate, excess_latency_rate, excess_latency_rate_of, excess_ns, tenth, top_class};
+pub use document::{Document, Events, MeasuredMachine, NoDetails, Run, SCHEMA};
+pub use events::{Answer, End, Event, EventJoin, EventTimes, Parts, columns};
+pub use excess::{Rate, excess_latency_rate, tenth, top_class};
 pub use histogram::{BUCKETS, Histogram};
 pub use interarrival::{Interarrival, interarrival};
-pub use intervals::{IntervalFigures, Intervals, LONG_NS};
-pub use percentile::{Share, nearest_rank, percentile};
+pub use intervals::{INTERVAL, IntervalFigures, Intervals};
+pub use percentile::Share;
 pub use periodicity::{Period, period};
 pub use random::Generator;
 pub use summary::{Apdex, Summary, apdex, interaction_p98};
-pub use threshold::{Class, Limits, Profile, exceeds_habit};
+pub use threshold::{ClassLimits, InputClass, ThresholdProfile, exceeds_habit};

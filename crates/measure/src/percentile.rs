@@ -25,14 +25,14 @@ impl Share {
 /// The 0-based index of the nearest-rank percentile of `n` sorted values: ceil(p n) - 1.
 ///
 /// `None` for no values. Shares above the whole count as the whole.
-pub fn nearest_rank(n: usize, share: Share) -> Option<usize> {
+pub(crate) fn nearest_rank(n: usize, share: Share) -> Option<usize> {
     let whole = u128::from(Share::ALL.0);
     let rank = (n as u128 * u128::from(share.0.min(Share::ALL.0))).div_ceil(whole).max(1);
     usize::try_from(rank - 1).ok().filter(|index| *index < n)
 }
 
 /// The nearest-rank percentile of values in ascending order; `None` for no values.
-pub fn percentile(sorted: &[u64], share: Share) -> Option<u64> {
+pub(crate) fn percentile(sorted: &[u64], share: Share) -> Option<u64> {
     nearest_rank(sorted.len(), share).and_then(|index| sorted.get(index)).copied()
 }
 

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 pub const RECORD_NS: u64 = 1_000_000;
 
 /// Longer without a wait is not an interaction: the person is away.
-pub const AWAY_NS: u64 = 30_000_000_000;
+pub(crate) const AWAY_NS: u64 = 30_000_000_000;
 
 /// What is known of one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Signals {
+pub struct ThinkSignals {
     /// C: a CPU is busy for the interactive set.
     pub computing: bool,
     /// Q: an event is queued.
@@ -49,7 +49,7 @@ pub enum Signal {
 
 /// A signal from a time on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Change {
+pub struct SignalChange {
     pub at: u64,
     pub signal: Signal,
     pub on: bool,
@@ -57,7 +57,7 @@ pub struct Change {
 
 /// A phase from one change of phase to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Interval {
+pub struct PhaseInterval {
     pub phase: Phase,
     pub from: u64,
     pub to: u64,
@@ -87,13 +87,13 @@ pub struct Balance {
     pub background: u64,
 }
 
-impl Signals {
+impl ThinkSignals {
     /// WAIT iff Q or S or (C and E); BACKGROUND iff C and none of Q, S, E; THINK otherwise.
     pub fn phase(self) -> Phase {
         match self {
-            Signals { queued: true, .. } | Signals { synchronous_io: true, .. } => Phase::Wait,
-            Signals { computing: true, handling: true, .. } => Phase::Wait,
-            Signals { computing: true, .. } => Phase::Background,
+            ThinkSignals { queued: true, .. } | ThinkSignals { synchronous_io: true, .. } => Phase::Wait,
+            ThinkSignals { computing: true, handling: true, .. } => Phase::Wait,
+            ThinkSignals { computing: true, .. } => Phase::Background,
             _ => Phase::Think,
         }
     }
@@ -108,7 +108,7 @@ impl Signals {
     }
 }
 
-impl Interval {
+impl PhaseInterval {
     /// How long it is.
     pub fn length(&self) -> u64 {
         self.to.saturating_sub(self.from)
@@ -131,9 +131,9 @@ impl Wait {
 ///
 /// Changes are in the order of time; those before `from` say how it begins, those after `to` nothing. A gap
 /// inside an event that is shorter than `record` and lies between two waits is part of the wait.
-pub fn phases(changes: &[Change], from: u64, to: u64, record: u64) -> Vec<Interval> {
+pub fn phases(changes: &[SignalChange], from: u64, to: u64, record: u64) -> Vec<PhaseInterval> {
     let moments = moments(changes, from, to);
-    let mut intervals: Vec<Interval> = Vec::new();
+    let mut intervals: Vec<PhaseInterval> = Vec::new();
     for (index, (signals, interval)) in moments.iter().enumerate() {
         let next = moments.get(index + 1).map(|(_, next)| next.phase);
         let paced = signals.handling && interval.phase == Phase::Think && interval.length() < record;
@@ -141,23 +141,23 @@ pub fn phases(changes: &[Change], from: u64, to: u64, record: u64) -> Vec<Interv
         let phase = if paced && waited && next == Some(Phase::Wait) { Phase::Wait } else { interval.phase };
         match intervals.last_mut() {
             Some(last) if last.phase == phase => last.to = interval.to,
-            _ => intervals.push(Interval { phase, ..*interval }),
+            _ => intervals.push(PhaseInterval { phase, ..*interval }),
         }
     }
     intervals
 }
 
 /// Stretches of equal signals, none of them empty.
-fn moments(changes: &[Change], from: u64, to: u64) -> Vec<(Signals, Interval)> {
-    let mut signals = Signals::default();
-    let mut moments: Vec<(Signals, Interval)> = Vec::new();
+fn moments(changes: &[SignalChange], from: u64, to: u64) -> Vec<(ThinkSignals, PhaseInterval)> {
+    let mut signals = ThinkSignals::default();
+    let mut moments: Vec<(ThinkSignals, PhaseInterval)> = Vec::new();
     let mut now = from;
-    let end = Change { at: to, signal: Signal::Computing, on: false };
+    let end = SignalChange { at: to, signal: Signal::Computing, on: false };
     for change in changes.iter().take_while(|change| change.at < to).chain((from < to).then_some(&end)) {
         let at = change.at.max(now);
         match moments.last_mut() {
             Some((same, last)) if at > now && *same == signals => last.to = at,
-            _ if at > now => moments.push((signals, Interval { phase: signals.phase(), from: now, to: at })),
+            _ if at > now => moments.push((signals, PhaseInterval { phase: signals.phase(), from: now, to: at })),
             _ => {}
         }
         now = at;
@@ -169,8 +169,8 @@ fn moments(changes: &[Change], from: u64, to: u64) -> Vec<(Signals, Interval)> {
 /// The waits among the phases, each with the threshold of the inputs that it answers.
 ///
 /// Those are the inputs that come within it, else the last one before it. Both lists are in the order of time.
-pub fn waits(phases: &[Interval], inputs: &[Expectation]) -> Vec<Wait> {
-    let wait = |interval: &Interval| {
+pub fn waits(phases: &[PhaseInterval], inputs: &[Expectation]) -> Vec<Wait> {
+    let wait = |interval: &PhaseInterval| {
         let (first, end) = (before(inputs, interval.from), before(inputs, interval.to));
         let answered = if first < end { first..end } else { first.saturating_sub(1)..first };
         let threshold = inputs.get(answered).unwrap_or_default().iter().map(|input| input.threshold).min();
@@ -185,13 +185,13 @@ fn before(inputs: &[Expectation], at: u64) -> usize {
 }
 
 /// Time by phase.
-pub fn balance(phases: &[Interval]) -> Balance {
+pub fn balance(phases: &[PhaseInterval]) -> Balance {
     let of =
         |phase| phases.iter().filter(|one| one.phase == phase).fold(0u64, |sum, one| sum.saturating_add(one.length()));
     Balance { think: of(Phase::Think), wait: of(Phase::Wait), background: of(Phase::Background) }
 }
 
-/// The time of interaction between two times: all but the gaps of over [`AWAY_NS`] between what was awaited.
+/// The time of interaction between two times: all but the gaps of over `AWAY_NS` between what was awaited.
 ///
 /// `awaited` are waits, or events from input to end, as begin and end in the order of their begin; they may overlap.
 pub fn interactive(awaited: &[(u64, u64)], from: u64, to: u64) -> u64 {
@@ -235,13 +235,13 @@ mod tests {
             ([1, 1, 1, 1], Wait),
         ];
         for ([c, q, s, e], phase) in table {
-            let signals = Signals { computing: c == 1, queued: q == 1, synchronous_io: s == 1, handling: e == 1 };
+            let signals = ThinkSignals { computing: c == 1, queued: q == 1, synchronous_io: s == 1, handling: e == 1 };
             assert_eq!(signals.phase(), phase, "{signals:?}");
         }
     }
 
     /// `C`, `Q`, `S` or `E` switch a signal on at a millisecond, small letters off.
-    fn changes(text: &[(u64, &str)]) -> Vec<Change> {
+    fn changes(text: &[(u64, &str)]) -> Vec<SignalChange> {
         let change = |at: u64, letter: char| {
             let signal = match letter.to_ascii_uppercase() {
                 'C' => Signal::Computing,
@@ -249,19 +249,19 @@ mod tests {
                 'S' => Signal::SynchronousIo,
                 _ => Signal::Handling,
             };
-            Change { at: at * MS, signal, on: letter.is_ascii_uppercase() }
+            SignalChange { at: at * MS, signal, on: letter.is_ascii_uppercase() }
         };
         text.iter().flat_map(|(at, letters)| letters.chars().map(|letter| change(*at, letter))).collect()
     }
 
     /// `T 0-5, W 5-9` in milliseconds.
-    fn told(intervals: &[Interval]) -> String {
+    fn told(intervals: &[PhaseInterval]) -> String {
         let letter = |phase| match phase {
             Phase::Think => 'T',
             Phase::Wait => 'W',
             Phase::Background => 'B',
         };
-        let one = |one: &Interval| format!("{} {}-{}", letter(one.phase), one.from / MS, one.to / MS);
+        let one = |one: &PhaseInterval| format!("{} {}-{}", letter(one.phase), one.from / MS, one.to / MS);
         intervals.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn waits_are_judged_by_what_was_asked() {
-        let wait = |from, to| Interval { phase: Phase::Wait, from: from * MS, to: to * MS };
+        let wait = |from, to| PhaseInterval { phase: Phase::Wait, from: from * MS, to: to * MS };
         let input = |at, threshold| Expectation { at: at * MS, threshold: threshold * MS };
         let phases = [wait(1, 5), wait(10, 109), wait(200, 300), wait(400, 550)];
         let inputs = [input(10, 100), input(200, 1_000), input(250, 100), input(350, 4_000)];
@@ -312,14 +312,14 @@ mod tests {
         assert_eq!(interactive(&[(100 * S, 200 * S)], 0, 20 * S), 20 * S);
     }
 
-    fn change() -> impl Strategy<Value = Change> {
+    fn change() -> impl Strategy<Value = SignalChange> {
         let signal = prop_oneof![
             Just(Signal::Computing),
             Just(Signal::Queued),
             Just(Signal::SynchronousIo),
             Just(Signal::Handling)
         ];
-        (prop_oneof![0..100_u64, any::<u64>()], signal, any::<bool>()).prop_map(|(at, signal, on)| Change {
+        (prop_oneof![0..100_u64, any::<u64>()], signal, any::<bool>()).prop_map(|(at, signal, on)| SignalChange {
             at,
             signal,
             on,

@@ -5,7 +5,7 @@ const MILLI: u64 = 1_000_000;
 
 /// What kind of answer the person waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Class {
+pub enum InputClass {
     /// Pointer motion and dragging.
     Motion,
     /// The view follows a scroll.
@@ -26,7 +26,7 @@ pub enum Class {
 
 /// Which set of thresholds applies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Profile {
+pub enum ThresholdProfile {
     #[default]
     Default,
     Strict,
@@ -34,7 +34,7 @@ pub enum Profile {
 
 /// The limits of a class, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
+pub struct ClassLimits {
     /// Longer is noticed.
     pub threshold: u64,
     /// Longer frustrates.
@@ -42,59 +42,59 @@ pub struct Limits {
 }
 
 /// Class, threshold, strict threshold and limit of frustration, in milliseconds.
-const TABLE: [(Class, u64, u64, u64); 8] = [
-    (Class::Motion, 50, 25, 200),
-    (Class::Scroll, 50, 25, 200),
-    (Class::Key, 100, 50, 400),
-    (Class::Click, 100, 85, 500),
-    (Class::Menu, 200, 150, 1_000),
-    (Class::Window, 1_000, 500, 2_000),
-    (Class::Start, 2_000, 1_000, 5_000),
-    (Class::Command, 4_000, 2_000, 10_000),
+const TABLE: [(InputClass, u64, u64, u64); 8] = [
+    (InputClass::Motion, 50, 25, 200),
+    (InputClass::Scroll, 50, 25, 200),
+    (InputClass::Key, 100, 50, 400),
+    (InputClass::Click, 100, 85, 500),
+    (InputClass::Menu, 200, 150, 1_000),
+    (InputClass::Window, 1_000, 500, 2_000),
+    (InputClass::Start, 2_000, 1_000, 5_000),
+    (InputClass::Command, 4_000, 2_000, 10_000),
 ];
 
-impl Class {
+impl InputClass {
     /// All classes, the quickest first.
-    pub const ALL: [Class; 8] = [
-        Class::Motion,
-        Class::Scroll,
-        Class::Key,
-        Class::Click,
-        Class::Menu,
-        Class::Window,
-        Class::Start,
-        Class::Command,
+    pub const ALL: [InputClass; 8] = [
+        InputClass::Motion,
+        InputClass::Scroll,
+        InputClass::Key,
+        InputClass::Click,
+        InputClass::Menu,
+        InputClass::Window,
+        InputClass::Start,
+        InputClass::Command,
     ];
 
     /// The name in files, scripts and results.
     pub fn name(self) -> &'static str {
         match self {
-            Class::Motion => "motion",
-            Class::Scroll => "scroll",
-            Class::Key => "key",
-            Class::Click => "click",
-            Class::Menu => "menu",
-            Class::Window => "window",
-            Class::Start => "start",
-            Class::Command => "command",
+            InputClass::Motion => "motion",
+            InputClass::Scroll => "scroll",
+            InputClass::Key => "key",
+            InputClass::Click => "click",
+            InputClass::Menu => "menu",
+            InputClass::Window => "window",
+            InputClass::Start => "start",
+            InputClass::Command => "command",
         }
     }
 
     /// The class of that name.
-    pub fn named(name: &str) -> Option<Class> {
-        Class::ALL.into_iter().find(|class| class.name() == name)
+    pub fn named(name: &str) -> Option<InputClass> {
+        InputClass::ALL.into_iter().find(|class| class.name() == name)
     }
 
     /// The limits of this class in a profile.
-    pub fn limits(self, profile: Profile) -> Limits {
+    pub fn limits(self, profile: ThresholdProfile) -> ClassLimits {
         let (_, threshold, strict, frustrated) = TABLE[self as usize];
-        let threshold = if profile == Profile::Strict { strict } else { threshold };
-        Limits { threshold: threshold * MILLI, frustrated: frustrated * MILLI }
+        let threshold = if profile == ThresholdProfile::Strict { strict } else { threshold };
+        ClassLimits { threshold: threshold * MILLI, frustrated: frustrated * MILLI }
     }
 
     /// Whether feedback is there with the first drawing; a window, a page or a document is there with the last one.
-    pub fn ends_with_first_drawing(self) -> bool {
-        matches!(self, Class::Motion | Class::Scroll | Class::Key | Class::Click)
+    pub(crate) fn ends_with_first_drawing(self) -> bool {
+        matches!(self, InputClass::Motion | InputClass::Scroll | InputClass::Key | InputClass::Click)
     }
 }
 
@@ -103,7 +103,7 @@ impl Class {
 ///
 /// With fifty earlier observations it must exceed the threshold and three times their 98th percentile;
 /// with fewer it must frustrate.
-pub fn exceeds_habit(latency: u64, limits: Limits, n: u64, p98: Option<u64>) -> bool {
+pub fn exceeds_habit(latency: u64, limits: ClassLimits, n: u64, p98: Option<u64>) -> bool {
     match p98 {
         Some(p98) if n >= 50 => latency > limits.threshold && latency > p98.saturating_mul(3),
         _ => latency > limits.frustrated,
@@ -116,10 +116,10 @@ mod tests {
 
     #[test]
     fn every_class_is_found_by_its_name() {
-        for class in Class::ALL {
-            assert_eq!(Class::named(class.name()), Some(class));
+        for class in InputClass::ALL {
+            assert_eq!(InputClass::named(class.name()), Some(class));
         }
-        assert_eq!(Class::named("Key"), None);
+        assert_eq!(InputClass::named("Key"), None);
     }
 
     #[test]
@@ -131,14 +131,15 @@ mod tests {
 
     #[test]
     fn profiles_differ_in_the_threshold_only() {
-        let (default, strict) = (Class::Key.limits(Profile::Default), Class::Key.limits(Profile::Strict));
+        let (default, strict) =
+            (InputClass::Key.limits(ThresholdProfile::Default), InputClass::Key.limits(ThresholdProfile::Strict));
         assert_eq!((default.threshold, strict.threshold), (100 * MILLI, 50 * MILLI));
         assert_eq!(default.frustrated, strict.frustrated);
     }
 
     #[test]
     fn habit_decides_after_fifty_observations() {
-        let limits = Class::Key.limits(Profile::Default);
+        let limits = InputClass::Key.limits(ThresholdProfile::Default);
         let (few, many) = ((49, Some(20 * MILLI)), (50, Some(50 * MILLI)));
         let exceeds = |ms: u64, (n, p98)| exceeds_habit(ms * MILLI, limits, n, p98);
         assert!(!exceeds(400, few) && exceeds(401, few));

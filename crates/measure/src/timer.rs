@@ -6,11 +6,16 @@
 //! deadlines of the run. *Lateness* is wake-up minus deadline. An *interval* is the time between two
 //! wake-ups: what the paper's tables 1 to 3 show, and what looks best where deadlines are missed.
 
+mod mechanism;
 mod outliers;
 
-use crate::percentile::median;
-use crate::{Events, Run, Share, percentile};
-pub use outliers::{Cause, Culprit, OUTLIERS_MAX, Outlier, Portion, at_once, budget, culprits, outlier_threshold};
+use crate::percentile::{median, percentile};
+use crate::{Events, Run, Share};
+pub use mechanism::TimerMechanism;
+pub use outliers::{
+    LatenessCause, LatenessPortion, OUTLIERS_MAX, Outlier, OutlierCulprit, at_once, budget, culprits, outlier_threshold,
+};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -23,63 +28,21 @@ pub const LATENESS: &str = "lateness";
 /// One tenth of a run: the drift is told from its first and its last.
 const DRIFT_PART: usize = 10;
 
-/// What a periodic thread sleeps with.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mechanism {
-    /// `clock_nanosleep` until the next deadline.
-    Absolute,
-    /// `nanosleep` for what is left until the next deadline.
-    Nanosleep,
-    /// `nanosleep` for a whole period after each wake-up: deadlines are not looked at.
-    Relative,
-    /// A periodic `timerfd`.
-    Timerfd,
-    /// A periodic POSIX timer that sends a signal.
-    Itimer,
-    /// `poll` for what is left until the next deadline, rounded up to whole milliseconds.
-    Poll,
-}
-
-impl Mechanism {
-    /// All of them.
-    pub const ALL: [Mechanism; 6] = [
-        Mechanism::Absolute,
-        Mechanism::Nanosleep,
-        Mechanism::Relative,
-        Mechanism::Timerfd,
-        Mechanism::Itimer,
-        Mechanism::Poll,
-    ];
-
-    /// The name in files and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mechanism::Absolute => "absolute",
-            Mechanism::Nanosleep => "nanosleep",
-            Mechanism::Relative => "relative",
-            Mechanism::Timerfd => "timerfd",
-            Mechanism::Itimer => "itimer",
-            Mechanism::Poll => "poll",
-        }
-    }
-}
-
 /// The wake-ups of one thread against its deadlines.
 #[derive(Clone, Copy, Debug)]
-pub struct Series<'a> {
+pub struct WakeUpSeries<'a> {
     period_ns: u64,
     expected: u64,
     lost: u64,
     events: &'a Events,
 }
 
-impl<'a> Series<'a> {
+impl<'a> WakeUpSeries<'a> {
     /// `None` where the run holds no lateness, or the period is none.
-    pub fn new(run: &'a Run, period_ns: u64) -> Option<Series<'a>> {
+    pub fn new(run: &'a Run, period_ns: u64) -> Option<WakeUpSeries<'a>> {
         let events = run.classes.iter().find(|events| events.class == LATENESS)?;
         let expected = run.duration_ns.checked_div(period_ns)?;
-        Some(Series { period_ns, expected, lost: run.lost, events })
+        Some(WakeUpSeries { period_ns, expected, lost: run.lost, events })
     }
 
     /// Wake-ups.
@@ -117,7 +80,7 @@ impl<'a> Series<'a> {
     ///
     /// A thread that is late cannot see that it misses further deadlines meanwhile (coordinated omission): a
     /// wake-up late by l stands also for l - P, l - 2P and so on, as far as deadlines were missed.
-    pub fn corrected(&self) -> Vec<u64> {
+    pub(crate) fn corrected(&self) -> Vec<u64> {
         let mut all = Vec::new();
         for (index, lateness) in self.lateness().iter().enumerate().take(self.n() as usize) {
             let late = (0..=self.missed_after(index))
@@ -139,8 +102,8 @@ impl<'a> Series<'a> {
     /// For each wake-up the time that the thread itself asked for, and when it woke up.
     ///
     /// The deadline, but for naive relative sleeping: there it is a period after the wake-up before.
-    pub fn asked(&self, mechanism: Mechanism) -> Vec<(u64, u64)> {
-        if mechanism != Mechanism::Relative {
+    pub fn asked(&self, mechanism: TimerMechanism) -> Vec<(u64, u64)> {
+        if mechanism != TimerMechanism::Relative {
             return self.events.starts_ns.iter().copied().zip(self.wakes()).collect();
         }
         let first = self.events.starts_ns.first().copied();
@@ -161,7 +124,7 @@ impl<'a> Series<'a> {
 }
 
 /// Where times lie, in microseconds. A percentile with fewer than five values above it is `None`.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
     pub n: u64,
     pub min: Option<f64>,
@@ -210,11 +173,11 @@ pub fn bins(intervals: &[u64]) -> Vec<(u64, u64)> {
 }
 
 /// The figures of one mechanism, of all its threads together.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Figures {
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TimerFigures {
     pub interval_us: Spread,
     pub lateness_us: Spread,
-    /// With the deadlines that late wake-ups missed, see [`Series::corrected`].
+    /// With the deadlines that late wake-ups missed.
     pub lateness_corrected_us: Spread,
     pub expected: u64,
     pub overruns: u64,
@@ -226,19 +189,19 @@ pub struct Figures {
     pub histogram_100us: Vec<(u64, u64)>,
 }
 
-impl Figures {
+impl TimerFigures {
     /// Of any number of threads.
-    pub fn of(series: &[Series<'_>]) -> Figures {
-        let sum = |of: fn(&Series<'_>) -> u64| series.iter().map(of).sum::<u64>();
-        let intervals: Vec<u64> = series.iter().flat_map(Series::intervals).collect();
+    pub fn of(series: &[WakeUpSeries<'_>]) -> TimerFigures {
+        let sum = |of: fn(&WakeUpSeries<'_>) -> u64| series.iter().map(of).sum::<u64>();
+        let intervals: Vec<u64> = series.iter().flat_map(WakeUpSeries::intervals).collect();
         let seconds = sum(|one| one.expected.saturating_mul(one.period_ns)) as f64 / 1e9;
-        let drifts: Vec<f64> = series.iter().filter_map(Series::drift_us_per_s).collect();
+        let drifts: Vec<f64> = series.iter().filter_map(WakeUpSeries::drift_us_per_s).collect();
         let overruns = sum(|one| one.overruns());
-        Figures {
+        TimerFigures {
             histogram_100us: bins(&intervals),
             interval_us: Spread::of(intervals),
             lateness_us: Spread::of(series.iter().flat_map(|one| one.lateness()).copied().collect()),
-            lateness_corrected_us: Spread::of(series.iter().flat_map(Series::corrected).collect()),
+            lateness_corrected_us: Spread::of(series.iter().flat_map(WakeUpSeries::corrected).collect()),
             expected: sum(|one| one.expected),
             overruns,
             lost: sum(|one| one.lost),
@@ -249,41 +212,42 @@ impl Figures {
 }
 
 /// What only `tipme bench timer` has to say. The figures at the top are those of the first mechanism.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TimerDetails {
-    pub mechanism: Mechanism,
+    pub mechanism: TimerMechanism,
     pub period_ns: u64,
     /// `other`, `fifo:80`.
     pub policy: String,
     #[serde(flatten)]
-    pub figures: Figures,
+    pub figures: TimerFigures,
     pub mechanisms: Vec<Measured>,
     /// One for each run of the document, in the same order.
-    pub threads: Vec<Thread>,
+    pub threads: Vec<MeasuredThread>,
     pub clocks: Clocks,
     /// What other periods give; only where that was asked for.
     pub rates: Vec<Delivered>,
     pub outliers: Vec<Outlier>,
-    pub culprits: Vec<Culprit>,
+    pub culprits: Vec<OutlierCulprit>,
     /// What could not be done, in full sentences.
     pub notes: Vec<String>,
 }
 
 /// One mechanism.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
-    pub mechanism: Mechanism,
+    pub mechanism: TimerMechanism,
     #[serde(flatten)]
-    pub figures: Figures,
+    pub figures: TimerFigures,
     /// Later wake-ups than this are outliers.
     pub outlier_threshold_us: f64,
     pub outliers_over: u64,
 }
 
 /// One measuring thread.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Thread {
-    pub mechanism: Mechanism,
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Thread")]
+pub struct MeasuredThread {
+    pub mechanism: TimerMechanism,
     pub cpu: u32,
     pub tid: u32,
     /// Whether the memory for its samples was locked.
@@ -293,7 +257,7 @@ pub struct Thread {
 }
 
 /// What the kernel's clocks offer.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Clocks {
     /// Ticks a second, from the step of CLOCK_MONOTONIC_COARSE.
     pub hz: Option<u64>,
@@ -306,9 +270,9 @@ pub struct Clocks {
 }
 
 /// What a mechanism gave where it was asked for a period, on one CPU.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Delivered {
-    pub mechanism: Mechanism,
+    pub mechanism: TimerMechanism,
     pub asked_us: f64,
     pub wakes_per_s: f64,
     pub interval_us: Spread,
@@ -328,8 +292,8 @@ mod tests {
         Run { duration_ns: expected * PERIOD, classes: vec![events], ..Run::default() }
     }
 
-    fn series(run: &Run) -> Series<'_> {
-        Series::new(run, PERIOD).expect("there is lateness")
+    fn series(run: &Run) -> WakeUpSeries<'_> {
+        WakeUpSeries::new(run, PERIOD).expect("there is lateness")
     }
 
     #[test]
@@ -337,7 +301,7 @@ mod tests {
         let run = run(10, &[(1, 50), (2, 2_500_000), (5, 100), (6, 0)]);
         assert_eq!(series(&run).overruns(), 6);
         assert_eq!(series(&run).intervals(), [3_499_950, 500_100, 999_900]);
-        assert!(Series::new(&run, 0).is_none() && Series::new(&Run::default(), PERIOD).is_none());
+        assert!(WakeUpSeries::new(&run, 0).is_none() && WakeUpSeries::new(&Run::default(), PERIOD).is_none());
     }
 
     #[test]
@@ -350,10 +314,11 @@ mod tests {
     fn naive_sleeping_asks_for_a_period_after_each_wake_up() {
         let run = run(10, &[(1, 60), (2, 130), (3, 220)]);
         assert_eq!(
-            series(&run).asked(Mechanism::Absolute),
+            series(&run).asked(TimerMechanism::Absolute),
             [(PERIOD, PERIOD + 60), (2 * PERIOD, 2 * PERIOD + 130), (3 * PERIOD, 3 * PERIOD + 220)]
         );
-        let own: Vec<u64> = series(&run).asked(Mechanism::Relative).iter().map(|(asked, wake)| wake - asked).collect();
+        let own: Vec<u64> =
+            series(&run).asked(TimerMechanism::Relative).iter().map(|(asked, wake)| wake - asked).collect();
         assert_eq!(own, [60, 70, 90]);
     }
 
@@ -402,10 +367,10 @@ mod tests {
         fn any_run_is_answered(starts in proptest::collection::vec(any::<u64>(), 0..20), late in proptest::collection::vec(0..10 * PERIOD, 0..20), duration in 0..100 * PERIOD, period in 1_000..u64::MAX) {
             let events = Events { class: LATENESS.to_owned(), starts_ns: starts, latencies_ns: late, ..Events::default() };
             let run = Run { duration_ns: duration, classes: vec![events], ..Run::default() };
-            let series = Series::new(&run, period).expect("there is lateness");
-            let figures = Figures::of(&[series]);
+            let series = WakeUpSeries::new(&run, period).expect("there is lateness");
+            let figures = TimerFigures::of(&[series]);
             prop_assert!(figures.interval_us.n <= 20);
-            Mechanism::ALL.iter().for_each(|mechanism| drop(series.asked(*mechanism)));
+            TimerMechanism::ALL.iter().for_each(|mechanism| drop(series.asked(*mechanism)));
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the user attends to, and what role a set should have for it.
 
-use crate::entry::{Entry, FADE_STEP, Standing, steps};
+use crate::entry::{FADE_STEP, RoleStanding, SetEntry, steps};
 use crate::identity::SetId;
 use crate::role::{Reason, Role};
 use tipme_record::Nanos;
@@ -9,51 +9,51 @@ use tipme_record::Nanos;
 /// So long after it lost the keyboard focus a set is [`Role::Recent`].
 pub const RECENT: Nanos = Nanos::from_secs(600);
 /// Nobody is at the desk once this is so for this time.
-pub const AWAY: Nanos = Nanos::from_secs(60);
+pub(crate) const AWAY: Nanos = Nanos::from_secs(60);
 /// What was out of focus, or left alone, for so long is brought back into memory ahead of its use. In less time little
 /// can have been pushed out, and asking for all of it costs more than it gives.
-pub const WILL_NEED: Nanos = Nanos::from_secs(5);
+pub(crate) const WILL_NEED: Nanos = Nanos::from_secs(5);
 
 /// Where the user is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Attention {
+pub(crate) struct AttentionState {
     pub(crate) keyboard: Option<SetId>,
     pub(crate) pointer: Option<SetId>,
     /// Since when nobody is at the desk.
     pub(crate) absent: Option<Nanos>,
 }
 
-impl Attention {
+impl AttentionState {
     /// The role that a set should have by what is known.
-    pub(crate) fn wanted(&self, id: SetId, entry: &Entry, now: Nanos) -> Standing {
+    pub(crate) fn wanted(&self, id: SetId, entry: &SetEntry, now: Nanos) -> RoleStanding {
         if entry.core {
-            return Standing::new(Role::Core, Reason::Session);
+            return RoleStanding::new(Role::Core, Reason::Session);
         }
         if self.keyboard == Some(id) {
             return self.focused(now);
         }
         if let Some(bytes) = entry.hog {
-            return Standing::new(Role::Hog, Reason::MemoryHog { bytes });
+            return RoleStanding::new(Role::Hog, Reason::MemoryHog { bytes });
         }
         if self.pointer == Some(id) {
-            return Standing::new(Role::Visible, Reason::PointerFocus);
+            return RoleStanding::new(Role::Visible, Reason::PointerFocus);
         }
         if entry.is_visible() {
-            return Standing::new(Role::Visible, Reason::VisibleWindow);
+            return RoleStanding::new(Role::Visible, Reason::VisibleWindow);
         }
         if entry.is_loose() {
-            return Standing::new(Role::Rest, Reason::Busy);
+            return RoleStanding::new(Role::Rest, Reason::Busy);
         }
         match entry.lost {
             Some(lost) if now.since(lost) < RECENT => recent(steps(lost, now)),
-            _ => Standing::new(Role::Rest, Reason::NoAttention),
+            _ => RoleStanding::new(Role::Rest, Reason::NoAttention),
         }
     }
 
-    fn focused(&self, now: Nanos) -> Standing {
+    fn focused(&self, now: Nanos) -> RoleStanding {
         match self.absent {
-            Some(since) if now.since(since) >= AWAY => Standing::new(Role::Visible, Reason::Away),
-            _ => Standing::new(Role::Focused, Reason::KeyboardFocus),
+            Some(since) if now.since(since) >= AWAY => RoleStanding::new(Role::Visible, Reason::Away),
+            _ => RoleStanding::new(Role::Focused, Reason::KeyboardFocus),
         }
     }
 
@@ -68,8 +68,8 @@ impl Attention {
     }
 }
 
-fn recent(steps: u64) -> Standing {
+fn recent(steps: u64) -> RoleStanding {
     let seconds = (steps * (FADE_STEP.0 / 1_000_000_000)) as u32;
     let faded = steps as f32 / (RECENT.0 / FADE_STEP.0) as f32;
-    Standing { role: Role::Recent, reason: Reason::RecentFocus { seconds }, faded }
+    RoleStanding { role: Role::Recent, reason: Reason::RecentFocus { seconds }, faded }
 }

@@ -9,12 +9,12 @@ use tipme_record::Nanos;
 /// A recent set fades by one step in this time.
 pub(crate) const FADE_STEP: Nanos = Nanos::from_secs(60);
 /// Favour is taken away so long after its reason is gone.
-pub const UNBOOST: Nanos = Nanos::from_millis(200);
+pub(crate) const UNBOOST: Nanos = Nanos::from_millis(200);
 
 /// A set. It stays as long as it is a client, or of the core, or a hog, or busy.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) client: Option<Client>,
+pub(crate) struct SetEntry {
+    pub(crate) client: Option<DisplayClient>,
     pub(crate) core: bool,
     /// It computes without a pause.
     pub(crate) busy: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Entry {
     /// Whoever it lists now, whether they belong to it or to another set.
     pub(crate) members: Vec<Member>,
     /// What was told.
-    pub(crate) standing: Option<Standing>,
+    pub(crate) standing: Option<RoleStanding>,
     /// Its right to processes that others list as well: how favoured it was before it was a hog, if it is one. So
     /// no process of a hog escapes to another set.
     pub(crate) claim: Option<Height>,
@@ -37,14 +37,14 @@ pub(crate) struct Entry {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Client {
+pub(crate) struct DisplayClient {
     pub(crate) members: Vec<Member>,
     pub(crate) visible: bool,
 }
 
-impl Entry {
-    pub(crate) fn new(since: Nanos) -> Entry {
-        Entry {
+impl SetEntry {
+    pub(crate) fn new(since: Nanos) -> SetEntry {
+        SetEntry {
             client: None,
             core: false,
             busy: false,
@@ -92,15 +92,15 @@ pub(crate) type Height = (Reverse<Role>, Reverse<u32>, bool);
 
 /// A role with its reason.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct RoleStanding {
     pub(crate) role: Role,
     pub(crate) reason: Reason,
     pub(crate) faded: f32,
 }
 
-impl Standing {
-    pub(crate) fn new(role: Role, reason: Reason) -> Standing {
-        Standing { role, reason, faded: 0.0 }
+impl RoleStanding {
+    pub(crate) fn new(role: Role, reason: Reason) -> RoleStanding {
+        RoleStanding { role, reason, faded: 0.0 }
     }
 
     pub(crate) fn height(&self) -> Height {
@@ -109,7 +109,7 @@ impl Standing {
 
     /// Whether a set that has this waits before it gets `target`: only favour that came by attention does, and
     /// only if it was taken away, rather than faded or outweighed.
-    fn outlasts(&self, target: &Standing) -> bool {
+    fn outlasts(&self, target: &RoleStanding) -> bool {
         let falls = target.height().cmp(&self.height()) == Ordering::Less;
         let outweighed = matches!(target.reason, Reason::MemoryHog { .. } | Reason::Away);
         falls && !outweighed && !matches!(self.role, Role::Recent | Role::Core)
@@ -117,7 +117,7 @@ impl Standing {
 }
 
 /// Lets an entry go towards its target; whether its standing changed.
-pub(crate) fn approach(entry: &mut Entry, target: Standing, now: Nanos) -> bool {
+pub(crate) fn approach(entry: &mut SetEntry, target: RoleStanding, now: Nanos) -> bool {
     if entry.standing.as_ref().is_some_and(|held| held.outlasts(&target)) {
         let due = *entry.falls.get_or_insert(now.after(UNBOOST));
         if now < due {
@@ -131,7 +131,7 @@ pub(crate) fn approach(entry: &mut Entry, target: Standing, now: Nanos) -> bool 
 }
 
 /// When time alone changes an entry next.
-pub(crate) fn deadline(entry: &Entry, now: Nanos) -> Option<Nanos> {
+pub(crate) fn deadline(entry: &SetEntry, now: Nanos) -> Option<Nanos> {
     let recent = entry.standing.as_ref().is_some_and(|held| held.role == Role::Recent);
     let lost = entry.lost.filter(|_| recent);
     let fades = lost.map(|lost| lost.after(Nanos((steps(lost, now) + 1).saturating_mul(FADE_STEP.0))));

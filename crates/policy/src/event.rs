@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Something happened on the desktop.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Event {
+pub enum DesktopEvent {
     /// The processes that the session needs, such as display server, window manager, manager, sound and input
     /// method; replaces what was known. Each counts alone: what it has started does not belong to the session.
     Core(Vec<Identity>),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who is favoured, and how: the manager's decisions.
 //!
-//! A [`Policy`] is told what the user attends to, [`Event`] by event, and answers with [`Action`]s: which set of
+//! A [`Policy`] is told what the user attends to, [`DesktopEvent`] by event, and answers with [`Action`]s: which set of
 //! processes has which [`Role`] from now on, and what to do about memory. It does no I/O and looks at no clock, so
 //! that every decision can be replayed from its events. What a role is worth stands in one constant
 //! table, [`knobs`]. [`Prediction`] learns what follows what, and says what is likely to be wanted next.
@@ -11,10 +11,10 @@
 //! the set that is named after it, otherwise to the most favoured. So no process has two roles, and a program that
 //! was started from the focused terminal, and has a window of its own, is judged by its own window.
 //!
-//! **Time.** Favour is given at once, and taken away [`UNBOOST`] later: whoever only passes over a window, or looks
+//! **Time.** Favour is given at once, and taken away `UNBOOST` later: whoever only passes over a window, or looks
 //! aside for a moment, causes no changes. A hog is put back at once.
 //!
-//! **Nobody at the desk** ([`AWAY`] after [`Event::Presence`] said so): the keyboard focus counts as a visible window.
+//! **Nobody at the desk** (`AWAY` after [`DesktopEvent::Presence`] said so): the keyboard focus counts as a visible window.
 //! Nobody waits for the focused set then, so the machine belongs to what it computes. Visible windows keep their
 //! favour, since a film or a talk is watched with no hand on the keyboard. The focused set also keeps its memory, since
 //! whoever comes back continues there, and that first key is the one that usually takes long. With the
@@ -26,7 +26,9 @@
 //! but for off.
 //!
 //! **Bounds.** What is told beyond [`SETS_MAX`], [`MEMBERS_MAX`], [`CORE_MAX`], [`BUSY_MAX`], [`GROUPS_MAX`], [`HOGS_MAX`] and
-//! [`PRESSED_MAX`] is left out and counted, see [`Policy::dropped`].
+//! `PRESSED_MAX` is left out and counted, see [`Policy::dropped`].
+
+#![warn(unreachable_pub)]
 
 mod attention;
 mod entry;
@@ -41,12 +43,11 @@ mod role;
 mod sets;
 mod table;
 
-pub use attention::{AWAY, RECENT, WILL_NEED};
-pub use entry::UNBOOST;
-pub use event::{Action, Assignment, Event, GroupMemory, MemoryAction, MemoryGroup, MemorySample};
+pub use attention::RECENT;
+pub use event::{Action, Assignment, DesktopEvent, GroupMemory, MemoryAction, MemoryGroup, MemorySample};
 pub use identity::{Identity, Member, Membership, SetId};
 pub use knobs::{Backend, IoPriority, Knobs, Scheduling, Strength, UnknownStrength};
-pub use memory::{GROUPS_MAX, HOGS_MAX, PRESSED_MAX, UNLIMITED};
+pub use memory::{GROUPS_MAX, HOGS_MAX, UNLIMITED};
 pub use policy::Policy;
 pub use prediction::Prediction;
 pub use role::{Reason, Role};

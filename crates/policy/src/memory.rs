@@ -25,7 +25,7 @@ pub const GROUPS_MAX: usize = 1024;
 /// Hogs at a time.
 pub const HOGS_MAX: usize = 64;
 /// Groups that are limited at a time.
-pub const PRESSED_MAX: usize = 256;
+pub(crate) const PRESSED_MAX: usize = 256;
 
 /// Memory is short where less than this part of it is available.
 const SHORT_DIVISOR: u64 = 16;
@@ -52,22 +52,22 @@ const STRAINED_FOR: Nanos = Nanos::from_secs(30);
 
 /// Whose memory it is.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Subject {
+pub(crate) enum MemorySubject {
     Set(SetId),
     /// A cgroup of which no set is known.
     Group(String),
 }
 
 /// A sample with its groups sorted by whose they are.
-pub(crate) struct Look<'a> {
+pub(crate) struct MemoryLook<'a> {
     pub(crate) now: Nanos,
     pub(crate) total: u64,
     pub(crate) available: u64,
     pub(crate) some_percent: f32,
-    pub(crate) subjects: BTreeMap<Subject, Vec<&'a GroupMemory>>,
+    pub(crate) subjects: BTreeMap<MemorySubject, Vec<&'a GroupMemory>>,
 }
 
-impl Look<'_> {
+impl MemoryLook<'_> {
     fn is_short(&self) -> bool {
         self.available < self.total / SHORT_DIVISOR || self.some_percent > SHORT_PERCENT
     }
@@ -98,17 +98,17 @@ pub(crate) struct Throttle {
     short: bool,
     plentiful_since: Option<Nanos>,
     /// With the bytes that each had when it was found.
-    hogs: BTreeMap<Subject, u64>,
+    hogs: BTreeMap<MemorySubject, u64>,
     /// Groups of hogs. One that changes hands is pressed for one of them only.
-    pressed: BTreeMap<MemoryGroup, Pressed>,
+    pressed: BTreeMap<MemoryGroup, GroupPressure>,
     pub(crate) dropped: u64,
 }
 
 /// What is done to a group.
 #[derive(Clone, Debug)]
-struct Pressed {
+struct GroupPressure {
     /// The hog that it belongs to.
-    of: Subject,
+    of: MemorySubject,
     limit: Option<u64>,
     stepped: Option<Nanos>,
     strained_since: Option<Nanos>,
@@ -121,15 +121,15 @@ impl Throttle {
 
     /// The sets that are hogs, with the bytes that each had when it was found.
     pub(crate) fn hogs(&self) -> BTreeMap<SetId, u64> {
-        let set = |(subject, bytes): (&Subject, &u64)| match subject {
-            Subject::Set(id) => Some((*id, *bytes)),
-            Subject::Group(_) => None,
+        let set = |(subject, bytes): (&MemorySubject, &u64)| match subject {
+            MemorySubject::Set(id) => Some((*id, *bytes)),
+            MemorySubject::Group(_) => None,
         };
         self.hogs.iter().filter_map(set).collect()
     }
 
     /// Takes a look, at a machine with some memory; sets that are `exempt` never become hogs.
-    pub(crate) fn look(&mut self, look: &Look, exempt: impl Fn(SetId) -> bool) -> Vec<MemoryAction> {
+    pub(crate) fn look(&mut self, look: &MemoryLook, exempt: impl Fn(SetId) -> bool) -> Vec<MemoryAction> {
         self.judge(look);
         if !self.short {
             return self.stop();
@@ -147,7 +147,7 @@ impl Throttle {
 
     /// Releases the hogs that `free` names.
     pub(crate) fn release(&mut self, free: impl Fn(SetId) -> bool) -> Vec<MemoryAction> {
-        self.hogs.retain(|subject, _| !matches!(subject, Subject::Set(id) if free(*id)));
+        self.hogs.retain(|subject, _| !matches!(subject, MemorySubject::Set(id) if free(*id)));
         self.relieve()
     }
 
@@ -158,7 +158,7 @@ impl Throttle {
         self.relieve()
     }
 
-    fn judge(&mut self, look: &Look) {
+    fn judge(&mut self, look: &MemoryLook) {
         self.short |= look.is_short();
         if !look.is_plentiful() {
             self.plentiful_since = None;
@@ -168,9 +168,9 @@ impl Throttle {
         }
     }
 
-    fn find_hogs(&mut self, look: &Look, exempt: impl Fn(SetId) -> bool) {
+    fn find_hogs(&mut self, look: &MemoryLook, exempt: impl Fn(SetId) -> bool) {
         for (subject, groups) in by_size(look) {
-            let spared = matches!(subject, Subject::Set(id) if exempt(*id));
+            let spared = matches!(subject, MemorySubject::Set(id) if exempt(*id));
             let bytes = sum(groups);
             if spared || bytes <= look.share() || look.is_plentiful() || self.hogs.contains_key(subject) {
                 continue;
@@ -184,7 +184,7 @@ impl Throttle {
     }
 
     /// Notes whose the groups are now, and takes the limits of those away that are no hog's any more.
-    fn hand_over(&mut self, look: &Look) -> Vec<MemoryAction> {
+    fn hand_over(&mut self, look: &MemoryLook) -> Vec<MemoryAction> {
         for (subject, groups) in &look.subjects {
             for group in groups {
                 self.pressed.entry(group.group.clone()).and_modify(|pressed| pressed.of = subject.clone());
@@ -196,8 +196,8 @@ impl Throttle {
     /// Goes a step further with each group of a hog; `missing` is what is still to be given back.
     fn press(
         &mut self,
-        look: &Look,
-        subject: &Subject,
+        look: &MemoryLook,
+        subject: &MemorySubject,
         groups: &[&GroupMemory],
         missing: &mut u64,
     ) -> Vec<MemoryAction> {
@@ -210,7 +210,7 @@ impl Throttle {
             }
             let floor = (u128::from(look.share()) * u128::from(group.bytes) / u128::from(all)) as u64;
             let floor = floor.max(small);
-            let pressed = self.pressed.entry(group.group.clone()).or_insert_with(|| Pressed::new(subject));
+            let pressed = self.pressed.entry(group.group.clone()).or_insert_with(|| GroupPressure::new(subject));
             actions.extend(pressed.step(look, group, floor, missing));
         }
         actions
@@ -229,8 +229,8 @@ impl Throttle {
 
 /// Takes the limits of all away that do not stay.
 fn relieve(
-    pressed: &mut BTreeMap<MemoryGroup, Pressed>,
-    stays: impl Fn(&MemoryGroup, &Pressed) -> bool,
+    pressed: &mut BTreeMap<MemoryGroup, GroupPressure>,
+    stays: impl Fn(&MemoryGroup, &GroupPressure) -> bool,
 ) -> Vec<MemoryAction> {
     let mut actions = Vec::new();
     pressed.retain(|group, pressed| {
@@ -244,18 +244,18 @@ fn relieve(
 }
 
 /// Subjects with their groups, who has the most first.
-fn by_size<'a, 'b>(look: &'b Look<'a>) -> Vec<(&'b Subject, &'b [&'a GroupMemory])> {
+fn by_size<'a, 'b>(look: &'b MemoryLook<'a>) -> Vec<(&'b MemorySubject, &'b [&'a GroupMemory])> {
     let mut list: Vec<_> = look.subjects.iter().map(|(subject, groups)| (subject, groups.as_slice())).collect();
     list.sort_by_key(|(_, groups)| std::cmp::Reverse(sum(groups)));
     list
 }
 
-impl Pressed {
-    fn new(of: &Subject) -> Pressed {
-        Pressed { of: of.clone(), limit: None, stepped: None, strained_since: None }
+impl GroupPressure {
+    fn new(of: &MemorySubject) -> GroupPressure {
+        GroupPressure { of: of.clone(), limit: None, stepped: None, strained_since: None }
     }
 
-    fn step(&mut self, look: &Look, group: &GroupMemory, floor: u64, missing: &mut u64) -> Vec<MemoryAction> {
+    fn step(&mut self, look: &MemoryLook, group: &GroupMemory, floor: u64, missing: &mut u64) -> Vec<MemoryAction> {
         if group.full_percent > STRAINED_PERCENT {
             return self.spare(look, &group.group).into_iter().collect();
         }
@@ -277,7 +277,7 @@ impl Pressed {
     }
 
     /// Lowers the limit; it never rises here.
-    fn lower(&mut self, look: &Look, group: &GroupMemory, floor: u64) -> Option<MemoryAction> {
+    fn lower(&mut self, look: &MemoryLook, group: &GroupMemory, floor: u64) -> Option<MemoryAction> {
         let has = group.bytes.min(look.total);
         let bytes = (has - has / 10).max(floor);
         if self.limit.is_some_and(|limit| limit <= bytes) {
@@ -288,7 +288,7 @@ impl Pressed {
     }
 
     /// Leaves a strained group alone, and gives it some back when it has been so for long.
-    fn spare(&mut self, look: &Look, group: &MemoryGroup) -> Option<MemoryAction> {
+    fn spare(&mut self, look: &MemoryLook, group: &MemoryGroup) -> Option<MemoryAction> {
         let since = *self.strained_since.get_or_insert(look.now);
         let limit = self.limit.filter(|limit| *limit < look.total && look.now.since(since) >= STRAINED_FOR)?;
         self.strained_since = Some(look.now);

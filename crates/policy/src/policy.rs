@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From events to actions.
 
-use crate::attention::{Attention, WILL_NEED};
-use crate::entry::{Entry, Standing};
-use crate::event::{Action, Event, GroupMemory, MemoryAction, MemoryGroup, MemorySample};
+use crate::attention::{AttentionState, WILL_NEED};
+use crate::entry::{RoleStanding, SetEntry};
+use crate::event::{Action, DesktopEvent, GroupMemory, MemoryAction, MemoryGroup, MemorySample};
 use crate::identity::SetId;
 use crate::knobs::Strength;
-use crate::memory::{GROUPS_MAX, Look, Subject, Throttle, sum};
+use crate::memory::{GROUPS_MAX, MemoryLook, MemorySubject, Throttle, sum};
 use crate::protection::Protection;
 use crate::role::{Reason, Role};
 use crate::sets::Sets;
@@ -19,7 +19,7 @@ pub struct Policy {
     strength: Strength,
     /// The latest time that was told.
     now: Nanos,
-    attention: Attention,
+    attention: AttentionState,
     sets: Sets,
     throttle: Throttle,
     protection: Protection,
@@ -34,7 +34,7 @@ impl Policy {
         Policy {
             strength,
             now: Nanos(0),
-            attention: Attention::default(),
+            attention: AttentionState::default(),
             sets: Sets::default(),
             throttle: Throttle::default(),
             protection: Protection::default(),
@@ -45,16 +45,16 @@ impl Policy {
 
     /// Takes in an event, and says what is to be done now, in this order; nothing where nothing changes. A time before
     /// the latest one counts as the latest one.
-    pub fn handle(&mut self, now: Nanos, event: Event) -> Vec<Action> {
+    pub fn handle(&mut self, now: Nanos, event: DesktopEvent) -> Vec<Action> {
         self.now = self.now.max(now);
-        if let Event::Memory(sample) = event {
+        if let DesktopEvent::Memory(sample) = event {
             return self.look(&sample);
         }
         let memory = self.take_in(event);
         self.settle(memory)
     }
 
-    /// When it wants [`Event::Time`]; always later than the latest time that it was told.
+    /// When it wants [`DesktopEvent::Time`]; always later than the latest time that it was told.
     pub fn next(&self) -> Option<Nanos> {
         if self.strength == Strength::Off {
             return None;
@@ -74,23 +74,23 @@ impl Policy {
         self.dropped + self.sets.dropped + self.throttle.dropped
     }
 
-    fn take_in(&mut self, event: Event) -> Vec<MemoryAction> {
+    fn take_in(&mut self, event: DesktopEvent) -> Vec<MemoryAction> {
         match event {
-            Event::Core(core) => self.take(|sets, now| sets.set_core(&core, now)),
-            Event::Set { id, members, visible } => self.take(|sets, now| sets.put(id, members, visible, now)),
-            Event::Gone(id) => self.remove(id),
-            Event::Keyboard(id) => self.focus(id),
-            Event::Pointer(id) => {
+            DesktopEvent::Core(core) => self.take(|sets, now| sets.set_core(&core, now)),
+            DesktopEvent::Set { id, members, visible } => self.take(|sets, now| sets.put(id, members, visible, now)),
+            DesktopEvent::Gone(id) => self.remove(id),
+            DesktopEvent::Keyboard(id) => self.focus(id),
+            DesktopEvent::Pointer(id) => {
                 self.attention.pointer = id;
                 Vec::new()
             }
-            Event::Busy(busy) => self.take(|sets, now| sets.set_busy(&busy, now)),
-            Event::Presence(present) => self.presence(present),
-            Event::Strength(strength) => {
+            DesktopEvent::Busy(busy) => self.take(|sets, now| sets.set_busy(&busy, now)),
+            DesktopEvent::Presence(present) => self.presence(present),
+            DesktopEvent::Strength(strength) => {
                 self.strength = strength;
                 Vec::new()
             }
-            Event::Memory(_) | Event::Time => Vec::new(),
+            DesktopEvent::Memory(_) | DesktopEvent::Time => Vec::new(),
         }
     }
 
@@ -145,7 +145,7 @@ impl Policy {
     fn throttle(&mut self, sample: &MemorySample) -> Vec<MemoryAction> {
         self.dropped += sample.groups.len().saturating_sub(GROUPS_MAX) as u64;
         let MemorySample { total, available, some_percent, .. } = *sample;
-        let look = Look { now: self.now, total, available, some_percent, subjects: self.subjects(sample) };
+        let look = MemoryLook { now: self.now, total, available, some_percent, subjects: self.subjects(sample) };
         let (attention, sets) = (&self.attention, &self.sets);
         let mut actions = self.throttle.look(&look, |id| is_exempt(attention, sets, id));
         // While memory is short each look tells it: the rest may wait for memory though there is as much room as before.
@@ -160,15 +160,15 @@ impl Policy {
     /// Notes what each set has.
     fn learn(&mut self, sample: &MemorySample) {
         let sums = self.subjects(sample).into_iter().filter_map(|(subject, groups)| match subject {
-            Subject::Set(id) => Some((id, sum(&groups))),
-            Subject::Group(_) => None,
+            MemorySubject::Set(id) => Some((id, sum(&groups))),
+            MemorySubject::Group(_) => None,
         });
         self.protection.learn(sample.total, sums.collect(), |id| self.sets.get(id).is_some());
     }
 
     /// The groups of a sample, by whose they are now.
-    fn subjects<'a>(&self, sample: &'a MemorySample) -> BTreeMap<Subject, Vec<&'a GroupMemory>> {
-        let mut subjects: BTreeMap<Subject, Vec<&GroupMemory>> = BTreeMap::new();
+    fn subjects<'a>(&self, sample: &'a MemorySample) -> BTreeMap<MemorySubject, Vec<&'a GroupMemory>> {
+        let mut subjects: BTreeMap<MemorySubject, Vec<&GroupMemory>> = BTreeMap::new();
         let mut seen = BTreeSet::new();
         for group in sample.groups.iter().take(GROUPS_MAX) {
             if names_someone(group) && seen.insert(&group.group) {
@@ -179,11 +179,11 @@ impl Policy {
     }
 
     /// Whose memory it is: of the set that a process belongs to, of the client that the caller names, or its own.
-    fn subject(&self, group: &GroupMemory) -> Subject {
+    fn subject(&self, group: &GroupMemory) -> MemorySubject {
         let named = group.set.filter(|id| self.sets.get_firm(*id).is_some());
         match &group.group {
-            MemoryGroup::Process(who) => Subject::Set(self.sets.owner(*who).or(named).unwrap_or(SetId(*who))),
-            MemoryGroup::Cgroup(path) => named.map_or_else(|| Subject::Group(path.clone()), Subject::Set),
+            MemoryGroup::Process(who) => MemorySubject::Set(self.sets.owner(*who).or(named).unwrap_or(SetId(*who))),
+            MemoryGroup::Cgroup(path) => named.map_or_else(|| MemorySubject::Group(path.clone()), MemorySubject::Set),
         }
     }
 
@@ -212,7 +212,7 @@ impl Policy {
     fn protected(&self) -> Vec<SetId> {
         let focused = self.attention.keyboard.filter(|id| self.sets.get_firm(*id).is_some());
         let with = |role: Role| {
-            let has = move |standing: &Standing| standing.role == role;
+            let has = move |standing: &RoleStanding| standing.role == role;
             self.sets.iter().filter(move |(_, entry)| entry.standing.as_ref().is_some_and(has)).map(|(id, _)| id)
         };
         focused.into_iter().chain(with(Role::Core)).chain(with(Role::Focused)).collect()
@@ -228,8 +228,8 @@ fn names_someone(group: &GroupMemory) -> bool {
 }
 
 /// A set that is never a hog: of the core, or with the keyboard focus, also one that has just been lost.
-fn is_exempt(attention: &Attention, sets: &Sets, id: SetId) -> bool {
-    let told = |entry: &Entry| entry.standing.as_ref().map(|standing| standing.role);
+fn is_exempt(attention: &AttentionState, sets: &Sets, id: SetId) -> bool {
+    let told = |entry: &SetEntry| entry.standing.as_ref().map(|standing| standing.role);
     attention.keyboard == Some(id)
         || sets.get(id).is_some_and(|entry| entry.core || matches!(told(entry), Some(Role::Core | Role::Focused)))
 }

@@ -3,7 +3,7 @@
 //!
 //! People work in rounds: edit, build, look, edit. So for each program the model counts which ones followed it, and
 //! lets old counts fade with each new one: a habit counts after a few rounds, and is forgotten after some more. What
-//! the user only passes through, for less than [`PASSING`], is not counted. Each change of focus is first compared with
+//! the user only passes through, for less than `PASSING`, is not counted. Each change of focus is first compared with
 //! what the model would have said, so that its hits are those of real use; then it is learnt.
 //!
 //! The model holds names of programs and numbers, no titles and no times of day. It can be written down and read
@@ -22,9 +22,9 @@ pub const NAME_BYTES_MAX: usize = 64;
 /// Programs that are predicted at a time.
 pub const PREDICTED_MAX: usize = 3;
 /// Less likely ones are not predicted.
-pub const PROBABILITY_MIN: f64 = 0.1;
+pub(crate) const PROBABILITY_MIN: f64 = 0.1;
 /// A program that has the focus for a shorter time was only passed.
-pub const PASSING: Nanos = Nanos::from_millis(1_000);
+pub(crate) const PASSING: Nanos = Nanos::from_millis(1_000);
 
 /// What of the weights is left when another change from the same program is learnt.
 const KEEP: f64 = 0.9;
@@ -40,7 +40,7 @@ pub struct Prediction {
     programs: BTreeMap<String, Followers>,
     /// The latest change, which is not learnt before it is known whether it was more than a passing one.
     #[serde(skip)]
-    latest: Option<Change>,
+    latest: Option<FocusSwitch>,
     /// Changes learnt, which is also the clock of the bounds.
     turn: u64,
     hits: u64,
@@ -59,7 +59,7 @@ struct Followers {
 
 /// A change of focus.
 #[derive(Clone, PartialEq, Debug)]
-struct Change {
+struct FocusSwitch {
     at: Nanos,
     from: String,
     to: String,
@@ -105,7 +105,7 @@ impl Prediction {
             }
             None => from.to_owned(),
         };
-        self.latest = (origin != to).then(|| Change { at: now, from: origin, to: to.to_owned() });
+        self.latest = (origin != to).then(|| FocusSwitch { at: now, from: origin, to: to.to_owned() });
     }
 
     /// Learns the latest change without waiting for the next one, before the history is written down.
@@ -116,7 +116,7 @@ impl Prediction {
     }
 
     /// What is likely to follow this program, the likeliest first, each with its probability: [`PREDICTED_MAX`] at
-    /// most, and none below [`PROBABILITY_MIN`].
+    /// most, and none below `PROBABILITY_MIN`.
     pub fn predict(&self, current: &str) -> Vec<(String, f64)> {
         let Some(followers) = self.programs.get(cut(current)) else { return Vec::new() };
         let all = UNSEEN + followers.weights.values().sum::<f64>();
@@ -170,7 +170,7 @@ impl Prediction {
     }
 }
 
-impl Change {
+impl FocusSwitch {
     /// Whether what it led to was left again too soon to count.
     fn passes_through(&self, now: Nanos, from: &str) -> bool {
         self.to == from && now >= self.at && now.since(self.at) < PASSING

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sets that are known, to which of them each process belongs, and what of it was told.
 
-use crate::attention::Attention;
-use crate::entry::{Client, Entry, Standing, approach, deadline};
+use crate::attention::AttentionState;
+use crate::entry::{DisplayClient, RoleStanding, SetEntry, approach, deadline};
 use crate::event::{Action, Assignment};
 use crate::identity::{Identity, Member, SetId};
 use crate::role::{Reason, Role};
@@ -24,7 +24,7 @@ const LAST: SetId = SetId(Identity { pid: u32::MAX, start: u64::MAX });
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sets {
-    entries: BTreeMap<SetId, Entry>,
+    entries: BTreeMap<SetId, SetEntry>,
     /// Which sets list a process.
     claims: BTreeSet<(Identity, SetId)>,
     /// The set that a process belongs to.
@@ -38,16 +38,16 @@ pub(crate) struct Sets {
 }
 
 impl Sets {
-    pub(crate) fn get(&self, id: SetId) -> Option<&Entry> {
+    pub(crate) fn get(&self, id: SetId) -> Option<&SetEntry> {
         self.entries.get(&id)
     }
 
     /// A set that is more than a hog or busy.
-    pub(crate) fn get_firm(&self, id: SetId) -> Option<&Entry> {
+    pub(crate) fn get_firm(&self, id: SetId) -> Option<&SetEntry> {
         self.get(id).filter(|entry| !entry.is_loose())
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (SetId, &Entry)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SetId, &SetEntry)> {
         self.entries.iter().map(|(id, entry)| (*id, entry))
     }
 
@@ -64,7 +64,7 @@ impl Sets {
         members.retain(|member| member.who.pid != 0);
         members.sort_unstable();
         members.dedup_by_key(|member| member.who);
-        self.entries.entry(id).or_insert_with(|| Entry::new(now)).client = Some(Client { members, visible });
+        self.entries.entry(id).or_insert_with(|| SetEntry::new(now)).client = Some(DisplayClient { members, visible });
         self.revise(id);
     }
 
@@ -82,7 +82,7 @@ impl Sets {
         let named: BTreeSet<SetId> = named.copied().map(SetId).collect();
         let was: BTreeSet<SetId> = self.iter().filter(|(_, entry)| entry.core).map(|(id, _)| id).collect();
         for id in was.symmetric_difference(&named) {
-            self.entries.entry(*id).or_insert_with(|| Entry::new(now)).core = named.contains(id);
+            self.entries.entry(*id).or_insert_with(|| SetEntry::new(now)).core = named.contains(id);
             self.revise(*id);
         }
     }
@@ -94,7 +94,7 @@ impl Sets {
         let named: BTreeSet<SetId> = named.copied().map(SetId).collect();
         let was: BTreeSet<SetId> = self.iter().filter(|(_, entry)| entry.busy).map(|(id, _)| id).collect();
         for id in was.symmetric_difference(&named) {
-            self.entries.entry(*id).or_insert_with(|| Entry::new(now)).busy = named.contains(id);
+            self.entries.entry(*id).or_insert_with(|| SetEntry::new(now)).busy = named.contains(id);
             self.revise(*id);
         }
     }
@@ -114,7 +114,7 @@ impl Sets {
         for id in was.into_iter().chain(hogs.keys().copied()).collect::<BTreeSet<SetId>>() {
             let hog = hogs.get(&id).copied();
             if self.get(id).and_then(|entry| entry.hog) != hog {
-                self.entries.entry(id).or_insert_with(|| Entry::new(now)).hog = hog;
+                self.entries.entry(id).or_insert_with(|| SetEntry::new(now)).hog = hog;
                 self.revise(id);
             }
         }
@@ -133,7 +133,7 @@ impl Sets {
 
     /// Whether a set is known as a hog, or as busy, only, and its process is listed by another set meanwhile.
     pub(crate) fn is_superseded(&self, id: SetId) -> bool {
-        let loose = self.get(id).is_some_and(Entry::is_loose);
+        let loose = self.get(id).is_some_and(SetEntry::is_loose);
         loose && self.claimants(id.0).any(|other| self.get_firm(other).is_some())
     }
 
@@ -166,11 +166,11 @@ impl Sets {
 
     /// Tells what has changed: first what is gone, then sets that lose processes to others, then the rest, the
     /// most favoured first. So no process is in two assignments, at no time.
-    pub(crate) fn settle(&mut self, attention: &Attention, now: Nanos) -> Vec<Action> {
+    pub(crate) fn settle(&mut self, attention: &AttentionState, now: Nanos) -> Vec<Action> {
         self.leave_busy_to_clients();
         let moved = self.move_on(attention, now);
         let dirty = self.share_out(&moved);
-        let plans: Vec<Plan> = dirty.into_iter().filter_map(|id| self.plan(id, moved.contains(&id))).collect();
+        let plans: Vec<SetPlan> = dirty.into_iter().filter_map(|id| self.plan(id, moved.contains(&id))).collect();
         let mut actions: Vec<Action> = self.gone.drain(..).map(Action::Forget).collect();
         actions.extend(in_order(&plans).into_iter().map(Action::Assign));
         for plan in plans {
@@ -201,8 +201,8 @@ impl Sets {
     }
 
     /// Lets each set go towards its role; those that have changed.
-    fn move_on(&mut self, attention: &Attention, now: Nanos) -> BTreeSet<SetId> {
-        let step = |(id, entry): (&SetId, &mut Entry)| {
+    fn move_on(&mut self, attention: &AttentionState, now: Nanos) -> BTreeSet<SetId> {
+        let step = |(id, entry): (&SetId, &mut SetEntry)| {
             let target = attention.wanted(*id, entry, now);
             let changed = approach(entry, target, now);
             if let Some(standing) = entry.standing.as_ref().filter(|standing| standing.role != Role::Hog) {
@@ -247,28 +247,28 @@ impl Sets {
     }
 
     /// What is to be told of a set, if that is anything new.
-    fn plan(&self, id: SetId, moved: bool) -> Option<Plan> {
+    fn plan(&self, id: SetId, moved: bool) -> Option<SetPlan> {
         let entry = self.entries.get(&id)?;
         let own = |member: &&Member| self.owners.get(&member.who) == Some(&id);
         let members: Vec<Member> = entry.members.iter().filter(own).copied().collect();
         let told = names(&entry.told);
-        let plan = Plan { id, standing: entry.standing.clone()?, gains: &names(&members) - &told, told, members };
+        let plan = SetPlan { id, standing: entry.standing.clone()?, gains: &names(&members) - &told, told, members };
         (moved || plan.members != entry.told).then_some(plan)
     }
 }
 
 /// What is to be told of a set.
-struct Plan {
+struct SetPlan {
     id: SetId,
-    standing: Standing,
+    standing: RoleStanding,
     members: Vec<Member>,
     told: BTreeSet<Identity>,
     gains: BTreeSet<Identity>,
 }
 
-impl Plan {
+impl SetPlan {
     fn assignment(&self, members: Vec<Member>) -> Assignment {
-        let Standing { role, reason, faded } = self.standing.clone();
+        let RoleStanding { role, reason, faded } = self.standing.clone();
         Assignment { set: self.id, role, reason, faded, members }
     }
 
@@ -284,12 +284,12 @@ fn names(members: &[Member]) -> BTreeSet<Identity> {
 
 /// The assignments in an order in which no process is in two: whoever loses a process to another set goes first,
 /// and a set that also gains some is told twice.
-fn in_order(plans: &[Plan]) -> Vec<Assignment> {
+fn in_order(plans: &[SetPlan]) -> Vec<Assignment> {
     let gained: BTreeSet<Identity> = plans.iter().flat_map(|plan| plan.gains.iter().copied()).collect();
-    let gives = |plan: &&Plan| plan.told.iter().any(|who| gained.contains(who));
-    let (givers, takers): (Vec<&Plan>, Vec<&Plan>) = plans.iter().partition(gives);
+    let gives = |plan: &&SetPlan| plan.told.iter().any(|who| gained.contains(who));
+    let (givers, takers): (Vec<&SetPlan>, Vec<&SetPlan>) = plans.iter().partition(gives);
     let mut assignments: Vec<Assignment> = givers.iter().map(|plan| plan.assignment(plan.kept())).collect();
-    let mut rest: Vec<&Plan> = takers;
+    let mut rest: Vec<&SetPlan> = takers;
     rest.extend(givers.into_iter().filter(|plan| !plan.gains.is_empty()));
     rest.sort_by_key(|plan| (plan.standing.role, plan.id));
     assignments.extend(rest.into_iter().map(|plan| plan.assignment(plan.members.clone())));

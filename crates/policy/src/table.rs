@@ -38,35 +38,35 @@ pub const REST_SHARE_MIN_PERCENT: u32 = 1;
 pub const HOG_RUN_MIN_MS: u32 = 3;
 
 /// What a role gets, under the strengths gentle, normal and strong.
-struct Row(Backend, Role, [Knobs; 3]);
+struct KnobRow(Backend, Role, [Knobs; 3]);
 
 use Backend::{Autogroup, Cgroup, Nice};
 use Role::{Core, Focused, Hog, Recent, Rest, Visible};
 
 /// All that the manager sets. What is not here is left as it was found.
 #[rustfmt::skip]
-const TABLE: [Row; 18] = [
+const TABLE: [KnobRow; 18] = [
     // back end, role             gentle                       normal                       strong
-    Row(Cgroup, Core,    [weight(500).disk(500).slice(300), weight(500).disk(500).slice(100),  weight(500).disk(500).slice(100)]),
-    Row(Cgroup, Focused, [weight(300).disk(500).slice(300), weight(3000).disk(500).slice(100), weight(8900).disk(500).slice(100)]),
-    Row(Cgroup, Visible, [weight(200),                 weight(300),                 weight(300)]),
-    Row(Cgroup, Recent,  [weight(150),                 weight(200),                 weight(200)]),
-    Row(Cgroup, Rest,    [weight(100).slice(8_000),    weight(100).slice(20_000),   weight(100).slice(20_000)]),
-    Row(Cgroup, Hog,     [weight(20).disk(10).slice(8_000), weight(20).disk(10).slice(20_000), weight(20).disk(10).slice(20_000)]),
+    KnobRow(Cgroup, Core,    [weight(500).disk(500).slice(300), weight(500).disk(500).slice(100),  weight(500).disk(500).slice(100)]),
+    KnobRow(Cgroup, Focused, [weight(300).disk(500).slice(300), weight(3000).disk(500).slice(100), weight(8900).disk(500).slice(100)]),
+    KnobRow(Cgroup, Visible, [weight(200),                 weight(300),                 weight(300)]),
+    KnobRow(Cgroup, Recent,  [weight(150),                 weight(200),                 weight(200)]),
+    KnobRow(Cgroup, Rest,    [weight(100).slice(8_000),    weight(100).slice(20_000),   weight(100).slice(20_000)]),
+    KnobRow(Cgroup, Hog,     [weight(20).disk(10).slice(8_000), weight(20).disk(10).slice(20_000), weight(20).disk(10).slice(20_000)]),
 
-    Row(Autogroup, Core,    [session(-5).nice(-4).slice(300).io(2),  session(-10).nice(-8).slice(100).io(0), session(-15).nice(-10).slice(100).io(0)]),
-    Row(Autogroup, Focused, [session(-5).nice(-4).slice(300).io(2),  session(-10).nice(-8).slice(100).io(0), session(-15).nice(-10).slice(100).io(0)]),
-    Row(Autogroup, Visible, [session(-2).nice(-2),        session(-4).nice(-4),        session(-4).nice(-4)]),
-    Row(Autogroup, Recent,  [session(-2).nice(-2),        session(-4).nice(-4),        session(-4).nice(-4)]),
-    Row(Autogroup, Rest,    [AS_FOUND.slice(8_000),       AS_FOUND.slice(20_000),      AS_FOUND.slice(20_000)]),
-    Row(Autogroup, Hog,     [session(19).slice(8_000).idle().io(7), session(19).slice(20_000).idle().io(7), session(19).slice(20_000).idle().io(7)]),
+    KnobRow(Autogroup, Core,    [session(-5).nice(-4).slice(300).io(2),  session(-10).nice(-8).slice(100).io(0), session(-15).nice(-10).slice(100).io(0)]),
+    KnobRow(Autogroup, Focused, [session(-5).nice(-4).slice(300).io(2),  session(-10).nice(-8).slice(100).io(0), session(-15).nice(-10).slice(100).io(0)]),
+    KnobRow(Autogroup, Visible, [session(-2).nice(-2),        session(-4).nice(-4),        session(-4).nice(-4)]),
+    KnobRow(Autogroup, Recent,  [session(-2).nice(-2),        session(-4).nice(-4),        session(-4).nice(-4)]),
+    KnobRow(Autogroup, Rest,    [AS_FOUND.slice(8_000),       AS_FOUND.slice(20_000),      AS_FOUND.slice(20_000)]),
+    KnobRow(Autogroup, Hog,     [session(19).slice(8_000).idle().io(7), session(19).slice(20_000).idle().io(7), session(19).slice(20_000).idle().io(7)]),
 
-    Row(Nice, Core,    [AS_FOUND.nice(-4).slice(300).io(2),     AS_FOUND.nice(-8).slice(100).io(0),     AS_FOUND.nice(-10).slice(100).io(0)]),
-    Row(Nice, Focused, [AS_FOUND.nice(-4).slice(300).io(2),     AS_FOUND.nice(-8).slice(100).io(0),     AS_FOUND.nice(-10).slice(100).io(0)]),
-    Row(Nice, Visible, [AS_FOUND.nice(-2),           AS_FOUND.nice(-4),           AS_FOUND.nice(-4)]),
-    Row(Nice, Recent,  [AS_FOUND.nice(-2),           AS_FOUND.nice(-4),           AS_FOUND.nice(-4)]),
-    Row(Nice, Rest,    [AS_FOUND.slice(8_000),       AS_FOUND.slice(20_000),      AS_FOUND.slice(20_000)]),
-    Row(Nice, Hog,     [AS_FOUND.slice(8_000).idle().io(7), AS_FOUND.slice(20_000).idle().io(7), AS_FOUND.slice(20_000).idle().io(7)]),
+    KnobRow(Nice, Core,    [AS_FOUND.nice(-4).slice(300).io(2),     AS_FOUND.nice(-8).slice(100).io(0),     AS_FOUND.nice(-10).slice(100).io(0)]),
+    KnobRow(Nice, Focused, [AS_FOUND.nice(-4).slice(300).io(2),     AS_FOUND.nice(-8).slice(100).io(0),     AS_FOUND.nice(-10).slice(100).io(0)]),
+    KnobRow(Nice, Visible, [AS_FOUND.nice(-2),           AS_FOUND.nice(-4),           AS_FOUND.nice(-4)]),
+    KnobRow(Nice, Recent,  [AS_FOUND.nice(-2),           AS_FOUND.nice(-4),           AS_FOUND.nice(-4)]),
+    KnobRow(Nice, Rest,    [AS_FOUND.slice(8_000),       AS_FOUND.slice(20_000),      AS_FOUND.slice(20_000)]),
+    KnobRow(Nice, Hog,     [AS_FOUND.slice(8_000).idle().io(7), AS_FOUND.slice(20_000).idle().io(7), AS_FOUND.slice(20_000).idle().io(7)]),
 ];
 
 const AS_FOUND: Knobs = Knobs {
@@ -153,7 +153,7 @@ fn fade(from: Knobs, to: Knobs, faded: f32) -> Knobs {
 /// The table as text, a line for each back end, strength and role.
 pub fn table() -> String {
     let mut text = String::new();
-    for Row(backend, role, columns) in &TABLE {
+    for KnobRow(backend, role, columns) in &TABLE {
         for (strength, knobs) in Strength::ALL[1..].iter().zip(columns) {
             text.push_str(&format!("{backend:9} {role:7} {strength:6} {knobs}\n"));
         }

@@ -8,7 +8,8 @@
 //! without a length.
 
 use crate::declare::CType;
-use crate::records::{Head, Kind};
+use crate::packed::{PackedWord, WORD_BYTES};
+use crate::records::{Head, RecordKind};
 use crate::units::Nanos;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -18,7 +19,7 @@ pub const CHUNK_BYTES: usize = 64 * 1024;
 /// Which ring a chunk belongs to; rare records outlive frequent ones, exits outlive both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
-pub enum Class {
+pub enum RingClass {
     /// Switch, waking, migrate.
     Sched = 0,
     /// Everything else.
@@ -27,16 +28,16 @@ pub enum Class {
     Exits = 2,
 }
 
-impl Class {
+impl RingClass {
     /// All classes, in the order of their numbers.
-    pub const ALL: [Class; 3] = [Class::Sched, Class::Rare, Class::Exits];
+    pub const ALL: [RingClass; 3] = [RingClass::Sched, RingClass::Rare, RingClass::Exits];
 
     /// The name in messages and in the incident file.
     pub fn name(self) -> &'static str {
         match self {
-            Class::Sched => "sched",
-            Class::Rare => "rare",
-            Class::Exits => "exits",
+            RingClass::Sched => "sched",
+            RingClass::Rare => "rare",
+            RingClass::Exits => "exits",
         }
     }
 }
@@ -51,13 +52,18 @@ pub struct ChunkHead {
     pub opened: Nanos,
     /// The CPU that fills it.
     pub cpu: u32,
-    /// The ring, a [`Class`] number.
+    /// The ring, a [`RingClass`] number.
     pub class: u32,
     /// Filled and waiting in the queue: time of its last record. 0 while a CPU owns it.
     pub closed: Nanos,
 }
 
 impl ChunkHead {
+    /// The head of a chunk; `None` where the bytes are too short.
+    pub(crate) fn of(chunk: &[u8]) -> Option<ChunkHead> {
+        ChunkHead::read_from_prefix(chunk).ok().map(|(head, _)| head)
+    }
+
     /// No record of the chunk is older.
     pub fn earliest(&self) -> Nanos {
         self.opened.before(SLACK)
@@ -76,52 +82,89 @@ impl CType for ChunkHead {
 
 /// One record in a chunk: its head and all its bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'a> {
+pub struct ChunkEntry<'a> {
     pub head: Head,
-    pub kind: Kind,
+    pub kind: RecordKind,
     pub bytes: &'a [u8],
 }
 
-/// Walks the valid records of a chunk's bytes, in the order of writing.
+/// What stands at a place in a chunk.
+pub(crate) enum ChunkPart<'a> {
+    Record(ChunkEntry<'a>),
+    /// A record of the scheduler in one word.
+    Word(PackedWord),
+    /// What is no valid record, in front of one that is.
+    Gap,
+}
+
+/// Walks the valid records of a chunk's bytes, in the order of writing, without the packed ones: [`crate::unpacked`]
+/// makes records of those.
 ///
 /// A record is valid where its generation is the chunk's, its size fits its kind and it is no older than
 /// the chunk's taking. One that is not was being written when the chunk was copied, or is of a kind that
 /// this version does not know: the walk goes on at the next valid one within [`GAP_BYTES`], and ends
 /// where there is none, since what follows was never written in this life of the chunk.
-pub fn entries(chunk: &[u8]) -> impl Iterator<Item = Entry<'_>> {
-    let head = ChunkHead::read_from_prefix(chunk).ok().map(|(head, _)| head);
-    let mut rest = chunk.get(size_of::<ChunkHead>()..).unwrap_or_default();
-    std::iter::from_fn(move || {
-        let head = head.as_ref()?;
-        let first = first_entry(rest, head).map(|entry| (0, entry));
-        let (gap, entry) = first.or_else(|| entry_behind_gap(rest, head))?;
-        rest = &rest[gap + entry.bytes.len()..];
-        Some(entry)
+pub fn entries(chunk: &[u8]) -> impl Iterator<Item = ChunkEntry<'_>> {
+    parts(chunk).filter_map(|part| match part {
+        ChunkPart::Record(entry) => Some(entry),
+        ChunkPart::Word(_) | ChunkPart::Gap => None,
     })
 }
 
-/// The largest record, and so the largest hole that one unfinished record leaves.
+/// The same walk, with everything that it comes to.
+pub(crate) fn parts(chunk: &[u8]) -> impl Iterator<Item = ChunkPart<'_>> {
+    let head = ChunkHead::of(chunk);
+    let mut rest = chunk.get(size_of::<ChunkHead>()..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (length, part) = first_part(rest, head.as_ref()?)?;
+        rest = &rest[length..];
+        Some(part)
+    })
+}
+
+/// The largest record, and so the largest hole that one unfinished record leaves. None begins nearer to a chunk's end.
 const GAP_BYTES: usize = 512;
 
 /// Records begin at multiples of this.
 const ALIGNMENT: usize = 8;
 
-/// The next valid record, and how far away it is.
-fn entry_behind_gap<'a>(bytes: &'a [u8], chunk: &ChunkHead) -> Option<(usize, Entry<'a>)> {
-    let gaps = (ALIGNMENT..=GAP_BYTES).step_by(ALIGNMENT);
-    gaps.map_while(|gap| bytes.get(gap..).map(|rest| (gap, rest)))
-        .find_map(|(gap, rest)| first_entry(rest, chunk).map(|entry| (gap, entry)))
+/// What the bytes begin with, and how long it is; `None` at the end of what was written.
+#[inline]
+fn first_part<'a>(bytes: &'a [u8], chunk: &ChunkHead) -> Option<(usize, ChunkPart<'a>)> {
+    if let Some(word) = first_word(bytes, chunk) {
+        return Some((WORD_BYTES, ChunkPart::Word(word)));
+    }
+    match first_entry(bytes, chunk) {
+        Some(entry) => Some((entry.bytes.len(), ChunkPart::Record(entry))),
+        None => gap(bytes, chunk).map(|length| (length, ChunkPart::Gap)),
+    }
+}
+
+/// How far away the next valid record is that is not packed.
+fn gap(bytes: &[u8], chunk: &ChunkHead) -> Option<usize> {
+    let mut gaps = (ALIGNMENT..=GAP_BYTES).step_by(ALIGNMENT);
+    gaps.find(|gap| bytes.get(*gap..).is_some_and(|rest| first_entry(rest, chunk).is_some()))
 }
 
 #[inline]
-fn first_entry<'a>(bytes: &'a [u8], chunk: &ChunkHead) -> Option<Entry<'a>> {
+fn first_word(bytes: &[u8], chunk: &ChunkHead) -> Option<PackedWord> {
+    let may_be = chunk.class == RingClass::Sched as u32 && bytes.len() >= GAP_BYTES;
+    if may_be { PackedWord::first(bytes, chunk.taken) } else { None }
+}
+
+#[inline]
+fn first_entry<'a>(bytes: &'a [u8], chunk: &ChunkHead) -> Option<ChunkEntry<'a>> {
     let (head, _) = Head::read_from_prefix(bytes).ok()?;
-    let kind = Kind::from_number(head.kind)?;
+    let kind = RecordKind::from_number(head.kind)?;
     let size = usize::from(head.size);
     let fits = size >= kind.size() && size <= GAP_BYTES && size.is_multiple_of(ALIGNMENT);
-    let valid = fits && head.generation == chunk.taken as u8 && head.ts >= chunk.earliest();
-    if valid { bytes.get(..size).map(|bytes| Entry { head, kind, bytes }) } else { None }
+    let when = head.ts >= chunk.earliest() && head.ts < LATEST;
+    let valid = fits && when && head.generation == chunk.taken as u8;
+    if valid { bytes.get(..size).map(|bytes| ChunkEntry { head, kind, bytes }) } else { None }
 }
+
+/// No machine runs for 36 years. What stands within records of an earlier life has a generation there, or is packed.
+const LATEST: Nanos = Nanos(1 << 60);
 
 /// A program reads the clock before it takes a chunk, and another one may take it in between.
 const SLACK: Nanos = Nanos::from_millis(1);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An incident that begins later: for a smaller file, and to give away no more of a day than what is asked about.
 
-use crate::chunk::{CHUNK_BYTES, ChunkHead, Entry, entries};
+use crate::chunk::{CHUNK_BYTES, ChunkEntry, ChunkHead, entries};
 use crate::incident::{Incident, Losses, Meta, Section};
-use crate::records::{Input, Kind, Switch};
+use crate::records::{Input, RecordKind, Switch};
 use crate::units::{Nanos, Tid};
+use crate::unpack::unpacked;
 use std::collections::BTreeMap;
 use zerocopy::FromBytes;
 
@@ -30,7 +31,8 @@ pub fn cut(incident: &Incident, from: Nanos) -> Result<Incident, serde_json::Err
         match section {
             Section::Meta => later.push_json(*section, &held_from(incident.json(*section)?, from))?,
             Section::Losses => later.push_json(*section, &lost_from(incident.json(*section)?, from))?,
-            Section::Sched | Section::Rare => later.push(*section, chunks(bytes, from)),
+            Section::Sched => later.push(*section, chunks(&unpacked(bytes), from)),
+            Section::Rare => later.push(*section, chunks(bytes, from)),
             Section::Samples => later.push(*section, samples(bytes, from)),
             Section::Inputs => later.push(*section, inputs(bytes, from)),
             _ => later.push(*section, bytes.clone()),
@@ -75,8 +77,8 @@ fn chunk(bytes: &[u8], from: Nanos, states: &BTreeMap<Change, Nanos>) -> Vec<u8>
     later
 }
 
-fn stays(entry: &Entry<'_>, from: Nanos, states: &BTreeMap<Change, Nanos>) -> bool {
-    let names = matches!(entry.kind, Kind::Fork | Kind::Exec | Kind::Rename);
+fn stays(entry: &ChunkEntry<'_>, from: Nanos, states: &BTreeMap<Change, Nanos>) -> bool {
+    let names = matches!(entry.kind, RecordKind::Fork | RecordKind::Exec | RecordKind::Rename);
     let last = |change: &Change| states.get(change) == Some(&entry.head.ts);
     entry.head.ts >= from || names || changes(entry).iter().flatten().any(last)
 }
@@ -92,13 +94,13 @@ enum Transition {
 }
 
 /// Whose state a record changes.
-fn changes(entry: &Entry<'_>) -> [Option<Change>; 2] {
+fn changes(entry: &ChunkEntry<'_>) -> [Option<Change>; 2] {
     let tid = entry.head.tid;
     match entry.kind {
-        Kind::Switch => {
+        RecordKind::Switch => {
             [Some((tid, Transition::Left)), Switch::read(entry.bytes).map(|switch| (switch.next, Transition::Ran))]
         }
-        Kind::Waking => [Some((tid, Transition::Woke)), None],
+        RecordKind::Waking => [Some((tid, Transition::Woke)), None],
         _ => [None, None],
     }
 }
@@ -137,25 +139,25 @@ mod tests {
 
     const FROM: Nanos = Nanos::from_secs(8);
 
-    fn head(seconds: u64, size: usize, kind: Kind) -> Head {
+    fn head(seconds: u64, size: usize, kind: RecordKind) -> Head {
         Head { ts: Nanos::from_secs(seconds), tid: Tid(7), size: size as u16, kind: kind as u8, generation: 1 }
     }
 
     fn switch(seconds: u64) -> Vec<u8> {
         let mut record = Switch::new_zeroed();
-        record.head = head(seconds, Switch::SIZE, Kind::Switch);
+        record.head = head(seconds, Switch::SIZE, RecordKind::Switch);
         record.as_bytes().to_vec()
     }
 
     fn rename(seconds: u64) -> Vec<u8> {
-        Rename { head: head(seconds, Rename::SIZE, Kind::Rename), comm: *b"sh\0\0\0\0\0\0\0\0\0\0\0\0\0\0" }
+        Rename { head: head(seconds, Rename::SIZE, RecordKind::Rename), comm: *b"sh\0\0\0\0\0\0\0\0\0\0\0\0\0\0" }
             .as_bytes()
             .to_vec()
     }
 
     fn input(seconds: u64) -> Vec<u8> {
         let mut record = Input::new_zeroed();
-        record.head = head(seconds, Input::SIZE, Kind::Input);
+        record.head = head(seconds, Input::SIZE, RecordKind::Input);
         record.as_bytes().to_vec()
     }
 
@@ -193,9 +195,9 @@ mod tests {
     fn what_was_before_goes_but_names_and_states() {
         let sched = later().bytes(Section::Sched).to_vec();
         assert_eq!(sched.len(), CHUNK_BYTES);
-        let kept: Vec<(Kind, Nanos)> = entries(&sched).map(|entry| (entry.kind, entry.head.ts)).collect();
-        let state = (Kind::Switch, Nanos::from_secs(4));
-        assert_eq!(kept, [(Kind::Rename, Nanos::from_secs(3)), state, (Kind::Switch, FROM)]);
+        let kept: Vec<(RecordKind, Nanos)> = entries(&sched).map(|entry| (entry.kind, entry.head.ts)).collect();
+        let state = (RecordKind::Switch, Nanos::from_secs(4));
+        assert_eq!(kept, [(RecordKind::Rename, Nanos::from_secs(3)), state, (RecordKind::Switch, FROM)]);
         assert_eq!(later().bytes(Section::Inputs), input(9));
         assert_eq!(later().bytes(Section::Samples), [sample(3, 5), sample(7, 3), sample(8, 3)].concat());
     }

@@ -62,19 +62,19 @@ macro_rules! records {
         /// What a record is about; the value stands in `head.kind`.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u8)]
-        pub enum Kind { $($(#[doc = $doc])* $type = $kind,)* }
+        pub enum RecordKind { $($(#[doc = $doc])* $type = $kind,)* }
 
-        impl Kind {
+        impl RecordKind {
             /// The kind with this number, if there is one.
             #[inline]
-            pub fn from_number(number: u8) -> Option<Kind> {
-                match number { $($kind => Some(Kind::$type),)* _ => None }
+            pub fn from_number(number: u8) -> Option<RecordKind> {
+                match number { $($kind => Some(RecordKind::$type),)* _ => None }
             }
 
             /// Bytes of the fixed part of a record of this kind.
             #[inline]
             pub fn size(self) -> usize {
-                match self { $(Kind::$type => $type::SIZE,)* }
+                match self { $(RecordKind::$type => $type::SIZE,)* }
             }
         }
 
@@ -90,7 +90,7 @@ macro_rules! records {
 
             impl $type {
                 /// The number that stands in `head.kind`.
-                pub const KIND: Kind = Kind::$type;
+                pub const KIND: RecordKind = RecordKind::$type;
                 /// Bytes of the fixed part.
                 pub const SIZE: usize = size_of::<$type>();
 

@@ -3,8 +3,9 @@
 
 use crate::chunk::{CHUNK_BYTES, ChunkHead};
 use crate::declare::{Table, c_member};
+use crate::packed::c_packed;
 use crate::records::{Head, TABLES};
-use crate::wayland::{HINTS, WlWord};
+use crate::wayland::{HINTS, WlWord, shape};
 
 /// The C header that the kernel programs are compiled with.
 pub fn c_header() -> String {
@@ -16,6 +17,8 @@ pub fn c_header() -> String {
     text += &format!("_Static_assert(sizeof(struct rec_chunk_head) == {}, \"chunk head\");\n", size_of::<ChunkHead>());
     text += &format!("\n#define WL_WORD {}\n", WlWord::SIZE);
     text.extend(HINTS.iter().map(|(name, value, _)| format!("#define HINT_{name} {value}\n")));
+    text.extend(shape::SHAPES.iter().map(|(name, shape)| format!("#define WL_{name} {:#x}u\n", shape.head())));
+    text += &c_packed();
     for table in TABLES {
         text += &c_struct(table);
     }

@@ -8,6 +8,8 @@
 //! All integers are little-endian and all times are CLOCK_MONOTONIC nanoseconds. A record starts
 //! with a [`Head`]; `head.size` counts the whole record, tail included, in bytes.
 
+#![warn(unreachable_pub)]
+
 #[cfg(target_endian = "big")]
 compile_error!("incident files are little-endian and are read in place; big-endian hosts are not supported");
 
@@ -16,20 +18,24 @@ mod cut;
 mod declare;
 mod header;
 pub mod incident;
+pub mod packed;
 mod private;
+pub mod proc_text;
 pub mod records;
 mod rewrite;
 mod scrub;
 mod units;
+mod unpack;
 pub mod wayland;
 mod whereabouts;
 
-pub use chunk::{CHUNK_BYTES, ChunkHead, Class, Entry, entries};
+pub use chunk::{CHUNK_BYTES, ChunkEntry, ChunkHead, RingClass, entries};
 pub use cut::cut;
 pub use declare::{CType, Column, Table};
 pub use header::c_header;
-pub use private::{conceal, is_system};
-pub use records::{Head, Kind, TABLES};
+pub use private::conceal;
+pub use records::{Head, RecordKind, TABLES};
 pub use scrub::{Gone, scrub};
 pub use units::{Cpu, Device, Nanos, Pid, StackId, Tid};
+pub use unpack::unpacked;
 pub use whereabouts::conceal_functions;

@@ -8,7 +8,7 @@
 //! where nobody else has clients at that display. Who owns a process that is not known is not this user.
 
 use crate::incident::{Display, Incident, Locks, PortOwner, Section, Withheld};
-use crate::records::{Exec, Exit, Kind, Message, Owner, Polled, Task, Tty, Wait, WlMessage};
+use crate::records::{Exec, Exit, Message, Owner, Polled, RecordKind, Task, Tty, Wait, WlMessage};
 use crate::rewrite;
 use crate::units::{Nanos, Pid, Tid};
 use crate::whereabouts::{conceal_arguments, conceal_locks};
@@ -20,7 +20,7 @@ const LINE_HEAD: usize = 8;
 
 /// Whether this user is root or what a service runs as: no person logs in as one. Those from 61184 on are made
 /// for one run of a service, and 65534 stands for nobody.
-pub fn is_system(uid: u32) -> bool {
+pub(crate) fn is_system(uid: u32) -> bool {
     matches!(uid, 0..1000 | 61_184..=65_519 | 65_534)
 }
 
@@ -32,14 +32,14 @@ const AT_MARK: Nanos = Nanos(u64::MAX);
 
 /// A process that had a number, and whose it was.
 #[derive(Clone, Copy, Debug)]
-struct Life {
+struct ProcessOwner {
     /// Its start, where it is known.
     from: Option<Nanos>,
     until: Nanos,
     uid: u32,
 }
 
-impl Life {
+impl ProcessOwner {
     fn covers(&self, at: Nanos) -> bool {
         self.from.is_some_and(|from| from <= at) && at <= self.until.after(END_MAX)
     }
@@ -61,7 +61,7 @@ pub fn conceal(incident: &mut Incident, user: u32, disguise: &dyn Fn(u64) -> u64
     if user == 0 {
         return Withheld::default();
     }
-    let mut view = View::of(incident, user);
+    let mut view = UserView::of(incident, user);
     for section in [Section::Rare, Section::Exits, Section::Tasks] {
         rewrite::section(incident, section, &mut |kind, record| view.edit(kind, record, disguise));
     }
@@ -108,15 +108,15 @@ fn lets_in(message: &Message, record: &[u8]) -> bool {
 
 impl Sent {
     /// Reads a message of either protocol; `None` where the record is none.
-    fn read(kind: Kind, record: &[u8]) -> Option<Sent> {
+    fn read(kind: RecordKind, record: &[u8]) -> Option<Sent> {
         match kind {
-            Kind::Message => Message::read(record).map(|message| Sent {
+            RecordKind::Message => Message::read(record).map(|message| Sent {
                 client: message.client,
                 at: At::X11(message.display),
                 ts: message.head.ts,
                 let_in: lets_in(&message, record),
             }),
-            Kind::WlMessage => WlMessage::read(record).map(|message| Sent {
+            RecordKind::WlMessage => WlMessage::read(record).map(|message| Sent {
                 client: message.client,
                 at: At::Wayland(message.server),
                 ts: message.head.ts,
@@ -128,9 +128,9 @@ impl Sent {
 }
 
 /// What one user may know.
-struct View {
+struct UserView {
     user: u32,
-    lives: HashMap<Pid, Vec<Life>>,
+    lives: HashMap<Pid, Vec<ProcessOwner>>,
     /// The processes of threads that waited.
     processes: HashMap<Tid, Pid>,
     /// Displays that nobody but this user has clients at.
@@ -140,11 +140,11 @@ struct View {
     hidden: BTreeSet<u32>,
 }
 
-impl View {
-    fn of(incident: &Incident, user: u32) -> View {
+impl UserView {
+    fn of(incident: &Incident, user: u32) -> UserView {
         let (displays, hidden) = (BTreeSet::new(), BTreeSet::new());
         let (lives, processes) = (lives(incident), waiters(incident));
-        let mut view = View { user, lives, processes, displays, withheld: Withheld::default(), hidden };
+        let mut view = UserView { user, lives, processes, displays, withheld: Withheld::default(), hidden };
         view.displays = view.own_displays(incident);
         view
     }
@@ -167,7 +167,7 @@ impl View {
 
     /// This user's threads that wait at the mark.
     fn own_waiters(&self, incident: &Incident) -> BTreeSet<Tid> {
-        let waits = rewrite::records(incident, Section::Tasks).filter(|(kind, _)| *kind == Kind::Wait);
+        let waits = rewrite::records(incident, Section::Tasks).filter(|(kind, _)| *kind == RecordKind::Wait);
         let waits = waits.filter_map(|(_, bytes)| Wait::read(bytes));
         waits.filter(|wait| self.whose(wait.pid, AT_MARK) == Of::Own).map(|wait| wait.head.tid).collect()
     }
@@ -190,19 +190,19 @@ impl View {
     }
 
     /// Whether a record stays, without what is not to be known.
-    fn edit(&mut self, kind: Kind, record: &mut [u8], disguise: &dyn Fn(u64) -> u64) -> bool {
+    fn edit(&mut self, kind: RecordKind, record: &mut [u8], disguise: &dyn Fn(u64) -> u64) -> bool {
         match kind {
-            Kind::Message | Kind::WlMessage => self.message(kind, record),
-            Kind::Tty => self.terminal(record),
-            Kind::Wait => self.wait(record, disguise),
-            Kind::Polled => self.polled(record),
-            Kind::Exec => self.line(record, Exec::read(record).map(|exec| (exec.pid, exec.head.ts)), Exec::SIZE),
-            Kind::Exit => self.line(record, Exit::read(record).map(|exit| (exit.pid, exit.head.ts)), Exit::SIZE),
+            RecordKind::Message | RecordKind::WlMessage => self.message(kind, record),
+            RecordKind::Tty => self.terminal(record),
+            RecordKind::Wait => self.wait(record, disguise),
+            RecordKind::Polled => self.polled(record),
+            RecordKind::Exec => self.line(record, Exec::read(record).map(|exec| (exec.pid, exec.head.ts)), Exec::SIZE),
+            RecordKind::Exit => self.line(record, Exit::read(record).map(|exit| (exit.pid, exit.head.ts)), Exit::SIZE),
             _ => true,
         }
     }
 
-    fn message(&mut self, kind: Kind, record: &[u8]) -> bool {
+    fn message(&mut self, kind: RecordKind, record: &[u8]) -> bool {
         let Some(message) = Sent::read(kind, record) else { return false };
         let of = self.whose(message.client, message.ts);
         if of == Of::Own || (of == Of::System && self.displays.contains(&message.at)) {
@@ -301,21 +301,21 @@ fn locks(bytes: &[u8], others: impl Fn(u32) -> bool, disguise: &dyn Fn(u64) -> u
 /// The process of each thread that waited.
 fn waiters(incident: &Incident) -> HashMap<Tid, Pid> {
     let records = [Section::Rare, Section::Tasks].into_iter().flat_map(|section| rewrite::records(incident, section));
-    let waits = records.filter(|(kind, _)| *kind == Kind::Wait).filter_map(|(_, bytes)| Wait::read(bytes));
+    let waits = records.filter(|(kind, _)| *kind == RecordKind::Wait).filter_map(|(_, bytes)| Wait::read(bytes));
     waits.map(|wait| (wait.head.tid, wait.pid)).collect()
 }
 
 /// The processes that lived at the mark, or ended before it, by their number.
-fn lives(incident: &Incident) -> HashMap<Pid, Vec<Life>> {
+fn lives(incident: &Incident) -> HashMap<Pid, Vec<ProcessOwner>> {
     let ends = starts(incident);
-    let mut lives: HashMap<Pid, Vec<Life>> = HashMap::new();
+    let mut lives: HashMap<Pid, Vec<ProcessOwner>> = HashMap::new();
     for section in [Section::Exits, Section::Tasks] {
-        let records = rewrite::records(incident, section).filter(|(kind, _)| *kind == Kind::Owner);
+        let records = rewrite::records(incident, section).filter(|(kind, _)| *kind == RecordKind::Owner);
         for owner in records.filter_map(|(_, bytes)| Owner::read(bytes)) {
             let until = if section == Section::Tasks { AT_MARK } else { owner.head.ts };
             let same = |end: &&(Nanos, Nanos)| end.0 == until || end.0.since(until).max(until.since(end.0)) <= END_MAX;
             let from = ends.get(&owner.pid).and_then(|ends| ends.iter().find(same)).map(|(_, from)| *from);
-            lives.entry(owner.pid).or_default().push(Life { from, until, uid: owner.uid });
+            lives.entry(owner.pid).or_default().push(ProcessOwner { from, until, uid: owner.uid });
         }
     }
     lives
@@ -327,8 +327,8 @@ fn starts(incident: &Incident) -> HashMap<Pid, Vec<(Nanos, Nanos)>> {
     for section in [Section::Rare, Section::Exits, Section::Tasks] {
         for (kind, bytes) in rewrite::records(incident, section) {
             let end = match kind {
-                Kind::Exit => Exit::read(bytes).map(|exit| (exit.head.tid, exit.pid, exit.head.ts, exit.start)),
-                Kind::Task => Task::read(bytes).map(|task| (task.head.tid, task.pid, AT_MARK, task.start)),
+                RecordKind::Exit => Exit::read(bytes).map(|exit| (exit.head.tid, exit.pid, exit.head.ts, exit.start)),
+                RecordKind::Task => Task::read(bytes).map(|task| (task.head.tid, task.pid, AT_MARK, task.start)),
                 _ => None,
             };
             if let Some((_, pid, until, from)) = end.filter(|(tid, pid, ..)| tid.0 == pid.0) {

@@ -15,7 +15,7 @@ pub struct Head {
     pub tid: Tid,
     /// Bytes of the whole record, a multiple of eight.
     pub size: u16,
-    /// A [`Kind`].
+    /// A [`RecordKind`].
     pub kind: u8,
     /// Low byte of the chunk's `taken`.
     pub generation: u8,

@@ -3,12 +3,12 @@
 
 use crate::chunk::{CHUNK_BYTES, ChunkHead, entries};
 use crate::incident::{Incident, Section};
-use crate::records::{Head, Kind};
+use crate::records::{Head, RecordKind};
 use zerocopy::FromBytes;
 
 /// Changes a record of a kind that this version knows, and says whether it stays.
-pub(crate) trait Edit: FnMut(Kind, &mut [u8]) -> bool {}
-impl<T: FnMut(Kind, &mut [u8]) -> bool> Edit for T {}
+pub(crate) trait Edit: FnMut(RecordKind, &mut [u8]) -> bool {}
+impl<T: FnMut(RecordKind, &mut [u8]) -> bool> Edit for T {}
 
 /// Edits the records of all chunks. What follows the valid records of a chunk, of an earlier life of it, is cleared.
 pub(crate) fn chunks(section: &[u8], edit: &mut impl Edit) -> Vec<u8> {
@@ -56,7 +56,7 @@ pub(crate) fn places(section: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// All records of a section of the incident, whichever way they stand there.
-pub(crate) fn records(incident: &Incident, section: Section) -> Box<dyn Iterator<Item = (Kind, &[u8])> + '_> {
+pub(crate) fn records(incident: &Incident, section: Section) -> Box<dyn Iterator<Item = (RecordKind, &[u8])> + '_> {
     let bytes = incident.bytes(section);
     if section == Section::Tasks {
         Box::new(places(bytes).filter_map(|bytes| Some((kind(bytes)?, bytes))))
@@ -72,8 +72,8 @@ pub(crate) fn section(incident: &mut Incident, section: Section, edit: &mut impl
     }
 }
 
-fn kind(record: &[u8]) -> Option<Kind> {
-    Head::read_from_prefix(record).ok().and_then(|(head, _)| Kind::from_number(head.kind))
+fn kind(record: &[u8]) -> Option<RecordKind> {
+    Head::read_from_prefix(record).ok().and_then(|(head, _)| RecordKind::from_number(head.kind))
 }
 
 /// Puts bytes into a record, where it reaches so far.

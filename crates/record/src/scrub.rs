@@ -11,7 +11,7 @@
 mod libraries;
 
 use crate::incident::{Groups, Incident, Locks, Machine, Meta, Missing, Section, StoredBaseline};
-use crate::records::{Exec, Exit, Head, Input, Kind, Polled, Rename, Task, Wait};
+use crate::records::{Exec, Exit, Head, Input, Polled, RecordKind, Rename, Task, Wait};
 use crate::rewrite::{self, put};
 use crate::units::{Pid, Tid};
 use crate::whereabouts::{conceal_arguments, conceal_functions, conceal_locks};
@@ -184,7 +184,7 @@ fn symbol_texts(head: &[u8; SYMBOL_HEAD]) -> (usize, usize, usize) {
 
 /// The kernel's threads among those that lived at the mark; their names tell of nobody.
 fn kernel_threads(incident: &Incident) -> BTreeSet<Tid> {
-    let tasks = rewrite::records(incident, Section::Tasks).filter(|(kind, _)| *kind == Kind::Task);
+    let tasks = rewrite::records(incident, Section::Tasks).filter(|(kind, _)| *kind == RecordKind::Task);
     let tasks = tasks.filter_map(|(_, bytes)| Task::read(bytes));
     tasks.filter(|task| task.parent == KERNEL_PARENT || task.pid == KERNEL_PARENT).map(|task| task.head.tid).collect()
 }
@@ -197,22 +197,33 @@ struct Scrubber<'a> {
 
 impl Scrubber<'_> {
     /// Whether a record stays, and without what. Every kind has its rule.
-    fn edit(&mut self, kind: Kind, record: &mut [u8], disguise: &dyn Fn(u64) -> u64) -> bool {
+    fn edit(&mut self, kind: RecordKind, record: &mut [u8], disguise: &dyn Fn(u64) -> u64) -> bool {
         match kind {
-            Kind::Wait => {
+            RecordKind::Wait => {
                 self.address(record, offset_of!(Wait, address), offset_of!(Wait, port));
                 conceal_arguments(record, disguise);
             }
-            Kind::Polled => self.address(record, offset_of!(Polled, address), offset_of!(Polled, port)),
-            Kind::Task => self.identity(record, offset_of!(Task, comm), record.len()),
-            Kind::Exec => self.identity(record, offset_of!(Exec, comm), Exec::SIZE),
-            Kind::Exit => self.identity(record, offset_of!(Exit, comm), Exit::SIZE),
-            Kind::Rename => self.identity(record, offset_of!(Rename, comm), record.len()),
-            Kind::Input => self.input(record),
-            Kind::Owner => return false,
-            Kind::Switch | Kind::Waking | Kind::Migrate | Kind::Fork | Kind::Irq | Kind::Block | Kind::Reclaim => {}
-            Kind::Attempt | Kind::Lock | Kind::Signal | Kind::Sample | Kind::Tty | Kind::Tally => {}
-            Kind::Message | Kind::WlMessage => {}
+            RecordKind::Polled => self.address(record, offset_of!(Polled, address), offset_of!(Polled, port)),
+            RecordKind::Task => self.identity(record, offset_of!(Task, comm), record.len()),
+            RecordKind::Exec => self.identity(record, offset_of!(Exec, comm), Exec::SIZE),
+            RecordKind::Exit => self.identity(record, offset_of!(Exit, comm), Exit::SIZE),
+            RecordKind::Rename => self.identity(record, offset_of!(Rename, comm), record.len()),
+            RecordKind::Input => self.input(record),
+            RecordKind::Owner => return false,
+            RecordKind::Switch
+            | RecordKind::Waking
+            | RecordKind::Migrate
+            | RecordKind::Fork
+            | RecordKind::Irq
+            | RecordKind::Block
+            | RecordKind::Reclaim => {}
+            RecordKind::Attempt
+            | RecordKind::Lock
+            | RecordKind::Signal
+            | RecordKind::Sample
+            | RecordKind::Tty
+            | RecordKind::Tally => {}
+            RecordKind::Message | RecordKind::WlMessage => {}
         }
         true
     }
@@ -301,20 +312,20 @@ mod tests {
         bytes
     }
 
-    fn head(tid: u32, size: usize, kind: Kind) -> Head {
+    fn head(tid: u32, size: usize, kind: RecordKind) -> Head {
         Head { ts: Nanos(5_000_000), tid: Tid(tid), size: size as u16, kind: kind as u8, generation: 1 }
     }
 
     fn task(tid: u32, parent: u32, comm: &str) -> Task {
         let mut task = Task::new_zeroed();
-        task.head = head(tid, Task::SIZE, Kind::Task);
+        task.head = head(tid, Task::SIZE, RecordKind::Task);
         (task.pid, task.parent, task.comm) = (Pid(tid), Pid(parent), name(comm));
         task
     }
 
     fn incident() -> Incident {
         let mut exec = Exec::new_zeroed();
-        exec.head = head(30, Exec::SIZE + 16, Kind::Exec);
+        exec.head = head(30, Exec::SIZE + 16, RecordKind::Exec);
         exec.comm = name("secret-editor");
         let chunk_head = ChunkHead { taken: 1, opened: Nanos(1), cpu: 0, class: 1, closed: Nanos(0) };
         let mut chunk = [chunk_head.as_bytes(), exec.as_bytes(), b"edit\0diary.txt\0\0"].concat();
@@ -359,8 +370,8 @@ mod tests {
         let scrubbed = |address: [u8; 4]| {
             let address = u32::from_ne_bytes(address);
             let (mut wait, mut polled) = (Wait::new_zeroed(), Polled::new_zeroed());
-            (wait.head, wait.address) = (head(30, Wait::SIZE, Kind::Wait), address);
-            (polled.head, polled.address) = (head(30, Polled::SIZE, Kind::Polled), address);
+            (wait.head, wait.address) = (head(30, Wait::SIZE, RecordKind::Wait), address);
+            (polled.head, polled.address) = (head(30, Polled::SIZE, RecordKind::Polled), address);
             let mut incident = incident();
             incident.push(Section::Tasks, [wait.as_bytes(), polled.as_bytes()].concat());
             let clean = scrub(&incident, &[]).expect("the document is whole").0;
@@ -427,12 +438,12 @@ mod tests {
     #[test]
     fn times_of_inputs_are_steps_and_owners_go() {
         let mut input = Input::new_zeroed();
-        input.head = head(0, Input::SIZE, Kind::Input);
+        input.head = head(0, Input::SIZE, RecordKind::Input);
         input.head.ts = Nanos(1_234_567_890);
         let mut incident = incident();
         incident.push(Section::Inputs, input.as_bytes().to_vec());
         let mut owner = crate::records::Owner::new_zeroed();
-        (owner.head, owner.uid) = (head(30, crate::records::Owner::SIZE, Kind::Owner), 4242);
+        (owner.head, owner.uid) = (head(30, crate::records::Owner::SIZE, RecordKind::Owner), 4242);
         incident.push(Section::Exits, Vec::new());
         incident.push(Section::Tasks, owner.as_bytes().to_vec());
         let (clean, gone) = scrub(&incident, &[]).expect("the document is whole");
@@ -445,7 +456,7 @@ mod tests {
     fn no_place_in_memory_is_left() {
         let place = 0x7f12_3456_7890_u64;
         let mut wait = Wait::new_zeroed();
-        wait.head = head(30, Wait::SIZE, Kind::Wait);
+        wait.head = head(30, Wait::SIZE, RecordKind::Wait);
         wait.args = [place, place, 0];
         let mut incident = incident();
         incident.push(Section::Tasks, wait.as_bytes().to_vec());

@@ -22,10 +22,90 @@ impl WlWord {
     /// Bytes of one word.
     pub const SIZE: usize = size_of::<WlWord>();
 
+    /// Its opcode and length.
+    pub fn shape(&self) -> MessageShape {
+        MessageShape { opcode: self.opcode, units: self.units }
+    }
+
     /// The first words behind the fixed part of a record.
     pub fn list(tail: &[u8], operations: u8) -> impl Iterator<Item = WlWord> {
         let words = tail.chunks_exact(WlWord::SIZE).take(usize::from(operations));
         words.filter_map(|bytes| WlWord::read_from_bytes(bytes).ok())
+    }
+}
+
+/// What every message tells of itself: its opcode, and its length in units of four bytes, eight bytes of head included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MessageShape {
+    pub opcode: u8,
+    pub units: u8,
+}
+
+impl MessageShape {
+    /// The second word of such a message on the wire.
+    pub(crate) const fn head(self) -> u32 {
+        (self.units as u32 * 4) << 16 | self.opcode as u32
+    }
+}
+
+/// Declares shapes: `/// doc` `NAME = (opcode, units),`.
+macro_rules! shapes {
+    ($($(#[doc = $doc:literal])* $name:ident = ($opcode:literal, $units:literal),)*) => {
+        $($(#[doc = $doc])* pub const $name: MessageShape = MessageShape { opcode: $opcode, units: $units };)*
+
+        /// All shapes by name.
+        pub(crate) const SHAPES: &[(&str, MessageShape)] = &[$((stringify!($name), $name),)*];
+    };
+}
+
+/// The messages of interest. On the wire an object has a number and no interface, so that others may have the same shape.
+pub mod shape {
+    use super::MessageShape;
+
+    shapes! {
+        /// Events `wl_keyboard.key` and `wl_pointer.button`: serial, time, key or button, state.
+        KEY = (3, 6),
+        /// Event `zwp_input_method_keyboard_grab_v2.key`: serial, time, key, state.
+        GRABBED_KEY = (1, 6),
+        /// Event `wl_keyboard.modifiers`: serial, four words of modifiers.
+        MODIFIERS = (4, 7),
+        /// Event `wl_keyboard.enter` where no key is held: serial, surface, and the length of the list of held keys behind it.
+        ENTER = (1, 5),
+        /// Event `wl_keyboard.leave`: serial, surface.
+        LEAVE = (2, 4),
+        /// Event `wl_pointer.motion`: time, x, y.
+        MOTION = (2, 5),
+        /// Event `wl_pointer.axis`: time, axis, distance.
+        AXIS = (4, 5),
+        /// Event `zwp_text_input_v3.done`: serial.
+        TEXT_DONE = (5, 3),
+        /// Event `wl_callback.done`: data.
+        CALLBACK_DONE = (0, 3),
+        /// Event `wl_display.delete_id`: the object.
+        DELETE_ID = (1, 3),
+        /// Event `wp_presentation_feedback.presented`: high and low half of the seconds, nanoseconds, refresh, two halves of a
+        /// counter, flags.
+        PRESENTED = (1, 9),
+        /// Requests `wl_compositor.create_surface`, `wl_seat.get_pointer` and `wl_display.sync`: the new object.
+        MAKE_FIRST = (0, 3),
+        /// Request `wl_seat.get_keyboard`: the new object.
+        MAKE_SECOND = (1, 3),
+        /// Request `wl_surface.attach`: buffer, x, y.
+        ATTACH = (1, 5),
+        /// Request `wl_surface.frame`: the new callback.
+        FRAME = (3, 3),
+        /// Request `wl_surface.commit`.
+        COMMIT = (6, 2),
+        /// Request `wp_presentation.feedback`: surface, the new object.
+        FEEDBACK = (1, 4),
+        /// Request `zwp_virtual_keyboard_v1.key`: time, key, state.
+        VIRTUAL_KEY = (1, 5),
+        /// Request `zwlr_virtual_pointer_v1.button`: time, button, state.
+        VIRTUAL_BUTTON = (2, 5),
+        /// Request `wl_registry.bind` of `wl_seat`: name, the interface's text, version, the new object.
+        BIND_SEAT = (0, 8),
+        /// Request `wl_registry.bind` of `wl_compositor`: the same.
+        BIND_COMPOSITOR = (0, 10),
     }
 }
 
@@ -66,6 +146,8 @@ hints! {
     HIDDEN = 12,
     /// What was committed was shown; the argument is when, in microseconds modulo 2^32.
     PRESENTED = 13,
+    /// An input method has put in some text, or changed what it shows of it.
+    TEXT = 14,
     /// Added to 1 to 3: its code is that of a mouse button.
     BUTTON = 64,
     /// Added to 1 to 3: the argument is a time stamp in milliseconds, which is near.

@@ -5,13 +5,13 @@
 //! process of its own; only what it finds a cause for is kept, and the same cause once an hour. All of
 //! it is bounded, since a machine in trouble has suspicions all the time.
 
-use crate::judge::{Blame, Judgement};
+use crate::judge::{JudgedCause, Judgement};
 use crate::learning::{Learning, class};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use tipme_control::{AutoCounts, journal};
-use tipme_kernel::{Kernel, Notable, Open};
-use tipme_measure::{Class, Limits, Profile, exceeds_habit};
+use tipme_kernel::{Kernel, Notable, OpenPresses};
+use tipme_measure::{ClassLimits, InputClass, ThresholdProfile, exceeds_habit};
 use tipme_record::Nanos;
 
 /// Looks within an hour, at most: each takes a second or two of a CPU that nobody else wants.
@@ -65,7 +65,7 @@ pub struct AutoOptions {
 /// A latency that may be worth a mark.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Suspicion {
-    pub(crate) class: Class,
+    pub(crate) class: InputClass,
     pub(crate) application: String,
     pub(crate) slot: usize,
     pub(crate) latency: Nanos,
@@ -81,28 +81,28 @@ pub(crate) struct Suspicion {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     /// Worth a file, or a line: what it was, and its cause.
-    Marked(String, Blame),
+    Marked(String, JudgedCause),
     /// Not worth one.
     Dropped,
 }
 
 /// The suspicion that is waited with, and what was done within the last hour.
-pub(crate) struct Auto {
+pub(crate) struct AutoMarker {
     pub(crate) options: AutoOptions,
     seen: u64,
     suspicion: Option<Suspicion>,
     /// When the suspected client had no open presses first.
     quiet_since: Option<Nanos>,
     looks: VecDeque<(Nanos, bool)>,
-    kept: VecDeque<(Nanos, Blame)>,
+    kept: VecDeque<(Nanos, JudgedCause)>,
     /// The unfinished one that was looked at last: slot and first press.
     looked_open: Option<(usize, Nanos)>,
     pub(crate) counts: AutoCounts,
 }
 
-impl Auto {
-    pub(crate) fn new(options: AutoOptions) -> Auto {
-        Auto {
+impl AutoMarker {
+    pub(crate) fn new(options: AutoOptions) -> AutoMarker {
+        AutoMarker {
             options,
             seen: 0,
             suspicion: None,
@@ -154,7 +154,7 @@ impl Auto {
     }
 
     /// The suspicion, once its client is quiet and the bounds allow a look.
-    fn due(&mut self, open: &[Open], now: Nanos) -> Option<Suspicion> {
+    fn due(&mut self, open: &[OpenPresses], now: Nanos) -> Option<Suspicion> {
         let suspicion = self.suspicion.as_ref()?;
         let age = now.since(suspicion.at);
         if open.iter().any(|open| open.slot == suspicion.slot) {
@@ -230,12 +230,12 @@ fn seconds(ms: f64) -> String {
     if ms >= 1_000.0 { format!("{:.1} s", ms / 1_000.0) } else { format!("{ms:.0} ms") }
 }
 
-fn limits(class: Class) -> Limits {
-    class.limits(Profile::Default)
+fn limits(class: InputClass) -> ClassLimits {
+    class.limits(ThresholdProfile::Default)
 }
 
 /// Whether presses are open that may be a suspicion.
-fn is_late(open: &Open, now: Nanos) -> bool {
+fn is_late(open: &OpenPresses, now: Nanos) -> bool {
     now.since(open.since).0 > limits(class(open.button)).frustrated
 }
 
@@ -273,7 +273,7 @@ fn latency(notable: &Notable, p98: Option<u64>) -> (Nanos, bool) {
 }
 
 /// Presses that are open for long: not even taken, or many by now in an application that answers as a rule.
-fn weigh_open(open: &Open, learning: &mut Learning, now: Nanos) -> Option<Suspicion> {
+fn weigh_open(open: &OpenPresses, learning: &mut Learning, now: Nanos) -> Option<Suspicion> {
     if !is_late(open, now) {
         return None;
     }
@@ -304,17 +304,17 @@ mod tests {
         Nanos::from_millis(ms)
     }
 
-    fn auto(per_hour: usize) -> Auto {
-        Auto::new(AutoOptions { mode: AutoMode::Mark, per_hour, judge: "tipme".into() })
+    fn auto(per_hour: usize) -> AutoMarker {
+        AutoMarker::new(AutoOptions { mode: AutoMode::Mark, per_hour, judge: "tipme".into() })
     }
 
     fn suspicion(latency: Nanos, at: Nanos, doubtful: bool) -> Suspicion {
         let application = "xterm".to_owned();
-        Suspicion { class: Class::Key, application, slot: 3, latency, at, open_since: None, doubtful }
+        Suspicion { class: InputClass::Key, application, slot: 3, latency, at, open_since: None, doubtful }
     }
 
-    fn cause(culprit: &str) -> Blame {
-        Blame { kind: "stopped".into(), culprit: culprit.into(), application: "xterm".into() }
+    fn cause(culprit: &str) -> JudgedCause {
+        JudgedCause { kind: "stopped".into(), culprit: culprit.into(), application: "xterm".into() }
     }
 
     fn marked(line: &str) -> Outcome {
@@ -330,7 +330,7 @@ mod tests {
     }
 
     /// Lets ticks of a tenth of a second pass from `from` on, with nothing open; the time of the look.
-    fn look_at(auto: &mut Auto, from: Nanos, until: Nanos) -> Option<Nanos> {
+    fn look_at(auto: &mut AutoMarker, from: Nanos, until: Nanos) -> Option<Nanos> {
         let ticks = (from.0..until.0).step_by(100_000_000).map(Nanos);
         ticks.into_iter().find(|now| auto.due(&[], *now).is_some())
     }
@@ -353,7 +353,7 @@ mod tests {
     fn a_look_waits_until_the_client_is_quiet() {
         let mut auto = auto(6);
         auto.suspect(Some(suspicion(ms(700), ms(1_000), false)));
-        let open = Open { slot: 3, client: Pid(1), since: ms(1_000), untaken: None, presses: 1, button: false };
+        let open = OpenPresses { slot: 3, client: Pid(1), since: ms(1_000), untaken: None, presses: 1, button: false };
         assert_eq!(auto.due(&[open], ms(1_100)), None);
         assert_eq!(look_at(&mut auto, ms(1_200), ms(9_000)), Some(ms(1_500)));
         auto.looks.clear();

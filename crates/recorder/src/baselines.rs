@@ -11,7 +11,7 @@ use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use tipme_measure::{Class, Histogram, Share};
+use tipme_measure::{Histogram, InputClass, Share};
 use tipme_record::incident::StoredBaseline;
 
 /// Summaries at most; the one that was not added to for longest makes room.
@@ -29,12 +29,12 @@ const NAME_BYTES_MAX: usize = 64;
 const VERSION: u32 = 1;
 
 /// The classes that are learned, in the order of the kernel's counts.
-pub(crate) const LEARNED: [Class; tipme_kernel::CLASSES] = [Class::Key, Class::Click];
+pub(crate) const LEARNED: [InputClass; tipme_kernel::CLASSES] = [InputClass::Key, InputClass::Click];
 
 /// Latencies of one class in one application.
 #[derive(Clone, Debug)]
-struct Summary {
-    class: Class,
+struct ClassLatencies {
+    class: InputClass,
     application: String,
     /// Seconds since 1970 when something was added last.
     used_s: u64,
@@ -44,19 +44,19 @@ struct Summary {
 /// All summaries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Baselines {
-    summaries: Vec<Summary>,
+    summaries: Vec<ClassLatencies>,
     changed: bool,
 }
 
 /// The file, as it is written.
 #[derive(Serialize, Deserialize)]
-struct Document {
+struct BaselineFile {
     version: u32,
-    summaries: Vec<Row>,
+    summaries: Vec<BaselineRow>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Row {
+struct BaselineRow {
     class: String,
     application: String,
     used_s: u64,
@@ -82,7 +82,7 @@ impl Baselines {
     }
 
     /// Adds latencies: bucket and count.
-    pub(crate) fn add(&mut self, class: Class, application: &str, counts: &[(usize, u64)], now_s: u64) {
+    pub(crate) fn add(&mut self, class: InputClass, application: &str, counts: &[(usize, u64)], now_s: u64) {
         if counts.is_empty() {
             return;
         }
@@ -97,7 +97,7 @@ impl Baselines {
     }
 
     /// The number of latencies of a class in an application, and their 98th percentile.
-    pub(crate) fn habit(&self, class: Class, application: &str) -> (u64, Option<u64>) {
+    pub(crate) fn habit(&self, class: InputClass, application: &str) -> (u64, Option<u64>) {
         let known = self.find(class, application).map(|at| &self.summaries[at].histogram);
         known.map_or((0, None), |histogram| (histogram.n(), histogram.value(Share::P98)))
     }
@@ -115,22 +115,22 @@ impl Baselines {
         if !std::mem::take(&mut self.changed) {
             return Ok(());
         }
-        let rows = self.summaries.iter().map(|summary| Row {
+        let rows = self.summaries.iter().map(|summary| BaselineRow {
             class: summary.class.name().to_owned(),
             application: summary.application.clone(),
             used_s: summary.used_s,
             counts: summary.histogram.filled().collect(),
         });
-        let document = Document { version: VERSION, summaries: rows.collect() };
+        let document = BaselineFile { version: VERSION, summaries: rows.collect() };
         write(path, &serde_json::to_vec(&document)?).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    fn find(&self, class: Class, application: &str) -> Option<usize> {
+    fn find(&self, class: InputClass, application: &str) -> Option<usize> {
         self.summaries.iter().position(|known| known.class == class && known.application == application)
     }
 
     /// The place of a summary, made where there is none.
-    fn place(&mut self, class: Class, application: &str) -> usize {
+    fn place(&mut self, class: InputClass, application: &str) -> usize {
         if let Some(known) = self.find(class, application) {
             return known;
         }
@@ -141,12 +141,12 @@ impl Baselines {
             }
         }
         let application = application.to_owned();
-        self.summaries.push(Summary { class, application, used_s: 0, histogram: Histogram::default() });
+        self.summaries.push(ClassLatencies { class, application, used_s: 0, histogram: Histogram::default() });
         self.summaries.len() - 1
     }
 }
 
-fn stored(summary: &Summary) -> StoredBaseline {
+fn stored(summary: &ClassLatencies) -> StoredBaseline {
     let value = |share| summary.histogram.value(share).unwrap_or(0);
     StoredBaseline {
         class: summary.class.name().to_owned(),
@@ -178,7 +178,7 @@ fn read(path: &Path) -> Result<Baselines> {
 }
 
 fn parse(bytes: &[u8]) -> Result<Baselines> {
-    let document: Document = serde_json::from_slice(bytes)?;
+    let document: BaselineFile = serde_json::from_slice(bytes)?;
     if document.version != VERSION {
         bail!("it has version {}, not {VERSION}", document.version);
     }
@@ -191,18 +191,18 @@ fn parse(bytes: &[u8]) -> Result<Baselines> {
 /// Reads any bytes, adds to what they say and asks for it; whether they say anything.
 pub(crate) fn parse_any(bytes: &[u8]) -> bool {
     let Ok(mut baselines) = parse(bytes) else { return false };
-    baselines.add(Class::Key, "xterm", &[(7, 3), (usize::MAX, 1)], 9);
+    baselines.add(InputClass::Key, "xterm", &[(7, 3), (usize::MAX, 1)], 9);
     drop(baselines.stored(&["xterm".to_owned()]));
-    baselines.habit(Class::Key, "xterm").0 > 0
+    baselines.habit(InputClass::Key, "xterm").0 > 0
 }
 
 /// A row of a class that is known, under a name that a program can have.
-fn summary(row: Row) -> Option<Summary> {
-    let class = Class::named(&row.class).filter(|class| LEARNED.contains(class))?;
+fn summary(row: BaselineRow) -> Option<ClassLatencies> {
+    let class = InputClass::named(&row.class).filter(|class| LEARNED.contains(class))?;
     let mut histogram = Histogram::default();
     row.counts.iter().for_each(|(bucket, count)| histogram.add(*bucket, (*count).min(FADE_N)));
     let named = (1..=NAME_BYTES_MAX).contains(&row.application.len());
-    named.then_some(Summary { class, application: row.application, used_s: row.used_s, histogram })
+    named.then_some(ClassLatencies { class, application: row.application, used_s: row.used_s, histogram })
 }
 
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
@@ -239,12 +239,12 @@ mod tests {
         let path = dir.path().join("baselines.json");
         let (mut baselines, none) = Baselines::open(&path);
         assert_eq!(none, None);
-        baselines.add(Class::Key, "xterm", &one(14, 60), 7);
-        baselines.add(Class::Click, "xterm", &one(40, 3), 7);
+        baselines.add(InputClass::Key, "xterm", &one(14, 60), 7);
+        baselines.add(InputClass::Click, "xterm", &one(40, 3), 7);
         baselines.save(&path).unwrap();
         let (again, none) = Baselines::open(&path);
-        assert_eq!((none, again.habit(Class::Key, "xterm")), (None, baselines.habit(Class::Key, "xterm")));
-        assert_eq!(again.habit(Class::Key, "xterm").0, 60);
+        assert_eq!((none, again.habit(InputClass::Key, "xterm")), (None, baselines.habit(InputClass::Key, "xterm")));
+        assert_eq!(again.habit(InputClass::Key, "xterm").0, 60);
         let stored = again.stored(&["xterm".to_owned()]);
         assert_eq!(stored.iter().map(|one| one.milestone.as_str()).collect::<Vec<_>>(), ["response"; 2]);
         assert!(again.stored(&["gedit".to_owned()]).is_empty());
@@ -278,17 +278,17 @@ mod tests {
         std::fs::write(&path, format!(r#"{{"version":1,"summaries":[{rows}]}}"#)).unwrap();
         let (baselines, why) = Baselines::open(&path);
         assert_eq!((why, baselines.summaries.len()), (None, 1));
-        assert_eq!(baselines.habit(Class::Key, "xterm").0, FADE_N);
+        assert_eq!(baselines.habit(InputClass::Key, "xterm").0, FADE_N);
     }
 
     #[test]
     fn old_data_fades() {
         let mut baselines = Baselines::default();
-        baselines.add(Class::Key, "xterm", &one(10, FADE_N), 1);
-        baselines.add(Class::Key, "xterm", &one(100, 1), 1);
-        assert_eq!(baselines.habit(Class::Key, "xterm").0, FADE_N / 2);
-        baselines.add(Class::Key, "xterm", &one(100, FADE_N / 2), 1);
-        let (_, p98) = baselines.habit(Class::Key, "xterm");
+        baselines.add(InputClass::Key, "xterm", &one(10, FADE_N), 1);
+        baselines.add(InputClass::Key, "xterm", &one(100, 1), 1);
+        assert_eq!(baselines.habit(InputClass::Key, "xterm").0, FADE_N / 2);
+        baselines.add(InputClass::Key, "xterm", &one(100, FADE_N / 2), 1);
+        let (_, p98) = baselines.habit(InputClass::Key, "xterm");
         assert!(p98.is_some_and(|p98| p98 >= 100 * MS), "{p98:?}");
     }
 
@@ -296,11 +296,11 @@ mod tests {
     fn the_application_that_was_not_used_for_longest_makes_room() {
         let mut baselines = Baselines::default();
         for index in 0..SUMMARIES_MAX as u64 + 3 {
-            baselines.add(Class::Key, &format!("app{index}"), &one(10, 1), index);
+            baselines.add(InputClass::Key, &format!("app{index}"), &one(10, 1), index);
         }
         assert_eq!(baselines.summaries.len(), SUMMARIES_MAX);
-        assert_eq!(baselines.habit(Class::Key, "app2"), (0, None));
-        assert_eq!(baselines.habit(Class::Key, "app3").0, 1);
+        assert_eq!(baselines.habit(InputClass::Key, "app2"), (0, None));
+        assert_eq!(baselines.habit(InputClass::Key, "app3").0, 1);
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
         let mut baselines = Baselines::default();
         let full: Vec<(usize, u64)> = (0..tipme_measure::BUCKETS).map(|bucket| (bucket, 60)).collect();
         for index in 0..SUMMARIES_MAX {
-            baselines.add(Class::Key, &format!("{index:064}"), &full, 4_000_000_000);
+            baselines.add(InputClass::Key, &format!("{index:064}"), &full, 4_000_000_000);
         }
         baselines.save(&path).unwrap();
         assert!(std::fs::metadata(&path).unwrap().len() < FILE_BYTES_MAX / 2);

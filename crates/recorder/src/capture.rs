@@ -4,14 +4,14 @@
 use crate::identity::realtime_now;
 use crate::inputs::Inputs;
 use crate::learning::Learning;
-use crate::losses::Watch;
+use crate::losses::LossWatch;
 use crate::sampler::Sampler;
 use crate::unrecorded::Unrecorded;
 use anyhow::Result;
 use tipme_desktop::clock;
 use tipme_kernel::{CommandLine, Detail, Kernel};
 use tipme_record::incident::{ClassHeld, Cost, Groups, Losses, Meta, StoredBaseline};
-use tipme_record::{Class, Nanos};
+use tipme_record::{Nanos, RingClass};
 
 /// Records that precede this time after arming may be incomplete.
 const TAINT: Nanos = Nanos::from_millis(100);
@@ -49,10 +49,10 @@ pub(crate) struct Capture {
 }
 
 /// The recorder's state that a capture draws on.
-pub(crate) struct Sources<'a, 'k> {
+pub(crate) struct CaptureSources<'a, 'k> {
     pub(crate) kernel: &'a Kernel<'k>,
     pub(crate) sampler: &'a Sampler,
-    pub(crate) watch: &'a mut Watch,
+    pub(crate) watch: &'a mut LossWatch,
     pub(crate) inputs: &'a Inputs,
     pub(crate) unrecorded: &'a Unrecorded,
     pub(crate) learning: &'a Learning,
@@ -65,7 +65,7 @@ pub(crate) struct Sources<'a, 'k> {
 impl Capture {
     /// Copies everything from a window before the mark on. Recording goes on meanwhile; what is overwritten during the
     /// copy was the oldest.
-    pub(crate) fn take(sources: Sources<'_, '_>, mark: &Mark) -> Result<Capture> {
+    pub(crate) fn take(sources: CaptureSources<'_, '_>, mark: &Mark) -> Result<Capture> {
         let kernel = sources.kernel;
         let at = clock::now();
         let marked = mark.at.map_or(at, |asked| asked.min(at).max(sources.armed));
@@ -73,9 +73,9 @@ impl Capture {
         let mut tasks = kernel.walk()?;
         tasks.extend(kernel.requests(at));
         let rings = [
-            kernel.chunks(Class::Sched, from),
-            kernel.chunks(Class::Rare, from),
-            kernel.chunks(Class::Exits, Nanos(0)),
+            kernel.chunks(RingClass::Sched, from),
+            kernel.chunks(RingClass::Rare, from),
+            kernel.chunks(RingClass::Exits, Nanos(0)),
         ];
         let held = held_classes(kernel, sources.armed, &rings);
         let mut meta = meta(&sources, mark, marked, held);
@@ -100,7 +100,7 @@ impl Capture {
 
 /// Asked after the copy, so that it holds for what was copied.
 fn held_classes(kernel: &Kernel<'_>, armed: Nanos, rings: &[Vec<u8>; 3]) -> Vec<ClassHeld> {
-    let held = Class::ALL.iter().zip(rings).map(|(class, bytes)| ClassHeld {
+    let held = RingClass::ALL.iter().zip(rings).map(|(class, bytes)| ClassHeld {
         name: class.name().to_owned(),
         held_from_ns: kernel.overwritten_until(*class).max(armed).0,
         bytes: bytes.len() as u64,
@@ -108,9 +108,9 @@ fn held_classes(kernel: &Kernel<'_>, armed: Nanos, rings: &[Vec<u8>; 3]) -> Vec<
     held.collect()
 }
 
-fn meta(sources: &Sources<'_, '_>, mark: &Mark, marked: Nanos, classes: Vec<ClassHeld>) -> Meta {
+fn meta(sources: &CaptureSources<'_, '_>, mark: &Mark, marked: Nanos, classes: Vec<ClassHeld>) -> Meta {
     let asked = marked.before(sources.window).0;
-    let kept = classes.iter().filter(|class| class.name != Class::Exits.name()).map(|class| class.held_from_ns);
+    let kept = classes.iter().filter(|class| class.name != RingClass::Exits.name()).map(|class| class.held_from_ns);
     let realtime = realtime_now().saturating_sub(clock::now().since(marked).0);
     Meta {
         id: tipme_store::id_at(realtime),

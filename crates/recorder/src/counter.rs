@@ -10,28 +10,28 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tipme_confine::NOBODY;
-use tipme_control::journal::{self, Event};
+use tipme_control::journal::{self, JournalEvent};
 use tipme_kernel::{BEGIN, COUNTED_BYTES, END};
 use tipme_record::Nanos;
 
 /// Who counts, for as long as the recorder lives: it ends when nobody is left who could tell it to.
-pub(crate) struct Counter(Option<Link>);
+pub(crate) struct CounterProcess(Option<CounterLink>);
 
-struct Link {
+struct CounterLink {
     orders: ChildStdin,
     answers: ChildStdout,
     _child: Child,
 }
 
-impl Counter {
+impl CounterProcess {
     /// Where it cannot be started, nothing is counted, which is told.
-    pub(crate) fn start(sealer: &Sealer) -> Counter {
+    pub(crate) fn start(sealer: &Sealer) -> CounterProcess {
         let link = match sealer {
-            Sealer::Program(program) => Link::start(program),
+            Sealer::Program(program) => CounterLink::start(program),
             #[cfg(test)]
-            Sealer::Here => return Counter(None),
+            Sealer::Here => return CounterProcess(None),
         };
-        Counter(link.map_err(|error| missing(&format!("nobody counts: {error}"))).ok())
+        CounterProcess(link.map_err(|error| missing(&format!("nobody counts: {error}"))).ok())
     }
 
     pub(crate) fn begin(&mut self) {
@@ -68,11 +68,11 @@ impl Counter {
 }
 
 fn missing(why: &str) {
-    journal::info(format!("not recorded: cost ({why})")).event(Event::NotRecorded).tell();
+    journal::info(format!("not recorded: cost ({why})")).event(JournalEvent::NotRecorded).tell();
 }
 
-impl Link {
-    fn start(program: &Path) -> std::io::Result<Link> {
+impl CounterLink {
+    fn start(program: &Path) -> std::io::Result<CounterLink> {
         let mut command = Command::new(program);
         command.args(["count", "--user", &NOBODY.to_string(), "--seconds", &u32::MAX.to_string()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -81,7 +81,7 @@ impl Link {
             return Err(std::io::ErrorKind::BrokenPipe.into());
         };
         fcntl_setfl(&answers, OFlags::NONBLOCK)?;
-        Ok(Link { orders, answers, _child: child })
+        Ok(CounterLink { orders, answers, _child: child })
     }
 }
 
@@ -91,14 +91,14 @@ mod tests {
     use crate::judge::tests::program;
     use std::time::{Duration, Instant};
 
-    fn counter(script: &str) -> (tempfile::TempDir, Counter) {
+    fn counter(script: &str) -> (tempfile::TempDir, CounterProcess) {
         let dir = tempfile::TempDir::new().unwrap();
-        let counter = Counter::start(&Sealer::Program(program(&dir, script)));
+        let counter = CounterProcess::start(&Sealer::Program(program(&dir, script)));
         (dir, counter)
     }
 
     /// Asks until there is an answer, or nobody who could give one.
-    fn answer(counter: &mut Counter) -> Nanos {
+    fn answer(counter: &mut CounterProcess) -> Nanos {
         let until = Instant::now() + Duration::from_secs(30);
         loop {
             let counted = counter.counted();
@@ -132,6 +132,6 @@ mod tests {
             assert_eq!((answer(&mut counter), counter.0.is_none()), (Nanos(0), true), "{script}");
             counter.begin();
         }
-        assert!(Counter::start(&Sealer::Program("/no/such".into())).0.is_none());
+        assert!(CounterProcess::start(&Sealer::Program("/no/such".into())).0.is_none());
     }
 }

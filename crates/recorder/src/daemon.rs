@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The recorder's one loop: requests, signals, and a tick ten times a second, or twice while nothing goes on.
 
-use crate::auto::{Auto, AutoMode, AutoOptions, Outcome, Suspicion};
-use crate::capture::{Capture, Mark, Sources};
-use crate::counter::Counter;
+use crate::auto::{AutoMarker, AutoMode, AutoOptions, Outcome, Suspicion};
+use crate::capture::{Capture, CaptureSources, Mark};
+use crate::counter::CounterProcess;
 use crate::descriptions::Descriptions;
 use crate::displays::Displays;
 use crate::focus::Focuses;
@@ -13,29 +13,31 @@ use crate::inputs::Inputs;
 use crate::inquiry::Inquiries;
 use crate::judge::Judgement;
 use crate::learning::Learning;
-use crate::look::{self, Looked, Looks};
-use crate::losses::Watch;
+use crate::look::{self, EndedLook, LookQueue};
+use crate::losses::LossWatch;
 use crate::rights;
 use crate::sampler::{PERIOD, Sampler};
-use crate::seal::{Raw, Sealer};
+use crate::seal::{RawIncident, Sealer};
 use crate::sealing::{Sealing, Turn};
 use crate::state::StateDirs;
 use crate::told::{self, refuse};
 use crate::unrecorded::Unrecorded;
-use crate::who::{self, Asker};
+use crate::who::{self, AttributedPress};
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::{Duration, Instant};
-use tipme_control::journal::{self, Event, Field};
-use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, Signals, Watchdog};
-use tipme_control::{AutoCounts, Call, Daemon as _, Gate, Rates, Request, Response, Server, Status, Trigger};
-use tipme_desktop::chords::Press;
+use tipme_control::journal::{self, Field, JournalEvent};
+use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, SignalStream, Watchdog};
+use tipme_control::{
+    AutoCounts, Call, Daemon as _, Gate, Rates, RecorderRequest, RecorderResponse, RecorderStatus, Server, Trigger,
+};
+use tipme_desktop::chords::HotKeyPress;
 use tipme_desktop::clock;
-use tipme_desktop::hotkeys::Action;
-use tipme_kernel::{Detail, Kernel, Storage};
+use tipme_desktop::hotkeys::HotKeyAction;
+use tipme_kernel::{Detail, DisplayNumber, Kernel, KernelOptions, Storage};
 use tipme_record::incident::{Display, Words};
-use tipme_record::{Class, Nanos};
-use tipme_store::{Bounds, Folder};
+use tipme_record::{Nanos, RingClass};
+use tipme_store::{FolderBounds, IncidentFolder};
 
 /// Marks that one user who is not root may make at once, and how often one more.
 const MARKS_BURST: u32 = 8;
@@ -69,7 +71,7 @@ pub enum Tap {
 
 /// How to record.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RecorderOptions {
     pub dirs: StateDirs,
     /// How far back an incident reaches, if memory allows.
     pub window: Nanos,
@@ -87,7 +89,7 @@ pub struct Options {
     /// Hot keys that the recorder takes from the keyboards; `None` for none.
     pub hot_keys: Option<HotKeyOptions>,
     /// How many incidents are kept.
-    pub kept: Bounds,
+    pub kept: FolderBounds,
     pub sealer: Sealer,
 }
 
@@ -95,14 +97,14 @@ pub struct Options {
 ///
 /// # Errors
 /// Where the kernel, the user's rights or another recorder forbid it; the message names the remedy.
-pub fn run(options: &Options) -> Result<()> {
+pub fn run(options: &RecorderOptions) -> Result<()> {
     let lock = options.dirs.lock()?;
-    let folder = Folder::open(options.dirs.incidents())?.with_bounds(options.kept);
+    let folder = IncidentFolder::open(options.dirs.incidents())?.with_bounds(options.kept);
     let server = Server::bind(&options.dirs.socket(), who::callers(&options.allowed).context(NO_THREAD)?)?;
-    let signals = Signals::catch(&[SIGUSR1, SIGINT, SIGTERM]).context("cannot catch signals")?;
+    let signals = SignalStream::catch(&[SIGUSR1, SIGINT, SIGTERM]).context("cannot catch signals")?;
     let mut storage = Storage::default();
     let kernel = Kernel::arm(&mut storage, &kernel_options(options))?;
-    let counter = Counter::start(&options.sealer);
+    let counter = CounterProcess::start(&options.sealer);
     rights::settle(&kernel)?;
     let mut recorder = Recorder::new(options, kernel, folder, counter)?;
     recorder.announce()?;
@@ -123,32 +125,33 @@ fn compositors(tap: Tap) -> Vec<String> {
     tipme_desktop::server::find_compositors().into_iter().filter(wanted).collect()
 }
 
-fn kernel_options(options: &Options) -> tipme_kernel::Options {
+fn kernel_options(options: &RecorderOptions) -> KernelOptions {
     let mut without = options.without.clone();
     if options.tap == Tap::Off {
         without.push("display".to_owned());
     }
     let display = match options.tap {
-        Tap::Only(number) => Some(tipme_kernel::Display::X11(number)),
-        Tap::OnlyWayland(number) => Some(tipme_kernel::Display::Wayland(number)),
+        Tap::Only(number) => Some(DisplayNumber::X11(number)),
+        Tap::OnlyWayland(number) => Some(DisplayNumber::Wayland(number)),
         Tap::All | Tap::Off => None,
     };
-    tipme_kernel::Options { memory: options.memory, without, display, hertz: 99, details: options.details.clone() }
+    let details = options.details.clone();
+    KernelOptions { memory: options.memory, without, display, hertz: 99, details }
 }
 
 struct Recorder<'a> {
-    options: &'a Options,
+    options: &'a RecorderOptions,
     kernel: Kernel<'a>,
-    folder: Folder,
+    folder: IncidentFolder,
     displays: Displays,
     inputs: Inputs,
     sampler: Sampler,
-    watch: Watch,
+    watch: LossWatch,
     learning: Learning,
-    auto: Option<(Auto, Looks)>,
+    auto: Option<(AutoMarker, LookQueue)>,
     hot_keys: Option<(&'a HotKeyOptions, Causes)>,
     /// Presses of hot keys, where it has to be asked whether they may.
-    presses: Gate<u32, Asker>,
+    presses: Gate<u32, AttributedPress>,
     armed: Nanos,
     /// When a hot key marked last, here or in the session.
     hot_marked: Option<Nanos>,
@@ -162,11 +165,16 @@ struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    fn new(options: &'a Options, kernel: Kernel<'a>, folder: Folder, counter: Counter) -> Result<Recorder<'a>> {
+    fn new(
+        options: &'a RecorderOptions,
+        kernel: Kernel<'a>,
+        folder: IncidentFolder,
+        counter: CounterProcess,
+    ) -> Result<Recorder<'a>> {
         let armed = clock::now();
         look::tidy(&folder)?;
         let auto = options.auto.as_ref().map(|auto| {
-            Looks::open(&folder, &auto.judge, &options.sealer).map(|looks| (Auto::new(auto.clone()), looks))
+            LookQueue::open(&folder, &auto.judge, &options.sealer).map(|looks| (AutoMarker::new(auto.clone()), looks))
         });
         let chords = options.hot_keys.as_ref().map(HotKeyOptions::chords).transpose()?;
         let inputs = match (options.tap, chords) {
@@ -181,7 +189,7 @@ impl<'a> Recorder<'a> {
             displays: Displays::default(),
             inputs,
             sampler: Sampler::open(options.window),
-            watch: Watch::new(armed, counter),
+            watch: LossWatch::new(armed, counter),
             learning: Learning::open(options.dirs.baselines(), armed),
             auto: auto.transpose()?,
             hot_keys: options.hot_keys.as_ref().map(|keys| (keys, Causes::start(&keys.judge))),
@@ -230,16 +238,16 @@ impl<'a> Recorder<'a> {
             self.options.dirs.chosen().map(|dir| format!("other commands find it by --state-dir {}", dir.display())),
         );
         lines.extend(self.hot_keys.as_ref().map(|(keys, _)| keys.announce(self.inputs.count())));
-        journal::info(lines.join("\n")).event(Event::Recording).tell();
+        journal::info(lines.join("\n")).event(JournalEvent::Recording).tell();
         let missing = self.kernel.missing().iter();
         missing.for_each(|missing| {
             let words = format!("not recorded: {} ({})", missing.what, missing.why);
-            journal::info(words).event(Event::NotRecorded).tell();
+            journal::info(words).event(JournalEvent::NotRecorded).tell();
         });
         Ok(())
     }
 
-    fn serve(&mut self, mut server: Server, signals: &Signals) -> Result<()> {
+    fn serve(&mut self, mut server: Server, signals: &SignalStream) -> Result<()> {
         let (mut next_tick, mut watchdog) = (clock::now(), Watchdog::ready());
         loop {
             watchdog.go_on();
@@ -345,47 +353,47 @@ impl<'a> Recorder<'a> {
     fn answer(&mut self, call: Call) {
         let uid = call.caller.uid;
         let response = match call.request.clone() {
-            Request::Mark { text, trigger } => {
+            RecorderRequest::Mark { text, trigger } => {
                 let mark = Mark { text, trigger: trigger.name().to_owned(), uid, at: None };
                 return self.mark(mark, move |response| call.answer(&response));
             }
-            Request::Describe { incident, text, right } => {
+            RecorderRequest::Describe { incident, text, right } => {
                 let words = Words { text, right, at_ns: clock::now().0 };
                 return self.descriptions.add(incident, words, call);
             }
-            Request::Remove { id } => done(self.folder.remove(&id, uid)),
-            Request::Pin { id, pinned } => done(self.folder.pin(&id, uid, pinned)),
-            Request::Keys { record } => self.record_keys(uid, record),
-            Request::Status => {
+            RecorderRequest::Remove { id } => done(self.folder.remove(&id, uid)),
+            RecorderRequest::Pin { id, pinned } => done(self.folder.pin(&id, uid, pinned)),
+            RecorderRequest::Keys { record } => self.record_keys(uid, record),
+            RecorderRequest::Status => {
                 let (because, focus) = (call.entitled.to_string(), self.focuses.seen_by(uid));
-                Response::Status(Status { because, focus, ..self.status() })
+                RecorderResponse::Status(RecorderStatus { because, focus, ..self.status() })
             }
-            Request::Follow => return self.focuses.follow(call),
-            Request::Start => self.record_keys(uid, true),
+            RecorderRequest::Follow => return self.focuses.follow(call),
+            RecorderRequest::Start => self.record_keys(uid, true),
         };
         call.answer(&response);
     }
 
     /// Whoever wants no input to be recorded is heard, whatever others want: a press cannot be told by its user before
     /// it is recorded.
-    fn record_keys(&mut self, uid: u32, record: bool) -> Response {
+    fn record_keys(&mut self, uid: u32, record: bool) -> RecorderResponse {
         self.unrecorded.hear(uid, record, clock::now());
         self.kernel.hide_input(self.unrecorded.is_stopped());
         self.inputs.discard();
         match self.unrecorded.unwilling().filter(|_| record) {
-            None => Response::Done,
+            None => RecorderResponse::Done,
             Some(other) => refuse(format!(
                 "input is still not recorded, since user {other} does not want it; ask them, or restart the recorder"
             )),
         }
     }
 
-    fn status(&self) -> Status {
-        let kept = Class::ALL[..2].iter().map(|class| self.kernel.overwritten_until(*class));
+    fn status(&self) -> RecorderStatus {
+        let kept = RingClass::ALL[..2].iter().map(|class| self.kernel.overwritten_until(*class));
         let from = kept.fold(self.armed, Nanos::max);
         let (devices, now) = (self.inputs.count(), clock::now());
         let hot_keys = self.hot_keys.as_ref().map(|(keys, _)| *keys).filter(|_| devices > 0);
-        Status {
+        RecorderStatus {
             pid: std::process::id(),
             armed_ns: self.armed.0,
             held_s: now.since(from).0 as f64 / 1e9,
@@ -412,8 +420,10 @@ impl<'a> Recorder<'a> {
     fn mark_by_signal(&mut self) {
         let mark = Mark { text: String::new(), trigger: "signal".to_owned(), uid: self.owner(), at: None };
         self.mark(mark, |response| match response {
-            Response::Marked { incident, .. } => journal::info(format!("incident {}", incident.display())).show(),
-            Response::Error(why) => journal::error(why).show(),
+            RecorderResponse::Marked { incident, .. } => {
+                journal::info(format!("incident {}", incident.display())).show()
+            }
+            RecorderResponse::Error(why) => journal::error(why).show(),
             _ => {}
         });
     }
@@ -426,36 +436,36 @@ impl<'a> Recorder<'a> {
             let Some((keys, _)) = &self.hot_keys else { return };
             let Some(listener) = keys.listener() else { continue };
             let uid = self.seated(keys);
-            judged.extend(self.presses.judge(uid, uid, Asker { press, listener, uid }, now));
+            judged.extend(self.presses.judge(uid, uid, AttributedPress { press, listener, uid }, now));
         }
         for (asker, may) in judged {
             match may {
                 Ok(_) => self.answer_key(asker),
-                Err(why) => asker.listener.tell(&tipme_control::Recorder::not_allowed_because(asker.uid, &why)),
+                Err(why) => asker.listener.tell(&tipme_control::RecorderSocket::not_allowed_because(asker.uid, &why)),
             }
         }
     }
 
-    fn answer_key(&mut self, Asker { press, listener, uid }: Asker) {
+    fn answer_key(&mut self, AttributedPress { press, listener, uid }: AttributedPress) {
         let Some((_, causes)) = &self.hot_keys else { return };
         match press.action {
-            Action::Mark if self.is_told(press) => {}
-            Action::Mark => {
+            HotKeyAction::Mark if self.is_told(press) => {}
+            HotKeyAction::Mark => {
                 let trigger = Trigger::Hotkey.name().to_owned();
                 let mark = Mark { text: String::new(), trigger, uid, at: Some(press.at) };
                 let asker = causes.asker();
                 self.mark(mark, move |response| listener.marked(&response, &asker));
             }
-            Action::Start => match self.record_keys(uid, true) {
-                Response::Error(why) => listener.tell(&why),
+            HotKeyAction::Start => match self.record_keys(uid, true) {
+                RecorderResponse::Error(why) => listener.tell(&why),
                 _ => listener.tell("recording, with input"),
             },
-            Action::StopKeys => {
+            HotKeyAction::StopKeys => {
                 self.record_keys(uid, false);
                 listener.tell("input is no longer recorded");
             }
-            Action::StartKeys => match self.record_keys(uid, true) {
-                Response::Error(why) => listener.tell(&why),
+            HotKeyAction::StartKeys => match self.record_keys(uid, true) {
+                RecorderResponse::Error(why) => listener.tell(&why),
                 _ => listener.tell("input is recorded again"),
             },
         }
@@ -467,17 +477,17 @@ impl<'a> Recorder<'a> {
     }
 
     /// Whether a hot key marked just before this press, or after it: devices are read late.
-    fn is_told(&self, press: Press) -> bool {
+    fn is_told(&self, press: HotKeyPress) -> bool {
         self.hot_marked.is_some_and(|last| press.at.since(last) < SAME_PRESS)
     }
 
     /// Copies at once, seals in a thread, and answers when the file is whole.
-    fn mark(&mut self, mark: Mark, answer: impl FnOnce(Response) + Send + 'static) {
+    fn mark(&mut self, mark: Mark, answer: impl FnOnce(RecorderResponse) + Send + 'static) {
         let begun = Instant::now();
         let turn = match self.turn_of(mark.uid) {
             Ok(turn) => turn,
             Err(why) => {
-                let response = Response::Error(why);
+                let response = RecorderResponse::Error(why);
                 // Of what programs are refused too often, they tell themselves.
                 if mark.is_own() {
                     told::marked(&mark, &response);
@@ -496,7 +506,7 @@ impl<'a> Recorder<'a> {
         let (displays, inquiries) = (self.displays.clone(), self.inquiries.clone());
         let (folder, sealer) = (self.folder.clone(), self.options.sealer.clone());
         std::thread::spawn(move || {
-            let raw = capture.and_then(|capture| Raw::gather(capture, &displays, &inquiries, &sealer));
+            let raw = capture.and_then(|capture| RawIncident::gather(capture, &displays, &inquiries, &sealer));
             let sealed = raw.and_then(|raw| raw.seal_or_rescue(&folder, &sealer));
             let refused = |error| refuse(format!("{error:#}"));
             let response = sealed.map_or_else(refused, |path| marked(path, begun, input_stopped));
@@ -520,7 +530,7 @@ impl<'a> Recorder<'a> {
         self.sampler.read_files_soon();
         self.tick(now).ok();
         self.learning.merge(&self.kernel, now);
-        let sources = Sources {
+        let sources = CaptureSources {
             kernel: &self.kernel,
             sampler: &self.sampler,
             watch: &mut self.watch,
@@ -536,7 +546,7 @@ impl<'a> Recorder<'a> {
 }
 
 /// Keeps the incident of a look, or removes it; where one is kept, or would be, a line says so.
-fn settle(auto: &mut Auto, looks: &Looks, looked: Looked, now: Nanos) {
+fn settle(auto: &mut AutoMarker, looks: &LookQueue, looked: EndedLook, now: Nanos) {
     let (path, judgement) = match looked.judged {
         Ok((path, judgement)) => (Some(path), judgement),
         Err(error) => (None, Judgement::Failed(format!("{error:#}"))),
@@ -545,10 +555,11 @@ fn settle(auto: &mut Auto, looks: &Looks, looked: Looked, now: Nanos) {
     match (outcome, path) {
         (Outcome::Marked(what, cause), Some(path)) if auto.options.mode == AutoMode::Mark => match looks.keep(&path) {
             Ok(kept) => {
-                let entry = journal::info(format!("marked {} (auto: {what})", kept.display())).event(Event::Marked);
+                let entry =
+                    journal::info(format!("marked {} (auto: {what})", kept.display())).event(JournalEvent::Marked);
                 told::due_to(&cause, told::of(&kept, entry)).field(Field::Trigger, "auto").tell();
             }
-            Err(error) => journal::error(format!("{error:#}")).event(Event::MarkFailed).tell(),
+            Err(error) => journal::error(format!("{error:#}")).event(JournalEvent::MarkFailed).tell(),
         },
         (outcome, path) => {
             if let Outcome::Marked(what, cause) = outcome {
@@ -560,17 +571,17 @@ fn settle(auto: &mut Auto, looks: &Looks, looked: Looked, now: Nanos) {
     }
 }
 
-fn done(result: Result<(), tipme_store::WriteError>) -> Response {
-    result.map_or_else(refuse, |()| Response::Done)
+fn done(result: Result<(), tipme_store::WriteError>) -> RecorderResponse {
+    result.map_or_else(refuse, |()| RecorderResponse::Done)
 }
 
-fn marked(incident: std::path::PathBuf, begun: Instant, input_stopped: bool) -> Response {
+fn marked(incident: std::path::PathBuf, begun: Instant, input_stopped: bool) -> RecorderResponse {
     let id = incident.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Response::Marked { incident, id, seconds: begun.elapsed().as_secs_f64(), input_stopped }
+    RecorderResponse::Marked { incident, id, seconds: begun.elapsed().as_secs_f64(), input_stopped }
 }
 
 /// Waits for a request, a signal, a change of the focus, or the next tick; whether it was one of the first three.
-fn wait(server: &Server, signals: &Signals, kernel: &Kernel<'_>, until_tick: Nanos) -> Result<bool> {
+fn wait(server: &Server, signals: &SignalStream, kernel: &Kernel<'_>, until_tick: Nanos) -> Result<bool> {
     let mut fds: Vec<PollFd<'_>> =
         server.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
     fds.extend([signals.fd(), kernel.focus_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use tipme_control::{Call, Response};
+use tipme_control::{Call, RecorderResponse};
 use tipme_record::incident::Words;
-use tipme_store::Folder;
+use tipme_store::IncidentFolder;
 
 /// Descriptions that wait to be written, at most; root may have as many besides.
 const WAITING_MAX: usize = 16;
@@ -29,7 +29,7 @@ struct Description {
 
 impl Descriptions {
     /// Starts the thread, which ends with the value.
-    pub(crate) fn start(folder: &Folder) -> Descriptions {
+    pub(crate) fn start(folder: &IncidentFolder) -> Descriptions {
         let (sender, descriptions) = channel::<Description>();
         let waiting = Arc::new(AtomicUsize::new(0));
         let (folder, left) = (folder.clone(), waiting.clone());
@@ -37,7 +37,7 @@ impl Descriptions {
             take_turns();
             for one in descriptions {
                 let written = folder.append_words(&one.incident, &one.words, one.call.caller.uid);
-                one.call.answer(&written.map_or_else(refuse, |()| Response::Done));
+                one.call.answer(&written.map_or_else(refuse, |()| RecorderResponse::Done));
                 left.fetch_sub(1, Ordering::AcqRel);
             }
         });
@@ -55,7 +55,7 @@ impl Descriptions {
         if self.waiting.fetch_add(1, Ordering::AcqRel) >= max {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
             let why = format!("{WAITING_MAX} descriptions wait to be written already; try again in a second");
-            return call.answer(&Response::Error(why));
+            return call.answer(&RecorderResponse::Error(why));
         }
         // Without the thread the caller sees a closed connection.
         self.sender.send(Description { incident, words, call }).ok();

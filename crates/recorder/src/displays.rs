@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tipme_desktop::{Target, server};
+use tipme_desktop::{DisplayTarget, server};
 use tipme_record::incident::Display;
 
 /// How long one server may take to answer; a hung server must not hold up an incident.
@@ -39,7 +39,7 @@ fn look(known: &[Display], display: u32, until: Instant) -> Option<Display> {
     if Instant::now() >= until {
         return before.cloned();
     }
-    match server::describe(&Target { timeout: TIMEOUT, ..Target::new(display) }) {
+    match server::describe(&DisplayTarget { timeout: TIMEOUT, ..DisplayTarget::new(display) }) {
         Ok(described) => Some(described),
         Err(_) => before.cloned(),
     }

@@ -5,8 +5,8 @@
 use crate::processes;
 use crate::told::refuse;
 use std::collections::BTreeMap;
-use tipme_control::{Call, Focused, Follower, Response};
-use tipme_kernel::FocusChange;
+use tipme_control::{Call, Focused, Follower, RecorderResponse};
+use tipme_kernel::FocusGained;
 
 /// Compositors whose focus is kept: those that changed it last.
 const KEPT_MAX: usize = 64;
@@ -16,7 +16,7 @@ const ROOT_FOLLOWERS: usize = 4;
 const USER_FOLLOWERS: usize = 4;
 
 /// The focus on a compositor, with whose processes they are.
-struct Held {
+struct HeldFocus {
     focused: Focused,
     server_user: Option<u32>,
     client_user: Option<u32>,
@@ -25,18 +25,18 @@ struct Held {
 #[derive(Default)]
 pub(crate) struct Focuses {
     /// By compositor.
-    held: BTreeMap<u32, Held>,
+    held: BTreeMap<u32, HeldFocus>,
     followers: Vec<Follower>,
 }
 
 impl Focuses {
     /// Takes changes in, and tells those that are new.
-    pub(crate) fn hear(&mut self, changes: Vec<FocusChange>) {
+    pub(crate) fn hear(&mut self, changes: Vec<FocusGained>) {
         for change in changes {
             if self.held.get(&change.server.0).is_some_and(|held| held.focused.since_ns >= change.at.0) {
                 continue;
             }
-            let held = Held::of(change);
+            let held = HeldFocus::of(change);
             let told = |follower: &Follower| held.seen_by(follower.caller.uid).is_none_or(|seen| tell(follower, seen));
             self.followers.retain(told);
             self.held.insert(change.server.0, held);
@@ -61,7 +61,7 @@ impl Focuses {
             return call.answer(&refuse(why));
         }
         let (seen, follower) = (self.seen_by(uid), call.follow());
-        if follower.tell(&Response::Done) && seen.into_iter().all(|seen| tell(&follower, seen)) {
+        if follower.tell(&RecorderResponse::Done) && seen.into_iter().all(|seen| tell(&follower, seen)) {
             self.followers.push(follower);
         }
     }
@@ -82,13 +82,13 @@ impl Focuses {
 }
 
 fn tell(follower: &Follower, seen: Focused) -> bool {
-    follower.tell(&Response::Focus(seen))
+    follower.tell(&RecorderResponse::Focus(seen))
 }
 
-impl Held {
-    fn of(change: FocusChange) -> Held {
+impl HeldFocus {
+    fn of(change: FocusGained) -> HeldFocus {
         let (server, client) = (change.server.0, change.client.map(|client| client.0));
-        Held {
+        HeldFocus {
             focused: Focused { server, client, since_ns: change.at.0 },
             server_user: processes::user(server),
             client_user: client.and_then(processes::user),
@@ -110,12 +110,12 @@ mod tests {
     #[test]
     fn a_user_is_told_of_own_compositors_and_own_clients() {
         let focused = Focused { server: 7, client: Some(9), since_ns: 1 };
-        let held = |server, client| Held { focused, server_user: Some(server), client_user: Some(client) };
+        let held = |server, client| HeldFocus { focused, server_user: Some(server), client_user: Some(client) };
         assert_eq!(held(1000, 1000).seen_by(1000), Some(focused));
         assert_eq!(held(1000, 1001).seen_by(1000), Some(Focused { client: None, ..focused }));
         assert_eq!(held(1001, 1000).seen_by(1000), None);
         assert_eq!(held(1001, 1002).seen_by(0), Some(focused));
-        let gone = Held { focused, server_user: None, client_user: None };
+        let gone = HeldFocus { focused, server_user: None, client_user: None };
         assert_eq!((gone.seen_by(1000), gone.seen_by(0)), (None, Some(focused)));
     }
 }

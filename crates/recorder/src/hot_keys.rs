@@ -17,11 +17,11 @@ use std::sync::mpsc::TrySendError::{Disconnected, Full};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tipme_control::Response;
+use tipme_control::RecorderResponse;
 use tipme_control::journal;
 use tipme_desktop::chords::Chords;
 use tipme_desktop::console::{ACTIVE_NAME, Console, owner};
-use tipme_desktop::hotkeys::{Action, Bindings};
+use tipme_desktop::hotkeys::{Bindings, HotKeyAction};
 
 /// Incidents that wait for their diagnosis, at most; the next one is left to `tipme diagnose`.
 const DIAGNOSES_MAX: usize = 8;
@@ -54,7 +54,7 @@ impl HotKeyOptions {
 
     /// Says that hot keys are looked for, or why none can be seen.
     pub(crate) fn announce(&self, devices: usize) -> String {
-        let mark = self.bindings.0.iter().find(|(action, _)| *action == Action::Mark);
+        let mark = self.bindings.0.iter().find(|(action, _)| *action == HotKeyAction::Mark);
         let key = mark.map_or_else(|| "no key".to_owned(), |(_, chord)| chord.to_string());
         match (devices, self.scope) {
             (0, _) => "no hot keys of the console: there is no input device".to_owned(),
@@ -69,16 +69,16 @@ impl HotKeyOptions {
     }
 
     /// Whom to answer, where hot keys count now.
-    pub(crate) fn listener(&self) -> Option<Listener> {
+    pub(crate) fn listener(&self) -> Option<PressConsole> {
         let console = Console::open(&self.console).ok().filter(Console::is_text);
-        (console.is_some() || self.scope == Scope::Always).then_some(Listener(console))
+        (console.is_some() || self.scope == Scope::Always).then_some(PressConsole(console))
     }
 }
 
 /// Who pressed a hot key: at a text console, or where no line can be shown.
-pub(crate) struct Listener(Option<Console>);
+pub(crate) struct PressConsole(Option<Console>);
 
-impl Listener {
+impl PressConsole {
     /// Shows a line, where the console still shows text.
     pub(crate) fn tell(&self, line: &str) {
         let Some(console) = self.0.as_ref().filter(|console| console.is_text()) else { return };
@@ -88,15 +88,15 @@ impl Listener {
     }
 
     /// Tells what became of a mark, and has its cause told where somebody can read it.
-    pub(crate) fn marked(self, response: &Response, causes: &Asker) {
+    pub(crate) fn marked(self, response: &RecorderResponse, causes: &QuestionSender) {
         match response {
-            Response::Marked { incident, input_stopped, .. } => {
+            RecorderResponse::Marked { incident, input_stopped, .. } => {
                 journal::info(format!("marked {} (hot key)", incident.display())).show();
                 let without = if *input_stopped { "; input is not recorded, so that it tells of no key" } else { "" };
                 self.tell(&format!("marked {}{without}", incident.display()));
                 causes.ask(self, incident);
             }
-            Response::Error(why) => {
+            RecorderResponse::Error(why) => {
                 journal::error(why).show();
                 self.tell(why);
             }
@@ -106,14 +106,14 @@ impl Listener {
 }
 
 /// An incident, and who wants to know its cause.
-type Question = (Listener, PathBuf);
+type Question = (PressConsole, PathBuf);
 
 /// Asks for causes.
 #[derive(Clone)]
-pub(crate) struct Asker(SyncSender<Question>);
+pub(crate) struct QuestionSender(SyncSender<Question>);
 
-impl Asker {
-    fn ask(&self, listener: Listener, incident: &Path) {
+impl QuestionSender {
+    fn ask(&self, listener: PressConsole, incident: &Path) {
         if listener.0.is_none() {
             return;
         }
@@ -131,7 +131,7 @@ fn command(incident: &Path) -> String {
 
 /// One thread that has incidents diagnosed, by another process and in the order of their marks.
 pub(crate) struct Causes {
-    asker: Asker,
+    asker: QuestionSender,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
@@ -146,10 +146,10 @@ impl Causes {
             take_turns();
             answer_all(&questions, &program, &stopped);
         });
-        Causes { asker: Asker(sender), stop, thread }
+        Causes { asker: QuestionSender(sender), stop, thread }
     }
 
-    pub(crate) fn asker(&self) -> Asker {
+    pub(crate) fn asker(&self) -> QuestionSender {
         self.asker.clone()
     }
 
@@ -210,10 +210,10 @@ mod tests {
         for incident in ["one", "two"] {
             let console = Console::open(Path::new("/dev/null")).unwrap();
             std::fs::write(dir.path().join(incident), format!("{incident}\n")).unwrap();
-            Asker(sender.clone()).ask(Listener(Some(console)), &dir.path().join(incident));
+            QuestionSender(sender.clone()).ask(PressConsole(Some(console)), &dir.path().join(incident));
         }
         // Nobody reads what is found for a listener without a console.
-        Asker(sender).ask(Listener(None), &dir.path().join("one"));
+        QuestionSender(sender).ask(PressConsole(None), &dir.path().join("one"));
         answer_all(&questions, &program, &AtomicBool::new(stopped));
         std::fs::read_to_string(&log).unwrap_or_default()
     }
@@ -229,7 +229,7 @@ mod tests {
         let (sender, questions) = sync_channel(1);
         for _ in 0..3 {
             let console = Console::open(Path::new("/dev/null")).unwrap();
-            Asker(sender.clone()).ask(Listener(Some(console)), Path::new("one"));
+            QuestionSender(sender.clone()).ask(PressConsole(Some(console)), Path::new("one"));
         }
         assert_eq!(questions.try_iter().count(), 1);
     }

@@ -3,7 +3,7 @@
 
 use crate::seat::Seat;
 use std::collections::{BTreeSet, VecDeque};
-use tipme_desktop::chords::{Chords, Press};
+use tipme_desktop::chords::{Chords, HotKeyPress};
 use tipme_desktop::input::Devices;
 use tipme_record::Nanos;
 use tipme_record::incident::Withheld;
@@ -46,7 +46,7 @@ impl Inputs {
     }
 
     /// Hot keys that were pressed since the last call, whether input is recorded or not.
-    pub(crate) fn pressed(&mut self) -> Vec<Press> {
+    pub(crate) fn pressed(&mut self) -> Vec<HotKeyPress> {
         self.devices.as_mut().map(Devices::pressed).unwrap_or_default()
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct Answers<T> {
 }
 
 /// What the asking thread holds.
-pub(crate) struct Asker<T> {
+pub(crate) struct Inquirer<T> {
     answers: Sender<T>,
     until: Instant,
     /// The user whose process is being asked.
@@ -42,7 +42,7 @@ impl Inquiries {
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         timeout: Duration,
-        ask: impl FnOnce(&Asker<T>) -> Option<String> + Send + 'static,
+        ask: impl FnOnce(&Inquirer<T>) -> Option<String> + Send + 'static,
     ) -> Answers<T> {
         let silent = self.silent();
         if silent.len() >= ABANDONED_MAX {
@@ -50,7 +50,7 @@ impl Inquiries {
         }
         let (answers, receiver) = channel();
         let (until, asked) = (Instant::now() + timeout, Arc::new(AtomicU32::new(NOBODY)));
-        let asker = Asker { answers, until, asked: asked.clone(), silent: silent.clone() };
+        let asker = Inquirer { answers, until, asked: asked.clone(), silent: silent.clone() };
         let thread = std::thread::spawn(move || ask(&asker));
         let (found, in_time) = receive(&receiver, until);
         if !in_time {
@@ -89,7 +89,7 @@ fn unanswered(silent: &[u32]) -> String {
     format!("processes of {} have not answered earlier questions yet", users.join(", "))
 }
 
-impl<T> Asker<T> {
+impl<T> Inquirer<T> {
     /// Whether a process of this user may be asked now: there is time, and the user is not one of the silent.
     pub(crate) fn may_ask(&self, user: u32) -> bool {
         self.waits_for(user);
@@ -144,7 +144,7 @@ mod tests {
     fn what_is_answered_in_time_counts() {
         let all = ask_all(&Inquiries::default(), &[1, 7]);
         assert_eq!((all.found, all.missing), (vec![1, 7], None));
-        let failed = Inquiries::default().ask(LONG, |_: &Asker<u32>| Some("it is not there".to_owned()));
+        let failed = Inquiries::default().ask(LONG, |_: &Inquirer<u32>| Some("it is not there".to_owned()));
         assert_eq!(failed.missing.as_deref(), Some("it is not there"));
         let (some, _sender) = ask_silent(&Inquiries::default());
         assert_eq!(some.found, [1]);

@@ -33,13 +33,13 @@ const NO_FINDING: i32 = 3;
 
 /// What a diagnosis blames, without numbers of processes: the same job has others the next time.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Blame {
+pub(crate) struct JudgedCause {
     pub(crate) kind: String,
     pub(crate) culprit: String,
     pub(crate) application: String,
 }
 
-impl fmt::Display for Blame {
+impl fmt::Display for JudgedCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} by {}", self.kind, self.culprit)
     }
@@ -48,41 +48,41 @@ impl fmt::Display for Blame {
 /// What a diagnosis says of an incident.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Judgement {
-    Found { cause: Blame, latency_ms: f64, milestone: String },
+    Found { cause: JudgedCause, latency_ms: f64, milestone: String },
     Nothing,
     Failed(String),
 }
 
 /// Of a verdict, what is needed here.
 #[derive(Deserialize)]
-struct Document {
-    interval: Option<Interval>,
-    findings: Vec<Finding>,
+struct JudgedVerdict {
+    interval: Option<JudgedInterval>,
+    findings: Vec<JudgedFinding>,
 }
 
 #[derive(Deserialize)]
-struct Interval {
+struct JudgedInterval {
     latency_ms: f64,
     /// What the latency leads to: the first answer, or something later.
     #[serde(default)]
     milestone: String,
-    client: Client,
+    client: JudgedClient,
 }
 
 #[derive(Deserialize)]
-struct Client {
+struct JudgedClient {
     comm: String,
 }
 
 #[derive(Deserialize)]
-struct Finding {
+struct JudgedFinding {
     kind: String,
-    culprit: Culprit,
+    culprit: JudgedCulprit,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Culprit {
+struct JudgedCulprit {
     comm: Option<String>,
     job: Option<String>,
     device: Option<String>,
@@ -124,15 +124,15 @@ fn run(program: &Path, incident: &Path, more: &[&str], bytes: usize, stop: &Atom
 }
 
 fn parse(text: &str) -> Result<Judgement> {
-    let document: Document = serde_json::from_str(text).context("cannot read the verdict")?;
+    let document: JudgedVerdict = serde_json::from_str(text).context("cannot read the verdict")?;
     let (Some(interval), Some(first)) = (document.interval, document.findings.into_iter().next()) else {
         return Ok(Judgement::Nothing);
     };
-    let cause = Blame { kind: first.kind, culprit: first.culprit.name(), application: interval.client.comm };
+    let cause = JudgedCause { kind: first.kind, culprit: first.culprit.name(), application: interval.client.comm };
     Ok(Judgement::Found { cause, latency_ms: interval.latency_ms, milestone: interval.milestone })
 }
 
-impl Culprit {
+impl JudgedCulprit {
     /// `gzip (job xargs)`, `vda`, `10.0.0.1:443`.
     fn name(self) -> String {
         let program = self.comm.or(self.device).or(self.address).unwrap_or_else(|| "nobody known".to_owned());

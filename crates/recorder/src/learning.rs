@@ -6,8 +6,8 @@ use crate::identity::realtime_now;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use tipme_control::journal;
-use tipme_kernel::{Counted, Counts, Kernel};
-use tipme_measure::Class;
+use tipme_kernel::{AnswerCounts, Counts, Kernel};
+use tipme_measure::InputClass;
 use tipme_record::incident::StoredBaseline;
 use tipme_record::{Nanos, Pid};
 
@@ -27,7 +27,7 @@ const NAMES_MAX: usize = 512;
 const OWN_NAME: &str = "tipme";
 
 /// The class of a press.
-pub(crate) fn class(button: bool) -> Class {
+pub(crate) fn class(button: bool) -> InputClass {
     LEARNED[usize::from(button)]
 }
 
@@ -82,12 +82,12 @@ impl Learning {
         }
     }
 
-    fn take(&mut self, counted: &Counted, now_s: u64) {
+    fn take(&mut self, counted: &AnswerCounts, now_s: u64) {
         let before = self.taken.insert(counted.slot, (counted.client, counted.counts));
         let zero = [[0; tipme_kernel::BUCKETS]; tipme_kernel::CLASSES];
         let before = before.map_or(zero, |(_, counts)| counts);
         let grown = LEARNED.iter().zip(growth(&counted.counts, &before));
-        let grown: Vec<(Class, Vec<(usize, u64)>)> = grown.map(|(class, counts)| (*class, counts)).collect();
+        let grown: Vec<(InputClass, Vec<(usize, u64)>)> = grown.map(|(class, counts)| (*class, counts)).collect();
         if grown.iter().all(|(_, counts)| counts.is_empty()) {
             return;
         }
@@ -111,7 +111,7 @@ impl Learning {
     }
 
     /// The number of latencies so far, and their 98th percentile.
-    pub(crate) fn habit(&self, class: Class, application: &str) -> (u64, Option<u64>) {
+    pub(crate) fn habit(&self, class: InputClass, application: &str) -> (u64, Option<u64>) {
         self.baselines.habit(class, application)
     }
 
@@ -143,10 +143,10 @@ mod tests {
         (dir, learning)
     }
 
-    fn counted(slot: usize, key: u32) -> Counted {
+    fn counted(slot: usize, key: u32) -> AnswerCounts {
         let mut counts = [[0; tipme_kernel::BUCKETS]; tipme_kernel::CLASSES];
         counts[0][40] = key;
-        Counted { slot, client: Pid(std::process::id()), used: Nanos(1), counts }
+        AnswerCounts { slot, client: Pid(std::process::id()), used: Nanos(1), counts }
     }
 
     #[test]
@@ -157,9 +157,9 @@ mod tests {
             learning.take(&counted(3, key), 1);
         }
         // The first is more than the bound and fades; then come one, three and none.
-        let (n, _) = learning.habit(Class::Key, &name);
+        let (n, _) = learning.habit(InputClass::Key, &name);
         learning.take(&counted(3, 7), 1);
-        assert_eq!(learning.habit(Class::Key, &name).0, n + 5);
+        assert_eq!(learning.habit(InputClass::Key, &name).0, n + 5);
         assert_eq!(learning.stored().len(), 1);
     }
 
@@ -170,6 +170,6 @@ mod tests {
         learning.take(&counted(0, 60), 1);
         learning.save();
         let again = Learning::open(dir.path().join("baselines.json"), Nanos(0));
-        assert_eq!(again.habit(Class::Key, &name), learning.habit(Class::Key, &name));
+        assert_eq!(again.habit(InputClass::Key, &name), learning.habit(InputClass::Key, &name));
     }
 }

@@ -7,6 +7,8 @@
 //! which goes on while they are written, and leaves the sealing to a thread, so that the next mark
 //! can follow at once.
 
+#![warn(unreachable_pub)]
+
 mod auto;
 mod baselines;
 mod capture;
@@ -39,15 +41,15 @@ mod unrecorded;
 mod who;
 
 pub use auto::{AutoMode, AutoOptions};
-pub use daemon::{Options, Tap, run};
+pub use daemon::{RecorderOptions, Tap, run};
 pub use fuzz::{exercise_answers, exercise_baselines, exercise_image};
 pub use hot_keys::{HotKeyOptions, Scope};
 pub use seal::{NO_ROOM, Sealer, finish, functions};
 pub use state::StateDirs;
 pub use symbols::{NAMER_FILES, name, own_memory};
-pub use tipme_kernel::{Detail, Finding, check, count};
+pub use tipme_kernel::{Detail, KernelCheck, check, count};
 
-/// A window of whole seconds, for [`Options`].
+/// A window of whole seconds, for [`RecorderOptions`].
 pub fn seconds(seconds: u64) -> tipme_record::Nanos {
     tipme_record::Nanos::from_secs(seconds)
 }

@@ -6,7 +6,7 @@ use crate::capture::Capture;
 use crate::displays::Displays;
 use crate::inquiry::Inquiries;
 use crate::judge::{Judgement, judge};
-use crate::seal::{Raw, Sealer};
+use crate::seal::{RawIncident, Sealer};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use tipme_record::Nanos;
-use tipme_store::Folder;
+use tipme_store::IncidentFolder;
 
 /// Where incidents lie until they are judged: a folder in that of the incidents, so that keeping one is a rename.
 const BESIDE: &str = ".auto";
@@ -23,7 +23,7 @@ const BESIDE: &str = ".auto";
 pub(crate) const END_MAX: Duration = Duration::from_millis(500);
 
 /// Removes the looks that a killed recorder left behind; one without looks does so too.
-pub(crate) fn tidy(incidents: &Folder) -> Result<()> {
+pub(crate) fn tidy(incidents: &IncidentFolder) -> Result<()> {
     let path = incidents.path().join(BESIDE);
     for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
         std::fs::remove_file(entry.path())
@@ -33,30 +33,30 @@ pub(crate) fn tidy(incidents: &Folder) -> Result<()> {
 }
 
 /// A look that has ended.
-pub(crate) struct Looked {
+pub(crate) struct EndedLook {
     pub(crate) suspicion: Suspicion,
     /// Where the incident lies, and what is said of it.
     pub(crate) judged: Result<(PathBuf, Judgement)>,
 }
 
 /// The folder of looks, and those that have ended.
-pub(crate) struct Looks {
-    beside: Folder,
-    incidents: Folder,
+pub(crate) struct LookQueue {
+    beside: IncidentFolder,
+    incidents: IncidentFolder,
     program: PathBuf,
     sealer: Sealer,
-    sender: Sender<Looked>,
-    ended: Receiver<Looked>,
+    sender: Sender<EndedLook>,
+    ended: Receiver<EndedLook>,
     stop: Arc<AtomicBool>,
     running: Arc<AtomicUsize>,
 }
 
-impl Looks {
+impl LookQueue {
     /// Makes the folder.
-    pub(crate) fn open(incidents: &Folder, program: &Path, sealer: &Sealer) -> Result<Looks> {
-        let beside = Folder::open(&incidents.path().join(BESIDE))?;
+    pub(crate) fn open(incidents: &IncidentFolder, program: &Path, sealer: &Sealer) -> Result<LookQueue> {
+        let beside = IncidentFolder::open(&incidents.path().join(BESIDE))?;
         let (sender, ended) = channel();
-        Ok(Looks {
+        Ok(LookQueue {
             beside,
             incidents: incidents.clone(),
             program: program.to_owned(),
@@ -90,18 +90,18 @@ impl Looks {
             rustix::process::setpriority_process(None, 19).ok();
             let judged = capture.and_then(|capture| {
                 let before = Nanos(capture.meta.mark_ns).since(suspicion.at);
-                let path = Raw::gather(capture, &displays, &inquiries, &sealer)?.seal(&beside, &sealer)?;
+                let path = RawIncident::gather(capture, &displays, &inquiries, &sealer)?.seal(&beside, &sealer)?;
                 let judgement = judge(&program, &path, before.0 as f64 / 1e9, &stop);
                 Ok((path, judgement))
             });
             // Who no longer listens has stopped; the next start tidies up.
-            sender.send(Looked { suspicion, judged }).ok();
+            sender.send(EndedLook { suspicion, judged }).ok();
             running.fetch_sub(1, Ordering::AcqRel);
         });
     }
 
     /// Looks that have ended since the last call.
-    pub(crate) fn ended(&self) -> impl Iterator<Item = Looked> {
+    pub(crate) fn ended(&self) -> impl Iterator<Item = EndedLook> {
         self.ended.try_iter()
     }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Losses by second, and the sampled cost of the kernel programs.
 
-use crate::counter::Counter;
+use crate::counter::CounterProcess;
 use anyhow::Result;
 use std::collections::VecDeque;
 use tipme_desktop::clock;
 use tipme_kernel::{Kernel, ProgramRuns};
 use tipme_record::incident::{Cost, Loss, Losses, ProgramCost};
-use tipme_record::{Class, Nanos};
+use tipme_record::{Nanos, RingClass};
 
 /// Seconds with losses that are remembered; older ones are beyond any window.
 const SECONDS: usize = 600;
@@ -16,23 +16,23 @@ const SECONDS: usize = 600;
 const COST_PERIOD: Nanos = Nanos::from_secs(30);
 
 /// Watches the loss counters and samples the cost.
-pub(crate) struct Watch {
+pub(crate) struct LossWatch {
     seen: Vec<(String, u64)>,
     per_second: VecDeque<Loss>,
     next_second: Nanos,
     armed: Nanos,
     cpu_at_start: u64,
     next_cost: Nanos,
-    counter: Counter,
+    counter: CounterProcess,
     measuring: bool,
     /// Time during which statistics were on.
     measured: Nanos,
 }
 
-impl Watch {
+impl LossWatch {
     /// Begins at the arming; the first cost sample is due at once, while records are tainted anyway.
-    pub(crate) fn new(armed: Nanos, counter: Counter) -> Watch {
-        Watch {
+    pub(crate) fn new(armed: Nanos, counter: CounterProcess) -> LossWatch {
+        LossWatch {
             seen: Vec::new(),
             per_second: VecDeque::new(),
             next_second: armed,
@@ -78,7 +78,7 @@ impl Watch {
     }
 
     fn count_losses(&mut self, kernel: &Kernel<'_>, overruns: u64, now: Nanos) -> Result<()> {
-        let dropped = Class::ALL.iter().map(|class| (class.name().to_owned(), kernel.dropped(*class)));
+        let dropped = RingClass::ALL.iter().map(|class| (class.name().to_owned(), kernel.dropped(*class)));
         let runs = kernel.program_runs()?;
         let missed = runs.into_iter().map(|program| (program.name, program.missed));
         let input = std::iter::once(("input".to_owned(), overruns));

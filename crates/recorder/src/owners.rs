@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use tipme_record::incident::FutexOwner;
 use tipme_record::records::Wait;
-use tipme_record::{Head, Kind};
+use tipme_record::{Head, RecordKind};
 use zerocopy::FromBytes;
 
 const SYS_FUTEX: i32 = 202;
@@ -27,11 +27,11 @@ pub(crate) fn futex_waits(tasks: &[u8]) -> impl Iterator<Item = Wait> {
 
 /// The wait records among the bytes of a task walk.
 pub(crate) fn waits(bytes: &[u8]) -> impl Iterator<Item = Wait> {
-    loose(bytes, Kind::Wait).filter_map(Wait::read)
+    loose(bytes, RecordKind::Wait).filter_map(Wait::read)
 }
 
 /// The records of a kind among the bytes of a task walk.
-pub(crate) fn loose(mut bytes: &[u8], kind: Kind) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn loose(mut bytes: &[u8], kind: RecordKind) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         loop {
             let (head, _) = Head::read_from_prefix(bytes).ok()?;

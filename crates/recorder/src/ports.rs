@@ -8,7 +8,7 @@ use crate::owners::loose;
 use crate::processes::{OpenFile, open_files, text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
-use tipme_record::Kind;
+use tipme_record::RecordKind;
 use tipme_record::incident::PortOwner;
 use tipme_record::records::{Polled, Wait};
 
@@ -38,10 +38,10 @@ pub(crate) fn port_owners(tasks: &[u8]) -> Vec<PortOwner> {
 /// The ports that threads wait for, by process.
 fn wanted(tasks: &[u8]) -> BTreeMap<u32, BTreeSet<u16>> {
     let pids: BTreeMap<u32, u32> =
-        loose(tasks, Kind::Wait).filter_map(Wait::read).map(|wait| (wait.head.tid.0, wait.pid.0)).collect();
-    let waits = loose(tasks, Kind::Wait).filter_map(Wait::read);
+        loose(tasks, RecordKind::Wait).filter_map(Wait::read).map(|wait| (wait.head.tid.0, wait.pid.0)).collect();
+    let waits = loose(tasks, RecordKind::Wait).filter_map(Wait::read);
     let waits = waits.map(|wait| (wait.head.tid.0, wait.family, wait.address, wait.port));
-    let polled = loose(tasks, Kind::Polled).filter_map(Polled::read);
+    let polled = loose(tasks, RecordKind::Polled).filter_map(Polled::read);
     let polled = polled.map(|one| (one.head.tid.0, one.family, one.address, one.port));
     let near = |(_, family, address, port): &(u32, u16, u32, u16)| {
         INTERNET.contains(family) && *port != 0 && Ipv4Addr::from(address.to_le_bytes()).is_loopback()
@@ -102,11 +102,11 @@ mod tests {
         let port = listener.local_addr().expect("it has an address").port();
         let mut wait = Wait::new_zeroed();
         (wait.head.tid, wait.head.kind, wait.head.size) =
-            (Tid(std::process::id()), Kind::Wait as u8, Wait::SIZE as u16);
+            (Tid(std::process::id()), RecordKind::Wait as u8, Wait::SIZE as u16);
         wait.pid.0 = std::process::id();
         let mut polled = Polled::new_zeroed();
         polled.head = wait.head;
-        (polled.head.kind, polled.head.size) = (Kind::Polled as u8, Polled::SIZE as u16);
+        (polled.head.kind, polled.head.size) = (RecordKind::Polled as u8, Polled::SIZE as u16);
         (polled.family, polled.port, polled.address) = (2, port, u32::from_le_bytes([127, 0, 0, 1]));
         let tasks = [wait.as_bytes(), polled.as_bytes()].concat();
         assert_eq!(port_owners(&tasks), [PortOwner { port, pid: std::process::id() }]);

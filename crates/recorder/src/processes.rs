@@ -68,8 +68,7 @@ pub(crate) fn maps(pid: u32) -> String {
 /// The user who started a process, whatever it has become since.
 pub(crate) fn user(pid: u32) -> Option<u32> {
     let status = text(&format!("/proc/{pid}/status"), STATUS_BYTES);
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    users.split_whitespace().next()?.parse().ok()
+    tipme_record::proc_text::users(&status).map(|(real, _)| real)
 }
 
 /// One line of the mappings, `7f00-7f10 r-xp 00000000 fe:01 12    /usr/lib/a b.so`.

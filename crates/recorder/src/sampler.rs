@@ -7,7 +7,7 @@ mod quotas;
 mod sample;
 
 use quotas::Quotas;
-use sample::Sample;
+use sample::ProcSample;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -36,7 +36,7 @@ const RESTLESS_PART: u64 = 20;
 /// Keeps the samples of one window.
 pub(crate) struct Sampler {
     files: Vec<(u32, File)>,
-    samples: VecDeque<Sample>,
+    samples: VecDeque<ProcSample>,
     /// Samples kept at most.
     limit: usize,
     quotas: Quotas,
@@ -90,7 +90,7 @@ impl Sampler {
             if self.samples.len() >= self.limit {
                 self.samples.pop_front();
             }
-            self.samples.push_back(Sample { at: now, source: *source, text: buffer[..count].to_vec() });
+            self.samples.push_back(ProcSample { at: now, source: *source, text: buffer[..count].to_vec() });
         }
         let most_us = now.since(self.last).0 / 1_000 / RESTLESS_PART;
         let restless = felt_us.iter().zip(self.felt_us).any(|(new, old)| new.saturating_sub(old) > most_us);
@@ -107,7 +107,7 @@ impl Sampler {
     }
 }
 
-fn bytes<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<u8> {
+fn bytes<'a>(samples: impl Iterator<Item = &'a ProcSample>) -> Vec<u8> {
     let mut out = Vec::new();
     for sample in samples {
         out.extend_from_slice(&sample.at.0.to_le_bytes());

@@ -28,33 +28,38 @@ use std::path::PathBuf;
 use tipme_control::journal;
 use tipme_kernel::CommandLine;
 use tipme_record::incident::{Incident, Locks, Meta, Section, Withheld};
-use tipme_store::{Folder, WriteError};
+use tipme_store::{IncidentFolder, WriteError};
 
 /// An incident as it was captured, in memory.
-pub(crate) struct Raw {
+pub(crate) struct RawIncident {
     id: String,
     owner: u32,
     file: File,
 }
 
-impl Raw {
+impl RawIncident {
     /// Looks up what has to be asked of living processes.
-    pub(crate) fn gather(capture: Capture, displays: &Displays, inquiries: &Inquiries, sealer: &Sealer) -> Result<Raw> {
+    pub(crate) fn gather(
+        capture: Capture,
+        displays: &Displays,
+        inquiries: &Inquiries,
+        sealer: &Sealer,
+    ) -> Result<RawIncident> {
         let (id, owner) = (capture.meta.id.clone(), capture.meta.marked_by_uid);
         let incident = assemble(capture, displays, inquiries, sealer)?;
         let mut file = File::from(memory_file().context("cannot make a file in memory")?);
         tipme_store::write_plain(&mut file, &incident).context("cannot hand the incident on")?;
-        Ok(Raw { id, owner, file })
+        Ok(RawIncident { id, owner, file })
     }
 
     /// Has the incident written, and keeps the folder within its bounds.
-    pub(crate) fn seal(&self, folder: &Folder, sealer: &Sealer) -> Result<PathBuf> {
+    pub(crate) fn seal(&self, folder: &IncidentFolder, sealer: &Sealer) -> Result<PathBuf> {
         self.keep(folder, self.owner, |file| sealer.fill(self.open()?, file))
     }
 
     /// The same; where that fails though there is room, what was captured is kept as it is, and root's: nothing of it was
     /// concealed.
-    pub(crate) fn seal_or_rescue(&self, folder: &Folder, sealer: &Sealer) -> Result<PathBuf> {
+    pub(crate) fn seal_or_rescue(&self, folder: &IncidentFolder, sealer: &Sealer) -> Result<PathBuf> {
         let error = match self.seal(folder, sealer) {
             Err(error) if !is_full(&error) => error,
             done => return done,
@@ -63,7 +68,7 @@ impl Raw {
         bail!("{error:#}; what was recorded is kept for root, as it is: sudo tipme diagnose {}", kept.display())
     }
 
-    fn keep(&self, folder: &Folder, owner: u32, fill: impl Fn(&mut File) -> io::Result<()>) -> Result<PathBuf> {
+    fn keep(&self, folder: &IncidentFolder, owner: u32, fill: impl Fn(&mut File) -> io::Result<()>) -> Result<PathBuf> {
         let (path, untidy) = folder.keep_by(&self.id, owner, fill)?;
         if let Some(error) = untidy {
             journal::warning(format!("cannot tidy {}: {error}", folder.path().display())).tell();

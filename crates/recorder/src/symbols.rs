@@ -21,7 +21,7 @@ use placeless::Placeless;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use tipme_record::records::Sample;
-use tipme_record::{CHUNK_BYTES, Kind, StackId, entries};
+use tipme_record::{CHUNK_BYTES, RecordKind, StackId, entries};
 
 /// Processes whose functions are named: those with the most samples.
 const PROCESSES: usize = 24;
@@ -34,7 +34,7 @@ const FRAMES: usize = 8;
 pub(crate) type Stacks = HashMap<StackId, Vec<u64>>;
 
 /// Sections with the names of the kernel's functions, and without its addresses.
-pub(crate) struct Named {
+pub(crate) struct NamedSections {
     pub(crate) symbols: Vec<u8>,
     pub(crate) stacks: Vec<u8>,
     pub(crate) rare: Vec<u8>,
@@ -42,14 +42,19 @@ pub(crate) struct Named {
 }
 
 /// Names what stacks and samples point into in the kernel, by its table of functions, and takes its addresses out of all sections.
-pub(crate) fn name_kernel(stacks: &Stacks, mut rare: Vec<u8>, mut tasks: Vec<u8>, table: Option<File>) -> Named {
+pub(crate) fn name_kernel(
+    stacks: &Stacks,
+    mut rare: Vec<u8>,
+    mut tasks: Vec<u8>,
+    table: Option<File>,
+) -> NamedSections {
     let mut symbols = Vec::new();
     let ips = stacks.values().flatten().copied().chain(samples(&rare).map(|sample| sample.ip));
     let kernel = Placeless::of(table, ips.filter(|ip| *ip >= KERNEL).collect(), stacks);
     kernel.push_to(&mut symbols);
     kernel.clean_chunks(&mut rare);
     kernel.clean_loose(&mut tasks);
-    Named { symbols, stacks: kernel.stacks(), rare, tasks }
+    NamedSections { symbols, stacks: kernel.stacks(), rare, tasks }
 }
 
 pub(crate) fn parse_stacks(mut bytes: &[u8]) -> Stacks {
@@ -66,7 +71,7 @@ pub(crate) fn parse_stacks(mut bytes: &[u8]) -> Stacks {
 }
 
 fn samples(rare: &[u8]) -> impl Iterator<Item = Sample> {
-    let samples = rare.chunks(CHUNK_BYTES).flat_map(entries).filter(|entry| entry.kind == Kind::Sample);
+    let samples = rare.chunks(CHUNK_BYTES).flat_map(entries).filter(|entry| entry.kind == RecordKind::Sample);
     samples.filter_map(|entry| Sample::read(entry.bytes))
 }
 

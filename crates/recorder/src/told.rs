@@ -5,35 +5,37 @@
 //! comes of a request.
 
 use crate::capture::Mark;
-use crate::judge::Blame;
+use crate::judge::JudgedCause;
 use std::path::Path;
-use tipme_control::Response;
-use tipme_control::journal::{self, Entry, Event, Field};
+use tipme_control::RecorderResponse;
+use tipme_control::journal::{self, Field, JournalEntry, JournalEvent};
 
 /// What became of a mark.
-pub(crate) fn marked(mark: &Mark, response: &Response) {
+pub(crate) fn marked(mark: &Mark, response: &RecorderResponse) {
     let whose = format!("for user {} ({})", mark.uid, mark.trigger);
     let entry = match response {
-        Response::Marked { incident, .. } => {
-            of(incident, journal::info(format!("marked {} {whose}", incident.display())).event(Event::Marked))
+        RecorderResponse::Marked { incident, .. } => {
+            of(incident, journal::info(format!("marked {} {whose}", incident.display())).event(JournalEvent::Marked))
         }
-        Response::Error(why) => journal::error(format!("no mark {whose}: {why}")).event(Event::MarkFailed),
+        RecorderResponse::Error(why) => {
+            journal::error(format!("no mark {whose}: {why}")).event(JournalEvent::MarkFailed)
+        }
         _ => return,
     };
     entry.field(Field::Trigger, &mark.trigger).field(Field::User, mark.uid).keep();
 }
 
 /// An entry about an incident.
-pub(crate) fn of(incident: &Path, entry: Entry) -> Entry {
+pub(crate) fn of(incident: &Path, entry: JournalEntry) -> JournalEntry {
     entry.field(Field::Incident, incident.file_stem().unwrap_or_default().display())
 }
 
 /// An entry about a cause.
-pub(crate) fn due_to(cause: &Blame, entry: Entry) -> Entry {
+pub(crate) fn due_to(cause: &JudgedCause, entry: JournalEntry) -> JournalEntry {
     let entry = entry.field(Field::Kind, &cause.kind).field(Field::Culprit, &cause.culprit);
     entry.field(Field::Application, &cause.application)
 }
 
-pub(crate) fn refuse(error: impl std::fmt::Display) -> Response {
-    Response::Error(error.to_string())
+pub(crate) fn refuse(error: impl std::fmt::Display) -> RecorderResponse {
+    RecorderResponse::Error(error.to_string())
 }

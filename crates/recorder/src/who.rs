@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who may mark: at the socket, and by hot keys of the machine's own keyboards.
 
-use crate::hot_keys::Listener;
+use crate::hot_keys::PressConsole;
 use std::io;
 use tipme_control::{Caller, Connection, Gate, Said};
-use tipme_desktop::chords::Press;
-use tipme_desktop::polkit::{self, Answer};
+use tipme_desktop::chords::HotKeyPress;
+use tipme_desktop::polkit::{self, Authorization};
 
 /// A press, who is to hear of it, and who is taken to have pressed.
-pub(crate) struct Asker {
-    pub(crate) press: Press,
-    pub(crate) listener: Listener,
+pub(crate) struct AttributedPress {
+    pub(crate) press: HotKeyPress,
+    pub(crate) listener: PressConsole,
     pub(crate) uid: u32,
 }
 
@@ -20,14 +20,14 @@ pub(crate) fn callers(allowed: &[u32]) -> io::Result<Gate<Caller, Connection>> {
 }
 
 /// Lets in who presses a hot key.
-pub(crate) fn presses(allowed: &[u32]) -> io::Result<Gate<u32, Asker>> {
+pub(crate) fn presses(allowed: &[u32]) -> io::Result<Gate<u32, AttributedPress>> {
     Gate::of(allowed).with_authority(|uid| said(polkit::of_seated(uid)))
 }
 
-fn said(answer: Answer) -> Said {
+fn said(answer: Authorization) -> Said {
     match answer {
-        Answer::Yes => Said::Yes,
-        Answer::No(why) => Said::No(why),
-        Answer::Nothing(why) => Said::Nothing(why),
+        Authorization::Yes => Said::Yes,
+        Authorization::No(why) => Said::No(why),
+        Authorization::Nothing(why) => Said::Nothing(why),
     }
 }

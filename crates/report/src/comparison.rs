@@ -7,27 +7,27 @@ mod tables;
 use crate::conditions::conditions;
 use crate::plot::words::{count, number, plain};
 use tables::{NAME_CHARS, letter};
-use tipme_measure::{Comparison, Machine, Run, Side};
+use tipme_measure::{ComparedSide, Comparison, MeasuredMachine, Run};
 
 pub use plots::plots;
 
 /// One result.
 #[derive(Clone, Copy, Debug)]
-pub struct File<'a> {
+pub struct ComparedResult<'a> {
     pub name: &'a str,
-    pub machine: &'a Machine,
+    pub machine: &'a MeasuredMachine,
     pub runs: &'a [Run],
 }
 
-impl<'a> File<'a> {
+impl<'a> ComparedResult<'a> {
     /// For [`tipme_measure::compare`].
-    pub fn side(&self) -> Side<'a> {
-        Side { name: self.name, runs: self.runs }
+    pub fn side(&self) -> ComparedSide<'a> {
+        ComparedSide { name: self.name, runs: self.runs }
     }
 }
 
 /// The comparison of results of this kind for people.
-pub fn text(kind: &str, files: &[File<'_>], comparison: &Comparison) -> String {
+pub fn text(kind: &str, files: &[ComparedResult<'_>], comparison: &Comparison) -> String {
     let mut lines = vec![format!("{} results of tipme {}", files.len(), command(kind))];
     lines.extend(files.iter().enumerate().map(|(index, file)| head(index, file)));
     lines.extend(machines(files));
@@ -39,18 +39,17 @@ pub fn text(kind: &str, files: &[File<'_>], comparison: &Comparison) -> String {
     lines.join("\n") + "\n"
 }
 
+/// Verbs that give results and are no benchmark.
+const VERBS: [&str; 3] = ["idle", "load", "measure"];
+
 /// The verb that such results come from.
 pub fn command(kind: &str) -> String {
-    match kind {
-        "timer" | "memory" | "fork" | "typing" | "scroll" | "system" | "warmstart" | "pagein" => {
-            format!("bench {kind}")
-        }
-        _ => plain(kind, NAME_CHARS),
-    }
+    let kind = plain(kind, NAME_CHARS);
+    if VERBS.contains(&kind.as_str()) { kind } else { format!("bench {kind}") }
 }
 
 /// `A  before.json: 5 runs, 61.2 s; kernel …`
-fn head(index: usize, file: &File<'_>) -> String {
+fn head(index: usize, file: &ComparedResult<'_>) -> String {
     let seconds = number(file.machine.duration_s);
     let runs = if file.runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", count(file.runs.len())) };
     let conditions = conditions(file.machine);
@@ -59,8 +58,8 @@ fn head(index: usize, file: &File<'_>) -> String {
 }
 
 /// In which ways the machines are not the same, if they are not.
-fn machines(files: &[File<'_>]) -> Option<String> {
-    let of = |what: &'static str, figure: &dyn Fn(&Machine) -> String| {
+fn machines(files: &[ComparedResult<'_>]) -> Option<String> {
+    let of = |what: &'static str, figure: &dyn Fn(&MeasuredMachine) -> String| {
         let figures: Vec<String> = files.iter().map(|file| plain(&figure(file.machine), NAME_CHARS)).collect();
         let same = figures.windows(2).all(|pair| pair[0] == pair[1]);
         (!same).then(|| format!("{what} ({})", figures.join(" | ")))
@@ -113,14 +112,14 @@ fn remark(comparison: &Comparison) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_measure::{Class, Events, Profile, compare};
+    use tipme_measure::{Events, InputClass, ThresholdProfile, compare};
 
     const MS: u64 = 1_000_000;
 
     /// Repeats of keys that take these milliseconds, and a bit more in each repeat.
     fn keys(repeats: u64, latencies_ms: &[u64]) -> Vec<Run> {
         let repeat = |number: u64| {
-            let mut events = Events::of("key", Some(Class::Key.limits(Profile::Default)));
+            let mut events = Events::of("key", Some(InputClass::Key.limits(ThresholdProfile::Default)));
             let latencies = latencies_ms.iter().enumerate();
             latencies.for_each(|(at, latency)| events.push(at as u64 * MS, latency * MS + number * MS / 10));
             Run {
@@ -135,9 +134,10 @@ mod tests {
     }
 
     fn told(kind: &str, sides: &[(&str, &[Run])]) -> String {
-        let machine = Machine { duration_s: 301.5, ..Machine::default() };
-        let files: Vec<File<'_>> = sides.iter().map(|(name, runs)| File { name, machine: &machine, runs }).collect();
-        let sides: Vec<Side<'_>> = files.iter().map(File::side).collect();
+        let machine = MeasuredMachine { duration_s: 301.5, ..MeasuredMachine::default() };
+        let files: Vec<ComparedResult<'_>> =
+            sides.iter().map(|(name, runs)| ComparedResult { name, machine: &machine, runs }).collect();
+        let sides: Vec<ComparedSide<'_>> = files.iter().map(ComparedResult::side).collect();
         text(kind, &files, &compare(&sides))
     }
 
@@ -240,7 +240,7 @@ mod tests {
     fn with_windows(latency: u64) -> Vec<Run> {
         let mut runs = keys(5, &[105, 50]);
         for run in &mut runs {
-            let mut windows = Events::of("window", Some(Class::Window.limits(Profile::Default)));
+            let mut windows = Events::of("window", Some(InputClass::Window.limits(ThresholdProfile::Default)));
             windows.push(0, latency * MS);
             run.classes.push(windows);
         }
@@ -318,14 +318,20 @@ mod tests {
 
     #[test]
     fn machines_that_differ_are_told() {
-        let one = Machine { kernel: "6.1".to_owned(), cpus: 2, hz: Some(250), ..Machine::default() };
-        let two = Machine { kernel: "6.18".to_owned(), cpus: 2, load_average: Some([9.0; 3]), ..Machine::default() };
-        let of = |machines: &[&Machine]| {
-            let files: Vec<File<'_>> = machines.iter().map(|machine| File { name: "", machine, runs: &[] }).collect();
+        let one = MeasuredMachine { kernel: "6.1".to_owned(), cpus: 2, hz: Some(250), ..MeasuredMachine::default() };
+        let two = MeasuredMachine {
+            kernel: "6.18".to_owned(),
+            cpus: 2,
+            load_average: Some([9.0; 3]),
+            ..MeasuredMachine::default()
+        };
+        let of = |machines: &[&MeasuredMachine]| {
+            let files: Vec<ComparedResult<'_>> =
+                machines.iter().map(|machine| ComparedResult { name: "", machine, runs: &[] }).collect();
             super::machines(&files)
         };
         insta::assert_snapshot!(of(&[&one, &two]).unwrap_or_default(), @"The machines are not the same: kernel (6.1 | 6.18), HZ (250 | not known).");
-        let busy = Machine { load_average: Some([9.0; 3]), begun_unix_s: 7, duration_s: 3.0, ..one.clone() };
+        let busy = MeasuredMachine { load_average: Some([9.0; 3]), begun_unix_s: 7, duration_s: 3.0, ..one.clone() };
         assert_eq!(of(&[&one, &busy]), None);
     }
 }

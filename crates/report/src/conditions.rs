@@ -2,7 +2,7 @@
 //! Under which conditions a result was measured, on one line.
 
 use crate::plot::words::plain;
-use tipme_measure::Machine;
+use tipme_measure::MeasuredMachine;
 
 /// Names of kernels, CPUs and clocks are cut after so many characters.
 const NAME_CHARS: usize = 60;
@@ -10,7 +10,7 @@ const NAME_CHARS: usize = 60;
 /// `kernel 6.18.44, 2 CPUs (name), virtual machine, clock tsc, HZ 250, load 0.12 0.20 0.30, steal 0.1 %`.
 ///
 /// What is not known is left out.
-pub fn conditions(machine: &Machine) -> String {
+pub fn conditions(machine: &MeasuredMachine) -> String {
     let parts = [
         named("kernel", Some(&machine.kernel)),
         cpus(machine),
@@ -29,7 +29,7 @@ fn named(what: &str, name: Option<&String>) -> Option<String> {
     (!name.is_empty()).then(|| format!("{what} {name}"))
 }
 
-fn cpus(machine: &Machine) -> Option<String> {
+fn cpus(machine: &MeasuredMachine) -> Option<String> {
     let model = plain(machine.cpu.trim(), NAME_CHARS);
     let model = if model.is_empty() { model } else { format!(" ({model})") };
     match machine.cpus {
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn all_that_is_known_stands_on_one_line() {
-        let machine = Machine {
+        let machine = MeasuredMachine {
             kernel: "6.18.44".to_owned(),
             cpu: "Some CPU @ 2.0GHz".to_owned(),
             cpus: 2,
@@ -60,22 +60,22 @@ mod tests {
             governor: Some("performance".to_owned()),
             load_average: Some([0.12, 0.2, 0.3]),
             steal_percent: Some(0.06),
-            ..Machine::default()
+            ..MeasuredMachine::default()
         };
         insta::assert_snapshot!(conditions(&machine), @"kernel 6.18.44, 2 CPUs (Some CPU @ 2.0GHz), virtual machine, clock tsc, HZ 250, governor performance, load 0.12 0.20 0.30, steal 0.1 %");
     }
 
     #[test]
     fn what_is_not_known_is_left_out() {
-        assert_eq!(conditions(&Machine::default()), "");
-        let machine = Machine {
+        assert_eq!(conditions(&MeasuredMachine::default()), "");
+        let machine = MeasuredMachine {
             kernel: "6.1\n<b>".to_owned(),
             cpus: 1,
             virtualised: Some(false),
             clock_source: Some(" ".to_owned()),
             load_average: Some([0.1, f64::NAN, 0.2]),
             steal_percent: Some(f64::NAN),
-            ..Machine::default()
+            ..MeasuredMachine::default()
         };
         insta::assert_snapshot!(conditions(&machine), @"kernel 6.1 <b>, 1 CPU, no virtual machine");
     }

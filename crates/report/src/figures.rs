@@ -15,7 +15,7 @@ pub(crate) fn rest_ms(verdict: &Verdict, interval: &Interval) -> f64 {
 }
 
 /// A duration for people: `2.31 s`, `14 ms`, `0.32 ms`.
-pub(crate) fn span(ms: f64) -> String {
+pub fn span(ms: f64) -> String {
     match ms {
         999.5.. => format!("{:.2} s", ms / 1_000.0),
         9.95.. => format!("{ms:.0} ms"),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words for each kind of cause: all that text, notification and page say of one.
+//! The words for each kind of cause, without regard to the verdict; the headline of a finding and its remedy come with it.
 
 use crate::layout::{Layout, Tone};
-use tipme_analysis::model::Kind;
+use tipme_analysis::model::CauseKind;
 
 /// What is told of one kind.
-pub(crate) struct About {
-    kind: Kind,
+pub(crate) struct KindWords {
+    kind: CauseKind,
     /// What it is called by people who know no scheduler.
     pub(crate) name: &'static str,
     /// What is said of a process, where `{who}` is the culprit and `{app}` the application that was waited for; `None`
@@ -24,13 +24,13 @@ pub(crate) struct About {
     pub(crate) fault: Option<&'static str>,
 }
 
-/// The words for a kind; those for [`Kind::Unattributed`] are the last.
-pub(crate) fn about(kind: Kind) -> &'static About {
+/// The words for a kind; those for [`CauseKind::Unattributed`] are the last.
+pub(crate) fn about(kind: CauseKind) -> &'static KindWords {
     ABOUT.iter().find(|about| about.kind == kind).unwrap_or(&ABOUT[ABOUT.len() - 1])
 }
 
-/// A kind in a few sentences; those of [`Kind::Unattributed`] too, which is a share of a verdict but never a cause.
-pub fn explanation(kind: Kind, layout: &Layout) -> String {
+/// A kind in a few sentences; those of [`CauseKind::Unattributed`] too, which is a share of a verdict but never a cause.
+pub fn explanation(kind: CauseKind, layout: &Layout) -> String {
     let about = about(kind);
     let parts = [("What helps", about.helps), ("See it yourself", about.see)];
     let head = layout.paint(Tone::Term, kind.name()) + "\n" + &layout.paragraph(about.what);
@@ -39,9 +39,9 @@ pub fn explanation(kind: Kind, layout: &Layout) -> String {
     parts.into_iter().fold(head, |told, part| told + &tell(part))
 }
 
-const ABOUT: [About; 20] = [
-    About {
-        kind: Kind::CpuCompetition,
+const ABOUT: [KindWords; 20] = [
+    KindWords {
+        kind: CauseKind::CpuCompetition,
         name: "Waiting for a CPU",
         of_process: Some("{who} took the CPU time that {app} needed"),
         of_device: None,
@@ -53,8 +53,8 @@ const ABOUT: [About; 20] = [
               perf sched timehist has the column \"sch delay\".",
         fault: Some("fork-storm"),
     },
-    About {
-        kind: Kind::CpuThrottled,
+    KindWords {
+        kind: CauseKind::CpuThrottled,
         name: "Held back by a limit on CPU time",
         of_process: Some("{who} had used up the CPU time that it is allowed"),
         of_device: None,
@@ -66,8 +66,8 @@ const ABOUT: [About; 20] = [
         see: "nr_throttled and throttled_usec in cpu.stat of the group, which /proc/PID/cgroup names.",
         fault: Some("cgroup-quota"),
     },
-    About {
-        kind: Kind::OwnComputation,
+    KindWords {
+        kind: CauseKind::OwnComputation,
         name: "Computing",
         of_process: Some("{who} was busy with work of its own"),
         of_device: None,
@@ -78,8 +78,8 @@ const ABOUT: [About; 20] = [
         see: "perf top -p PID while it hangs; top shows it near 100 % of a CPU.",
         fault: Some("own-computation"),
     },
-    About {
-        kind: Kind::PageIn,
+    KindWords {
+        kind: CauseKind::PageIn,
         name: "Reading a part of a program from disk",
         of_process: Some("{app} had to wait until parts of a file were in memory again, because of {who}"),
         of_device: Some("{app} had to wait until parts of a file were read from {who}"),
@@ -91,8 +91,8 @@ const ABOUT: [About; 20] = [
         see: "The column majflt of pidstat -r -p PID 1; cat /proc/pressure/memory and /proc/pressure/io.",
         fault: Some("page-in-behind-writer"),
     },
-    About {
-        kind: Kind::SwapIn,
+    KindWords {
+        kind: CauseKind::SwapIn,
         name: "Reading memory back from swap",
         of_process: Some("{app} had to wait until memory came back from swap, because of {who}"),
         of_device: Some("{app} had to wait until memory came back from swap on {who}"),
@@ -103,8 +103,8 @@ const ABOUT: [About; 20] = [
         see: "The column si of vmstat 1; VmSwap in /proc/PID/status.",
         fault: None,
     },
-    About {
-        kind: Kind::Reclaim,
+    KindWords {
+        kind: CauseKind::Reclaim,
         name: "Waiting for memory to be freed",
         of_process: Some("memory was short: {who} took what {app} needed"),
         of_device: None,
@@ -115,8 +115,8 @@ const ABOUT: [About; 20] = [
         see: "The line \"some\" of /proc/pressure/memory; allocstall and pgscan_direct in /proc/vmstat.",
         fault: Some("memory-hog"),
     },
-    About {
-        kind: Kind::DiskQueue,
+    KindWords {
+        kind: CauseKind::DiskQueue,
         name: "Waiting for a disk",
         of_process: Some("{who} kept the disk busy that {app} had to wait for"),
         of_device: Some("{app} had to wait for {who}, which nobody else used"),
@@ -128,8 +128,8 @@ const ABOUT: [About; 20] = [
         see: "iostat -x 1: the queue (aqu-sz) and the waits (r_await, w_await); iotop names who.",
         fault: Some("disk-queue"),
     },
-    About {
-        kind: Kind::Fsync,
+    KindWords {
+        kind: CauseKind::Fsync,
         name: "Waiting until data is safe on the disk",
         of_process: Some("{app} had to wait until data was safe on the disk, which {who} kept busy"),
         of_device: Some("{app} had to wait until data was safe on {who}"),
@@ -140,8 +140,8 @@ const ABOUT: [About; 20] = [
         see: "strace -f -T -e fsync,fdatasync -p PID shows how long each took; w_await of iostat -x 1.",
         fault: Some("fsync-behind-writeback"),
     },
-    About {
-        kind: Kind::LockWait,
+    KindWords {
+        kind: CauseKind::LockWait,
         name: "Waiting for a lock",
         of_process: Some("{who} held a lock that {app} had to wait for"),
         of_device: None,
@@ -152,8 +152,8 @@ const ABOUT: [About; 20] = [
         see: "strace -f -T -e futex,flock,fcntl -p PID; lslocks for locks of files; gdb -p PID for who holds it.",
         fault: Some("file-lock"),
     },
-    About {
-        kind: Kind::KernelLock,
+    KindWords {
+        kind: CauseKind::KernelLock,
         name: "Waiting for a lock inside the kernel",
         of_process: Some("{who} held a lock of the kernel that {app} had to wait for"),
         of_device: None,
@@ -164,8 +164,8 @@ const ABOUT: [About; 20] = [
         see: "perf lock contention -a -b while it happens; cat /proc/PID/stack of the one that waits.",
         fault: Some("inode-lock"),
     },
-    About {
-        kind: Kind::ServerBusy,
+    KindWords {
+        kind: CauseKind::ServerBusy,
         name: "The display server was busy",
         of_process: Some("the display server was busy drawing for {who}"),
         of_device: None,
@@ -176,8 +176,8 @@ const ABOUT: [About; 20] = [
         see: "top shows Xorg or Xwayland near 100 %; xrestop has what each program keeps there.",
         fault: Some("server-busy"),
     },
-    About {
-        kind: Kind::ServerGrab,
+    KindWords {
+        kind: CauseKind::ServerGrab,
         name: "The display was reserved by another program",
         of_process: Some("{who} kept the whole display for itself"),
         of_device: None,
@@ -187,8 +187,8 @@ const ABOUT: [About; 20] = [
         see: "xtrace -n PROGRAM shows GrabServer and UngrabServer of a program that it starts.",
         fault: Some("server-grab"),
     },
-    About {
-        kind: Kind::PeerWait,
+    KindWords {
+        kind: CauseKind::PeerWait,
         name: "Waiting for another program",
         of_process: Some("{app} had to wait for an answer from {who}"),
         of_device: None,
@@ -199,8 +199,8 @@ const ABOUT: [About; 20] = [
         see: "strace -f -T -p PID; ss -xp has who is connected with whom; busctl monitor for the message bus.",
         fault: Some("slow-helper"),
     },
-    About {
-        kind: Kind::NetworkWait,
+    KindWords {
+        kind: CauseKind::NetworkWait,
         name: "Waiting for the network",
         of_process: Some("{app} had to wait for the network"),
         of_device: Some("{app} had to wait for {who} on the network"),
@@ -210,8 +210,8 @@ const ABOUT: [About; 20] = [
         see: "ping and mtr to the address; ss -tpi for the connection; resolvectl query NAME for names.",
         fault: Some("loopback-service"),
     },
-    About {
-        kind: Kind::ChildWait,
+    KindWords {
+        kind: CauseKind::ChildWait,
         name: "Waiting for a program that it had started",
         of_process: Some("{app} waited until {who} had ended"),
         of_device: None,
@@ -220,8 +220,8 @@ const ABOUT: [About; 20] = [
         see: "pstree -p PID while it hangs; strace -f -e execve,wait4 -p PID.",
         fault: Some("child-wait"),
     },
-    About {
-        kind: Kind::TimerSleep,
+    KindWords {
+        kind: CauseKind::TimerSleep,
         name: "Sleeping by itself",
         of_process: Some("{who} slept by itself instead of answering"),
         of_device: None,
@@ -230,8 +230,8 @@ const ABOUT: [About; 20] = [
         see: "strace -f -T -e clock_nanosleep,nanosleep,poll -p PID.",
         fault: Some("own-sleep"),
     },
-    About {
-        kind: Kind::Stopped,
+    KindWords {
+        kind: CauseKind::Stopped,
         name: "Stopped",
         of_process: None,
         of_device: None,
@@ -242,8 +242,8 @@ const ABOUT: [About; 20] = [
               /proc/PID/cgroup.",
         fault: Some("stopped"),
     },
-    About {
-        kind: Kind::Interrupt,
+    KindWords {
+        kind: CauseKind::Interrupt,
         name: "Devices took the CPU",
         of_process: Some("interrupts of {who} took the CPU that {app} needed"),
         of_device: Some("interrupts ({who}) took the CPU that {app} needed"),
@@ -254,8 +254,8 @@ const ABOUT: [About; 20] = [
         see: "watch -d cat /proc/interrupts and /proc/softirqs; the columns %irq and %soft of mpstat -P ALL 1.",
         fault: Some("softirq-load"),
     },
-    About {
-        kind: Kind::Stall,
+    KindWords {
+        kind: CauseKind::Stall,
         name: "The machine itself stood still",
         of_process: None,
         of_device: None,
@@ -267,8 +267,8 @@ const ABOUT: [About; 20] = [
               SMI.",
         fault: None,
     },
-    About {
-        kind: Kind::Unattributed,
+    KindWords {
+        kind: CauseKind::Unattributed,
         name: "Not explained",
         of_process: None,
         of_device: None,
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn every_kind_tells_what_it_is_what_helps_and_how_to_see_it() {
-        for kind in Kind::CAUSES.iter().chain([&Kind::Unattributed]) {
+        for kind in CauseKind::CAUSES.iter().chain([&CauseKind::Unattributed]) {
             let told = explanation(*kind, &Layout::default());
             let lines: Vec<&str> = told.lines().filter(|line| !line.is_empty()).collect();
             let [name, what, helps, helps_text, see, see_text] = lines[..] else { panic!("{kind}: {told}") };
@@ -303,8 +303,8 @@ mod tests {
 
     #[test]
     fn every_kind_has_words_of_its_own() {
-        let kinds: Vec<Kind> = ABOUT.iter().map(|about| about.kind).collect();
-        assert_eq!(kinds, [Kind::CAUSES, &[Kind::Unattributed]].concat());
+        let kinds: Vec<CauseKind> = ABOUT.iter().map(|about| about.kind).collect();
+        assert_eq!(kinds, [CauseKind::CAUSES, &[CauseKind::Unattributed]].concat());
         let names: BTreeSet<&str> = ABOUT.iter().map(|about| about.name).collect();
         assert_eq!(names.len(), ABOUT.len());
     }
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn it_fits_the_terminal() {
         let layout = Layout { columns: Some(60), ..Layout::default() };
-        let all = Kind::CAUSES.iter().map(|kind| explanation(*kind, &layout)).collect::<String>();
+        let all = CauseKind::CAUSES.iter().map(|kind| explanation(*kind, &layout)).collect::<String>();
         assert!(all.lines().all(|line| line.chars().count() <= 60), "{all}");
     }
 }

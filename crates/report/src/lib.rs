@@ -3,16 +3,14 @@
 //!
 //! Each format is one function from values to a string; nothing here decides anything.
 
-pub mod arms;
+#![warn(unreachable_pub)]
+
 pub mod comparison;
 mod conditions;
 mod figures;
-pub mod idle;
-mod intervals;
 mod kinds;
 mod layout;
 mod listing;
-mod load;
 pub mod measure;
 mod notice;
 mod page;
@@ -20,20 +18,18 @@ pub mod plot;
 mod sentence;
 pub mod single;
 mod strip;
-pub mod system;
 mod text;
 pub mod timer;
 
 use tipme_analysis::Verdict;
 
 pub use conditions::conditions;
-pub use intervals::{explained, intervals};
+pub use figures::span;
 pub use kinds::explanation;
 pub use layout::{Layout, Tone};
 pub use listing::interactions;
-pub use load::{LoadOutcome, load};
 pub use notice::{Notice, notice};
-pub use page::{Results, page, results};
+pub use page::{ResultsPage, page, picture, results};
 pub use strip::strip;
 pub use text::{headline, text};
 

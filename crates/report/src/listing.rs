@@ -8,8 +8,8 @@ use tipme_record::Nanos;
 const LEGEND: &str = "\
 Milliseconds since the input. latency: to the response; taken: the application read the input; drawn: it drew;
 settled: its last drawing of the answer; handled: it was ready for more input; join: how response and input are
-known to belong together (exact: by wake-ups and messages; speculative: by time only; open: no response). A dash:
-not known.
+known to belong together (exact: by wake-ups and messages; speculative: by time only; open: no response).
+repeat: by the application itself, of a key that is held. A dash: not known.
 ";
 
 /// A table: how long before the mark the input was, class, application, latency, and its parts.
@@ -25,7 +25,7 @@ fn row(timed: &Timed, mark: Nanos) -> String {
     let sign = if timed.censored { ">=" } else { "" };
     let name: String = timed.client_comm.chars().take(16).collect();
     format!(
-        "{:>9.3} s  {:6}  {:16}  {:>6} ms  {:>7}  {:>7}  {:>7}  {:>7}  {}\n",
+        "{:>9.3} s  {:6}  {:16}  {:>6} ms  {:>7}  {:>7}  {:>7}  {:>7}  {}{}\n",
         mark.since(Nanos(timed.input_ns)).millis() / 1e3,
         timed.class,
         name,
@@ -34,7 +34,8 @@ fn row(timed: &Timed, mark: Nanos) -> String {
         part(timed.drawn_ns),
         part(timed.settled_ns),
         part(timed.handled_ns),
-        timed.join
+        timed.join,
+        if timed.repeated { ", repeat" } else { "" }
     )
 }
 

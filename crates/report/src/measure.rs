@@ -16,18 +16,18 @@ pub const LONG_MS: f64 = 50.0;
 pub const DEVIATION_PERCENT_MAX: f64 = 3.0;
 
 /// A result file.
-pub type Measured = Document<Details>;
+pub type Measured = Document<MeasureDetails>;
 
 /// What only this kind of measurement has.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Details {
+pub struct MeasureDetails {
     /// The script's name.
     pub script: String,
     /// What it models.
     pub about: String,
     /// The application's command; `{home}` stands for its home folder.
     pub application: Vec<String>,
-    /// `display tap` or `damage`.
+    /// `display tap`, or where drawings were told by the display alone: `damage`, under Wayland `screencopy`.
     pub instrument: String,
     /// Why it is not the display tap; `null` where it is.
     pub instrument_why: Option<String>,
@@ -39,7 +39,7 @@ pub struct Details {
     pub open: u64,
     pub silent: u64,
     pub lost: u64,
-    pub events: Vec<Event>,
+    pub events: Vec<EventRow>,
     pub classes: Vec<ClassFigures>,
     /// 98th percentile of all events by the rule that forgives one in fifty.
     pub interaction_p98_ms: Option<f64>,
@@ -51,7 +51,7 @@ pub struct Details {
     pub think_ms: Option<f64>,
     /// Computing that nobody waited for.
     pub background_ms: Option<f64>,
-    pub cumulative: Cumulative,
+    pub cumulative: CumulativeLatencies,
     pub long_events: Vec<LongEvent>,
     pub inter_arrival: Vec<InterArrival>,
     pub counters: Vec<ClassCounters>,
@@ -62,7 +62,7 @@ pub struct Details {
 
 /// One input and its answer.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Event {
+pub struct EventRow {
     /// From 1 on.
     pub repeat: usize,
     /// The input, CLOCK_MONOTONIC.
@@ -180,7 +180,7 @@ impl ExcessRate {
 
 /// All latencies of a repeat together, but those of its start.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Cumulative {
+pub struct CumulativeLatencies {
     pub repeats_ms: Vec<f64>,
     pub mean_ms: Option<f64>,
     /// Standard deviation in percent of the mean; `null` for fewer than two repeats.

@@ -42,7 +42,7 @@ fn body(verdict: &Verdict, interval: &Interval) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_analysis::model::{Client, Culprit, Finding, Kind};
+    use tipme_analysis::model::{CauseKind, Client, Culprit, Finding};
 
     fn verdict(latency_ms: f64, findings: Vec<Finding>) -> Verdict {
         let client = Client { pid: 7, comm: "xterm".to_owned(), cmdline: String::new() };
@@ -54,7 +54,7 @@ mod tests {
         verdict
     }
 
-    fn finding(kind: Kind, evidence: &[&str]) -> Finding {
+    fn finding(kind: CauseKind, evidence: &[&str]) -> Finding {
         let evidence = evidence.iter().map(ToString::to_string).collect();
         let culprit = Culprit::Process { pid: 9, comm: "cc1".to_owned(), cmdline: String::new(), job: None };
         let remedy = "ionice -c 3 -p 9".to_owned();
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_first_finding_is_told_in_a_sentence_with_its_remedy() {
-        let disk = finding(Kind::DiskQueue, &["cc1 (pid 9) had 2 writes queued on sda ahead of xterm's request"]);
+        let disk = finding(CauseKind::DiskQueue, &["cc1 (pid 9) had 2 writes queued on sda ahead of xterm's request"]);
         let (summary, body) = told(&verdict(938.0, vec![disk, Finding::default()]));
         assert_eq!(summary, "Typing in xterm stalled 938 ms");
         let sentence = "cc1 kept the disk busy that xterm had to wait for (98 % of the time).";

@@ -11,6 +11,7 @@ mod engineers;
 mod frame;
 mod head;
 mod jobs;
+mod picture;
 mod results;
 mod steps;
 mod timeline;
@@ -19,8 +20,13 @@ mod usual;
 
 use frame::{SCRIPT, frame};
 use maud::{Markup, html};
-pub use results::{Results, results};
+pub use results::{ResultsPage, results};
 use tipme_analysis::scene::Scene;
+
+/// The timeline of an incident as a picture in SVG.
+pub fn picture(scene: &Scene) -> String {
+    picture::picture(scene, &head::title(&scene.verdict))
+}
 
 /// The page of an incident.
 pub fn page(scene: &Scene) -> String {

@@ -20,12 +20,12 @@ mod scale;
 mod thin;
 mod utilisation;
 pub(crate) mod values;
-pub(crate) mod words;
+pub mod words;
 
 pub use budgets::budgets;
 pub use cumulative::{cumulative_by_count, cumulative_by_latency};
 pub use histograms::histograms;
-pub use levels::{Curve, levels};
+pub use levels::{LevelCurve, levels};
 pub use percentiles::percentiles;
 pub use profile::{latency_profile, latency_profile_zoom};
 pub use utilisation::utilisation;
@@ -94,7 +94,7 @@ impl Quantity {
 
 /// One event of a latency profile.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Bar {
+pub struct ProfileBar {
     /// Since the begin of the run.
     pub start_s: f64,
     pub latency_ms: f64,
@@ -104,7 +104,7 @@ pub struct Bar {
 
 /// Latencies that belong together, in any order.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Set {
+pub struct LatencySet {
     pub name: String,
     pub values_ms: Vec<f64>,
 }

@@ -4,7 +4,7 @@
 use crate::figures::{percent, span};
 use crate::kinds::about;
 use tipme_analysis::SURE;
-use tipme_analysis::model::{Baseline, Culprit, Finding, Interval, Kind, Verdict};
+use tipme_analysis::model::{Baseline, CauseKind, Culprit, Finding, Interval, Verdict};
 
 /// Said where nothing held up what was slow.
 pub(crate) const PERHAPS_NOTHING: &str = "Perhaps nothing was slow: not every key or click shows something by itself, \
@@ -137,9 +137,9 @@ fn fill(clause: &str, app: &str, who: &str) -> String {
 }
 
 /// `cc1 (of make)`, or the name alone where the process is its own job.
-fn process(comm: &str, job: Option<&str>, kind: Kind) -> String {
+fn process(comm: &str, job: Option<&str>, kind: CauseKind) -> String {
     let name = job.map(|job| job.split(" (").next().unwrap_or(job).trim_matches('"'));
-    match name.filter(|name| *name != comm && kind != Kind::CpuThrottled) {
+    match name.filter(|name| *name != comm && kind != CauseKind::CpuThrottled) {
         Some(name) if comm.is_empty() => name.to_owned(),
         Some(name) => format!("{comm} (of {name})"),
         None => comm.to_owned(),
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use tipme_analysis::model::Client;
 
-    fn told(kind: Kind, culprit: Culprit, confidence: f64) -> String {
+    fn told(kind: CauseKind, culprit: Culprit, confidence: f64) -> String {
         let client = Client { comm: "xterm".to_owned(), ..Client::default() };
         let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
         let evidence = vec!["kill (pid 12) stopped xfwm4 (pid 7)".to_owned()];
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn every_kind_is_a_sentence_without_a_number_of_a_process() {
-        for kind in Kind::CAUSES {
+        for kind in CauseKind::CAUSES {
             let device = Culprit::Device { device: "sda".to_owned() };
             for culprit in [process("backup", Some("nightly (pid 3)")), process("xterm", None), device] {
                 let told = told(*kind, culprit, 0.9);
@@ -208,10 +208,10 @@ mod tests {
     #[test]
     fn who_did_it_stands_first_and_how_sure_that_is() {
         let sentence = "cc1 (of make) took the CPU time that xterm needed (98 % of the time).";
-        assert_eq!(told(Kind::CpuCompetition, process("cc1", Some("make (pid 3)")), 0.9), sentence);
-        let unsure = told(Kind::LockWait, process("indexer", None), 0.6);
+        assert_eq!(told(CauseKind::CpuCompetition, process("cc1", Some("make (pid 3)")), 0.9), sentence);
+        let unsure = told(CauseKind::LockWait, process("indexer", None), 0.6);
         assert_eq!(unsure, "Not sure, but perhaps indexer held a lock that xterm had to wait for (98 % of the time).");
-        assert_eq!(told(Kind::Stopped, process("kill", None), 0.9), "kill stopped xfwm4 (98 % of the time).");
+        assert_eq!(told(CauseKind::Stopped, process("kill", None), 0.9), "kill stopped xfwm4 (98 % of the time).");
         let stopped = "saver (pid 12, job \"timeout\") stopped xfwm4 (pid 7, of user 3)";
         assert_eq!(without_pids(stopped), "saver (of timeout) stopped xfwm4 (of user 3)");
         assert_eq!(without_pids("bash (pid 12, job \"bash\") stopped xterm (pid 7)"), "bash stopped xterm");
@@ -222,7 +222,7 @@ mod tests {
         let client = Client { comm: "xterm".to_owned(), ..Client::default() };
         let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
         let culprit = process("rustc", None);
-        let kind = Kind::CpuCompetition;
+        let kind = CauseKind::CpuCompetition;
         let finding = Finding { kind, culprit, confidence: 0.9, ms: 500.0, others: 22, ..Finding::default() };
         let told = cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval);
         assert_eq!(told, "rustc and others took the CPU time that xterm needed (50 % of the time).");
@@ -235,9 +235,9 @@ mod tests {
         let finding = |kind, comm, ms| Finding { kind, culprit: process(comm, None), ms, ..Finding::default() };
         let told = |confidence| {
             let findings = vec![
-                Finding { confidence: 0.9, ..finding(Kind::PeerWait, "speller", 500.0) },
-                Finding { confidence, ..finding(Kind::LockWait, "mail", 300.0) },
-                Finding { confidence, ..finding(Kind::ServerBusy, "clock", 100.0) },
+                Finding { confidence: 0.9, ..finding(CauseKind::PeerWait, "speller", 500.0) },
+                Finding { confidence, ..finding(CauseKind::LockWait, "mail", 300.0) },
+                Finding { confidence, ..finding(CauseKind::ServerBusy, "clock", 100.0) },
             ];
             cause(&Verdict { findings, ..Verdict::default() }, &interval)
         };
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn what_was_over_long_before_the_mark_is_told_so() {
         let interval = Interval { end_ns: 5_000_000_000, latency_ms: 1_000.0, ..Interval::default() };
-        let findings = vec![Finding { kind: Kind::Stall, ms: 980.0, confidence: 0.9, ..Finding::default() }];
+        let findings = vec![Finding { kind: CauseKind::Stall, ms: 980.0, confidence: 0.9, ..Finding::default() }];
         let mut verdict = Verdict { findings, ..Verdict::default() };
         verdict.incident.mark_ns = 34_000_000_000;
         assert!(cause(&verdict, &interval).ends_with(" (98 % of the time). It was over 29.00 s before the mark."));
@@ -265,8 +265,8 @@ mod tests {
     #[test]
     fn an_application_that_held_itself_up_is_told_so() {
         let own = |kind| told(kind, process("xterm", None), 0.9);
-        assert_eq!(own(Kind::Fsync), "xterm had to wait until data was safe on the disk (98 % of the time).");
-        assert_eq!(own(Kind::LockWait), "xterm held a lock that it had to wait for (98 % of the time).");
-        assert_eq!(own(Kind::ChildWait), "xterm waited until another xterm had ended (98 % of the time).");
+        assert_eq!(own(CauseKind::Fsync), "xterm had to wait until data was safe on the disk (98 % of the time).");
+        assert_eq!(own(CauseKind::LockWait), "xterm held a lock that it had to wait for (98 % of the time).");
+        assert_eq!(own(CauseKind::ChildWait), "xterm waited until another xterm had ended (98 % of the time).");
     }
 }

@@ -3,9 +3,9 @@
 
 use crate::conditions::conditions;
 use crate::plot::words::{count, duration, plain};
-use crate::plot::{Figure, Quantity, Set, cumulative_by_latency, histograms, percentiles};
+use crate::plot::{Figure, LatencySet, Quantity, cumulative_by_latency, histograms, percentiles};
 use std::collections::BTreeMap;
-use tipme_measure::{Machine, Run, Share, Summary};
+use tipme_measure::{MeasuredMachine, Run, Share, Summary};
 
 /// Classes beyond these are left out: nobody looks at more.
 const CLASSES_MAX: usize = 16;
@@ -38,14 +38,14 @@ fn line(name: &str, latencies: Vec<u64>) -> String {
 }
 
 /// For each class histograms, percentiles and the sum, each run a set.
-pub fn plots(machine: &Machine, runs: &[Run]) -> Vec<String> {
+pub fn plots(machine: &MeasuredMachine, runs: &[Run]) -> Vec<String> {
     let footer = conditions(machine);
     let of = |(class, runs): Class<'_>| {
-        let set = |(name, latencies): (String, Vec<u64>)| Set {
+        let set = |(name, latencies): (String, Vec<u64>)| LatencySet {
             name,
             values_ms: latencies.into_iter().map(|ns| ns as f64 / 1e6).collect(),
         };
-        let sets: Vec<Set> = runs.into_iter().map(set).collect();
+        let sets: Vec<LatencySet> = runs.into_iter().map(set).collect();
         let quantity = Quantity::of_class(class);
         let class = plain(class, NAME_CHARS);
         let draw = |what: &str, plot: &dyn Fn(&Figure<'_>) -> String| {
@@ -76,7 +76,7 @@ fn classes(runs: &[Run]) -> Vec<Class<'_>> {
     classes.into_iter().take(CLASSES_MAX).collect()
 }
 
-fn bucket_ms(sets: &[Set]) -> f64 {
+fn bucket_ms(sets: &[LatencySet]) -> f64 {
     let longest = sets.iter().flat_map(|set| &set.values_ms).copied().fold(0.0, f64::max);
     let fits = |width: &&f64| longest / **width <= BUCKETS_MAX;
     BUCKETS_MS.iter().find(fits).copied().unwrap_or(BUCKETS_MS[BUCKETS_MS.len() - 1])
@@ -101,7 +101,7 @@ mod tests {
           none                          21        1 ms           -        2 ms
           hog                            2           -           -        9 ms
         ");
-        let plots = plots(&Machine::default(), &runs);
+        let plots = plots(&MeasuredMachine::default(), &runs);
         assert_eq!(plots.len(), 3);
         assert!(plots[0].contains("none: n 21, longest 2 ms"), "{}", plots[0]);
     }

@@ -4,7 +4,7 @@
 use crate::figures::{percent, rest_ms, span};
 use crate::layout::{Layout, Tone};
 use crate::sentence::{cause, subject, symptom, usually};
-use tipme_analysis::model::{Baseline, Finding, Interval, Kind, Verdict};
+use tipme_analysis::model::{Baseline, CauseKind, Finding, Interval, Verdict};
 
 /// Shares of the latency below this are not worth a line.
 const LINE_MIN_MS: f64 = 0.5;
@@ -92,7 +92,7 @@ fn budget_line(ms: f64, interval: &Interval, what: &str, layout: &Layout) -> Str
 fn rest_lines(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String {
     let rests = [
         (rest_ms(verdict, interval), "usual work and small shares"),
-        (verdict.unattributed_ms, Kind::Unattributed.name()),
+        (verdict.unattributed_ms, CauseKind::Unattributed.name()),
     ];
     let rests = rests.into_iter().filter(|(ms, _)| *ms >= LINE_MIN_MS);
     rests.map(|(ms, what)| budget_line(ms, interval, what, layout)).collect()

@@ -12,7 +12,9 @@ pub use plots::plots;
 use std::collections::BTreeMap;
 use table::table;
 use tipme_measure::Document;
-use tipme_measure::timer::{BIN_NS, Clocks, Delivered, Figures, Measured, Mechanism, Series, Spread, TimerDetails};
+use tipme_measure::timer::{
+    BIN_NS, Clocks, Delivered, Measured, Spread, TimerDetails, TimerFigures, TimerMechanism, WakeUpSeries,
+};
 use units::{grouped, micros};
 
 /// Rows of a histogram; what lies above shares the last.
@@ -21,15 +23,15 @@ const BINS_MAX: usize = 60;
 const TITLE_CHARS: usize = 24;
 
 /// A column of the tables.
-struct Column<'a> {
+struct FiguresColumn<'a> {
     title: String,
-    figures: &'a Figures,
+    figures: &'a TimerFigures,
 }
 
 /// All of one result.
 pub fn text(document: &Document<TimerDetails>) -> String {
     let details = &document.details;
-    let columns: Vec<Column<'_>> = details.mechanisms.iter().map(|measured| column(None, measured)).collect();
+    let columns: Vec<FiguresColumn<'_>> = details.mechanisms.iter().map(|measured| column(None, measured)).collect();
     let mut parts = vec![heading(document), statistics(&columns), histogram(&columns), threads(document)];
     parts.extend(before_and_after(details));
     parts.push(offered(&details.clocks));
@@ -41,7 +43,7 @@ pub fn text(document: &Document<TimerDetails>) -> String {
 
 /// The tables of several results, each mechanism of each a column.
 pub fn side_by_side(files: &[(String, Document<TimerDetails>)]) -> String {
-    let columns: Vec<Column<'_>> = files
+    let columns: Vec<FiguresColumn<'_>> = files
         .iter()
         .flat_map(|(name, document)| {
             document.details.mechanisms.iter().map(move |measured| column(Some(name), measured))
@@ -51,16 +53,16 @@ pub fn side_by_side(files: &[(String, Document<TimerDetails>)]) -> String {
     format!("{}\n{}\n{}", about.collect::<String>(), statistics(&columns), histogram(&columns))
 }
 
-fn column<'a>(file: Option<&str>, measured: &'a Measured) -> Column<'a> {
+fn column<'a>(file: Option<&str>, measured: &'a Measured) -> FiguresColumn<'a> {
     let mechanism = measured.mechanism.name();
     let title = file.map_or_else(|| mechanism.to_owned(), |file| format!("{}: {mechanism}", plain(file, TITLE_CHARS)));
-    Column { title, figures: &measured.figures }
+    FiguresColumn { title, figures: &measured.figures }
 }
 
 /// `20,000 deadlines, each 1 ms for 10 s on 2 CPUs, policy other; …`
 fn heading(document: &Document<TimerDetails>) -> String {
     let details = &document.details;
-    let of = |count: fn(&Figures) -> u64| details.mechanisms.iter().map(|measured| count(&measured.figures)).sum();
+    let of = |count: fn(&TimerFigures) -> u64| details.mechanisms.iter().map(|measured| count(&measured.figures)).sum();
     let time = document.runs.first().map_or(0.0, |run| run.duration_ns as f64 / 1e3);
     let mut cpus: Vec<u32> = details.threads.iter().map(|thread| thread.cpu).collect();
     cpus.sort_unstable();
@@ -94,7 +96,7 @@ fn memory(details: &TimerDetails) -> &'static str {
 }
 
 /// Table 1 of the paper, and the lateness that it does not show.
-fn statistics(columns: &[Column<'_>]) -> String {
+fn statistics(columns: &[FiguresColumn<'_>]) -> String {
     let head = head("", columns);
     let interval =
         |name: &str, of: fn(&Spread) -> Option<f64>| row(name, columns, |figures| us(of(&figures.interval_us)));
@@ -127,7 +129,7 @@ fn statistics(columns: &[Column<'_>]) -> String {
 }
 
 /// Table 2 of the paper.
-fn histogram(columns: &[Column<'_>]) -> String {
+fn histogram(columns: &[FiguresColumn<'_>]) -> String {
     let mut bins: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for (index, column) in columns.iter().enumerate() {
         for (from, count) in &column.figures.histogram_100us {
@@ -159,7 +161,7 @@ fn threads(document: &Document<TimerDetails>) -> String {
     let mut rows =
         vec![["Thread", "CPU", "wake-ups", "overruns", "p50 µs", "p99 µs", "maximum µs"].map(str::to_owned).to_vec()];
     for (thread, run) in details.threads.iter().zip(&document.runs) {
-        let Some(series) = Series::new(run, details.period_ns) else { continue };
+        let Some(series) = WakeUpSeries::new(run, details.period_ns) else { continue };
         let late = Spread::of(series.lateness().to_vec());
         rows.push(vec![
             thread.mechanism.name().to_owned(),
@@ -178,7 +180,7 @@ fn threads(document: &Document<TimerDetails>) -> String {
 /// until a deadline.
 fn before_and_after(details: &TimerDetails) -> Option<String> {
     let of = |mechanism| details.mechanisms.iter().find(|measured| measured.mechanism == mechanism);
-    let (before, after) = (of(Mechanism::Relative)?, of(Mechanism::Absolute)?);
+    let (before, after) = (of(TimerMechanism::Relative)?, of(TimerMechanism::Absolute)?);
     let told = |measured: &Measured| {
         let figures = &measured.figures;
         format!(
@@ -215,7 +217,7 @@ fn offered(clocks: &Clocks) -> String {
 
 /// What each mechanism gives; `None` where that was not asked for.
 fn delivered(rates: &[Delivered]) -> Option<String> {
-    let mut mechanisms: Vec<Mechanism> = rates.iter().map(|rate| rate.mechanism).collect();
+    let mut mechanisms: Vec<TimerMechanism> = rates.iter().map(|rate| rate.mechanism).collect();
     mechanisms.dedup();
     let mut rows: Vec<Vec<String>> = Vec::new();
     rows.push(title("Asked for").into_iter().chain(mechanisms.iter().map(|one| one.name().to_owned())).collect());
@@ -223,8 +225,9 @@ fn delivered(rates: &[Delivered]) -> Option<String> {
     periods.sort_by(f64::total_cmp);
     periods.dedup();
     for asked in periods {
-        let of =
-            |mechanism: &Mechanism| rates.iter().find(|rate| rate.mechanism == *mechanism && rate.asked_us == asked);
+        let of = |mechanism: &TimerMechanism| {
+            rates.iter().find(|rate| rate.mechanism == *mechanism && rate.asked_us == asked)
+        };
         let cell = |rate: &Delivered| format!("{} ({:.0}/s)", us(rate.interval_us.mean), rate.wakes_per_s);
         let cells = mechanisms.iter().map(|mechanism| of(mechanism).map_or_else(String::new, cell));
         rows.push(std::iter::once(format!("{asked:.0} µs")).chain(cells).collect());
@@ -234,7 +237,7 @@ fn delivered(rates: &[Delivered]) -> Option<String> {
     })
 }
 
-fn head(name: &str, columns: &[Column<'_>]) -> Vec<String> {
+fn head(name: &str, columns: &[FiguresColumn<'_>]) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(columns.iter().map(|column| column.title.clone())).collect()
 }
 
@@ -242,7 +245,7 @@ fn title(name: &str) -> Vec<String> {
     vec![name.to_owned()]
 }
 
-fn row(name: &str, columns: &[Column<'_>], cell: impl Fn(&Figures) -> String) -> Vec<String> {
+fn row(name: &str, columns: &[FiguresColumn<'_>], cell: impl Fn(&TimerFigures) -> String) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(columns.iter().map(|column| cell(column.figures))).collect()
 }
 
@@ -259,8 +262,8 @@ fn us(value: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_measure::timer::{Cause, LATENESS, Outlier, Thread, budget, culprits};
-    use tipme_measure::{Events, Machine, Run, SCHEMA};
+    use tipme_measure::timer::{LATENESS, LatenessCause, MeasuredThread, Outlier, budget, culprits};
+    use tipme_measure::{Events, MeasuredMachine, Run, SCHEMA};
 
     #[test]
     fn times_have_the_unit_that_suits_them() {
@@ -273,11 +276,11 @@ mod tests {
 
     #[test]
     fn columns_stand_side_by_side_and_empty_bins_are_blank() {
-        let figures = |bins: &[(u64, u64)]| Figures { histogram_100us: bins.to_vec(), ..Figures::default() };
+        let figures = |bins: &[(u64, u64)]| TimerFigures { histogram_100us: bins.to_vec(), ..TimerFigures::default() };
         let (one, other) = (figures(&[(0, 4_880), (1_900, 5_014)]), figures(&[(0, 1), (900, 9_609)]));
         let columns = [
-            Column { title: "before".to_owned(), figures: &one },
-            Column { title: "after".to_owned(), figures: &other },
+            FiguresColumn { title: "before".to_owned(), figures: &one },
+            FiguresColumn { title: "after".to_owned(), figures: &other },
         ];
         insta::assert_snapshot!(histogram(&columns), @r"
         Times between wake-ups falling within  before  after
@@ -298,15 +301,18 @@ mod tests {
         let runs = vec![run(events(|number| number * 60_000)), run(events(|_| 55_000))];
         let measured = |mechanism, run: &Run, outliers_over| Measured {
             mechanism,
-            figures: Figures::of(&Series::new(run, 1_000_000).into_iter().collect::<Vec<_>>()),
+            figures: TimerFigures::of(&WakeUpSeries::new(run, 1_000_000).into_iter().collect::<Vec<_>>()),
             outlier_threshold_us: 1_000.0,
             outliers_over,
         };
-        let mechanisms = [Mechanism::Relative, Mechanism::Absolute];
-        let thread = |mechanism| Thread { mechanism, cpu: 0, tid: 7, locked: true, slack_ns: Some(50_000) };
-        let times = [(Cause::Thread, "burner\u{1b}[2J".to_owned(), 6_930_000), (Cause::Timer, String::new(), 70_000)];
+        let mechanisms = [TimerMechanism::Relative, TimerMechanism::Absolute];
+        let thread = |mechanism| MeasuredThread { mechanism, cpu: 0, tid: 7, locked: true, slack_ns: Some(50_000) };
+        let times = [
+            (LatenessCause::Thread, "burner\u{1b}[2J".to_owned(), 6_930_000),
+            (LatenessCause::Timer, String::new(), 70_000),
+        ];
         let outlier = Outlier {
-            mechanism: "absolute".to_owned(),
+            mechanism: TimerMechanism::Absolute,
             cpu: 0,
             deadline_ns: 11_000_000,
             lateness_us: 7_000.0,
@@ -315,15 +321,18 @@ mod tests {
         };
         let spread = Spread { mean: Some(105.3), ..Spread::default() };
         let details = TimerDetails {
-            mechanism: Mechanism::Relative,
+            mechanism: TimerMechanism::Relative,
             period_ns: 1_000_000,
             policy: "other".to_owned(),
-            figures: measured(Mechanism::Relative, &runs[0], 0).figures,
-            mechanisms: vec![measured(Mechanism::Relative, &runs[0], 0), measured(Mechanism::Absolute, &runs[1], 1)],
+            figures: measured(TimerMechanism::Relative, &runs[0], 0).figures,
+            mechanisms: vec![
+                measured(TimerMechanism::Relative, &runs[0], 0),
+                measured(TimerMechanism::Absolute, &runs[1], 1),
+            ],
             threads: mechanisms.map(thread).to_vec(),
             clocks: Clocks { hz: Some(250), high_resolution: true, slack_ns: Some(50_000), ..Clocks::default() },
             rates: vec![Delivered {
-                mechanism: Mechanism::Absolute,
+                mechanism: TimerMechanism::Absolute,
                 asked_us: 100.0,
                 wakes_per_s: 9_500.0,
                 interval_us: spread,
@@ -332,7 +341,7 @@ mod tests {
             outliers: vec![outlier],
             notes: vec!["Something is not known.".to_owned()],
         };
-        let (kind, version, machine) = ("timer".to_owned(), String::new(), Machine::default());
+        let (kind, version, machine) = ("timer".to_owned(), String::new(), MeasuredMachine::default());
         Document { schema: SCHEMA, kind, version, machine, runs, details }
     }
 
@@ -359,7 +368,8 @@ mod tests {
     fn files_are_named_in_their_columns_and_plots_are_drawn() {
         let text = side_by_side(&[("one".to_owned(), document()), ("two".to_owned(), document())]);
         assert!(text.contains("one: relative  one: absolute  two: relative  two: absolute"), "{text}");
-        let names: Vec<&str> = plots(&document()).iter().map(|(name, _)| *name).collect();
+        let plotted = plots(&document());
+        let names: Vec<&str> = plotted.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["timer-intervals.svg", "timer-lateness.svg", "timer-budgets.svg"]);
         let mut calm = document();
         calm.details.outliers.clear();
@@ -368,8 +378,9 @@ mod tests {
 
     #[test]
     fn a_long_histogram_ends_in_one_row() {
-        let figures = Figures { histogram_100us: (0..100).map(|bin| (bin * 100, 1)).collect(), ..Figures::default() };
-        let text = histogram(&[Column { title: "all".to_owned(), figures: &figures }]);
+        let figures =
+            TimerFigures { histogram_100us: (0..100).map(|bin| (bin * 100, 1)).collect(), ..TimerFigures::default() };
+        let text = histogram(&[FiguresColumn { title: "all".to_owned(), figures: &figures }]);
         assert_eq!(text.lines().count(), 1 + BINS_MAX);
         assert!(text.ends_with("5900 µs and more                        41\n"), "{text}");
     }

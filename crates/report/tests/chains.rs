@@ -5,17 +5,17 @@
 mod support;
 
 use support::{APP, DRAW_TEXT, Machinery, SERVER, SHELL};
-use tipme_analysis::{Options, diagnose};
+use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::incident::{Damage, FutexOwner, Incident, Loss, ProgramCost, Section};
 use tipme_record::{Nanos, Pid};
 
-fn told_with(incident: &Incident, options: &Options) -> String {
+fn told_with(incident: &Incident, options: &DiagnoseOptions) -> String {
     let verdict = diagnose(incident, options).expect("the scene is well formed");
     tipme_report::text(&verdict, &tipme_report::Layout::default())
 }
 
 fn told(incident: &Incident) -> String {
-    told_with(incident, &Options::default())
+    told_with(incident, &DiagnoseOptions::default())
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn an_echo_is_followed_through_the_terminal_to_the_shell() {
     What is usual: 1.4 ms, p50 of 12. Recorder's own share: 0.000 %.
     What fsync means: tipme diagnose --explain fsync
     ");
-    let verdict = diagnose(&incident, &Options::default()).expect("the scene is well formed");
+    let verdict = diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed");
     let steps: Vec<String> = verdict
         .chain
         .iter()
@@ -103,7 +103,8 @@ fn a_child_that_draws_answers_for_a_client_that_never_does() {
         machine.switch(drawn + 10, 1, 0, 1).switch(drawn + 50, 0, SERVER, 0);
         machine.message(drawn + 60, SERVER, CANVAS, 1, 20, &[]).switch(drawn + 200, 0, 0, 1);
     }
-    let verdict = diagnose(&machine.incident(6_000_000), &Options::default()).expect("the scene is well formed");
+    let verdict =
+        diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default()).expect("the scene is well formed");
     let interval = verdict.interval.expect("there are keys");
     assert_eq!((interval.client.pid, interval.join.as_str(), interval.latency_ms.round()), (APP, "exact", 700.0));
     assert_eq!(verdict.baseline.map(|baseline| baseline.n), Some(12));
@@ -114,7 +115,8 @@ fn keys_that_pile_up_in_one_drawing_keep_their_own_times() {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12).press(3_000_000);
     machine.press_more(3_200_000, 3_400_050).press_more(3_400_000, 3_400_060).draw(3_401_000);
-    let verdict = diagnose(&machine.incident(6_000_000), &Options::default()).expect("the scene is well formed");
+    let verdict =
+        diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default()).expect("the scene is well formed");
     let interval = verdict.interval.expect("there are keys");
     assert_eq!((interval.latency_ms.round(), verdict.baseline.map(|baseline| baseline.n)), (401.0, Some(12)));
 }
@@ -250,7 +252,7 @@ fn a_process_without_a_window_is_explained_by_its_longest_activity() {
     machine.wait(2_000_000, 560, 1_200_500, |wait| wait.syscall = 232).wake_from(2_000_000, 560, 0, 2, 1);
     machine.switch(2_000_010, 1, 560, 0).switch(2_400_000, 1, 0, 1);
     machine.still_waiting(6_000_000, 560, 2_400_000, |wait| wait.syscall = 232);
-    let options = Options { pid: Some(Pid(560)), ..Options::default() };
+    let options = DiagnoseOptions { pid: Some(Pid(560)), ..DiagnoseOptions::default() };
     insta::assert_snapshot!(told_with(&machine.incident(6_000_000), &options), @r"
     syncd (pid 560) stalled 400 ms; usually it takes 0.50 ms.
     syncd was busy with work of its own (100 % of the time).
@@ -301,7 +303,8 @@ fn one_lost_record_of_many_means_little() {
         }
         machine.losses.per_second =
             vec![Loss { until_ns: Nanos::from_millis(4_400).0, class: "rare".to_owned(), count: 1 }];
-        let verdict = diagnose(&machine.incident(6_000_000), &Options::default()).expect("the scene is well formed");
+        let verdict =
+            diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default()).expect("the scene is well formed");
         verdict.findings[0].confidence
     };
     assert!(confidence(0) < 0.85, "one of a few: {}", confidence(0));
@@ -317,7 +320,8 @@ fn an_unsure_verdict_names_the_next_candidate() {
     machine.draw(3_500_000);
     machine.losses.per_second =
         vec![Loss { until_ns: Nanos::from_millis(4_400).0, class: "rare".to_owned(), count: 99 }];
-    let verdict = diagnose(&machine.incident(6_000_000), &Options::default()).expect("the scene is well formed");
+    let verdict =
+        diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default()).expect("the scene is well formed");
     let note = verdict.notes.first().expect("it is not sure");
     assert!(note.starts_with("Not sure of the cause (confidence "), "{note}");
     assert!(note.contains("99 records were lost during the interval"), "{note}");
@@ -533,7 +537,7 @@ fn the_document_keeps_its_names() {
         .wait(3_590_000, APP, 3_005_000, |wait| (wait.syscall, wait.context) = (230, 2));
     let mut incident = machine.switch(3_590_050, 1, APP, 0).draw(3_600_000).incident(6_000_000);
     incident.push(Section::Words, br#"{"text":"editor froze","at_ns":1}"#.to_vec());
-    let verdict = diagnose(&incident, &Options::default()).expect("the scene is well formed");
+    let verdict = diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed");
     assert_eq!(tipme_report::json(&verdict), DOCUMENT);
 }
 

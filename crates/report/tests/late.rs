@@ -6,7 +6,7 @@
 mod support;
 
 use support::{APP, Machinery, SHELL};
-use tipme_analysis::{Options, diagnose, timed};
+use tipme_analysis::{DiagnoseOptions, diagnose, timed};
 
 /// The prompt is cleared at once, the page comes after two seconds of waiting for the disk.
 fn page_after_two_seconds() -> Machinery {
@@ -21,7 +21,7 @@ fn page_after_two_seconds() -> Machinery {
 #[test]
 fn a_page_that_is_drawn_late_is_a_stall_though_the_echo_was_quick() {
     let incident = page_after_two_seconds().incident(6_000_000);
-    let verdict = diagnose(&incident, &Options::default()).expect("the scene is well formed");
+    let verdict = diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed");
     insta::assert_snapshot!(tipme_report::text(&verdict, &tipme_report::Layout::default()), @r"
     Typing in pager was completed after 2.00 s; usually it takes 0.79 ms.
     pager had to wait until data was safe on vda (100 % of the time).

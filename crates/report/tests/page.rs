@@ -6,12 +6,12 @@ mod support;
 
 use serde_json::{Value, json};
 use support::{APP, Machinery};
-use tipme_analysis::Options;
-use tipme_analysis::scene::{Group, Look, Scene, scene};
+use tipme_analysis::DiagnoseOptions;
+use tipme_analysis::scene::{Look, Scene, TrackGroup, scene};
 use tipme_record::incident::{Incident, Section};
 
 fn scene_of(incident: &Incident) -> Scene {
-    scene(incident, &Options::default()).expect("the scene is well formed")
+    scene(incident, &DiagnoseOptions::default()).expect("the scene is well formed")
 }
 
 /// Twelve quick keys, then a key at 3 s whose handling the scene fills in, drawn at 3 s + `ms`.
@@ -52,12 +52,12 @@ fn a_page_tells_what_the_verdict_tells() {
         assert!(page.contains(words), "{words}");
     }
     let looks = |group| scene.tracks.iter().filter(move |track| track.group == group).flat_map(|track| &track.bars);
-    assert_eq!(looks(Group::Input).filter(|bar| bar.look == Look::ThisInput).count(), 1);
-    let took: u64 = looks(Group::Cpus).filter(|bar| bar.look == Look::Culprit).map(|bar| bar.length_us).sum();
+    assert_eq!(looks(TrackGroup::Input).filter(|bar| bar.look == Look::ThisInput).count(), 1);
+    let took: u64 = looks(TrackGroup::Cpus).filter(|bar| bar.look == Look::Culprit).map(|bar| bar.length_us).sum();
     assert_eq!(took, 570_000);
-    let chain: u64 = looks(Group::Chain).map(|bar| bar.length_us).sum();
+    let chain: u64 = looks(TrackGroup::Chain).map(|bar| bar.length_us).sum();
     let wait = scene.verdict.interval.as_ref().map_or(0.0, |interval| interval.latency_ms * 1_000.0);
-    assert!((chain as f64 - wait).abs() < looks(Group::Chain).count() as f64, "{chain} of {wait}");
+    assert!((chain as f64 - wait).abs() < looks(TrackGroup::Chain).count() as f64, "{chain} of {wait}");
     assert_eq!(scene.jobs.iter().find(|job| job.look == Look::Culprit).map(|job| job.cpu_ms), Some(570.0));
     assert_eq!(data(&page)["tracks"].as_array().map(Vec::len), Some(scene.tracks.len()));
 }
@@ -78,6 +78,43 @@ fn names_and_words_stay_text() {
     assert!(page.contains("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;"));
     let texts = data(&page)["texts"].to_string();
     assert!(texts.contains("</script><b a=>"), "{texts}");
+}
+
+/// An editor beside a job of low priority that starts a process, with names that mean something to XML.
+fn beside_others() -> Incident {
+    stall("<ed&itor>", 700, |machine| {
+        machine.task_in(300, 300, 1, 300, "make", 1).prios.insert(300, 139);
+        machine.fork(3_010_000, 300, 301).switch(3_020_000, 1, 300, 0).switch(3_220_000, 1, 0, 1);
+        machine.exit(3_200_000, 301, 300, 300, "<cc1>").switch(3_300_000, 1, APP, 0);
+    })
+}
+
+#[test]
+fn all_programs_are_shown_with_their_states_and_what_was_started() {
+    let scene = scene_of(&beside_others());
+    let of = |group| scene.tracks.iter().filter(move |track| track.group == group);
+    let names: Vec<&str> = of(TrackGroup::Others).map(|track| track.name.as_str()).collect();
+    let other = of(TrackGroup::Others).find(|track| track.name.starts_with("make (pid 300), at nice 19"));
+    let ran =
+        other.map(|track| track.bars.iter().filter(|bar| bar.look == Look::Running).map(|bar| bar.length_us).sum());
+    assert_eq!(ran, Some(200_000_u64), "{names:?}");
+    let bars: Vec<_> = of(TrackGroup::Started).flat_map(|track| &track.bars).collect();
+    let told: Vec<(u64, &str)> = bars.iter().map(|bar| (bar.length_us, scene.texts[bar.text].as_str())).collect();
+    assert_eq!(told, [(190_000, "<cc1> (pid 301), started by make (pid 300), ended after 190 ms")]);
+}
+
+#[test]
+fn the_picture_is_well_formed_and_has_every_track() {
+    let scene = scene_of(&beside_others());
+    let picture = tipme_report::picture(&scene);
+    assert!(picture.starts_with("<svg xmlns=") && picture.ends_with("</svg>"), "{picture}");
+    assert!(!picture.contains("<ed") && picture.contains("&lt;ed&amp;itor&gt;"), "{picture}");
+    assert_eq!(picture.matches("<g ").count(), picture.matches("</g>").count());
+    for track in &scene.tracks {
+        let begin: String = track.name.chars().take(20).collect();
+        let escaped = begin.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        assert!(picture.contains(&escaped), "{}", track.name);
+    }
 }
 
 #[test]

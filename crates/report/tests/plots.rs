@@ -8,13 +8,13 @@ mod samples;
 mod xml;
 
 use proptest::prelude::*;
-use tipme_report::plot::{self, BYTES_MAX, Bar, Figure, Quantity, Set};
+use tipme_report::plot::{self, BYTES_MAX, Figure, LatencySet, ProfileBar, Quantity};
 
 /// A text that breaks XML, terminals and layouts.
 const HOSTILE: &str = "</text><script>alert('&amp;')</script>\u{0}\u{1b}[31m\u{202e}\u{fffe}\"&#x3;";
 
 /// Every plot of the same figures.
-fn all(figure: &Figure<'_>, sets: &[Set], bars: &[Bar], width: f64) -> Vec<(&'static str, String)> {
+fn all(figure: &Figure<'_>, sets: &[LatencySet], bars: &[ProfileBar], width: f64) -> Vec<(&'static str, String)> {
     let bins: Vec<(f64, f64)> = bars.iter().map(|bar| (bar.start_s, bar.latency_ms)).collect();
     let rows: Vec<(String, Vec<(String, f64)>)> = sets.iter().map(row).collect();
     vec![
@@ -30,7 +30,7 @@ fn all(figure: &Figure<'_>, sets: &[Set], bars: &[Bar], width: f64) -> Vec<(&'st
     ]
 }
 
-fn row(set: &Set) -> (String, Vec<(String, f64)>) {
+fn row(set: &LatencySet) -> (String, Vec<(String, f64)>) {
     let parts = set.values_ms.iter().enumerate().take(1_000);
     (set.name.clone(), parts.map(|(index, value)| (format!("{} {index}", set.name), *value)).collect())
 }
@@ -46,16 +46,16 @@ fn check_all(plots: &[(&str, String)]) {
 #[test]
 fn nothing_is_drawn_as_nothing() {
     let none = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0];
-    let bars = none.map(|latency_ms| Bar { start_s: latency_ms, latency_ms, censored: false });
+    let bars = none.map(|latency_ms| ProfileBar { start_s: latency_ms, latency_ms, censored: false });
     let figure = Figure::default();
-    let strange = [Set { name: "odd".to_owned(), values_ms: none.to_vec() }];
+    let strange = [LatencySet { name: "odd".to_owned(), values_ms: none.to_vec() }];
     for plots in [all(&figure, &[], &[], f64::NAN), all(&figure, &strange, &bars[..3], 10.0)] {
         check_all(&plots);
         for (name, svg) in &plots[..8] {
             assert!(svg.contains(">no events<") || svg.contains(">no records<"), "{name}: {svg}");
         }
     }
-    let one = [Set { name: "one".to_owned(), values_ms: vec![0.0, 1.0] }];
+    let one = [LatencySet { name: "one".to_owned(), values_ms: vec![0.0, 1.0] }];
     check_all(&all(&figure, &one, &[], f64::MAX));
     let (_, budgets) = &all(&figure, &[], &[], 1.0)[8];
     assert!(budgets.contains(">no events<"));
@@ -63,8 +63,8 @@ fn nothing_is_drawn_as_nothing() {
 
 #[test]
 fn axes_say_what_the_times_are() {
-    let sets = [Set { name: "some".to_owned(), values_ms: vec![1.0, 20.0, 300.0] }];
-    let bars = [Bar { start_s: 0.5, latency_ms: 20.0, censored: false }];
+    let sets = [LatencySet { name: "some".to_owned(), values_ms: vec![1.0, 20.0, 300.0] }];
+    let bars = [ProfileBar { start_s: 0.5, latency_ms: 20.0, censored: false }];
     let words = [
         (Quantity::Latency, "latency, ms", "cumulative latency, s"),
         (Quantity::Lateness, "lateness, ms", "cumulative lateness, s"),
@@ -88,8 +88,9 @@ fn axes_say_what_the_times_are() {
 #[test]
 fn hostile_names_stay_names() {
     let long = HOSTILE.repeat(200);
-    let sets: Vec<Set> = (0..3).map(|_| Set { name: long.clone(), values_ms: vec![1.0, 20.0, 300.0] }).collect();
-    let bars = [Bar { start_s: 0.5, latency_ms: 20.0, censored: true }];
+    let sets: Vec<LatencySet> =
+        (0..3).map(|_| LatencySet { name: long.clone(), values_ms: vec![1.0, 20.0, 300.0] }).collect();
+    let bars = [ProfileBar { start_s: 0.5, latency_ms: 20.0, censored: true }];
     let plots = all(&Figure { title: &long, footer: &long, ..Figure::default() }, &sets, &bars, 10.0);
     check_all(&plots);
     for (name, svg) in &plots {
@@ -101,13 +102,13 @@ fn hostile_names_stay_names() {
 fn a_million_points_keep_their_maximum_and_stay_small() {
     let latency = |index: usize| if index == 654_321 { 7_777.0 } else { (index * 7_919 % 9_973) as f64 / 100.0 };
     let values_ms: Vec<f64> = (0..1_000_000).map(latency).collect();
-    let bar = |(index, latency_ms): (usize, &f64)| Bar {
+    let bar = |(index, latency_ms): (usize, &f64)| ProfileBar {
         start_s: index as f64 / 1e3,
         latency_ms: *latency_ms,
         censored: index % 100_000 == 0,
     };
-    let bars: Vec<Bar> = values_ms.iter().enumerate().map(bar).collect();
-    let sets = [Set { name: "many".to_owned(), values_ms }];
+    let bars: Vec<ProfileBar> = values_ms.iter().enumerate().map(bar).collect();
+    let sets = [LatencySet { name: "many".to_owned(), values_ms }];
     let plots = all(&Figure { title: "many", ..Figure::default() }, &sets, &bars, 10.0);
     check_all(&plots);
     for (name, svg) in &plots {
@@ -126,23 +127,27 @@ fn a_million_points_keep_their_maximum_and_stay_small() {
 #[test]
 fn many_sets_stay_below_the_bound() {
     let values = |seed: usize| (0..20_000).map(|index| ((index * (seed + 7_919)) % 19_997) as f64 * 0.05).collect();
-    let sets: Vec<Set> = (0..40).map(|seed| Set { name: format!("set {seed}"), values_ms: values(seed) }).collect();
+    let sets: Vec<LatencySet> =
+        (0..40).map(|seed| LatencySet { name: format!("set {seed}"), values_ms: values(seed) }).collect();
     let plots = all(&Figure { title: "many sets", ..Figure::default() }, &sets, &[], 0.05);
     check_all(&plots);
     assert!(plots[3].1.contains("Further sets, not drawn: 24."));
 }
 
-fn any_sets() -> impl Strategy<Value = Vec<Set>> {
+fn any_sets() -> impl Strategy<Value = Vec<LatencySet>> {
     let value = prop_oneof![any::<f64>(), 0f64..1e4, 0f64..1e-3, Just(0.0)];
     let set = (any::<String>(), prop::collection::vec(value, 0..40));
-    prop::collection::vec(set.prop_map(|(name, values_ms)| Set { name, values_ms }), 0..6)
+    prop::collection::vec(set.prop_map(|(name, values_ms)| LatencySet { name, values_ms }), 0..6)
 }
 
-fn any_bars() -> impl Strategy<Value = Vec<Bar>> {
+fn any_bars() -> impl Strategy<Value = Vec<ProfileBar>> {
     let start = prop_oneof![any::<f64>(), 0f64..1e3, -1e12f64..1e12];
     let latency = prop_oneof![any::<f64>(), 0f64..1e4, 0f64..=1.0];
     let bar = (start, latency, any::<bool>());
-    prop::collection::vec(bar.prop_map(|(start_s, latency_ms, censored)| Bar { start_s, latency_ms, censored }), 0..40)
+    prop::collection::vec(
+        bar.prop_map(|(start_s, latency_ms, censored)| ProfileBar { start_s, latency_ms, censored }),
+        0..40,
+    )
 }
 
 proptest! {

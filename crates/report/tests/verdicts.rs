@@ -5,12 +5,12 @@
 mod support;
 
 use support::{APP, Machinery, SERVER};
-use tipme_analysis::{Options, diagnose};
+use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::Pid;
 use tipme_record::incident::Incident;
 
 fn told(incident: &Incident) -> String {
-    let verdict = diagnose(incident, &Options::default()).expect("the scene is well formed");
+    let verdict = diagnose(incident, &DiagnoseOptions::default()).expect("the scene is well formed");
     tipme_report::text(&verdict, &tipme_report::Layout::default())
 }
 
@@ -118,7 +118,7 @@ fn a_lock_whose_owner_sleeps_names_the_owner() {
         machine.task(500, 500, 1, "indexer", 1);
         machine.switch(3_005_000, 1, 0, 1);
         machine.wait(3_880_000, 500, 3_000_500, |wait| (wait.syscall, wait.context) = (230, 2));
-        machine.switch(3_000_400, 1, 500, 0).switch(3_000_500, 1, APP, 1).wake_from(3_880_000, 500, 0, 2, 0);
+        machine.switch(3_000_400, 0, 500, 0).switch(3_000_500, 0, 0, 1).wake_from(3_880_000, 500, 0, 2, 0);
         machine.switch(3_880_050, 0, 500, 0).wake_from(3_881_000, APP, 500, 0, 1);
         machine.wait(3_881_002, APP, 3_005_000, |wait| {
             (wait.syscall, wait.args, wait.waker) = (202, [0x7000, 128, 2], support::tid(500))

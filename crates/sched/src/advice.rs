@@ -5,7 +5,7 @@
 //! are used. The caller bounds the bytes of a call; the next one for the same process goes on where it stopped.
 
 use crate::processes;
-use crate::world::{Advice, Fault, fault};
+use crate::world::{Advice, KnobFault, fault};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -26,13 +26,19 @@ pub(crate) type Cursors = BTreeMap<Identity, u64>;
 
 /// A range of addresses in another process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Range {
+struct AddressRange {
     start: u64,
     bytes: u64,
 }
 
 /// Gives the advice for the next `most` bytes of the process's memory; returns the bytes that took it.
-pub(crate) fn give(proc: &Path, who: Identity, advice: Advice, most: u64, cursors: &mut Cursors) -> Result<u64, Fault> {
+pub(crate) fn give(
+    proc: &Path,
+    who: Identity,
+    advice: Advice,
+    most: u64,
+    cursors: &mut Cursors,
+) -> Result<u64, KnobFault> {
     let process = open(proc, who)?;
     let maps = read_maps(proc, who.pid)?;
     let from = cursors.remove(&who).filter(|_| advice != Advice::WillNeed).unwrap_or(0);
@@ -45,13 +51,13 @@ pub(crate) fn give(proc: &Path, who: Identity, advice: Advice, most: u64, cursor
 }
 
 /// A descriptor of exactly this process: the start is read after the descriptor holds it.
-fn open(proc: &Path, who: Identity) -> Result<OwnedFd, Fault> {
-    let pid = i32::try_from(who.pid).ok().and_then(Pid::from_raw).ok_or(Fault::Vanished)?;
+fn open(proc: &Path, who: Identity) -> Result<OwnedFd, KnobFault> {
+    let pid = i32::try_from(who.pid).ok().and_then(Pid::from_raw).ok_or(KnobFault::Vanished)?;
     let process = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| fault(error.into()))?;
-    if processes::lives(proc, who) { Ok(process) } else { Err(Fault::Vanished) }
+    if processes::lives(proc, who) { Ok(process) } else { Err(KnobFault::Vanished) }
 }
 
-fn read_maps(proc: &Path, pid: u32) -> Result<String, Fault> {
+fn read_maps(proc: &Path, pid: u32) -> Result<String, KnobFault> {
     let mut bytes = Vec::new();
     let file = File::open(proc.join(format!("{pid}/maps"))).map_err(fault)?;
     file.take(MAPS_BYTES_MAX).read_to_end(&mut bytes).map_err(fault)?;
@@ -59,7 +65,7 @@ fn read_maps(proc: &Path, pid: u32) -> Result<String, Fault> {
 }
 
 /// The mappings from address `from` on that the advice fits, up to the bound, and where to go on.
-fn choose(maps: &str, advice: Advice, from: u64, most: u64) -> (Vec<Range>, Option<u64>) {
+fn choose(maps: &str, advice: Advice, from: u64, most: u64) -> (Vec<AddressRange>, Option<u64>) {
     let (mut ranges, mut bytes) = (Vec::new(), 0);
     for mut range in maps.lines().filter_map(|line| parse(line, advice)) {
         let end = range.start + range.bytes;
@@ -79,7 +85,7 @@ fn choose(maps: &str, advice: Advice, from: u64, most: u64) -> (Vec<Range>, Opti
 
 /// A mapping, if advice of this kind fits it: none of the kernel's own, none of devices. Pages are only
 /// sent away where they are the process's own.
-fn parse(line: &str, advice: Advice) -> Option<Range> {
+fn parse(line: &str, advice: Advice) -> Option<AddressRange> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
     let (rights, path) = (fields.next()?, fields.nth(3).unwrap_or_default());
@@ -87,10 +93,10 @@ fn parse(line: &str, advice: Advice) -> Option<Range> {
     let device = path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
     let kernel = path.starts_with("[v");
     let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
-    (fits && !device && !kernel && start < end).then_some(Range { start, bytes: end - start })
+    (fits && !device && !kernel && start < end).then_some(AddressRange { start, bytes: end - start })
 }
 
-fn advise(process: &OwnedFd, ranges: &[Range], advice: Advice) -> Result<u64, Fault> {
+fn advise(process: &OwnedFd, ranges: &[AddressRange], advice: Advice) -> Result<u64, KnobFault> {
     let (mut done, mut next) = (0, 0);
     while next < ranges.len() {
         let batch = &ranges[next..ranges.len().min(next + RANGES_MAX)];
@@ -108,7 +114,7 @@ fn advise(process: &OwnedFd, ranges: &[Range], advice: Advice) -> Result<u64, Fa
 }
 
 /// How many ranges are finished when so many bytes were taken; the one at which the kernel stopped counts.
-fn passed(batch: &[Range], mut bytes: u64) -> usize {
+fn passed(batch: &[AddressRange], mut bytes: u64) -> usize {
     for (index, range) in batch.iter().enumerate() {
         if bytes < range.bytes {
             return index + 1;
@@ -118,8 +124,8 @@ fn passed(batch: &[Range], mut bytes: u64) -> usize {
     batch.len()
 }
 
-fn call(process: &OwnedFd, batch: &[Range], advice: Advice) -> Result<u64, i32> {
-    let vector = |range: &Range| libc::iovec { iov_base: range.start as *mut _, iov_len: range.bytes as usize };
+fn call(process: &OwnedFd, batch: &[AddressRange], advice: Advice) -> Result<u64, i32> {
+    let vector = |range: &AddressRange| libc::iovec { iov_base: range.start as *mut _, iov_len: range.bytes as usize };
     let vectors: Vec<libc::iovec> = batch.iter().map(vector).collect();
     let advice = match advice {
         Advice::Cold => libc::MADV_COLD,
@@ -159,14 +165,14 @@ damaged
     fn a_call_is_bounded_and_the_next_one_goes_on() {
         let maps = format!("1000-{:x} rw-p 0 0:0 0\n", 0x1000 + MOST + 0x2000);
         let (first, next) = choose(&maps, Advice::Cold, 0, MOST);
-        assert_eq!(first, [Range { start: 0x1000, bytes: MOST }]);
+        assert_eq!(first, [AddressRange { start: 0x1000, bytes: MOST }]);
         let (second, end) = choose(&maps, Advice::Cold, next.unwrap(), MOST);
-        assert_eq!((second, end), (vec![Range { start: 0x1000 + MOST, bytes: 0x2000 }], None));
+        assert_eq!((second, end), (vec![AddressRange { start: 0x1000 + MOST, bytes: 0x2000 }], None));
     }
 
     #[test]
     fn a_stop_in_the_middle_skips_one_mapping() {
-        let range = |bytes| Range { start: 0, bytes };
+        let range = |bytes| AddressRange { start: 0, bytes };
         let batch = [range(10), range(20), range(30)];
         assert_eq!([passed(&batch, 0), passed(&batch, 10), passed(&batch, 15), passed(&batch, 60)], [1, 2, 2, 3]);
     }

@@ -6,37 +6,38 @@
 
 use crate::processes::text;
 use crate::units_names;
-use crate::world::{Fault, fault};
+use crate::world::{KnobFault, fault};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use tipme_record::proc_text::control_group;
 
 /// Members of a group that are looked at in one round.
 const MEMBERS_MAX: usize = 8_192;
 
 /// The number in a file: `max` is -1, and of several lines the one of the default counts.
-pub(crate) fn get(path: &str) -> Result<i64, Fault> {
-    parse(&text(Path::new(path)).ok_or(Fault::Vanished)?).ok_or(Fault::Refused(libc::EINVAL))
+pub(crate) fn get(path: &str) -> Result<i64, KnobFault> {
+    parse(&text(Path::new(path)).ok_or(KnobFault::Vanished)?).ok_or(KnobFault::Refused(libc::EINVAL))
 }
 
 /// Writes a number; -1 is `max`.
-pub(crate) fn set(path: &str, number: i64) -> Result<(), Fault> {
+pub(crate) fn set(path: &str, number: i64) -> Result<(), KnobFault> {
     let words = if number < 0 { "max".to_owned() } else { number.to_string() };
     write(path, &words, false)
 }
 
 /// 1 where the children of `group` have the controller, 0 where they could.
-pub(crate) fn has_controller(group: &str, name: &str) -> Result<i64, Fault> {
-    let list = |file: &str| text(&Path::new(group).join(file)).ok_or(Fault::Vanished);
+pub(crate) fn has_controller(group: &str, name: &str) -> Result<i64, KnobFault> {
+    let list = |file: &str| text(&Path::new(group).join(file)).ok_or(KnobFault::Vanished);
     let has = |list: String| list.split_ascii_whitespace().any(|word| word == name);
     match (has(list("cgroup.subtree_control")?), has(list("cgroup.controllers")?)) {
         (true, _) => Ok(1),
         (false, true) => Ok(0),
-        (false, false) => Err(Fault::Vanished),
+        (false, false) => Err(KnobFault::Vanished),
     }
 }
 
-pub(crate) fn set_controller(group: &str, name: &str, on: bool) -> Result<(), Fault> {
+pub(crate) fn set_controller(group: &str, name: &str, on: bool) -> Result<(), KnobFault> {
     let sign = if on { '+' } else { '-' };
     write(&format!("{group}/cgroup.subtree_control"), &format!("{sign}{name}"), false)
 }
@@ -44,17 +45,16 @@ pub(crate) fn set_controller(group: &str, name: &str, on: bool) -> Result<(), Fa
 /// The folder of the group that a process is in.
 pub(crate) fn group_of(proc: &Path, pid: u32, root: &str) -> Option<String> {
     let groups = text(&proc.join(format!("{pid}/cgroup")))?;
-    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    Some(format!("{root}{}", path.trim_end_matches('/')))
+    Some(format!("{root}{}", control_group(&groups)?.trim_end_matches('/')))
 }
 
 /// Moves a process into a group. Where that group is gone, into the nearest one above that is still there, but not
 /// out of the service manager's unit that the group was in: where that is gone, there is no way back.
-pub(crate) fn enter(pid: u32, root: &str, group: &str) -> Result<(), Fault> {
+pub(crate) fn enter(pid: u32, root: &str, group: &str) -> Result<(), KnobFault> {
     let unit = units_names::unit_folder(root, group).unwrap_or_else(|| root.to_owned());
     let inside = |path: &&Path| path.starts_with(&unit);
     let found = Path::new(group).ancestors().take_while(inside).find(|path| path.is_dir());
-    let found = found.ok_or(Fault::Vanished)?;
+    let found = found.ok_or(KnobFault::Vanished)?;
     write(&found.join("cgroup.procs").to_string_lossy(), &format!("{pid}\n"), true)
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn tree(group: &str) -> Vec<u32> {
     found
 }
 
-pub(crate) fn make(path: &str) -> Result<(), Fault> {
+pub(crate) fn make(path: &str) -> Result<(), KnobFault> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         outcome => outcome.map_err(fault),
@@ -83,7 +83,7 @@ pub(crate) fn make(path: &str) -> Result<(), Fault> {
 }
 
 /// Removes an empty group; one that is gone is removed.
-pub(crate) fn remove(path: &str) -> Result<(), Fault> {
+pub(crate) fn remove(path: &str) -> Result<(), KnobFault> {
     match fs::remove_dir(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         outcome => outcome.map_err(fault),
@@ -91,9 +91,9 @@ pub(crate) fn remove(path: &str) -> Result<(), Fault> {
 }
 
 /// Has the kernel take memory back. That it could not take all of it is not a failure.
-pub(crate) fn reclaim(group: &str, bytes: u64) -> Result<(), Fault> {
+pub(crate) fn reclaim(group: &str, bytes: u64) -> Result<(), KnobFault> {
     match write(&format!("{group}/memory.reclaim"), &bytes.to_string(), false) {
-        Err(Fault::Later) => Ok(()),
+        Err(KnobFault::Later) => Ok(()),
         outcome => outcome,
     }
 }
@@ -124,7 +124,7 @@ pub(crate) fn root_of(dir: &Path) -> Option<PathBuf> {
     dir.ancestors().take_while(is_group).last().map(Path::to_owned)
 }
 
-fn write(path: &str, words: &str, append: bool) -> Result<(), Fault> {
+fn write(path: &str, words: &str, append: bool) -> Result<(), KnobFault> {
     let mut file = OpenOptions::new().write(true).append(append).truncate(!append).open(path).map_err(fault)?;
     file.write_all(words.as_bytes()).map_err(fault)
 }

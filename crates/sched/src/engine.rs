@@ -7,13 +7,13 @@
 
 use crate::journal::Log;
 use crate::ledger::{Done, Ledger};
-use crate::memory_limits::Limits;
+use crate::memory_limits::MemoryLimits;
 use crate::placements::Units;
 use crate::subtree::Subtree;
 use crate::units_bus::is_down;
 use crate::units_names::Property;
-use crate::why::{Applied, Knob, Notes, Restored, Why};
-use crate::world::{Autogroup, Place, ThreadKnob, World};
+use crate::why::{Applied, Knob, Notes, Restored, SkipReason};
+use crate::world::{Autogroup, KnobPlace, ThreadKnob, World};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::{Action, Assignment, Backend, Identity, Knobs, MemoryAction, Role, SetId, Strength};
 
@@ -36,7 +36,7 @@ pub(crate) struct Engine<W, L> {
     pub(crate) strength: Strength,
     pub(crate) subtree: Option<Subtree>,
     pub(crate) units: Option<Units>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: MemoryLimits,
     /// A scheduler that ignores weights is at work: nice values are set besides.
     pub(crate) nice_too: bool,
     pub(crate) sets: BTreeMap<SetId, Assignment>,
@@ -57,7 +57,7 @@ impl<W: World, L: Log> Engine<W, L> {
             strength,
             subtree: None,
             units: None,
-            limits: Limits::default(),
+            limits: MemoryLimits::default(),
             nice_too: false,
             sets: BTreeMap::new(),
             roles: BTreeMap::new(),
@@ -112,7 +112,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.followers.clear();
         self.autogroups.clear();
         self.later.clear();
-        self.limits = Limits::default();
+        self.limits = MemoryLimits::default();
         if let Some(subtree) = &mut self.subtree {
             subtree.forget();
         }
@@ -145,12 +145,12 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    pub(crate) fn skip(&mut self, who: Identity, knob: Knob, why: Why, applied: &mut Applied) {
-        if why == Why::Later {
+    pub(crate) fn skip(&mut self, who: Identity, knob: Knob, why: SkipReason, applied: &mut Applied) {
+        if why == SkipReason::Later {
             self.later.insert(who);
         }
         // Nobody sets weights any more: nice values are what is left.
-        self.nice_too |= self.backend == Backend::Systemd && matches!(why, Why::Refused(code) if is_down(code));
+        self.nice_too |= self.backend == Backend::Systemd && matches!(why, SkipReason::Refused(code) if is_down(code));
         self.notes.add(who, knob, why.clone());
         applied.skip(who, knob, why);
     }
@@ -158,12 +158,12 @@ impl<W: World, L: Log> Engine<W, L> {
     fn assign(&mut self, assignment: &Assignment, touched: &mut BTreeSet<Identity>, applied: &mut Applied) {
         let full = self.sets.len() >= SETS_MAX && !self.sets.contains_key(&assignment.set);
         if full {
-            return applied.skip(assignment.set.0, Knob::Nice, Why::TooMany("sets"));
+            return applied.skip(assignment.set.0, Knob::Nice, SkipReason::TooMany("sets"));
         }
         let mut assignment = assignment.clone();
         if assignment.members.len() > MEMBERS_MAX {
             assignment.members.truncate(MEMBERS_MAX);
-            applied.skip(assignment.set.0, Knob::Nice, Why::TooMany("members in the set"));
+            applied.skip(assignment.set.0, Knob::Nice, SkipReason::TooMany("members in the set"));
         }
         touched.extend(listed(&assignment));
         touched.extend(self.sets.insert(assignment.set, assignment).iter().flat_map(listed));
@@ -180,9 +180,9 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// A process to name when a session or a group could not be changed.
-    fn someone_in(&self, place: &Place) -> Option<Identity> {
+    fn someone_in(&self, place: &KnobPlace) -> Option<Identity> {
         match place {
-            Place::Autogroup { number, .. } => {
+            KnobPlace::Autogroup { number, .. } => {
                 self.autogroups.iter().find(|(_, group)| group.number == *number).map(|(who, _)| *who)
             }
             _ => self.roles.keys().next().copied(),
@@ -214,23 +214,25 @@ pub(crate) fn rank(standing: Standing) -> (Role, u32) {
     (standing.role, (standing.faded.clamp(0.0, 1.0) * 1e6) as u32)
 }
 
-pub(crate) fn knob_of(place: &Place) -> Knob {
+pub(crate) fn knob_of(place: &KnobPlace) -> Knob {
     match place {
-        Place::Thread { knob, .. } | Place::Trace { knob, .. } => match knob {
+        KnobPlace::Thread { knob, .. } | KnobPlace::Trace { knob, .. } => match knob {
             ThreadKnob::Nice => Knob::Nice,
             ThreadKnob::Slice => Knob::Slice,
             ThreadKnob::Scheduling => Knob::Scheduling,
             ThreadKnob::Io => Knob::Io,
         },
-        Place::Autogroup { .. } => Knob::Autogroup,
-        Place::File { path } => file_knob(path),
-        Place::Unit { property, .. } => match property {
+        KnobPlace::Autogroup { .. } => Knob::Autogroup,
+        KnobPlace::File { path } => file_knob(path),
+        KnobPlace::Unit { property, .. } => match property {
             Property::CpuWeight => Knob::CpuWeight,
             Property::IoWeight => Knob::IoWeight,
             Property::MemoryLow => Knob::MemoryLow,
             Property::MemoryHigh => Knob::MemoryHigh,
         },
-        Place::Controller { .. } | Place::Member { .. } | Place::Group { .. } | Place::Scope { .. } => Knob::Group,
+        KnobPlace::Controller { .. } | KnobPlace::Member { .. } | KnobPlace::Group { .. } | KnobPlace::Scope { .. } => {
+            Knob::Group
+        }
     }
 }
 

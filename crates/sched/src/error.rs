@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Why the mechanism could not be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum MechanismError {
     #[error("cannot open the journal {path}: {source}; name a folder that exists and that this user can write to", path = .path.display())]
     Journal { path: PathBuf, source: io::Error },
     #[error("the journal {path} is in use; end the manager that runs already", path = .path.display())]

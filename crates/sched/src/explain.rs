@@ -3,13 +3,13 @@
 
 use crate::engine::{Engine, knob_of};
 use crate::journal::{Cell, Log};
-use crate::why::{Knob, Why};
-use crate::world::{Place, World};
+use crate::why::{Knob, SkipReason};
+use crate::world::{KnobPlace, World};
 use tipme_policy::{Identity, Membership, Reason, Role, SetId};
 
 /// A process as the manager sees it.
 #[derive(Clone, Debug)]
-pub struct Explanation {
+pub struct ProcessExplanation {
     pub who: Identity,
     /// The set that gives it its role.
     pub set: SetId,
@@ -19,7 +19,7 @@ pub struct Explanation {
     pub because: Membership,
     pub knobs: Vec<KnobState>,
     /// What was left as it was, with the reason.
-    pub left: Vec<(Knob, Why)>,
+    pub left: Vec<(Knob, SkipReason)>,
 }
 
 /// A knob that is changed, with what it was. Values are words for people.
@@ -33,13 +33,13 @@ pub struct KnobState {
 }
 
 impl<W: World, L: Log> Engine<W, L> {
-    pub(crate) fn explain(&self, pid: u32) -> Option<Explanation> {
+    pub(crate) fn explain(&self, pid: u32) -> Option<ProcessExplanation> {
         let first = Identity { pid, start: 0 };
         let (&who, standing) = self.roles.range(first..).next().filter(|(who, _)| who.pid == pid)?;
         let assignment = self.sets.get(&standing.set)?;
         let member = assignment.members.iter().find(|member| member.who == who)?;
         let left = self.notes.left.get(&who).into_iter().flatten();
-        Some(Explanation {
+        Some(ProcessExplanation {
             who,
             set: standing.set,
             role: standing.role,
@@ -54,18 +54,21 @@ impl<W: World, L: Log> Engine<W, L> {
         let group = self.subtree.as_ref().map(|subtree| format!("{}/", subtree.group(set)));
         let unit = self.units.as_ref().and_then(|units| units.own_unit(who));
         let autogroup = self.autogroups.get(&who);
-        let concerns = |place: &Place| match place {
-            Place::Thread { process, tid, .. } => *process == who && *tid == who.pid,
-            Place::Member { process, .. } => *process == who,
-            Place::Autogroup { number, .. } => autogroup.is_some_and(|group| group.number == *number),
-            Place::File { path } => group.as_ref().is_some_and(|group| path.starts_with(group)),
-            Place::Unit { folder, .. } => unit == Some(folder.as_str()),
-            Place::Trace { .. } | Place::Controller { .. } | Place::Group { .. } | Place::Scope { .. } => false,
+        let concerns = |place: &KnobPlace| match place {
+            KnobPlace::Thread { process, tid, .. } => *process == who && *tid == who.pid,
+            KnobPlace::Member { process, .. } => *process == who,
+            KnobPlace::Autogroup { number, .. } => autogroup.is_some_and(|group| group.number == *number),
+            KnobPlace::File { path } => group.as_ref().is_some_and(|group| path.starts_with(group)),
+            KnobPlace::Unit { folder, .. } => unit == Some(folder.as_str()),
+            KnobPlace::Trace { .. }
+            | KnobPlace::Controller { .. }
+            | KnobPlace::Group { .. }
+            | KnobPlace::Scope { .. } => false,
         };
         self.ledger.cells().filter(|(place, _)| concerns(place)).map(|(place, cell)| self.state(place, cell)).collect()
     }
 
-    fn state(&self, place: &Place, cell: &Cell) -> KnobState {
+    fn state(&self, place: &KnobPlace, cell: &Cell) -> KnobState {
         let words = |value: &crate::world::Value| words(place, value);
         let present = self.ledger.world.get(place).ok();
         KnobState {
@@ -78,15 +81,15 @@ impl<W: World, L: Log> Engine<W, L> {
 }
 
 /// A value as people write it: names of policies and classes, `max` for no limit.
-pub(crate) fn words(place: &Place, value: &crate::world::Value) -> String {
+pub(crate) fn words(place: &KnobPlace, value: &crate::world::Value) -> String {
     use crate::world::{ThreadKnob, Value};
     match (place, value) {
-        (Place::Thread { knob: ThreadKnob::Scheduling, .. }, Value::Number(policy)) => policy_name(*policy),
-        (Place::Thread { knob: ThreadKnob::Slice, .. }, Value::Number(0)) => "as usual".to_owned(),
-        (Place::Thread { knob: ThreadKnob::Slice, .. }, Value::Number(nanos)) => format!("{} us", nanos / 1_000),
-        (Place::Thread { knob: ThreadKnob::Io, .. }, Value::Number(packed)) => io_name(*packed),
-        (Place::File { .. }, Value::Number(-1)) => "max".to_owned(),
-        (Place::Unit { .. }, Value::Number(-1)) => "not set".to_owned(),
+        (KnobPlace::Thread { knob: ThreadKnob::Scheduling, .. }, Value::Number(policy)) => policy_name(*policy),
+        (KnobPlace::Thread { knob: ThreadKnob::Slice, .. }, Value::Number(0)) => "as usual".to_owned(),
+        (KnobPlace::Thread { knob: ThreadKnob::Slice, .. }, Value::Number(nanos)) => format!("{} us", nanos / 1_000),
+        (KnobPlace::Thread { knob: ThreadKnob::Io, .. }, Value::Number(packed)) => io_name(*packed),
+        (KnobPlace::File { .. }, Value::Number(-1)) => "max".to_owned(),
+        (KnobPlace::Unit { .. }, Value::Number(-1)) => "not set".to_owned(),
         _ => value.to_string(),
     }
 }

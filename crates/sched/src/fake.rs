@@ -3,8 +3,8 @@
 
 use crate::journal::Log;
 use crate::units_names::Property;
-use crate::why::Why;
-use crate::world::{Advice, Autogroup, Fault, Place, Stock, Thread, ThreadKnob, Value, World};
+use crate::why::SkipReason;
+use crate::world::{Advice, Autogroup, KnobFault, KnobPlace, Stock, ThreadKnob, ThreadSettings, Value, World};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -55,14 +55,14 @@ impl CrashPoint {
 
 /// A journal that several lives of the program share.
 #[derive(Clone, Default)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryLog {
     bytes: Rc<RefCell<Vec<u8>>>,
     pub(crate) crash_point: CrashPoint,
     /// Bytes of the last line that a stopped write has left.
     pub(crate) torn: Rc<Cell<usize>>,
 }
 
-impl Memory {
+impl MemoryLog {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.bytes.borrow().clone()
     }
@@ -72,7 +72,7 @@ impl Memory {
     }
 }
 
-impl Log for Memory {
+impl Log for MemoryLog {
     fn read(&mut self) -> io::Result<Vec<u8>> {
         Ok(self.bytes())
     }
@@ -108,7 +108,7 @@ pub(crate) struct Process {
 
 /// All that can be changed.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct State {
+pub(crate) struct FakeState {
     pub(crate) processes: BTreeMap<Identity, Process>,
     pub(crate) autogroups: BTreeMap<u32, i64>,
     /// Files by group.
@@ -120,8 +120,8 @@ pub(crate) struct State {
 
 /// A machine that several lives of the program share.
 #[derive(Clone, Default)]
-pub(crate) struct Machine {
-    pub(crate) state: Rc<RefCell<State>>,
+pub(crate) struct FakeMachine {
+    pub(crate) state: Rc<RefCell<FakeState>>,
     pub(crate) clock: Rc<Cell<u64>>,
     pub(crate) crash_point: CrashPoint,
     /// Only processes of this user.
@@ -134,9 +134,9 @@ pub(crate) struct Machine {
     pub(crate) mute: Rc<Cell<bool>>,
     /// Who keeps units is not asked before everything is taken back.
     pub(crate) closed: Rc<Cell<bool>>,
-    /// What is asked of units and scopes is not answered, and happens when [`Machine::land`] is called.
+    /// What is asked of units and scopes is not answered, and happens when [`FakeMachine::land`] is called.
     pub(crate) slow: Rc<Cell<bool>>,
-    pub(crate) late: Rc<RefCell<Vec<(Place, Value)>>>,
+    pub(crate) late: Rc<RefCell<Vec<(KnobPlace, Value)>>>,
     /// Bytes of processes that are in memory.
     pub(crate) resident: Rc<RefCell<BTreeMap<Identity, u64>>>,
     /// Bytes of file pages in each group, free swap, and the percentage of waiting in each group.
@@ -145,10 +145,10 @@ pub(crate) struct Machine {
     pub(crate) full_percent: Rc<Cell<f32>>,
 }
 
-impl Machine {
+impl FakeMachine {
     /// A machine with a delegated group and no process.
-    pub(crate) fn new() -> Machine {
-        let machine = Machine::default();
+    pub(crate) fn new() -> FakeMachine {
+        let machine = FakeMachine::default();
         machine.clock.set(100);
         let groups = [ROOT, DIR].map(|path| (path.to_owned(), BTreeMap::from([("memory.low".to_owned(), 0)])));
         machine.state.borrow_mut().groups.extend(groups);
@@ -195,7 +195,7 @@ impl Machine {
         let mut state = self.state.borrow_mut();
         state.processes.remove(&who);
         state.processes.values_mut().filter(|process| process.parent == who.pid).for_each(|child| child.parent = 1);
-        let State { processes, autogroups, .. } = &mut *state;
+        let FakeState { processes, autogroups, .. } = &mut *state;
         autogroups.retain(|session, _| processes.values().any(|process| process.session == *session));
         state.reap();
     }
@@ -207,8 +207,8 @@ impl Machine {
         }
     }
 
-    fn is_late(&self, place: &Place) -> bool {
-        matches!(place, Place::Scope { .. }) && self.late.borrow().iter().any(|(late, _)| late == place)
+    fn is_late(&self, place: &KnobPlace) -> bool {
+        matches!(place, KnobPlace::Scope { .. }) && self.late.borrow().iter().any(|(late, _)| late == place)
     }
 
     pub(crate) fn renice(&self, who: Identity, nice: i64) {
@@ -218,34 +218,34 @@ impl Machine {
     }
 }
 
-fn missing<T>(value: Option<T>) -> Result<T, Fault> {
-    value.ok_or(Fault::Vanished)
+fn missing<T>(value: Option<T>) -> Result<T, KnobFault> {
+    value.ok_or(KnobFault::Vanished)
 }
 
-impl State {
-    fn get(&self, place: &Place) -> Result<Value, Fault> {
+impl FakeState {
+    fn get(&self, place: &KnobPlace) -> Result<Value, KnobFault> {
         match place {
-            Place::Thread { process, tid, start, knob } => {
+            KnobPlace::Thread { process, tid, start, knob } => {
                 let threads = &missing(self.processes.get(process))?.threads;
                 Ok(missing(threads.get(&(*tid, *start)))?[*knob as usize].into())
             }
-            Place::Trace { value, .. } => Ok((*value).into()),
-            Place::Autogroup { session, .. } => {
+            KnobPlace::Trace { value, .. } => Ok((*value).into()),
+            KnobPlace::Autogroup { session, .. } => {
                 missing(self.processes.values().find(|process| process.session == *session))?;
                 missing(self.autogroups.get(session)).map(|nice| (*nice).into())
             }
-            Place::File { path } => {
+            KnobPlace::File { path } => {
                 let (group, name) = missing(path.rsplit_once('/'))?;
                 missing(self.groups.get(group).and_then(|files| files.get(name))).map(|number| (*number).into())
             }
-            Place::Controller { group, name } => {
+            KnobPlace::Controller { group, name } => {
                 Ok(i64::from(self.controllers.contains(&(group.clone(), name.clone()))).into())
             }
-            Place::Member { process, .. } => Ok(Value::Text(missing(self.processes.get(process))?.group.clone())),
-            Place::Group { path, .. } | Place::Scope { folder: path, .. } => {
+            KnobPlace::Member { process, .. } => Ok(Value::Text(missing(self.processes.get(process))?.group.clone())),
+            KnobPlace::Group { path, .. } | KnobPlace::Scope { folder: path, .. } => {
                 Ok(i64::from(self.groups.contains_key(path)).into())
             }
-            Place::Unit { folder, property } => {
+            KnobPlace::Unit { folder, property } => {
                 missing(self.groups.keys().find(|group| group.starts_with(folder)))?;
                 let plain = if *property == Property::MemoryLow { 0 } else { -1 };
                 Ok(self.units.get(&(folder.clone(), *property)).copied().unwrap_or(plain).into())
@@ -253,68 +253,68 @@ impl State {
         }
     }
 
-    fn set(&mut self, place: &Place, value: &Value) -> Result<(), Fault> {
+    fn set(&mut self, place: &KnobPlace, value: &Value) -> Result<(), KnobFault> {
         match (place, value) {
-            (Place::Thread { process, tid, start, knob }, Value::Number(number)) => {
+            (KnobPlace::Thread { process, tid, start, knob }, Value::Number(number)) => {
                 let threads = &mut missing(self.processes.get_mut(process))?.threads;
                 missing(threads.get_mut(&(*tid, *start)))?[*knob as usize] = *number;
             }
-            (Place::Autogroup { session, .. }, Value::Number(nice)) => {
+            (KnobPlace::Autogroup { session, .. }, Value::Number(nice)) => {
                 self.get(place)?;
                 self.autogroups.insert(*session, *nice);
             }
-            (Place::File { path }, Value::Number(number)) => {
+            (KnobPlace::File { path }, Value::Number(number)) => {
                 self.get(place)?;
                 let (group, name) = missing(path.rsplit_once('/'))?;
                 missing(self.groups.get_mut(group))?.insert(name.to_owned(), *number);
             }
-            (Place::Controller { group, name }, Value::Number(on)) => return self.control(group, name, *on == 1),
-            (Place::Member { process, .. }, Value::Text(group)) => return self.enter(*process, group),
-            (Place::Group { path, .. }, Value::Number(1)) => {
+            (KnobPlace::Controller { group, name }, Value::Number(on)) => return self.control(group, name, *on == 1),
+            (KnobPlace::Member { process, .. }, Value::Text(group)) => return self.enter(*process, group),
+            (KnobPlace::Group { path, .. }, Value::Number(1)) => {
                 let on = |file: &str| self.controllers.iter().any(|(of, name)| is_file_of(path, of, name, file));
                 let files = FILES.into_iter().filter(|(file, _)| on(file));
                 let files = files.map(|(file, number)| (file.to_owned(), number)).collect();
                 self.groups.entry(path.clone()).or_insert(files);
             }
-            (Place::Group { path, .. }, _) => {
+            (KnobPlace::Group { path, .. }, _) => {
                 if self.processes.values().any(|process| process.group == *path) {
-                    return Err(Fault::Refused(libc::EBUSY));
+                    return Err(KnobFault::Refused(libc::EBUSY));
                 }
                 self.groups.remove(path);
             }
-            (Place::Unit { folder, property }, Value::Number(number)) => {
+            (KnobPlace::Unit { folder, property }, Value::Number(number)) => {
                 self.get(place)?;
                 self.units.insert((folder.clone(), *property), *number);
                 self.units
                     .retain(|(_, property), number| *number != if *property == Property::MemoryLow { 0 } else { -1 });
             }
-            (Place::Scope { folder, first, .. }, Value::Number(1)) => {
+            (KnobPlace::Scope { folder, first, .. }, Value::Number(1)) => {
                 self.groups.entry(folder.clone()).or_default();
                 return self.enter(*first, folder);
             }
-            (Place::Scope { folder, .. }, _) => {
+            (KnobPlace::Scope { folder, .. }, _) => {
                 if self.processes.values().any(|process| process.group == *folder) {
-                    return Err(Fault::Refused(libc::EBUSY));
+                    return Err(KnobFault::Refused(libc::EBUSY));
                 }
             }
-            _ => return Err(Fault::Refused(libc::EINVAL)),
+            _ => return Err(KnobFault::Refused(libc::EINVAL)),
         }
         Ok(())
     }
 
     /// As systemd: a scope ends with its last process, and is forgotten with what was set for it.
     pub(crate) fn reap(&mut self) {
-        let State { processes, groups, units, .. } = self;
+        let FakeState { processes, groups, units, .. } = self;
         let lives = |group: &str| !is_ours(group) || processes.values().any(|process| process.group == group);
         groups.retain(|group, _| lives(group));
         units.retain(|(group, _), _| lives(group));
     }
 
     /// As the kernel: a group with processes of its own gives no controllers to its children.
-    fn control(&mut self, group: &str, name: &str, on: bool) -> Result<(), Fault> {
+    fn control(&mut self, group: &str, name: &str, on: bool) -> Result<(), KnobFault> {
         let key = (group.to_owned(), name.to_owned());
         if on && self.processes.values().any(|process| process.group == group) {
-            return Err(Fault::Refused(libc::EBUSY));
+            return Err(KnobFault::Refused(libc::EBUSY));
         }
         for (path, files) in &mut self.groups {
             let of_it = FILES.into_iter().filter(|(file, _)| is_file_of(path, group, name, file));
@@ -334,12 +334,12 @@ impl State {
         Ok(())
     }
 
-    fn enter(&mut self, process: Identity, group: &str) -> Result<(), Fault> {
+    fn enter(&mut self, process: Identity, group: &str) -> Result<(), KnobFault> {
         if !self.groups.contains_key(group) {
-            return Err(Fault::Refused(libc::ENOENT));
+            return Err(KnobFault::Refused(libc::ENOENT));
         }
         if self.controllers.iter().any(|(of, _)| of == group) {
-            return Err(Fault::Refused(libc::EBUSY));
+            return Err(KnobFault::Refused(libc::EBUSY));
         }
         missing(self.processes.get_mut(&process))?.group = group.to_owned();
         Ok(())
@@ -357,7 +357,7 @@ fn is_ours(group: &str) -> bool {
     group.rsplit('/').next().is_some_and(|name| name.starts_with("tipme-") && name.ends_with(".scope"))
 }
 
-impl World for Machine {
+impl World for FakeMachine {
     fn begin_call(&mut self) {}
 
     fn begin_restore(&mut self) {
@@ -366,26 +366,26 @@ impl World for Machine {
 
     fn end_call(&mut self) {}
 
-    fn get(&self, place: &Place) -> Result<Value, Fault> {
-        if self.mute.get() && matches!(place, Place::Unit { .. }) {
-            return Err(Fault::Refused(libc::ETIMEDOUT));
+    fn get(&self, place: &KnobPlace) -> Result<Value, KnobFault> {
+        if self.mute.get() && matches!(place, KnobPlace::Unit { .. }) {
+            return Err(KnobFault::Refused(libc::ETIMEDOUT));
         }
-        if self.closed.get() && matches!(place, Place::Unit { .. }) {
-            return Err(Fault::Refused(libc::ENOTCONN));
+        if self.closed.get() && matches!(place, KnobPlace::Unit { .. }) {
+            return Err(KnobFault::Refused(libc::ENOTCONN));
         }
         self.state.borrow().get(place)
     }
 
-    fn set(&mut self, place: &Place, value: &Value) -> Result<(), Fault> {
+    fn set(&mut self, place: &KnobPlace, value: &Value) -> Result<(), KnobFault> {
         if !self.crash_point.burn() {
-            return Err(Fault::Refused(libc::EINTR));
+            return Err(KnobFault::Refused(libc::EINTR));
         }
         if self.is_late(place) {
-            return Err(Fault::Refused(libc::EINPROGRESS));
+            return Err(KnobFault::Refused(libc::EINPROGRESS));
         }
-        if self.slow.get() && matches!(place, Place::Unit { .. } | Place::Scope { .. }) {
+        if self.slow.get() && matches!(place, KnobPlace::Unit { .. } | KnobPlace::Scope { .. }) {
             self.late.borrow_mut().push((place.clone(), value.clone()));
-            return Err(Fault::Refused(libc::ETIMEDOUT));
+            return Err(KnobFault::Refused(libc::ETIMEDOUT));
         }
         if let Some((parent, pid)) = self.fork_before_change.take() {
             self.fork(pid, Some(parent), false);
@@ -395,16 +395,16 @@ impl World for Machine {
         outcome
     }
 
-    fn admit(&self, place: &Place) -> Result<(), Why> {
+    fn admit(&self, place: &KnobPlace) -> Result<(), SkipReason> {
         let state = self.state.borrow();
         let uid = place.process().and_then(|who| state.processes.get(&who)).map(|process| process.uid);
         match (uid, self.owner) {
-            (Some(uid), Some(owner)) if uid != owner => Err(Why::NotOwner(uid)),
+            (Some(uid), Some(owner)) if uid != owner => Err(SkipReason::NotOwner(uid)),
             _ => Ok(()),
         }
     }
 
-    fn reversible(&self, _: &Place, _: &Value) -> bool {
+    fn reversible(&self, _: &KnobPlace, _: &Value) -> bool {
         true
     }
 
@@ -412,11 +412,11 @@ impl World for Machine {
         true
     }
 
-    fn threads(&self, process: Identity) -> Result<Vec<Thread>, Fault> {
+    fn threads(&self, process: Identity) -> Result<Vec<ThreadSettings>, KnobFault> {
         self.looks.set(self.looks.get() + 1);
         let state = self.state.borrow();
         let found = missing(state.processes.get(&process))?;
-        let thread = |(&(tid, start), &[nice, slice, scheduling, io]): (&(u32, u64), &[i64; 4])| Thread {
+        let thread = |(&(tid, start), &[nice, slice, scheduling, io]): (&(u32, u64), &[i64; 4])| ThreadSettings {
             tid,
             start,
             session: found.session,
@@ -425,7 +425,7 @@ impl World for Machine {
             scheduling,
             io,
         };
-        let mut threads: Vec<Thread> = found.threads.iter().map(thread).collect();
+        let mut threads: Vec<ThreadSettings> = found.threads.iter().map(thread).collect();
         threads.sort_by_key(|thread| thread.tid != process.pid);
         Ok(threads)
     }
@@ -478,7 +478,7 @@ impl World for Machine {
         state.processes.iter().filter(|(_, process)| inside(&process.group)).map(|(who, _)| *who).collect()
     }
 
-    fn reclaim(&mut self, _: &str, _: u64) -> Result<(), Fault> {
+    fn reclaim(&mut self, _: &str, _: u64) -> Result<(), KnobFault> {
         Ok(())
     }
 
@@ -498,7 +498,7 @@ impl World for Machine {
         self.full_percent.get()
     }
 
-    fn advise(&mut self, _: Identity, _: Advice, _: u64) -> Result<u64, Fault> {
+    fn advise(&mut self, _: Identity, _: Advice, _: u64) -> Result<u64, KnobFault> {
         Ok(0)
     }
 

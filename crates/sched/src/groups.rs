@@ -9,10 +9,10 @@
 
 use crate::engine::{Engine, Standing};
 use crate::journal::{Cell, Log};
-use crate::ledger::{Details, Step};
+use crate::ledger::{CellDetails, LedgerStep};
 use crate::subtree::Subtree;
-use crate::why::{Applied, Knob, Why};
-use crate::world::{Fault, Place, Value, World};
+use crate::why::{Applied, Knob, SkipReason};
+use crate::world::{KnobFault, KnobPlace, Value, World};
 use std::collections::BTreeSet;
 use tipme_policy::{Assignment, Backend, Identity, Reason, Role, SetId};
 
@@ -61,7 +61,7 @@ impl<W: World, L: Log> Engine<W, L> {
     fn can_have_group(&self, subtree: &Subtree, set: SetId) -> bool {
         let path = subtree.group(set);
         let may_move = |who: Identity| {
-            let place = Place::Member { process: who, root: subtree.root.clone() };
+            let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
             let step = self.plan_move(subtree, who, path.clone());
             self.ledger.world.admit(&place).is_ok() && matches!(step, Ok(Some(_)))
         };
@@ -71,19 +71,19 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     pub(crate) fn has_group(&self, subtree: &Subtree, path: &str) -> bool {
-        self.ledger.cell(&Place::Group { path: path.to_owned(), root: subtree.root.clone() }).is_some()
+        self.ledger.cell(&KnobPlace::Group { path: path.to_owned(), root: subtree.root.clone() }).is_some()
     }
 
     /// Switches the controllers off again once no group needs them.
     fn release_controllers(&mut self, applied: &mut Applied) {
-        let needs = |place: &Place| matches!(place, Place::Group { path, .. } if !path.ends_with("/rest"));
+        let needs = |place: &KnobPlace| matches!(place, KnobPlace::Group { path, .. } if !path.ends_with("/rest"));
         if self.ledger.cells().any(|(place, _)| needs(place)) {
             return;
         }
         let on = self.ledger.cells().map(|(place, _)| place);
-        let on: Vec<Place> = on.filter(|place| matches!(place, Place::Controller { .. })).cloned().collect();
+        let on: Vec<KnobPlace> = on.filter(|place| matches!(place, KnobPlace::Controller { .. })).cloned().collect();
         let who = self.roles.keys().next().copied().unwrap_or(crate::memory::NOBODY);
-        let off = on.into_iter().map(|place| Step { from: 1.into(), ..step(place, 0.into(), 0.into()) });
+        let off = on.into_iter().map(|place| LedgerStep { from: 1.into(), ..step(place, 0.into(), 0.into()) });
         self.commit_for(who, off.collect(), applied);
         if let Some(subtree) = &mut self.subtree {
             subtree.prepared = false;
@@ -92,19 +92,24 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Makes a group unless it is there, with the folder that the process comes from as the one to return to.
     pub(crate) fn make_group(&mut self, subtree: &Subtree, path: &str, who: Identity, applied: &mut Applied) {
-        let place = Place::Group { path: path.to_owned(), root: subtree.root.clone() };
+        let place = KnobPlace::Group { path: path.to_owned(), root: subtree.root.clone() };
         if self.ledger.cell(&place).is_some() {
             return;
         }
         let origin = self.origin(subtree, who).unwrap_or_else(|| subtree.dir.clone());
         let return_to = if origin == subtree.dir { self.fallback_group(subtree) } else { origin };
-        let details = Details { session: 0, return_to: Some(return_to) };
-        self.commit_for(who, vec![Step { details, ..step(place, 1.into(), 0.into()) }], applied);
+        let details = CellDetails { session: 0, return_to: Some(return_to) };
+        self.commit_for(who, vec![LedgerStep { details, ..step(place, 1.into(), 0.into()) }], applied);
     }
 
     /// Moves one process, unless a unit of a service manager holds it.
-    pub(crate) fn plan_move(&self, subtree: &Subtree, who: Identity, to: String) -> Result<Option<Step>, Why> {
-        let place = Place::Member { process: who, root: subtree.root.clone() };
+    pub(crate) fn plan_move(
+        &self,
+        subtree: &Subtree,
+        who: Identity,
+        to: String,
+    ) -> Result<Option<LedgerStep>, SkipReason> {
+        let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
         if let Some(cell) = self.ledger.cell(&place) {
             let to = Value::Text(to);
             return if cell.applied == to { Ok(None) } else { self.plan_next_move(place, cell, to) };
@@ -112,25 +117,25 @@ impl<W: World, L: Log> Engine<W, L> {
         let Some(origin) = self.origin(subtree, who) else { return Ok(None) };
         let Ok(from) = self.ledger.world.get(&place) else { return Ok(None) };
         match subtree.unit(&origin) {
-            Some(unit) => Err(Why::Unit(unit)),
-            None => Ok(Some(Step { from, ..step(place, Value::Text(to), Value::Text(origin)) })),
+            Some(unit) => Err(SkipReason::Unit(unit)),
+            None => Ok(Some(LedgerStep { from, ..step(place, Value::Text(to), Value::Text(origin)) })),
         }
     }
 
     /// Moves a process on, unless somebody else has moved it, or it is gone.
-    fn plan_next_move(&self, place: Place, cell: &Cell, to: Value) -> Result<Option<Step>, Why> {
+    fn plan_next_move(&self, place: KnobPlace, cell: &Cell, to: Value) -> Result<Option<LedgerStep>, SkipReason> {
         match self.ledger.world.get(&place) {
-            Ok(from) if cell.put(&from) => Ok(Some(Step { from, ..step(place, to, cell.baseline.clone()) })),
-            Ok(present) => Err(Why::ChangedByOther(present.to_string())),
+            Ok(from) if cell.put(&from) => Ok(Some(LedgerStep { from, ..step(place, to, cell.baseline.clone()) })),
+            Ok(present) => Err(SkipReason::ChangedByOther(present.to_string())),
             Err(_) => Ok(None),
         }
     }
 
     /// Where a process belongs: its group, or, where that is one of ours, the one to which it returns.
     fn origin(&self, subtree: &Subtree, who: Identity) -> Option<String> {
-        let place = Place::Member { process: who, root: subtree.root.clone() };
+        let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
         let Ok(Value::Text(present)) = self.ledger.world.get(&place) else { return None };
-        let group = Place::Group { path: present.clone(), root: subtree.root.clone() };
+        let group = KnobPlace::Group { path: present.clone(), root: subtree.root.clone() };
         match self.ledger.cell(&group) {
             Some(cell) => self.ledger.origin(who, &subtree.root).or_else(|| cell.return_to.clone()),
             None => Some(present),
@@ -139,7 +144,7 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// `rest` where it exists, else the delegated group.
     fn fallback_group(&self, subtree: &Subtree) -> String {
-        let place = Place::Group { path: subtree.rest(), root: subtree.root.clone() };
+        let place = KnobPlace::Group { path: subtree.rest(), root: subtree.root.clone() };
         if self.ledger.cell(&place).is_some() { subtree.rest() } else { subtree.dir.clone() }
     }
 
@@ -160,7 +165,7 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     fn controllers_on(&self) -> usize {
-        self.ledger.cells().filter(|(place, _)| matches!(place, Place::Controller { .. })).count()
+        self.ledger.cells().filter(|(place, _)| matches!(place, KnobPlace::Controller { .. })).count()
     }
 
     /// Moves everybody into `rest`. A child that is forked meanwhile may be left behind, and would keep the controllers
@@ -171,10 +176,10 @@ impl<W: World, L: Log> Engine<W, L> {
             let inside: Vec<Identity> =
                 self.ledger.world.members(&subtree.dir).into_iter().filter(|who| tried.insert(*who)).collect();
             let Some(&who) = inside.first() else { return };
-            let place = Place::Group { path: subtree.rest(), root: subtree.root.clone() };
+            let place = KnobPlace::Group { path: subtree.rest(), root: subtree.root.clone() };
             if self.ledger.cell(&place).is_none() {
-                let details = Details { session: 0, return_to: Some(subtree.dir.clone()) };
-                self.commit_for(who, vec![Step { details, ..step(place, 1.into(), 0.into()) }], applied);
+                let details = CellDetails { session: 0, return_to: Some(subtree.dir.clone()) };
+                self.commit_for(who, vec![LedgerStep { details, ..step(place, 1.into(), 0.into()) }], applied);
             }
             let mut moves = Vec::new();
             for member in inside {
@@ -189,7 +194,7 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// True where the controller is on now, or there is none.
     fn turn_on(&mut self, subtree: &Subtree, name: &str, who: Identity, applied: &mut Applied) -> bool {
-        let place = Place::Controller { group: subtree.dir.clone(), name: name.to_owned() };
+        let place = KnobPlace::Controller { group: subtree.dir.clone(), name: name.to_owned() };
         if self.ledger.cell(&place).is_some() || self.ledger.world.get(&place) != Ok(Value::Number(0)) {
             return true;
         }
@@ -221,8 +226,8 @@ impl<W: World, L: Log> Engine<W, L> {
         Some(subtree.group(standing.set))
     }
 
-    fn plan_return(&self, subtree: &Subtree, who: Identity) -> Result<Option<Step>, Why> {
-        let place = Place::Member { process: who, root: subtree.root.clone() };
+    fn plan_return(&self, subtree: &Subtree, who: Identity) -> Result<Option<LedgerStep>, SkipReason> {
+        let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
         let Some(cell) = self.ledger.cell(&place) else { return Ok(None) };
         let direct = cell.baseline == Value::Text(subtree.dir.clone());
         let to = if direct { Value::Text(self.fallback_group(subtree)) } else { cell.baseline.clone() };
@@ -256,7 +261,7 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     pub(crate) fn is_in_rest(&self, subtree: &Subtree, who: Identity) -> bool {
-        let place = Place::Member { process: who, root: subtree.root.clone() };
+        let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
         self.ledger.world.get(&place) == Ok(Value::Text(subtree.rest()))
     }
 
@@ -269,11 +274,11 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Writes a number into a file of a group; `None` for what was there before.
     pub(crate) fn write(&mut self, path: &str, want: Option<i64>, who: Identity, applied: &mut Applied) {
-        self.put(Place::File { path: path.to_owned() }, want, who, applied);
+        self.put(KnobPlace::File { path: path.to_owned() }, want, who, applied);
     }
 
     /// Sets a number of a group or unit, unless somebody else has set it; `None` for what was there before.
-    pub(crate) fn put(&mut self, place: Place, want: Option<i64>, who: Identity, applied: &mut Applied) {
+    pub(crate) fn put(&mut self, place: KnobPlace, want: Option<i64>, who: Identity, applied: &mut Applied) {
         let cell = self.ledger.cell(&place);
         if cell.is_some_and(|cell| Some(&cell.applied) == want.map(Value::Number).as_ref())
             || (cell, want) == (None, None)
@@ -288,40 +293,42 @@ impl<W: World, L: Log> Engine<W, L> {
         }
         let present = match self.ledger.world.get(&place) {
             Ok(present) => present,
-            Err(Fault::Vanished) if known || matches!(place, Place::Unit { .. }) => {
+            Err(KnobFault::Vanished) if known || matches!(place, KnobPlace::Unit { .. }) => {
                 applied.vanished += 1;
                 return self.ledger.abandon([place]);
             }
-            Err(Fault::Vanished) => return self.skip(who, knob, Why::Unsupported(NO_CONTROLLER), applied),
-            Err(Fault::Later) => return self.skip(who, knob, Why::Later, applied),
-            Err(Fault::Refused(code)) => return self.skip(who, knob, Why::Refused(code), applied),
+            Err(KnobFault::Vanished) => return self.skip(who, knob, SkipReason::Unsupported(NO_CONTROLLER), applied),
+            Err(KnobFault::Later) => return self.skip(who, knob, SkipReason::Later, applied),
+            Err(KnobFault::Refused(code)) => return self.skip(who, knob, SkipReason::Refused(code), applied),
         };
         let foreign = cell.is_some_and(|cell| !cell.put(&present));
         if foreign {
-            return self.skip(who, knob, Why::ChangedByOther(present.to_string()), applied);
+            return self.skip(who, knob, SkipReason::ChangedByOther(present.to_string()), applied);
         }
         if cell.is_none() && is_set_by_other(&place, &present) {
-            return self.skip(who, knob, Why::SetByOther(present.to_string()), applied);
+            return self.skip(who, knob, SkipReason::SetByOther(present.to_string()), applied);
         }
         let baseline = cell.map_or_else(|| present.clone(), |cell| cell.baseline.clone());
         let to = want.map_or_else(|| baseline.clone(), Value::Number);
         if to != present {
-            self.commit_for(who, vec![Step { from: present, ..step(place, to, baseline) }], applied);
+            self.commit_for(who, vec![LedgerStep { from: present, ..step(place, to, baseline) }], applied);
         }
     }
 
     /// Moves all processes of a group back to where they came from, and removes it.
     pub(crate) fn remove_group(&mut self, subtree: &Subtree, path: &str, who: Identity, applied: &mut Applied) {
-        let place = Place::Group { path: path.to_owned(), root: subtree.root.clone() };
+        let place = KnobPlace::Group { path: path.to_owned(), root: subtree.root.clone() };
         let Some(return_to) = self.ledger.cell(&place).map(|cell| cell.return_to.clone().unwrap_or_default()) else {
             return;
         };
         self.ledger.evacuate(path, &subtree.root, &return_to);
         let inside = format!("{path}/");
         let files = self.ledger.cells().map(|(place, _)| place);
-        let files: Vec<Place> =
-            files.filter(|place| matches!(place, Place::File { path } if path.starts_with(&inside))).cloned().collect();
-        self.commit_for(who, vec![Step { from: 1.into(), ..step(place.clone(), 0.into(), 0.into()) }], applied);
+        let files: Vec<KnobPlace> = files
+            .filter(|place| matches!(place, KnobPlace::File { path } if path.starts_with(&inside)))
+            .cloned()
+            .collect();
+        self.commit_for(who, vec![LedgerStep { from: 1.into(), ..step(place.clone(), 0.into(), 0.into()) }], applied);
         if self.ledger.cell(&place).is_none() {
             self.ledger.abandon(files);
         }
@@ -330,8 +337,8 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Processes that have a group of their own because of their memory.
     fn hogs(&self, subtree: &Subtree) -> Vec<Identity> {
         let prefix = format!("{}/hog-", subtree.dir);
-        let hog = |place: &Place| match place {
-            Place::Group { path, .. } => {
+        let hog = |place: &KnobPlace| match place {
+            KnobPlace::Group { path, .. } => {
                 let (pid, start) = path.strip_prefix(&prefix)?.split_once('-')?;
                 Some(Identity { pid: pid.parse().ok()?, start: start.parse().ok()? })
             }
@@ -341,7 +348,7 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Commits steps; failures at places that are no process's are told of `who`.
-    pub(crate) fn commit_for(&mut self, who: Identity, steps: Vec<Step>, applied: &mut Applied) {
+    pub(crate) fn commit_for(&mut self, who: Identity, steps: Vec<LedgerStep>, applied: &mut Applied) {
         let mut done = self.ledger.commit(steps);
         for (place, why) in std::mem::take(&mut done.failed) {
             self.skip(place.process().unwrap_or(who), crate::engine::knob_of(&place), why, applied);
@@ -354,17 +361,17 @@ const NO_CONTROLLER: &str = "the group has no such controller: the kernel or the
 
 /// True for a unit that has not what units have by themselves. Of the files of groups only protection is looked at: groups
 /// that were made here begin with the kernel's values, and above them only protection is set.
-fn is_set_by_other(place: &Place, present: &Value) -> bool {
+fn is_set_by_other(place: &KnobPlace, present: &Value) -> bool {
     match (place, present) {
-        (Place::Unit { property, .. }, Value::Number(number)) => !property.is_default(*number),
-        (Place::File { path }, Value::Number(number)) => *number != 0 && path.ends_with("/memory.low"),
+        (KnobPlace::Unit { property, .. }, Value::Number(number)) => !property.is_default(*number),
+        (KnobPlace::File { path }, Value::Number(number)) => *number != 0 && path.ends_with("/memory.low"),
         _ => false,
     }
 }
 
 /// The first change of a place: it holds the baseline.
-pub(crate) fn step(place: Place, to: Value, baseline: Value) -> Step {
-    Step { place, to, from: baseline.clone(), baseline, details: Details::default() }
+pub(crate) fn step(place: KnobPlace, to: Value, baseline: Value) -> LedgerStep {
+    LedgerStep { place, to, from: baseline.clone(), baseline, details: CellDetails::default() }
 }
 
 #[cfg(test)]

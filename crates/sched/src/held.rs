@@ -9,8 +9,8 @@
 //! System calls that name a thread by its number cannot also name the process. What remains is the time
 //! between two such calls, in which the thread would have to end and the kernel to go through all its numbers.
 
-use crate::processes::{Folder, Stat};
-use crate::world::{Fault, fault};
+use crate::processes::{ProcFolder, Stat};
+use crate::world::{KnobFault, fault};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
@@ -20,8 +20,8 @@ use tipme_policy::Identity;
 
 /// A process that lived when it was looked at.
 #[derive(Debug)]
-pub(crate) struct Held {
-    folder: Folder,
+pub(crate) struct HeldProcess {
+    folder: ProcFolder,
     who: Identity,
     /// What was read last.
     latest: RefCell<Stat>,
@@ -32,13 +32,13 @@ pub(crate) struct Held {
     starts: RefCell<BTreeMap<u32, u64>>,
 }
 
-impl Held {
-    pub(crate) fn open(proc: &Path, who: Identity) -> Result<Held, Fault> {
-        let folder = Folder::open(proc, who.pid).ok_or(Fault::Vanished)?;
-        let stat = folder.stat().filter(|stat| stat.identity == who && stat.is_alive()).ok_or(Fault::Vanished)?;
+impl HeldProcess {
+    pub(crate) fn open(proc: &Path, who: Identity) -> Result<HeldProcess, KnobFault> {
+        let folder = ProcFolder::open(proc, who.pid).ok_or(KnobFault::Vanished)?;
+        let stat = folder.stat().filter(|stat| stat.identity == who && stat.is_alive()).ok_or(KnobFault::Vanished)?;
         let starts = RefCell::new(BTreeMap::from([(who.pid, who.start)]));
         let (latest, fresh) = (RefCell::new(stat), Cell::new(true));
-        Ok(Held { folder, who, latest, fresh, users: OnceCell::new(), starts })
+        Ok(HeldProcess { folder, who, latest, fresh, users: OnceCell::new(), starts })
     }
 
     pub(crate) fn who(&self) -> Identity {
@@ -51,9 +51,9 @@ impl Held {
     }
 
     /// What is known of it now: the first call gets what was read when it was opened.
-    pub(crate) fn stat(&self) -> Result<Stat, Fault> {
+    pub(crate) fn stat(&self) -> Result<Stat, KnobFault> {
         if !self.fresh.take() {
-            let stat = self.folder.stat().filter(Stat::is_alive).ok_or(Fault::Vanished)?;
+            let stat = self.folder.stat().filter(Stat::is_alive).ok_or(KnobFault::Vanished)?;
             self.latest.replace(stat);
         }
         Ok(self.latest())
@@ -86,22 +86,22 @@ impl Held {
     }
 
     /// Whether the process is still there. Asked directly before a change.
-    pub(crate) fn check(&self) -> Result<(), Fault> {
+    pub(crate) fn check(&self) -> Result<(), KnobFault> {
         let fd = self.folder.as_fd().as_raw_fd();
         let none = std::ptr::null::<libc::siginfo_t>();
         // SAFETY: the call takes numbers and an empty pointer; signal 0 is sent to nobody.
         let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, 0, none, 0) };
         match answer(sent) {
-            Err(Fault::Refused(_)) => self.folder.stat().map(drop).ok_or(Fault::Vanished),
+            Err(KnobFault::Refused(_)) => self.folder.stat().map(drop).ok_or(KnobFault::Vanished),
             known => known,
         }
     }
 
     /// The same of one thread, which started then.
-    pub(crate) fn check_thread(&self, tid: u32, start: u64) -> Result<(), Fault> {
+    pub(crate) fn check_thread(&self, tid: u32, start: u64) -> Result<(), KnobFault> {
         self.check()?;
         if self.start(tid) != Some(start) {
-            return Err(Fault::Vanished);
+            return Err(KnobFault::Vanished);
         }
         if tid == self.who.pid {
             return Ok(());
@@ -112,7 +112,7 @@ impl Held {
 }
 
 /// Who may not be sent a signal is there all the same.
-fn answer(sent: libc::c_long) -> Result<(), Fault> {
+fn answer(sent: libc::c_long) -> Result<(), KnobFault> {
     let error = io::Error::last_os_error();
     if sent == 0 || error.raw_os_error() == Some(libc::EPERM) { Ok(()) } else { Err(fault(error)) }
 }
@@ -122,11 +122,11 @@ mod tests {
     use super::*;
     use std::process::{Child, Command};
 
-    fn held() -> (Child, Held) {
+    fn held() -> (Child, HeldProcess) {
         let child = Command::new("sleep").arg("600").spawn().expect("sleep can be run");
         let proc = Path::new("/proc");
         let who = crate::processes::identity(proc, child.id()).expect("it sleeps");
-        (child, Held::open(proc, who).expect("it sleeps"))
+        (child, HeldProcess::open(proc, who).expect("it sleeps"))
     }
 
     #[test]
@@ -134,13 +134,13 @@ mod tests {
         let (mut child, held) = held();
         let who = held.who;
         assert_eq!((held.check(), held.check_thread(who.pid, who.start)), (Ok(()), Ok(())));
-        assert_eq!(held.check_thread(who.pid, who.start + 1), Err(Fault::Vanished), "another start");
-        assert_eq!(held.check_thread(1, 1), Err(Fault::Vanished), "a thread of another process");
+        assert_eq!(held.check_thread(who.pid, who.start + 1), Err(KnobFault::Vanished), "another start");
+        assert_eq!(held.check_thread(1, 1), Err(KnobFault::Vanished), "a thread of another process");
         child.kill().expect("it is ours");
         child.wait().expect("it is ours");
-        assert_eq!(held.check(), Err(Fault::Vanished));
+        assert_eq!(held.check(), Err(KnobFault::Vanished));
         assert_eq!(held.stat().map(|stat| stat.identity), Ok(who), "the first look was taken before");
-        assert_eq!(held.stat(), Err(Fault::Vanished));
+        assert_eq!(held.stat(), Err(KnobFault::Vanished));
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
     fn only_the_process_that_is_meant_can_be_held() {
         let (mut child, held) = held();
         let other = Identity { start: held.who.start + 1, ..held.who };
-        assert_eq!(Held::open(Path::new("/proc"), other).err(), Some(Fault::Vanished));
+        assert_eq!(HeldProcess::open(Path::new("/proc"), other).err(), Some(KnobFault::Vanished));
         child.kill().expect("it is ours");
         child.wait().expect("it is ours");
     }

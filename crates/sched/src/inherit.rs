@@ -12,7 +12,7 @@
 //! into a session leaves a *trace* in the ledger and the journal, until everything is taken back.
 
 use crate::journal::Cell;
-use crate::world::{Place, Thread, ThreadKnob, Value, World};
+use crate::world::{KnobPlace, ThreadKnob, ThreadSettings, Value, World};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::Identity;
 
@@ -36,16 +36,16 @@ struct Ancestry {
 }
 
 impl Marks {
-    pub(crate) fn new<'a>(cells: impl Iterator<Item = (&'a Place, &'a Cell)>) -> Marks {
+    pub(crate) fn new<'a>(cells: impl Iterator<Item = (&'a KnobPlace, &'a Cell)>) -> Marks {
         let mut marks = Marks::default();
         for (place, cell) in cells {
             let knob = match place {
-                Place::Thread { process, knob, .. } => {
+                KnobPlace::Thread { process, knob, .. } => {
                     marks.by_process.entry((*process, *knob)).or_default().push(cell.clone());
                     marks.processes.insert(*process);
                     *knob
                 }
-                Place::Trace { session, knob, .. } => {
+                KnobPlace::Trace { session, knob, .. } => {
                     marks.by_session.entry((*session, *knob)).or_default().push(cell.clone());
                     *knob
                 }
@@ -72,7 +72,7 @@ impl Marks {
     }
 
     /// The thread knobs of a process that are inherited, with their baselines.
-    pub(crate) fn inherited(&self, world: &impl World, who: Identity) -> Vec<(Place, Value)> {
+    pub(crate) fn inherited(&self, world: &impl World, who: Identity) -> Vec<(KnobPlace, Value)> {
         let threads = world.threads(who).unwrap_or_default();
         let found = self.inherited_by(world, who, &threads, |_| false).into_iter();
         found.map(|((index, knob), baseline)| (threads[index].place(who, knob), baseline)).collect()
@@ -83,8 +83,8 @@ impl Marks {
         &self,
         world: &impl World,
         who: Identity,
-        threads: &[Thread],
-        is_known: impl Fn(&Place) -> bool,
+        threads: &[ThreadSettings],
+        is_known: impl Fn(&KnobPlace) -> bool,
     ) -> BTreeMap<(usize, ThreadKnob), Value> {
         let mut ancestry = None;
         let mut found = BTreeMap::new();
@@ -102,7 +102,7 @@ impl Marks {
         found
     }
 
-    fn baseline(&self, ancestry: &Ancestry, thread: &Thread, knob: ThreadKnob) -> Option<Value> {
+    fn baseline(&self, ancestry: &Ancestry, thread: &ThreadSettings, knob: ThreadKnob) -> Option<Value> {
         let value = Value::Number(thread.value(knob));
         let fits = |cell: &&Cell| cell.since <= thread.start && cell.put(&value);
         let family = ancestry.lineage.iter().filter_map(|&who| self.by_process.get(&(who, knob))).flatten();

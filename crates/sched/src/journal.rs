@@ -10,7 +10,7 @@
 //! What is no longer needed is left out when the journal is rewritten, to a second file that then
 //! takes the name of the first: at every moment one of them is whole under that name.
 
-use crate::world::{Place, Value};
+use crate::world::{KnobPlace, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -62,24 +62,24 @@ pub(crate) trait Log {
 /// What a line says.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Entry {
+pub(crate) enum JournalLine {
     /// The place is about to hold `cell.applied`.
-    Change { place: Place, cell: Cell },
+    Change { place: KnobPlace, cell: Cell },
     /// The place needs nothing any more.
-    Clear { place: Place },
+    Clear { place: KnobPlace },
 }
 
 #[derive(Serialize, Deserialize)]
 struct Line {
     check: u64,
     boot: u64,
-    entry: Entry,
+    entry: JournalLine,
 }
 
 /// What a journal tells.
 #[derive(Default, Debug)]
 pub(crate) struct Contents {
-    pub(crate) cells: BTreeMap<Place, Cell>,
+    pub(crate) cells: BTreeMap<KnobPlace, Cell>,
     pub(crate) unreadable: usize,
 }
 
@@ -104,7 +104,7 @@ impl<L: Log> Journal<L> {
     }
 
     /// Adds entries; where it fails, none of what they announce may be done.
-    pub(crate) fn append(&mut self, entries: &[Entry]) -> io::Result<()> {
+    pub(crate) fn append(&mut self, entries: &[JournalLine]) -> io::Result<()> {
         if entries.is_empty() {
             return Ok(());
         }
@@ -123,17 +123,17 @@ impl<L: Log> Journal<L> {
     }
 
     /// Rewrites the log so that it tells exactly `cells`.
-    pub(crate) fn compact(&mut self, cells: &BTreeMap<Place, Cell>) -> io::Result<()> {
+    pub(crate) fn compact(&mut self, cells: &BTreeMap<KnobPlace, Cell>) -> io::Result<()> {
         let mut bytes = Vec::new();
         for (place, cell) in cells {
-            self.write(&Entry::Change { place: place.clone(), cell: cell.clone() }, &mut bytes);
+            self.write(&JournalLine::Change { place: place.clone(), cell: cell.clone() }, &mut bytes);
         }
         self.log.replace(&bytes)?;
         (self.size, self.compact, self.torn) = (bytes.len(), bytes.len(), false);
         Ok(())
     }
 
-    fn write(&self, entry: &Entry, bytes: &mut Vec<u8>) {
+    fn write(&self, entry: &JournalLine, bytes: &mut Vec<u8>) {
         let line = Line { check: check(self.boot, entry), boot: self.boot, entry: entry.clone() };
         serde_json::to_writer(&mut *bytes, &line).expect("numbers and texts can be written to memory");
         bytes.push(b'\n');
@@ -147,8 +147,8 @@ fn tell(bytes: &[u8], boot: u64) -> Contents {
         match serde_json::from_slice::<Line>(line).ok().filter(|line| line.check == check(line.boot, &line.entry)) {
             None => told.unreadable += 1,
             Some(line) if line.boot != boot => {}
-            Some(Line { entry: Entry::Change { place, cell }, .. }) => drop(told.cells.insert(place, cell)),
-            Some(Line { entry: Entry::Clear { place }, .. }) => drop(told.cells.remove(&place)),
+            Some(Line { entry: JournalLine::Change { place, cell }, .. }) => drop(told.cells.insert(place, cell)),
+            Some(Line { entry: JournalLine::Clear { place }, .. }) => drop(told.cells.remove(&place)),
         }
     }
     told
@@ -167,7 +167,7 @@ pub(crate) fn tell_any(bytes: &[u8]) -> bool {
     !tell(&mended, 9).cells.is_empty()
 }
 
-fn check(boot: u64, entry: &Entry) -> u64 {
+fn check(boot: u64, entry: &JournalLine) -> u64 {
     hash(format!("{boot} {}", serde_json::to_string(entry).expect("numbers and texts can be written")).as_bytes())
 }
 
@@ -179,18 +179,18 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::Memory;
+    use crate::fake::MemoryLog;
     use crate::world::Value;
     use tipme_policy::Identity;
 
-    fn entry(pid: u32) -> Entry {
-        let place = Place::Member { process: Identity { pid, start: 5 }, root: "/r".into() };
+    fn entry(pid: u32) -> JournalLine {
+        let place = KnobPlace::Member { process: Identity { pid, start: 5 }, root: "/r".into() };
         let cell = Cell { baseline: Value::Text("/r/a".into()), applied: 7.into(), ..Cell::default() };
-        Entry::Change { place, cell }
+        JournalLine::Change { place, cell }
     }
 
-    fn written() -> (Memory, Vec<u8>) {
-        let log = Memory::default();
+    fn written() -> (MemoryLog, Vec<u8>) {
+        let log = MemoryLog::default();
         let (mut journal, told) = Journal::open(log.clone(), 9).unwrap();
         assert!(told.cells.is_empty());
         journal.append(&[entry(1), entry(2), entry(3)]).unwrap();
@@ -243,12 +243,12 @@ mod tests {
 
     #[test]
     fn the_journal_does_not_grow_without_end() {
-        let log = Memory::default();
+        let log = MemoryLog::default();
         let (mut journal, _) = Journal::open(log.clone(), 9).unwrap();
         let mut cells = tell(&[], 9).cells;
         for round in 0..20_000u32 {
-            let Entry::Change { place, cell } = entry(round % 7) else { unreachable!() };
-            journal.append(&[Entry::Change { place: place.clone(), cell: cell.clone() }]).unwrap();
+            let JournalLine::Change { place, cell } = entry(round % 7) else { unreachable!() };
+            journal.append(&[JournalLine::Change { place: place.clone(), cell: cell.clone() }]).unwrap();
             cells.insert(place, cell);
             if journal.is_long() {
                 journal.compact(&cells).unwrap();

@@ -8,9 +8,9 @@
 //! unit: that cell stays too, since the change can come later.
 
 use crate::inherit::Marks;
-use crate::journal::{Cell, Entry, Journal, Log};
-use crate::why::{Restored, Why};
-use crate::world::{Fault, LATER_MS, LATER_TRIES_MAX, Place, ThreadKnob, Value, World};
+use crate::journal::{Cell, Journal, JournalLine, Log};
+use crate::why::{Restored, SkipReason};
+use crate::world::{KnobFault, KnobPlace, LATER_MS, LATER_TRIES_MAX, ThreadKnob, Value, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use tipme_policy::Identity;
@@ -24,23 +24,23 @@ const SEARCHES_MAX: usize = 4;
 
 /// What the journal keeps with a change besides the values; see [`Cell`].
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Details {
+pub(crate) struct CellDetails {
     pub(crate) session: u32,
     pub(crate) return_to: Option<String>,
 }
 
 /// A change that is wanted.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
-    pub(crate) place: Place,
+pub(crate) struct LedgerStep {
+    pub(crate) place: KnobPlace,
     pub(crate) to: Value,
     pub(crate) baseline: Value,
     /// What the place holds now.
     pub(crate) from: Value,
-    pub(crate) details: Details,
+    pub(crate) details: CellDetails,
 }
 
-impl Step {
+impl LedgerStep {
     fn is_back(&self) -> bool {
         self.to == self.baseline
     }
@@ -51,15 +51,15 @@ impl Step {
 pub(crate) struct Done {
     pub(crate) changed: usize,
     pub(crate) vanished: BTreeSet<Identity>,
-    pub(crate) failed: Vec<(Place, Why)>,
+    pub(crate) failed: Vec<(KnobPlace, SkipReason)>,
 }
 
 pub(crate) struct Ledger<W, L> {
     pub(crate) world: W,
     journal: Journal<L>,
-    cells: BTreeMap<Place, Cell>,
+    cells: BTreeMap<KnobPlace, Cell>,
     /// What was taken back since [`Ledger::begin`]: a child forked just before still has the value.
-    recent: Vec<(Place, Cell)>,
+    recent: Vec<(KnobPlace, Cell)>,
 }
 
 impl<W: World, L: Log> Ledger<W, L> {
@@ -82,17 +82,17 @@ impl<W: World, L: Log> Ledger<W, L> {
         self.world.end_call();
     }
 
-    pub(crate) fn cell(&self, place: &Place) -> Option<&Cell> {
+    pub(crate) fn cell(&self, place: &KnobPlace) -> Option<&Cell> {
         self.cells.get(place)
     }
 
-    pub(crate) fn cells(&self) -> impl Iterator<Item = (&Place, &Cell)> {
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (&KnobPlace, &Cell)> {
         self.cells.iter()
     }
 
     /// The thread knobs of a process that are changed.
-    pub(crate) fn threads_of(&self, process: Identity) -> impl Iterator<Item = (&Place, &Cell)> {
-        let edge = |end: u64, knob| Place::Thread { process, tid: end as u32, start: end, knob };
+    pub(crate) fn threads_of(&self, process: Identity) -> impl Iterator<Item = (&KnobPlace, &Cell)> {
+        let edge = |end: u64, knob| KnobPlace::Thread { process, tid: end as u32, start: end, knob };
         self.cells.range(edge(0, ThreadKnob::Nice)..=edge(u64::MAX, ThreadKnob::Io))
     }
 
@@ -102,9 +102,9 @@ impl<W: World, L: Log> Ledger<W, L> {
     }
 
     /// Announces the steps in the journal, then takes them one after the other.
-    pub(crate) fn commit(&mut self, steps: Vec<Step>) -> Done {
+    pub(crate) fn commit(&mut self, steps: Vec<LedgerStep>) -> Done {
         let mut done = Done::default();
-        let mut gate = Gate::default();
+        let mut gate = AccessGate::default();
         let announced = self.announce(steps, &mut done);
         let mut cleared = Vec::new();
         for (step, cell) in announced {
@@ -116,8 +116,8 @@ impl<W: World, L: Log> Ledger<W, L> {
     }
 
     /// Forgets places: they are gone, or others have them in hand.
-    pub(crate) fn abandon(&mut self, places: impl IntoIterator<Item = Place>) {
-        let places: Vec<Place> = places.into_iter().filter(|place| self.cells.remove(place).is_some()).collect();
+    pub(crate) fn abandon(&mut self, places: impl IntoIterator<Item = KnobPlace>) {
+        let places: Vec<KnobPlace> = places.into_iter().filter(|place| self.cells.remove(place).is_some()).collect();
         self.clear(places);
     }
 
@@ -127,9 +127,9 @@ impl<W: World, L: Log> Ledger<W, L> {
         self.world.begin_restore();
         let mut restored = Restored::default();
         let marks = self.marks();
-        let mut order: Vec<(u8, Place)> = self.cells.keys().map(|place| (place.phase(), place.clone())).collect();
+        let mut order: Vec<(u8, KnobPlace)> = self.cells.keys().map(|place| (place.phase(), place.clone())).collect();
         order.sort_by_key(|(phase, _)| *phase);
-        let own: BTreeSet<Place> = self.cells.keys().cloned().collect();
+        let own: BTreeSet<KnobPlace> = self.cells.keys().cloned().collect();
         for (_, place) in order {
             self.take_back(place, &mut restored);
         }
@@ -144,9 +144,9 @@ impl<W: World, L: Log> Ledger<W, L> {
         restored
     }
 
-    fn announce(&mut self, steps: Vec<Step>, done: &mut Done) -> Vec<(Step, Cell)> {
+    fn announce(&mut self, steps: Vec<LedgerStep>, done: &mut Done) -> Vec<(LedgerStep, Cell)> {
         let (mut back, mut forth) = (Vec::new(), Vec::new());
-        let mut gate = Gate::default();
+        let mut gate = AccessGate::default();
         let mut room = PLACES_MAX.saturating_sub(self.cells.len());
         for step in steps {
             match self.check(&step, &mut gate, &mut room) {
@@ -157,12 +157,12 @@ impl<W: World, L: Log> Ledger<W, L> {
         }
         let traces = self.new_traces(&forth);
         let changes = forth.iter().map(|(cell, step)| (&step.place, cell)).chain(&traces);
-        let entries: Vec<Entry> =
-            changes.map(|(place, cell)| Entry::Change { place: place.clone(), cell: cell.clone() }).collect();
+        let entries: Vec<JournalLine> =
+            changes.map(|(place, cell)| JournalLine::Change { place: place.clone(), cell: cell.clone() }).collect();
         match self.journal.append(&entries) {
             Ok(()) => self.cells.extend(traces),
             Err(error) => {
-                let why = Why::Journal(error.to_string());
+                let why = SkipReason::Journal(error.to_string());
                 done.failed.extend(forth.drain(..).map(|(_, step)| (step.place, why.clone())));
             }
         }
@@ -170,16 +170,16 @@ impl<W: World, L: Log> Ledger<W, L> {
     }
 
     /// The traces that the steps leave and that are not there yet.
-    fn new_traces(&mut self, steps: &[(Cell, Step)]) -> BTreeMap<Place, Cell> {
-        let trace = |(cell, step): &(Cell, Step)| match (&step.place, &step.to) {
-            (Place::Thread { knob, .. }, Value::Number(value)) => {
-                let place = Place::Trace { session: cell.session, knob: *knob, value: *value };
+    fn new_traces(&mut self, steps: &[(Cell, LedgerStep)]) -> BTreeMap<KnobPlace, Cell> {
+        let trace = |(cell, step): &(Cell, LedgerStep)| match (&step.place, &step.to) {
+            (KnobPlace::Thread { knob, .. }, Value::Number(value)) => {
+                let place = KnobPlace::Trace { session: cell.session, knob: *knob, value: *value };
                 let cell = Cell { since: self.world.ticks(), before: None, ..cell.clone() };
                 (!self.cells.contains_key(&place)).then_some((place, cell))
             }
             _ => None,
         };
-        let traces: BTreeMap<Place, Cell> = steps.iter().filter_map(trace).collect();
+        let traces: BTreeMap<KnobPlace, Cell> = steps.iter().filter_map(trace).collect();
         if !traces.is_empty() && self.traces() + traces.len() > TRACES_MAX {
             self.forget_dead_sessions();
         }
@@ -188,19 +188,19 @@ impl<W: World, L: Log> Ledger<W, L> {
     }
 
     fn traces(&self) -> usize {
-        self.cells.keys().filter(|place| matches!(place, Place::Trace { .. })).count()
+        self.cells.keys().filter(|place| matches!(place, KnobPlace::Trace { .. })).count()
     }
 
     /// Makes room: what left a session that is gone is no longer told from what a user has set.
     fn forget_dead_sessions(&mut self) {
         let world = &self.world;
         let live: BTreeSet<u32> = world.all().into_iter().filter_map(|who| world.session(who)).collect();
-        let dead = |place: &&Place| matches!(place, Place::Trace { session, .. } if !live.contains(session));
-        let dead: Vec<Place> = self.cells.keys().filter(dead).cloned().collect();
+        let dead = |place: &&KnobPlace| matches!(place, KnobPlace::Trace { session, .. } if !live.contains(session));
+        let dead: Vec<KnobPlace> = self.cells.keys().filter(dead).cloned().collect();
         self.abandon(dead);
     }
 
-    fn check(&self, step: &Step, gate: &mut Gate, room: &mut usize) -> Result<(), Why> {
+    fn check(&self, step: &LedgerStep, gate: &mut AccessGate, room: &mut usize) -> Result<(), SkipReason> {
         if step.is_back() {
             return Ok(());
         }
@@ -209,13 +209,13 @@ impl<W: World, L: Log> Ledger<W, L> {
             return Ok(());
         }
         if !self.world.reversible(&step.place, &step.baseline) {
-            return Err(Why::Irreversible);
+            return Err(SkipReason::Irreversible);
         }
-        *room = room.checked_sub(1).ok_or(Why::TooMany("places are changed at the same time"))?;
+        *room = room.checked_sub(1).ok_or(SkipReason::TooMany("places are changed at the same time"))?;
         Ok(())
     }
 
-    fn next_cell(&self, step: &Step) -> Cell {
+    fn next_cell(&self, step: &LedgerStep) -> Cell {
         let old = self.cells.get(&step.place);
         Cell {
             baseline: step.baseline.clone(),
@@ -229,18 +229,18 @@ impl<W: World, L: Log> Ledger<W, L> {
 
     fn perform(
         &mut self,
-        place: Place,
+        place: KnobPlace,
         cell: Cell,
-        allowed: Result<(), Why>,
-        cleared: &mut Vec<Place>,
+        allowed: Result<(), SkipReason>,
+        cleared: &mut Vec<KnobPlace>,
         done: &mut Done,
     ) {
         let back = cell.applied == cell.baseline;
         let outcome = allowed.and_then(|()| match self.world.set(&place, &cell.applied) {
             Ok(()) => Ok(true),
-            Err(Fault::Vanished) => Ok(false),
-            Err(Fault::Later) => Err(Why::Later),
-            Err(Fault::Refused(code)) => Err(Why::Refused(code)),
+            Err(KnobFault::Vanished) => Ok(false),
+            Err(KnobFault::Later) => Err(SkipReason::Later),
+            Err(KnobFault::Refused(code)) => Err(SkipReason::Refused(code)),
         });
         match outcome {
             Ok(true) if !back => {
@@ -258,7 +258,9 @@ impl<W: World, L: Log> Ledger<W, L> {
                 self.cells.remove(&place);
             }
             Err(why) => {
-                if why == Why::Refused(libc::ETIMEDOUT) && matches!(place, Place::Unit { .. } | Place::Scope { .. }) {
+                if why == SkipReason::Refused(libc::ETIMEDOUT)
+                    && matches!(place, KnobPlace::Unit { .. } | KnobPlace::Scope { .. })
+                {
                     self.cells.insert(place.clone(), cell.undecided());
                 }
                 done.failed.push((place.clone(), why));
@@ -271,17 +273,17 @@ impl<W: World, L: Log> Ledger<W, L> {
     }
 
     /// A journal that cannot say that a place is done costs one look at it at the next start.
-    fn clear(&mut self, places: Vec<Place>) {
-        let entries: Vec<Entry> = places.into_iter().map(|place| Entry::Clear { place }).collect();
+    fn clear(&mut self, places: Vec<KnobPlace>) {
+        let entries: Vec<JournalLine> = places.into_iter().map(|place| JournalLine::Clear { place }).collect();
         self.journal.append(&entries).ok();
         if self.journal.is_long() {
             self.journal.compact(&self.cells).ok();
         }
     }
 
-    fn take_back(&mut self, place: Place, restored: &mut Restored) {
+    fn take_back(&mut self, place: KnobPlace, restored: &mut Restored) {
         let Some(cell) = self.cells.get(&place).cloned() else { return };
-        if matches!(place, Place::Trace { .. }) {
+        if matches!(place, KnobPlace::Trace { .. }) {
             self.cells.remove(&place);
             return;
         }
@@ -291,7 +293,7 @@ impl<W: World, L: Log> Ledger<W, L> {
             self.evacuate(path, root, return_to);
         }
         let outcome = match found {
-            Ok(_) if self.is_stranded(&place, &cell) => Err(Fault::Vanished),
+            Ok(_) if self.is_stranded(&place, &cell) => Err(KnobFault::Vanished),
             Ok(present) if present == cell.baseline => Ok(&mut restored.unchanged),
             Ok(present) if !cell.put(&present) => Ok(&mut restored.changed_by_others),
             Ok(_) => retried(|| self.world.set(&place, &cell.baseline)).map(|()| &mut restored.restored),
@@ -299,7 +301,7 @@ impl<W: World, L: Log> Ledger<W, L> {
         };
         let count = match outcome {
             Ok(count) => count,
-            Err(Fault::Vanished) => &mut restored.vanished,
+            Err(KnobFault::Vanished) => &mut restored.vanished,
             Err(_) => {
                 restored.failed += 1;
                 return;
@@ -310,9 +312,9 @@ impl<W: World, L: Log> Ledger<W, L> {
     }
 
     /// True for a scope whose processes have no place to go back to: it is theirs from now on, and ends with them.
-    fn is_stranded(&self, place: &Place, cell: &Cell) -> bool {
-        let Place::Scope { folder, root, .. } = place else { return false };
-        let origin = Place::Group { path: cell.return_to.clone().unwrap_or_default(), root: root.clone() };
+    fn is_stranded(&self, place: &KnobPlace, cell: &Cell) -> bool {
+        let KnobPlace::Scope { folder, root, .. } = place else { return false };
+        let origin = KnobPlace::Group { path: cell.return_to.clone().unwrap_or_default(), root: root.clone() };
         self.world.get(&origin) != Ok(1.into()) && !self.world.members(folder).is_empty()
     }
 
@@ -324,7 +326,7 @@ impl<W: World, L: Log> Ledger<W, L> {
                 return;
             }
             for process in members {
-                let place = Place::Member { process, root: root.to_owned() };
+                let place = KnobPlace::Member { process, root: root.to_owned() };
                 let return_to = Value::Text(self.origin(process, root).unwrap_or_else(|| return_to.to_owned()));
                 // A process that cannot go keeps the group, which is then told as not removed.
                 self.world.set(&place, &return_to).ok();
@@ -334,7 +336,8 @@ impl<W: World, L: Log> Ledger<W, L> {
 
     /// The group that a process, or the nearest one above it that was moved, came from.
     pub(crate) fn origin(&self, process: Identity, root: &str) -> Option<String> {
-        let baseline = |process| match &self.cells.get(&Place::Member { process, root: root.to_owned() })?.baseline {
+        let baseline = |process| match &self.cells.get(&KnobPlace::Member { process, root: root.to_owned() })?.baseline
+        {
             Value::Text(group) => Some(group.clone()),
             Value::Number(_) => None,
         };
@@ -342,7 +345,7 @@ impl<W: World, L: Log> Ledger<W, L> {
     }
 
     /// Sets back what children and threads have inherited and nobody has listed; returns how many.
-    fn take_back_inherited(&mut self, marks: &Marks, own: &BTreeSet<Place>, restored: &mut Restored) -> usize {
+    fn take_back_inherited(&mut self, marks: &Marks, own: &BTreeSet<KnobPlace>, restored: &mut Restored) -> usize {
         let Some(first) = marks.first() else { return 0 };
         let mut found = 0;
         for who in self.world.all() {
@@ -364,10 +367,10 @@ impl<W: World, L: Log> Ledger<W, L> {
 }
 
 /// Tries until the kernel, or whoever else wants time for it, has had it.
-fn retried<T>(mut work: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
+fn retried<T>(mut work: impl FnMut() -> Result<T, KnobFault>) -> Result<T, KnobFault> {
     for _ in 0..LATER_TRIES_MAX {
         match work() {
-            Err(Fault::Later) => std::thread::sleep(std::time::Duration::from_millis(LATER_MS)),
+            Err(KnobFault::Later) => std::thread::sleep(std::time::Duration::from_millis(LATER_MS)),
             outcome => return outcome,
         }
     }
@@ -376,12 +379,12 @@ fn retried<T>(mut work: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
 
 /// Asks once for the places of a process that follow each other.
 #[derive(Default)]
-struct Gate {
-    last: Option<(Identity, Result<(), Why>)>,
+struct AccessGate {
+    last: Option<(Identity, Result<(), SkipReason>)>,
 }
 
-impl Gate {
-    fn admit(&mut self, world: &impl World, place: &Place) -> Result<(), Why> {
+impl AccessGate {
+    fn admit(&mut self, world: &impl World, place: &KnobPlace) -> Result<(), SkipReason> {
         let Some(process) = place.process() else { return world.admit(place) };
         if self.last.as_ref().is_none_or(|(last, _)| *last != process) {
             self.last = Some((process, world.admit(place)));

@@ -44,6 +44,8 @@
 //! A process that is advised about its memory ([`tipme_policy::MemoryAction`]) needs no taking back.
 //! A process may change its own values at any time; then they are its own, by rule 2.
 
+#![warn(unreachable_pub)]
+
 mod advice;
 mod cgroup;
 mod engine;
@@ -82,12 +84,12 @@ mod why;
 mod world;
 
 pub use cgroup::full_average;
-pub use error::Error;
-pub use explain::{Explanation, KnobState};
+pub use error::MechanismError;
+pub use explain::{KnobState, ProcessExplanation};
 pub use fuzz::{exercise_journal, exercise_processes};
 pub use last_pid::LastPid;
 pub use offers::{DesktopOwner, Offer, extension, offers, plain_offers};
-pub use why::{Applied, Knob, Restored, SKIPPED_MAX, Skipped, Why};
+pub use why::{Applied, Knob, Restored, SkipReason, Skipped};
 pub use world::LATER_MS;
 
 use engine::Engine;
@@ -127,11 +129,11 @@ impl Mechanism {
     /// # Errors
     /// Where the journal cannot be opened, is not safe, or belongs to a mechanism that runs; and where
     /// the back end needs a control group that is not there.
-    pub fn open(config: Config) -> Result<(Mechanism, Restored), Error> {
+    pub fn open(config: Config) -> Result<(Mechanism, Restored), MechanismError> {
         let subtree = find_subtree(&config)?;
         let log = FileLog::open(&config.journal)?;
         let world = Linux::new(&config.proc, config.owner, config.under);
-        let wrap = |source| Error::Journal { path: config.journal.clone(), source };
+        let wrap = |source| MechanismError::Journal { path: config.journal.clone(), source };
         let (ledger, restored) = Ledger::open(world, log).map_err(wrap)?;
         let mut engine = Engine::new(ledger, config.backend, config.strength);
         engine.subtree = subtree;
@@ -155,7 +157,7 @@ impl Mechanism {
     }
 
     /// What process `pid` has, and why; `None` where it has no role.
-    pub fn explain(&self, pid: u32) -> Option<Explanation> {
+    pub fn explain(&self, pid: u32) -> Option<ProcessExplanation> {
         self.engine.explain(pid)
     }
 
@@ -173,26 +175,27 @@ impl Drop for Mechanism {
     }
 }
 
-fn find_subtree(config: &Config) -> Result<Option<Subtree>, Error> {
+fn find_subtree(config: &Config) -> Result<Option<Subtree>, MechanismError> {
     if config.backend != Backend::Cgroup {
         return Ok(None);
     }
     let path = config.cgroup.clone().unwrap_or_default();
-    let root = root_above(&path).map_err(|why| Error::Group { path: path.clone(), why })?;
+    let root = root_above(&path).map_err(|why| MechanismError::Group { path: path.clone(), why })?;
     let text = |path: &Path| path.to_str().map(str::to_owned);
     match (text(&path), text(&root)) {
         (Some(dir), Some(root)) => Ok(Some(Subtree::new(dir, root))),
-        _ => {
-            Err(Error::Group { path, why: "its name is not UTF-8 text; name a group whose folder has a name in UTF-8" })
-        }
+        _ => Err(MechanismError::Group {
+            path,
+            why: "its name is not UTF-8 text; name a group whose folder has a name in UTF-8",
+        }),
     }
 }
 
-fn find_units(config: &Config) -> Result<Option<Units>, Error> {
+fn find_units(config: &Config) -> Result<Option<Units>, MechanismError> {
     if config.backend != Backend::Systemd {
         return Ok(None);
     }
-    let root = offers::hierarchy().map_err(|why| Error::Units { why })?;
+    let root = offers::hierarchy().map_err(|why| MechanismError::Units { why })?;
     Ok(Some(Units::new(root)))
 }
 

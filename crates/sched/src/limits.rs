@@ -9,10 +9,10 @@
 use crate::engine::Engine;
 use crate::journal::Log;
 use crate::memory::{NOBODY, whole_pages};
-use crate::memory_limits::{Asked, Limit};
+use crate::memory_limits::{FolderLimit, RequestedLimit};
 use crate::units_names::Property;
-use crate::why::{Applied, Knob, Why};
-use crate::world::{Place, Value, World};
+use crate::why::{Applied, Knob, SkipReason};
+use crate::world::{KnobPlace, Value, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tipme_policy::{Backend, Identity, MemoryGroup};
@@ -27,14 +27,14 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Asks for a limit. It is set by [`Engine::settle_limits`].
     pub(crate) fn limit(&mut self, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
         if self.limits.asked.len() >= LIMITS_MAX && !self.limits.asked.contains_key(group) {
-            return self.skip(who_of(group), Knob::MemoryHigh, Why::TooMany("limits of memory"), applied);
+            return self.skip(who_of(group), Knob::MemoryHigh, SkipReason::TooMany("limits of memory"), applied);
         }
         let folder = match self.backend {
             Backend::Systemd => self.unit_to_limit(group, applied),
             _ => self.group_to_limit(group, applied),
         };
         if let Some(folder) = folder {
-            self.limits.asked.insert(group.clone(), Asked { folder, bytes: whole_pages(bytes) });
+            self.limits.asked.insert(group.clone(), RequestedLimit { folder, bytes: whole_pages(bytes) });
         }
     }
 
@@ -99,10 +99,10 @@ impl<W: World, L: Log> Engine<W, L> {
 
     fn group_folder_of(&self, group: &MemoryGroup, folder: &str) -> Option<String> {
         let MemoryGroup::Process(who) = group else {
-            let place = Place::Group { path: folder.to_owned(), root: String::new() };
+            let place = KnobPlace::Group { path: folder.to_owned(), root: String::new() };
             return (self.ledger.world.get(&place) == Ok(1.into())).then(|| folder.to_owned());
         };
-        let member = |root: &str| Place::Member { process: *who, root: root.to_owned() };
+        let member = |root: &str| KnobPlace::Member { process: *who, root: root.to_owned() };
         if self.backend == Backend::Systemd {
             let units = self.units.as_ref()?;
             let Ok(Value::Text(present)) = self.ledger.world.get(&member(&units.root)) else { return None };
@@ -122,7 +122,7 @@ impl<W: World, L: Log> Engine<W, L> {
         let mut known = std::mem::take(&mut self.limits.folders);
         for (folder, asked) in wanted {
             let known = known.remove(&folder).filter(|limit| limit.asked == asked);
-            let limit = known.unwrap_or_else(|| Limit { bytes: self.bytes_for(&folder, &asked), asked });
+            let limit = known.unwrap_or_else(|| FolderLimit { bytes: self.bytes_for(&folder, &asked), asked });
             self.limits.folders.insert(folder, limit);
         }
     }
@@ -148,16 +148,16 @@ impl<W: World, L: Log> Engine<W, L> {
     /// What a group has; without a memory controller, what its processes have.
     fn usage(&self, folder: &str) -> u64 {
         let world = &self.ledger.world;
-        match world.get(&Place::File { path: format!("{folder}/memory.current") }) {
+        match world.get(&KnobPlace::File { path: format!("{folder}/memory.current") }) {
             Ok(Value::Number(number)) => number.unsigned_abs(),
             _ => world.tree(folder).into_iter().fold(0, |sum, who| sum.saturating_add(world.resident(who))),
         }
     }
 
-    fn high(&self, folder: String) -> Place {
+    fn high(&self, folder: String) -> KnobPlace {
         match self.backend {
-            Backend::Systemd => Place::Unit { folder, property: Property::MemoryHigh },
-            _ => Place::File { path: folder + FILE },
+            Backend::Systemd => KnobPlace::Unit { folder, property: Property::MemoryHigh },
+            _ => KnobPlace::File { path: folder + FILE },
         }
     }
 
@@ -177,10 +177,10 @@ impl<W: World, L: Log> Engine<W, L> {
 }
 
 /// The folder whose limit a place is.
-fn limited_folder(place: &Place) -> Option<&str> {
+fn limited_folder(place: &KnobPlace) -> Option<&str> {
     match place {
-        Place::Unit { folder, property: Property::MemoryHigh } => Some(folder),
-        Place::File { path } => path.strip_suffix(FILE),
+        KnobPlace::Unit { folder, property: Property::MemoryHigh } => Some(folder),
+        KnobPlace::File { path } => path.strip_suffix(FILE),
         _ => None,
     }
 }

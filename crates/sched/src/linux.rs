@@ -8,13 +8,13 @@
 mod world;
 
 use crate::advice;
-use crate::held::Held;
+use crate::held::HeldProcess;
 use crate::last_pid::LastPid;
 use crate::processes::{self, Stat};
-use crate::slice::{self, Attributes, Slices};
+use crate::slice::{self, SchedAttributes, Slices};
 use crate::units_bus::Bus;
-use crate::why::Why;
-use crate::world::{Fault, Thread, ThreadKnob, fault};
+use crate::why::SkipReason;
+use crate::world::{KnobFault, ThreadKnob, ThreadSettings, fault};
 use rustix::fs::CWD;
 use rustix::process::{Pid, getpriority_process};
 use std::cell::RefCell;
@@ -46,7 +46,7 @@ pub(crate) struct Linux {
     slices: Slices,
     last_pid: LastPid,
     cursors: advice::Cursors,
-    held: RefCell<BTreeMap<Identity, Rc<Held>>>,
+    held: RefCell<BTreeMap<Identity, Rc<HeldProcess>>>,
     /// The managers of units.
     pub(crate) bus: Bus,
 }
@@ -67,11 +67,11 @@ impl Linux {
     }
 
     /// The process, kept open until [`World::end_call`].
-    pub(crate) fn held(&self, who: Identity) -> Result<Rc<Held>, Fault> {
+    pub(crate) fn held(&self, who: Identity) -> Result<Rc<HeldProcess>, KnobFault> {
         if let Some(held) = self.held.borrow().get(&who) {
             return Ok(Rc::clone(held));
         }
-        let held = Rc::new(Held::open(&self.proc, who)?);
+        let held = Rc::new(HeldProcess::open(&self.proc, who)?);
         let mut all = self.held.borrow_mut();
         if all.len() >= HELD_MAX {
             all.clear();
@@ -89,14 +89,14 @@ impl Linux {
     }
 
     /// A thread with what is set for it; `None` where it has ended.
-    fn thread(&self, tid: u32, start: u64, session: u32) -> Option<Thread> {
-        let found = Attributes::get(tid).ok()?;
+    fn thread(&self, tid: u32, start: u64, session: u32) -> Option<ThreadSettings> {
+        let found = SchedAttributes::get(tid).ok()?;
         let (nice, slice, scheduling) = (nice_of(tid, &found).ok()?, self.slices.of(&found), found.scheduling());
-        Some(Thread { tid, start, session, nice, slice, scheduling, io: io_of(tid).ok()? })
+        Some(ThreadSettings { tid, start, session, nice, slice, scheduling, io: io_of(tid).ok()? })
     }
 
-    fn get_thread(&self, tid: u32, knob: ThreadKnob) -> Result<i64, Fault> {
-        let attributes = || Attributes::get(tid).map_err(fault);
+    fn get_thread(&self, tid: u32, knob: ThreadKnob) -> Result<i64, KnobFault> {
+        let attributes = || SchedAttributes::get(tid).map_err(fault);
         match knob {
             ThreadKnob::Nice => nice_of(tid, &attributes()?),
             ThreadKnob::Slice => attributes().map(|found| self.slices.of(&found)),
@@ -110,17 +110,17 @@ impl Linux {
     }
 
     /// A process of the session, the leader if it lives, whose autogroup has that number.
-    fn speaker(&self, number: u64, session: u32) -> Result<(u32, i64), Fault> {
+    fn speaker(&self, number: u64, session: u32) -> Result<(u32, i64), KnobFault> {
         let nice = |pid: u32| {
             let (found, nice) = parse_autogroup(&processes::record(CWD, self.autogroup_file(pid))?)?;
             (found == number).then_some((pid, nice))
         };
         let of_session = |pid: &u32| processes::stat(&self.proc, *pid).is_some_and(|stat| stat.session == session);
         let others = || processes::all(&self.proc).into_iter().filter(of_session).find_map(nice);
-        nice(session).or_else(others).ok_or(Fault::Vanished)
+        nice(session).or_else(others).ok_or(KnobFault::Vanished)
     }
 
-    fn set_autogroup(&self, number: u64, session: u32, nice: i64) -> Result<(), Fault> {
+    fn set_autogroup(&self, number: u64, session: u32, nice: i64) -> Result<(), KnobFault> {
         let (pid, _) = self.speaker(number, session)?;
         let mut file = OpenOptions::new().write(true).open(self.autogroup_file(pid)).map_err(fault)?;
         file.write_all(nice.to_string().as_bytes()).map_err(fault)
@@ -131,21 +131,21 @@ impl Linux {
     }
 
     /// A process that is gone is told by the change itself.
-    pub(crate) fn admit_process(&self, who: Identity) -> Result<(), Why> {
+    pub(crate) fn admit_process(&self, who: Identity) -> Result<(), SkipReason> {
         let Ok(held) = self.held(who) else { return Ok(()) };
         if who.pid == 1 || who.pid == KTHREADD || held.latest().parent == KTHREADD {
-            return Err(Why::System);
+            return Err(SkipReason::System);
         }
         self.owner.map_or(Ok(()), |owner| admit_users(&held, owner))?;
         match self.under {
-            Some(top) if !processes::is_below(&self.proc, who, top) => Err(Why::NotBelow(top)),
+            Some(top) if !processes::is_below(&self.proc, who, top) => Err(SkipReason::NotBelow(top)),
             _ => Ok(()),
         }
     }
 
     /// Who is in a session descends from its leader, so the leader answers for it. Where the leader
     /// is gone, each process that is in it has to be admitted.
-    fn admit_session(&self, number: u64, session: u32) -> Result<(), Why> {
+    fn admit_session(&self, number: u64, session: u32) -> Result<(), SkipReason> {
         if self.owner.is_none() && self.under.is_none() && session > 1 {
             return Ok(());
         }
@@ -158,41 +158,41 @@ impl Linux {
             return self.admit_process(leader.identity);
         }
         let mut living = processes::all(&self.proc).into_iter().filter_map(inside).filter(lives).peekable();
-        living.peek().ok_or(Why::Unsupported("nobody in this session lives"))?;
+        living.peek().ok_or(SkipReason::Unsupported("nobody in this session lives"))?;
         living.map(|stat| self.admit_process(stat.identity)).find(Result::is_err).unwrap_or(Ok(()))
     }
 }
 
 /// The real user and the effective one must be the owner, and the effective one must be so still.
-fn admit_users(held: &Held, owner: u32) -> Result<(), Why> {
+fn admit_users(held: &HeldProcess, owner: u32) -> Result<(), SkipReason> {
     let why = match (held.users(), held.effective_user()) {
         (Some((real, effective)), Some(now)) => match [real, effective, now].into_iter().find(|uid| *uid != owner) {
-            Some(uid) => Why::NotOwner(uid),
+            Some(uid) => SkipReason::NotOwner(uid),
             None => return Ok(()),
         },
-        _ => Why::Refused(libc::EACCES),
+        _ => SkipReason::Refused(libc::EACCES),
     };
     // What is gone belongs to nobody.
-    if held.check() == Err(Fault::Vanished) { Ok(()) } else { Err(why) }
+    if held.check() == Err(KnobFault::Vanished) { Ok(()) } else { Err(why) }
 }
 
 /// The kernel tells it with the other attributes only of a thread whose policy has one.
-fn nice_of(tid: u32, found: &Attributes) -> Result<i64, Fault> {
+fn nice_of(tid: u32, found: &SchedAttributes) -> Result<i64, KnobFault> {
     if found.is_fair() {
         return Ok(found.nice.into());
     }
-    let tid = i32::try_from(tid).ok().and_then(Pid::from_raw).ok_or(Fault::Vanished)?;
+    let tid = i32::try_from(tid).ok().and_then(Pid::from_raw).ok_or(KnobFault::Vanished)?;
     getpriority_process(Some(tid)).map(i64::from).map_err(|error| fault(error.into()))
 }
 
-fn io_of(tid: u32) -> Result<i64, Fault> {
+fn io_of(tid: u32) -> Result<i64, KnobFault> {
     // SAFETY: the call takes numbers and has no memory of ours in hand.
     let packed = unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, tid) };
     if packed < 0 { Err(fault(io::Error::last_os_error())) } else { Ok(packed) }
 }
 
-fn set_thread(tid: u32, knob: ThreadKnob, value: i64) -> Result<(), Fault> {
-    let value = libc::c_int::try_from(value).map_err(|_| Fault::Refused(libc::EINVAL))?;
+fn set_thread(tid: u32, knob: ThreadKnob, value: i64) -> Result<(), KnobFault> {
+    let value = libc::c_int::try_from(value).map_err(|_| KnobFault::Refused(libc::EINVAL))?;
     let result = match knob {
         // SAFETY: the call takes numbers only.
         ThreadKnob::Nice => i64::from(unsafe { libc::setpriority(libc::PRIO_PROCESS, tid, value) }),
@@ -205,9 +205,9 @@ fn set_thread(tid: u32, knob: ThreadKnob, value: i64) -> Result<(), Fault> {
 }
 
 /// Sets the policy; the thread keeps its nice value. Only policies without a real-time priority.
-fn set_policy(tid: u32, policy: libc::c_int) -> Result<(), Fault> {
+fn set_policy(tid: u32, policy: libc::c_int) -> Result<(), KnobFault> {
     if !matches!(policy, libc::SCHED_OTHER | libc::SCHED_IDLE) {
-        return Err(Fault::Refused(libc::EINVAL));
+        return Err(KnobFault::Refused(libc::EINVAL));
     }
     // SAFETY: all bytes zero is a valid value of this plain structure.
     let parameter: libc::sched_param = unsafe { std::mem::zeroed() };
@@ -275,7 +275,7 @@ mod tests {
     fn no_policy_with_a_priority_is_ever_set() {
         let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         for policy in [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_BATCH] {
-            assert_eq!(set_thread(own, ThreadKnob::Scheduling, policy.into()), Err(Fault::Refused(libc::EINVAL)));
+            assert_eq!(set_thread(own, ThreadKnob::Scheduling, policy.into()), Err(KnobFault::Refused(libc::EINVAL)));
         }
     }
 }

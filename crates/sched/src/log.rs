@@ -5,7 +5,7 @@
 //! belongs to this user and that nobody else can write to. The lock is on a file beside it,
 //! since the journal itself is replaced from time to time.
 
-use crate::error::Error;
+use crate::error::MechanismError;
 use crate::journal::{Log, READ_BYTES_MAX};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions};
@@ -26,10 +26,11 @@ impl FileLog {
     ///
     /// # Errors
     /// Where another process has it, where it is not safe to follow, and where it cannot be opened.
-    pub(crate) fn open(path: &Path) -> Result<FileLog, Error> {
-        let wrap = |source| Error::Journal { path: path.to_owned(), source };
+    pub(crate) fn open(path: &Path) -> Result<FileLog, MechanismError> {
+        let wrap = |source| MechanismError::Journal { path: path.to_owned(), source };
         let lock = private(&beside(path, ".lock")).map_err(wrap)?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| Error::Busy { path: path.to_owned() })?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| MechanismError::Busy { path: path.to_owned() })?;
         let file = private(path).map_err(wrap)?;
         check(path, &file)?;
         Ok(FileLog { path: path.to_owned(), file, lock })
@@ -72,9 +73,9 @@ fn private(path: &Path) -> io::Result<File> {
     options.append(true).create(true).mode(0o600).custom_flags(flags).open(path)
 }
 
-fn check(path: &Path, file: &File) -> Result<(), Error> {
-    let meta = file.metadata().map_err(|source| Error::Journal { path: path.to_owned(), source })?;
-    let unsafe_because = |why: &'static str| Err(Error::Unsafe { path: path.to_owned(), why });
+fn check(path: &Path, file: &File) -> Result<(), MechanismError> {
+    let meta = file.metadata().map_err(|source| MechanismError::Journal { path: path.to_owned(), source })?;
+    let unsafe_because = |why: &'static str| Err(MechanismError::Unsafe { path: path.to_owned(), why });
     match () {
         () if !meta.is_file() => unsafe_because("it is not a plain file"),
         () if meta.uid() != rustix::process::geteuid().as_raw() => unsafe_because("it belongs to another user"),

@@ -10,8 +10,8 @@
 use crate::engine::Engine;
 use crate::journal::Log;
 use crate::subtree::Subtree;
-use crate::why::{Applied, Knob, Why};
-use crate::world::{Advice, Fault, Place, Value, World};
+use crate::why::{Applied, Knob, SkipReason};
+use crate::world::{Advice, KnobFault, KnobPlace, Value, World};
 use tipme_policy::{Backend, Identity, MemoryAction, MemoryGroup, SetId};
 
 /// Bytes that one action reclaims of a group at most: the kernel does it while the caller waits.
@@ -44,7 +44,7 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Protects memory of a set's group. The delegated group above must carry the sum to make it count.
     pub(crate) fn protect(&mut self, set: SetId, bytes: u64, applied: &mut Applied) {
         let Some(mut subtree) = self.own_subtree() else {
-            return self.skip(set.0, Knob::MemoryLow, Why::Unsupported(NO_GROUPS), applied);
+            return self.skip(set.0, Knob::MemoryLow, SkipReason::Unsupported(NO_GROUPS), applied);
         };
         if bytes == 0 {
             subtree.protected.remove(&set);
@@ -80,7 +80,7 @@ impl<W: World, L: Log> Engine<W, L> {
     /// stay so if it were moved.
     fn is_left_alone(&self, group: &MemoryGroup, applied: &mut Applied) -> bool {
         let (MemoryGroup::Process(who), Some(subtree)) = (group, self.own_subtree()) else { return false };
-        let place = Place::Member { process: *who, root: subtree.root.clone() };
+        let place = KnobPlace::Member { process: *who, root: subtree.root.clone() };
         match self.ledger.world.get(&place) {
             Ok(present) => present == Value::Text(subtree.rest()),
             Err(_) => {
@@ -118,19 +118,24 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// The folder of the group that is meant; a process gets one of its own where it needs one.
-    fn group_of(&mut self, group: &MemoryGroup, applied: &mut Applied) -> Result<String, Why> {
-        let subtree = self.own_subtree().ok_or(Why::Unsupported(NO_GROUPS))?;
+    fn group_of(&mut self, group: &MemoryGroup, applied: &mut Applied) -> Result<String, SkipReason> {
+        let subtree = self.own_subtree().ok_or(SkipReason::Unsupported(NO_GROUPS))?;
         match group {
             MemoryGroup::Cgroup(path) => {
                 let path = subtree.folder(path);
-                if subtree.owns(&path) { Ok(path) } else { Err(Why::Unsupported("the group was not made here")) }
+                if subtree.owns(&path) { Ok(path) } else { Err(SkipReason::Unsupported("the group was not made here")) }
             }
             MemoryGroup::Process(who) => self.group_of_process(&subtree, *who, applied),
         }
     }
 
-    fn group_of_process(&mut self, subtree: &Subtree, who: Identity, applied: &mut Applied) -> Result<String, Why> {
-        let place = Place::Member { process: who, root: subtree.root.clone() };
+    fn group_of_process(
+        &mut self,
+        subtree: &Subtree,
+        who: Identity,
+        applied: &mut Applied,
+    ) -> Result<String, SkipReason> {
+        let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
         let present = self.ledger.world.get(&place).map_err(why)?.to_string();
         if subtree.owns(&present) {
             return Ok(present);
@@ -139,7 +144,7 @@ impl<W: World, L: Log> Engine<W, L> {
         // Asked before the group is made: a process that may not be moved needs none.
         self.ledger.world.admit(&place)?;
         // It was there, and somebody else has moved it.
-        let step = self.plan_move(subtree, who, path.clone())?.ok_or(Why::ChangedByOther(present))?;
+        let step = self.plan_move(subtree, who, path.clone())?.ok_or(SkipReason::ChangedByOther(present))?;
         self.make_group(subtree, &path, who, applied);
         self.commit_for(who, vec![step], applied);
         Ok(path)
@@ -147,7 +152,7 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Gives advice for up to `bytes`; returns for how many it was given.
     pub(crate) fn advise(&mut self, who: Identity, advice: Advice, bytes: u64, applied: &mut Applied) -> u64 {
-        let place = Place::Member { process: who, root: String::new() };
+        let place = KnobPlace::Member { process: who, root: String::new() };
         let bytes = whole_pages(bytes.min(ADVICE_BYTES_MAX));
         let admitted = self.ledger.world.admit(&place).map(|()| self.ledger.world.advise(who, advice, bytes));
         match admitted {
@@ -155,7 +160,7 @@ impl<W: World, L: Log> Engine<W, L> {
                 applied.changed += 1;
                 return given;
             }
-            Ok(Err(Fault::Vanished)) => applied.vanished += 1,
+            Ok(Err(KnobFault::Vanished)) => applied.vanished += 1,
             Ok(Err(fault)) => self.skip(who, Knob::Advice, why(fault), applied),
             Err(why) => self.skip(who, Knob::Advice, why, applied),
         }
@@ -191,10 +196,10 @@ pub(crate) fn reclaimable(bytes: u64) -> u64 {
 }
 
 /// Why a group's memory could not be taken.
-pub(crate) fn why(fault: Fault) -> Why {
+pub(crate) fn why(fault: KnobFault) -> SkipReason {
     match fault {
-        Fault::Vanished => Why::Unsupported("the group has no memory controller"),
-        Fault::Later => Why::Later,
-        Fault::Refused(code) => Why::Refused(code),
+        KnobFault::Vanished => SkipReason::Unsupported("the group has no memory controller"),
+        KnobFault::Later => SkipReason::Later,
+        KnobFault::Refused(code) => SkipReason::Refused(code),
     }
 }

@@ -6,20 +6,20 @@ use tipme_policy::MemoryGroup;
 
 /// What is asked, and what follows from it.
 #[derive(Debug, Default)]
-pub(crate) struct Limits {
-    pub(crate) asked: BTreeMap<MemoryGroup, Asked>,
-    pub(crate) folders: BTreeMap<String, Limit>,
+pub(crate) struct MemoryLimits {
+    pub(crate) asked: BTreeMap<MemoryGroup, RequestedLimit>,
+    pub(crate) folders: BTreeMap<String, FolderLimit>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RequestedLimit {
     pub(crate) folder: String,
     pub(crate) bytes: u64,
 }
 
 /// The limit of a folder, with what it was reckoned from.
 #[derive(Clone, Debug)]
-pub(crate) struct Limit {
+pub(crate) struct FolderLimit {
     pub(crate) asked: BTreeMap<MemoryGroup, u64>,
     pub(crate) bytes: i64,
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where the processes of sets were put, of units of systemd.
 
-use crate::world::Place;
+use crate::world::KnobPlace;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::{Identity, SetId};
 
@@ -62,7 +62,7 @@ impl Units {
         self.placements.values().filter(beside).find_map(|placement| placement.unit.as_deref())
     }
 
-    pub(crate) fn member(&self, process: Identity) -> Place {
-        Place::Member { process, root: self.root.clone() }
+    pub(crate) fn member(&self, process: Identity) -> KnobPlace {
+        KnobPlace::Member { process, root: self.root.clone() }
     }
 }

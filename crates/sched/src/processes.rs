@@ -13,11 +13,12 @@ use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use tipme_policy::Identity;
+use tipme_record::proc_text::{StatLine, users};
 
 /// Processes that [`all`] lists at most.
 pub const PROCESSES_MAX: usize = 32_768;
 /// Processes that [`descendants`] lists at most.
-pub const DESCENDANTS_MAX: usize = 4_096;
+pub(crate) const DESCENDANTS_MAX: usize = 4_096;
 /// Threads that [`threads`] lists at most.
 pub const THREADS_MAX: usize = 4_096;
 /// Parents that [`ancestors`] follows at most.
@@ -71,11 +72,11 @@ impl Stat {
 /// A process's folder below the root, held open. What is read through it is of one process: when that is
 /// gone nothing can be read any more, whoever has its number then.
 #[derive(Debug)]
-pub(crate) struct Folder(OwnedFd);
+pub(crate) struct ProcFolder(OwnedFd);
 
-impl Folder {
-    pub(crate) fn open(root: &Path, pid: u32) -> Option<Folder> {
-        open_folder(CWD, &root.join(pid.to_string())).map(Folder)
+impl ProcFolder {
+    pub(crate) fn open(root: &Path, pid: u32) -> Option<ProcFolder> {
+        open_folder(CWD, &root.join(pid.to_string())).map(ProcFolder)
     }
 
     /// As [`read`] without the users, which cost a second file: they are given as `u32::MAX`.
@@ -99,7 +100,7 @@ impl Folder {
     }
 }
 
-impl AsFd for Folder {
+impl AsFd for ProcFolder {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -107,7 +108,7 @@ impl AsFd for Folder {
 
 /// Reads what is known of process `pid`; `None` where it is gone.
 pub fn read(root: &Path, pid: u32) -> Option<Stat> {
-    let folder = Folder::open(root, pid)?;
+    let folder = ProcFolder::open(root, pid)?;
     let mut stat = folder.stat()?;
     (stat.uid, stat.effective_uid) = folder.users()?;
     Some(stat)
@@ -157,7 +158,7 @@ pub fn all(root: &Path) -> Vec<u32> {
     open_folder(CWD, root).map(|folder| numbers(folder, PROCESSES_MAX)).unwrap_or_default()
 }
 
-/// The processes below `pid`, nearest first, without itself; [`DESCENDANTS_MAX`] at most.
+/// The processes below `pid`, nearest first, without itself; `DESCENDANTS_MAX` at most.
 pub fn descendants(root: &Path, pid: u32) -> Vec<Identity> {
     let top = stat(root, pid);
     top.iter().flat_map(|top| below(root, top, |_| false)).map(|stat| stat.identity).collect()
@@ -286,17 +287,14 @@ pub(crate) fn parse_any(text: &str) -> bool {
     line.is_some() || status.is_some()
 }
 
-/// Reads a line of the form `pid (name) state parent …`; the name ends at the *last* bracket.
+/// Reads a line of `/proc/PID/stat`.
 fn parse(line: &str) -> Option<Stat> {
-    let (pid, rest) = line.split_once(" (")?;
-    let (command, rest) = rest.rsplit_once(") ")?;
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-    // The kernel's manual counts from 1, and the state is its field 3.
-    let field = |number: usize| fields.get(number - 3).copied();
+    let stat = StatLine::read(line)?;
+    let field = |number: usize| stat.field(number);
     let sum = |first: usize| Some(field(first)?.parse::<u64>().ok()?.saturating_add(field(first + 1)?.parse().ok()?));
     Some(Stat {
-        identity: Identity { pid: pid.trim().parse().ok()?, start: field(22)?.parse().ok()? },
-        command: command.to_owned(),
+        identity: Identity { pid: stat.pid, start: field(22)?.parse().ok()? },
+        command: stat.command.to_owned(),
         state: field(3)?.chars().next()?,
         parent: field(4)?.parse().ok()?,
         group: field(5)?.parse().ok()?,
@@ -311,11 +309,6 @@ fn parse(line: &str) -> Option<Stat> {
         uid: u32::MAX,
         effective_uid: u32::MAX,
     })
-}
-
-fn users(status: &str) -> Option<(u32, u32)> {
-    let mut ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace();
-    Some((ids.next()?.parse().ok()?, ids.next()?.parse().ok()?))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! before or after any line of the journal, in the middle of a line, and between any two changes.
 
 use crate::engine::Engine;
-use crate::fake::{APP, CrashPoint, DIR, LOGIN, Machine, Memory, Process, ROOT, SERVICE};
+use crate::fake::{APP, CrashPoint, DIR, FakeMachine, LOGIN, MemoryLog, Process, ROOT, SERVICE};
 use crate::ledger::Ledger;
 use crate::placements::Units;
 use crate::subtree::Subtree;
@@ -23,7 +23,7 @@ const SETS: usize = 4;
 
 /// Something that happens.
 #[derive(Clone, Debug)]
-enum Act {
+enum Operation {
     Assign {
         set: usize,
         role: Role,
@@ -68,46 +68,47 @@ enum Act {
     Write,
 }
 
-fn acts() -> impl Strategy<Value = Vec<Act>> {
+fn acts() -> impl Strategy<Value = Vec<Operation>> {
     let role = prop::sample::select(Role::ALL.to_vec());
     let strength = prop::sample::select(vec![Strength::Off, Strength::Gentle, Strength::Normal, Strength::Strong]);
     let (set, process) = (0..SETS, 0..16usize);
     let act = prop_oneof![
-        6 => (set.clone(), role, any::<u16>()).prop_map(|(set, role, members)| Act::Assign { set, role, members }),
-        2 => set.clone().prop_map(|set| Act::Forget { set }),
-        1 => strength.prop_map(Act::Turn),
-        1 => set.prop_map(|set| Act::Protect { set }),
-        1 => process.clone().prop_map(|process| Act::Limit { process }),
-        1 => process.clone().prop_map(|process| Act::Relieve { process }),
-        1 => prop::sample::select(vec![-9_000, 1 << 20, 9 << 20, i64::MAX]).prop_map(|more| Act::Confine { more }),
-        4 => (process.clone(), any::<bool>()).prop_map(|(parent, own_session)| Act::Fork { parent, own_session }),
-        2 => process.clone().prop_map(|process| Act::Spawn { process }),
-        2 => process.clone().prop_map(|process| Act::Exit { process }),
-        1 => process.clone().prop_map(|process| Act::Renice { process }),
-        1 => process.clone().prop_map(|process| Act::Weigh { process }),
-        1 => process.prop_map(|process| Act::Move { process }),
-        1 => Just(Act::Write),
+        6 => (set.clone(), role, any::<u16>()).prop_map(|(set, role, members)| Operation::Assign { set, role, members }),
+        2 => set.clone().prop_map(|set| Operation::Forget { set }),
+        1 => strength.prop_map(Operation::Turn),
+        1 => set.prop_map(|set| Operation::Protect { set }),
+        1 => process.clone().prop_map(|process| Operation::Limit { process }),
+        1 => process.clone().prop_map(|process| Operation::Relieve { process }),
+        1 => prop::sample::select(vec![-9_000, 1 << 20, 9 << 20, i64::MAX]).prop_map(|more| Operation::Confine { more }),
+        4 => (process.clone(), any::<bool>()).prop_map(|(parent, own_session)| Operation::Fork { parent, own_session }),
+        2 => process.clone().prop_map(|process| Operation::Spawn { process }),
+        2 => process.clone().prop_map(|process| Operation::Exit { process }),
+        1 => process.clone().prop_map(|process| Operation::Renice { process }),
+        1 => process.clone().prop_map(|process| Operation::Weigh { process }),
+        1 => process.prop_map(|process| Operation::Move { process }),
+        1 => Just(Operation::Write),
     ];
     prop::collection::vec(act, 1..14)
 }
 
 /// The two machines, and what happens on both.
-struct Fixture {
-    machine: Machine,
-    shadow: Machine,
-    log: Memory,
+struct PropertyFixture {
+    machine: FakeMachine,
+    shadow: FakeMachine,
+    log: MemoryLog,
     pids: u32,
 }
 
-impl Fixture {
-    fn new(crash_point: &CrashPoint, backend: Backend) -> Fixture {
+impl PropertyFixture {
+    fn new(crash_point: &CrashPoint, backend: Backend) -> PropertyFixture {
         let groups = if backend == Backend::Systemd { [LOGIN, APP, SERVICE] } else { [DIR; 3] };
         let machine = || {
-            let machine = Machine::new();
+            let machine = FakeMachine::new();
             machine.state.borrow_mut().groups.entry(OTHER.to_owned()).or_default();
             machine
         };
-        let mut fixture = Fixture { machine: machine(), shadow: machine(), log: Memory::default(), pids: 10 };
+        let mut fixture =
+            PropertyFixture { machine: machine(), shadow: machine(), log: MemoryLog::default(), pids: 10 };
         fixture.machine.crash_point = crash_point.clone();
         fixture.log.crash_point = crash_point.clone();
         for group in groups {
@@ -132,7 +133,7 @@ impl Fixture {
         state.processes.keys().copied().nth(index % state.processes.len().max(1))
     }
 
-    fn both(&self, change: impl Fn(&Machine)) {
+    fn both(&self, change: impl Fn(&FakeMachine)) {
         change(&self.shadow);
         change(&self.machine);
     }
@@ -151,34 +152,38 @@ impl Fixture {
         state.processes[&who].parent == 1 && !state.processes.values().any(|child| child.parent == who.pid)
     }
 
-    fn world_act(&mut self, act: &Act) {
+    fn world_act(&mut self, act: &Operation) {
         let index = match act {
-            Act::Fork { parent: index, .. } | Act::Spawn { process: index } | Act::Exit { process: index } => index,
-            Act::Renice { process: index } | Act::Weigh { process: index } | Act::Move { process: index } => index,
+            Operation::Fork { parent: index, .. }
+            | Operation::Spawn { process: index }
+            | Operation::Exit { process: index } => index,
+            Operation::Renice { process: index }
+            | Operation::Weigh { process: index }
+            | Operation::Move { process: index } => index,
             _ => &0,
         };
         let Some(who) = self.pick(*index) else { return };
         match act {
-            Act::Fork { own_session, .. } => {
+            Operation::Fork { own_session, .. } => {
                 self.fork(Some(who), *own_session);
             }
-            Act::Spawn { .. } => {
+            Operation::Spawn { .. } => {
                 self.pids += 1;
                 self.both(|machine| machine.spawn(who, self.pids));
             }
-            Act::Exit { .. } if self.may_exit(who) => self.both(|machine| machine.exit(who)),
-            Act::Renice { .. } => self.both(|machine| machine.renice(who, 13)),
-            Act::Weigh { .. } => self.both(|machine| {
+            Operation::Exit { .. } if self.may_exit(who) => self.both(|machine| machine.exit(who)),
+            Operation::Renice { .. } => self.both(|machine| machine.renice(who, 13)),
+            Operation::Weigh { .. } => self.both(|machine| {
                 let session = machine.state.borrow().processes[&who].session;
                 machine.state.borrow_mut().autogroups.insert(session, 13);
             }),
             // Its children would have a share in it, so only who has none.
-            Act::Move { .. } if self.has_no_family(who) => self.both(|machine| {
+            Operation::Move { .. } if self.has_no_family(who) => self.both(|machine| {
                 let mut state = machine.state.borrow_mut();
                 state.processes.get_mut(&who).expect("the test made it").group = OTHER.to_owned();
                 state.reap();
             }),
-            Act::Write => self.both(|machine| {
+            Operation::Write => self.both(|machine| {
                 let mut state = machine.state.borrow_mut();
                 state.groups.get_mut(DIR).expect("the test made it").insert("memory.low".to_owned(), 77);
                 state.units.insert((APP.to_owned(), Property::CpuWeight), 77);
@@ -192,9 +197,9 @@ fn set_id(set: usize) -> SetId {
     SetId(Identity { pid: 20 + 20 * set as u32, start: 1 })
 }
 
-fn action(fixture: &Fixture, act: &Act) -> Option<Action> {
+fn action(fixture: &PropertyFixture, act: &Operation) -> Option<Action> {
     Some(match act {
-        Act::Assign { set, role, members } => {
+        Operation::Assign { set, role, members } => {
             let all = fixture.machine.state.borrow();
             let chosen = all.processes.keys().enumerate().filter(|(index, _)| members >> (index % 16) & 1 == 1);
             let member = |(_, who): (usize, &Identity)| Member { who: *who, because: Membership::Child };
@@ -202,22 +207,22 @@ fn action(fixture: &Fixture, act: &Act) -> Option<Action> {
             let (set, role) = (set_id(*set), *role);
             Action::Assign(Assignment { set, role, reason: Reason::NoAttention, faded: 0.0, members })
         }
-        Act::Forget { set } => Action::Forget(set_id(*set)),
-        Act::Protect { set } => Action::Memory(MemoryAction::Protect { set: set_id(*set), bytes: 1 << 20 }),
-        Act::Limit { process } => {
+        Operation::Forget { set } => Action::Forget(set_id(*set)),
+        Operation::Protect { set } => Action::Memory(MemoryAction::Protect { set: set_id(*set), bytes: 1 << 20 }),
+        Operation::Limit { process } => {
             let group = MemoryGroup::Process(fixture.pick(*process)?);
             Action::Memory(MemoryAction::High { group, bytes: 1 << 20 })
         }
-        Act::Relieve { process } => {
+        Operation::Relieve { process } => {
             let group = MemoryGroup::Process(fixture.pick(*process)?);
             Action::Memory(MemoryAction::Relieve { group, bytes: u64::MAX })
         }
-        Act::Confine { more } => Action::Memory(MemoryAction::Room { more: *more, least: 4_096 }),
+        Operation::Confine { more } => Action::Memory(MemoryAction::Room { more: *more, least: 4_096 }),
         _ => return None,
     })
 }
 
-fn open(fixture: &Fixture, backend: Backend) -> (Engine<Machine, Memory>, Restored) {
+fn open(fixture: &PropertyFixture, backend: Backend) -> (Engine<FakeMachine, MemoryLog>, Restored) {
     let (ledger, restored) = Ledger::open(fixture.machine.clone(), fixture.log.clone()).expect("the test made it");
     let mut engine = Engine::new(ledger, backend, Strength::Normal);
     engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
@@ -226,16 +231,22 @@ fn open(fixture: &Fixture, backend: Backend) -> (Engine<Machine, Memory>, Restor
 }
 
 /// Plays the acts with an engine that is stopped after `steps`; returns the fixture as it is then.
-fn play(acts: &[Act], backend: Backend, steps: Option<usize>, torn: usize, crash_point: &CrashPoint) -> Fixture {
+fn play(
+    acts: &[Operation],
+    backend: Backend,
+    steps: Option<usize>,
+    torn: usize,
+    crash_point: &CrashPoint,
+) -> PropertyFixture {
     crash_point.set(None);
-    let mut fixture = Fixture::new(crash_point, backend);
+    let mut fixture = PropertyFixture::new(crash_point, backend);
     fixture.log.torn.set(torn);
     let (mut engine, _) = open(&fixture, backend);
     crash_point.taken.set(0);
     crash_point.set(steps);
     for act in acts {
         fixture.world_act(act);
-        if let Act::Turn(strength) = act {
+        if let Operation::Turn(strength) = act {
             engine.set_strength(*strength);
         }
         let action = action(&fixture, act);
@@ -244,7 +255,7 @@ fn play(acts: &[Act], backend: Backend, steps: Option<usize>, torn: usize, crash
     fixture
 }
 
-fn assert_restored(fixture: &Fixture, backend: Backend, crash_point: &CrashPoint, what: &str) {
+fn assert_restored(fixture: &PropertyFixture, backend: Backend, crash_point: &CrashPoint, what: &str) {
     crash_point.set(None);
     let (_, restored) = open(fixture, backend);
     assert_eq!(*fixture.machine.state.borrow(), *fixture.shadow.state.borrow(), "{what}: {restored:?}");
@@ -253,7 +264,7 @@ fn assert_restored(fixture: &Fixture, backend: Backend, crash_point: &CrashPoint
     assert_eq!(again, Restored::default(), "{what}: the journal is empty");
 }
 
-fn check(acts: &[Act], backend: Backend) {
+fn check(acts: &[Operation], backend: Backend) {
     let crash_point = CrashPoint::default();
     let fixture = play(acts, backend, None, 0, &crash_point);
     let steps = crash_point.taken.get();
@@ -276,19 +287,19 @@ proptest! {
 }
 
 /// Processes of sessions of their own that the engine has favoured and then was stopped.
-fn favoured(count: u16) -> Fixture {
+fn favoured(count: u16) -> PropertyFixture {
     let crash_point = CrashPoint::default();
-    let mut fixture = Fixture::new(&crash_point, Backend::Nice);
+    let mut fixture = PropertyFixture::new(&crash_point, Backend::Nice);
     for _ in 0..count {
         fixture.fork(None, true);
     }
     let (mut engine, _) = open(&fixture, Backend::Nice);
-    let assign = Act::Assign { set: 0, role: Role::Focused, members: u16::MAX };
+    let assign = Operation::Assign { set: 0, role: Role::Focused, members: u16::MAX };
     engine.apply(action(&fixture, &assign).as_slice());
     fixture
 }
 
-fn changed(fixture: &Fixture) -> usize {
+fn changed(fixture: &PropertyFixture) -> usize {
     let (machine, shadow) = (fixture.machine.state.borrow(), fixture.shadow.state.borrow());
     machine.processes.iter().filter(|(who, process)| shadow.processes.get(who) != Some(process)).count()
 }

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::journal::Log;
 use crate::memory::{NOBODY, PAGE_BYTES};
 use crate::why::Applied;
-use crate::world::{Place, Value, World};
+use crate::world::{KnobPlace, Value, World};
 
 /// A limit is rewritten where it differs by this part of it.
 const NEAR_DIVISOR: u64 = 64;
@@ -27,7 +27,7 @@ impl<W: World, L: Log> Engine<W, L> {
         let subtree = self.own_subtree().filter(|subtree| self.has_group(subtree, &subtree.rest()));
         let Some(path) = subtree.map(|subtree| subtree.rest()) else { return };
         let file = format!("{path}/memory.high");
-        let has = self.ledger.world.get(&Place::File { path: format!("{path}/memory.current") });
+        let has = self.ledger.world.get(&KnobPlace::File { path: format!("{path}/memory.current") });
         // Without the controller there is nothing to limit.
         let Ok(Value::Number(has)) = has else { return };
         let strained = self.ledger.world.full_percent(&path) > STRAINED_PERCENT;
@@ -35,7 +35,7 @@ impl<W: World, L: Log> Engine<W, L> {
         let least = signed(least).max(self.fixed(&path, has));
         let room = (more < i64::MAX).then(|| has.saturating_add(more).saturating_add(relief));
         let bytes = room.map(|bytes| bytes.max(least) / PAGE * PAGE);
-        let told = self.ledger.cell(&Place::File { path: file.clone() }).and_then(|cell| cell.applied.number());
+        let told = self.ledger.cell(&KnobPlace::File { path: file.clone() }).and_then(|cell| cell.applied.number());
         let stays = told.zip(bytes).is_some_and(|(told, bytes)| {
             let near = told.abs_diff(bytes) < told.unsigned_abs() / NEAR_DIVISOR;
             near || strained && bytes < told

@@ -6,9 +6,9 @@
 
 use crate::engine::{Engine, Standing, rank};
 use crate::journal::Log;
-use crate::ledger::{Details, Step};
-use crate::why::{Applied, Knob, Why};
-use crate::world::{Autogroup, Fault, Place, Value, World};
+use crate::ledger::{CellDetails, LedgerStep};
+use crate::why::{Applied, Knob, SkipReason};
+use crate::world::{Autogroup, KnobFault, KnobPlace, Value, World};
 use std::collections::BTreeSet;
 use tipme_policy::{Backend, Identity};
 
@@ -60,13 +60,13 @@ impl<W: World, L: Log> Engine<W, L> {
         want: Option<i64>,
         who: Identity,
         applied: &mut Applied,
-    ) -> Option<Step> {
+    ) -> Option<LedgerStep> {
         let Autogroup { number, session } = autogroup;
-        let place = Place::Autogroup { number, session };
+        let place = KnobPlace::Autogroup { number, session };
         let present = match self.ledger.world.get(&place) {
             Ok(present) => present,
-            Err(Fault::Refused(code)) => {
-                self.skip(who, Knob::Autogroup, Why::Refused(code), applied);
+            Err(KnobFault::Refused(code)) => {
+                self.skip(who, Knob::Autogroup, SkipReason::Refused(code), applied);
                 return None;
             }
             Err(_) => {
@@ -77,18 +77,18 @@ impl<W: World, L: Log> Engine<W, L> {
         let baseline = match self.ledger.cell(&place) {
             Some(cell) if cell.put(&present) => cell.baseline.clone(),
             Some(_) => {
-                self.skip(who, Knob::Autogroup, Why::ChangedByOther(present.to_string()), applied);
+                self.skip(who, Knob::Autogroup, SkipReason::ChangedByOther(present.to_string()), applied);
                 return None;
             }
             None if present == Value::Number(0) => present.clone(),
             None => {
-                self.skip(who, Knob::Autogroup, Why::SetByOther(present.to_string()), applied);
+                self.skip(who, Knob::Autogroup, SkipReason::SetByOther(present.to_string()), applied);
                 return None;
             }
         };
         let to = want.map_or(baseline.clone(), Value::Number);
-        let details = Details { session, return_to: None };
-        (to != present).then_some(Step { place, to, baseline, from: present, details })
+        let details = CellDetails { session, return_to: None };
+        (to != present).then_some(LedgerStep { place, to, baseline, from: present, details })
     }
 
     fn tell_shared(
@@ -99,7 +99,7 @@ impl<W: World, L: Log> Engine<W, L> {
         want: Option<i64>,
         applied: &mut Applied,
     ) {
-        let why = Why::SharedSession { session: autogroup.session, serves: best.role };
+        let why = SkipReason::SharedSession { session: autogroup.session, serves: best.role };
         for (who, standing) in members {
             if self.knobs(*standing).autogroup.map(i64::from) != want {
                 self.skip(*who, Knob::Autogroup, why.clone(), applied);

@@ -27,7 +27,7 @@ const RESET_ON_FORK: u64 = 1;
 /// What the kernel keeps of a thread: `struct sched_attr` in its first form.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Attributes {
+pub(crate) struct SchedAttributes {
     size: u32,
     policy: u32,
     flags: u64,
@@ -38,18 +38,18 @@ pub(crate) struct Attributes {
     period: u64,
 }
 
-impl Attributes {
+impl SchedAttributes {
     /// Those of a thread; 0 is the caller.
-    pub(crate) fn get(tid: u32) -> io::Result<Attributes> {
-        let mut found = Attributes::default();
-        let size = size_of::<Attributes>();
+    pub(crate) fn get(tid: u32) -> io::Result<SchedAttributes> {
+        let mut found = SchedAttributes::default();
+        let size = size_of::<SchedAttributes>();
         // SAFETY: the kernel writes at most `size` bytes to `found`, which is made of numbers only.
         let result = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut found, size, 0) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(found) }
     }
 
     fn set(&self, tid: u32) -> io::Result<()> {
-        let wanted = Attributes { size: size_of::<Attributes>() as u32, ..*self };
+        let wanted = SchedAttributes { size: size_of::<SchedAttributes>() as u32, ..*self };
         // SAFETY: the kernel reads `size` bytes of `wanted`, which lives until the call returns.
         let result = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const wanted, 0) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -103,7 +103,7 @@ impl Slices {
     }
 
     /// Nanoseconds, 0 where the thread has what threads have by themselves. Deadline threads have no slice.
-    pub(crate) fn of(&self, found: &Attributes) -> i64 {
+    pub(crate) fn of(&self, found: &SchedAttributes) -> i64 {
         let own = found.is_fair() && self.are_there() && !self.usual.contains(&found.runtime);
         if own { found.runtime as i64 } else { 0 }
     }
@@ -111,7 +111,7 @@ impl Slices {
 
 /// Nanoseconds that a thread has by itself: a new one asks for nothing of its own. 0 where the kernel knows no slices.
 fn measure() -> u64 {
-    let ask = || set(0, 0).and_then(|()| Attributes::get(0)).map_or(0, |found| found.runtime);
+    let ask = || set(0, 0).and_then(|()| SchedAttributes::get(0)).map_or(0, |found| found.runtime);
     let asked = std::thread::Builder::new().spawn(ask).ok().and_then(|thread| thread.join().ok());
     asked.unwrap_or(0)
 }
@@ -120,10 +120,10 @@ fn measure() -> u64 {
 ///
 /// A thread of the policy for idle time takes a slice only as one of the usual policy, which it is for a moment.
 pub(crate) fn set(tid: u32, nanos: libc::c_int) -> io::Result<()> {
-    let found = Attributes::get(tid)?;
-    let usual = Attributes { policy: libc::SCHED_OTHER as u32, runtime: nanos.unsigned_abs().into(), ..found };
+    let found = SchedAttributes::get(tid)?;
+    let usual = SchedAttributes { policy: libc::SCHED_OTHER as u32, runtime: nanos.unsigned_abs().into(), ..found };
     match found.policy as libc::c_int {
-        libc::SCHED_OTHER | libc::SCHED_BATCH => Attributes { policy: found.policy, ..usual }.set(tid),
+        libc::SCHED_OTHER | libc::SCHED_BATCH => SchedAttributes { policy: found.policy, ..usual }.set(tid),
         libc::SCHED_IDLE => {
             usual.set(tid)?;
             found.set(tid)
@@ -141,18 +141,18 @@ mod tests {
     }
 
     fn of(slices: &Slices, tid: u32) -> i64 {
-        slices.of(&Attributes::get(tid).expect("the thread lives"))
+        slices.of(&SchedAttributes::get(tid).expect("the thread lives"))
     }
 
     #[test]
     fn a_slice_is_given_and_taken_back_under_either_policy() {
         let mut slices = Slices::open();
         slices.look();
-        let before = Attributes::get(own()).expect("of this thread");
+        let before = SchedAttributes::get(own()).expect("of this thread");
         for policy in [libc::SCHED_OTHER, libc::SCHED_IDLE] {
-            Attributes { policy: policy as u32, ..before }.set(own()).expect("root may");
+            SchedAttributes { policy: policy as u32, ..before }.set(own()).expect("root may");
             set(own(), 200_000).expect("the thread lives");
-            let after = Attributes::get(own()).expect("of this thread");
+            let after = SchedAttributes::get(own()).expect("of this thread");
             assert_eq!((after.policy, after.nice), (policy as u32, before.nice));
             assert_eq!(of(&slices, own()), if slices.are_there() { 200_000 } else { 0 });
             set(own(), 0).expect("the thread lives");
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn what_was_usual_before_the_cpus_changed_is_nobodys_wish() {
         let mut slices = Slices::default();
-        let with = |runtime| Attributes { runtime, ..Attributes::default() };
+        let with = |runtime| SchedAttributes { runtime, ..SchedAttributes::default() };
         let cpus = |count| [count; ONLINE_BYTES];
         slices.learn(cpus(8), || 2_800_000);
         assert_eq!((slices.of(&with(2_800_000)), slices.of(&with(2_100_000))), (0, 2_100_000));
@@ -179,7 +179,7 @@ mod tests {
         set(own(), 300_000).expect("the thread lives");
         assert_eq!(measure(), usual);
         set(own(), 0).expect("the thread lives");
-        assert_eq!(Attributes::get(own()).expect("of this thread").runtime, usual);
+        assert_eq!(SchedAttributes::get(own()).expect("of this thread").runtime, usual);
     }
 
     #[test]

@@ -13,9 +13,9 @@
 use crate::engine::Engine;
 use crate::inherit::Marks;
 use crate::journal::Log;
-use crate::ledger::{Details, Step};
-use crate::why::{Applied, Knob, Why};
-use crate::world::{Fault, Place, Thread, ThreadKnob, Value, World};
+use crate::ledger::{CellDetails, LedgerStep};
+use crate::why::{Applied, Knob, SkipReason};
+use crate::world::{KnobFault, KnobPlace, ThreadKnob, ThreadSettings, Value, World};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::{Identity, IoPriority, Knobs, Scheduling};
 
@@ -56,11 +56,11 @@ enum Claim {
 }
 
 #[derive(Default)]
-struct Plan {
-    steps: Vec<Step>,
+struct ThreadPlan {
+    steps: Vec<LedgerStep>,
     /// Places that are gone.
-    abandoned: Vec<Place>,
-    left: Vec<(Identity, Knob, Why)>,
+    abandoned: Vec<KnobPlace>,
+    left: Vec<(Identity, Knob, SkipReason)>,
     vanished: Vec<Identity>,
 }
 
@@ -97,8 +97,8 @@ impl<W: World, L: Log> Engine<W, L> {
         Wants::of(&knobs)
     }
 
-    fn plan(&mut self, touched: &BTreeSet<Identity>) -> Plan {
-        let (mut plan, marks) = (Plan::default(), self.ledger.marks());
+    fn plan(&mut self, touched: &BTreeSet<Identity>) -> ThreadPlan {
+        let (mut plan, marks) = (ThreadPlan::default(), self.ledger.marks());
         // What a process that is left alone does not get, those that follow it do not get either.
         let mut wanted: BTreeMap<Identity, Wants> = BTreeMap::new();
         for who in touched {
@@ -114,7 +114,7 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Plans for one process; returns what it gets, which is the baseline where it is left alone.
-    fn plan_process(&self, who: Identity, mut wants: Wants, marks: &Marks, plan: &mut Plan) -> Wants {
+    fn plan_process(&self, who: Identity, mut wants: Wants, marks: &Marks, plan: &mut ThreadPlan) -> Wants {
         let threads = match self.ledger.world.threads(who) {
             Ok(threads) => threads,
             Err(fault) => {
@@ -122,7 +122,7 @@ impl<W: World, L: Log> Engine<W, L> {
                 return wants;
             }
         };
-        let is_known = |place: &Place| self.ledger.cell(place).is_some();
+        let is_known = |place: &KnobPlace| self.ledger.cell(place).is_some();
         let inherited = marks.inherited_by(&self.ledger.world, who, &threads, is_known);
         let claims: Vec<[Claim; 4]> = threads
             .iter()
@@ -135,8 +135,7 @@ impl<W: World, L: Log> Engine<W, L> {
             wants = Wants::default();
         }
         let live: BTreeSet<(u32, u64)> = threads.iter().map(|thread| (thread.tid, thread.start)).collect();
-        let gone =
-            |place: &&Place| matches!(place, Place::Thread { tid, start, .. } if !live.contains(&(*tid, *start)));
+        let gone = |place: &&KnobPlace| matches!(place, KnobPlace::Thread { tid, start, .. } if !live.contains(&(*tid, *start)));
         plan.abandoned.extend(self.ledger.threads_of(who).map(|(place, _)| place).filter(gone).cloned());
         for (thread, claims) in threads.iter().zip(claims) {
             for (knob, claim) in ThreadKnob::ALL.into_iter().zip(claims) {
@@ -146,15 +145,15 @@ impl<W: World, L: Log> Engine<W, L> {
         wants
     }
 
-    fn plan_missing(&self, who: Identity, fault: Fault, plan: &mut Plan) {
-        if let Fault::Refused(code) = fault {
-            return plan.left.push((who, Knob::Nice, Why::Refused(code)));
+    fn plan_missing(&self, who: Identity, fault: KnobFault, plan: &mut ThreadPlan) {
+        if let KnobFault::Refused(code) = fault {
+            return plan.left.push((who, Knob::Nice, SkipReason::Refused(code)));
         }
         plan.vanished.push(who);
         plan.abandoned.extend(self.ledger.threads_of(who).map(|(place, _)| place.clone()));
     }
 
-    fn claim(&self, who: Identity, thread: &Thread, knob: ThreadKnob, inherited: Option<&Value>) -> Claim {
+    fn claim(&self, who: Identity, thread: &ThreadSettings, knob: ThreadKnob, inherited: Option<&Value>) -> Claim {
         let present = Value::Number(thread.value(knob));
         match (self.ledger.cell(&thread.place(who, knob)), inherited) {
             (Some(cell), _) if cell.put(&present) => Claim::Ours(cell.baseline.clone()),
@@ -166,7 +165,13 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// True where the process is not to be changed, since the user or another program has a hand in it.
-    fn find_foreign(&self, who: Identity, threads: &[Thread], claims: &[[Claim; 4]], plan: &mut Plan) -> bool {
+    fn find_foreign(
+        &self,
+        who: Identity,
+        threads: &[ThreadSettings],
+        claims: &[[Claim; 4]],
+        plan: &mut ThreadPlan,
+    ) -> bool {
         let (Some(thread), Some(first)) = (threads.first(), claims.first()) else { return false };
         let mut found = false;
         for (knob, claim) in ThreadKnob::ALL.into_iter().zip(first) {
@@ -179,8 +184,8 @@ impl<W: World, L: Log> Engine<W, L> {
             let value = crate::explain::words(&place, &thread.value(knob).into());
             let why = match self.ledger.world.admit(&place) {
                 Err(why) => why,
-                Ok(()) if self.ledger.cell(&place).is_some() => Why::ChangedByOther(value),
-                Ok(()) => Why::SetByOther(value),
+                Ok(()) if self.ledger.cell(&place).is_some() => SkipReason::ChangedByOther(value),
+                Ok(()) => SkipReason::SetByOther(value),
             };
             plan.left.push((who, crate::engine::knob_of(&place), why));
         }
@@ -190,11 +195,11 @@ impl<W: World, L: Log> Engine<W, L> {
     fn plan_thread(
         &self,
         who: Identity,
-        thread: &Thread,
+        thread: &ThreadSettings,
         knob: ThreadKnob,
         claim: Claim,
         want: Option<i64>,
-        plan: &mut Plan,
+        plan: &mut ThreadPlan,
     ) {
         // Real-time threads have no slice.
         if knob == ThreadKnob::Slice && matches!(claim, Claim::Untouched) && !thread.is_fair() {
@@ -209,13 +214,13 @@ impl<W: World, L: Log> Engine<W, L> {
         };
         let known = self.ledger.cell(&place).is_some_and(|cell| cell.applied == to);
         if present != to || !(known || to == baseline) {
-            let details = Details { session: thread.session, return_to: None };
-            plan.steps.push(Step { place, to, baseline, from: present, details });
+            let details = CellDetails { session: thread.session, return_to: None };
+            plan.steps.push(LedgerStep { place, to, baseline, from: present, details });
         }
     }
 
     /// Children that nobody has listed and that have an old value of the process they descend from.
-    fn plan_followers(&mut self, wanted: &BTreeMap<Identity, Wants>, marks: &Marks, plan: &mut Plan) {
+    fn plan_followers(&mut self, wanted: &BTreeMap<Identity, Wants>, marks: &Marks, plan: &mut ThreadPlan) {
         let leaders = wanted.iter().filter(|(who, _)| marks.knows(**who));
         for (leader, wants) in leaders {
             // Who has a role, or has just lost one, leads those below it.
@@ -230,7 +235,7 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// True where it follows now. A child that has the new value already needs nothing.
-    fn plan_follower(&self, who: Identity, wants: Wants, marks: &Marks, plan: &mut Plan) -> bool {
+    fn plan_follower(&self, who: Identity, wants: Wants, marks: &Marks, plan: &mut ThreadPlan) -> bool {
         let Ok(threads) = self.ledger.world.threads(who) else { return false };
         let mut inherited = marks.inherited_by(&self.ledger.world, who, &threads, |_| false);
         inherited.retain(|(index, knob), _| wants.get(*knob) != Some(threads[*index].value(*knob)));
@@ -242,7 +247,7 @@ impl<W: World, L: Log> Engine<W, L> {
         follows
     }
 
-    fn take_notes(&mut self, plan: Plan, first: bool, applied: &mut Applied) {
+    fn take_notes(&mut self, plan: ThreadPlan, first: bool, applied: &mut Applied) {
         self.ledger.abandon(plan.abandoned);
         for who in &plan.vanished {
             self.followers.remove(who);

@@ -20,11 +20,11 @@
 use crate::engine::Engine;
 use crate::groups::step;
 use crate::journal::Log;
-use crate::ledger::{Details, Step};
+use crate::ledger::{CellDetails, LedgerStep};
 use crate::placements::{Placement, Units};
 use crate::units_names::{self, Property};
-use crate::why::{Applied, Knob, Why};
-use crate::world::{Place, Value, World};
+use crate::why::{Applied, Knob, SkipReason};
+use crate::world::{KnobPlace, Value, World};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::{Backend, Identity, Role, SetId};
 
@@ -33,7 +33,7 @@ const NO_UNIT: &str = "it runs in no unit of systemd";
 const PLAIN: u32 = 100;
 
 /// Where a process is to be placed.
-enum Target {
+enum PlacementTarget {
     /// It has no role: it goes back to its origin unit.
     Nothing,
     /// In its origin unit, together with others.
@@ -43,7 +43,7 @@ enum Target {
     /// In a scope of the set's.
     Apart(SetId),
     /// It cannot have what its role is worth.
-    Refused(Why),
+    Refused(SkipReason),
 }
 
 /// An origin unit, with the processes in it, and those that were moved out of it.
@@ -80,7 +80,7 @@ impl<W: World, L: Log> Engine<W, L> {
             let origin_unit = self.origin_of(units, who).map(|origin| units_names::unit_folder(&units.root, &origin));
             match origin_unit {
                 Some(Some(origin_unit)) => news.entry(origin_unit).or_default().push(who),
-                Some(None) => self.skip(who, Knob::Group, Why::Unsupported(NO_UNIT), applied),
+                Some(None) => self.skip(who, Knob::Group, SkipReason::Unsupported(NO_UNIT), applied),
                 None => applied.vanished += 1,
             }
             if let Some(placement) = units.placements.get(&who) {
@@ -121,8 +121,8 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// The scope of ours that has this folder.
-    fn scope_place(&self, group: &str) -> Option<Place> {
-        let ours = |place: &&Place| matches!(place, Place::Scope { folder, .. } if folder == group);
+    fn scope_place(&self, group: &str) -> Option<KnobPlace> {
+        let ours = |place: &&KnobPlace| matches!(place, KnobPlace::Scope { folder, .. } if folder == group);
         self.ledger.cells().map(|(place, _)| place).find(ours).cloned()
     }
 
@@ -142,13 +142,13 @@ impl<W: World, L: Log> Engine<W, L> {
             let target = self.target_of(units, who, &members);
             let placement = |set, unit| Some(Placement { set, origin_unit: origin_unit.to_owned(), unit });
             let placement = match target {
-                Target::Nothing => None,
-                Target::Shared => self.roles.get(&who).and_then(|standing| placement(standing.set, None)),
-                Target::Own(set) => placement(set, Some(origin_unit.to_owned())),
-                Target::Apart(set) => {
+                PlacementTarget::Nothing => None,
+                PlacementTarget::Shared => self.roles.get(&who).and_then(|standing| placement(standing.set, None)),
+                PlacementTarget::Own(set) => placement(set, Some(origin_unit.to_owned())),
+                PlacementTarget::Apart(set) => {
                     self.scope_for(units, set, who, origin_unit, applied).and_then(|unit| placement(set, Some(unit)))
                 }
-                Target::Refused(why) => {
+                PlacementTarget::Refused(why) => {
                     self.skip(who, Knob::Group, why, applied);
                     None
                 }
@@ -167,7 +167,7 @@ impl<W: World, L: Log> Engine<W, L> {
 
     fn find_members<'a>(&self, units: &Units, origin_unit: &'a str, news: &[Identity]) -> UnitMembers<'a> {
         let away = self.ledger.cells().filter_map(|(place, cell)| match (place, &cell.baseline) {
-            (Place::Member { process, .. }, Value::Text(group)) => Some((*process, group)),
+            (KnobPlace::Member { process, .. }, Value::Text(group)) => Some((*process, group)),
             _ => None,
         });
         let from_here = |group: &str| units_names::unit_folder(&units.root, group).as_deref() == Some(origin_unit);
@@ -192,20 +192,20 @@ impl<W: World, L: Log> Engine<W, L> {
         (!units_names::is_login(origin_unit) || all.iter().all(listed)).then_some(first.set)
     }
 
-    fn target_of(&self, units: &Units, who: Identity, members: &UnitMembers) -> Target {
+    fn target_of(&self, units: &Units, who: Identity, members: &UnitMembers) -> PlacementTarget {
         let limited = units.limited.contains(&who);
         let weights = self.roles.get(&who).map(|standing| (standing.set, self.weights(standing.set)));
         let Some((set, weights)) = weights.filter(|(_, weights)| *weights != [None, None]) else {
-            return if limited { Target::Apart(SetId(who)) } else { Target::Nothing };
+            return if limited { PlacementTarget::Apart(SetId(who)) } else { PlacementTarget::Nothing };
         };
         let service = units_names::is_service(members.origin_unit);
         match members.holder {
-            Some(holder) if holder == set || service => Target::Own(set),
-            _ if service && is_plain(weights) => Target::Shared,
-            _ if service => Target::Refused(Why::Unit(name_of(members.origin_unit).to_owned())),
-            None if is_plain(weights) && limited => Target::Apart(SetId(who)),
-            None if is_plain(weights) && units.scope(set, members.origin_unit).is_none() => Target::Shared,
-            _ => Target::Apart(set),
+            Some(holder) if holder == set || service => PlacementTarget::Own(set),
+            _ if service && is_plain(weights) => PlacementTarget::Shared,
+            _ if service => PlacementTarget::Refused(SkipReason::Unit(name_of(members.origin_unit).to_owned())),
+            None if is_plain(weights) && limited => PlacementTarget::Apart(SetId(who)),
+            None if is_plain(weights) && units.scope(set, members.origin_unit).is_none() => PlacementTarget::Shared,
+            _ => PlacementTarget::Apart(set),
         }
     }
 
@@ -230,10 +230,10 @@ impl<W: World, L: Log> Engine<W, L> {
         let (slice, _) = origin_unit.rsplit_once('/')?;
         let started = self.ledger.world.ticks();
         let folder = format!("{slice}/tipme-{}-{}-{started}.scope", set.0.pid, set.0.start);
-        let place = Place::Scope { folder: folder.clone(), root: units.root.clone(), first: who };
+        let place = KnobPlace::Scope { folder: folder.clone(), root: units.root.clone(), first: who };
         let origin = self.origin_of(units, who)?;
-        let details = Details { session: 0, return_to: Some(origin) };
-        self.commit_for(who, vec![Step { details, ..step(place.clone(), 1.into(), 0.into()) }], applied);
+        let details = CellDetails { session: 0, return_to: Some(origin) };
+        self.commit_for(who, vec![LedgerStep { details, ..step(place.clone(), 1.into(), 0.into()) }], applied);
         // A process cannot be placed in one that may still come.
         self.ledger.cell(&place).filter(|cell| cell.applied == 1.into()).map(|_| folder)
     }
@@ -246,7 +246,7 @@ impl<W: World, L: Log> Engine<W, L> {
         who: Identity,
         away: Option<String>,
         applied: &mut Applied,
-    ) -> Option<Step> {
+    ) -> Option<LedgerStep> {
         let place = units.member(who);
         let Ok(present) = self.ledger.world.get(&place) else {
             self.ledger.abandon([place]);
@@ -254,7 +254,7 @@ impl<W: World, L: Log> Engine<W, L> {
         };
         let (baseline, known) = match self.ledger.cell(&place) {
             Some(cell) if !cell.put(&present) && present != cell.baseline => {
-                self.skip(who, Knob::Group, Why::ChangedByOther(present.to_string()), applied);
+                self.skip(who, Knob::Group, SkipReason::ChangedByOther(present.to_string()), applied);
                 return None;
             }
             Some(cell) => (cell.baseline.clone(), true),
@@ -263,7 +263,7 @@ impl<W: World, L: Log> Engine<W, L> {
         let to = away.map_or_else(|| baseline.clone(), Value::Text);
         // Who was begun with the scope is in it already, and has no cell yet.
         let done = to == present && (known || to == baseline);
-        (!done || known && to == baseline).then(|| Step { from: present, ..step(place, to, baseline) })
+        (!done || known && to == baseline).then(|| LedgerStep { from: present, ..step(place, to, baseline) })
     }
 
     /// Gives each unit and each slice what it is to have, and takes back what none is to have any more.
@@ -272,8 +272,8 @@ impl<W: World, L: Log> Engine<W, L> {
         wanted.extend(wanted_protection(units));
         let changed = self.ledger.cells().filter_map(|(place, _)| match place {
             // Limits have their own way: see `settle_limits`.
-            Place::Unit { property: Property::MemoryHigh, .. } => None,
-            Place::Unit { folder, property } => Some((folder.clone(), *property)),
+            KnobPlace::Unit { property: Property::MemoryHigh, .. } => None,
+            KnobPlace::Unit { folder, property } => Some((folder.clone(), *property)),
             _ => None,
         });
         let unwanted: Vec<_> = changed.filter(|key| !wanted.contains_key(key)).collect();
@@ -281,7 +281,7 @@ impl<W: World, L: Log> Engine<W, L> {
         let back = unwanted.into_iter().map(|key| (key, (None, someone)));
         let forth = wanted.into_iter().map(|(key, (number, who))| (key, (Some(number), who)));
         for ((folder, property), (want, who)) in back.chain(forth) {
-            self.put(Place::Unit { folder, property }, want, who, applied);
+            self.put(KnobPlace::Unit { folder, property }, want, who, applied);
         }
     }
 
@@ -313,15 +313,19 @@ impl<W: World, L: Log> Engine<W, L> {
         let used: BTreeSet<&str> =
             units.placements.values().filter_map(|placement| placement.unit.as_deref()).collect();
         let left = self.ledger.cells().filter(|(place, _)| match place {
-            Place::Scope { folder, .. } => !used.contains(folder.as_str()),
+            KnobPlace::Scope { folder, .. } => !used.contains(folder.as_str()),
             _ => false,
         });
-        let left: Vec<(Place, String)> =
+        let left: Vec<(KnobPlace, String)> =
             left.map(|(place, cell)| (place.clone(), cell.return_to.clone().unwrap_or_default())).collect();
         for (place, origin_unit) in left {
-            let Place::Scope { folder, root, first } = &place else { continue };
+            let KnobPlace::Scope { folder, root, first } = &place else { continue };
             self.ledger.evacuate(folder, root, &origin_unit);
-            self.commit_for(*first, vec![Step { from: 1.into(), ..step(place.clone(), 0.into(), 0.into()) }], applied);
+            self.commit_for(
+                *first,
+                vec![LedgerStep { from: 1.into(), ..step(place.clone(), 0.into(), 0.into()) }],
+                applied,
+            );
             if self.ledger.cell(&place).is_none() {
                 self.abandon_scope(place);
             }
@@ -329,10 +333,11 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// Forgets a scope that is gone, and what was set for it.
-    fn abandon_scope(&mut self, scope: Place) {
+    fn abandon_scope(&mut self, scope: KnobPlace) {
         let Some((gone, _)) = scope.group_folder() else { return };
-        let of_scope = |place: &&Place| matches!(place, Place::Unit { folder, .. } if folder == gone);
-        let mut places: Vec<Place> = self.ledger.cells().map(|(place, _)| place).filter(of_scope).cloned().collect();
+        let of_scope = |place: &&KnobPlace| matches!(place, KnobPlace::Unit { folder, .. } if folder == gone);
+        let mut places: Vec<KnobPlace> =
+            self.ledger.cells().map(|(place, _)| place).filter(of_scope).cloned().collect();
         places.push(scope);
         self.ledger.abandon(places);
     }

@@ -15,7 +15,7 @@
 //! `ETIMEDOUT` says that a manager was asked and may still do it; whoever was not asked at all, is `ENOTCONN`.
 
 use crate::units_names::{Property, ServiceManager, Unit};
-use crate::world::{Fault, fault};
+use crate::world::{KnobFault, fault};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -52,12 +52,12 @@ const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 pub(crate) struct Bus {
     /// Where the sockets are: /run.
     run: PathBuf,
-    state: RefCell<State>,
+    state: RefCell<BusState>,
     /// Scopes that were asked for and had not come when nobody waited any longer, with the time of that.
     late: RefCell<BTreeMap<String, Instant>>,
 }
 
-struct State {
+struct BusState {
     lines: BTreeMap<ServiceManager, Connection>,
     /// How long the last calls took, less the time that has gone by between them.
     spent: Duration,
@@ -81,7 +81,7 @@ impl Drop for Opening {
 
 impl Bus {
     pub(crate) fn new(run: &Path) -> Bus {
-        let state = State {
+        let state = BusState {
             lines: BTreeMap::new(),
             spent: Duration::ZERO,
             last: Instant::now(),
@@ -93,21 +93,21 @@ impl Bus {
     }
 
     /// A property of a unit; -1 is "not set" and "infinity".
-    pub(crate) fn get(&self, unit: &Unit, property: Property) -> Result<i64, Fault> {
+    pub(crate) fn get(&self, unit: &Unit, property: Property) -> Result<i64, KnobFault> {
         let body = (unit.interface(), property.name());
         let number = self.call(unit.service_manager, &unit.object(), PROPERTIES, "Get", &body, number)?;
         Ok(number.try_into().unwrap_or(-1))
     }
 
     /// Sets a property until the machine stops.
-    pub(crate) fn set(&self, unit: &Unit, property: Property, number: i64) -> Result<(), Fault> {
+    pub(crate) fn set(&self, unit: &Unit, property: Property, number: i64) -> Result<(), KnobFault> {
         let number = u64::try_from(number).unwrap_or(u64::MAX);
         let body = (unit.name.as_str(), true, vec![(property.name(), Value::from(number))]);
         self.call(unit.service_manager, OBJECT, MANAGER, "SetUnitProperties", &body, |_| Some(()))
     }
 
     /// Has a scope begun that holds this process. It is there some moments later.
-    pub(crate) fn start(&self, unit: &Unit, pid: u32) -> Result<(), Fault> {
+    pub(crate) fn start(&self, unit: &Unit, pid: u32) -> Result<(), KnobFault> {
         let properties = vec![
             ("Description", Value::from("processes that tipme weighs together")),
             ("Slice", Value::from(unit.slice.as_str())),
@@ -122,7 +122,7 @@ impl Bus {
     }
 
     /// Opens the connection, so that the next call need not.
-    pub(crate) fn open(&self, service_manager: ServiceManager) -> Result<(), Fault> {
+    pub(crate) fn open(&self, service_manager: ServiceManager) -> Result<(), KnobFault> {
         self.ask(service_manager, |_| Ok(()))
     }
 
@@ -166,11 +166,11 @@ impl Bus {
                 Some(number) => Some(format!("{whose} has version {number}; it takes {VERSION_MIN} or newer")),
                 None => Some(format!("{whose} says it has version {text:?}, which is not a number")),
             },
-            Err(Fault::Vanished) => {
+            Err(KnobFault::Vanished) => {
                 Some(format!("{whose} has no message bus here; start one, or name another back end"))
             }
-            Err(Fault::Later) => Some(format!("{whose} answers too slowly")),
-            Err(Fault::Refused(code)) => {
+            Err(KnobFault::Later) => Some(format!("{whose} answers too slowly")),
+            Err(KnobFault::Refused(code)) => {
                 Some(format!("{whose} does not answer: {}", std::io::Error::from_raw_os_error(code)))
             }
         }
@@ -184,14 +184,14 @@ impl Bus {
         method: &str,
         body: &B,
         read: impl Fn(&zbus::Message) -> Option<T>,
-    ) -> Result<T, Fault>
+    ) -> Result<T, KnobFault>
     where
         B: Serialize + DynamicType,
     {
         let call = |line: &Connection| {
             line.call_method(Some(DESTINATION), path, Some(interface), method, body).map_err(translate)
         };
-        self.ask(service_manager, call).and_then(|reply| read(&reply).ok_or(Fault::Refused(libc::EPROTO)))
+        self.ask(service_manager, call).and_then(|reply| read(&reply).ok_or(KnobFault::Refused(libc::EPROTO)))
     }
 
     /// Does something with a connection, which is opened where there is none. A manager that has replaced itself has
@@ -199,15 +199,15 @@ impl Bus {
     fn ask<T>(
         &self,
         service_manager: ServiceManager,
-        work: impl Fn(&Connection) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+        work: impl Fn(&Connection) -> Result<T, KnobFault>,
+    ) -> Result<T, KnobFault> {
         let mut state = self.state.borrow_mut();
         let begun = Instant::now();
         state.admit(service_manager, begun)?;
         let known = state.lines.contains_key(&service_manager);
-        let once = |state: &mut State| work(state.line(&self.run, service_manager)?);
+        let once = |state: &mut BusState| work(state.line(&self.run, service_manager)?);
         let mut outcome = once(&mut state);
-        if known && matches!(outcome, Err(Fault::Refused(libc::ENOTCONN))) {
+        if known && matches!(outcome, Err(KnobFault::Refused(libc::ENOTCONN))) {
             state.lines.remove(&service_manager);
             outcome = once(&mut state);
         }
@@ -216,35 +216,35 @@ impl Bus {
     }
 }
 
-impl State {
-    fn admit(&mut self, service_manager: ServiceManager, now: Instant) -> Result<(), Fault> {
+impl BusState {
+    fn admit(&mut self, service_manager: ServiceManager, now: Instant) -> Result<(), KnobFault> {
         self.closed.retain(|_, until| now < *until);
         if self.closed.contains_key(&service_manager) || self.until.is_some_and(|until| now >= until) {
-            return Err(Fault::Refused(libc::ENOTCONN));
+            return Err(KnobFault::Refused(libc::ENOTCONN));
         }
         self.spent = self.spent.saturating_sub(now.saturating_duration_since(self.last));
         self.last = now;
-        if self.spent >= CREDIT { Err(Fault::Later) } else { Ok(()) }
+        if self.spent >= CREDIT { Err(KnobFault::Later) } else { Ok(()) }
     }
 
-    fn note(&mut self, service_manager: ServiceManager, begun: Instant, fault: Option<&Fault>) {
+    fn note(&mut self, service_manager: ServiceManager, begun: Instant, fault: Option<&KnobFault>) {
         self.last = Instant::now();
         self.spent += begun.elapsed();
-        if matches!(fault, Some(Fault::Refused(code)) if is_down(*code)) {
+        if matches!(fault, Some(KnobFault::Refused(code)) if is_down(*code)) {
             self.lines.remove(&service_manager);
             self.closed.insert(service_manager, self.last + REST);
         }
     }
 
-    fn line(&mut self, run: &Path, service_manager: ServiceManager) -> Result<&Connection, Fault> {
+    fn line(&mut self, run: &Path, service_manager: ServiceManager) -> Result<&Connection, KnobFault> {
         if !self.lines.contains_key(&service_manager) {
             let line = self.open(run, service_manager)?;
             self.lines.insert(service_manager, line);
         }
-        self.lines.get(&service_manager).ok_or(Fault::Refused(libc::ENOTCONN))
+        self.lines.get(&service_manager).ok_or(KnobFault::Refused(libc::ENOTCONN))
     }
 
-    fn open(&mut self, run: &Path, service_manager: ServiceManager) -> Result<Connection, Fault> {
+    fn open(&mut self, run: &Path, service_manager: ServiceManager) -> Result<Connection, KnobFault> {
         match service_manager {
             ServiceManager::System => self.connect(run.join("dbus/system_bus_socket"), None),
             ServiceManager::User(uid) => self.connect(run.join(format!("user/{uid}/bus")), Some(uid)),
@@ -252,10 +252,10 @@ impl State {
     }
 
     /// Opens a connection in a thread of its own, which is left behind where it hangs.
-    fn connect(&mut self, path: PathBuf, user: Option<u32>) -> Result<Connection, Fault> {
+    fn connect(&mut self, path: PathBuf, user: Option<u32>) -> Result<Connection, KnobFault> {
         let opening = Opening(Arc::clone(&self.opening));
         if self.opening.fetch_add(1, Ordering::Relaxed) >= HANGING_MAX {
-            return Err(Fault::Refused(libc::ENOTCONN));
+            return Err(KnobFault::Refused(libc::ENOTCONN));
         }
         let (sender, receiver) = mpsc::channel();
         let work = move || {
@@ -266,7 +266,7 @@ impl State {
         };
         std::thread::Builder::new().name("bus".to_owned()).spawn(work).map_err(fault)?;
         match receiver.recv_timeout(TIMEOUT) {
-            Ok(Err(Fault::Refused(libc::ETIMEDOUT))) | Err(_) => Err(Fault::Refused(libc::ENOTCONN)),
+            Ok(Err(KnobFault::Refused(libc::ETIMEDOUT))) | Err(_) => Err(KnobFault::Refused(libc::ENOTCONN)),
             Ok(line) => line,
         }
     }
@@ -278,14 +278,14 @@ pub(crate) fn is_down(code: i32) -> bool {
 }
 
 /// Connects to a message bus, to one of a user as that user.
-fn connect(path: PathBuf, user: Option<u32>) -> Result<Connection, Fault> {
+fn connect(path: PathBuf, user: Option<u32>) -> Result<Connection, KnobFault> {
     let stream = match user {
         Some(uid) if rustix::process::geteuid().as_raw() != uid => connect_as(path, uid)?,
         _ => UnixStream::connect(path).map_err(fault)?,
     };
     let peer = rustix::net::sockopt::socket_peercred(&stream).map_err(|error| fault(error.into()))?;
     if user.is_some_and(|uid| peer.uid.as_raw() != uid) {
-        return Err(Fault::Refused(libc::EPERM));
+        return Err(KnobFault::Refused(libc::EPERM));
     }
     let builder = Builder::async_io_unix_stream(stream).method_timeout(TIMEOUT);
     let builder = user.into_iter().fold(builder, Builder::user_id);
@@ -294,7 +294,7 @@ fn connect(path: PathBuf, user: Option<u32>) -> Result<Connection, Fault> {
 
 /// Connects in a thread that has the user's number meanwhile. The call of the kernel changes its own thread only, other
 /// than that of the C library; the real user stays, so that nobody else may send the thread a signal.
-fn connect_as(path: PathBuf, uid: u32) -> Result<UnixStream, Fault> {
+fn connect_as(path: PathBuf, uid: u32) -> Result<UnixStream, KnobFault> {
     let work = move || {
         // SAFETY: the call takes numbers only.
         match unsafe { libc::syscall(libc::SYS_setresuid, -1, uid, -1) } {
@@ -303,31 +303,31 @@ fn connect_as(path: PathBuf, uid: u32) -> Result<UnixStream, Fault> {
         }
     };
     let thread = std::thread::Builder::new().name("bus of a user".to_owned()).spawn(work).map_err(fault)?;
-    thread.join().map_err(|_| Fault::Refused(libc::EIO))?.map_err(fault)
+    thread.join().map_err(|_| KnobFault::Refused(libc::EIO))?.map_err(fault)
 }
 
 /// What an error means for a place.
-fn translate(error: zbus::Error) -> Fault {
+fn translate(error: zbus::Error) -> KnobFault {
     match error {
         zbus::Error::InputOutput(error) if error.kind() == std::io::ErrorKind::TimedOut => {
-            Fault::Refused(libc::ETIMEDOUT)
+            KnobFault::Refused(libc::ETIMEDOUT)
         }
-        zbus::Error::InputOutput(_) => Fault::Refused(libc::ENOTCONN),
-        zbus::Error::Handshake(_) => Fault::Refused(libc::EACCES),
+        zbus::Error::InputOutput(_) => KnobFault::Refused(libc::ENOTCONN),
+        zbus::Error::Handshake(_) => KnobFault::Refused(libc::EACCES),
         zbus::Error::MethodError(name, ..) => by_name(name.as_str()),
-        _ => Fault::Refused(libc::EPROTO),
+        _ => KnobFault::Refused(libc::EPROTO),
     }
 }
 
-fn by_name(name: &str) -> Fault {
+fn by_name(name: &str) -> KnobFault {
     match name.rsplit('.').next().unwrap_or_default() {
-        "NoSuchUnit" | "UnknownObject" | "NoSuchProcess" => Fault::Vanished,
-        "NoReply" | "Timeout" | "TimedOut" => Fault::Refused(libc::ETIMEDOUT),
-        "Disconnected" | "ServiceUnknown" | "NameHasNoOwner" => Fault::Refused(libc::ENOTCONN),
-        "AccessDenied" | "InteractiveAuthorizationRequired" => Fault::Refused(libc::EACCES),
-        "UnitExists" => Fault::Refused(libc::EEXIST),
-        "UnknownProperty" | "UnknownMethod" | "PropertyReadOnly" => Fault::Refused(libc::EOPNOTSUPP),
-        _ => Fault::Refused(libc::EINVAL),
+        "NoSuchUnit" | "UnknownObject" | "NoSuchProcess" => KnobFault::Vanished,
+        "NoReply" | "Timeout" | "TimedOut" => KnobFault::Refused(libc::ETIMEDOUT),
+        "Disconnected" | "ServiceUnknown" | "NameHasNoOwner" => KnobFault::Refused(libc::ENOTCONN),
+        "AccessDenied" | "InteractiveAuthorizationRequired" => KnobFault::Refused(libc::EACCES),
+        "UnitExists" => KnobFault::Refused(libc::EEXIST),
+        "UnknownProperty" | "UnknownMethod" | "PropertyReadOnly" => KnobFault::Refused(libc::EOPNOTSUPP),
+        _ => KnobFault::Refused(libc::EINVAL),
     }
 }
 

@@ -11,8 +11,8 @@ use crate::journal::Log;
 use crate::memory::{reclaimable, whole_pages, why};
 use crate::placements::Units;
 use crate::units_names;
-use crate::why::{Applied, Knob, Why};
-use crate::world::{Advice, Place, World};
+use crate::why::{Applied, Knob, SkipReason};
+use crate::world::{Advice, KnobPlace, World};
 use tipme_policy::{Backend, Identity, MemoryAction, MemoryGroup, SetId};
 
 impl<W: World, L: Log> Engine<W, L> {
@@ -45,7 +45,7 @@ impl<W: World, L: Log> Engine<W, L> {
             units.protected.insert(set, whole_pages(bytes));
         }
         if bytes > 0 && units.unit_of_set(set).is_none() {
-            self.skip(set.0, Knob::MemoryLow, Why::Unsupported(NO_UNIT), applied);
+            self.skip(set.0, Knob::MemoryLow, SkipReason::Unsupported(NO_UNIT), applied);
         }
         self.settle_properties(units, applied);
     }
@@ -67,7 +67,7 @@ impl<W: World, L: Log> Engine<W, L> {
     /// The unit of a process; one of its own is begun where there is none.
     fn unit_of_process(&mut self, units: &mut Units, who: Identity, applied: &mut Applied) -> Option<String> {
         if units.own_unit(who).is_none() {
-            let admitted = self.ledger.world.admit(&Place::Member { process: who, root: units.root.clone() });
+            let admitted = self.ledger.world.admit(&KnobPlace::Member { process: who, root: units.root.clone() });
             if let Err(why) = admitted {
                 self.skip(who, Knob::MemoryHigh, why, applied);
                 return None;

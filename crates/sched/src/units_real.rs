@@ -2,12 +2,12 @@
 //! Units on the real machine: what is asked of systemd, and what is read from the hierarchy beside it.
 
 use crate::cgroup;
-use crate::held::Held;
+use crate::held::HeldProcess;
 use crate::linux::Linux;
 use crate::processes;
 use crate::units_names::{self, Property, Unit};
-use crate::why::Why;
-use crate::world::Fault;
+use crate::why::SkipReason;
+use crate::world::KnobFault;
 use std::path::Path;
 use std::time::Duration;
 use tipme_policy::Identity;
@@ -19,11 +19,11 @@ const LOOK: Duration = Duration::from_millis(5);
 const ADMITTED_MAX: usize = 512;
 
 /// What the unit has now. One whose group is gone is gone.
-pub(crate) fn get(linux: &Linux, folder: &str, property: Property) -> Result<i64, Fault> {
+pub(crate) fn get(linux: &Linux, folder: &str, property: Property) -> Result<i64, KnobFault> {
     linux.bus.get(&there(folder)?, property)
 }
 
-pub(crate) fn set(linux: &Linux, folder: &str, property: Property, number: i64) -> Result<(), Fault> {
+pub(crate) fn set(linux: &Linux, folder: &str, property: Property, number: i64) -> Result<(), KnobFault> {
     linux.bus.set(&there(folder)?, property, number)
 }
 
@@ -31,51 +31,56 @@ pub(crate) fn set(linux: &Linux, folder: &str, property: Property, number: i64) 
 ///
 /// systemd is told a number only. So the connection is opened first, then the process is looked at, and once more
 /// when the scope is there: one that holds another process by then is left to end with it.
-pub(crate) fn begin(linux: &Linux, folder: &str, root: &str, first: Identity) -> Result<(), Fault> {
-    let unit = Unit::of(folder).ok_or(Fault::Refused(libc::EINVAL))?;
+pub(crate) fn begin(linux: &Linux, folder: &str, root: &str, first: Identity) -> Result<(), KnobFault> {
+    let unit = Unit::of(folder).ok_or(KnobFault::Refused(libc::EINVAL))?;
     linux.bus.open(unit.service_manager)?;
     let held = linux.held(first)?;
-    linux.admit_process(first).map_err(|_| Fault::Refused(libc::EPERM))?;
+    linux.admit_process(first).map_err(|_| KnobFault::Refused(libc::EPERM))?;
     held.check()?;
     let outcome = linux.bus.start(&unit, first.pid).and_then(|()| await_scope(linux, folder, root, &held));
-    if outcome == Err(Fault::Refused(libc::ETIMEDOUT)) {
+    if outcome == Err(KnobFault::Refused(libc::ETIMEDOUT)) {
         linux.bus.give_up(&unit, folder);
     }
     outcome
 }
 
-fn await_scope(linux: &Linux, folder: &str, root: &str, first: &Held) -> Result<(), Fault> {
+fn await_scope(linux: &Linux, folder: &str, root: &str, first: &HeldProcess) -> Result<(), KnobFault> {
     for _ in 0..LOOKS_MAX {
-        let group = cgroup::group_of(linux.proc(), first.who().pid, root).ok_or(Fault::Vanished)?;
+        let group = cgroup::group_of(linux.proc(), first.who().pid, root).ok_or(KnobFault::Vanished)?;
         first.check()?;
         if group == folder {
             return Ok(());
         }
         std::thread::sleep(LOOK);
     }
-    Err(Fault::Refused(libc::ETIMEDOUT))
+    Err(KnobFault::Refused(libc::ETIMEDOUT))
 }
 
-/// Whether a scope is there; [`Fault::Later`] for one that may still come.
-pub(crate) fn exists(linux: &Linux, folder: &str) -> Result<i64, Fault> {
+/// Whether a scope is there; [`KnobFault::Later`] for one that may still come.
+pub(crate) fn exists(linux: &Linux, folder: &str) -> Result<i64, KnobFault> {
     match Path::new(folder).is_dir() {
-        false if linux.bus.is_late(folder) => Err(Fault::Later),
+        false if linux.bus.is_late(folder) => Err(KnobFault::Later),
         there => Ok(i64::from(there)),
     }
 }
 
 /// A scope ends by itself some moments after its last process has left. Nobody waits for it: no other has its name.
-pub(crate) fn end(linux: &Linux, folder: &str) -> Result<(), Fault> {
+pub(crate) fn end(linux: &Linux, folder: &str) -> Result<(), KnobFault> {
     match exists(linux, folder) {
-        Err(_) => Err(Fault::Refused(libc::EINPROGRESS)),
+        Err(_) => Err(KnobFault::Refused(libc::EINPROGRESS)),
         Ok(_) if cgroup::members(folder).is_empty() => Ok(()),
-        Ok(_) => Err(Fault::Refused(libc::EBUSY)),
+        Ok(_) => Err(KnobFault::Refused(libc::EBUSY)),
     }
 }
 
 /// Whether a unit may be changed: of a user's slice only that of the owner; elsewhere, and where only a tree may be
 /// changed, each process in it has to be one that may be changed.
-pub(crate) fn admit(linux: &Linux, folder: &str, owner: Option<u32>, under: Option<Identity>) -> Result<(), Why> {
+pub(crate) fn admit(
+    linux: &Linux,
+    folder: &str,
+    owner: Option<u32>,
+    under: Option<Identity>,
+) -> Result<(), SkipReason> {
     let root = cgroup::root_of(Path::new(folder)).unwrap_or_default();
     let root = root.to_string_lossy();
     let above = units_names::above(&root, folder);
@@ -84,25 +89,25 @@ pub(crate) fn admit(linux: &Linux, folder: &str, owner: Option<u32>, under: Opti
     match (under, owner, user) {
         (None, None, _) => Ok(()),
         (None, Some(owner), Some(user)) if owner == user => Ok(()),
-        (None, Some(_), Some(user)) => Err(Why::NotOwner(user)),
+        (None, Some(_), Some(user)) => Err(SkipReason::NotOwner(user)),
         // What all users are in carries the protection of each of them.
         (None, Some(_), None) if folder.ends_with("/user.slice") && above.is_empty() => Ok(()),
         _ => admit_all(linux, folder),
     }
 }
 
-fn admit_all(linux: &Linux, folder: &str) -> Result<(), Why> {
+fn admit_all(linux: &Linux, folder: &str) -> Result<(), SkipReason> {
     let all = cgroup::tree(folder);
     if all.len() > ADMITTED_MAX {
-        return Err(Why::TooMany("processes in the unit to look at each"));
+        return Err(SkipReason::TooMany("processes in the unit to look at each"));
     }
     let all = all.into_iter().filter_map(|pid| processes::identity(linux.proc(), pid));
     all.map(|who| linux.admit_process(who)).find(Result::is_err).unwrap_or(Ok(()))
 }
 
-fn there(folder: &str) -> Result<Unit, Fault> {
-    let unit = Unit::of(folder).ok_or(Fault::Refused(libc::EINVAL))?;
-    if Path::new(folder).is_dir() { Ok(unit) } else { Err(Fault::Vanished) }
+fn there(folder: &str) -> Result<Unit, KnobFault> {
+    let unit = Unit::of(folder).ok_or(KnobFault::Refused(libc::EINVAL))?;
+    if Path::new(folder).is_dir() { Ok(unit) } else { Err(KnobFault::Vanished) }
 }
 
 #[cfg(test)]

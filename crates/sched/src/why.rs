@@ -46,7 +46,7 @@ impl fmt::Display for Knob {
 
 /// Why something was left as it was.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Why {
+pub enum SkipReason {
     /// It is not the default, and not from here: the user or another program wants it so.
     SetByOther(String),
     /// It was changed here, and then by somebody else.
@@ -75,22 +75,26 @@ pub enum Why {
     Journal(String),
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::SetByOther(value) => write!(f, "it is {value}, set by the user or another program"),
-            Why::ChangedByOther(value) => write!(f, "somebody else has set it to {value} since"),
-            Why::NotOwner(uid) => write!(f, "the process belongs to user {uid}"),
-            Why::NotBelow(top) => write!(f, "the process is not below process {}", top.pid),
-            Why::System => f.write_str("it belongs to the system"),
-            Why::Irreversible => f.write_str("it could not be taken back without CAP_SYS_NICE"),
-            Why::SharedSession { session, serves } => write!(f, "session {session} also holds {serves:?} processes"),
-            Why::Later => f.write_str("the kernel or systemd has no time for more changes now; it is tried again"),
-            Why::Refused(code) => write!(f, "refused: {}", std::io::Error::from_raw_os_error(*code)),
-            Why::Unit(unit) => write!(f, "it belongs to the service manager's {unit}"),
-            Why::Unsupported(what) => f.write_str(what),
-            Why::TooMany(what) => write!(f, "too many {what}"),
-            Why::Journal(error) => write!(f, "the journal cannot be written: {error}"),
+            SkipReason::SetByOther(value) => write!(f, "it is {value}, set by the user or another program"),
+            SkipReason::ChangedByOther(value) => write!(f, "somebody else has set it to {value} since"),
+            SkipReason::NotOwner(uid) => write!(f, "the process belongs to user {uid}"),
+            SkipReason::NotBelow(top) => write!(f, "the process is not below process {}", top.pid),
+            SkipReason::System => f.write_str("it belongs to the system"),
+            SkipReason::Irreversible => f.write_str("it could not be taken back without CAP_SYS_NICE"),
+            SkipReason::SharedSession { session, serves } => {
+                write!(f, "session {session} also holds {serves:?} processes")
+            }
+            SkipReason::Later => {
+                f.write_str("the kernel or systemd has no time for more changes now; it is tried again")
+            }
+            SkipReason::Refused(code) => write!(f, "refused: {}", std::io::Error::from_raw_os_error(*code)),
+            SkipReason::Unit(unit) => write!(f, "it belongs to the service manager's {unit}"),
+            SkipReason::Unsupported(what) => f.write_str(what),
+            SkipReason::TooMany(what) => write!(f, "too many {what}"),
+            SkipReason::Journal(error) => write!(f, "the journal cannot be written: {error}"),
         }
     }
 }
@@ -100,7 +104,7 @@ impl fmt::Display for Why {
 pub struct Skipped {
     pub who: Identity,
     pub knob: Knob,
-    pub why: Why,
+    pub why: SkipReason,
 }
 
 /// What a call has done.
@@ -108,7 +112,7 @@ pub struct Skipped {
 pub struct Applied {
     /// Knobs that have another value now, counted per thread, session, group and process.
     pub changed: usize,
-    /// What was asked for and not done, once for each process and knob; [`SKIPPED_MAX`] at most.
+    /// What was asked for and not done, once for each process and knob; `SKIPPED_MAX` at most.
     pub skipped: Vec<Skipped>,
     /// What is missing in `skipped`.
     pub skipped_more: usize,
@@ -119,11 +123,11 @@ pub struct Applied {
 }
 
 /// Entries of [`Applied::skipped`] at most.
-pub const SKIPPED_MAX: usize = 1_024;
+pub(crate) const SKIPPED_MAX: usize = 1_024;
 
 impl Applied {
-    pub(crate) fn skip(&mut self, who: Identity, knob: Knob, why: Why) {
-        self.later |= why == Why::Later;
+    pub(crate) fn skip(&mut self, who: Identity, knob: Knob, why: SkipReason) {
+        self.later |= why == SkipReason::Later;
         if self.skipped.iter().any(|known| known.who == who && known.knob == knob) {
             return;
         }
@@ -155,11 +159,11 @@ pub struct Restored {
 /// Why something of a process was left as it was, from the last time that it was settled.
 #[derive(Default, Debug)]
 pub(crate) struct Notes {
-    pub(crate) left: BTreeMap<Identity, BTreeMap<Knob, Why>>,
+    pub(crate) left: BTreeMap<Identity, BTreeMap<Knob, SkipReason>>,
 }
 
 impl Notes {
-    pub(crate) fn add(&mut self, who: Identity, knob: Knob, why: Why) {
+    pub(crate) fn add(&mut self, who: Identity, knob: Knob, why: SkipReason) {
         self.left.entry(who).or_default().insert(knob, why);
     }
 

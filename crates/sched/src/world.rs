@@ -7,7 +7,7 @@
 //! can stop at every step.
 
 use crate::units_names::Property;
-use crate::why::Why;
+use crate::why::SkipReason;
 use serde::{Deserialize, Serialize};
 use std::io;
 use tipme_policy::Identity;
@@ -48,7 +48,7 @@ impl ThreadKnob {
 /// One thing that can hold a value.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Place {
+pub(crate) enum KnobPlace {
     /// A knob of one thread. Thread numbers are reused as process numbers are, so the start belongs to it.
     Thread { process: Identity, tid: u32, start: u64, knob: ThreadKnob },
     /// Nothing that can be set: says that this value was put into a process of the session, for what inherited it.
@@ -69,32 +69,32 @@ pub(crate) enum Place {
     Scope { folder: String, root: String, first: Identity },
 }
 
-impl Place {
+impl KnobPlace {
     /// When it is taken back: groups lose their limits, then controllers, then processes, then they go.
     pub(crate) fn phase(&self) -> u8 {
         match self {
-            Place::Thread { .. } | Place::Trace { .. } | Place::Autogroup { .. } => 0,
-            Place::File { .. } | Place::Unit { .. } => 0,
-            Place::Controller { .. } => 1,
-            Place::Member { .. } => 2,
+            KnobPlace::Thread { .. } | KnobPlace::Trace { .. } | KnobPlace::Autogroup { .. } => 0,
+            KnobPlace::File { .. } | KnobPlace::Unit { .. } => 0,
+            KnobPlace::Controller { .. } => 1,
+            KnobPlace::Member { .. } => 2,
             // The others send their processes there.
-            Place::Group { path, .. } if path.ends_with("/rest") => 4,
-            Place::Group { .. } | Place::Scope { .. } => 3,
+            KnobPlace::Group { path, .. } if path.ends_with("/rest") => 4,
+            KnobPlace::Group { .. } | KnobPlace::Scope { .. } => 3,
         }
     }
 
     /// Folder and root of a group that was made here for processes.
     pub(crate) fn group_folder(&self) -> Option<(&str, &str)> {
         match self {
-            Place::Group { path, root } => Some((path, root)),
-            Place::Scope { folder, root, .. } => Some((folder, root)),
+            KnobPlace::Group { path, root } => Some((path, root)),
+            KnobPlace::Scope { folder, root, .. } => Some((folder, root)),
             _ => None,
         }
     }
 
     pub(crate) fn process(&self) -> Option<Identity> {
         match self {
-            Place::Thread { process, .. } | Place::Member { process, .. } => Some(*process),
+            KnobPlace::Thread { process, .. } | KnobPlace::Member { process, .. } => Some(*process),
             _ => None,
         }
     }
@@ -140,7 +140,7 @@ impl std::fmt::Display for Value {
 
 /// Why an operation on a place did not happen.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
+pub(crate) enum KnobFault {
     /// The process, thread, session or group is gone.
     Vanished,
     /// The kernel, or who keeps units, wants fewer changes in a time, or is not done: try again later.
@@ -151,7 +151,7 @@ pub(crate) enum Fault {
 
 /// A thread with what is set for it now.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Thread {
+pub(crate) struct ThreadSettings {
     pub(crate) tid: u32,
     pub(crate) start: u64,
     pub(crate) session: u32,
@@ -161,7 +161,7 @@ pub(crate) struct Thread {
     pub(crate) io: i64,
 }
 
-impl Thread {
+impl ThreadSettings {
     pub(crate) fn value(&self, knob: ThreadKnob) -> i64 {
         match knob {
             ThreadKnob::Nice => self.nice,
@@ -177,8 +177,8 @@ impl Thread {
         [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].map(i64::from).contains(&policy)
     }
 
-    pub(crate) fn place(&self, process: Identity, knob: ThreadKnob) -> Place {
-        Place::Thread { process, tid: self.tid, start: self.start, knob }
+    pub(crate) fn place(&self, process: Identity, knob: ThreadKnob) -> KnobPlace {
+        KnobPlace::Thread { process, tid: self.tid, start: self.start, knob }
     }
 }
 
@@ -218,18 +218,18 @@ pub(crate) trait World {
     /// a time that is bounded.
     fn begin_restore(&mut self);
     /// What the place holds now.
-    fn get(&self, place: &Place) -> Result<Value, Fault>;
+    fn get(&self, place: &KnobPlace) -> Result<Value, KnobFault>;
     /// Changes it, having made sure that process and thread are still the ones that are meant.
-    fn set(&mut self, place: &Place, value: &Value) -> Result<(), Fault>;
+    fn set(&mut self, place: &KnobPlace, value: &Value) -> Result<(), KnobFault>;
     /// Whether the place may be changed at all: owner, tree, kind of process, as they are now. Not asked for taking back.
-    fn admit(&self, place: &Place) -> Result<(), Why>;
+    fn admit(&self, place: &KnobPlace) -> Result<(), SkipReason>;
     /// Whether a change from `baseline` can be taken back later with the rights at hand.
-    fn reversible(&self, place: &Place, baseline: &Value) -> bool;
+    fn reversible(&self, place: &KnobPlace, baseline: &Value) -> bool;
 
     /// Whether a thread can have a time slice of its own: from Linux 6.12 on.
     fn has_slices(&self) -> bool;
     /// The threads of a process, the first one first.
-    fn threads(&self, process: Identity) -> Result<Vec<Thread>, Fault>;
+    fn threads(&self, process: Identity) -> Result<Vec<ThreadSettings>, KnobFault>;
     /// The session that the process belongs to now.
     fn session(&self, process: Identity) -> Option<u32>;
     /// The session's autogroup.
@@ -249,7 +249,7 @@ pub(crate) trait World {
     /// The processes in a control group and in those below it.
     fn tree(&self, group: &str) -> Vec<Identity>;
     /// Has the kernel take up to `bytes` of a group's memory back.
-    fn reclaim(&mut self, group: &str, bytes: u64) -> Result<(), Fault>;
+    fn reclaim(&mut self, group: &str, bytes: u64) -> Result<(), KnobFault>;
     /// Bytes of a process that are in memory; 0 where it is gone.
     fn resident(&self, process: Identity) -> u64;
     /// What the machine has.
@@ -259,7 +259,7 @@ pub(crate) trait World {
     /// How much of the last 10 s all in a group waited for memory, in percent.
     fn full_percent(&self, group: &str) -> f32;
     /// Gives advice about up to `most` bytes of the memory of a process; returns the bytes that it was given for.
-    fn advise(&mut self, process: Identity, advice: Advice, most: u64) -> Result<u64, Fault>;
+    fn advise(&mut self, process: Identity, advice: Advice, most: u64) -> Result<u64, KnobFault>;
     /// Clock ticks since the machine started, as in [`Identity::start`].
     fn ticks(&self) -> u64;
     /// A number that is another one after the machine has been started again.
@@ -267,10 +267,10 @@ pub(crate) trait World {
 }
 
 /// The fault that an error of the kernel stands for.
-pub(crate) fn fault(error: io::Error) -> Fault {
+pub(crate) fn fault(error: io::Error) -> KnobFault {
     match error.raw_os_error() {
-        Some(libc::ESRCH | libc::ENOENT | libc::ENODEV) => Fault::Vanished,
-        Some(libc::EAGAIN) => Fault::Later,
-        code => Fault::Refused(code.unwrap_or(libc::EIO)),
+        Some(libc::ESRCH | libc::ENOENT | libc::ENODEV) => KnobFault::Vanished,
+        Some(libc::EAGAIN) => KnobFault::Later,
+        code => KnobFault::Refused(code.unwrap_or(libc::EIO)),
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use support::{Fixture, Forked, Started, assign, own_session, proc, wait_for};
 use tipme_policy::{Action, Backend, Identity, MemoryAction, MemoryGroup, Role, SetId};
-use tipme_sched::{Error, Knob, Mechanism, Why, processes};
+use tipme_sched::{Knob, Mechanism, MechanismError, SkipReason, processes};
 
 /// A group of the real hierarchy that belongs to this test.
 struct Delegated {
@@ -144,7 +144,10 @@ fn a_change_of_focus_writes_weights_only() {
     assert_eq!(read(front.who, "cgroup.procs"), format!("{}\n", front.who.pid), "{applied:?}");
     fs::write(dir.join(set_name(back.who)).join("cpu.weight"), "55\n").unwrap();
     let applied = mechanism.apply(&[assign(Role::Focused, &[back.who])]);
-    assert!(applied.skipped.iter().any(|skipped| skipped.why == Why::ChangedByOther("55".into())), "{applied:?}");
+    assert!(
+        applied.skipped.iter().any(|skipped| skipped.why == SkipReason::ChangedByOther("55".into())),
+        "{applied:?}"
+    );
     assert_eq!(read(back.who, "cpu.weight"), "55\n", "somebody else wants it so");
 }
 
@@ -175,7 +178,7 @@ fn memory_is_protected_limited_and_reclaimed_in_whole_pages() {
     for strange in ["/user/../../etc", "/user/set-1/../..", "/user", "set-1-1"] {
         let group = MemoryGroup::Cgroup(strange.into());
         let applied = mechanism.apply(&[Action::Memory(MemoryAction::High { group, bytes: 1 })]);
-        assert_eq!(applied.skipped[0].why, Why::Unsupported("the group was not made here"), "{strange}");
+        assert_eq!(applied.skipped[0].why, SkipReason::Unsupported("the group was not made here"), "{strange}");
     }
 }
 
@@ -232,7 +235,7 @@ fn the_units_of_a_service_manager_are_left_alone() {
     let (mut mechanism, _) = fixture.open();
     let applied = mechanism.apply(&[assign(Role::Focused, &[who])]);
     let found = applied.skipped.iter().find(|skipped| skipped.knob == Knob::Group).map(|skipped| &skipped.why);
-    assert_eq!(found, Some(&Why::Unit("cron.service".into())), "{applied:?}");
+    assert_eq!(found, Some(&SkipReason::Unit("cron.service".into())), "{applied:?}");
     let procs = fixture.config.cgroup.clone().unwrap().join(set_name(who)).join("cgroup.procs");
     assert_eq!(fs::read_to_string(procs).unwrap(), "");
 }
@@ -242,6 +245,6 @@ fn a_folder_that_is_no_group_is_refused() {
     let mut fixture = Fixture::new(Backend::Cgroup);
     for path in [None, Some(fixture.folder.path().to_owned())] {
         fixture.config.cgroup = path;
-        assert!(matches!(Mechanism::open(fixture.config.clone()), Err(Error::Group { .. })));
+        assert!(matches!(Mechanism::open(fixture.config.clone()), Err(MechanismError::Group { .. })));
     }
 }

@@ -11,7 +11,7 @@ use support::{
     quiet, set_slice, sleep, slice, slices, values, wait_for,
 };
 use tipme_policy::{Action, Backend, Identity, MemoryAction, Role, SetId, Strength, knobs};
-use tipme_sched::{Error, Knob, Mechanism, Restored, Why, processes};
+use tipme_sched::{Knob, Mechanism, MechanismError, Restored, SkipReason, processes};
 
 const BEST_EFFORT: i64 = 2 << 13;
 
@@ -135,13 +135,13 @@ fn what_the_user_has_set_stays() {
     let (mut mechanism, _) = fixture.open();
     let applied = mechanism.apply(&[assign(Role::Focused, &[later.who, niced.who])]);
     let reasons: Vec<_> = applied.skipped.iter().map(|skipped| (skipped.who, skipped.knob, &skipped.why)).collect();
-    assert_eq!(reasons, [(niced.who, Knob::Nice, &Why::SetByOther("5".into()))]);
+    assert_eq!(reasons, [(niced.who, Knob::Nice, &SkipReason::SetByOther("5".into()))]);
     assert_eq!(values(niced.who), (5, 0, 0), "the other knobs stay too");
     // SAFETY: the call takes numbers only.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, later.who.pid, 3) };
     let applied = mechanism.apply(&[assign(Role::Visible, &[later.who])]);
     let found = applied.skipped.iter().find(|skipped| skipped.who == later.who).map(|skipped| &skipped.why);
-    assert_eq!(found, Some(&Why::ChangedByOther("3".into())));
+    assert_eq!(found, Some(&SkipReason::ChangedByOther("3".into())));
     let restored = mechanism.restore();
     assert_eq!((values(later.who), restored.changed_by_others), ((3, 0, 0), 1));
 }
@@ -169,7 +169,10 @@ fn a_killed_manager_leaves_nothing_changed_after_the_next_start() {
         mechanism.apply(&[assign(Role::Focused, &[child.who])]);
         std::mem::forget(mechanism);
     });
-    assert!(matches!(Mechanism::open(fixture.config.clone()), Err(Error::Busy { .. })), "the manager still runs");
+    assert!(
+        matches!(Mechanism::open(fixture.config.clone()), Err(MechanismError::Busy { .. })),
+        "the manager still runs"
+    );
     drop(manager);
     assert_eq!((values(child.who), autogroup(child.who.pid)), ((-10, 0, BEST_EFFORT), "-15".into()));
     let (_mechanism, restored) = fixture.open();
@@ -211,7 +214,7 @@ fn sessions_are_weighed_and_a_shared_one_is_told() {
     let children = wait_for(|| Some(processes::descendants(proc(), shell.who.pid)).filter(|found| found.len() == 2));
     let actions = [assign(Role::Focused, &children[..1]), assign(Role::Rest, &children[1..])];
     let applied = mechanism.apply(&actions);
-    let why = Why::SharedSession { session: shell.who.pid, serves: Role::Focused };
+    let why = SkipReason::SharedSession { session: shell.who.pid, serves: Role::Focused };
     assert_eq!(autogroup(children[1].pid), "-15");
     assert!(applied.skipped.iter().any(|skipped| skipped.who == children[1] && skipped.why == why), "{applied:?}");
 }
@@ -238,11 +241,11 @@ fn the_system_and_other_users_are_refused() {
     let (mut mechanism, _) = fixture.open();
     let applied = mechanism.apply(&[assign(Role::Focused, &[own.who, other.who, identity(1)])]);
     let why = |who| applied.skipped.iter().find(|skipped| skipped.who == who).map(|skipped| skipped.why.clone());
-    assert_eq!(why(other.who), Some(Why::NotOwner(65_534)));
-    assert_eq!(why(identity(1)), Some(Why::System));
+    assert_eq!(why(other.who), Some(SkipReason::NotOwner(65_534)));
+    assert_eq!(why(identity(1)), Some(SkipReason::System));
     assert_eq!((values(own.who).0, values(other.who), values(identity(1))), (-10, UNTOUCHED, before));
     let applied = mechanism.apply(&[Action::Memory(MemoryAction::PageOut(other.who))]);
-    assert_eq!(applied.skipped[0].why, Why::NotOwner(65_534));
+    assert_eq!(applied.skipped[0].why, SkipReason::NotOwner(65_534));
 }
 
 #[test]
@@ -256,7 +259,7 @@ fn nothing_outside_of_the_tree_is_changed() {
         let (mut mechanism, _) = fixture.open();
         let applied = mechanism.apply(&[assign(Role::Focused, &[child]), assign(Role::Hog, &[outside.who])]);
         assert!(applied.skipped.iter().all(|skipped| skipped.who == outside.who), "{applied:?}");
-        assert!(applied.skipped.iter().any(|skipped| skipped.why == Why::NotBelow(shell.who)), "{applied:?}");
+        assert!(applied.skipped.iter().any(|skipped| skipped.why == SkipReason::NotBelow(shell.who)), "{applied:?}");
         assert_eq!((values(child).0, values(outside.who)), (-10, UNTOUCHED));
         assert_eq!(autogroup(outside.who.pid), "0");
         fixture.config.under = Some(Identity { start: shell.who.start + 1, ..shell.who });

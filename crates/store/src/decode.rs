@@ -29,7 +29,7 @@ pub fn decode(bytes: &[u8]) -> Result<Incident, ReadError> {
 /// As [`decode`], section by section from a reader.
 pub(crate) fn decode_from(mut from: impl Read) -> Result<Incident, ReadError> {
     let header = read_header(&mut from)?;
-    let mut reader = Reader { from, at: HEADER_BYTES as u64, raw_total: 0, incident: Incident::default() };
+    let mut reader = IncidentReader { from, at: HEADER_BYTES as u64, raw_total: 0, incident: Incident::default() };
     reader.note_flags(&header);
     if let Err(damage) = reader.sections() {
         reader.incident.damage.push(damage);
@@ -78,14 +78,14 @@ pub(crate) fn read_section(from: &mut impl Read, at: u64) -> Option<Vec<u8>> {
     read_stored(from, &head, (0, at)).ok()
 }
 
-struct Reader<R> {
+struct IncidentReader<R> {
     from: R,
     at: u64,
     raw_total: u64,
     incident: Incident,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> IncidentReader<R> {
     fn note_flags(&mut self, header: &Header) {
         if header.flags & INCOMPLETE != 0 {
             self.note("header", "the file was never sealed; the recorder was stopped while it wrote");
@@ -144,7 +144,7 @@ impl<R: Read> Reader<R> {
 
 /// Reads, checks and unpacks the stored bytes of a section; what is wrong where that fails.
 fn read_stored(from: &mut impl Read, head: &SectionHead, before: (u64, u64)) -> Result<Vec<u8>, String> {
-    let mut stored = Stored { from: from.take(head.stored_len), crc: crc32fast::Hasher::new(), len: 0 };
+    let mut stored = ChecksumReader { from: from.take(head.stored_len), crc: crc32fast::Hasher::new(), len: 0 };
     let unpacked = unpack(&mut stored, head, before);
     io::copy(&mut stored, &mut io::sink()).map_err(|error| error.to_string())?;
     if stored.len < head.stored_len {
@@ -158,7 +158,11 @@ fn read_stored(from: &mut impl Read, head: &SectionHead, before: (u64, u64)) -> 
 }
 
 /// Unpacks at most one byte more than the head states, and no more than can be believed of the bytes that are there.
-fn unpack(stored: &mut Stored<impl Read>, head: &SectionHead, (raw_before, at): (u64, u64)) -> io::Result<Vec<u8>> {
+fn unpack(
+    stored: &mut ChecksumReader<impl Read>,
+    head: &SectionHead,
+    (raw_before, at): (u64, u64),
+) -> io::Result<Vec<u8>> {
     let expected = head.raw_len.min(head.stored_len.saturating_mul(EXPECTED_RATIO)).min(credible_bytes(0));
     let mut raw = Vec::with_capacity(expected as usize);
     if head.flags & COMPRESSED == 0 {
@@ -184,13 +188,13 @@ fn unpack(stored: &mut Stored<impl Read>, head: &SectionHead, (raw_before, at): 
 }
 
 /// Counts and sums what passes.
-struct Stored<R> {
+struct ChecksumReader<R> {
     from: R,
     crc: crc32fast::Hasher,
     len: u64,
 }
 
-impl<R: Read> Read for Stored<R> {
+impl<R: Read> Read for ChecksumReader<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let count = self.from.read(bytes)?;
         self.crc.update(&bytes[..count]);

@@ -77,7 +77,7 @@ pub(crate) fn write_section(
 ) -> io::Result<()> {
     let start = out.stream_position()?;
     out.write_all(&[0; SECTION_HEAD_BYTES])?;
-    let mut stored = Stored { out, crc: crc32fast::Hasher::new(), len: 0 };
+    let mut stored = ChecksumWriter { out, crc: crc32fast::Hasher::new(), len: 0 };
     let plain = section == Section::Meta || raw.len() < PLAIN_BELOW_BYTES;
     let mut flags = pack(&mut stored, raw, level.filter(|_| !plain))?;
     if raw.len() >= CREDIBLE_FROM_BYTES && stored.len.saturating_mul(RATIO_MAX) < raw.len() as u64 {
@@ -118,13 +118,13 @@ fn check_bounds(incident: &Incident) -> io::Result<()> {
 }
 
 /// Counts and sums what passes.
-struct Stored<'a, W> {
+struct ChecksumWriter<'a, W> {
     out: &'a mut W,
     crc: crc32fast::Hasher,
     len: u64,
 }
 
-impl<W: Write> Write for Stored<'_, W> {
+impl<W: Write> Write for ChecksumWriter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.crc.update(&bytes[..written]);

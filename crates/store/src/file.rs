@@ -84,7 +84,7 @@ pub fn read_from(from: impl Read) -> Result<Incident, ReadError> {
     decode_from(BufReader::with_capacity(256 * 1024, from))
 }
 
-/// Adds the user's words to a sealed file, at most [`MAX_WORDS_BYTES`] of them, in the place of earlier ones: the file
+/// Adds the user's words to a sealed file, at most `MAX_WORDS_BYTES` of them, in the place of earlier ones: the file
 /// never grows by more than one such section. What they do not say stays as it was said before.
 ///
 /// What an earlier, interrupted call left at the end is overwritten. A symbolic link is not followed, and the owner

@@ -5,7 +5,7 @@
 //! say nothing. So incidents are ordered by their ids, and counted by the blocks that they take. A user who has too many
 //! loses the own oldest; where all together have too many, the oldest of the user who has most goes first. What was just
 //! written stays, and so does an incident that has a file `<id>.pin` beside it, as far as the owner may pin: see
-//! [`PINNED_MAX`] and [`PINNED_BYTES_MAX`].
+//! [`PINNED_MAX`] and `PINNED_BYTES_MAX`.
 
 mod bounds;
 mod pins;
@@ -15,7 +15,7 @@ use crate::error::WriteError;
 use crate::file;
 use crate::id::{ENDING, PARTIAL_ENDING, id_at, is_plain_id, pin_name};
 use bounds::first_to_go;
-pub use bounds::{Bounds, Listed, PINNED_BYTES_MAX, PINNED_MAX, Room};
+pub use bounds::{FolderBounds, Listed, PINNED_MAX, Room};
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -33,22 +33,22 @@ const ROOM_BYTES: u64 = 1 << 20;
 
 /// A folder of incidents. One process may write to it at a time: the recorder's lock sees to that.
 #[derive(Clone, Debug)]
-pub struct Folder {
+pub struct IncidentFolder {
     path: PathBuf,
-    bounds: Bounds,
+    bounds: FolderBounds,
     /// Incidents that are being written, which no other mark may remove.
     fresh: Arc<Mutex<BTreeSet<String>>>,
 }
 
-impl Folder {
+impl IncidentFolder {
     /// Opens the folder for writing: makes it where it is missing, and removes files that an interrupted write left.
     ///
     /// # Errors
     /// Where it can neither be opened nor made.
-    pub fn open(path: &Path) -> Result<Folder, WriteError> {
+    pub fn open(path: &Path) -> Result<IncidentFolder, WriteError> {
         let wrap = |error| WriteError::io(path, error);
         DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(wrap)?;
-        let folder = Folder::at(path);
+        let folder = IncidentFolder::at(path);
         for (name, partial) in folder.files().map_err(wrap)? {
             if name.ends_with(PARTIAL_ENDING) {
                 fs::remove_file(&partial).map_err(|error| WriteError::io(&partial, error))?;
@@ -58,13 +58,13 @@ impl Folder {
     }
 
     /// The folder as it is, for reading; it need not exist.
-    pub fn at(path: &Path) -> Folder {
-        Folder { path: path.to_owned(), bounds: Bounds::default(), fresh: Arc::default() }
+    pub fn at(path: &Path) -> IncidentFolder {
+        IncidentFolder { path: path.to_owned(), bounds: FolderBounds::default(), fresh: Arc::default() }
     }
 
     /// The folder with other bounds.
-    pub fn with_bounds(self, bounds: Bounds) -> Folder {
-        Folder { bounds, ..self }
+    pub fn with_bounds(self, bounds: FolderBounds) -> IncidentFolder {
+        IncidentFolder { bounds, ..self }
     }
 
     /// Where it lies.
@@ -122,7 +122,7 @@ impl Folder {
     /// made.
     ///
     /// # Errors
-    /// As [`Folder::keep`], and those of `fill`.
+    /// As [`IncidentFolder::keep`], and those of `fill`.
     pub fn keep_by(
         &self,
         id: &str,

@@ -5,15 +5,15 @@ use tipme_record::incident::Section;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// The first bytes of every incident file; the carriage return and line feed show a transfer as text.
-pub const MAGIC: [u8; 8] = *b"TIPME\0\r\n";
+pub(crate) const MAGIC: [u8; 8] = *b"TIPME\0\r\n";
 /// Format version that this crate writes, and the newest that it reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = size_of::<Header>();
 /// Bytes of a section's head.
 pub const SECTION_HEAD_BYTES: usize = size_of::<SectionHead>();
 /// Unpacked bytes of one section, at most.
-pub const MAX_SECTION_BYTES: u64 = 1 << 30;
+pub(crate) const MAX_SECTION_BYTES: u64 = 1 << 30;
 /// Unpacked bytes of all sections of a file, at most.
 pub const MAX_TOTAL_BYTES: u64 = 2 << 30;
 /// Unpacked bytes of all sections of a file, at most, for each byte that they are stored in, beyond [`SMALL_BYTES`].
@@ -21,9 +21,9 @@ pub(crate) const RATIO_MAX: u64 = 64;
 /// Unpacked bytes of a file that need not be believed: a section of nothing but zeros packs ten thousandfold.
 pub(crate) const SMALL_BYTES: u64 = 64 << 20;
 /// Sections of a file, at most.
-pub const MAX_SECTIONS: usize = 4096;
+pub(crate) const MAX_SECTIONS: usize = 4096;
 /// Bytes of the text that the user adds to an incident, at most.
-pub const MAX_WORDS_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_WORDS_BYTES: usize = 64 * 1024;
 
 /// Set while the file is being written.
 pub(crate) const INCOMPLETE: u32 = 1;

@@ -10,8 +10,10 @@
 //! [`write()`] makes a file from an [`Incident`](tipme_record::incident::Incident) or leaves nothing
 //! behind. [`read`] gives back what is whole: it stops at the first damage, names it, and keeps what
 //! came before. [`encode`] and [`decode`] do the same from and to memory. Whatever the bytes are, the
-//! reader ends with a value or an error, within the bounds in [`MAX_SECTION_BYTES`] and
-//! [`MAX_TOTAL_BYTES`]. [`Folder`] keeps the disk use of many incidents bounded.
+//! reader ends with a value or an error, within the bounds in `MAX_SECTION_BYTES` and
+//! [`MAX_TOTAL_BYTES`]. [`IncidentFolder`] keeps the disk use of many incidents bounded.
+
+#![warn(unreachable_pub)]
 
 mod decode;
 mod encode;
@@ -26,9 +28,7 @@ pub use decode::decode;
 pub use encode::{encode, write_open, write_plain};
 pub use error::{ReadError, WriteError};
 pub use file::{append_words, open_regular, read, read_from, write};
-pub use folder::{Bounds, Folder, Listed, PINNED_BYTES_MAX, PINNED_MAX, Room};
+pub use folder::{FolderBounds, IncidentFolder, Listed, PINNED_MAX, Room};
 pub use fuzz::with_sums;
 pub use id::id_at;
-pub use layout::{
-    HEADER_BYTES, MAGIC, MAX_SECTION_BYTES, MAX_SECTIONS, MAX_TOTAL_BYTES, MAX_WORDS_BYTES, SECTION_HEAD_BYTES, VERSION,
-};
+pub use layout::{HEADER_BYTES, MAX_TOTAL_BYTES, SECTION_HEAD_BYTES, VERSION};

@@ -19,13 +19,13 @@ pub use serve::run;
 
 use crate::arguments;
 use crate::incidents::find;
-use crate::incidents::kept::{Kept, Summary};
+use crate::incidents::kept::{VerdictFolder, VerdictSummary};
 use crate::report::opened;
 use crate::{diagnose, judge};
 use anyhow::{Context, Error, Result, bail};
-use place::Place;
+use place::AgentPlace;
 use popups::Popups;
-use press::Press;
+use press::PressNumber;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,15 +33,15 @@ use std::sync::mpsc::{self, SyncSender};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use teller::{Choice, Chosen, Message, Teller};
 use tipme_control::journal::{self, Field};
-use tipme_control::{CallError, Client, DEFAULT_STATE_DIR, Request, Response, Status, Trigger};
+use tipme_control::{CallError, Client, DEFAULT_STATE_DIR, RecorderRequest, RecorderResponse, RecorderStatus, Trigger};
 use tipme_desktop::clipboard::Clipboard;
-use tipme_desktop::dialog::{Asker, Dialog};
-use tipme_desktop::hotkeys::{Action, HotKeys};
-use tipme_desktop::{Target, clock};
+use tipme_desktop::dialog::{Dialog, DialogProgram};
+use tipme_desktop::hotkeys::{HotKeyAction, HotKeys};
+use tipme_desktop::{DisplayTarget, clock};
 use tipme_record::Nanos;
 use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Notice};
-use tipme_store::{Folder, id_at};
+use tipme_store::{IncidentFolder, id_at};
 use workers::Workers;
 
 /// The longest that an interrupt waits to be seen.
@@ -68,31 +68,31 @@ const STATUS_TIMEOUT: Duration = Duration::from_millis(150);
 const REFUSED_WITHIN: Duration = Duration::from_millis(60);
 
 /// What the recorder says of itself.
-type Answer = Result<Response, CallError>;
+type Answer = Result<RecorderResponse, CallError>;
 
 /// What presses are answered with.
 struct Agent {
     client: Client,
     display: String,
-    asker: Option<Asker>,
+    asker: Option<DialogProgram>,
     /// Incidents to be diagnosed.
-    diagnoses: SyncSender<(PathBuf, Press, bool)>,
+    diagnoses: SyncSender<(PathBuf, PressNumber, bool)>,
     teller: Teller,
     marks: Workers,
     /// What is done with verdicts: dialogs and details.
     choices: Workers,
     presses: AtomicU64,
     /// Where the recorder writes.
-    incidents: Folder,
+    incidents: IncidentFolder,
     /// The key that restarts the recording of input.
     restart_key: String,
 }
 
 impl Agent {
-    fn start(arguments: &arguments::Agent, display: String) -> Arc<Agent> {
+    fn start(arguments: &arguments::AgentArguments, display: String) -> Arc<Agent> {
         let (diagnoses, waiting) = mpsc::sync_channel(DIAGNOSES_MAX);
-        let asker = if arguments.no_dialog { None } else { Asker::find() };
-        let target = if arguments.no_dialog { None } else { Target::parse(&display).ok() };
+        let asker = if arguments.no_dialog { None } else { DialogProgram::find() };
+        let target = if arguments.no_dialog { None } else { DisplayTarget::parse(&display).ok() };
         let (teller, chosen) = Teller::new(!arguments.no_notification, target.map(Popups::on));
         let agent = Arc::new(Agent {
             client: Client::new(arguments.state_dir.as_deref().unwrap_or(Path::new(DEFAULT_STATE_DIR))),
@@ -103,7 +103,7 @@ impl Agent {
             marks: Workers::new(MARKS_MAX),
             choices: Workers::new(MARKS_MAX),
             presses: AtomicU64::new(0),
-            incidents: Folder::at(StateDirs::choose(arguments.state_dir.as_deref()).incidents()),
+            incidents: IncidentFolder::at(StateDirs::choose(arguments.state_dir.as_deref()).incidents()),
             restart_key: arguments.keys.start_keys_key.to_string(),
         });
         let (judge, chooser) = (Arc::clone(&agent), Arc::clone(&agent));
@@ -115,7 +115,7 @@ impl Agent {
     }
 
     /// Says which keys do what, here and at the screen; where the key that marks cannot be had, it takes another.
-    fn announce(&self, keys: &mut HotKeys, place: &Place) -> Result<()> {
+    fn announce(&self, keys: &mut HotKeys, place: &AgentPlace) -> Result<()> {
         let held = keys::settle(keys)?;
         place.say(&held.to_string());
         let manager = place.window_manager();
@@ -129,15 +129,15 @@ impl Agent {
 
     /// Says at the start what a press would say, where it could not be answered.
     fn look_for_recorder(&self) {
-        let answer = self.client.clone().with_timeout(STATUS_TIMEOUT).call(&Request::Status);
+        let answer = self.client.clone().with_timeout(STATUS_TIMEOUT).call(&RecorderRequest::Status);
         if let Err(error) = answer {
             journal::warning(format!("{error}; until then a press finds no cause")).tell();
         }
     }
 
     /// Answers a key on a thread of its own.
-    fn press(self: &Arc<Agent>, action: Action) {
-        let (agent, press) = (Arc::clone(self), Press(self.presses.fetch_add(1, Ordering::Relaxed)));
+    fn press(self: &Arc<Agent>, action: HotKeyAction) {
+        let (agent, press) = (Arc::clone(self), PressNumber(self.presses.fetch_add(1, Ordering::Relaxed)));
         let begun = self.marks.start(move || {
             if let Err(error) = agent.act(action, press) {
                 agent.fail(failure(action), &error, Some(press));
@@ -150,31 +150,31 @@ impl Agent {
     }
 
     /// Tells what failed, and why.
-    fn fail(&self, what: &str, why: &Error, press: Option<Press>) {
+    fn fail(&self, what: &str, why: &Error, press: Option<PressNumber>) {
         journal::error(format!("{why:#}")).tell();
         let notice = Notice::new(what, format!("{why:#}"));
         self.teller.tell(Message { press, ..notice.into() });
     }
 
     /// Tells what was done.
-    fn done(&self, summary: &str, body: &str, press: Press) {
+    fn done(&self, summary: &str, body: &str, press: PressNumber) {
         journal::info(summary.to_lowercase()).tell();
         self.teller.tell(Message { press: Some(press), ..Notice::new(summary, body).into() });
     }
 
-    fn act(&self, action: Action, press: Press) -> Result<()> {
+    fn act(&self, action: HotKeyAction, press: PressNumber) -> Result<()> {
         match action {
-            Action::Mark => return self.mark(press),
-            Action::Start => {
-                self.client.call(&Request::Start)?;
+            HotKeyAction::Mark => return self.mark(press),
+            HotKeyAction::Start => {
+                self.client.call(&RecorderRequest::Start)?;
                 self.done("Recording", &self.state(), press);
             }
-            Action::StopKeys => {
-                self.client.call(&Request::Keys { record: false })?;
+            HotKeyAction::StopKeys => {
+                self.client.call(&RecorderRequest::Keys { record: false })?;
                 self.done("Input is no longer recorded", &self.without_input(), press);
             }
-            Action::StartKeys => {
-                self.client.call(&Request::Keys { record: true })?;
+            HotKeyAction::StartKeys => {
+                self.client.call(&RecorderRequest::Keys { record: true })?;
                 self.done("Input is recorded again", &self.state(), press);
             }
         }
@@ -183,14 +183,14 @@ impl Agent {
 
     /// What the recorder does now, in a sentence.
     fn state(&self) -> String {
-        match self.client.call(&Request::Status) {
-            Ok(Response::Status(status)) if status.input_stopped_s > 0.0 => {
+        match self.client.call(&RecorderRequest::Status) {
+            Ok(RecorderResponse::Status(status)) if status.input_stopped_s > 0.0 => {
                 let (held, stopped) = (held(&status), status.input_stopped_s);
                 format!(
                     "Of the last {held:.0} s everything is held but input, which was not recorded for {stopped:.1} s."
                 )
             }
-            Ok(Response::Status(status)) => format!("Of the last {:.0} s everything is held.", held(&status)),
+            Ok(RecorderResponse::Status(status)) => format!("Of the last {:.0} s everything is held.", held(&status)),
             _ => String::new(),
         }
     }
@@ -202,12 +202,13 @@ impl Agent {
         )
     }
 
-    fn mark(&self, press: Press) -> Result<()> {
-        let status = self.client.clone().with_timeout(STATUS_TIMEOUT).call(&Request::Status);
-        if matches!(&status, Ok(Response::Status(status)) if status.any_keyboard) {
+    fn mark(&self, press: PressNumber) -> Result<()> {
+        let status = self.client.clone().with_timeout(STATUS_TIMEOUT).call(&RecorderRequest::Status);
+        if matches!(&status, Ok(RecorderResponse::Status(status)) if status.any_keyboard) {
             return self.follow(press, &status);
         }
-        let (client, request) = (self.client.clone(), Request::Mark { text: String::new(), trigger: Trigger::Hotkey });
+        let (client, request) =
+            (self.client.clone(), RecorderRequest::Mark { text: String::new(), trigger: Trigger::Hotkey });
         let marking = std::thread::spawn(move || client.call(&request));
         // A refusal comes at once, and nothing is captured then.
         let soon = Instant::now() + REFUSED_WITHIN;
@@ -218,14 +219,14 @@ impl Agent {
             self.tell_capture(press, &status);
         }
         let answer = marking.join().map_err(|_| Error::msg("the mark ended early; press again"))?;
-        let Response::Marked { incident, input_stopped, .. } = answer? else {
+        let RecorderResponse::Marked { incident, input_stopped, .. } = answer? else {
             bail!("the recorder answered a mark with something else; restart it")
         };
         self.marked(incident, press, input_stopped)
     }
 
     /// Has an incident diagnosed, and the person asked for words where no verdict is shown.
-    fn marked(&self, incident: PathBuf, press: Press, input_stopped: bool) -> Result<()> {
+    fn marked(&self, incident: PathBuf, press: PressNumber, input_stopped: bool) -> Result<()> {
         journal::info(format!("marked {}", incident.display())).tell();
         if self.diagnoses.try_send((incident.clone(), press, input_stopped)).is_err() {
             let why = format!("too many incidents wait for a diagnosis; run: tipme diagnose {}", incident.display());
@@ -238,7 +239,7 @@ impl Agent {
     }
 
     /// Tells the cause of what the recorder marked by itself, which sees the keys in any session: one press is one mark.
-    fn follow(&self, press: Press, status: &Answer) -> Result<()> {
+    fn follow(&self, press: PressNumber, status: &Answer) -> Result<()> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let earliest = id_at(now.saturating_sub(FOLLOWED_WITHIN).as_nanos() as u64);
         self.tell_capture(press, status);
@@ -255,9 +256,9 @@ impl Agent {
     }
 
     /// Says at once that the press was seen. The recorder answers a mark after it has copied what that is about.
-    fn tell_capture(&self, press: Press, status: &Answer) {
+    fn tell_capture(&self, press: PressNumber, status: &Answer) {
         let (summary, body) = match status {
-            Ok(Response::Status(status)) => {
+            Ok(RecorderResponse::Status(status)) => {
                 (format!("Captured the last {:.0} s, looking for the cause", held(status)), String::new())
             }
             Err(CallError::Silent { .. }) => (
@@ -274,7 +275,7 @@ impl Agent {
     }
 
     /// Diagnoses an incident and tells the cause.
-    fn tell_cause(&self, incident: PathBuf, press: Press, input_stopped: bool) {
+    fn tell_cause(&self, incident: PathBuf, press: PressNumber, input_stopped: bool) {
         let mut notice = diagnose::notice(&incident);
         if input_stopped {
             notice.body = format!("Input is not recorded. {}\n{}", self.without_input(), notice.body);
@@ -296,7 +297,7 @@ impl Agent {
         }
     }
 
-    fn answer(&self, choice: Choice, incident: &Path, press: Press) -> Result<()> {
+    fn answer(&self, choice: Choice, incident: &Path, press: PressNumber) -> Result<()> {
         match choice {
             Choice::Details => self.details(incident),
             Choice::Note => self.describe(incident),
@@ -321,7 +322,7 @@ impl Agent {
     /// Lets the verdict be pasted until something else is copied, however long the notification stays.
     fn copy(&self, incident: &Path) -> Result<()> {
         let text = tipme_report::text(&judge::verdict(incident)?, &Layout::default());
-        let clipboard = Clipboard::take(&Target::parse(&self.display)?, &text)?;
+        let clipboard = Clipboard::take(&DisplayTarget::parse(&self.display)?, &text)?;
         journal::info("copied").tell();
         self.teller.tell(Notice::new("Copied", "The verdict can be pasted, until something else is copied."));
         while clipboard.serve(clock::now().after(CLIPBOARD_POLL_INTERVAL))? {}
@@ -329,8 +330,8 @@ impl Agent {
     }
 
     /// Keeps whether the cause was the one.
-    fn judge(&self, incident: &Path, right: bool, press: Press) -> Result<()> {
-        self.client.call(&Request::Describe {
+    fn judge(&self, incident: &Path, right: bool, press: PressNumber) -> Result<()> {
+        self.client.call(&RecorderRequest::Describe {
             incident: incident.to_owned(),
             text: String::new(),
             right: Some(right),
@@ -349,32 +350,32 @@ impl Agent {
         };
         let dialog = Dialog::open(asker, "What was slow?", &self.display)?;
         let Some(text) = dialog.answer(ANSWER_TIMEOUT) else { return Ok(()) };
-        self.client.call(&Request::Describe { incident: incident.to_owned(), text, right: None })?;
+        self.client.call(&RecorderRequest::Describe { incident: incident.to_owned(), text, right: None })?;
         Ok(())
     }
 }
 
 /// Seconds that a mark reaches back now.
-fn held(status: &Status) -> f64 {
+fn held(status: &RecorderStatus) -> f64 {
     status.held_s.min(status.window_s)
 }
 
 /// What a press that failed was for.
-fn failure(action: Action) -> &'static str {
+fn failure(action: HotKeyAction) -> &'static str {
     match action {
-        Action::Mark => "The mark failed",
-        Action::Start => "Starting the recording failed",
-        Action::StopKeys => "Stopping the recording of input failed",
-        Action::StartKeys => "Restarting the recording of input failed",
+        HotKeyAction::Mark => "The mark failed",
+        HotKeyAction::Start => "Starting the recording failed",
+        HotKeyAction::StopKeys => "Stopping the recording of input failed",
+        HotKeyAction::StartKeys => "Restarting the recording of input failed",
     }
 }
 
 /// A verdict for the journal, or on the terminal. Its cause is known where the diagnosis has kept it.
 fn tell_verdict(incident: &Path, notice: &Notice) {
-    let entry = journal::info(format!("{}\n{}", notice.summary, notice.body)).event(journal::Event::Judged);
+    let entry = journal::info(format!("{}\n{}", notice.summary, notice.body)).event(journal::JournalEvent::Judged);
     let entry = entry.field(Field::Incident, incident.file_stem().unwrap_or_default().display());
-    match Kept::open().get(incident) {
-        Some(Summary { kind: Some(kind), culprit, application, .. }) => {
+    match VerdictFolder::open().get(incident) {
+        Some(VerdictSummary { kind: Some(kind), culprit, application, .. }) => {
             let entry = entry.field(Field::Kind, kind).field(Field::Culprit, culprit);
             entry.field(Field::Application, application).tell();
         }

@@ -12,16 +12,16 @@ mod schema;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use diagnose::Diagnose;
-pub use hot_keys::{HotKeys, HotKeysChoice, Keys};
+pub use hot_keys::{HotKeyArguments, HotKeysChoice, KeyArguments};
 pub use incidents::{Incidents, IncidentsVerb};
-use kept::Kept;
-pub use manage::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb, StrengthChoice, Why};
+use kept::KeepArguments;
+pub use manage::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb, StrengthChoice, WhyArguments};
 pub use report::Report;
-pub use schema::{Document, Schema};
+pub use schema::{Schema, SchemaName};
 use std::path::PathBuf;
 use tipme_command::output::Colours;
 use tipme_command::size;
-use tipme_desktop::hotkeys::{Action, Chord};
+use tipme_desktop::hotkeys::{Chord, HotKeyAction};
 
 /// Find out why the desktop just hung: press one key, and read the cause
 #[derive(Parser)]
@@ -47,9 +47,9 @@ pub enum Verb {
     /// The flight recorder, in the foreground; needs root
     Record(Record),
     /// "It was bad just now": keep the last seconds as an incident
-    Mark(Mark),
+    Mark(MarkArguments),
     /// Hot keys of this session, and causes as notifications
-    Agent(Agent),
+    Agent(AgentArguments),
     /// Tell the cause of an incident, and what can be tried
     Diagnose(Diagnose),
     /// An incident as one page for a browser: the cause, what happened meanwhile, and what speaks for it
@@ -61,7 +61,7 @@ pub enum Verb {
     /// Have it record always, and a key mark; --undo takes it back
     Setup(Setup),
     /// Whether a press of the key finds its cause, on one screen
-    Status(Status),
+    Status(StatusArguments),
     /// What this machine lacks for that, and the remedy
     Doctor(Doctor),
     /// Favour what you use, and put everything back in the end
@@ -69,7 +69,7 @@ pub enum Verb {
     /// Turn knobs for managers without root; needs root
     ManageHelper(ManageHelper),
     /// What the manager does to a process, and why
-    Why(Why),
+    Why(WhyArguments),
     /// The JSON schema of what --json prints
     Schema(Schema),
     /// Write shell completions to standard output
@@ -80,7 +80,7 @@ pub enum Verb {
     Man { dir: PathBuf },
     /// Diagnose the incident at standard input with all rights given up; the recorder and the agent start it
     #[command(hide = true)]
-    Judge(Judge),
+    Judge(JudgeArguments),
     /// Seal the incident at standard input with all rights given up; the recorder starts it
     #[command(hide = true)]
     Seal(Confined),
@@ -120,9 +120,9 @@ pub struct Record {
     /// Seconds that an incident reaches back, if the memory holds them
     #[arg(long, value_name = "SECONDS", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub window: u64,
-    /// Locked memory for records, a hard cap: bytes, or with K, M or G
-    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
-    pub memory: u64,
+    /// Locked memory for records, a hard cap: bytes, or with K, M or G [default: a 128th of the machine's, but 64M to 128M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
     /// Record only this display, such as :0 or wayland-0; "none" records no display at all [default: all]
     #[arg(long, value_name = ":N|wayland-N|none", value_parser = display)]
     pub display: Option<DisplayChoice>,
@@ -137,19 +137,19 @@ pub struct Record {
     pub allow_user: Vec<String>,
     /// Mark by itself where an answer takes unusually long and a cause is found; "dry-run" only tells of it
     #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mark")]
-    pub auto: Option<Auto>,
+    pub auto: Option<AutoChoice>,
     /// Marks that --auto makes within an hour, at most
     #[arg(long, value_name = "N", default_value_t = 6, requires = "auto", value_parser = clap::value_parser!(u8).range(1..=60))]
     pub auto_per_hour: u8,
     #[command(flatten)]
-    pub kept: Kept,
+    pub kept: KeepArguments,
     #[command(flatten)]
-    pub hot_keys: HotKeys,
+    pub hot_keys: HotKeyArguments,
 }
 
 /// What `--auto` does with what it finds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Auto {
+pub enum AutoChoice {
     /// Keep an incident
     Mark,
     /// Say what would be marked, and keep no file
@@ -169,7 +169,7 @@ pub enum DisplayChoice {
   tipme mark -m \"scrolling in the browser hung\"
 
 Prints the incident's path as its last line.")]
-pub struct Mark {
+pub struct MarkArguments {
     /// The recorder's folder [default: /run/tipme]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
@@ -195,7 +195,7 @@ has none, that is told with the remedy.
 
 Example:
   tipme agent --mark-key ctrl+alt+m")]
-pub struct Agent {
+pub struct AgentArguments {
     /// The recorder's folder [default: /run/tipme]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
@@ -203,7 +203,7 @@ pub struct Agent {
     #[arg(long, value_name = ":N")]
     pub display: Option<String>,
     #[command(flatten)]
-    pub keys: Keys,
+    pub keys: KeyArguments,
     /// Open no window: no dialog for notes and details, and no popup with the cause where no daemon shows notifications
     #[arg(long)]
     pub no_dialog: bool,
@@ -213,12 +213,12 @@ pub struct Agent {
     /// Under Wayland: have the session's agent do what that key does, and become the agent where there is none. For key
     /// bindings of the desktop; mark, start, stop-input, restart-input
     #[arg(long, value_name = "ACTION", value_parser = action)]
-    pub press: Option<Action>,
+    pub press: Option<HotKeyAction>,
 }
 
-fn action(name: &str) -> Result<Action, String> {
-    let names = || Action::ALL.map(Action::name).join(", ");
-    Action::named(name).ok_or_else(|| format!("there is no action {name}; there are {}", names()))
+fn action(name: &str) -> Result<HotKeyAction, String> {
+    let names = || HotKeyAction::ALL.map(HotKeyAction::name).join(", ");
+    HotKeyAction::named(name).ok_or_else(|| format!("there is no action {name}; there are {}", names()))
 }
 
 #[derive(Args)]
@@ -274,7 +274,7 @@ pub struct Setup {
 Examples:
   tipme status
   tipme status --json")]
-pub struct Status {
+pub struct StatusArguments {
     /// The recorder's folder [default: /run/tipme and /var/lib/tipme]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
@@ -304,7 +304,7 @@ pub struct Doctor {
 }
 
 #[derive(Args)]
-pub struct Judge {
+pub struct JudgeArguments {
     #[command(flatten)]
     pub confined: Confined,
     /// Print the verdict as JSON
@@ -347,7 +347,7 @@ fn display(text: &str) -> Result<DisplayChoice, String> {
         let number: u32 = number.parse().map_err(|_| format!("{text:?} is no display such as wayland-0"))?;
         return Ok(DisplayChoice::OnlyWayland(number));
     }
-    let target = tipme_desktop::Target::parse(text).map_err(|error| error.to_string())?;
+    let target = tipme_desktop::DisplayTarget::parse(text).map_err(|error| error.to_string())?;
     Ok(DisplayChoice::Only(target.display))
 }
 

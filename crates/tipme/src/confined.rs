@@ -3,7 +3,7 @@
 //! they read a byte. They get what they need as open files; who names functions may open files for reading besides, where
 //! the user who marked may, and who counts has one capability.
 
-use crate::arguments::{Confined, Judge};
+use crate::arguments::{Confined, JudgeArguments};
 use crate::diagnose;
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -11,13 +11,14 @@ use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
-use tipme_analysis::Options;
-use tipme_confine::{Account, Bounds, Reach, confine};
+use tipme_analysis::DiagnoseOptions;
+use tipme_confine::{Account, Reach, ResourceBounds, confine};
 use tipme_report::Layout;
 use tipme_store::MAX_TOTAL_BYTES;
 
 /// What is not stated otherwise.
-const NOTHING: Bounds = Bounds { time: Duration::ZERO, memory: 0, file: 0, reach: Reach::Nothing, nice: 0 };
+const NOTHING: ResourceBounds =
+    ResourceBounds { time: Duration::ZERO, memory: 0, file: 0, reach: Reach::Nothing, nice: 0 };
 
 /// Memory of a diagnosis, in bytes: four times the largest recording with default options, and room for the largest file.
 const JUDGE_MEMORY: u64 = 4 << 30;
@@ -25,11 +26,11 @@ const JUDGE_MEMORY: u64 = 4 << 30;
 const JUDGE_NICE: i32 = 10;
 
 /// Prints the verdict on the incident at the standard input; exit codes as those of `tipme diagnose`.
-pub fn judge(arguments: &Judge) -> Result<ExitCode> {
-    let bounds = Bounds { memory: JUDGE_MEMORY, nice: JUDGE_NICE, ..NOTHING };
+pub fn judge(arguments: &JudgeArguments) -> Result<ExitCode> {
+    let bounds = ResourceBounds { memory: JUDGE_MEMORY, nice: JUDGE_NICE, ..NOTHING };
     give_up(&arguments.confined, bounds, || ())?;
     let incident = tipme_store::read_from(std::io::stdin().lock()).context("cannot read the incident")?;
-    let options = Options { at_s: arguments.at, ..Options::default() };
+    let options = DiagnoseOptions { at_s: arguments.at, ..DiagnoseOptions::default() };
     let verdict = tipme_analysis::diagnose(&incident, &options)?;
     Ok(diagnose::print(&verdict, arguments.json, &Layout::default()))
 }
@@ -45,7 +46,7 @@ pub fn seal(arguments: &Confined) -> Result<ExitCode> {
     let captured = rustix::fs::fstat(std::io::stdin())?.st_size.unsigned_abs();
     let memory = SEAL_MEMORY + 3 * captured;
     let open = || (tipme_recorder::functions().ok(), std::io::stdout().as_fd().try_clone_to_owned());
-    let bounds = Bounds { memory, file: MAX_TOTAL_BYTES, nice: SEAL_NICE, ..NOTHING };
+    let bounds = ResourceBounds { memory, file: MAX_TOTAL_BYTES, nice: SEAL_NICE, ..NOTHING };
     let (functions, file) = give_up(arguments, bounds, open)?;
     let incident = tipme_store::read_from(std::io::stdin().lock()).context("cannot read what was captured")?;
     let incident = tipme_recorder::finish(incident, functions)?;
@@ -65,7 +66,7 @@ const NAME_NICE: i32 = 0;
 /// Writes the names of the functions that the standard input asks for to the standard output.
 pub fn name(arguments: &Confined) -> Result<ExitCode> {
     let reach = Reach::Files(tipme_recorder::NAMER_FILES);
-    let bounds = Bounds { memory: NAME_MEMORY, reach, nice: NAME_NICE, ..NOTHING };
+    let bounds = ResourceBounds { memory: NAME_MEMORY, reach, nice: NAME_NICE, ..NOTHING };
     let memory = give_up(arguments, bounds, || tipme_recorder::own_memory().ok())?;
     tipme_recorder::name(std::io::stdin().lock(), std::io::stdout(), memory.as_ref())?;
     Ok(ExitCode::SUCCESS)
@@ -76,7 +77,7 @@ const COUNT_MEMORY: u64 = 256 << 20;
 
 /// Has the kernel count what its programs cost as the standard input says, and writes how long it did to the standard output.
 pub fn count(arguments: &Confined) -> Result<ExitCode> {
-    give_up(arguments, Bounds { memory: COUNT_MEMORY, reach: Reach::Count, ..NOTHING }, || ())?;
+    give_up(arguments, ResourceBounds { memory: COUNT_MEMORY, reach: Reach::Count, ..NOTHING }, || ())?;
     tipme_recorder::count(std::io::stdin().lock(), std::io::stdout());
     Ok(ExitCode::SUCCESS)
 }
@@ -84,8 +85,8 @@ pub fn count(arguments: &Confined) -> Result<ExitCode> {
 /// Who started the process ends it in time, and says so; it ends itself where that cannot be done.
 const GRACE: Duration = Duration::from_secs(2);
 
-fn give_up<T>(confined: &Confined, bounds: Bounds, open: impl FnOnce() -> T) -> Result<T> {
-    let bounds = Bounds { time: Duration::from_secs(confined.seconds.into()) + GRACE, ..bounds };
+fn give_up<T>(confined: &Confined, bounds: ResourceBounds, open: impl FnOnce() -> T) -> Result<T> {
+    let bounds = ResourceBounds { time: Duration::from_secs(confined.seconds.into()) + GRACE, ..bounds };
     let account = Account { user: confined.user, group: confined.group.unwrap_or(confined.user) };
     confine(account, bounds, open).context("cannot give up the rights of this process")
 }

@@ -9,7 +9,7 @@ mod names;
 mod settings;
 mod sway;
 
-pub use keys::Keys;
+pub use keys::KeyBindings;
 pub use settings::{MADE, folder_of, put};
 
 use anyhow::Result;
@@ -56,7 +56,7 @@ impl DesktopKeys {
     }
 
     /// Whether its settings have just these keys.
-    pub fn has(self, keys: &Keys) -> bool {
+    pub fn has(self, keys: &KeyBindings) -> bool {
         match self {
             DesktopKeys::Sway => sway::has(keys),
             DesktopKeys::Gnome => gnome::has(keys),
@@ -68,7 +68,7 @@ impl DesktopKeys {
     ///
     /// # Errors
     /// Where the settings cannot be written, or the desktop refuses.
-    pub fn bind(self, keys: &Keys) -> Result<()> {
+    pub fn bind(self, keys: &KeyBindings) -> Result<()> {
         match self {
             DesktopKeys::Sway => sway::bind(keys),
             DesktopKeys::Gnome => gnome::bind(keys),

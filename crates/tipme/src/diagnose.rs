@@ -3,19 +3,19 @@
 
 use crate::arguments::Diagnose;
 use crate::incidents::find;
-use crate::incidents::kept::{Kept, Summary};
+use crate::incidents::kept::{VerdictFolder, VerdictSummary};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
-use tipme_analysis::model::Kind;
-use tipme_analysis::{Options, Verdict};
+use tipme_analysis::model::CauseKind;
+use tipme_analysis::{DiagnoseOptions, Verdict};
 use tipme_command::incident::read;
 use tipme_command::output::layout;
 use tipme_record::Pid;
 use tipme_record::incident::Incident;
 use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Notice};
-use tipme_store::Folder;
+use tipme_store::IncidentFolder;
 
 /// Exit code where the incident was read and nothing unusual is in it.
 const NO_FINDING: u8 = 3;
@@ -27,16 +27,16 @@ pub fn run(arguments: &Diagnose) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
-    let path = find(&Folder::at(dirs.incidents()), arguments.file.as_deref())?;
+    let path = find(&IncidentFolder::at(dirs.incidents()), arguments.file.as_deref())?;
     let before = std::fs::metadata(&path);
     let incident = read(&path)?;
     if arguments.interactions {
         return list(&incident, arguments.json);
     }
-    let options = Options { app: arguments.app.clone(), pid: arguments.pid.map(Pid), at_s: arguments.at };
+    let options = DiagnoseOptions { app: arguments.app.clone(), pid: arguments.pid.map(Pid), at_s: arguments.at };
     let verdict = tipme_analysis::diagnose(&incident, &options)?;
-    if let Some(before) = before.ok().filter(|_| options == Options::default()) {
-        Kept::open().put(&path, &before, &verdict);
+    if let Some(before) = before.ok().filter(|_| options == DiagnoseOptions::default()) {
+        VerdictFolder::open().put(&path, &before, &verdict);
     }
     let layout = Layout { verbose: arguments.verbose, ..layout() };
     let code = print(&verdict, arguments.json, &layout);
@@ -57,13 +57,13 @@ pub fn print(verdict: &Verdict, json: bool, layout: &Layout) -> ExitCode {
 }
 
 /// The kind of that name; `None` where the kinds of a verdict are meant.
-fn known(name: &str) -> Option<Kind> {
-    Kind::CAUSES.iter().chain([&Kind::Unattributed]).find(|kind| kind.name() == name).copied()
+fn known(name: &str) -> Option<CauseKind> {
+    CauseKind::CAUSES.iter().chain([&CauseKind::Unattributed]).find(|kind| kind.name() == name).copied()
 }
 
 /// What the kinds of a verdict's causes are, each told once.
 fn explanations(verdict: &Verdict, layout: &Layout) -> String {
-    let mut kinds: Vec<Kind> = Vec::new();
+    let mut kinds: Vec<CauseKind> = Vec::new();
     for finding in &verdict.findings {
         if !kinds.contains(&finding.kind) {
             kinds.push(finding.kind);
@@ -85,15 +85,15 @@ fn list(incident: &Incident, json: bool) -> Result<ExitCode> {
 }
 
 /// What a list shows of an incident, which is found where it is not known.
-pub fn summary(path: &Path) -> Result<Summary> {
-    Kept::open().get(path).map_or_else(|| Ok(Summary::of(&verdict(path)?)), Ok)
+pub fn summary(path: &Path) -> Result<VerdictSummary> {
+    VerdictFolder::open().get(path).map_or_else(|| Ok(VerdictSummary::of(&verdict(path)?)), Ok)
 }
 
 /// The verdict at a glance, found by another process within a time, also of an incident that cannot be read.
 pub fn notice(path: &Path) -> Notice {
     let before = std::fs::metadata(path);
     let verdict = crate::judge::verdict(path).inspect(|verdict| {
-        before.iter().for_each(|before| Kept::open().put(path, before, verdict));
+        before.iter().for_each(|before| VerdictFolder::open().put(path, before, verdict));
     });
     verdict.map_or_else(
         |error| {
@@ -107,9 +107,9 @@ pub fn notice(path: &Path) -> Notice {
 /// Finds the verdict, and keeps it.
 pub fn verdict(path: &Path) -> Result<Verdict> {
     let before = std::fs::metadata(path);
-    let verdict = tipme_analysis::diagnose(&read(path)?, &Options::default())?;
+    let verdict = tipme_analysis::diagnose(&read(path)?, &DiagnoseOptions::default())?;
     if let Ok(before) = before {
-        Kept::open().put(path, &before, &verdict);
+        VerdictFolder::open().put(path, &before, &verdict);
     }
     Ok(verdict)
 }

@@ -3,7 +3,7 @@
 
 use crate::arguments::Doctor;
 use crate::desktop_keys::DesktopKeys;
-use crate::status::State;
+use crate::status::SystemState;
 use anyhow::Result;
 use rustix::process::geteuid;
 use schemars::JsonSchema;
@@ -14,13 +14,13 @@ use std::time::Duration;
 use tipme_command::output::layout;
 use tipme_desktop::console::{ACTIVE, Console};
 use tipme_desktop::portal;
-use tipme_recorder::Finding;
+use tipme_recorder::KernelCheck;
 use tipme_report::{Layout, Tone};
 
 /// Says whether a press will find its cause, and then what is missing and matters to that; with `--verbose` everything.
 /// Exit code 1 where it will not.
 pub fn run(arguments: &Doctor) -> Result<ExitCode> {
-    let (mut findings, state) = (vec![rights()], State::look(arguments.state_dir.as_deref()));
+    let (mut findings, state) = (vec![rights()], SystemState::look(arguments.state_dir.as_deref()));
     findings.extend(recording(&state, arguments.verbose));
     findings.extend(displays());
     findings.extend(compositors());
@@ -37,16 +37,16 @@ pub fn run(arguments: &Doctor) -> Result<ExitCode> {
 
 /// What this kernel has recorded: root can try it; else a recorder that runs already knows, and without one that is what is
 /// missing.
-fn recording(state: &State, verbose: bool) -> Vec<Finding> {
+fn recording(state: &SystemState, verbose: bool) -> Vec<KernelCheck> {
     if verbose || geteuid().is_root() {
         return tipme_recorder::check();
     }
-    let missing = |what: &String| Finding { what: "recording".to_owned(), result: Err(what.clone()) };
+    let missing = |what: &String| KernelCheck { what: "recording".to_owned(), result: Err(what.clone()) };
     state.missing().iter().map(missing).collect()
 }
 
 /// What a press needs, or what its verdict says less without; not the rest, such as what the manager can use.
-fn matters(finding: &Finding) -> bool {
+fn matters(finding: &KernelCheck) -> bool {
     let foreign = std::env::var("DISPLAY").is_ok_and(|own| {
         let display = finding.what.strip_prefix("display ").filter(|display| display.starts_with(':'));
         display.is_some_and(|display| own.split('.').next() != Some(display))
@@ -54,21 +54,21 @@ fn matters(finding: &Finding) -> bool {
     !foreign && !finding.what.starts_with("manage") && !["console hot keys", "rights"].contains(&finding.what.as_str())
 }
 
-fn rights() -> Finding {
+fn rights() -> KernelCheck {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let root = status.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"));
+    let root = tipme_record::proc_text::users(&status).is_some_and(|(_, effective)| effective == 0);
     let result =
         if root { Ok("root".to_owned()) } else { Err("not root; recording needs: sudo tipme record".to_owned()) };
-    Finding { what: "rights".to_owned(), result }
+    KernelCheck { what: "rights".to_owned(), result }
 }
 
-fn displays() -> Vec<Finding> {
+fn displays() -> Vec<KernelCheck> {
     let found = tipme_desktop::server::list(Duration::from_secs(1));
     if found.is_empty() {
         let why = "no X server found; interactions are recorded on X11 and Wayland, threads everywhere".to_owned();
-        return vec![Finding { what: "displays".to_owned(), result: Err(why) }];
+        return vec![KernelCheck { what: "displays".to_owned(), result: Err(why) }];
     }
-    let lines = found.into_iter().map(|(number, result)| Finding {
+    let lines = found.into_iter().map(|(number, result)| KernelCheck {
         what: format!("display :{number}"),
         result: result
             .map(|display| format!("server pid {}, {} extensions", display.server_pid, display.extensions.len()))
@@ -78,16 +78,16 @@ fn displays() -> Vec<Finding> {
 }
 
 /// No protocol of Wayland names the process of a window, and none lets a program grab a key.
-fn compositors() -> impl Iterator<Item = Finding> {
+fn compositors() -> impl Iterator<Item = KernelCheck> {
     let what = "a Wayland compositor; input is recorded up to the frames that answer it; \
                 hot keys: tipme setup, or tipme record --hot-keys always; the manager follows its keyboard focus, \
                 as the recorder tells it";
     let found = tipme_desktop::server::find_compositors().into_iter();
-    found.map(move |socket| Finding { what: format!("display {socket}"), result: Ok(what.to_owned()) })
+    found.map(move |socket| KernelCheck { what: format!("display {socket}"), result: Ok(what.to_owned()) })
 }
 
 /// Whether the desktop of this session lends keys, or has some in its settings.
-fn desktop_keys() -> Finding {
+fn desktop_keys() -> KernelCheck {
     let desktop = DesktopKeys::of_session();
     let name = desktop.map_or("this desktop", DesktopKeys::name);
     let result = match desktop.and_then(DesktopKeys::mark_key) {
@@ -95,11 +95,11 @@ fn desktop_keys() -> Finding {
         Some(key) => Ok(format!("{key} marks, by the settings of {name}")),
         None => Err(format!("{name} lends keys to no program, and its settings have none for tipme; run: tipme setup")),
     };
-    Finding { what: "hot keys of the desktop".to_owned(), result }
+    KernelCheck { what: "hot keys of the desktop".to_owned(), result }
 }
 
 /// Whether the recorder can see hot keys itself: where there are keyboards, and a console that may show text.
-fn console_keys() -> Finding {
+fn console_keys() -> KernelCheck {
     let result = tipme_desktop::input::Devices::open().map_err(|error| error.to_string()).and_then(|devices| {
         let refused = devices.refused.first().map_or("there is none".to_owned(), |(_, why)| why.clone());
         let count = Some(devices.count()).filter(|count| *count > 0);
@@ -111,12 +111,12 @@ fn console_keys() -> Finding {
         let shows = if console.is_text() { "text" } else { graphics };
         Ok(format!("{count} input devices can be read; the console shows {shows}"))
     });
-    Finding { what: "console hot keys".to_owned(), result }
+    KernelCheck { what: "console hot keys".to_owned(), result }
 }
 
 /// How `tipme manage` can do its work here.
-fn managing() -> Vec<Finding> {
-    let offers = tipme_sched::offers(Path::new("/proc"), None, None).into_iter().map(|offer| Finding {
+fn managing() -> Vec<KernelCheck> {
+    let offers = tipme_sched::offers(Path::new("/proc"), None, None).into_iter().map(|offer| KernelCheck {
         what: format!("manage by {}", offer.backend),
         result: offer.unusable.map_or_else(|| Ok("can be used".to_owned()), Err),
     });
@@ -126,11 +126,11 @@ fn managing() -> Vec<Finding> {
     );
     let helper = tipme_manager::ask_helper(None);
     let more = [("manage: scheduler", Ok(scheduler)), ("manage: helper", helper)];
-    offers.chain(more.map(|(what, result)| Finding { what: what.to_owned(), result })).collect()
+    offers.chain(more.map(|(what, result)| KernelCheck { what: what.to_owned(), result })).collect()
 }
 
-fn text(findings: &[Finding], state: &State, verbose: bool, layout: &Layout) -> String {
-    let wanted = |finding: &&Finding| verbose || (finding.result.is_err() && matters(finding));
+fn text(findings: &[KernelCheck], state: &SystemState, verbose: bool, layout: &Layout) -> String {
+    let wanted = |finding: &&KernelCheck| verbose || (finding.result.is_err() && matters(finding));
     let lines: Vec<String> = findings.iter().filter(wanted).map(|finding| line(finding, layout)).collect();
     let head = match lines.is_empty() {
         true if state.hindrance().is_some() => "Nothing else is missing.\n",
@@ -143,7 +143,7 @@ fn text(findings: &[Finding], state: &State, verbose: bool, layout: &Layout) -> 
 }
 
 /// `missing  display :0               why, and the remedy`
-fn line(finding: &Finding, layout: &Layout) -> String {
+fn line(finding: &KernelCheck, layout: &Layout) -> String {
     let (tone, word, text) = match &finding.result {
         Ok(found) => (Tone::Good, "ok", found),
         Err(why) => (Tone::Bad, "missing", why),
@@ -154,7 +154,7 @@ fn line(finding: &Finding, layout: &Layout) -> String {
 /// What this kernel, display and user allow, as `tipme doctor --json` prints it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "tipme doctor --json")]
-pub struct Document {
+pub struct DoctorDocument {
     pub schema: u32,
     /// Whether a press of the key finds its cause.
     pub ready: bool,
@@ -172,12 +172,12 @@ pub struct Looked {
     pub text: String,
 }
 
-fn document(findings: &[Finding], state: &State) -> Document {
-    let findings = findings.iter().map(|Finding { what, result }| Looked {
+fn document(findings: &[KernelCheck], state: &SystemState) -> DoctorDocument {
+    let findings = findings.iter().map(|KernelCheck { what, result }| Looked {
         what: what.clone(),
         ok: result.is_ok(),
         text: result.clone().unwrap_or_else(|why| why),
     });
     let because = state.hindrance();
-    Document { schema: 1, ready: because.is_none(), because, findings: findings.collect() }
+    DoctorDocument { schema: 1, ready: because.is_none(), because, findings: findings.collect() }
 }

@@ -18,15 +18,15 @@ use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tipme_command::output::layout;
-use tipme_control::{Client, Request};
+use tipme_control::{Client, RecorderRequest};
 use tipme_recorder::StateDirs;
 use tipme_report::Layout;
-use tipme_store::{Bounds, Folder, Listed, Room};
+use tipme_store::{FolderBounds, IncidentFolder, Listed, Room};
 
 /// Lists incidents, or does one thing with one of them.
 pub fn run(arguments: &Incidents) -> Result<ExitCode> {
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
-    let folder = Folder::at(dirs.incidents());
+    let folder = IncidentFolder::at(dirs.incidents());
     match &arguments.verb {
         None => list::run(&folder, arguments),
         Some(IncidentsVerb::Show { id, verbose }) => show(&find(&folder, id.as_deref())?, *verbose),
@@ -40,7 +40,7 @@ pub fn run(arguments: &Incidents) -> Result<ExitCode> {
 }
 
 /// The id of an incident of the folder that is named like those of [`find`]: a copy that lies elsewhere has the same id.
-fn id_of(folder: &Folder, name: &str) -> Result<String> {
+fn id_of(folder: &IncidentFolder, name: &str) -> Result<String> {
     let path = find(folder, Some(name))?;
     let real = path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?;
     if real.parent() != folder.path().canonicalize().ok().as_deref() {
@@ -71,13 +71,13 @@ fn open(path: &Path) -> Result<ExitCode> {
 
 fn note(run_dir: &Path, incident: PathBuf, text: String) -> Result<ExitCode> {
     let told = format!("kept in {}", incident.display());
-    Client::new(run_dir).call(&Request::Describe { incident, text, right: None })?;
+    Client::new(run_dir).call(&RecorderRequest::Describe { incident, text, right: None })?;
     println!("{told}");
     Ok(ExitCode::SUCCESS)
 }
 
-fn disk_usage(folder: &Folder) -> Result<ExitCode> {
-    let (listed, bounds) = (all(folder)?, Bounds::default());
+fn disk_usage(folder: &IncidentFolder) -> Result<ExitCode> {
+    let (listed, bounds) = (all(folder)?, FolderBounds::default());
     println!("{}: {}", folder.path().display(), room(&listed));
     let at_most = |room: Room| format!("{} incidents, {}", room.count, mib(room.bytes));
     println!(
@@ -91,7 +91,7 @@ fn disk_usage(folder: &Folder) -> Result<ExitCode> {
     for (what, listed) in [("yours", own), ("of other users", foreign), ("pinned, which stay", pinned)] {
         println!("  {what}: {}", room(&listed));
     }
-    if let Some((count, place)) = kept::Kept::open().describe() {
+    if let Some((count, place)) = kept::VerdictFolder::open().describe() {
         println!("  verdicts that are kept in {}: {count}", place.display());
     }
     Ok(ExitCode::SUCCESS)

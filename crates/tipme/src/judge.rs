@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tipme_analysis::Verdict;
 use tipme_command::program;
-use tipme_confine::{Fault, hear_both};
+use tipme_confine::{ChildFault, hear_both};
 
 /// How long it may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ pub fn verdict(incident: &Path) -> Result<Verdict> {
 fn of(command: &mut Command, timeout: Duration) -> Result<Verdict> {
     let heard = hear_both(command, (DOCUMENT_BYTES_MAX, WHY_BYTES_MAX), timeout, &AtomicBool::new(false));
     let heard = heard.map_err(|fault| match fault {
-        Fault::Late(_) => anyhow!("the diagnosis took longer than {} s and was ended", timeout.as_secs()),
+        ChildFault::Late(_) => anyhow!("the diagnosis took longer than {} s and was ended", timeout.as_secs()),
         other => anyhow::Error::new(other).context("no diagnosis"),
     })?;
     serde_json::from_slice(&heard.said).map_err(|_| {

@@ -7,9 +7,9 @@ use anyhow::{Result, bail};
 use rustix::process::geteuid;
 use std::process::ExitCode;
 use tipme_analysis::clean;
-use tipme_control::manager::{Client, Request, Response, Status};
+use tipme_control::manager::{Client, ManagerRequest, ManagerResponse, ManagerStatus};
 use tipme_control::{DEFAULT_STATE_DIR, journal};
-use tipme_manager::{Backend, Ended, HelperOptions, Options, StateDir, Strength, UseHelper};
+use tipme_manager::{Backend, Ended, HelperOptions, ManageOptions, StateDir, Strength, UseHelper};
 
 /// Manages until it is stopped, or asks a running manager.
 pub fn run(arguments: Manage) -> Result<ExitCode> {
@@ -25,7 +25,7 @@ pub fn run(arguments: Manage) -> Result<ExitCode> {
 }
 
 fn manage(arguments: Manage) -> Result<ExitCode> {
-    let options = Options {
+    let options = ManageOptions {
         strength: strength(arguments.strength),
         backend: backend(arguments.backend),
         display: arguments.display,
@@ -83,13 +83,13 @@ fn backend(choice: BackendChoice) -> Option<Backend> {
 }
 
 fn turn(client: &Client, strength: &str) -> Result<ExitCode> {
-    client.call(&Request::Strength(strength.to_owned()))?;
+    client.call(&ManagerRequest::Strength(strength.to_owned()))?;
     println!("strength {strength}");
     Ok(ExitCode::SUCCESS)
 }
 
 fn status(client: &Client, json: bool) -> Result<ExitCode> {
-    let Response::Status(status) = client.call(&Request::Status)? else {
+    let ManagerResponse::Status(status) = client.call(&ManagerRequest::Status)? else {
         bail!("the manager answered with something else; restart it")
     };
     if json {
@@ -101,7 +101,7 @@ fn status(client: &Client, json: bool) -> Result<ExitCode> {
 }
 
 /// The status for people.
-fn text(status: &Status) -> String {
+fn text(status: &ManagerStatus) -> String {
     let mut lines = vec![format!(
         "managing {} for user {} with {}{}, {}{}{}",
         status.display,
@@ -120,7 +120,7 @@ fn text(status: &Status) -> String {
     lines.join("\n") + "\n"
 }
 
-fn sets(status: &Status) -> Vec<String> {
+fn sets(status: &ManagerStatus) -> Vec<String> {
     let mut lines = vec![format!("{:<10} {:<16} {:>8} {:>10}  why", "role", "program", "pid", "processes")];
     lines.extend(status.sets.iter().map(|set| {
         format!("{:<10} {:<16} {:>8} {:>10}  {}", set.role, clean(&set.program), set.pid, set.processes, set.reason)
@@ -131,7 +131,7 @@ fn sets(status: &Status) -> Vec<String> {
     lines
 }
 
-fn figures(status: &Status) -> Vec<String> {
+fn figures(status: &ManagerStatus) -> Vec<String> {
     let (times, memory, counts) = (&status.focus_changes, &status.memory, &status.counts);
     let mib = |bytes: u64| bytes >> 20;
     let mut lines = vec![

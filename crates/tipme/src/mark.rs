@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme mark`.
 
-use crate::arguments::Mark;
+use crate::arguments::MarkArguments;
 use anyhow::{Result, bail};
 use std::process::ExitCode;
-use tipme_control::{Client, Request, Response, Trigger};
+use tipme_control::{Client, RecorderRequest, RecorderResponse, Trigger};
 use tipme_recorder::StateDirs;
 
 /// How input is recorded again.
 const RESTART: &str = "restart it with the agent's key (ctrl+alt+1), or the recorder";
 
 /// Marks, and prints the incident's path.
-pub fn run(arguments: Mark) -> Result<ExitCode> {
+pub fn run(arguments: MarkArguments) -> Result<ExitCode> {
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
     let text = if arguments.words.is_empty() { arguments.message } else { arguments.words.join(" ") };
-    let request = Request::Mark { text, trigger: Trigger::Command };
+    let request = RecorderRequest::Mark { text, trigger: Trigger::Command };
     match Client::new(dirs.run_dir()).call(&request)? {
-        Response::Marked { incident, seconds, input_stopped, .. } => {
+        RecorderResponse::Marked { incident, seconds, input_stopped, .. } => {
             if input_stopped {
                 eprintln!("tipme: input is not recorded, so that the incident tells of no key; {RESTART}");
             }
@@ -24,7 +24,7 @@ pub fn run(arguments: Mark) -> Result<ExitCode> {
             println!("{}", incident.display());
             Ok(ExitCode::SUCCESS)
         }
-        Response::Error(why) => bail!("the recorder could not mark: {why}"),
+        RecorderResponse::Error(why) => bail!("the recorder could not mark: {why}"),
         other => bail!("the recorder gave an answer that does not fit: {other:?}"),
     }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme record`.
 
-use crate::arguments::{Auto, DisplayChoice, HotKeys, HotKeysChoice, Record};
+use crate::arguments::{AutoChoice, DisplayChoice, HotKeyArguments, HotKeysChoice, Record};
 use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
 use std::process::ExitCode;
 use tipme_command::program;
 use tipme_control::accounts;
 use tipme_desktop::console::ACTIVE;
-use tipme_recorder::{AutoMode, AutoOptions, HotKeyOptions, Options, Scope, Sealer, StateDirs, Tap};
+use tipme_recorder::{AutoMode, AutoOptions, HotKeyOptions, RecorderOptions, Scope, Sealer, StateDirs, Tap};
 
 /// Records until it is stopped.
 pub fn run(arguments: Record) -> Result<ExitCode> {
@@ -22,10 +22,10 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
         Some(DisplayChoice::Off) => Tap::Off,
     };
     let auto = arguments.auto.map(|auto| auto_options(auto, arguments.auto_per_hour)).transpose()?;
-    let options = Options {
+    let options = RecorderOptions {
         dirs: StateDirs::choose(arguments.state_dir.as_deref()),
         window: tipme_recorder::seconds(arguments.window),
-        memory: arguments.memory,
+        memory: arguments.memory.unwrap_or_else(|| default_memory(machine_memory())),
         tap,
         without: arguments.without,
         details: arguments.detail,
@@ -39,15 +39,26 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn auto_options(auto: Auto, per_hour: u8) -> Result<AutoOptions> {
+/// The machine's memory in bytes.
+fn machine_memory() -> u64 {
+    let machine = rustix::system::sysinfo();
+    machine.totalram.saturating_mul(machine.mem_unit.into())
+}
+
+/// Bytes for records where nothing else is asked for: more on a machine with more memory, which has more CPUs to record.
+fn default_memory(machine: u64) -> u64 {
+    (machine / 128).clamp(64 << 20, 128 << 20) >> 20 << 20
+}
+
+fn auto_options(auto: AutoChoice, per_hour: u8) -> Result<AutoOptions> {
     let mode = match auto {
-        Auto::Mark => AutoMode::Mark,
-        Auto::DryRun => AutoMode::DryRun,
+        AutoChoice::Mark => AutoMode::Mark,
+        AutoChoice::DryRun => AutoMode::DryRun,
     };
     Ok(AutoOptions { mode, per_hour: per_hour.into(), judge: program::own()? })
 }
 
-fn hot_keys(arguments: &HotKeys) -> Result<Option<HotKeyOptions>> {
+fn hot_keys(arguments: &HotKeyArguments) -> Result<Option<HotKeyOptions>> {
     let scope = match arguments.hot_keys {
         HotKeysChoice::Console => Scope::Console,
         HotKeysChoice::Always => Scope::Always,
@@ -84,4 +95,15 @@ pub fn user_id(name: &str) -> Result<u32> {
     let user = fields.find(|fields| fields.first() == Some(&name));
     let uid = user.and_then(|fields| fields.get(2)?.parse().ok());
     uid.with_context(|| format!("there is no user {name:?} in /etc/passwd; give the user's id instead"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_grows_with_the_machine_within_bounds() {
+        let default_mib = |gib: u64| default_memory(gib << 30) >> 20;
+        assert_eq!([1, 8, 12, 16, 1024].map(default_mib), [64, 64, 96, 128, 128]);
+    }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme report`: an incident, or a result, as a page for a browser.
+//! `tipme report`: an incident, or a result, as a page for a browser; the timeline of an incident as a picture.
 
 pub mod opened;
 mod page;
@@ -9,25 +9,31 @@ mod written;
 use crate::arguments::Report;
 use crate::incidents::find;
 use anyhow::{Result, bail};
-use page::page;
+use page::{page, picture};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tipme_analysis::Options;
+use tipme_analysis::DiagnoseOptions;
 use tipme_record::Pid;
 use tipme_recorder::StateDirs;
-use tipme_store::Folder;
+use tipme_store::IncidentFolder;
 
 /// Writes the page of an incident or a result, and prints where it is.
 pub fn run(arguments: &Report) -> Result<ExitCode> {
-    let options = Options { app: arguments.app.clone(), pid: arguments.pid.map(Pid), at_s: arguments.at };
+    let options = DiagnoseOptions { app: arguments.app.clone(), pid: arguments.pid.map(Pid), at_s: arguments.at };
     let result = arguments.file.as_ref().map(Path::new).filter(|path| results::is_result(path));
+    let drawn = arguments.output.as_ref().is_some_and(|output| output.extension().is_some_and(|end| end == "svg"));
     let (path, page) = match result {
-        Some(_) if options != Options::default() => bail!("--app, --pid and --at are for incidents; leave them out"),
+        Some(_) if drawn => {
+            bail!("a picture is of an incident; the plots of a result are written by --svg of its command")
+        }
+        Some(_) if options != DiagnoseOptions::default() => {
+            bail!("--app, --pid and --at are for incidents; leave them out")
+        }
         Some(path) => (path.to_owned(), results::page(path)?),
         None => {
             let dirs = StateDirs::choose(arguments.state_dir.as_deref());
-            let path = find(&Folder::at(dirs.incidents()), arguments.file.as_deref())?;
-            let page = page(&path, &options)?;
+            let path = find(&IncidentFolder::at(dirs.incidents()), arguments.file.as_deref())?;
+            let page = if drawn { picture(&path, &options)? } else { page(&path, &options)? };
             (path, page)
         }
     };

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
 use tipme_analysis::model::{Culprit, Verdict};
-use tipme_analysis::{Options, diagnose};
+use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::incident::Incident;
 use tipme_record::{Gone, Nanos};
 
@@ -22,7 +22,7 @@ pub fn run(arguments: &Scrub) -> Result<ExitCode> {
     if let Some(seconds) = arguments.last {
         incident = last(&incident, seconds).with_context(|| damaged(arguments))?;
     }
-    let mut keep = names(&diagnose(&incident, &Options::default())?);
+    let mut keep = names(&diagnose(&incident, &DiagnoseOptions::default())?);
     keep.extend(arguments.keep.iter().cloned());
     let (clean, gone) = tipme_record::scrub(&incident, &keep).with_context(|| damaged(arguments))?;
     let Some(out) = arguments.out.as_deref().filter(|_| !arguments.preview) else {

@@ -10,11 +10,11 @@ mod step;
 mod system;
 
 use crate::arguments::Setup;
-use crate::status::State;
+use crate::status::SystemState;
 use anyhow::{Result, bail};
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
-use step::Step;
+use step::SetupStep;
 
 /// Sets up, or takes it back. Exit code 1 where something did not work, or has to be done by hand.
 pub fn run(arguments: &Setup) -> Result<ExitCode> {
@@ -28,26 +28,26 @@ pub fn run(arguments: &Setup) -> Result<ExitCode> {
         bail!("nothing was done");
     }
     // What fails keeps nothing else from being done.
-    let results: Vec<bool> = steps.into_iter().map(Step::take).collect();
+    let results: Vec<bool> = steps.into_iter().map(SetupStep::take).collect();
     let mut whole = results.into_iter().all(|done| done);
     if !arguments.undo {
-        let state = State::look(arguments.state_dir.as_deref());
+        let state = SystemState::look(arguments.state_dir.as_deref());
         println!("\n{}", state.headline());
         whole &= state.hindrance().is_none() && session::press(arguments);
     }
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn plan(arguments: &Setup) -> Result<Vec<Step>> {
+fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
     let mut steps = system::plan(arguments)?;
     steps.extend(session::plan(arguments)?);
     Ok(steps)
 }
 
-fn undo(arguments: &Setup) -> Result<Vec<Step>> {
+fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     let mut steps = session::undo(arguments)?;
     steps.extend(system::undo(arguments)?);
-    steps.push(Step::so("incidents stay; tipme incidents disk-usage tells where"));
+    steps.push(SetupStep::so("incidents stay; tipme incidents disk-usage tells where"));
     Ok(steps)
 }
 

@@ -14,12 +14,12 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tipme_analysis::clean;
 use tipme_command::output::layout;
-use tipme_control::{CallError, Client, Focused, Request, Response, Status};
-use tipme_desktop::presence::{self, Agent};
-use tipme_desktop::{Target, notify, on_bus, portal, server};
+use tipme_control::{CallError, Client, Focused, RecorderRequest, RecorderResponse, RecorderStatus};
+use tipme_desktop::presence::{self, RunningAgent};
+use tipme_desktop::{DisplayTarget, notify, on_bus, portal, server};
 use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Tone};
-use tipme_store::{Folder, id_at};
+use tipme_store::{IncidentFolder, id_at};
 
 /// That input is not recorded, and the remedy.
 const NO_INPUT: &str = "not recorded; restart it by the agent's key, ctrl+alt+1";
@@ -33,13 +33,13 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// Whether a press of the key finds its cause, and what it depends on, as `tipme status --json` prints it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "tipme status --json")]
-pub struct Document {
+pub struct StatusDocument {
     pub schema: u32,
     pub ready: bool,
     /// Why it is not ready, and the remedy; `null` where it is.
     pub because: Option<String>,
     /// `null` where no recorder answers.
-    pub recorder: Option<Status>,
+    pub recorder: Option<RecorderStatus>,
     pub agents: Vec<AgentDocument>,
     /// The notification daemon of this session, as it calls itself; `null` where there is none.
     pub notifications: Option<String>,
@@ -61,10 +61,10 @@ pub struct AgentDocument {
 }
 
 /// Everything that a press of the key needs.
-pub struct State {
-    recorder: Result<Status, CallError>,
+pub struct SystemState {
+    recorder: Result<RecorderStatus, CallError>,
     /// By display: the agent that serves it, or why that cannot be known.
-    agents: Vec<(String, Result<Option<Agent>, String>)>,
+    agents: Vec<(String, Result<Option<RunningAgent>, String>)>,
     compositors: usize,
     notifications: Result<String, String>,
     /// The newest incident of this user.
@@ -74,8 +74,8 @@ pub struct State {
 }
 
 /// Prints what is. Exit code 1 where a press would find no cause.
-pub fn run(arguments: &arguments::Status) -> Result<ExitCode> {
-    let state = State::look(arguments.state_dir.as_deref());
+pub fn run(arguments: &arguments::StatusArguments) -> Result<ExitCode> {
+    let state = SystemState::look(arguments.state_dir.as_deref());
     if arguments.json {
         println!("{}", serde_json::to_string(&state.document())?);
     } else {
@@ -86,16 +86,16 @@ pub fn run(arguments: &arguments::Status) -> Result<ExitCode> {
     Ok(if state.hindrance().is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-impl State {
-    pub fn look(state_dir: Option<&Path>) -> State {
+impl SystemState {
+    pub fn look(state_dir: Option<&Path>) -> SystemState {
         let dirs = StateDirs::choose(state_dir);
-        let asked = Client::new(dirs.run_dir()).with_timeout(TIMEOUT).call(&Request::Status);
+        let asked = Client::new(dirs.run_dir()).with_timeout(TIMEOUT).call(&RecorderRequest::Status);
         let recorder = asked.and_then(|answer| match answer {
-            Response::Status(status) => Ok(status),
+            RecorderResponse::Status(status) => Ok(status),
             _ => Err(CallError::Refused("the recorder gave an answer that does not fit; restart it".to_owned())),
         });
-        let last = find(&Folder::at(dirs.incidents()), None).ok();
-        State {
+        let last = find(&IncidentFolder::at(dirs.incidents()), None).ok();
+        SystemState {
             recorder,
             agents: agents(),
             compositors: server::find_compositors().len(),
@@ -174,7 +174,7 @@ impl State {
 
     /// What marks where.
     fn keys(&self) -> String {
-        let of_agent = |(display, agent): &(String, Result<Option<Agent>, String>)| {
+        let of_agent = |(display, agent): &(String, Result<Option<RunningAgent>, String>)| {
             agent
                 .as_ref()
                 .ok()
@@ -213,9 +213,9 @@ impl State {
         format!("{}: {what} More: tipme diagnose", when::local(&id))
     }
 
-    fn document(&self) -> Document {
+    fn document(&self) -> StatusDocument {
         let because = self.hindrance();
-        Document {
+        StatusDocument {
             schema: 1,
             ready: because.is_none(),
             because,
@@ -227,7 +227,7 @@ impl State {
     }
 }
 
-fn agent_document(display: &str, agent: &Result<Option<Agent>, String>) -> AgentDocument {
+fn agent_document(display: &str, agent: &Result<Option<RunningAgent>, String>) -> AgentDocument {
     let found = agent.as_ref().ok().and_then(Option::as_ref);
     AgentDocument {
         display: display.to_owned(),
@@ -237,14 +237,13 @@ fn agent_document(display: &str, agent: &Result<Option<Agent>, String>) -> Agent
     }
 }
 
-fn of_recorder(status: &Status) -> Vec<(&'static str, String)> {
-    let held = status.held_s.min(status.window_s);
+fn of_recorder(status: &RecorderStatus) -> Vec<(&'static str, String)> {
     let may: Vec<String> = status.allowed.iter().map(|uid| record::user_name(*uid)).collect();
     let displays = if status.displays.is_empty() { "none".to_owned() } else { status.displays.join(" ") };
     let input = if status.keys { "recorded: that a key was pressed, never which" } else { NO_INPUT };
     let mut lines = vec![
         ("recording", format!("since {} (process {})", since(status), status.pid)),
-        ("held", format!("the last {held:.0} s; a mark keeps {:.0} s at most", status.window_s)),
+        ("held", held(status, monotonic_now().saturating_sub(Duration::from_nanos(status.armed_ns)))),
         ("lost", lost(status.lost)),
         ("displays", displays),
         ("input", input.to_owned()),
@@ -273,12 +272,28 @@ fn lost(records: u64) -> String {
     }
 }
 
-/// When recording began, by the clock on the wall.
-fn since(status: &Status) -> String {
+/// What a mark would hold, and why it would be less than was asked for, of a recorder that has run so long.
+fn held(status: &RecorderStatus, age: Duration) -> String {
+    let why = if status.held_s >= status.window_s {
+        ""
+    } else if status.held_s + 1.0 >= age.as_secs_f64() {
+        ", since recording began then"
+    } else {
+        ", since the memory holds no more (tipme record --memory gives it more)"
+    };
+    let held = status.held_s.min(status.window_s);
+    format!("the last {held:.0} s{why}; a mark keeps {:.0} s at most", status.window_s)
+}
+
+fn monotonic_now() -> Duration {
     let now = clock_gettime(ClockId::Monotonic);
-    let now = Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32);
+    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
+}
+
+/// When recording began, by the clock on the wall.
+fn since(status: &RecorderStatus) -> String {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let began = wall.saturating_sub(now.saturating_sub(Duration::from_nanos(status.armed_ns)));
+    let began = wall.saturating_sub(monotonic_now().saturating_sub(Duration::from_nanos(status.armed_ns)));
     when::local(&id_at(began.as_nanos() as u64))
 }
 
@@ -289,14 +304,14 @@ fn room(folder: PathBuf) -> Option<(PathBuf, u64)> {
 }
 
 /// Who serves the display of this session; outside of any, who serves those of the machine.
-fn agents() -> Vec<(String, Result<Option<Agent>, String>)> {
+fn agents() -> Vec<(String, Result<Option<RunningAgent>, String>)> {
     if portal::is_wayland() {
         let display = std::env::var("WAYLAND_DISPLAY").unwrap_or_default();
         return vec![(display, on_bus::find().map_err(|error| error.to_string()))];
     }
-    let own = std::env::var("DISPLAY").ok().and_then(|name| Target::parse(&name).ok());
+    let own = std::env::var("DISPLAY").ok().and_then(|name| DisplayTarget::parse(&name).ok());
     let displays = own.map_or_else(server::find, |target| vec![target.display]);
-    let agent = |display| presence::find(&Target::new(display)).map_err(|error| error.to_string());
+    let agent = |display| presence::find(&DisplayTarget::new(display)).map_err(|error| error.to_string());
     displays.into_iter().map(|display| (format!(":{display}"), agent(display))).collect()
 }
 
@@ -304,11 +319,11 @@ fn agents() -> Vec<(String, Result<Option<Agent>, String>)> {
 mod tests {
     use super::*;
 
-    fn state(hot_keys: Option<&str>, agent: Option<&str>) -> State {
-        let status = Status { keys: true, hot_keys: hot_keys.map(str::to_owned), ..Status::default() };
-        let agent = agent.map(|words| Agent { pid: 7, words: words.to_owned() });
+    fn state(hot_keys: Option<&str>, agent: Option<&str>) -> SystemState {
+        let status = RecorderStatus { keys: true, hot_keys: hot_keys.map(str::to_owned), ..RecorderStatus::default() };
+        let agent = agent.map(|words| RunningAgent { pid: 7, words: words.to_owned() });
         let agents = vec![(":3".to_owned(), Ok(agent))];
-        State {
+        SystemState {
             recorder: Ok(status),
             agents,
             compositors: 0,
@@ -319,28 +334,40 @@ mod tests {
     }
 
     #[test]
+    fn a_short_window_says_why() {
+        let of = |held_s, age| {
+            let status = RecorderStatus { held_s, window_s: 40.0, ..RecorderStatus::default() };
+            held(&status, Duration::from_secs(age))
+        };
+        assert_eq!(of(70.0, 90), "the last 40 s; a mark keeps 40 s at most");
+        assert_eq!(of(9.5, 10), "the last 10 s, since recording began then; a mark keeps 40 s at most");
+        let full = "the last 12 s, since the memory holds no more (tipme record --memory gives it more); a mark keeps 40 s at most";
+        assert_eq!(of(12.0, 90), full);
+    }
+
+    #[test]
     fn it_is_ready_where_a_key_marks() {
         let none = "Ready: no, because no agent serves display :3; start one there: tipme agent &";
         assert_eq!(state(Some("on a text console f9 marks"), None).headline(), none);
         let served = state(None, Some("f9 marks")).headline();
         assert_eq!(served, "Ready: yes, f9 marks on :3 (agent, process 7)");
         let mut always = state(Some("f9 marks, on any keyboard of the machine"), None);
-        always.recorder = always.recorder.map(|status| Status { any_keyboard: true, ..status });
+        always.recorder = always.recorder.map(|status| RecorderStatus { any_keyboard: true, ..status });
         assert_eq!(always.headline(), "Ready: yes, f9 marks, on any keyboard of the machine");
     }
 
     #[test]
     fn without_a_display_the_console_will_do_but_not_for_wayland() {
-        let at_console = State { agents: Vec::new(), ..state(Some("on a text console f9 marks"), None) };
+        let at_console = SystemState { agents: Vec::new(), ..state(Some("on a text console f9 marks"), None) };
         assert_eq!(at_console.hindrance(), None);
-        let wayland = State { compositors: 1, ..at_console };
+        let wayland = SystemState { compositors: 1, ..at_console };
         assert!(wayland.hindrance().is_some_and(|why| why.contains("--hot-keys always")));
     }
 
     #[test]
     fn what_is_stopped_or_refused_is_a_hindrance() {
         let mut stopped = state(None, Some("f9 marks"));
-        stopped.recorder = stopped.recorder.map(|status| Status { keys: false, ..status });
+        stopped.recorder = stopped.recorder.map(|status| RecorderStatus { keys: false, ..status });
         assert!(stopped.headline().contains("because input is not recorded"));
         stopped.recorder = Err(CallError::Refused("user 7 may not use this recorder".to_owned()));
         assert_eq!(stopped.headline(), "Ready: no, because user 7 may not use this recorder");

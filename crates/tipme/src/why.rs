@@ -5,13 +5,13 @@ use crate::arguments;
 use anyhow::{Result, bail};
 use std::process::ExitCode;
 use tipme_analysis::clean;
-use tipme_control::manager::{Client, Request, Response, Why};
+use tipme_control::manager::{Client, ManagerRequest, ManagerResponse, ProcessTreatment};
 use tipme_manager::StateDir;
 
 /// Asks the running manager.
-pub fn run(arguments: &arguments::Why) -> Result<ExitCode> {
+pub fn run(arguments: &arguments::WhyArguments) -> Result<ExitCode> {
     let client = Client::new(StateDir::find(arguments.state_dir.as_deref()).path());
-    let Response::Why(why) = client.call(&Request::Why { pid: arguments.pid })? else {
+    let ManagerResponse::Why(why) = client.call(&ManagerRequest::Why { pid: arguments.pid })? else {
         bail!("the manager answered with something else; restart it")
     };
     if arguments.json {
@@ -23,7 +23,7 @@ pub fn run(arguments: &arguments::Why) -> Result<ExitCode> {
 }
 
 /// The answer for people.
-fn text(why: &Why) -> String {
+fn text(why: &ProcessTreatment) -> String {
     let who = format!("{} ({})", why.pid, clean(&why.program));
     let mut lines = match &why.role {
         Some(role) => vec![format!("{who}: {role}, since {}", why.reason)],
@@ -55,12 +55,12 @@ fn member(membership: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_control::manager::Knob;
+    use tipme_control::manager::KnobStatus;
 
     #[test]
     fn an_answer_is_read_from_top_to_bottom() {
-        let knob = Knob { name: "nice value".into(), baseline: "0".into(), applied: "-8".into() };
-        let why = Why {
+        let knob = KnobStatus { name: "nice value".into(), baseline: "0".into(), applied: "-8".into() };
+        let why = ProcessTreatment {
             pid: 7,
             program: "sh".into(),
             role: Some("focused".into()),
@@ -76,7 +76,12 @@ mod tests {
   left alone: I/O priority: set by the user
 ";
         assert_eq!(text(&why), expected);
-        let alone = Why { pid: 1, program: "init".into(), reason: "it belongs to the system".into(), ..Why::default() };
+        let alone = ProcessTreatment {
+            pid: 1,
+            program: "init".into(),
+            reason: "it belongs to the system".into(),
+            ..ProcessTreatment::default()
+        };
         assert_eq!(text(&alone), "1 (init): left alone, since it belongs to the system\n");
     }
 }

@@ -11,7 +11,7 @@ use session_agent::{Agent, LONG, press, program, session};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use support::{Recording, files, meta};
-use tipme_control::{Client, Request, Response};
+use tipme_control::{Client, RecorderRequest, RecorderResponse};
 use tipme_record::incident::{Section, Words};
 
 /// A folder with a `zenity` that answers once there is a file `answer` beside it.
@@ -54,8 +54,8 @@ fn each_key_reaches_the_recorder() {
         command.args(["--no-dialog", "--no-notification", "--stop-keys-key", "f11"]);
     });
     agent.line("ready: ");
-    let keys_recorded = || match Client::new(recording.dir.path()).call(&Request::Status).unwrap() {
-        Response::Status(status) => status.keys,
+    let keys_recorded = || match Client::new(recording.dir.path()).call(&RecorderRequest::Status).unwrap() {
+        RecorderResponse::Status(status) => status.keys,
         other => panic!("{other:?}"),
     };
     press(&session, &["f11"]);

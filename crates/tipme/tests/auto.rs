@@ -13,9 +13,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use support::{diagnose, files, meta, tipme};
 use tempfile::TempDir;
-use tipme_bench::Session;
+use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
-use tipme_control::{AutoCounts, Client, Request, Response};
+use tipme_control::{AutoCounts, Client, RecorderRequest, RecorderResponse};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_record::incident::{Section, StoredBaseline};
 
@@ -32,7 +32,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn start(dir: &Path, session: &Session, auto: &str) -> Recorder {
+    fn start(dir: &Path, session: &PrivateSession, auto: &str) -> Recorder {
         let mut command = tipme();
         command.args(["record", auto, "--hot-keys", "off", "--display", &session.display_name()]);
         command.arg("--state-dir").arg(dir);
@@ -73,14 +73,14 @@ impl Drop for Recorder {
 }
 
 fn counts(dir: &Path) -> AutoCounts {
-    match Client::new(dir).call(&Request::Status).unwrap() {
-        Response::Status(status) => status.auto.unwrap(),
+    match Client::new(dir).call(&RecorderRequest::Status).unwrap() {
+        RecorderResponse::Status(status) => status.auto.unwrap(),
         other => panic!("{other:?}"),
     }
 }
 
 /// Typing during which the terminal is stopped.
-fn hitch(session: &Session, typist: &mut Typist) {
+fn hitch(session: &PrivateSession, typist: &mut Typist) {
     let terminal = Pid::from_raw(session.terminal_pid().unwrap() as i32).unwrap();
     typist.text("before").unwrap();
     kill_process(terminal, Signal::STOP).unwrap();
@@ -109,7 +109,7 @@ fn learned(path: &Path) -> StoredBaseline {
 #[test]
 fn a_hitch_is_marked_once_and_what_is_usual_is_kept() {
     let dir = TempDir::new().unwrap();
-    let mut session = Session::start(SessionOptions::default()).unwrap();
+    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
     session.open_terminal(&[], &["cat".into()]).unwrap();
     let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
     let recorder = Recorder::start(dir.path(), &session, "--auto");
@@ -140,7 +140,7 @@ fn a_hitch_is_marked_once_and_what_is_usual_is_kept() {
 }
 
 /// A recorder that starts over knows what was learned, and in a dry run it tells and keeps nothing.
-fn restarted(dir: &Path, session: &Session, known: u64) {
+fn restarted(dir: &Path, session: &PrivateSession, known: u64) {
     let recorder = Recorder::start(dir, session, "--auto=dry-run");
     let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
     hitch(session, &mut typist);

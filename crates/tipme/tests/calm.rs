@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use support::{Recording, diagnose};
-use tipme_bench::Session;
-use tipme_bench::alone::Alone;
-use tipme_bench::interrupt::Interrupt;
-use tipme_bench::session::{Manager, SessionOptions};
+use tipme_bench::PrivateSession;
+use tipme_bench::alone::MachineLock;
+use tipme_bench::interrupt::InterruptFlag;
+use tipme_bench::session::{SessionOptions, SessionWindowManager};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
 
@@ -64,7 +64,7 @@ struct Program {
 
 impl Program {
     /// An editor as it comes, its caret blinking.
-    fn open(session: &Session) -> Program {
+    fn open(session: &PrivateSession) -> Program {
         let mut command = Command::new("mousepad");
         command.arg("--disable-server");
         session.prepare(&mut command);
@@ -92,7 +92,7 @@ impl Drop for Program {
     }
 }
 
-fn place(session: &Session, window: u32) -> [i16; 4] {
+fn place(session: &PrivateSession, window: u32) -> [i16; 4] {
     let mut command = Command::new("xwininfo");
     session.prepare(&mut command);
     let output = command.args(["-id", &window.to_string()]).stdout(std::process::Stdio::piped()).output().unwrap();
@@ -105,7 +105,7 @@ fn place(session: &Session, window: u32) -> [i16; 4] {
 }
 
 /// Half a minute at the desk: typing, clicks into the text, menus, a selection, the pointer moved over all of it.
-fn work(session: &Session, program: &Program) {
+fn work(session: &PrivateSession, program: &Program) {
     let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 80.0, ..Pace::default() }).unwrap();
     typist.text("one two three").unwrap();
     for (x, y) in [(20, 30), (60, 70), (30, 50), (70, 40)] {
@@ -136,8 +136,8 @@ fn work(session: &Session, program: &Program) {
 }
 
 /// The verdict of a calm session, and how late the machine itself was meanwhile.
-fn session(manager: Manager) -> (Option<i32>, Value, Duration) {
-    let session = Session::start(SessionOptions { manager, ..SessionOptions::default() }).unwrap();
+fn session(manager: SessionWindowManager) -> (Option<i32>, Value, Duration) {
+    let session = PrivateSession::start(SessionOptions { manager, ..SessionOptions::default() }).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let program = Program::open(&session);
     std::thread::sleep(Duration::from_secs(2));
@@ -149,8 +149,8 @@ fn session(manager: Manager) -> (Option<i32>, Value, Duration) {
     (code, serde_json::from_str(&text).unwrap(), late)
 }
 
-fn assert_silent(manager: Manager) {
-    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
+fn assert_silent(manager: SessionWindowManager) {
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
     for _ in 0..SESSIONS_MAX {
         let (code, verdict, late) = session(manager);
         if code == Some(3) || late < LATE {
@@ -164,10 +164,10 @@ fn assert_silent(manager: Manager) {
 
 #[test]
 fn clicks_menus_and_moves_under_openbox_are_no_hang() {
-    assert_silent(Manager::Openbox);
+    assert_silent(SessionWindowManager::Openbox);
 }
 
 #[test]
 fn clicks_menus_and_moves_under_xfwm4_are_no_hang() {
-    assert_silent(Manager::Xfwm4);
+    assert_silent(SessionWindowManager::Xfwm4);
 }

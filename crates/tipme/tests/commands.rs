@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Recording, diagnose};
-use tipme_bench::Session;
+use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
 use tipme_desktop::inject::{Pace, Typist};
 
@@ -25,7 +25,7 @@ struct Holder(Child);
 
 impl Holder {
     /// A script of perl, which says a line when it is ready; what that line says.
-    fn start(session: &Session, script: &str) -> (Holder, String) {
+    fn start(session: &PrivateSession, script: &str) -> (Holder, String) {
         let mut command = Command::new("perl");
         command.args(["-e", script]).current_dir(session.folder());
         Holder::run(command)
@@ -57,20 +57,20 @@ impl Drop for Holder {
 }
 
 /// A shell in a terminal, whose command is the script `c` in the session's folder.
-fn shell(command: &str) -> Session {
-    let mut session = Session::start(SessionOptions::default()).unwrap();
+fn shell(command: &str) -> PrivateSession {
+    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
     // The file `d` says that it is done.
     std::fs::write(session.folder().join("c"), format!("{command}\n: > d\n")).unwrap();
     session.open_terminal(&[], &["bash", "--norc", "-i"].map(Into::into)).unwrap();
     session
 }
 
-fn typist(session: &Session) -> Typist {
+fn typist(session: &PrivateSession) -> Typist {
     Typist::open(&session.target(), Pace { words_per_minute: 120.0, ..Pace::default() }).unwrap()
 }
 
 /// Types the command while something is held back, and leaves it waiting for a while.
-fn type_command(session: &Session) -> Recording {
+fn type_command(session: &PrivateSession) -> Recording {
     let recording = Recording::start(&["--display", &session.display_name()]);
     let mut typist = typist(session);
     typist.text("true\ntrue\ntrue\n").unwrap();
@@ -87,7 +87,7 @@ fn marked(recording: &Recording) -> Value {
 }
 
 /// The verdict on the command after what it waits for was let go.
-fn verdict(session: &Session, release: impl FnOnce()) -> Value {
+fn verdict(session: &PrivateSession, release: impl FnOnce()) -> Value {
     let recording = type_command(session);
     release();
     let (begun, done) = (Instant::now(), session.folder().join("d"));
@@ -100,7 +100,7 @@ fn verdict(session: &Session, release: impl FnOnce()) -> Value {
 }
 
 /// The verdict while it still waits.
-fn verdict_meanwhile(session: &Session) -> Value {
+fn verdict_meanwhile(session: &PrivateSession) -> Value {
     marked(&type_command(session))
 }
 
@@ -191,7 +191,7 @@ const WAITS: &str = r#"
     }
 "#;
 
-fn script(session: &Session, name: &str, text: &str) {
+fn script(session: &PrivateSession, name: &str, text: &str) {
     std::fs::write(session.folder().join(name), text).unwrap();
 }
 

@@ -8,13 +8,13 @@ mod support;
 mod compositor;
 
 use compositor::{Compositor, DISPLAY};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use support::{Recording, diagnose, records};
-use tipme_bench::alone::Alone;
-use tipme_bench::interrupt::Interrupt;
+use tipme_bench::alone::MachineLock;
+use tipme_bench::interrupt::InterruptFlag;
 use tipme_desktop::inject::Typist;
-use tipme_record::Kind;
+use tipme_record::RecordKind;
 use tipme_record::incident::{Incident, Section};
 use tipme_record::records::WlMessage;
 use tipme_record::wayland::{BUTTON, ENTERED, HIDDEN, NEAR, PRESSED, RELEASED, SHAPE, WlWord};
@@ -43,7 +43,7 @@ fn type_word(keyboard: &mut Typist) {
 }
 
 fn messages(incident: &Incident) -> Vec<(WlMessage, Vec<WlWord>)> {
-    let messages = records(incident, Section::Rare).filter(|entry| entry.kind == Kind::WlMessage);
+    let messages = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::WlMessage);
     let read = messages.filter_map(|entry| {
         let message = WlMessage::read(entry.bytes)?;
         Some((message, WlWord::list(&entry.bytes[WlMessage::SIZE..], message.operations).collect()))
@@ -130,7 +130,7 @@ fn hidden_keys_leave_no_trace_of_when_they_were_pressed() {
     let recording = Recording::start(&["--display", DISPLAY]);
     let terminal = compositor.terminal(WORD);
     let client = tipme_control::Client::new(recording.dir.path());
-    client.call(&tipme_control::Request::Keys { record: false }).unwrap();
+    client.call(&tipme_control::RecorderRequest::Keys { record: false }).unwrap();
     type_word(&mut keyboard);
     let (_, incident) = recording.mark();
     assert_eq!(keys(&incident, terminal.0.id()), []);
@@ -191,7 +191,7 @@ fn check_stopped(verdict: &serde_json::Value, client: u32, inferred: bool) {
 
 #[test]
 fn a_stopped_client_is_named_where_its_keyboard_was_seen_being_made() {
-    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
     let compositor = Compositor::start();
     let mut keyboard = compositor.keyboard();
     let recording = Recording::start(&["--display", DISPLAY]);
@@ -203,7 +203,7 @@ fn a_stopped_client_is_named_where_its_keyboard_was_seen_being_made() {
 
 #[test]
 fn a_stopped_client_is_named_where_it_was_there_before_the_recorder() {
-    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
     let compositor = Compositor::start();
     let mut keyboard = compositor.keyboard();
     let terminal = compositor.terminal(WORD);
@@ -217,7 +217,7 @@ fn a_stopped_client_is_named_where_it_was_there_before_the_recorder() {
 
 #[test]
 fn a_stopped_compositor_is_named() {
-    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
     let compositor = Compositor::start();
     let mut keyboard = compositor.keyboard();
     let recording = Recording::start(&["--display", DISPLAY]);
@@ -230,6 +230,55 @@ fn a_stopped_compositor_is_named() {
     assert!(finding.contains("sway"), "{verdict:#}");
 }
 
+/// How many repeats of a held key a client is known to have answered.
+fn answered_repeats(path: &Path, client: u32) -> usize {
+    let (_, text) = diagnose(path, &["--interactions", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let own = |one: &&serde_json::Value| one["client_pid"] == client && one["join"] == "exact";
+    let own = told["interactions"].as_array().unwrap().iter().filter(own);
+    own.filter(|one| one["repeated"] == true && one["class"] == "key").count()
+}
+
+#[test]
+fn a_client_that_was_stopped_while_it_repeated_a_key_is_named() {
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
+    let compositor = Compositor::start();
+    let mut keyboard = compositor.keyboard();
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let terminal = compositor.terminal(WORD);
+    let client = terminal.0.id();
+    type_word(&mut keyboard);
+    keyboard.hold('x').unwrap();
+    let begun = Instant::now();
+    while answered_repeats(&recording.mark().0, client) < 5 {
+        assert!(begun.elapsed() < TIMEOUT, "no repeat is answered");
+    }
+    let process = rustix::process::Pid::from_raw(client as i32).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    std::thread::sleep(STOPPED);
+    rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
+    let answered = answered_repeats(&recording.mark().0, client);
+    while answered_repeats(&recording.mark().0, client) < answered + 5 {
+        assert!(begun.elapsed() < TIMEOUT, "no repeat is answered any more");
+    }
+    keyboard.release('x').unwrap();
+    keyboard.settle().unwrap();
+    let (path, _) = recording.mark();
+    let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
+    check_stopped(&serde_json::from_str(&verdict).unwrap(), client, false);
+}
+
+#[test]
+fn a_key_that_was_released_at_once_is_not_repeated() {
+    let compositor = Compositor::start();
+    let mut keyboard = compositor.keyboard();
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let terminal = compositor.terminal(WORD);
+    type_word(&mut keyboard);
+    let (path, _) = marked_with_keys(&recording, terminal.0.id(), 2 * CODES.len());
+    assert_eq!(answered_repeats(&path, terminal.0.id()), 0);
+}
+
 /// The processes of a verdict's chain.
 fn chain_pids(verdict: &serde_json::Value) -> Vec<u64> {
     verdict["chain"].as_array().unwrap().iter().filter_map(|piece| piece["pid"].as_u64()).collect()
@@ -237,7 +286,7 @@ fn chain_pids(verdict: &serde_json::Value) -> Vec<u64> {
 
 #[test]
 fn a_program_of_x11_has_one_chain_through_both_servers() {
-    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
     let compositor = Compositor::start_with_x();
     let mut keyboard = compositor.keyboard();
     let (terminal, server) = compositor.x_terminal();

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use support::{Recording, tipme};
 use tempfile::TempDir;
-use tipme_control::{Client, Request, Trigger};
+use tipme_control::{Client, RecorderRequest, Trigger};
 use tipme_record::incident::Section;
-use tipme_recorder::{Options, Sealer, StateDirs, Tap, run, seconds};
+use tipme_recorder::{RecorderOptions, Sealer, StateDirs, Tap, run, seconds};
 
 /// A user without an account.
 const USER: u32 = 4242;
@@ -192,7 +192,7 @@ fn who_seals_has_given_up_all_before_it_reads() {
 #[test]
 fn what_cannot_be_sealed_is_kept_for_root_as_it_is() {
     let dir = TempDir::new().unwrap();
-    let options = Options {
+    let options = RecorderOptions {
         dirs: StateDirs::below(dir.path()),
         window: seconds(20),
         memory: 16 << 20,
@@ -202,13 +202,13 @@ fn what_cannot_be_sealed_is_kept_for_root_as_it_is() {
         allowed: vec![USER],
         auto: None,
         hot_keys: None,
-        kept: tipme_store::Bounds::default(),
+        kept: tipme_store::FolderBounds::default(),
         sealer: Sealer::Program("/bin/false".into()),
     };
     let recorder = std::thread::spawn(move || run(&options));
     let client = Client::new(dir.path());
-    until("the recorder", || client.call(&Request::Status).is_ok());
-    let mark = Request::Mark { text: "it hung".into(), trigger: Trigger::Command };
+    until("the recorder", || client.call(&RecorderRequest::Status).is_ok());
+    let mark = RecorderRequest::Mark { text: "it hung".into(), trigger: Trigger::Command };
     // As the user, whose incident it would be.
     let path = dir.path().to_owned();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -11,12 +11,12 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use support::{Recording, diagnose, records, tipme};
-use tipme_bench::Session;
+use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
 use tipme_desktop::echo::EchoWindow;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
-use tipme_record::Kind;
+use tipme_record::RecordKind;
 use tipme_record::incident::{Display, Incident, Section};
 use tipme_record::records::Message;
 
@@ -32,18 +32,18 @@ const ANSWER_BYTES: usize = 32;
 /// A word that no program of this machine has in its command line.
 const WORD: &str = "xyloquartz";
 
-fn session_with_terminal() -> Session {
-    let mut session = Session::start(SessionOptions::default()).unwrap();
+fn session_with_terminal() -> PrivateSession {
+    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
     session.open_terminal(&[], &["cat".into()]).unwrap();
     session
 }
 
-fn typist(session: &Session) -> Typist {
+fn typist(session: &PrivateSession) -> Typist {
     Typist::open(&session.target(), Pace { words_per_minute: 120.0, ..Pace::default() }).unwrap()
 }
 
 fn messages(incident: &Incident) -> Vec<(Message, Vec<[u8; 4]>)> {
-    let messages = records(incident, Section::Rare).filter(|entry| entry.kind == Kind::Message);
+    let messages = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Message);
     let read = messages.filter_map(|entry| {
         let message = Message::read(entry.bytes)?;
         let words = entry.bytes[Message::SIZE..].as_chunks().0;
@@ -103,7 +103,7 @@ fn requests(incident: &Incident, client: u32) -> (usize, Vec<u8>) {
 
 #[test]
 fn what_is_sent_is_read_however_it_is_given() {
-    let session = Session::start(SessionOptions::default()).unwrap();
+    let session = PrivateSession::start(SessionOptions::default()).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let target = session.target();
     let mut server = UnixStream::connect(format!("/tmp/.X11-unix/X{}", target.display)).unwrap();
@@ -143,7 +143,7 @@ fn setup_bytes(head: &[u8; 8]) -> usize {
 
 #[test]
 fn a_long_request_hides_nothing_that_follows() {
-    let session = Session::start(SessionOptions::default()).unwrap();
+    let session = PrivateSession::start(SessionOptions::default()).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let mut window = EchoWindow::open(&session.target()).unwrap();
     let focused = Watcher::open(&session.target()).unwrap().wait_for_focus(std::process::id(), TIMEOUT);
@@ -172,10 +172,10 @@ fn stopped_keys_leave_no_input_records() {
     let session = session_with_terminal();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let client = tipme_control::Client::new(recording.dir.path());
-    client.call(&tipme_control::Request::Keys { record: false }).unwrap();
+    client.call(&tipme_control::RecorderRequest::Keys { record: false }).unwrap();
     typist(&session).text(WORD).unwrap();
     let (without, hidden) = recording.mark();
-    client.call(&tipme_control::Request::Keys { record: true }).unwrap();
+    client.call(&tipme_control::RecorderRequest::Keys { record: true }).unwrap();
     typist(&session).text(WORD).unwrap();
     let (with, shown) = recording.mark();
     for path in [without, with] {
@@ -233,7 +233,7 @@ fn a_client_that_vanishes_in_mid_event_does_no_harm() {
 
 #[test]
 fn only_the_display_that_is_recorded_is_told() {
-    let [own, other] = [(); 2].map(|()| Session::start(SessionOptions::default()).unwrap());
+    let [own, other] = [(); 2].map(|()| PrivateSession::start(SessionOptions::default()).unwrap());
     let recording = Recording::start(&["--display", &own.display_name()]);
     let output = tipme().args(["status", "--json", "--state-dir"]).arg(recording.dir.path()).output().unwrap();
     let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use support::{Recording, tipme};
 use tempfile::TempDir;
 use tipme_analysis::focus_changes;
-use tipme_control::{Client, Focused, Following, Request, Response};
+use tipme_control::{Client, Focused, Following, RecorderRequest, RecorderResponse};
 
 /// Others than the compositor's user: one may mark, and one may not.
 const OTHER: u32 = 4343;
@@ -76,7 +76,7 @@ fn focused(compositor: &Compositor) -> Option<u64> {
 }
 
 fn follow(recording: &Recording) -> Following {
-    Following::begin(Client::new(recording.dir.path()), &Request::Follow).unwrap()
+    Following::begin(Client::new(recording.dir.path()), &RecorderRequest::Follow).unwrap()
 }
 
 fn now_ns() -> u64 {
@@ -103,9 +103,9 @@ fn hear(mut following: Following, compositor: &Compositor) -> Receiver<(Focused,
     news
 }
 
-fn focus_of(news: Response, server: u32) -> Option<Focused> {
+fn focus_of(news: RecorderResponse, server: u32) -> Option<Focused> {
     match news {
-        Response::Focus(focused) => Some(focused).filter(|focused| focused.server == server),
+        RecorderResponse::Focus(focused) => Some(focused).filter(|focused| focused.server == server),
         other => panic!("{other:?}"),
     }
 }

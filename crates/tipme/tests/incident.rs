@@ -9,11 +9,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use tipme_control::{Client, Request, Response, Trigger};
+use tipme_control::{Client, RecorderRequest, RecorderResponse, Trigger};
 use tipme_record::incident::{FileName, Groups, Incident, Section};
 use tipme_record::records::{Reclaim, Sample, Wait};
-use tipme_record::{CHUNK_BYTES, Kind, entries};
-use tipme_recorder::{Options, Sealer, StateDirs, Tap, run, seconds};
+use tipme_record::{CHUNK_BYTES, RecordKind, entries};
+use tipme_recorder::{RecorderOptions, Sealer, StateDirs, Tap, run, seconds};
 
 /// A folder that is removed in the end.
 struct Folder(PathBuf);
@@ -115,7 +115,7 @@ fn page_in(path: &Path) {
 fn recorded(folder: &Path) -> Incident {
     let dirs = StateDirs::below(folder);
     let allowed = vec![rustix::process::getuid().as_raw()];
-    let options = Options {
+    let options = RecorderOptions {
         dirs,
         window: seconds(20),
         memory: 32 << 20,
@@ -125,20 +125,22 @@ fn recorded(folder: &Path) -> Incident {
         allowed,
         auto: None,
         hot_keys: None,
-        kept: tipme_store::Bounds::default(),
+        kept: tipme_store::FolderBounds::default(),
         sealer: Sealer::Program(env!("CARGO_BIN_EXE_tipme").into()),
     };
     let recorder = std::thread::spawn(move || run(&options));
     let client = Client::new(folder);
     let begun = Instant::now();
-    while client.call(&Request::Status).is_err() && begun.elapsed() < Duration::from_secs(20) {
+    while client.call(&RecorderRequest::Status).is_err() && begun.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(50));
     }
     page_in(&folder.join("pages"));
     read_in_little_memory(&folder.join("pages"));
     std::thread::sleep(Duration::from_secs(3));
-    let mark = Request::Mark { text: String::new(), trigger: Trigger::Command };
-    let Response::Marked { incident, .. } = client.call(&mark).unwrap() else { panic!("the mark was not answered") };
+    let mark = RecorderRequest::Mark { text: String::new(), trigger: Trigger::Command };
+    let RecorderResponse::Marked { incident, .. } = client.call(&mark).unwrap() else {
+        panic!("the mark was not answered")
+    };
     let incident = tipme_store::read(&incident).unwrap();
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM).unwrap();
     recorder.join().unwrap().unwrap();
@@ -158,7 +160,8 @@ fn an_incident_tells_what_it_should_and_no_more() {
 
 fn reclaim_is_recorded(incident: &Incident) {
     let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
-    let reclaims = rare.filter(|entry| entry.kind == Kind::Reclaim).filter_map(|entry| Reclaim::read(entry.bytes));
+    let reclaims =
+        rare.filter(|entry| entry.kind == RecordKind::Reclaim).filter_map(|entry| Reclaim::read(entry.bytes));
     let pages: u64 = reclaims.filter(|reclaim| reclaim.what == 4).map(|reclaim| reclaim.amount).sum();
     assert!(pages > 1_000, "only {pages} pages were reclaimed inside the group");
 }
@@ -176,7 +179,7 @@ fn kernel_has_no_place(incident: &Incident) {
     }
     let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
     let samples: Vec<Sample> =
-        rare.filter_map(|entry| Sample::read(entry.bytes).filter(|_| entry.kind == Kind::Sample)).collect();
+        rare.filter_map(|entry| Sample::read(entry.bytes).filter(|_| entry.kind == RecordKind::Sample)).collect();
     assert!(samples.iter().any(|sample| sample.kernel_stack.0 != 0), "no kernel stack among {} samples", samples.len());
     let symbols = String::from_utf8_lossy(incident.bytes(Section::Symbols));
     for name in ["schedule", "filemap_fault", "do_syscall_64"] {
@@ -200,7 +203,7 @@ fn file_is_named(incident: &Incident, path: &Path) {
     let file = files.iter().find(|file| Path::new(&file.path) == path);
     let file = file.unwrap_or_else(|| panic!("{} is not among {} files", path.display(), files.len()));
     let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
-    let waits = rare.filter(|entry| entry.kind == Kind::Wait).filter_map(|entry| Wait::read(entry.bytes));
+    let waits = rare.filter(|entry| entry.kind == RecordKind::Wait).filter_map(|entry| Wait::read(entry.bytes));
     let waits: Vec<Wait> = waits.filter(|wait| (wait.device.0, wait.inode) == (file.device, file.inode)).collect();
     let short = waits.iter().filter(|wait| wait.head.ts.since(wait.start).0 < 1_000_000).count();
     println!("{} waits for {}, {short} of them below a millisecond", waits.len(), file.path);

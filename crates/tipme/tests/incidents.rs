@@ -205,7 +205,7 @@ fn notes_are_kept_and_answers_counted() {
     assert!(desktop(&["incidents"]).contains("it hung"));
     let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
     assert!(desktop(&["incidents", "note", &id, "no, it", "stuttered"]).starts_with("kept in "));
-    let right = tipme_control::Request::Describe { incident: path, text: String::new(), right: Some(true) };
+    let right = tipme_control::RecorderRequest::Describe { incident: path, text: String::new(), right: Some(true) };
     tipme_control::Client::new(recording.dir.path()).call(&right).unwrap();
     let text = desktop(&["incidents"]);
     assert!(text.contains("(it was this) no, it stuttered\n"), "{text}");

@@ -12,9 +12,9 @@ use std::process::Command;
 use std::time::Duration;
 use support::tipme;
 use tempfile::TempDir;
-use tipme_bench::Session;
+use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
-use tipme_control::journal::Event;
+use tipme_control::journal::JournalEvent;
 use tipme_desktop::inject::{Pace, Typist};
 
 /// How long the terminal stands still.
@@ -35,7 +35,7 @@ fn stem(path: &str) -> &str {
 fn recorder(journal: &Journal, dir: &Path, more: &[&str]) -> Service {
     let arguments = [&["record", "--hot-keys", "off", "--state-dir", dir.to_str().unwrap()], more].concat();
     let mut service = journal.service(&arguments);
-    let begun = journal.await_event(&mut service, Event::Recording.id());
+    let begun = journal.await_event(&mut service, JournalEvent::Recording.id());
     assert!(begun.get("MESSAGE").starts_with("recording the last "), "{begun:?}");
     assert_eq!((begun.get("PRIORITY"), begun.get("SYSLOG_IDENTIFIER")), ("6", "tipme"));
     service
@@ -48,7 +48,7 @@ fn marks_and_failures_are_entries_and_nothing_is_said_twice() {
     let state = dir.path().join(HOSTILE);
     let mut service = recorder(&journal, &state, &["--display", "none"]);
     let path = mark(&state);
-    let entry = journal.await_event(&mut service, Event::Marked.id());
+    let entry = journal.await_event(&mut service, JournalEvent::Marked.id());
     assert_eq!(entry.get("MESSAGE"), format!("marked {path} for user 0 (command)"));
     assert_eq!(entry.get("TIPME_INCIDENT"), stem(&path));
     assert_eq!((entry.get("TIPME_TRIGGER"), entry.get("TIPME_USER")), ("command", "0"));
@@ -67,18 +67,18 @@ fn a_journal_that_is_too_busy_is_not_waited_for() {
     let mut service = recorder(&journal, dir.path(), &["--display", "none"]);
     // What it says at its begin comes before this.
     mark(dir.path());
-    journal.await_event(&mut service, Event::Marked.id());
+    journal.await_event(&mut service, JournalEvent::Marked.id());
     journal.fill();
     mark(dir.path());
     mark(dir.path());
     journal.empty();
     let path = mark(dir.path());
-    let entry = journal.await_event(&mut service, Event::Marked.id());
+    let entry = journal.await_event(&mut service, JournalEvent::Marked.id());
     assert_eq!((entry.get("TIPME_INCIDENT"), entry.get("TIPME_LOST")), (stem(&path), "2"));
 }
 
 /// Typing during which a program stops the terminal that gives itself a name.
-fn hitch(session: &Session, typist: &mut Typist, program: &Path) {
+fn hitch(session: &PrivateSession, typist: &mut Typist, program: &Path) {
     let terminal = session.terminal_pid().unwrap().to_string();
     let send = |signal: &str| assert!(Command::new(program).args([signal, &terminal]).status().unwrap().success());
     typist.text("before").unwrap();
@@ -94,7 +94,7 @@ fn a_cause_has_fields_of_its_own_that_no_name_can_forge() {
     let (journal, dir) = (Journal::start(), TempDir::new().unwrap());
     let program = dir.path().join(HOSTILE);
     std::fs::copy("/bin/kill", &program).unwrap();
-    let mut session = Session::start(SessionOptions::default()).unwrap();
+    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
     session.open_terminal(&[], &["cat".into()]).unwrap();
     let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
     let display = session.display_name();
@@ -102,7 +102,7 @@ fn a_cause_has_fields_of_its_own_that_no_name_can_forge() {
     typist.text("The quick brown fox jumps over the lazy dog\nThe quick brown fox jumps over the lazy dog\n").unwrap();
     hitch(&session, &mut typist, &program);
 
-    let entry = journal.await_event(&mut service, Event::Marked.id());
+    let entry = journal.await_event(&mut service, JournalEvent::Marked.id());
     assert_eq!((entry.get("TIPME_KIND"), entry.get("TIPME_CULPRIT")), ("stopped", "ev PRIORITY=0"));
     assert_eq!((entry.get("TIPME_APPLICATION"), entry.get("TIPME_TRIGGER")), ("xterm", "auto"));
     assert_eq!(entry.get("PRIORITY"), "6", "{entry:?}");
@@ -113,7 +113,7 @@ fn a_cause_has_fields_of_its_own_that_no_name_can_forge() {
 fn the_helper_says_that_it_helps() {
     let (journal, dir) = (Journal::start(), TempDir::new().unwrap());
     let mut service = journal.service(&["manage-helper", "--state-dir", dir.path().to_str().unwrap()]);
-    let entry: Entry = journal.await_event(&mut service, Event::Helping.id());
+    let entry: Entry = journal.await_event(&mut service, JournalEvent::Helping.id());
     assert!(entry.get("MESSAGE").starts_with("helping managers at "), "{entry:?}");
     assert!(service.stop().success());
     assert_eq!(service.output(), "");

@@ -23,17 +23,17 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use support::Recording;
 use tempfile::TempDir;
-use tipme_bench::Session;
-use tipme_bench::alone::Alone;
+use tipme_bench::PrivateSession;
+use tipme_bench::alone::MachineLock;
 use tipme_bench::demo_faults::DemoFault;
-use tipme_bench::interrupt::Interrupt;
-use tipme_bench::seen::Seen;
-use tipme_bench::session::{Manager, SessionOptions};
+use tipme_bench::interrupt::InterruptFlag;
+use tipme_bench::seen::DrawingWatch;
+use tipme_bench::session::{SessionOptions, SessionWindowManager};
 use tipme_bench::worker::WorkerLauncher;
-use tipme_control::{Client, Request, Response};
-use tipme_desktop::hotkeys::{Action, Bindings, HotKeys};
+use tipme_control::{Client, RecorderRequest, RecorderResponse};
+use tipme_desktop::hotkeys::{Bindings, HotKeyAction, HotKeys};
 use tipme_desktop::inject::{Pace, Typist};
-use tipme_desktop::{Connection, focus};
+use tipme_desktop::{DisplayConnection, focus};
 
 /// Milliseconds of the wall clock.
 fn now_ms() -> u128 {
@@ -41,11 +41,11 @@ fn now_ms() -> u128 {
 }
 
 /// Types into a terminal, has a lock hold up the typing, and presses the key that marks once that is over.
-fn suffer(session: &mut Session) {
+fn suffer(session: &mut PrivateSession) {
     let launcher = WorkerLauncher(vec![support::lab().into(), "worker".into()]);
     let mut scenario = DemoFault::Lock.prepare(session.folder(), &launcher).unwrap();
     session.open_terminal(&scenario.prefix(), &scenario.program()).unwrap();
-    let seen = Seen::start(session, Duration::from_millis(400)).unwrap();
+    let seen = DrawingWatch::start(session, Duration::from_millis(400)).unwrap();
     let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
     let mut keys = scenario.keys().chars().cycle();
     let mut type_some = |count| keys.by_ref().take(count).map(|key| typist.key(key).unwrap()).last().unwrap();
@@ -77,7 +77,7 @@ struct Desktop {
     shown: PathBuf,
     recording: Recording,
     bus: Bus,
-    session: Session,
+    session: PrivateSession,
 }
 
 impl Desktop {
@@ -98,7 +98,7 @@ fn without_dialog(command: &mut Command) {
 
 #[test]
 fn the_notification_carries_the_cause() {
-    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
     let mut desktop = Desktop::start(without_dialog);
     suffer(&mut desktop.session);
     desktop.agent.line("marked ");
@@ -109,7 +109,7 @@ fn the_notification_carries_the_cause() {
 
 #[test]
 fn another_daemon_receives_and_shows_the_same() {
-    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
     let (mut session, bus) = (session(), Bus::start());
     let recording = Recording::start(&["--display", &session.display_name()]);
     let (_running, heard) = bus.start_other_notifications(&session);
@@ -139,7 +139,7 @@ fn another_daemon_receives_and_shows_the_same() {
 
 #[test]
 fn without_a_daemon_a_popup_tells_the_cause_and_how_to_have_more_of_it() {
-    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
     let (mut session, bus) = (session(), Bus::start());
     let recording = Recording::start(&["--display", &session.display_name()]);
     let (folder, told) = dialog();
@@ -260,7 +260,7 @@ fn popups_stand_below_each_other_and_are_bounded() {
 #[test]
 fn without_a_bus_keys_that_others_hold_are_told_by_a_popup() {
     let (session, state) = (session(), TempDir::new().unwrap());
-    let taken = [(Action::Mark, "ctrl+alt+minus"), (Action::Start, "f9")];
+    let taken = [(HotKeyAction::Mark, "ctrl+alt+minus"), (HotKeyAction::Start, "f9")];
     let taken = taken.map(|(action, key)| (action, key.parse().unwrap()));
     let _holder = HotKeys::grab(&session.target(), Bindings(taken.to_vec())).unwrap();
     let agent = Agent::start(&session, state.path(), |command| {
@@ -289,15 +289,16 @@ fn a_daemon_that_does_not_answer_holds_up_nobody() {
 }
 
 /// A session in which xfwm4 takes its own keys.
-fn session_of_xfwm4() -> Session {
-    Session::start(SessionOptions { manager: Manager::Xfwm4, ..SessionOptions::default() }).unwrap()
+fn session_of_xfwm4() -> PrivateSession {
+    PrivateSession::start(SessionOptions { manager: SessionWindowManager::Xfwm4, ..SessionOptions::default() }).unwrap()
 }
 
 #[test]
 fn the_agent_serves_the_keys_that_xfwm4_leaves_and_tells_of_the_others() {
     let (session, state, bus) = (session_of_xfwm4(), TempDir::new().unwrap(), Bus::start());
     let (_daemon, shown) = bus.start_notifications(&session);
-    let _holder = HotKeys::grab(&session.target(), Bindings(vec![(Action::Mark, "f9".parse().unwrap())])).unwrap();
+    let _holder =
+        HotKeys::grab(&session.target(), Bindings(vec![(HotKeyAction::Mark, "f9".parse().unwrap())])).unwrap();
     let agent = Agent::start(&session, state.path(), |command| {
         command.args(["--no-dialog", "--start-key", "f9"]).env(ADDRESS, &bus.address);
     });
@@ -316,7 +317,7 @@ fn the_agent_serves_the_keys_that_xfwm4_leaves_and_tells_of_the_others() {
 fn another_key_marks_where_the_one_asked_for_is_taken() {
     let (session, state, bus) = (session(), TempDir::new().unwrap(), Bus::start());
     let (_daemon, shown) = bus.start_notifications(&session);
-    let taken = ["ctrl+alt+minus", "super+minus"].map(|key| (Action::Mark, key.parse().unwrap()));
+    let taken = ["ctrl+alt+minus", "super+minus"].map(|key| (HotKeyAction::Mark, key.parse().unwrap()));
     let _holder = HotKeys::grab(&session.target(), Bindings(taken.to_vec())).unwrap();
     let agent = Agent::start(&session, state.path(), |command| {
         command.arg("--no-dialog").env(ADDRESS, &bus.address);
@@ -340,14 +341,14 @@ fn notes() -> (TempDir, PathBuf) {
 
 #[test]
 fn a_press_is_told_at_once_and_takes_no_focus() {
-    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
     let (folder, told) = notes();
     let mut desktop = Desktop::start(|command| with_dialog(command, folder.path()));
     let Desktop { session, bus, agent, .. } = &mut desktop;
     let typed = folder.path().join("typed");
     let words = ["sh", "-c", "cat > \"$0\""].map(Into::into).into_iter().chain([typed.clone().into()]);
     session.open_terminal(&[], &words.collect::<Vec<_>>()).unwrap();
-    let focused = || focus(&Connection::open(&session.target()).unwrap()).unwrap();
+    let focused = || focus(&DisplayConnection::open(&session.target()).unwrap()).unwrap();
     let before = focused();
     let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
     typist.text("before ").unwrap();
@@ -410,7 +411,7 @@ fn the_buttons_of_a_verdict_do_what_they_say() {
 }
 
 /// What another program gets that pastes.
-fn pasted(session: &Session, words: &[&str]) -> String {
+fn pasted(session: &PrivateSession, words: &[&str]) -> String {
     let mut command = Command::new("xclip");
     session.show(command.args(["-out", "-selection", "clipboard"]).args(words));
     let output = command.output().expect("xclip is installed");
@@ -422,7 +423,7 @@ fn a_verdict_that_was_copied_can_be_pasted_after_its_notification_is_gone() {
     let (folder, told) = dialog();
     let desktop = Desktop::start(|command| with_dialog(command, folder.path()));
     let Desktop { session, bus, agent, shown, .. } = &desktop;
-    let focused = || focus(&Connection::open(&session.target()).unwrap()).unwrap();
+    let focused = || focus(&DisplayConnection::open(&session.target()).unwrap()).unwrap();
     let before = focused();
     for _ in 0..2 {
         let count = bus.ids().len();
@@ -451,8 +452,8 @@ fn a_verdict_that_was_copied_can_be_pasted_after_its_notification_is_gone() {
 fn each_key_says_at_the_screen_what_it_did() {
     let desktop = Desktop::start(without_dialog);
     let Desktop { session, recording, shown, .. } = &desktop;
-    let keys = || match Client::new(recording.dir.path()).call(&Request::Status).unwrap() {
-        Response::Status(status) => status.keys,
+    let keys = || match Client::new(recording.dir.path()).call(&RecorderRequest::Status).unwrap() {
+        RecorderResponse::Status(status) => status.keys,
         other => panic!("{other:?}"),
     };
     press(session, &["ctrl+alt+0"]);

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use support::{Recording, diagnose, meta, records, tipme};
-use tipme_bench::Session;
+use tipme_bench::PrivateSession;
 use tipme_record::incident::{Incident, Section};
 use tipme_record::records::{Message, Tty};
-use tipme_record::{Kind, Nanos};
+use tipme_record::{Nanos, RecordKind};
 
 /// Users without an account.
 const ANN: u32 = 4242;
@@ -80,7 +80,7 @@ fn start(uid: u32, program: &str, arguments: &[&str]) -> Program {
 
 fn keys_into_terminals_of(incident: &Incident, leader: &str) -> usize {
     let sessions = processes(leader);
-    let typed = records(incident, Section::Rare).filter(|entry| entry.kind == Kind::Tty);
+    let typed = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Tty);
     let typed = typed.filter_map(|entry| Tty::read(entry.bytes));
     typed.filter(|tty| tty.stage == 0 && sessions.contains(&tty.session.0)).count()
 }
@@ -128,7 +128,7 @@ fn command_lines_of_processes_that_ended_are_told_to_whose_they_are() {
 }
 
 /// The display's cookie, as a file that everybody may read.
-fn cookie_for_all(session: &Session, recording: &Recording) -> PathBuf {
+fn cookie_for_all(session: &PrivateSession, recording: &Recording) -> PathBuf {
     let cookie = recording.dir.path().join("cookie");
     std::fs::copy(session.folder().join("authority"), &cookie).unwrap();
     std::fs::set_permissions(&cookie, Permissions::from_mode(0o644)).unwrap();
@@ -136,14 +136,14 @@ fn cookie_for_all(session: &Session, recording: &Recording) -> PathBuf {
 }
 
 /// A client of this user that draws each second.
-fn clock(session: &Session, cookie: &Path, uid: u32) -> Program {
+fn clock(session: &PrivateSession, cookie: &Path, uid: u32) -> Program {
     let mut command = Command::new("xclock");
     command.args(["-update", "1", "-display", &session.display_name()]).env("XAUTHORITY", cookie);
     Program(command.uid(uid).gid(uid).spawn().unwrap())
 }
 
 /// The same under a number that another process had: others may be started in between, so it takes some tries.
-fn clock_numbered(session: &Session, cookie: &Path, uid: u32, number: u32) -> Program {
+fn clock_numbered(session: &PrivateSession, cookie: &Path, uid: u32, number: u32) -> Program {
     for _ in 0..100 {
         std::fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).unwrap();
         let clock = clock(session, cookie, uid);
@@ -157,14 +157,14 @@ fn clock_numbered(session: &Session, cookie: &Path, uid: u32, number: u32) -> Pr
 /// When messages of a client's were sent and received, for one user.
 fn times_of(recording: &Recording, uid: u32, client: u32) -> Vec<Nanos> {
     let (_, incident) = mark(recording, uid);
-    let messages = records(&incident, Section::Rare).filter(|entry| entry.kind == Kind::Message);
+    let messages = records(&incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Message);
     let messages = messages.filter_map(|entry| Message::read(entry.bytes));
     messages.filter(|message| message.client.0 == client).map(|message| message.head.ts).collect()
 }
 
 #[test]
 fn a_number_that_two_users_had_tells_each_the_own_messages() {
-    let session = Session::start(tipme_bench::session::SessionOptions::default()).unwrap();
+    let session = PrivateSession::start(tipme_bench::session::SessionOptions::default()).unwrap();
     let recording = record(&session.display_name());
     let cookie = cookie_for_all(&session, &recording);
     let bob = clock(&session, &cookie, BOB);
@@ -181,13 +181,13 @@ fn a_number_that_two_users_had_tells_each_the_own_messages() {
 
 #[test]
 fn messages_are_told_to_whose_client_it_is_though_root_runs_the_server() {
-    let session = Session::start(tipme_bench::session::SessionOptions::default()).unwrap();
+    let session = PrivateSession::start(tipme_bench::session::SessionOptions::default()).unwrap();
     let recording = record(&session.display_name());
     let cookie = cookie_for_all(&session, &recording);
     let (ann, bob) = (clock(&session, &cookie, ANN), clock(&session, &cookie, BOB));
     std::thread::sleep(Duration::from_secs(4));
     let (_, incident) = mark(&recording, ANN);
-    let messages = records(&incident, Section::Rare).filter(|entry| entry.kind == Kind::Message);
+    let messages = records(&incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Message);
     let messages: Vec<Message> = messages.filter_map(|entry| Message::read(entry.bytes)).collect();
     let of = |program: &Program| {
         let pid = program.0.id();

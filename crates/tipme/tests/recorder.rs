@@ -10,12 +10,12 @@ use std::process::Command;
 use std::time::Duration;
 use support::{Recording, files, mark_time, meta, records, tipme};
 use tempfile::TempDir;
-use tipme_record::Kind;
+use tipme_record::RecordKind;
 use tipme_record::incident::{Incident, Losses, Section};
 use tipme_record::records::{Exec, Exit, Fork, Switch, Tally, Task, Wait, Waking};
 
 /// Kinds that any second of any machine has.
-const ALWAYS: [Kind; 3] = [Kind::Switch, Kind::Waking, Kind::Wait];
+const ALWAYS: [RecordKind; 3] = [RecordKind::Switch, RecordKind::Waking, RecordKind::Wait];
 
 #[test]
 fn a_mark_holds_what_a_child_did() {
@@ -39,28 +39,29 @@ fn a_mark_holds_what_a_child_did() {
 
 /// Fork, exec with its command line, and exit with the same.
 fn child_is_known(incident: &Incident, pid: u32) {
-    let forks = records(incident, Section::Rare).filter(|entry| entry.kind == Kind::Fork);
+    let forks = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Fork);
     let fork = forks.filter_map(|entry| Fork::read(entry.bytes)).find(|fork| fork.child_pid.0 == pid).unwrap();
     assert_eq!(fork.parent.0, std::process::id());
     let of =
         |section, kind| records(incident, section).find(move |entry| entry.kind == kind && entry.head.tid.0 == pid);
-    let exec = of(Section::Rare, Kind::Exec).unwrap();
+    let exec = of(Section::Rare, RecordKind::Exec).unwrap();
     assert!(exec.bytes[Exec::SIZE..].starts_with(b"sleep\x000.3\0"), "{:?}", &exec.bytes[Exec::SIZE..]);
-    let exit = of(Section::Exits, Kind::Exit).unwrap();
+    let exit = of(Section::Exits, RecordKind::Exit).unwrap();
     assert!(exit.bytes[Exit::SIZE..].starts_with(b"sleep\x000.3\0"));
     assert!(Exit::read(exit.bytes).unwrap().comm.starts_with(b"sleep\0"));
 }
 
 /// The sleep is a wait of its length in clock_nanosleep, ended by an interrupt; the switches agree.
 fn child_slept(incident: &Incident, pid: u32) {
-    let waits = records(incident, Section::Rare).filter(|entry| entry.kind == Kind::Wait && entry.head.tid.0 == pid);
+    let waits =
+        records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Wait && entry.head.tid.0 == pid);
     let waits: Vec<Wait> = waits.filter_map(|entry| Wait::read(entry.bytes)).collect();
     let longest = waits.iter().max_by_key(|wait| wait.head.ts.since(wait.start)).unwrap();
     assert!(longest.head.ts.since(longest.start).millis() >= 299.0);
     assert_eq!(longest.syscall, 230);
     assert_eq!(longest.context, 2);
     let out = records(incident, Section::Sched)
-        .filter(|entry| entry.kind == Kind::Switch && entry.head.tid.0 == pid)
+        .filter(|entry| entry.kind == RecordKind::Switch && entry.head.tid.0 == pid)
         .filter_map(|entry| Switch::read(entry.bytes));
     let left = out.filter(|switch| switch.prev_state != 0).map(|switch| switch.head.ts.0.abs_diff(longest.start.0));
     assert!(left.min().unwrap() < 2_000, "no switch-out near the begin of the wait");
@@ -84,7 +85,7 @@ fn a_second_mark_has_no_gap_against_the_first() {
 }
 
 fn wakings(incident: &Incident) -> Vec<(u64, u32)> {
-    let wakings = records(incident, Section::Sched).filter(|entry| entry.kind == Kind::Waking);
+    let wakings = records(incident, Section::Sched).filter(|entry| entry.kind == RecordKind::Waking);
     wakings.filter_map(|entry| Waking::read(entry.bytes)).map(|waking| (waking.head.ts.0, waking.head.tid.0)).collect()
 }
 
@@ -103,8 +104,8 @@ fn the_task_walk_names_living_and_blocked() {
         tasks.push((task.head.kind, task.head.tid.0, u32::from_le_bytes(bytes[16..20].try_into().unwrap())));
         bytes = &bytes[usize::from(task.head.size)..];
     }
-    assert!(tasks.iter().any(|(kind, tid, _)| *kind == Kind::Task as u8 && *tid == pid));
-    assert!(tasks.iter().any(|(kind, tid, _)| *kind == Kind::Wait as u8 && *tid == pid));
+    assert!(tasks.iter().any(|(kind, tid, _)| *kind == RecordKind::Task as u8 && *tid == pid));
+    assert!(tasks.iter().any(|(kind, tid, _)| *kind == RecordKind::Wait as u8 && *tid == pid));
     let lines = incident.bytes(Section::Cmdlines);
     let wanted = [&pid.to_le_bytes()[..], &9u32.to_le_bytes(), b"sleep\x0060\0"].concat();
     assert!(lines.windows(wanted.len()).any(|window| window == wanted), "the command line of before is missing");
@@ -238,7 +239,7 @@ fn writers_are_counted_on_demand_only() {
         let (_, incident) = recording.mark();
         let own = |tid: u32| std::path::Path::new(&format!("/proc/self/task/{tid}")).exists();
         let tallies = records(&incident, Section::Rare)
-            .filter_map(|entry| Tally::read(entry.bytes).filter(|_| entry.kind == Kind::Tally));
+            .filter_map(|entry| Tally::read(entry.bytes).filter(|_| entry.kind == RecordKind::Tally));
         (meta(&incident).details, tallies.filter(|tally| own(tally.head.tid.0)).count())
     };
     let (details, counted) = tallies(&["--detail", "writers"]);
@@ -260,7 +261,7 @@ fn requests_that_are_merged_are_no_losses() {
     }
     std::thread::sleep(Duration::from_millis(1_100));
     let (_, incident) = recording.mark();
-    let blocks = records(&incident, Section::Rare).filter(|entry| entry.kind == Kind::Block).count();
+    let blocks = records(&incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Block).count();
     assert!(blocks > 100, "{blocks} requests reached a disk");
     let losses: Losses = serde_json::from_slice(incident.bytes(Section::Losses)).unwrap();
     assert_eq!(losses.per_second, [], "of {blocks} requests");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The schemas in `docs/schemas` are what the types of this version give, and what is printed fits them.
-//! `TIPME_BLESS=1 cargo test -p tipme --test schemas` rewrites them. Documents that take a recorder, a display or
+//! The schemas in `docs/schemas`, and those of benchmarks in `docs/results`, are what the types of this version give, and
+//! what is printed fits them. `TIPME_BLESS=1 cargo test -p tipme --test schemas` rewrites them. Documents that take a recorder, a display or
 //! faults are held against them where these run: `status`, `incidents`, `demo`, `selftest`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
@@ -8,9 +8,13 @@ mod support;
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use support::{schema, tipme};
 
 const DOCUMENTS: [&str; 6] = ["verdict", "incidents", "status", "doctor", "demo", "selftest"];
+/// What benchmarks write.
+const RESULTS: [&str; 10] =
+    ["fork", "memory", "typing", "scroll", "system", "warmstart", "pagein", "timer", "load", "idle"];
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -24,13 +28,24 @@ fn printed(words: &[&str]) -> String {
 fn what_is_committed_is_what_the_types_give() {
     support::lab();
     for name in DOCUMENTS {
-        let (text, file) = (printed(&["schema", name]), format!("docs/schemas/{name}.schema.json"));
-        if std::env::var_os("TIPME_BLESS").is_some() {
-            std::fs::write(repository().join(&file), &text).unwrap();
-        }
-        let committed = std::fs::read_to_string(repository().join(&file)).unwrap_or_default();
-        assert!(committed == text, "{file} is behind the types; write it by: tipme schema {name} > {file}");
+        expect_committed(&format!("docs/schemas/{name}.schema.json"), &printed(&["schema", name]));
     }
+    for name in RESULTS {
+        let output = Command::new(support::lab()).args(["schema", name]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        expect_committed(&format!("docs/results/{name}.schema.json"), &text);
+    }
+}
+
+fn expect_committed(file: &str, text: &str) {
+    if std::env::var_os("TIPME_BLESS").is_some() {
+        std::fs::write(repository().join(file), text).unwrap();
+    }
+    let committed = std::fs::read_to_string(repository().join(file)).unwrap_or_default();
+    assert!(
+        committed == text,
+        "{file} is behind the types; TIPME_BLESS=1 cargo test -p tipme --test schemas writes it"
+    );
 }
 
 #[test]
@@ -39,6 +54,11 @@ fn every_document_has_a_schema() {
     let folder = std::fs::read_dir(repository().join("docs/schemas")).unwrap().count();
     assert_eq!(folder, DOCUMENTS.len());
     assert!(DOCUMENTS.iter().all(|name| help.contains(&format!("- {name}:"))), "{help}");
+    let output = Command::new(support::lab()).args(["schema", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let choices = help.lines().filter(|line| line.trim_start().starts_with("- ")).count();
+    assert!(RESULTS.iter().all(|name| help.contains(&format!("- {name}:"))), "{help}");
+    assert_eq!(choices, RESULTS.len() + 2, "those of demo and selftest are among the documents: {help}");
 }
 
 #[test]

@@ -24,12 +24,12 @@ use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 use support::{Recording, diagnose, meta, records};
 use tempfile::TempDir;
-use tipme_bench::Session;
+use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
-use tipme_control::{AutoCounts, Client, Request, Response};
+use tipme_control::{AutoCounts, Client, RecorderRequest, RecorderResponse};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_policy::Strength;
-use tipme_record::Kind;
+use tipme_record::RecordKind;
 use tipme_record::incident::Section;
 use unit::Installed;
 
@@ -73,7 +73,7 @@ fn what_a_unit_forbids_ends_a_program() {
 #[test]
 fn the_recorder_works_within_its_unit() {
     let unit = Installed::new().unit("tipmed");
-    let mut session = Session::start(SessionOptions::default()).unwrap();
+    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
     session.open_terminal(&[], &["cat".into()]).unwrap();
     // Where the service has its own folders too.
     let dir = TempDir::new_in("/var/tmp").unwrap();
@@ -93,7 +93,7 @@ fn the_recorder_works_within_its_unit() {
         assert!(meta(&incident).classes_on.iter().any(|on| on == class), "{:?}", meta(&incident).missing);
     }
     assert_eq!(meta(&incident).missing, []);
-    assert!(records(&incident, Section::Rare).any(|entry| entry.kind == Kind::Message));
+    assert!(records(&incident, Section::Rare).any(|entry| entry.kind == RecordKind::Message));
     let displays: Vec<tipme_record::incident::Display> = incident.json(Section::Displays).unwrap();
     let asked = displays.iter().any(|one| format!(":{}", one.display) == display && !one.extensions.is_empty());
     assert!(asked, "the display could not be asked: {displays:?}");
@@ -113,7 +113,7 @@ fn the_recorder_works_within_its_unit() {
 }
 
 /// Typing during which the terminal is stopped.
-fn hitch(session: &Session, typist: &mut Typist) {
+fn hitch(session: &PrivateSession, typist: &mut Typist) {
     typist.text("The quick brown fox jumps over the lazy dog\n").unwrap();
     let terminal = rustix::process::Pid::from_raw(session.terminal_pid().unwrap() as i32).unwrap();
     kill_process(terminal, Signal::STOP).unwrap();
@@ -125,8 +125,8 @@ fn hitch(session: &Session, typist: &mut Typist) {
 
 /// What became of what the recorder suspected by itself.
 fn auto(recording: &Recording) -> AutoCounts {
-    match Client::new(recording.dir.path()).call(&Request::Status).unwrap() {
-        Response::Status(status) => status.auto.unwrap(),
+    match Client::new(recording.dir.path()).call(&RecorderRequest::Status).unwrap() {
+        RecorderResponse::Status(status) => status.auto.unwrap(),
         other => panic!("{other:?}"),
     }
 }

@@ -15,12 +15,12 @@ use session_agent::session;
 use std::path::Path;
 use support::{Recording, tipme};
 use tempfile::TempDir;
-use tipme_bench::Session;
+use tipme_bench::PrivateSession;
 use tipme_desktop::presence;
 
 /// What a person has: a session, a home, and a recorder.
 struct Desktop {
-    session: Session,
+    session: PrivateSession,
     bus: Bus,
     home: TempDir,
 }
@@ -43,7 +43,7 @@ impl Desktop {
         (output.status.code(), String::from_utf8(output.stdout).unwrap() + &complaint)
     }
 
-    fn agent(&self) -> Option<presence::Agent> {
+    fn agent(&self) -> Option<presence::RunningAgent> {
         presence::find(&self.session.target()).unwrap()
     }
 }

@@ -11,10 +11,10 @@ mod session_agent;
 use serde_json::Value;
 use session_agent::{Agent, press, session};
 use support::{Recording, schema, tipme};
-use tipme_bench::Session;
+use tipme_bench::PrivateSession;
 
 /// Exit code and text.
-fn told(session: &Session, recording: &Recording, words: &[&str]) -> (Option<i32>, String) {
+fn told(session: &PrivateSession, recording: &Recording, words: &[&str]) -> (Option<i32>, String) {
     let mut command = tipme();
     session.show(command.args(words).arg("--state-dir").arg(recording.dir.path()));
     command.env("XDG_CACHE_HOME", recording.dir.path().join("cache"));

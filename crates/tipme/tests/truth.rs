@@ -7,9 +7,9 @@ mod support;
 use std::process::{Child, Command};
 use support::Recording;
 use tipme_analysis::{Timed, timed};
-use tipme_bench::Session;
-use tipme_bench::alone::Alone;
-use tipme_bench::interrupt::Interrupt;
+use tipme_bench::PrivateSession;
+use tipme_bench::alone::MachineLock;
+use tipme_bench::interrupt::InterruptFlag;
 use tipme_bench::session::SessionOptions;
 use tipme_bench::truth::{Truth, TruthClient};
 use tipme_bench::worker::WorkerLauncher;
@@ -75,8 +75,8 @@ fn nearest<'a>(recorded: &'a [Timed], truth: &Truth) -> Option<&'a Timed> {
 
 /// Types with so many hogs beside, and holds what the analysis says against what the client stamped.
 fn compare(what: &str, hogs: usize) {
-    let _alone = Alone::wait(&Interrupt::default(), || ()).unwrap();
-    let session = Session::start(SessionOptions::default()).unwrap();
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
+    let session = PrivateSession::start(SessionOptions::default()).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let launcher = WorkerLauncher(vec![support::lab().into(), "worker".into()]);
     let client = TruthClient::start(&session, &launcher, KEYS).unwrap();

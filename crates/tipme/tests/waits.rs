@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use support::{Recording, records};
 use tempfile::TempDir;
-use tipme_record::Kind;
+use tipme_record::RecordKind;
 use tipme_record::incident::{Incident, Section};
 use tipme_record::records::{Attempt, Polled};
 
@@ -43,11 +43,11 @@ fn end(mut child: Child) {
 
 /// The polled files of a thread: those of the window, then those at the mark.
 fn polled(incident: &Incident, tid: u32) -> Vec<Polled> {
-    let rare = records(incident, Section::Rare).filter(|entry| entry.kind == Kind::Polled);
+    let rare = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Polled);
     let mut found: Vec<Polled> = rare.filter_map(|entry| Polled::read(entry.bytes)).collect();
     let mut rest = incident.bytes(Section::Tasks);
     while let Some(one) = Polled::read(rest) {
-        found.extend((one.head.kind == Kind::Polled as u8).then_some(one));
+        found.extend((one.head.kind == RecordKind::Polled as u8).then_some(one));
         rest = &rest[usize::from(one.head.size)..];
     }
     found.retain(|one| one.head.tid.0 == tid);
@@ -88,7 +88,7 @@ fn the_holder_of_a_lock_that_is_tried_in_vain_is_recorded_then() {
     holder.wait().unwrap();
     let (_, incident) = recording.mark();
     let of_file = |one: &Attempt| one.inode == std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&lock).unwrap());
-    let tries = records(&incident, Section::Rare).filter(|entry| entry.kind == Kind::Attempt);
+    let tries = records(&incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Attempt);
     let mut tries: Vec<Attempt> = tries.filter_map(|entry| Attempt::read(entry.bytes)).filter(of_file).collect();
     tries.sort_by_key(|one| one.head.ts);
     let got = tries.pop().unwrap();

@@ -27,14 +27,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use support::{Recording, files};
 use tempfile::TempDir;
-use tipme_bench::Session;
-use tipme_control::{Gate, Request, Response, SOCKET_NAME, Server, Status};
-use tipme_desktop::hotkeys::{Action, Bindings, HotKeys};
+use tipme_bench::PrivateSession;
+use tipme_control::{Gate, RecorderRequest, RecorderResponse, RecorderStatus, SOCKET_NAME, Server};
+use tipme_desktop::hotkeys::{Bindings, HotKeyAction, HotKeys};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::presence;
 use zbus::zvariant::ObjectPath;
 
-fn agent(session: &Session, state_dir: &Path, bus: &Bus) -> Agent {
+fn agent(session: &PrivateSession, state_dir: &Path, bus: &Bus) -> Agent {
     Agent::start_anywhere(session, state_dir, |command| {
         command.arg("--no-dialog").env("WAYLAND_DISPLAY", "wayland-7").env(ADDRESS, &bus.address);
     })
@@ -62,7 +62,8 @@ fn the_desktop_binds_the_key_and_one_press_is_one_mark() {
     agent.line("marked ");
     wait_for(&shown, "Captured the last ");
     // The same key on Xwayland is anybody's: a press would mark twice where the desktop hands it on.
-    let keys = HotKeys::grab(&session.target(), Bindings(vec![(Action::Mark, "ctrl+alt+minus".parse().unwrap())]));
+    let keys =
+        HotKeys::grab(&session.target(), Bindings(vec![(HotKeyAction::Mark, "ctrl+alt+minus".parse().unwrap())]));
     assert_eq!(keys.unwrap().refusals(), []);
     portal.press(&own, "stop-input");
     wait_for(&shown, "Input is no longer recorded");
@@ -123,14 +124,20 @@ impl Taker {
         let mut server = Server::bind(&folder.join(SOCKET_NAME), Gate::of(&[])).unwrap();
         let (marks, ends) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
         let (counted, ended) = (Arc::clone(&marks), Arc::clone(&ends));
-        let status = Status { any_keyboard: true, keys: true, held_s: 40.0, window_s: 40.0, ..Status::default() };
+        let status = RecorderStatus {
+            any_keyboard: true,
+            keys: true,
+            held_s: 40.0,
+            window_s: 40.0,
+            ..RecorderStatus::default()
+        };
         let thread = std::thread::spawn(move || {
             while !ended.load(Ordering::Relaxed) {
                 for call in server.calls(Instant::now()) {
-                    if matches!(call.request, Request::Mark { .. }) {
+                    if matches!(call.request, RecorderRequest::Mark { .. }) {
                         counted.fetch_add(1, Ordering::Relaxed);
                     }
-                    call.answer(&Response::Status(status.clone()));
+                    call.answer(&RecorderResponse::Status(status.clone()));
                 }
                 std::thread::sleep(Duration::from_millis(5));
             }

@@ -75,6 +75,7 @@ class Hogs(Fault):
     WORDS = 2
     bounded = False
     BUSY = ["sh", "-c", "while :; do :; done"]
+    NICE = {}
 
     def __init__(self, session, kind="nice0", count="20"):
         super().__init__(session)
@@ -83,16 +84,19 @@ class Hogs(Fault):
             self.hold_s = 1.3
 
     def settle(self):
-        for pid in (self.session.roles["watcher"], self.session.input.pid(), os.getpid()):
+        for pid in (self.session.roles.get("watcher"), self.session.input.pid(), os.getpid()):
             if pid:
                 os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(60))
 
-    def begin(self):
+    def words(self):
+        """The command that starts them all."""
         urgent = "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))\n" if self.kind == "fifo" else ""
         source = f"import os\n{urgent}"
         source += f"for _ in range({self.count}):\n if os.fork() == 0:\n  os.execvp('sh', {self.BUSY})\nos.wait()\n"
-        words = ["/usr/bin/python3", "-B", "-c", source]
-        self.parent = self.session.start("hogs", ["nice", "-n", "0", *words], as_user=self.kind != "fifo", preexec_fn=plain)
+        return ["nice", "-n", self.NICE.get(self.kind, "0"), "/usr/bin/python3", "-B", "-c", source]
+
+    def begin(self):
+        self.parent = self.session.start("hogs", self.words(), as_user=self.kind.startswith("nice"), preexec_fn=plain)
         time.sleep(0.25 if self.kind == "fifo" else 0.8)
 
     def end(self):
@@ -101,6 +105,28 @@ class Hogs(Fault):
             processes.send(pid, 9)
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         return at
+
+
+class Starved(Hogs):
+    """The compositor's CPU is taken by busy processes: `starved fifo 1`; `starved urgent 4` are of the usual policy."""
+
+    CPU = {0}
+    NICE = {"urgent": "-20"}
+
+    def settle(self):
+        super().settle()
+        for thread in pathlib.Path(f"/proc/{self.session.roles['server']}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), self.CPU)
+
+    def words(self):
+        return ["taskset", "-c", *map(str, self.CPU), *super().words()]
+
+    def begin(self):
+        """Each session of processes is a group with a nice value of its own, where the kernel groups by sessions."""
+        super().begin()
+        group = pathlib.Path(f"/proc/{self.parent.pid}/autogroup")
+        if self.kind in self.NICE and group.exists():
+            group.write_text(self.NICE[self.kind])
 
 
 def plain():
@@ -143,4 +169,4 @@ class Quota(Fault):
             stopping.leave(self.group)
 
 
-FAULTS = {"grab": Grab, "flood": Flood, "hogs": Hogs, "storm": Storm, "quota": Quota}
+FAULTS = {"grab": Grab, "flood": Flood, "hogs": Hogs, "starved": Starved, "storm": Storm, "quota": Quota}

@@ -10,7 +10,7 @@ from . import play, replay, truth
 
 HEAD = """# The field test
 
-Unmodified programs under real window managers; faults from outside, and calm sessions in which nothing may be found.
+Unmodified programs under real window managers of X11 and compositors of Wayland; faults from outside, and calm sessions in which nothing may be found.
 The truth is measured beside the recorder, and never told to the analysis: [tests/field](../../tests/field/README.md) says
 how. Written by `make field` or `make replay`.
 """
@@ -83,6 +83,8 @@ def text(runs):
     right = sum(run.result == "right" for run in runs)
     lines.append(f"**Faults: {right} of {faults} right. Calm sessions: {silent} of {calm} silent, {len(still)} stood still.**")
     for kind, title, group in (
+        ("fault", "faults by display", replay.by_display),
+        ("calm", "calm by display", replay.by_display),
         ("fault", "faults by program", replay.by_program),
         ("fault", "faults by kind", replay.by_fault),
         ("calm", "calm by program", replay.by_program),

@@ -7,8 +7,8 @@ import time
 from . import acts, contention, files, inside, processes, stopping, truth, waiting
 
 FAULTS = {**stopping.FAULTS, **contention.FAULTS, **waiting.FAULTS, **inside.FAULTS, **files.FAULTS}
-# A fault without an effect of at least this much on the screen is not counted.
-EFFECT_MIN_MS = 300
+# A fault without an effect of at least this much on the screen is not counted; a person minds a command from a second on.
+EFFECT_MIN_MS, COMMAND_MIN_MS = 300, 1000
 # The share of a browser's window in which it shows things of its own, and the page its text.
 UPPER = 0.75
 
@@ -97,7 +97,7 @@ def wait_for_answer(session, said):
 def region_of(session, scenario):
     """Where an answer shows: the window, its lower part, its frame, or the whole screen."""
     where = scenario.truth.partition(":")[2] or "window"
-    if where == "screen":
+    if where == "screen" or not session.windows.located:
         return None
     place = session.windows.frame(session.window) if where == "frame" else session.place()
     if where == "bottom":
@@ -125,7 +125,8 @@ def judge_effect(scenario, said):
 
 
 def counts(said, interval_ms, end_ns, bounded):
-    if interval_ms < EFFECT_MIN_MS:
+    least_ms = COMMAND_MIN_MS if said["truth"].startswith("last") else EFFECT_MIN_MS
+    if interval_ms < least_ms:
         return False, f"the screen answered after {interval_ms:.0f} ms"
     late_ms = (end_ns - said["fault_end_ns"]) / 1e6
     if bounded and late_ms < -30:

@@ -10,16 +10,10 @@ import sys
 import time
 
 from . import processes
+from .keysyms import NAMES
 
 # Between press and release of a key or button, in seconds.
 HOLD_S = 0.03
-NAMES = {
-    " ": "space", "\n": "Return", ".": "period", ",": "comma", "-": "minus", "/": "slash", "(": "parenleft",
-    ")": "parenright", ":": "colon", ";": "semicolon", "=": "equal", "'": "apostrophe", '"': "quotedbl", "*": "asterisk",
-    "_": "underscore", "+": "plus", "<": "less", ">": "greater", "|": "bar", "&": "ampersand", "!": "exclam", "$": "dollar",
-    "%": "percent", "~": "asciitilde", "#": "numbersign", "{": "braceleft", "}": "braceright", "[": "bracketleft",
-    "]": "bracketright", "\\": "backslash", "@": "at", "?": "question",
-}  # fmt: skip
 MODIFIERS = {"ctrl": "Control_L", "alt": "Alt_L", "shift": "Shift_L", "super": "Super_L"}
 
 
@@ -89,10 +83,9 @@ class Input:
 class Lasting(Input):
     """One client for the whole session, in a process of its own."""
 
-    def __init__(self, env):
+    def __init__(self, process):
         super().__init__()
-        words = [sys.executable, "-B", "-c", PROGRAM]
-        self.process = processes.start(words, env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.process = process
         if self.process.stdout.readline().strip() != "ready":
             raise processes.CannotRun("the injector did not start")
 
@@ -132,8 +125,12 @@ class Passing(Input):
         return self.run(["key", "--delay", str(int(HOLD_S * 1000)), "+".join(keysyms)])
 
 
+# How an injector is asked: an event a line, and its time back.
+ASKED = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+
+
 def make(kind, env):
-    return {"lasting": Lasting, "passing": Passing}[kind](env)
+    return Passing(env) if kind == "passing" else Lasting(processes.start([sys.executable, "-B", "-c", PROGRAM], env, **ASKED))
 
 
 # The lasting injector: reads an event a line, answers with the time at which it was sent.

@@ -9,7 +9,8 @@ import subprocess
 import time
 
 from . import acts, faults, judge, keep, processes, truth
-from .session import Session
+from . import session as x11
+from .wayland import session as wayland
 
 # The longest that a run may take, in seconds; a display that is grabbed for good would hold it for ever.
 RUN_MAX_S = 240
@@ -66,7 +67,7 @@ def too_long(*_):
 def play(scenario, options):
     """Runs it once, keeps incident, truth and log; gives the judged run."""
     partial, whole = keep.place(options.keep, scenario.name)
-    session = Session(scenario, options.tipme)
+    session = (wayland if scenario.wayland else x11).Session(scenario, options.tipme)
     signal.signal(signal.SIGALRM, too_long)
     signal.alarm(RUN_MAX_S)
     try:

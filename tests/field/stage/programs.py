@@ -49,6 +49,8 @@ CHROMIUM = ("chromium", "--no-first-run", "--no-default-browser-check", "--windo
             "--password-store=basic", PROFILE, "file://{home}/page.html")  # fmt: skip
 
 PROGRAMS = {
+    "foot": Program(("foot", *BASH), "foot", **TERMINAL),
+    "kwrite": Program(("kwrite", "{home}/note.txt"), "kwrite", settle_s=3),
     "xterm": Program((*XTERM, *BASH), "xterm", **TERMINAL),
     "xterm-less": Program((*XTERM, "less", "/etc/services"), "xterm", **PAGES),
     "xterm-vim": Program((*XTERM, "vim", "-u", "NONE", "--not-a-term"), "xterm", blinks=False, prelude="iab"),
@@ -123,6 +125,8 @@ def prepare(session):
     for name in ("page.html", "button.py", "Button.java"):
         (home / name).write_text((VICTIMS / name).read_text().replace("PORT", str(session.port)))
         os.chmod(home / name, 0o644)
+    (home / "note.txt").write_text("a note\n" * 9)
+    os.chown(home / "note.txt", processes.user().pw_uid, processes.user().pw_gid)
     (home / "fox").mkdir(exist_ok=True)
     (home / "fox/user.js").write_text(FOX)
     os.chown(home / "fox", processes.user().pw_uid, processes.user().pw_gid)

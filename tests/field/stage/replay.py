@@ -5,7 +5,7 @@ import collections
 import concurrent.futures
 import os
 
-from . import faults, judge, keep, table
+from . import faults, judge, keep, scenarios, table
 
 GOOD = ("right", "silent", "still")
 
@@ -35,12 +35,22 @@ def share(counts, name):
 
 
 def by_program(run):
-    return run.truth["kind"], "xterm" if run.truth["program"].startswith("xterm-") else run.truth["program"]
+    program = "xterm" if run.truth["program"].startswith("xterm-") else run.truth["program"]
+    return run.truth["kind"], program if display(run) == "X11" else f"{program} on {display(run)}"
 
 
 def by_fault(run):
     words = [word for word in run.truth["fault"].split()[:2] if not word[0].isdigit()]
     return run.truth["kind"], " ".join(words).partition("/")[0] or run.truth["manager"]
+
+
+def display(run):
+    """The compositor under Wayland, else X11."""
+    return run.truth["manager"] if run.truth["manager"] in scenarios.WAYLAND else "X11"
+
+
+def by_display(run):
+    return run.truth["kind"], display(run)
 
 
 def total(run):
@@ -49,7 +59,7 @@ def total(run):
 
 def tables(before, now):
     """Lines of the tables; `before` may be empty."""
-    for title, group in (("program", by_program), ("fault or window manager", by_fault), ("all", total)):
+    for title, group in (("program", by_program), ("fault or window manager", by_fault), ("display", by_display), ("all", total)):
         old, new = tally(before, group), tally(now, group)
         yield f"{'kind':6} {title:26} {'before':>9} {'now':>9}" if before else f"{'kind':6} {title:26} {'now':>9}"
         for kind, name in sorted(new):

@@ -4,6 +4,9 @@
 import dataclasses
 
 
+WAYLAND = ("sway", "mutter", "kwin_wayland")
+
+
 @dataclasses.dataclass(frozen=True)
 class Scenario:
     """One row of the tables of calm sessions and of faults."""
@@ -33,3 +36,8 @@ class Scenario:
     @property
     def calm(self):
         return not self.fault
+
+    @property
+    def wayland(self):
+        """Whether a compositor of Wayland takes the place of X server and window manager."""
+        return self.manager in WAYLAND

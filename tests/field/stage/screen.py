@@ -32,19 +32,11 @@ def watcher():
     return out
 
 
-class Screen:
-    """The log of changes of a display: (ns, x, y, width, height) each."""
+class Log:
+    """The log of changes of a display, read as a watcher writes it: (ns, x, y, width, height) each."""
 
-    def __init__(self, session, words):
-        self.path = session.folder / "changes.log"
-        self.file = open(self.path, "wb")
-        self.process = session.start("watcher", [watcher(), *words], stdin=subprocess.PIPE, stdout=self.file)
-        self.read, self.known = 0, []
-
-    def look_at(self, place):
-        """Sets the region of which pixels are looked at."""
-        self.process.stdin.write(f"{place.x} {place.y} {place.width} {place.height}\n".encode())
-        self.process.stdin.flush()
+    def __init__(self, path):
+        self.path, self.read, self.known = path, 0, []
 
     def changes(self):
         data = self.path.read_bytes()
@@ -52,6 +44,20 @@ class Screen:
         self.read += len(whole)
         self.known.extend(tuple(map(int, line.split())) for line in whole.decode().splitlines())
         return self.known
+
+
+class Screen(Log):
+    """The log of the watcher of an X display."""
+
+    def __init__(self, session, words):
+        super().__init__(session.folder / "changes.log")
+        self.file = open(self.path, "wb")
+        self.process = session.start("watcher", [watcher(), *words], stdin=subprocess.PIPE, stdout=self.file)
+
+    def look_at(self, place):
+        """Sets the region of which pixels are looked at."""
+        self.process.stdin.write(f"{place.x} {place.y} {place.width} {place.height}\n".encode())
+        self.process.stdin.flush()
 
 
 def make(session):

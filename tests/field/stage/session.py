@@ -58,14 +58,21 @@ class Session:
 
     def open(self):
         self.make_folders()
+        self.start_display()
+        self.start_recorder()
+        self.start_input()
+        programs.start(self)
+
+    def start_display(self):
+        """Display, bus, window manager, and the watcher of the screen."""
         self.start_server()
         self.start_bus()
         managers.start(self)
         self.windows = windows.Windows(self.display, self.folder / "authority")
         self.screen = screen.make(self)
-        self.start_recorder()
+
+    def start_input(self):
         self.input = inject.make(self.scenario.injector, self.env)
-        programs.start(self)
 
     def close(self):
         try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """All scenarios, by name."""
 
-from . import calm, life
+from . import calm, life, wayland_rows
 
-ALL = {scenario.name: scenario for scenario in (*calm.SCENARIOS, *life.SCENARIOS)}
+ALL = {scenario.name: scenario for scenario in (*calm.SCENARIOS, *life.SCENARIOS, *wayland_rows.SCENARIOS)}
 
 
 def find(name):

@@ -36,6 +36,9 @@ class Place:
 class Windows:
     """One connection to the display, used while nothing is measured."""
 
+    # Whether changes of the screen can be told by the place of a window.
+    located = True
+
     def __init__(self, name, authority):
         os.environ["XAUTHORITY"] = str(authority)
         self.display = display.Display(name)

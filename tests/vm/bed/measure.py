@@ -17,7 +17,7 @@ from . import measure_judge as judge
 from .checks import TOOLS
 from .machine import Failed
 from .places import CannotRun, say
-from .results import processor
+from .results import commit, processor
 
 # Memory of the guest: little, so that a load is soon larger than what is free.
 MEMORY_MIB = 768
@@ -116,7 +116,7 @@ def taken(machine, one):
     when = datetime.datetime.now(datetime.timezone.utc).isoformat(" ", "minutes")[:16]
     busy = (load + os.getloadavg()[0]) / 2
     return figures | {"title": one.title, "when": when, "took_s": time.monotonic() - begin, "host": processor(),
-                      "host_load": busy, "release": machine.kernel.release}  # fmt: skip
+                      "commit": commit(), "host_load": busy, "release": machine.kernel.release}  # fmt: skip
 
 
 def document(machine, one):

@@ -6,6 +6,7 @@ import datetime
 import os
 import pathlib
 import platform
+import subprocess
 
 from .places import say
 
@@ -52,7 +53,7 @@ class Results:
         """Lines for the document."""
         date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
         load = f"load average of the last 15 minutes {os.getloadavg()[2]:.0f}"
-        heading = f"{date}, Linux {self.release} emulated on {processor()}, Linux {platform.release()}, {load}."
+        heading = f"{date}, commit {commit()}, Linux {self.release} emulated on {processor()}, Linux {platform.release()}, {load}."
         return ["", f"### Kernel {self.series}", "", heading, "", *self.table(), ""]
 
     def write(self, document):
@@ -68,6 +69,12 @@ class Results:
 
 def marks(series):
     return f"<!-- written by make test-vm: {series} -->", f"<!-- end of {series} -->"
+
+
+def commit():
+    """The commit that is checked out."""
+    words = ["git", "-C", str(pathlib.Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
 
 
 def processor():

@@ -1,54 +1,54 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reading sections: every access is checked, and what is too short ends the walk.
 
-use tipme_record::{CHUNK_BYTES, ChunkHead, Entry, Head, Kind};
+use tipme_record::{CHUNK_BYTES, ChunkEntry, ChunkHead, Head, RecordKind};
 use zerocopy::FromBytes;
 
 /// A place in the bytes of a section; each read moves it on or gives `None` at the end.
-pub struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Cursor<'a> {
-    pub fn new(bytes: &'a [u8]) -> Cursor<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Cursor<'a> {
         Cursor { rest: bytes }
     }
 
     /// The next `length` bytes.
-    pub fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
         Some(taken)
     }
 
     /// The next `length` bytes, or what is left of them.
-    pub fn take_up_to(&mut self, length: usize) -> &'a [u8] {
+    pub(crate) fn take_up_to(&mut self, length: usize) -> &'a [u8] {
         self.take(length.min(self.rest.len())).unwrap_or_default()
     }
 
     /// The next `length` bytes, and the padding behind them up to a multiple of eight.
-    pub fn take_padded(&mut self, length: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take_padded(&mut self, length: usize) -> Option<&'a [u8]> {
         let taken = self.take(length)?;
         let padding = length.next_multiple_of(8) - length;
         self.take(padding.min(self.rest.len()))?;
         Some(taken)
     }
 
-    pub fn u16(&mut self) -> Option<u16> {
+    pub(crate) fn u16(&mut self) -> Option<u16> {
         self.take(2)?.try_into().ok().map(u16::from_le_bytes)
     }
 
-    pub fn u32(&mut self) -> Option<u32> {
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         self.take(4)?.try_into().ok().map(u32::from_le_bytes)
     }
 
-    pub fn u64(&mut self) -> Option<u64> {
+    pub(crate) fn u64(&mut self) -> Option<u64> {
         self.take(8)?.try_into().ok().map(u64::from_le_bytes)
     }
 }
 
 /// The whole chunks of a section with their heads, in the order in which they were opened.
-pub fn chunks(section: &[u8]) -> Vec<(ChunkHead, &[u8])> {
+pub(crate) fn chunks(section: &[u8]) -> Vec<(ChunkHead, &[u8])> {
     let head = |chunk| ChunkHead::read_from_prefix(chunk).ok().map(|(head, _)| head);
     let mut chunks: Vec<_> =
         section.chunks_exact(CHUNK_BYTES).filter_map(|chunk| head(chunk).map(|head| (head, chunk))).collect();
@@ -57,27 +57,27 @@ pub fn chunks(section: &[u8]) -> Vec<(ChunkHead, &[u8])> {
 }
 
 /// Walks records that stand one behind the other without chunks around them.
-pub fn loose_records(section: &[u8]) -> impl Iterator<Item = Entry<'_>> {
+pub(crate) fn loose_records(section: &[u8]) -> impl Iterator<Item = ChunkEntry<'_>> {
     let mut cursor = Cursor::new(section);
     std::iter::from_fn(move || {
         let (head, _) = Head::read_from_prefix(cursor.rest).ok()?;
-        let kind = Kind::from_number(head.kind)?;
+        let kind = RecordKind::from_number(head.kind)?;
         let size = usize::from(head.size);
         if size < kind.size() {
             return None;
         }
-        cursor.take(size).map(|bytes| Entry { head, kind, bytes })
+        cursor.take(size).map(|bytes| ChunkEntry { head, kind, bytes })
     })
 }
 
 /// Text for people from bytes of unknown origin: up to the first zero, without control characters.
-pub fn printable(bytes: &[u8]) -> String {
+pub(crate) fn printable(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     clean(&String::from_utf8_lossy(&bytes[..end]))
 }
 
 /// A zero-separated command line as one line of text, at most 4,096 bytes of it.
-pub fn command_line(bytes: &[u8]) -> String {
+pub(crate) fn command_line(bytes: &[u8]) -> String {
     let bytes = &bytes[..bytes.len().min(4_096)];
     let words = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty());
     words.map(|word| clean(&String::from_utf8_lossy(word))).collect::<Vec<_>>().join(" ")

@@ -2,15 +2,15 @@
 //! Scheduler events, compact and in the order of time.
 
 use tipme_record::records::{Fork, Migrate, Switch, Waking};
-use tipme_record::{Cpu, Entry, Kind, Nanos, Tid};
+use tipme_record::{ChunkEntry, Cpu, Nanos, RecordKind, Tid};
 
 /// CPU numbers from here on are not believed.
-pub const CPU_LIMIT: usize = 8_192;
+pub(crate) const CPU_LIMIT: usize = 8_192;
 
 /// What changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum Change {
+pub enum SchedChange {
     Switch,
     Waking,
     Migrate,
@@ -19,7 +19,7 @@ pub enum Change {
 
 /// One event, 24 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Event {
+pub struct SchedEvent {
     pub ts: Nanos,
     /// The thread that leaves, is woken, moves or is created.
     pub tid: Tid,
@@ -28,35 +28,35 @@ pub struct Event {
     pub cpu: u16,
     /// Switch: state of the thread that leaves. Waking, migrate: CPU of the thread.
     pub argument: u16,
-    pub change: Change,
+    pub change: SchedChange,
     /// Waking: context of the waker.
     pub context: u8,
     /// Switch: kernel priority of the thread that enters.
     pub prio: u8,
 }
 
-impl Event {
+impl SchedEvent {
     /// The event of a record, where it is one that changes a thread's state.
-    pub fn read(entry: &Entry<'_>, cpu: Cpu) -> Option<Event> {
+    pub fn read(entry: &ChunkEntry<'_>, cpu: Cpu) -> Option<SchedEvent> {
         let (ts, tid, cpu) = (entry.head.ts, entry.head.tid, cpu.0 as u16);
-        let (change, other) = (Change::Switch, Tid(0));
-        let event = Event { ts, tid, other, cpu, argument: 0, change, context: 0, prio: 0 };
+        let (change, other) = (SchedChange::Switch, Tid(0));
+        let event = SchedEvent { ts, tid, other, cpu, argument: 0, change, context: 0, prio: 0 };
         Some(match entry.kind {
-            Kind::Switch => {
+            RecordKind::Switch => {
                 let Switch { next, prev_state, next_prio, .. } = Switch::read(entry.bytes)?;
-                Event { other: next, argument: prev_state, prio: next_prio, ..event }
+                SchedEvent { other: next, argument: prev_state, prio: next_prio, ..event }
             }
-            Kind::Waking => {
+            RecordKind::Waking => {
                 let Waking { waker, target_cpu, context, .. } = Waking::read(entry.bytes)?;
-                Event { change: Change::Waking, other: waker, argument: target_cpu, context, ..event }
+                SchedEvent { change: SchedChange::Waking, other: waker, argument: target_cpu, context, ..event }
             }
-            Kind::Migrate => {
+            RecordKind::Migrate => {
                 let Migrate { to, by, .. } = Migrate::read(entry.bytes)?;
-                Event { change: Change::Migrate, other: by, argument: to, ..event }
+                SchedEvent { change: SchedChange::Migrate, other: by, argument: to, ..event }
             }
-            Kind::Fork => {
+            RecordKind::Fork => {
                 let Fork { child_tid, .. } = Fork::read(entry.bytes)?;
-                Event { change: Change::Fork, tid: child_tid, other: tid, ..event }
+                SchedEvent { change: SchedChange::Fork, tid: child_tid, other: tid, ..event }
             }
             _ => return None,
         })

@@ -12,7 +12,7 @@ use tipme_record::{Nanos, Tid};
 
 /// For each send the receive that got it; for each receive the last send that was received by then.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Matched {
+pub(crate) struct MatchedParts {
     pub received_by: Vec<Option<u32>>,
     pub last_sent: Vec<Option<u32>>,
 }
@@ -38,7 +38,7 @@ struct Short {
 struct Matcher<'a> {
     sent: &'a [Part],
     received: &'a [Part],
-    matched: Matched,
+    matched: MatchedParts,
     /// Sends that are not yet received, with their bytes that are not.
     pending: VecDeque<(usize, u64)>,
     short: Option<Short>,
@@ -47,8 +47,8 @@ struct Matcher<'a> {
 
 /// Matches the parts of both ends, each in the order of time. `busy` tells whether a thread neither
 /// blocked nor ended between two times.
-pub fn match_parts(sent: &[Part], received: &[Part], busy: impl Fn(Tid, Nanos, Nanos) -> bool) -> Matched {
-    let matched = Matched { received_by: vec![None; sent.len()], last_sent: Vec::with_capacity(received.len()) };
+pub(crate) fn match_parts(sent: &[Part], received: &[Part], busy: impl Fn(Tid, Nanos, Nanos) -> bool) -> MatchedParts {
+    let matched = MatchedParts { received_by: vec![None; sent.len()], last_sent: Vec::with_capacity(received.len()) };
     let mut matcher = Matcher { sent, received, matched, pending: VecDeque::new(), short: None, last: None };
     let mut next = 0;
     for (receive, part) in received.iter().enumerate() {

@@ -4,36 +4,36 @@
 //! A CPU fills one chunk after the other, so about as many chunks as there are CPUs overlap at any time. Each is decoded
 //! when the merge comes to the time at which it was opened, so that events are never all in memory.
 
-use crate::decode::events::Event;
+use crate::decode::events::SchedEvent;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::vec;
 use tipme_record::records::Switch;
-use tipme_record::{ChunkHead, Cpu, Nanos, entries};
+use tipme_record::{CHUNK_BYTES, ChunkHead, Cpu, Nanos, entries, unpacked};
 
 /// Events in the order of time; of those of one time that of the chunk which was opened first comes first.
-pub struct Merge<'a> {
+pub(crate) struct Merge<'a> {
     /// In the order in which they were opened.
     chunks: Vec<(ChunkHead, &'a [u8])>,
     /// How many of them have been decoded.
     decoded: usize,
     /// What is left of each chunk's events, by its number; the last list is that of other sections.
-    lists: Vec<vec::IntoIter<Event>>,
+    lists: Vec<vec::IntoIter<SchedEvent>>,
     /// The time of the next event of each list that has one.
     next: BinaryHeap<Reverse<(Nanos, usize)>>,
 }
 
 impl<'a> Merge<'a> {
     /// Merges chunks, in the order in which they were opened, and events of other sections, in the order of time.
-    pub fn new(chunks: Vec<(ChunkHead, &'a [u8])>, others: Vec<Event>) -> Merge<'a> {
+    pub(crate) fn new(chunks: Vec<(ChunkHead, &'a [u8])>, others: Vec<SchedEvent>) -> Merge<'a> {
         let (none, last) = (Vec::new().into_iter(), chunks.len());
         let mut merge = Merge { chunks, decoded: 0, lists: vec![none; last + 1], next: BinaryHeap::new() };
         merge.add(last, others);
         merge
     }
 
-    fn add(&mut self, list: usize, events: Vec<Event>) {
+    fn add(&mut self, list: usize, events: Vec<SchedEvent>) {
         if let Some(first) = events.first() {
             self.next.push(Reverse((first.ts, list)));
             self.lists[list] = events.into_iter();
@@ -54,9 +54,9 @@ impl<'a> Merge<'a> {
 }
 
 impl Iterator for Merge<'_> {
-    type Item = Event;
+    type Item = SchedEvent;
 
-    fn next(&mut self) -> Option<Event> {
+    fn next(&mut self) -> Option<SchedEvent> {
         self.decode();
         let mut first = self.next.peek_mut()?;
         let Reverse((_, list)) = *first;
@@ -73,19 +73,20 @@ impl Iterator for Merge<'_> {
 }
 
 /// The events of a chunk.
-fn in_order(chunk: &[u8], cpu: Cpu) -> Vec<Event> {
-    let mut events = Vec::with_capacity(chunk.len() / Switch::SIZE);
-    for entry in entries(chunk) {
-        events.extend(Event::read(&entry, cpu));
+fn in_order(chunk: &[u8], cpu: Cpu) -> Vec<SchedEvent> {
+    let chunks = unpacked(chunk);
+    let mut events = Vec::with_capacity(chunks.len() / Switch::SIZE);
+    for entry in chunks.chunks(CHUNK_BYTES).flat_map(entries) {
+        events.extend(SchedEvent::read(&entry, cpu));
     }
-    events.sort_by_key(|event: &Event| event.ts);
+    events.sort_by_key(|event: &SchedEvent| event.ts);
     events
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_record::{CHUNK_BYTES, Head, Kind, Tid};
+    use tipme_record::{Head, RecordKind, Tid};
     use zerocopy::IntoBytes;
 
     /// A chunk that was opened at the time of the first of its switches, given as milliseconds and thread.
@@ -94,7 +95,7 @@ mod tests {
         let head = ChunkHead { taken: 1, opened, cpu: 0, class: 0, closed: Nanos(0) };
         let mut bytes = head.as_bytes().to_vec();
         for (ms, tid) in switches {
-            let (size, kind) = (Switch::SIZE as u16, Kind::Switch as u8);
+            let (size, kind) = (Switch::SIZE as u16, RecordKind::Switch as u8);
             let head = Head { ts: Nanos::from_millis(*ms), tid: Tid(*tid), size, kind, generation: 1 };
             let record = Switch { head, next: Tid(0), prev_state: 0, prev_prio: 0, next_prio: 0 };
             bytes.extend(record.as_bytes());

@@ -4,7 +4,7 @@
 //! Both ends of a stream are recorded with the number of bytes; `matching` tells which receive got
 //! which send.
 
-use crate::decode::matching::{Matched, match_parts};
+use crate::decode::matching::{MatchedParts, match_parts};
 use crate::decode::objects::{Act, Objects};
 use crate::decode::parts::Part;
 use crate::decode::protocol::{Majors, Word};
@@ -34,16 +34,18 @@ pub struct Stream {
     display: u32,
     sides: [Vec<Part>; 4],
     /// Which receive got which send: requests, events.
-    matched: [Matched; 2],
+    matched: [MatchedParts; 2],
     /// When the compositor was done with what a send committed.
     frames: BTreeMap<usize, Nanos>,
     /// When what a send committed was shown, where the client asked for that and the compositor told.
     presented: BTreeMap<usize, Nanos>,
+    /// When the press was made that a send tells of, in whole milliseconds, where the compositor says so.
+    pressed: BTreeMap<usize, Nanos>,
 }
 
 /// Place of a part: its stream, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Place {
+pub(crate) struct PartPlace {
     pub stream: usize,
     pub part: usize,
 }
@@ -60,7 +62,7 @@ pub struct Messages {
     majors: HashMap<Pid, Majors>,
     unknown: Majors,
     /// Every receive of requests by a server: server thread, time, place.
-    received: Vec<(Tid, Nanos, Place)>,
+    received: Vec<(Tid, Nanos, PartPlace)>,
     servers: BTreeSet<Pid>,
     /// Grabs of a server: from when until when, and the client.
     grabs: Vec<(Nanos, Nanos, Pid)>,
@@ -142,6 +144,9 @@ impl Messages {
         }
         let shown = objects.take_presented().into_iter();
         stream.presented.extend(shown.filter_map(|(send, us)| Some((send, told_of(record.head.ts, us)?))));
+        let pressed = objects.take_pressed().and_then(|ms| told_of(record.head.ts, ms.wrapping_mul(1_000)));
+        let send = stream.side(*side).len();
+        stream.pressed.extend(pressed.map(|at| (send, at)));
         stream.frames.extend(objects.take_done().into_iter().map(|send| (send, record.head.ts)));
         let (ts, tid, pid, bytes) = (record.head.ts, record.head.tid, record.pid, u64::from(record.bytes));
         let words = (self.words.len() as u32, meanings.len() as u8);
@@ -152,7 +157,7 @@ impl Messages {
     fn index_taken(&mut self) {
         for (stream, content) in self.streams.iter().enumerate() {
             let parts = content.side(Side::RequestReceived).iter().enumerate();
-            self.received.extend(parts.map(|(part, received)| (received.tid, received.ts, Place { stream, part })));
+            self.received.extend(parts.map(|(part, received)| (received.tid, received.ts, PartPlace { stream, part })));
         }
         self.received.sort_unstable();
     }
@@ -169,7 +174,7 @@ impl Messages {
     }
 
     /// Whether a thread of a compositor told a client of a frame as it woke it at a time.
-    pub fn tells_of_frame(&self, server: Tid, client: Pid, at: Nanos) -> bool {
+    pub(crate) fn tells_of_frame(&self, server: Tid, client: Pid, at: Nanos) -> bool {
         let first = self.frames.partition_point(|(tid, told, _)| (*tid, *told) < (server, at.before(WAKE_SLACK)));
         let near = self.frames[first..].iter().take_while(|(tid, told, _)| *tid == server && *told <= at.after(TELLS));
         near.into_iter().any(|(.., told)| *told == client)
@@ -210,7 +215,7 @@ impl Messages {
         let part = of.side(Side::RequestSent).partition_point(|part| part.ts < sent);
         let Some((_, received)) = of.received(Side::RequestSent, part) else { return Nanos(u64::MAX) };
         let later = self.received_within(received.tid, received.ts.after(GRAB_SLACK), Nanos(u64::MAX));
-        let injects = |place: &Place| self.injectors.contains(&self.streams[place.stream].client);
+        let injects = |place: &PartPlace| self.injectors.contains(&self.streams[place.stream].client);
         let mut others = later.iter().filter(|(_, _, place)| place.stream != stream && !injects(place));
         others.next().map_or(Nanos(u64::MAX), |(_, at, _)| *at)
     }
@@ -234,7 +239,7 @@ impl Messages {
     }
 
     /// Processes that inject input.
-    pub fn injectors(&self) -> &BTreeSet<Pid> {
+    pub(crate) fn injectors(&self) -> &BTreeSet<Pid> {
         &self.injectors
     }
 
@@ -253,7 +258,7 @@ impl Messages {
     }
 
     /// The opcodes of the extensions of a stream's server.
-    pub fn majors(&self, stream: &Stream) -> &Majors {
+    pub(crate) fn majors(&self, stream: &Stream) -> &Majors {
         self.majors.get(&stream.server).unwrap_or(&self.unknown)
     }
 
@@ -264,19 +269,19 @@ impl Messages {
     }
 
     /// Whether a process is a display server.
-    pub fn is_server(&self, pid: Pid) -> bool {
+    pub(crate) fn is_server(&self, pid: Pid) -> bool {
         self.servers.contains(&pid)
     }
 
     /// The receives of requests by one server thread in `lo..hi`, in the order of time.
-    pub fn received_within(&self, server: Tid, lo: Nanos, hi: Nanos) -> &[(Tid, Nanos, Place)] {
+    pub(crate) fn received_within(&self, server: Tid, lo: Nanos, hi: Nanos) -> &[(Tid, Nanos, PartPlace)] {
         let first = self.received.partition_point(|entry| (entry.0, entry.1) < (server, lo));
         let last = self.received.partition_point(|entry| (entry.0, entry.1) < (server, hi));
         self.received.get(first..last.max(first)).unwrap_or_default()
     }
 
     /// The last receive of requests by a server thread up to and including a time.
-    pub fn last_received(&self, server: Tid, at: Nanos) -> Option<(Nanos, Place)> {
+    pub(crate) fn last_received(&self, server: Tid, at: Nanos) -> Option<(Nanos, PartPlace)> {
         let after = self.received.partition_point(|entry| (entry.0, entry.1) <= (server, at));
         let entry = self.received.get(after.checked_sub(1)?).filter(|entry| entry.0 == server)?;
         Some((entry.1, entry.2))
@@ -323,13 +328,18 @@ impl Stream {
     }
 
     /// When the compositor was done with what a send committed, where it said so.
-    pub fn frame_done(&self, sent: usize) -> Option<Nanos> {
+    pub(crate) fn frame_done(&self, sent: usize) -> Option<Nanos> {
         self.frames.get(&sent).copied()
     }
 
     /// When what a send committed was shown, where the compositor said so.
     pub fn presented(&self, sent: usize) -> Option<Nanos> {
         self.presented.get(&sent).copied()
+    }
+
+    /// When the press was made that a send tells of, in whole milliseconds, where the compositor says so.
+    pub fn pressed(&self, sent: usize) -> Option<Nanos> {
+        self.pressed.get(&sent).copied()
     }
 
     fn settle(&mut self, displays: &[Display], busy: &impl Fn(Tid, Nanos, Nanos) -> bool) {
@@ -343,13 +353,13 @@ impl Stream {
     }
 }
 
-/// A compositor tells that something was shown within this time.
-const PRESENTED_MAX: Nanos = Nanos::from_secs(10);
+/// A compositor tells of a press, or that something was shown, within this time.
+const TOLD_MAX: Nanos = Nanos::from_secs(10);
 
 /// The time that an event at `ts` tells of in microseconds modulo 2^32, which has passed.
 fn told_of(ts: Nanos, us: u32) -> Option<Nanos> {
     let age = Nanos(u64::from(((ts.0 / 1_000) as u32).wrapping_sub(us)) * 1_000);
-    (age <= PRESENTED_MAX).then(|| ts.before(age))
+    (age <= TOLD_MAX).then(|| ts.before(age))
 }
 
 /// A compositor is recorded to have told something this long after it woke the client with it, or before.

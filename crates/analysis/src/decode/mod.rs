@@ -4,14 +4,14 @@
 //! Takes the sections of an incident; gives scheduler events, names of functions, and what passed on display
 //! connections in the terms of the protocol. Every access is checked; what is damaged is left out.
 
-pub mod bytes;
-pub mod events;
-pub mod matching;
-pub mod merge;
-pub mod messages;
-pub mod names;
-pub mod objects;
-pub mod parts;
-pub mod protocol;
-pub mod samples;
-pub mod sections;
+pub(crate) mod bytes;
+pub(crate) mod events;
+pub(crate) mod matching;
+pub(crate) mod merge;
+pub(crate) mod messages;
+pub(crate) mod names;
+pub(crate) mod objects;
+pub(crate) mod parts;
+pub(crate) mod protocol;
+pub(crate) mod samples;
+pub(crate) mod sections;

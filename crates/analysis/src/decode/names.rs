@@ -46,7 +46,7 @@ impl Names {
     }
 
     /// Names of the kernel functions of a stack, leaf first; those without a name are left out.
-    pub fn kernel_functions(&self, id: StackId) -> impl Iterator<Item = &str> {
+    pub(crate) fn kernel_functions(&self, id: StackId) -> impl Iterator<Item = &str> {
         self.stack(id).iter().filter_map(|ip| self.function(Pid(0), *ip)).map(|function| function.name.as_str())
     }
 }

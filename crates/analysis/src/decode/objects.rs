@@ -9,12 +9,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::wayland as hint;
-use tipme_record::wayland::WlWord;
+use tipme_record::wayland::{WlWord, shape};
 
 /// What a message does, as far as anything follows from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Act {
     KeyPress,
+    KeyRelease,
     ButtonPress,
     ButtonRelease,
     Scroll,
@@ -26,6 +27,10 @@ pub enum Act {
     /// A keyboard enters a surface: the client gets the keyboard focus; and loses it.
     Enter,
     Leave,
+    /// An input method that has grabbed the keyboard is told of a press.
+    GrabbedKey,
+    /// What an input method did to a client's text is complete.
+    Text,
     /// Who stands for the person presses a key or a button.
     MakesKey,
     MakesButton,
@@ -41,16 +46,9 @@ pub struct Meaning {
 /// The display, which is there from the begin.
 const DISPLAY: u32 = 1;
 
-/// Lengths in units of four bytes.
-const HEAD_ONLY: u8 = 2;
-const ONE_ARGUMENT: u8 = 3;
-/// A surface and a serial, or a surface and a new object.
-const TWO_ARGUMENTS: u8 = 4;
-const ATTACH: u8 = 5;
-
 /// The objects of one connection that matter here.
 #[derive(Debug, Default)]
-pub struct Objects {
+pub(crate) struct Objects {
     /// Each with whether its making was seen.
     keyboards: BTreeMap<u32, bool>,
     pointers: BTreeMap<u32, bool>,
@@ -70,17 +68,19 @@ pub struct Objects {
     feedbacks: BTreeMap<u32, usize>,
     /// Sends of the client that were shown, each with when, in microseconds modulo 2^32.
     presented: Vec<(usize, u32)>,
+    /// When the first press of a send was made, in milliseconds modulo 2^32.
+    pressed: Option<u32>,
 }
 
 impl Objects {
     /// What the messages of one send of the client mean; `send` is its number.
-    pub fn requests(&mut self, words: &[WlWord], send: usize) -> Vec<Meaning> {
+    pub(crate) fn requests(&mut self, words: &[WlWord], send: usize) -> Vec<Meaning> {
         let read = |(at, word): (usize, &WlWord)| self.request(word, words, at, send);
         words.iter().enumerate().filter_map(read).collect()
     }
 
     /// What the messages of one send of the compositor mean.
-    pub fn events(&mut self, words: &[WlWord]) -> Vec<Meaning> {
+    pub(crate) fn events(&mut self, words: &[WlWord]) -> Vec<Meaning> {
         let mut pressed = BTreeSet::new();
         let mut meanings = Vec::new();
         for (at, word) in words.iter().enumerate() {
@@ -92,28 +92,33 @@ impl Objects {
     }
 
     /// The sends whose frames are done since this was asked last.
-    pub fn take_done(&mut self) -> Vec<usize> {
+    pub(crate) fn take_done(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.done)
     }
 
     /// The sends that were shown since this was asked last, each with when, in microseconds modulo 2^32.
-    pub fn take_presented(&mut self) -> Vec<(usize, u32)> {
+    pub(crate) fn take_presented(&mut self) -> Vec<(usize, u32)> {
         std::mem::take(&mut self.presented)
     }
 
+    /// When the press was made that was told of since this was asked last, the first of them, in milliseconds modulo 2^32.
+    pub(crate) fn take_pressed(&mut self) -> Option<u32> {
+        self.pressed.take()
+    }
+
     fn request(&mut self, word: &WlWord, words: &[WlWord], at: usize, send: usize) -> Option<Meaning> {
-        match (word.hint & hint::SHAPE, word.opcode, word.units) {
-            (hint::MAKES_KEY, ..) => return Some(known(Act::MakesKey)),
-            (hint::MAKES_BUTTON, ..) => return Some(known(Act::MakesButton)),
-            (hint::COMPOSITOR, ..) => drop(self.compositors.insert(word.argument)),
-            (hint::SEAT, ..) => drop(self.seats.insert(word.argument)),
-            (_, 0 | 1, ONE_ARGUMENT) => self.make(word),
-            (_, 3, ONE_ARGUMENT) if self.is_surface(word.object, &words[at + 1..]) => {
+        match (word.hint & hint::SHAPE, word.shape()) {
+            (hint::MAKES_KEY, _) => return Some(known(Act::MakesKey)),
+            (hint::MAKES_BUTTON, _) => return Some(known(Act::MakesButton)),
+            (hint::COMPOSITOR, _) => drop(self.compositors.insert(word.argument)),
+            (hint::SEAT, _) => drop(self.seats.insert(word.argument)),
+            (_, shape::MAKE_FIRST | shape::MAKE_SECOND) => self.make(word),
+            (_, shape::FRAME) if self.is_surface(word.object, &words[at + 1..]) => {
                 self.callbacks.insert(word.argument, None);
                 self.asked.entry(word.object).or_default().push(word.argument);
             }
-            (_, 1, TWO_ARGUMENTS) => self.awaited.push(word.argument),
-            (_, 6, HEAD_ONLY) => return self.commit(word.object, &words[..at], send),
+            (_, shape::FEEDBACK) => self.awaited.push(word.argument),
+            (_, shape::COMMIT) => return self.commit(word.object, &words[..at], send),
             _ => {}
         }
         None
@@ -121,26 +126,25 @@ impl Objects {
 
     /// A seat makes pointers and keyboards, a compositor surfaces, and the display callbacks that are no frame's.
     fn make(&mut self, word: &WlWord) {
-        if word.object == DISPLAY && word.opcode == 0 {
+        let first = word.shape() == shape::MAKE_FIRST;
+        if word.object == DISPLAY && first {
             self.syncs.insert(word.argument);
-        } else if self.compositors.contains(&word.object) && word.opcode == 0 {
+        } else if self.compositors.contains(&word.object) && first {
             self.surfaces.insert(word.argument, true);
         } else if self.seats.contains(&word.object) {
-            let devices = if word.opcode == 0 { &mut self.pointers } else { &mut self.keyboards };
+            let devices = if first { &mut self.pointers } else { &mut self.keyboards };
             devices.insert(word.argument, true);
         }
     }
 
     /// Whether an object is known as a surface, or is committed later in the same send.
     fn is_surface(&self, object: u32, after: &[WlWord]) -> bool {
-        let is_commit = |word: &WlWord| (word.object, word.opcode, word.units) == (object, 6, HEAD_ONLY);
+        let is_commit = |word: &WlWord| (word.object, word.shape()) == (object, shape::COMMIT);
         self.surfaces.contains_key(&object) || after.iter().any(is_commit)
     }
 
     fn commit(&mut self, object: u32, before: &[WlWord], send: usize) -> Option<Meaning> {
-        let prepares = |word: &WlWord| {
-            word.object == object && matches!((word.opcode, word.units), (1, ATTACH) | (3, ONE_ARGUMENT))
-        };
+        let prepares = |word: &WlWord| word.object == object && matches!(word.shape(), shape::ATTACH | shape::FRAME);
         let seen = match self.surfaces.get(&object) {
             Some(seen) => *seen,
             None if before.iter().any(prepares) => *self.surfaces.entry(object).or_insert(false),
@@ -154,20 +158,23 @@ impl Objects {
     }
 
     fn event(&mut self, word: &WlWord, words: &[WlWord], at: usize) -> Option<Meaning> {
-        match (word.hint & hint::SHAPE, word.opcode, word.units) {
-            (hint::RELEASED..=hint::REPEATED, ..) => self.press(word),
-            (hint::ENTERED, ..) => self.enter(word, words),
-            (hint::MOVED, ..) => self.points(word.object, Act::Motion),
-            (hint::SCROLLED, ..) => self.points(word.object, Act::Scroll),
-            (hint::PRESENTED, ..) => {
+        match (word.hint & hint::SHAPE, word.shape()) {
+            (hint::PRESSED, shape::GRABBED_KEY) => Some(shaped(Act::GrabbedKey)),
+            (hint::RELEASED, shape::GRABBED_KEY) => None,
+            (hint::TEXT, _) => Some(shaped(Act::Text)),
+            (hint::RELEASED..=hint::REPEATED, _) => self.press(word),
+            (hint::ENTERED, _) => self.enter(word, words),
+            (hint::MOVED, _) => self.points(word.object, Act::Motion),
+            (hint::SCROLLED, _) => self.points(word.object, Act::Scroll),
+            (hint::PRESENTED, _) => {
                 self.presented.extend(self.feedbacks.remove(&word.object).map(|send| (send, word.argument)));
                 None
             }
-            (_, 0, ONE_ARGUMENT) => self.frame_done(word.object, &words[at + 1..]),
-            (_, 2, TWO_ARGUMENTS) => {
+            (_, shape::CALLBACK_DONE) => self.frame_done(word.object, &words[at + 1..]),
+            (_, shape::LEAVE) => {
                 self.keyboards.get(&word.object).map(|seen| Meaning { act: Act::Leave, inferred: !seen })
             }
-            (_, 1, ONE_ARGUMENT) if word.object == DISPLAY => {
+            (_, shape::DELETE_ID) if word.object == DISPLAY => {
                 self.forget(word.argument);
                 None
             }
@@ -191,9 +198,13 @@ impl Objects {
         let act = match (is_button, shape) {
             (true, hint::PRESSED) => Act::ButtonPress,
             (true, hint::RELEASED) => Act::ButtonRelease,
-            (false, hint::PRESSED) => Act::KeyPress,
+            (false, hint::PRESSED | hint::REPEATED) => Act::KeyPress,
+            (false, hint::RELEASED) => Act::KeyRelease,
             _ => return None,
         };
+        if near && shape == hint::PRESSED {
+            self.pressed.get_or_insert(word.argument);
+        }
         Some(Meaning { act, inferred: !seen })
     }
 
@@ -219,7 +230,7 @@ impl Objects {
 
     /// A frame's callback was asked for, or is deleted behind its event.
     fn frame_done(&mut self, object: u32, after: &[WlWord]) -> Option<Meaning> {
-        let deletes = |word: &WlWord| (word.object, word.opcode, word.argument) == (DISPLAY, 1, object);
+        let deletes = |word: &WlWord| (word.object, word.shape(), word.argument) == (DISPLAY, shape::DELETE_ID, object);
         match self.callbacks.remove(&object) {
             None if self.syncs.remove(&object) => return None,
             Some(send) => self.done.extend(send),
@@ -241,6 +252,11 @@ impl Objects {
 
 fn is_key(word: &WlWord) -> bool {
     (hint::RELEASED..=hint::REPEATED).contains(&(word.hint & hint::SHAPE))
+}
+
+/// Told by its shape alone.
+fn shaped(act: Act) -> Meaning {
+    Meaning { act, inferred: true }
 }
 
 fn known(act: Act) -> Meaning {
@@ -285,6 +301,25 @@ mod tests {
         objects.events(&[word(20, 1, 9, hint::PRESENTED, 50), word(20, 1, 9, hint::PRESENTED, 55)]);
         assert_eq!(objects.take_presented(), [(1, 50)]);
         assert_eq!(objects.take_presented(), []);
+    }
+
+    #[test]
+    fn releases_and_repeats_of_a_known_keyboard_are_told() {
+        let mut objects = Objects::default();
+        objects.events(&[key(9, 100)]);
+        let told = |shape: u8, stamp: u32| word(9, 3, 6, shape | hint::NEAR, stamp);
+        let meanings = objects.events(&[told(hint::REPEATED, 600), told(hint::RELEASED, 640)]);
+        assert_eq!(acts(&meanings), [(Act::KeyPress, true), (Act::KeyRelease, true)]);
+    }
+
+    #[test]
+    fn an_input_method_has_no_keyboard_but_is_told_of_keys() {
+        let mut objects = Objects::default();
+        let grabbed = |shape: u8| word(7, 1, 6, shape | hint::NEAR, 100);
+        let meanings = objects.events(&[grabbed(hint::PRESSED), grabbed(hint::RELEASED)]);
+        assert_eq!(acts(&meanings), [(Act::GrabbedKey, true)]);
+        assert_eq!(acts(&objects.events(&[word(7, 5, 3, hint::TEXT, 0)])), [(Act::Text, true)]);
+        assert_eq!(acts(&objects.events(&[word(7, 3, 6, hint::PRESSED, 0)])), [], "the object is no keyboard");
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub struct Part {
 
 impl Part {
     /// Whether the bytes could not be read, so that its words are not known.
-    pub fn is_opaque(&self) -> bool {
+    pub(crate) fn is_opaque(&self) -> bool {
         self.flags & 2 != 0
     }
 }

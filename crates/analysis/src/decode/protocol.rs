@@ -6,7 +6,7 @@
 
 use crate::decode::objects::{Act, Meaning};
 use std::collections::HashMap;
-use tipme_measure::Class;
+use tipme_measure::InputClass;
 use tipme_record::incident::Display;
 
 /// One request or event.
@@ -18,7 +18,7 @@ pub enum Word {
 
 /// Kinds of input that are queued apart from each other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Device {
+pub(crate) enum InputDeviceKind {
     Keyboard,
     Button,
     Pointer,
@@ -26,7 +26,7 @@ pub enum Device {
 
 /// The major opcodes that a server gave its extensions.
 #[derive(Clone, Debug, Default)]
-pub struct Majors {
+pub(crate) struct Majors {
     by_name: HashMap<String, u8>,
 }
 
@@ -67,7 +67,7 @@ const DRAWING: &[(&str, &[u8])] = &[
 ];
 
 impl Majors {
-    pub fn new(display: &Display) -> Majors {
+    pub(crate) fn new(display: &Display) -> Majors {
         let by_name = display.extensions.iter().map(|extension| (extension.name.clone(), extension.major)).collect();
         Majors { by_name }
     }
@@ -77,24 +77,24 @@ impl Majors {
     }
 
     /// The class of an event that tells a client of input; releases and sent events are none.
-    pub fn input_class(&self, word: Word) -> Option<Class> {
+    pub(crate) fn input_class(&self, word: Word) -> Option<InputClass> {
         let [code, extension, detail, synthetic] = match word {
             Word::X11(bytes) => bytes,
             Word::Wayland(meaning) => return class_of(meaning.act),
         };
         match code {
             _ if synthetic & 1 == 1 && code != GENERIC => None,
-            KEY_PRESS => Some(Class::Key),
-            BUTTON_PRESS if detail == 1 => Some(Class::Scroll),
-            BUTTON_PRESS => Some(Class::Click),
-            MOTION => Some(Class::Motion),
+            KEY_PRESS => Some(InputClass::Key),
+            BUTTON_PRESS if detail == 1 => Some(InputClass::Scroll),
+            BUTTON_PRESS => Some(InputClass::Click),
+            MOTION => Some(InputClass::Motion),
             GENERIC if self.is("XInputExtension", extension) => generic_class(detail),
             _ => None,
         }
     }
 
     /// Whether an event tells a client that a button was let go, which is when most programs act on a click.
-    pub fn tells_of_release(&self, word: Word) -> bool {
+    pub(crate) fn tells_of_release(&self, word: Word) -> bool {
         let [code, extension, detail, synthetic] = word.x11();
         match code {
             _ if word.act() == Some(Act::ButtonRelease) => true,
@@ -105,7 +105,7 @@ impl Majors {
     }
 
     /// Whether a request changes what is seen.
-    pub fn draws(&self, word: Word) -> bool {
+    pub(crate) fn draws(&self, word: Word) -> bool {
         let [major, minor, ..] = word.x11();
         match major {
             _ if word.act() == Some(Act::Commit) => true,
@@ -117,12 +117,12 @@ impl Majors {
     }
 
     /// Whether a client takes in what was drawn elsewhere, as compositing managers do.
-    pub fn takes_damage(&self, word: Word) -> bool {
+    pub(crate) fn takes_damage(&self, word: Word) -> bool {
         self.is("DAMAGE", word.x11()[0]) && word.x11()[1] == SUBTRACT
     }
 
     /// Whether a client lets input go on that was held back for it.
-    pub fn releases_input(&self, word: Word) -> bool {
+    pub(crate) fn releases_input(&self, word: Word) -> bool {
         let [major, minor, ..] = word.x11();
         let extension = || self.is("XInputExtension", major) && [XI_UNGRAB_DEVICE, XI_ALLOW_EVENTS].contains(&minor);
         [UNGRAB_POINTER, UNGRAB_KEYBOARD, ALLOW_EVENTS].contains(&major) || extension()
@@ -130,19 +130,19 @@ impl Majors {
 
     /// The device of a press or motion that a client injects: with the XTEST extension, or as a virtual keyboard or
     /// pointer of Wayland.
-    pub fn injects(&self, word: Word) -> Option<Device> {
+    pub(crate) fn injects(&self, word: Word) -> Option<InputDeviceKind> {
         match word.x11()[3] {
-            _ if word.act() == Some(Act::MakesKey) => Some(Device::Keyboard),
-            _ if word.act() == Some(Act::MakesButton) => Some(Device::Button),
-            KEY_PRESS if self.fakes_input(word) => Some(Device::Keyboard),
-            BUTTON_PRESS if self.fakes_input(word) => Some(Device::Button),
-            MOTION if self.fakes_input(word) => Some(Device::Pointer),
+            _ if word.act() == Some(Act::MakesKey) => Some(InputDeviceKind::Keyboard),
+            _ if word.act() == Some(Act::MakesButton) => Some(InputDeviceKind::Button),
+            KEY_PRESS if self.fakes_input(word) => Some(InputDeviceKind::Keyboard),
+            BUTTON_PRESS if self.fakes_input(word) => Some(InputDeviceKind::Button),
+            MOTION if self.fakes_input(word) => Some(InputDeviceKind::Pointer),
             _ => None,
         }
     }
 
     /// Whether a request injects input; with the XTEST extension releases as well.
-    pub fn fakes_input(&self, word: Word) -> bool {
+    pub(crate) fn fakes_input(&self, word: Word) -> bool {
         if matches!(word.act(), Some(Act::MakesKey | Act::MakesButton)) {
             return true;
         }
@@ -154,32 +154,32 @@ impl Majors {
 }
 
 /// XI_KeyPress, XI_ButtonPress and XI_Motion.
-fn generic_class(kind: u8) -> Option<Class> {
+fn generic_class(kind: u8) -> Option<InputClass> {
     match kind {
-        2 => Some(Class::Key),
-        4 => Some(Class::Click),
-        6 => Some(Class::Motion),
+        2 => Some(InputClass::Key),
+        4 => Some(InputClass::Click),
+        6 => Some(InputClass::Motion),
         _ => None,
     }
 }
 
 /// The class of the input that a message of Wayland tells a client of.
-pub fn class_of(act: Act) -> Option<Class> {
+pub(crate) fn class_of(act: Act) -> Option<InputClass> {
     match act {
-        Act::KeyPress => Some(Class::Key),
-        Act::ButtonPress => Some(Class::Click),
-        Act::Scroll => Some(Class::Scroll),
-        Act::Motion => Some(Class::Motion),
+        Act::KeyPress | Act::GrabbedKey => Some(InputClass::Key),
+        Act::ButtonPress => Some(InputClass::Click),
+        Act::Scroll => Some(InputClass::Scroll),
+        Act::Motion => Some(InputClass::Motion),
         _ => None,
     }
 }
 
 /// The device that events of a class come from.
-pub fn device_of(class: Class) -> Device {
+pub(crate) fn device_of(class: InputClass) -> InputDeviceKind {
     match class {
-        Class::Key => Device::Keyboard,
-        Class::Motion => Device::Pointer,
-        _ => Device::Button,
+        InputClass::Key => InputDeviceKind::Keyboard,
+        InputClass::Motion => InputDeviceKind::Pointer,
+        _ => InputDeviceKind::Button,
     }
 }
 
@@ -201,41 +201,41 @@ impl Word {
     }
 
     /// Whether what it means was told from its behaviour only.
-    pub fn is_inferred(self) -> bool {
+    pub(crate) fn is_inferred(self) -> bool {
         matches!(self, Word::Wayland(Meaning { inferred: true, .. }))
     }
 
     /// A client asks for a selection, as for a paste.
-    pub fn asks_for_selection(self) -> bool {
+    pub(crate) fn asks_for_selection(self) -> bool {
         self.x11()[0] == CONVERT_SELECTION
     }
 
     /// The owner of a selection is asked for it; a client is told of what it asked for. The latter is sent by the owner.
-    pub fn wants_selection(self) -> bool {
+    pub(crate) fn wants_selection(self) -> bool {
         self.x11()[0] & EVENT_CODE == SELECTION_REQUEST
     }
 
-    pub fn tells_of_selection(self) -> bool {
+    pub(crate) fn tells_of_selection(self) -> bool {
         self.x11()[0] & EVENT_CODE == SELECTION_NOTIFY
     }
 
     /// A client has a window shown.
-    pub fn maps_window(self) -> bool {
+    pub(crate) fn maps_window(self) -> bool {
         self.x11()[0] == MAP_WINDOW
     }
 
     /// A client puts the pointer elsewhere.
-    pub fn moves_pointer(self) -> bool {
+    pub(crate) fn moves_pointer(self) -> bool {
         self.x11()[0] == WARP_POINTER
     }
 
     /// A client begins to hold all others off.
-    pub fn grabs_server(self) -> bool {
+    pub(crate) fn grabs_server(self) -> bool {
         self.x11()[0] == GRAB_SERVER
     }
 
     /// A client lets the others in again.
-    pub fn ungrabs_server(self) -> bool {
+    pub(crate) fn ungrabs_server(self) -> bool {
         self.x11()[0] == UNGRAB_SERVER
     }
 }
@@ -254,10 +254,10 @@ mod tests {
     #[test]
     fn presses_are_input_and_releases_are_not() {
         let class = |bytes| majors().input_class(Word::X11(bytes));
-        assert_eq!(class([2, 0, 0, 0]), Some(Class::Key));
+        assert_eq!(class([2, 0, 0, 0]), Some(InputClass::Key));
         assert_eq!(class([3, 0, 0, 0]), None);
-        assert_eq!(class([4, 0, 1, 0]), Some(Class::Scroll));
-        assert_eq!(class([35, 131, 2, 0]), Some(Class::Key));
+        assert_eq!(class([4, 0, 1, 0]), Some(InputClass::Scroll));
+        assert_eq!(class([35, 131, 2, 0]), Some(InputClass::Key));
         assert_eq!(class([35, 140, 2, 0]), None);
         assert_eq!(class([2, 0, 0, 1]), None);
     }
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn fake_input_needs_its_length() {
         let device = |bytes| majors().injects(Word::X11(bytes));
-        assert_eq!(device([132, 2, 9, 2]), Some(Device::Keyboard));
+        assert_eq!(device([132, 2, 9, 2]), Some(InputDeviceKind::Keyboard));
         assert_eq!(device([132, 2, 9, 3]), None);
         assert_eq!(device([132, 2, 8, 2]), None);
         assert_eq!(device([139, 2, 9, 2]), None);

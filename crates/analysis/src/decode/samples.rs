@@ -5,7 +5,7 @@ use crate::decode::bytes::Cursor;
 use tipme_record::Nanos;
 
 /// Walks the samples of the section up to its end or its damage. What is not UTF-8 text is left out.
-pub fn samples(section: &[u8]) -> impl Iterator<Item = (Nanos, u32, &str)> {
+pub(crate) fn samples(section: &[u8]) -> impl Iterator<Item = (Nanos, u32, &str)> {
     let mut cursor = Cursor::new(section);
     let samples = std::iter::from_fn(move || {
         let (at, source, length) = (Nanos(cursor.u64()?), cursor.u32()?, cursor.u32()? as usize);

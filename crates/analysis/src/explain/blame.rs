@@ -6,9 +6,9 @@
 //! merely ran or slept, the deepest lock on the way names the cause, then the deepest wait for
 //! another process, then the deepest wait for a child, and at last the thread itself.
 
-use crate::decode::messages::{Place, Side};
-use crate::explain::chain::{Chain, Doing, Piece, Via};
-use crate::model::Kind;
+use crate::decode::messages::{PartPlace, Side};
+use crate::explain::chain::{Chain, ChainPiece, Doing, Via};
+use crate::model::CauseKind;
 use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
@@ -22,7 +22,7 @@ use tipme_record::{Cpu, Device, Nanos, Pid, Tid};
 
 /// Who is to blame for a piece.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Who {
+pub(crate) enum Who {
     Thread(Tid),
     /// The device whose queue it was, and the thread that waited.
     Device(Option<Device>, Tid),
@@ -34,13 +34,13 @@ pub enum Who {
 
 /// Kind and culprit of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Blame {
-    pub kind: Kind,
+pub(crate) struct Blame {
+    pub kind: CauseKind,
     pub who: Who,
 }
 
 /// Finds the blame for pieces of one interval.
-pub struct Judge<'a> {
+pub(crate) struct BlameFinder<'a> {
     recording: &'a Recording,
     client: Pid,
     at: Nanos,
@@ -48,7 +48,7 @@ pub struct Judge<'a> {
 }
 
 /// A CPU that idles this long while a thread is ready for it is no mere latency of the wake-up.
-pub const HELD_BACK_MIN: Nanos = Nanos::from_millis(4);
+pub(crate) const HELD_BACK_MIN: Nanos = Nanos::from_millis(4);
 
 /// Who looks for the end of a child between sleeps does not sleep longer than this.
 const NAP_MAX: Nanos = Nanos::from_millis(200);
@@ -59,61 +59,61 @@ const STARTED_BEFORE: Nanos = Nanos::from_secs(10);
 /// The control group that every process is in by default.
 const ROOT_GROUP: u64 = 1;
 
-const UNATTRIBUTED: Blame = Blame { kind: Kind::Unattributed, who: Who::Nobody };
+const UNATTRIBUTED: Blame = Blame { kind: CauseKind::Unattributed, who: Who::Nobody };
 
-impl<'a> Judge<'a> {
-    pub fn new(recording: &'a Recording, client: Pid, at: Nanos) -> Judge<'a> {
-        Judge { recording, client, at, family: RefCell::default() }
+impl<'a> BlameFinder<'a> {
+    pub(crate) fn new(recording: &'a Recording, client: Pid, at: Nanos) -> BlameFinder<'a> {
+        BlameFinder { recording, client, at, family: RefCell::default() }
     }
 
     /// Whether a process is the delayed application or comes from it.
-    pub fn is_family(&self, pid: Pid) -> bool {
+    pub(crate) fn is_family(&self, pid: Pid) -> bool {
         let descends = || self.recording.tasks.descends(pid, self.client, self.at);
         *self.family.borrow_mut().entry(pid).or_insert_with(descends)
     }
 
     /// What a piece is due to.
-    pub fn blame(&self, chain: &Chain, piece: &Piece) -> Blame {
+    pub(crate) fn blame(&self, chain: &Chain, piece: &ChainPiece) -> Blame {
         match piece.doing {
             Doing::Ran | Doing::Waited(Waited::Unknown | Waited::Disk, _) if self.freed_memory(piece) => {
-                Blame { kind: Kind::Reclaim, who: Who::Thread(piece.tid) }
+                Blame { kind: CauseKind::Reclaim, who: Who::Thread(piece.tid) }
             }
             Doing::Queued(by) => self.queued(piece, by),
-            Doing::Interrupted(source) => Blame { kind: Kind::Interrupt, who: Who::Interrupt(source) },
+            Doing::Interrupted(source) => Blame { kind: CauseKind::Interrupt, who: Who::Interrupt(source) },
             Doing::Served(place) => self.served(chain, piece, place),
             Doing::Waited(waited, wait) => self.waited(chain, piece, waited, wait.as_ref()),
             Doing::Ran | Doing::Unknown => self.far_end(chain, piece),
         }
     }
 
-    fn queued(&self, piece: &Piece, by: Option<Tid>) -> Blame {
+    fn queued(&self, piece: &ChainPiece, by: Option<Tid>) -> Blame {
         if self.recording.throttled(piece.tid, piece.lo, piece.hi).is_some() {
-            return Blame { kind: Kind::CpuThrottled, who: Who::Thread(piece.tid) };
+            return Blame { kind: CauseKind::CpuThrottled, who: Who::Thread(piece.tid) };
         }
         match by {
             Some(Tid(0)) if piece.hi.since(piece.lo) >= HELD_BACK_MIN => self.held_back(piece),
             None | Some(Tid(0)) => UNATTRIBUTED,
             Some(by) => match self.softirq(piece, by) {
-                Some(source) => Blame { kind: Kind::Interrupt, who: Who::Interrupt(source) },
-                None => Blame { kind: Kind::CpuCompetition, who: Who::Thread(by) },
+                Some(source) => Blame { kind: CauseKind::Interrupt, who: Who::Interrupt(source) },
+                None => Blame { kind: CauseKind::CpuCompetition, who: Who::Thread(by) },
             },
         }
     }
 
     /// A ready thread beside an idle CPU: its control group has used up its quota, or the CPU itself was away.
     /// Where the recorder did not look for quotas, any group is taken to have one.
-    fn held_back(&self, piece: &Piece) -> Blame {
+    fn held_back(&self, piece: &ChainPiece) -> Blame {
         let group = self.recording.tasks.life(piece.tid, piece.lo).map_or(0, |life| life.cgroup);
         let limited = match self.recording.throttling.known {
             true => self.recording.uncounted_limit(piece.tid, piece.lo).is_some(),
             false => group > ROOT_GROUP,
         };
-        let kind = if limited { Kind::CpuThrottled } else { Kind::Stall };
+        let kind = if limited { CauseKind::CpuThrottled } else { CauseKind::Stall };
         Blame { kind, who: Who::Thread(piece.tid) }
     }
 
     /// The softirq that a kernel thread for softirqs handled most while it ran.
-    fn softirq(&self, piece: &Piece, by: Tid) -> Option<Source> {
+    fn softirq(&self, piece: &ChainPiece, by: Tid) -> Option<Source> {
         let handles = self.recording.tasks.life(by, piece.lo).is_some_and(|life| life.comm.starts_with("ksoftirqd/"));
         let place = self.recording.timeline.before(piece.tid, piece.hi).filter(|_| handles)?.segment.place;
         let ran = self.recording.timeline.at(by, piece.lo)?;
@@ -121,42 +121,42 @@ impl<'a> Judge<'a> {
     }
 
     /// Whether a thread was freeing memory in most of a piece.
-    fn freed_memory(&self, piece: &Piece) -> bool {
+    fn freed_memory(&self, piece: &ChainPiece) -> bool {
         let freed = self.recording.reclaiming.within(piece.tid, piece.lo, piece.hi);
         freed > Nanos(0) && freed.0 * 2 >= piece.hi.since(piece.lo).0
     }
 
-    fn served(&self, chain: &Chain, piece: &Piece, place: Place) -> Blame {
+    fn served(&self, chain: &Chain, piece: &ChainPiece, place: PartPlace) -> Blame {
         let stream = self.recording.messages.stream(place.stream);
         let other = stream.map(|stream| stream.client).filter(|client| *client != Pid(0) && !self.is_family(*client));
         match other.filter(|_| !self.injects(place)) {
-            Some(client) => Blame { kind: Kind::ServerBusy, who: Who::Thread(Tid(client.0)) },
+            Some(client) => Blame { kind: CauseKind::ServerBusy, who: Who::Thread(Tid(client.0)) },
             None => self.far_end(chain, piece),
         }
     }
 
     /// Whether a receive brought injected input, which is the person's own.
-    fn injects(&self, place: Place) -> bool {
+    fn injects(&self, place: PartPlace) -> bool {
         let Some(stream) = self.recording.messages.stream(place.stream) else { return false };
         let Some((_, sent)) = stream.sent(Side::RequestReceived, place.part) else { return false };
         let majors = self.recording.messages.majors(stream);
         self.recording.messages.words(sent).iter().any(|word| majors.injects(*word).is_some())
     }
 
-    fn waited(&self, chain: &Chain, piece: &Piece, waited: Waited, wait: Option<&Wait>) -> Blame {
+    fn waited(&self, chain: &Chain, piece: &ChainPiece, waited: Waited, wait: Option<&Wait>) -> Blame {
         let device = || Who::Device(self.device(piece), piece.tid);
         match waited {
             // Who stops the output of a terminal sits before it.
             Waited::Stopped if wait.is_some_and(writes_to_terminal) => {
-                Blame { kind: Kind::Stopped, who: Who::Thread(piece.tid) }
+                Blame { kind: CauseKind::Stopped, who: Who::Thread(piece.tid) }
             }
-            Waited::Stopped => Blame { kind: Kind::Stopped, who: self.stopper(piece) },
-            Waited::SwapIn => Blame { kind: Kind::SwapIn, who: device() },
-            Waited::PageIn => Blame { kind: Kind::PageIn, who: device() },
-            Waited::Disk => Blame { kind: Kind::DiskQueue, who: device() },
-            Waited::Fsync => Blame { kind: Kind::Fsync, who: device() },
-            Waited::Reclaim => Blame { kind: Kind::Reclaim, who: Who::Thread(piece.tid) },
-            Waited::Network => Blame { kind: Kind::NetworkWait, who: address(wait) },
+            Waited::Stopped => Blame { kind: CauseKind::Stopped, who: self.stopper(piece) },
+            Waited::SwapIn => Blame { kind: CauseKind::SwapIn, who: device() },
+            Waited::PageIn => Blame { kind: CauseKind::PageIn, who: device() },
+            Waited::Disk => Blame { kind: CauseKind::DiskQueue, who: device() },
+            Waited::Fsync => Blame { kind: CauseKind::Fsync, who: device() },
+            Waited::Reclaim => Blame { kind: CauseKind::Reclaim, who: Who::Thread(piece.tid) },
+            Waited::Network => Blame { kind: CauseKind::NetworkWait, who: address(wait) },
             Waited::Events if self.recording.messages.is_server(self.recording.tasks.pid(piece.tid, piece.lo)) => {
                 self.grabbed(piece).unwrap_or(UNATTRIBUTED)
             }
@@ -165,13 +165,13 @@ impl<'a> Judge<'a> {
     }
 
     /// The device that ended the wait.
-    fn device(&self, piece: &Piece) -> Option<Device> {
+    fn device(&self, piece: &ChainPiece) -> Option<Device> {
         let end = self.recording.timeline.before(piece.tid, piece.hi).map_or(piece.hi, |span| span.end);
         self.recording.disk.completed(end, |tid| tid == piece.tid)
     }
 
     /// Who sent the last signal that stops before the thread stopped.
-    fn stopper(&self, piece: &Piece) -> Who {
+    fn stopper(&self, piece: &ChainPiece) -> Who {
         let pid = self.recording.tasks.pid(piece.tid, piece.lo);
         let begin = self.recording.timeline.before(piece.tid, piece.hi).map_or(piece.lo, |span| span.start);
         let group = self.recording.tasks.process(pid, piece.lo).map_or(Pid(0), |life| life.group);
@@ -183,24 +183,24 @@ impl<'a> Judge<'a> {
     }
 
     /// A server that waits while requests of the application lie before it is held by another client's grab.
-    fn grabbed(&self, piece: &Piece) -> Option<Blame> {
+    fn grabbed(&self, piece: &ChainPiece) -> Option<Blame> {
         let pid = self.recording.tasks.pid(piece.tid, piece.lo);
         let grab = self.recording.messages.grab(piece.lo).filter(|_| self.recording.messages.is_server(pid));
         let (grab, _) = grab?;
         let other = !self.is_family(grab);
-        other.then_some(Blame { kind: Kind::ServerGrab, who: Who::Thread(Tid(grab.0)) })
+        other.then_some(Blame { kind: CauseKind::ServerGrab, who: Who::Thread(Tid(grab.0)) })
     }
 
     /// The far end merely ran or slept: the way there names the cause, or the thread itself.
-    fn far_end(&self, chain: &Chain, piece: &Piece) -> Blame {
-        let deepest = |wanted: &dyn Fn(&Via) -> Option<Kind>| {
+    fn far_end(&self, chain: &Chain, piece: &ChainPiece) -> Blame {
+        let deepest = |wanted: &dyn Fn(&Via) -> Option<CauseKind>| {
             chain.vias_of(piece).find_map(|via| wanted(via).map(|kind| (kind, via.holder)))
         };
         let through = deepest(&lock).or_else(|| deepest(&|via| self.peer(via))).or_else(|| deepest(&child));
         // A condition tells who gave the work, not who was in the way: it names somebody only where nothing else does.
         match through.or_else(|| deepest(&condition)) {
-            Some((Kind::PeerWait, holder)) if self.comes_from_client(holder) => {
-                Blame { kind: Kind::ChildWait, who: Who::Thread(holder) }
+            Some((CauseKind::PeerWait, holder)) if self.comes_from_client(holder) => {
+                Blame { kind: CauseKind::ChildWait, who: Who::Thread(holder) }
             }
             Some((kind, holder)) => Blame { kind, who: Who::Thread(holder) },
             None => {
@@ -212,17 +212,17 @@ impl<'a> Judge<'a> {
 
     /// A process for which a kernel thread waits before it makes data safe on the disk: it is in the midst of a change
     /// that the journal has to keep whole.
-    fn kept_from_disk(&self, chain: &Chain, piece: &Piece) -> Option<Blame> {
+    fn kept_from_disk(&self, chain: &Chain, piece: &ChainPiece) -> Option<Blame> {
         let synced = |via: &&Via| via.waited == Waited::Fsync && self.is_kernel(via.holder);
         let changes = !self.is_kernel(piece.tid) && chain.vias_of(piece).any(|via| synced(&via));
-        changes.then_some(Blame { kind: Kind::Fsync, who: Who::Thread(piece.tid) })
+        changes.then_some(Blame { kind: CauseKind::Fsync, who: Who::Thread(piece.tid) })
     }
 
     /// The child whose end a thread looks for between short sleeps: started not long before, alive during the sleep, and
     /// ended where the interval ends, or not yet at the mark.
-    fn polled_child(&self, chain: &Chain, piece: &Piece) -> Option<Blame> {
+    fn polled_child(&self, chain: &Chain, piece: &ChainPiece) -> Option<Blame> {
         let Doing::Waited(waited, wait) = piece.doing else { return None };
-        let naps = idle_kind(waited, wait.as_ref()) == Kind::TimerSleep && piece.hi.since(piece.lo) <= NAP_MAX;
+        let naps = idle_kind(waited, wait.as_ref()) == CauseKind::TimerSleep && piece.hi.since(piece.lo) <= NAP_MAX;
         let begin = chain.pieces.first()?.lo.min(chain.pieces.last()?.lo);
         let pid = self.recording.tasks.pid(piece.tid, piece.lo);
         let ended = |life: &&Life| life.until >= self.recording.mark || self.at.since(life.until) <= NAP_MAX;
@@ -231,10 +231,10 @@ impl<'a> Judge<'a> {
             let awaited = life.parent == pid && life.tid.0 == life.pid.0 && life.from.after(STARTED_BEFORE) >= begin;
             awaited && life.from <= piece.lo && life.until >= piece.hi.before(NAP_MAX) && ended(life)
         });
-        child.map(|child| Blame { kind: Kind::ChildWait, who: Who::Thread(child.tid) })
+        child.map(|child| Blame { kind: CauseKind::ChildWait, who: Who::Thread(child.tid) })
     }
 
-    fn peer(&self, via: &Via) -> Option<Kind> {
+    fn peer(&self, via: &Via) -> Option<CauseKind> {
         let process = |tid| self.recording.tasks.pid(tid, self.at);
         let other = process(via.waiter) != process(via.holder) && !self.is_kernel(via.holder);
         // An event loop on the way to the far end passes something on; at the near end it merely was idle.
@@ -242,7 +242,7 @@ impl<'a> Judge<'a> {
         // A device that another process stands for is a file system in user space.
         let by_user = matches!(via.waited, Waited::Disk | Waited::PageIn | Waited::Fsync);
         let asks = via.waited == Waited::Peer || (passes_on || by_user) && !self.is_kernel(via.waiter);
-        (asks && other).then_some(Kind::PeerWait)
+        (asks && other).then_some(CauseKind::PeerWait)
     }
 
     fn is_kernel(&self, tid: Tid) -> bool {
@@ -254,22 +254,22 @@ impl<'a> Judge<'a> {
         pid != self.client && self.is_family(pid)
     }
 
-    fn itself(&self, piece: &Piece) -> Blame {
+    fn itself(&self, piece: &ChainPiece) -> Blame {
         let life = self.recording.tasks.life(piece.tid, piece.lo);
         let pid = life.map_or(Pid(piece.tid.0), |life| life.pid);
         let near =
             self.is_family(pid) || self.recording.messages.is_server(pid) || life.is_some_and(|life| life.is_kernel());
         let kind = match piece.doing {
-            _ if self.is_injector(pid) => Kind::Unattributed,
-            Doing::Unknown => Kind::Unattributed,
-            _ if !near => Kind::PeerWait,
-            Doing::Ran | Doing::Served(_) => Kind::OwnComputation,
-            Doing::Waited(_, Some(wait)) if self.awaits_events(piece.tid, &wait) => Kind::Unattributed,
+            _ if self.is_injector(pid) => CauseKind::Unattributed,
+            Doing::Unknown => CauseKind::Unattributed,
+            _ if !near => CauseKind::PeerWait,
+            Doing::Ran | Doing::Served(_) => CauseKind::OwnComputation,
+            Doing::Waited(_, Some(wait)) if self.awaits_events(piece.tid, &wait) => CauseKind::Unattributed,
             Doing::Waited(waited, wait) => idle_kind(waited, wait.as_ref()),
-            Doing::Queued(_) | Doing::Interrupted(_) => Kind::Unattributed,
+            Doing::Queued(_) | Doing::Interrupted(_) => CauseKind::Unattributed,
         };
         // Whoever waits for a lock of a file without a known holder does not hold it.
-        let nobody = matches!(piece.doing, Doing::Waited(Waited::FileLock, _)) && kind == Kind::LockWait;
+        let nobody = matches!(piece.doing, Doing::Waited(Waited::FileLock, _)) && kind == CauseKind::LockWait;
         Blame { kind, who: if nobody { Who::Nobody } else { Who::Thread(piece.tid) } }
     }
 
@@ -295,32 +295,32 @@ const STOPS: [u32; 4] = [19, 20, 21, 22];
 /// A signal is recorded at most this long after the thread stopped.
 const STOP_SLACK: Nanos = Nanos::from_millis(1);
 
-fn condition(via: &Via) -> Option<Kind> {
-    (via.waited == Waited::Futex).then_some(Kind::LockWait)
+fn condition(via: &Via) -> Option<CauseKind> {
+    (via.waited == Waited::Futex).then_some(CauseKind::LockWait)
 }
 
-fn lock(via: &Via) -> Option<Kind> {
+fn lock(via: &Via) -> Option<CauseKind> {
     match via.waited {
         Waited::Futex if via.wait.as_ref().is_some_and(is_condition) => None,
-        Waited::Futex | Waited::FileLock => Some(Kind::LockWait),
-        Waited::KernelLock => Some(Kind::KernelLock),
+        Waited::Futex | Waited::FileLock => Some(CauseKind::LockWait),
+        Waited::KernelLock => Some(CauseKind::KernelLock),
         _ => None,
     }
 }
 
-fn child(via: &Via) -> Option<Kind> {
-    (via.waited == Waited::Child).then_some(Kind::ChildWait)
+fn child(via: &Via) -> Option<CauseKind> {
+    (via.waited == Waited::Child).then_some(CauseKind::ChildWait)
 }
 
-fn idle_kind(waited: Waited, wait: Option<&Wait>) -> Kind {
+fn idle_kind(waited: Waited, wait: Option<&Wait>) -> CauseKind {
     match waited {
-        Waited::Sleep => Kind::TimerSleep,
-        Waited::Child => Kind::ChildWait,
-        Waited::Futex | Waited::FileLock => Kind::LockWait,
-        Waited::KernelLock => Kind::KernelLock,
-        Waited::Peer => Kind::PeerWait,
-        Waited::Events if wait.is_some_and(|wait| has_timeout(wait) || is_over(wait)) => Kind::TimerSleep,
-        _ => Kind::Unattributed,
+        Waited::Sleep => CauseKind::TimerSleep,
+        Waited::Child => CauseKind::ChildWait,
+        Waited::Futex | Waited::FileLock => CauseKind::LockWait,
+        Waited::KernelLock => CauseKind::KernelLock,
+        Waited::Peer => CauseKind::PeerWait,
+        Waited::Events if wait.is_some_and(|wait| has_timeout(wait) || is_over(wait)) => CauseKind::TimerSleep,
+        _ => CauseKind::Unattributed,
     }
 }
 

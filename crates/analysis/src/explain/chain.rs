@@ -6,13 +6,13 @@
 //! wait, and so on down. Waits that end by themselves, by a device or by nobody known are pieces as well. Depth and
 //! number of pieces are bounded; what lies beyond is unknown.
 
-use crate::decode::messages::Place;
+use crate::decode::messages::PartPlace;
 use crate::join::answer::{Interaction, Join};
 use crate::timeline::cpu_intervals::{On, on_cpu};
 use crate::timeline::interrupts::Source;
 use crate::timeline::polls::{is_for_names, is_internet, is_loopback};
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::{Span, State};
+use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{Waited, is_private_futex, polls, writes_to_terminal};
 use tipme_record::records::Wait;
 use tipme_record::{Cpu, Nanos, Pid, Tid};
@@ -39,10 +39,10 @@ const SOFTIRQ: u8 = 1;
 
 /// What a thread did in a piece.
 #[derive(Clone, Copy, Debug)]
-pub enum Doing {
+pub(crate) enum Doing {
     Ran,
     /// A display server ran for the client of this stream.
-    Served(Place),
+    Served(PartPlace),
     /// Runnable while another ran on its CPU; tid 0 is an idle CPU, `None` is not known.
     Queued(Option<Tid>),
     Interrupted(Source),
@@ -52,7 +52,7 @@ pub enum Doing {
 
 /// A piece of the interval.
 #[derive(Clone, Copy, Debug)]
-pub struct Piece {
+pub(crate) struct ChainPiece {
     pub lo: Nanos,
     pub hi: Nanos,
     pub tid: Tid,
@@ -65,7 +65,7 @@ pub struct Piece {
 
 /// A wait whose time is explained by what another thread did.
 #[derive(Clone, Copy, Debug)]
-pub struct Via {
+pub(crate) struct Via {
     pub waiter: Tid,
     pub holder: Tid,
     pub waited: Waited,
@@ -75,7 +75,7 @@ pub struct Via {
 }
 
 /// What a blocked thread waited for, and whose past tells why, where a record names that thread.
-struct Waiting {
+struct BlockedWait {
     waited: Waited,
     wait: Option<Wait>,
     holder: Option<Tid>,
@@ -83,14 +83,14 @@ struct Waiting {
 
 /// The pieces in the order of time, and the waits that they were reached through.
 #[derive(Clone, Debug, Default)]
-pub struct Chain {
-    pub pieces: Vec<Piece>,
+pub(crate) struct Chain {
+    pub pieces: Vec<ChainPiece>,
     pub vias: Vec<Via>,
 }
 
 /// A part of the interval that is walked back in one thread.
 #[derive(Clone, Copy, Debug)]
-struct Stage {
+struct ChainStage {
     tid: Tid,
     lo: Nanos,
     hi: Nanos,
@@ -108,16 +108,16 @@ struct Walker<'a> {
 
 impl Chain {
     /// Explains an interaction from its input to its end.
-    pub fn of(recording: &Recording, interaction: &Interaction) -> Chain {
+    pub(crate) fn of(recording: &Recording, interaction: &Interaction) -> Chain {
         Chain::walk(recording, &stages(recording, interaction))
     }
 
     /// Explains what one thread did in an interval.
-    pub fn of_thread(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> Chain {
-        Chain::walk(recording, &[Stage { tid, lo, hi, through_idle: true }])
+    pub(crate) fn of_thread(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> Chain {
+        Chain::walk(recording, &[ChainStage { tid, lo, hi, through_idle: true }])
     }
 
-    fn walk(recording: &Recording, stages: &[Stage]) -> Chain {
+    fn walk(recording: &Recording, stages: &[ChainStage]) -> Chain {
         let mut walker = Walker { recording, chain: Chain::default(), active: Vec::new(), through_idle: true };
         for stage in stages {
             walker.through_idle = stage.through_idle;
@@ -128,14 +128,14 @@ impl Chain {
     }
 
     /// The waits that a piece was reached through, the nearest first.
-    pub fn vias_of(&self, piece: &Piece) -> impl Iterator<Item = &Via> + use<'_> {
+    pub(crate) fn vias_of(&self, piece: &ChainPiece) -> impl Iterator<Item = &Via> + use<'_> {
         let via = |index: Option<usize>| index.and_then(|index| self.vias.get(index));
         std::iter::successors(via(piece.via), move |above| via(above.parent))
     }
 }
 
 /// The stages of an interaction, in the order of time and without gaps between input and end.
-fn stages(recording: &Recording, interaction: &Interaction) -> Vec<Stage> {
+fn stages(recording: &Recording, interaction: &Interaction) -> Vec<ChainStage> {
     let delivery = &interaction.delivery;
     let mut stages = Stages { list: Vec::new(), at: delivery.input, end: interaction.end };
     if let Some((at, by)) = delivery.released {
@@ -182,7 +182,7 @@ fn stopped_below(recording: &Recording, client: Pid, lo: Nanos, hi: Nanos) -> Op
         let first = recording.timeline.at(*tid, lo)?.index;
         let spans =
             (first..).map_while(|index| recording.timeline.span(*tid, index)).take_while(|span| span.start < hi);
-        let mut stops = spans.filter(|span| span.segment.state == State::Blocked);
+        let mut stops = spans.filter(|span| span.segment.state == ThreadState::Blocked);
         let long = |span: &Span| span.end.min(hi).since(span.start.max(lo)).0 * 2 > hi.since(lo).0;
         stops.find(|span| long(span) && recording.waits.kind(span) == Waited::Stopped).map(|span| (*tid, span.end))
     };
@@ -198,7 +198,7 @@ fn main_reader(recording: &Recording, interaction: &Interaction) -> Tid {
 }
 
 struct Stages {
-    list: Vec<Stage>,
+    list: Vec<ChainStage>,
     at: Nanos,
     end: Nanos,
 }
@@ -208,7 +208,7 @@ impl Stages {
     fn push(&mut self, tid: Tid, until: Nanos, through_idle: bool) {
         let hi = until.min(self.end);
         if hi > self.at {
-            self.list.push(Stage { tid, lo: self.at, hi, through_idle });
+            self.list.push(ChainStage { tid, lo: self.at, hi, through_idle });
             self.at = hi;
         }
     }
@@ -247,10 +247,10 @@ impl Walker<'_> {
     fn segment(&mut self, span: &Span, lo: Nanos, hi: Nanos, via: Option<usize>) {
         let cpu = Cpu(u32::from(span.segment.place));
         match span.segment.state {
-            State::Running => self.ran(span.tid, cpu, lo, hi, via),
-            State::Runnable => self.queued(span.tid, cpu, lo, hi, via),
-            State::Blocked => self.blocked(span, lo, hi, via),
-            State::Absent => match span.task_waker() {
+            ThreadState::Running => self.ran(span.tid, cpu, lo, hi, via),
+            ThreadState::Runnable => self.queued(span.tid, cpu, lo, hi, via),
+            ThreadState::Blocked => self.blocked(span, lo, hi, via),
+            ThreadState::Absent => match span.task_waker() {
                 Some(creator) => self.explain(creator, lo, hi, via),
                 None => self.piece(span.tid, lo, hi, Doing::Unknown, via, None),
             },
@@ -316,21 +316,21 @@ impl Walker<'_> {
     }
 
     /// What a thread waited for: by the record of the wait, and by what is recorded beside it.
-    fn recorded(&self, span: &Span) -> Waiting {
+    fn recorded(&self, span: &Span) -> BlockedWait {
         let wait = self.recording.waits.find(span).copied();
         let stopped = self.was_stopped(span, wait.as_ref());
         let waited = if stopped { Waited::Stopped } else { self.recording.waits.kind(span) };
         match wait.and_then(|wait| self.recording.named(span, waited, &wait)) {
-            Some(named) => Waiting { waited: named.waited, wait: Some(named.wait), holder: named.holder },
-            None => Waiting { waited, wait, holder: None },
+            Some(named) => BlockedWait { waited: named.waited, wait: Some(named.wait), holder: named.holder },
+            None => BlockedWait { waited, wait, holder: None },
         }
     }
 
     /// A wait for a socket of this machine is one for the process behind it.
-    fn with_peer(&self, span: &Span, waiting: Waiting) -> Waiting {
+    fn with_peer(&self, span: &Span, waiting: BlockedWait) -> BlockedWait {
         let asks = matches!(waiting.waited, Waited::Events | Waited::Sleep | Waited::Network | Waited::Peer);
         match if asks { self.loopback_peer(span, waiting.wait.as_ref()) } else { None } {
-            Some(peer) => Waiting { waited: Waited::Peer, holder: Some(peer), ..waiting },
+            Some(peer) => BlockedWait { waited: Waited::Peer, holder: Some(peer), ..waiting },
             None => waiting,
         }
     }
@@ -342,7 +342,7 @@ impl Walker<'_> {
     }
 
     /// The thread whose past explains a wait; none where the wait is the end of the way.
-    fn whose_past(&self, span: &Span, waiting: &Waiting, idle: bool) -> Option<Tid> {
+    fn whose_past(&self, span: &Span, waiting: &BlockedWait, idle: bool) -> Option<Tid> {
         let ends = idle || ends_here(waiting.waited) && !self.ended_by_user(span, waiting.waited);
         let known = || waiting.holder.or_else(|| self.holder(span, waiting.wait.as_ref(), waiting.waited));
         if ends { None } else { known() }
@@ -405,13 +405,13 @@ impl Walker<'_> {
         for index in (first..).take(POLLS_MAX) {
             let span = self.recording.timeline.span(span.tid, index).filter(|_| busy < AGAIN)?;
             match span.segment.state {
-                State::Blocked if self.recording.waits.find(&span).filter(same).is_some() => busy = Nanos(0),
-                State::Runnable => continue,
-                State::Running | State::Blocked => {
+                ThreadState::Blocked if self.recording.waits.find(&span).filter(same).is_some() => busy = Nanos(0),
+                ThreadState::Runnable => continue,
+                ThreadState::Running | ThreadState::Blocked => {
                     busy = busy.after(span.end.since(span.start));
                     continue;
                 }
-                State::Absent => return None,
+                ThreadState::Absent => return None,
             }
             if let Some(by) = self.sender(&span).or_else(|| span.task_waker().filter(|_| index > first)) {
                 return Some(by);
@@ -453,7 +453,7 @@ impl Walker<'_> {
 
     fn piece(&mut self, tid: Tid, lo: Nanos, hi: Nanos, doing: Doing, via: Option<usize>, waker: Option<Tid>) {
         if hi > lo {
-            self.chain.pieces.push(Piece { lo, hi, tid, doing, via, waker });
+            self.chain.pieces.push(ChainPiece { lo, hi, tid, doing, via, waker });
         }
     }
 }

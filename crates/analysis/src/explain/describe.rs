@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Words for what threads did and waited for.
 
-use crate::explain::chain::{Doing, Piece};
+use crate::explain::chain::{ChainPiece, Doing};
 use crate::timeline::recording::Recording;
 use crate::timeline::waits::{Waited, call_name, locks_files, writes_to_terminal};
 use std::net::Ipv4Addr;
@@ -9,7 +9,7 @@ use tipme_record::records::Wait;
 use tipme_record::{Nanos, Pid, Tid};
 
 /// The state of a piece in JSON.
-pub fn state_name(doing: &Doing) -> &'static str {
+pub(crate) fn state_name(doing: &Doing) -> &'static str {
     match doing {
         Doing::Ran | Doing::Served(_) | Doing::Interrupted(_) => "running",
         Doing::Queued(_) => "runnable",
@@ -19,7 +19,7 @@ pub fn state_name(doing: &Doing) -> &'static str {
 }
 
 /// What happened in a piece.
-pub fn doing_text(recording: &Recording, piece: &Piece) -> String {
+pub(crate) fn doing_text(recording: &Recording, piece: &ChainPiece) -> String {
     match piece.doing {
         Doing::Ran => "ran".to_owned(),
         Doing::Served(place) => {
@@ -49,7 +49,7 @@ fn file_text(recording: &Recording, waited: Waited, wait: Option<&Wait>) -> Stri
 }
 
 /// What a thread waited for, as in `slept in clock_nanosleep`.
-pub fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
+pub(crate) fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
     let call = wait.filter(|wait| wait.syscall >= 0).map(|wait| format!(" in {}", call_name(wait.syscall)));
     let call = call.unwrap_or_default();
     let what = match waited {
@@ -79,12 +79,12 @@ pub fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
 }
 
 /// `xterm (pid 12)`.
-pub fn process_text(recording: &Recording, pid: Pid, at: Nanos) -> String {
+pub(crate) fn process_text(recording: &Recording, pid: Pid, at: Nanos) -> String {
     format!("{} (pid {pid})", recording.tasks.comm(pid, at))
 }
 
 /// The process of a thread, and the thread's own name where it has another.
-pub fn thread_text(recording: &Recording, tid: Tid, at: Nanos) -> String {
+pub(crate) fn thread_text(recording: &Recording, tid: Tid, at: Nanos) -> String {
     let pid = recording.tasks.pid(tid, at);
     let process = process_text(recording, pid, at);
     let name = recording.tasks.thread_comm(tid, at);
@@ -96,7 +96,7 @@ pub fn thread_text(recording: &Recording, tid: Tid, at: Nanos) -> String {
 }
 
 /// The functions of a wait's stack that say most: the first few above the scheduler.
-pub fn frames(recording: &Recording, wait: &Wait) -> Vec<String> {
+pub(crate) fn frames(recording: &Recording, wait: &Wait) -> Vec<String> {
     let scheduler = |name: &&str| SCHEDULER.iter().any(|prefix| name.starts_with(prefix));
     let functions = recording.names.kernel_functions(wait.stack).skip_while(scheduler).take(STACK_SHOWN);
     functions.map(str::to_owned).collect()
@@ -106,7 +106,7 @@ const SCHEDULER: [&str; 6] = ["__schedule", "schedule", "preempt_schedule", "io_
 const STACK_SHOWN: usize = 4;
 
 /// `10.0.0.1:443`, from network order.
-pub fn address_text(address: u32, port: u16) -> String {
+pub(crate) fn address_text(address: u32, port: u16) -> String {
     if address == 0 {
         return if port == 0 { "a remote host".to_owned() } else { format!("a remote host, port {port}") };
     }
@@ -114,7 +114,7 @@ pub fn address_text(address: u32, port: u16) -> String {
 }
 
 /// A duration for people: `2.31 s`, `14 ms`, `0.3 ms`.
-pub fn span_text(span: Nanos) -> String {
+pub(crate) fn span_text(span: Nanos) -> String {
     let ms = span.millis();
     match ms {
         999.5.. => format!("{:.2} s", ms / 1_000.0),
@@ -125,7 +125,7 @@ pub fn span_text(span: Nanos) -> String {
 }
 
 /// A number with separators: `1,412`.
-pub fn count_text(number: u64) -> String {
+pub(crate) fn count_text(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
@@ -133,7 +133,7 @@ pub fn count_text(number: u64) -> String {
 }
 
 /// Bytes for people: `1.2 GiB`.
-pub fn bytes_text(bytes: u64) -> String {
+pub(crate) fn bytes_text(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB"] {
         if value < 1_024.0 {
@@ -145,23 +145,9 @@ pub fn bytes_text(bytes: u64) -> String {
 }
 
 /// UTC time from nanoseconds since 1970, `2026-01-31T12:00:00Z`.
-pub fn time_text(realtime_ns: u64) -> String {
-    let seconds = realtime_ns / 1_000_000_000;
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = date(days);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60)
-}
-
-/// Year, month and day of a number of days since 1970, by the civil calendar in 400-year eras from March on.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+pub(crate) fn time_text(realtime_ns: u64) -> String {
+    let time = jiff::Timestamp::from_nanosecond(realtime_ns.into()).expect("64 bits of nanoseconds end in 2554");
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 #[cfg(test)]

@@ -12,13 +12,13 @@ use tipme_record::{Nanos, Pid, Tid};
 
 /// What identifies a job: its root process, or the name that kernel threads share.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Job {
+pub(crate) enum Job {
     Process(Pid),
     Kernel(String),
 }
 
 /// Finds the jobs of processes, apart from those that must not be swallowed by one.
-pub struct Jobs<'a> {
+pub(crate) struct Jobs<'a> {
     tasks: &'a Tasks,
     at: Nanos,
     apart: BTreeSet<Pid>,
@@ -26,7 +26,7 @@ pub struct Jobs<'a> {
 
 /// Members of a job with the time that each is blamed for.
 #[derive(Clone, Debug, Default)]
-pub struct Members {
+pub(crate) struct Members {
     by_pid: BTreeMap<Pid, u64>,
 }
 
@@ -35,13 +35,13 @@ const MAIN_SHARE: f64 = 0.7;
 
 impl<'a> Jobs<'a> {
     /// `apart` are the delayed application and the display server.
-    pub fn new(tasks: &'a Tasks, at: Nanos, apart: &[Pid]) -> Jobs<'a> {
+    pub(crate) fn new(tasks: &'a Tasks, at: Nanos, apart: &[Pid]) -> Jobs<'a> {
         let ancestors = apart.iter().flat_map(|pid| tasks.ancestors(*pid, at)).map(|life| life.pid);
         Jobs { tasks, at, apart: ancestors.chain(apart.iter().copied()).collect() }
     }
 
     /// The job of a thread.
-    pub fn of(&self, tid: Tid, at: Nanos) -> Job {
+    pub(crate) fn of(&self, tid: Tid, at: Nanos) -> Job {
         match self.tasks.life(tid, at) {
             Some(life) if life.is_kernel() => Job::Kernel(kernel_name(&life.comm)),
             Some(life) => Job::Process(self.root(life.pid, at)),
@@ -68,7 +68,7 @@ impl<'a> Jobs<'a> {
     }
 
     /// The process that stands for a job, and the job's name where that is another process.
-    pub fn face(&self, job: &Job, members: &Members) -> (Pid, Option<String>) {
+    pub(crate) fn face(&self, job: &Job, members: &Members) -> (Pid, Option<String>) {
         let main = members.main();
         match (job, main) {
             (Job::Process(root), Some((pid, share))) if share >= MAIN_SHARE && pid != *root => {
@@ -85,7 +85,7 @@ impl<'a> Jobs<'a> {
     }
 
     /// How a job is called in a sentence: `rsync (pid 4432, job "nightly")`, `cc1 x 31 (job make, pid 3988)`.
-    pub fn label(&self, job: &Job, members: &Members) -> String {
+    pub(crate) fn label(&self, job: &Job, members: &Members) -> String {
         match job {
             Job::Kernel(name) => name.clone(),
             Job::Process(root) => self.process_label(*root, members),
@@ -121,12 +121,12 @@ impl<'a> Jobs<'a> {
 }
 
 impl Members {
-    pub fn add(&mut self, pid: Pid, nanos: u64) {
+    pub(crate) fn add(&mut self, pid: Pid, nanos: u64) {
         let blame = self.by_pid.entry(pid).or_default();
         *blame = blame.saturating_add(nanos);
     }
 
-    pub fn merge(&mut self, other: &Members) {
+    pub(crate) fn merge(&mut self, other: &Members) {
         other.by_pid.iter().for_each(|(pid, nanos)| self.add(*pid, *nanos));
     }
 

@@ -6,9 +6,9 @@
 
 use crate::timeline::cpu_intervals::{CpuInterval, CpuOwner, cpu_intervals};
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::State;
+use crate::timeline::threads::ThreadState;
 use std::collections::BTreeMap;
-use tipme_measure::timer::Cause;
+use tipme_measure::timer::LatenessCause;
 use tipme_record::{Cpu, Nanos, Tid};
 
 /// A late wake-up of a thread that is pinned to a CPU.
@@ -26,14 +26,14 @@ pub struct Late {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lateness {
     /// Causes with the names of who it was, the largest first; they sum to the whole.
-    pub portions: Vec<(Cause, String, Nanos)>,
+    pub portions: Vec<(LatenessCause, String, Nanos)>,
     /// Since when the first of them had been at it, which may be before the deadline.
     pub begin: Nanos,
 }
 
 /// A part of the time.
-struct Piece {
-    cause: Cause,
+struct LatenessPiece {
+    cause: LatenessCause,
     /// The process, where it was a thread.
     name: String,
     /// The thread, where it was one.
@@ -47,23 +47,24 @@ pub fn lateness(recording: &Recording, late: &Late) -> Option<Lateness> {
         return None;
     }
     let pieces = pieces(recording, late);
-    let mut groups: BTreeMap<(Cause, &str), Vec<&Piece>> = BTreeMap::new();
+    let mut groups: BTreeMap<(LatenessCause, &str), Vec<&LatenessPiece>> = BTreeMap::new();
     for piece in &pieces {
         groups.entry((piece.cause, &piece.name)).or_default().push(piece);
     }
-    let mut groups: Vec<(Nanos, Vec<&Piece>)> = groups.into_values().map(|group| (time(&group), group)).collect();
+    let mut groups: Vec<(Nanos, Vec<&LatenessPiece>)> =
+        groups.into_values().map(|group| (time(&group), group)).collect();
     groups.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
     let begin = begin(recording, &groups.first()?.1.first()?.interval);
     let portions = groups.iter().filter_map(|(time, group)| Some((group.first()?.cause, name(group)?, *time)));
     Some(Lateness { portions: portions.collect(), begin })
 }
 
-fn time(group: &[&Piece]) -> Nanos {
+fn time(group: &[&LatenessPiece]) -> Nanos {
     Nanos(group.iter().map(|piece| piece.interval.time().0).sum())
 }
 
 /// The process, and its thread where only one of them had the CPU and has a name of its own.
-fn name(group: &[&Piece]) -> Option<String> {
+fn name(group: &[&LatenessPiece]) -> Option<String> {
     let first = group.first()?;
     let alone = group.iter().all(|piece| piece.thread == first.thread);
     let own = alone && !first.thread.is_empty() && first.thread != first.name;
@@ -73,12 +74,12 @@ fn name(group: &[&Piece]) -> Option<String> {
 /// When the thread was made ready; the deadline where it was not asleep then.
 fn ready(recording: &Recording, late: &Late) -> Nanos {
     let span = recording.timeline.at(late.tid, late.deadline);
-    let asleep = span.filter(|span| span.segment.state == State::Blocked);
+    let asleep = span.filter(|span| span.segment.state == ThreadState::Blocked);
     asleep.map_or(late.deadline, |span| span.end.clamp(late.deadline, late.wake))
 }
 
 /// The cpu_intervals of the CPU, cut at the time when the thread was made ready.
-fn pieces(recording: &Recording, late: &Late) -> Vec<Piece> {
+fn pieces(recording: &Recording, late: &Late) -> Vec<LatenessPiece> {
     let ready = ready(recording, late);
     let before = cpu_intervals(recording, late.cpu, late.deadline, ready).into_iter();
     let after = cpu_intervals(recording, late.cpu, ready, late.wake).into_iter();
@@ -87,28 +88,32 @@ fn pieces(recording: &Recording, late: &Late) -> Vec<Piece> {
 }
 
 /// What keeps a thread from being made ready: whoever runs meanwhile does not keep a timer from firing.
-fn asleep(recording: &Recording, interval: CpuInterval) -> Piece {
+fn asleep(recording: &Recording, interval: CpuInterval) -> LatenessPiece {
     match &interval.owner {
         CpuOwner::Thread { tid, .. } => {
             let name = format!("while {} ran", process(recording, *tid, interval.from));
-            Piece { cause: Cause::Timer, name, thread: String::new(), interval }
+            LatenessPiece { cause: LatenessCause::Timer, name, thread: String::new(), interval }
         }
-        CpuOwner::Idle => Piece { cause: Cause::Timer, name: String::new(), thread: String::new(), interval },
+        CpuOwner::Idle => {
+            LatenessPiece { cause: LatenessCause::Timer, name: String::new(), thread: String::new(), interval }
+        }
         _ => awake(recording, interval, Tid(0)),
     }
 }
 
 /// What keeps a thread that is ready from running.
-fn awake(recording: &Recording, interval: CpuInterval, own: Tid) -> Piece {
+fn awake(recording: &Recording, interval: CpuInterval, own: Tid) -> LatenessPiece {
     let (cause, name, thread) = match &interval.owner {
-        CpuOwner::Interrupt { name } => (Cause::Interrupt, name.clone(), String::new()),
-        CpuOwner::Softirq { name } => (Cause::Softirq, name.clone(), String::new()),
-        CpuOwner::Thread { tid, .. } if *tid == own => (Cause::Own, String::new(), String::new()),
-        CpuOwner::Thread { tid, name } => (Cause::Thread, process(recording, *tid, interval.from), name.clone()),
-        CpuOwner::Idle => (Cause::IdleExit, String::new(), String::new()),
-        CpuOwner::Unknown => (Cause::Unexplained, String::new(), String::new()),
+        CpuOwner::Interrupt { name } => (LatenessCause::Interrupt, name.clone(), String::new()),
+        CpuOwner::Softirq { name } => (LatenessCause::Softirq, name.clone(), String::new()),
+        CpuOwner::Thread { tid, .. } if *tid == own => (LatenessCause::Own, String::new(), String::new()),
+        CpuOwner::Thread { tid, name } => {
+            (LatenessCause::Thread, process(recording, *tid, interval.from), name.clone())
+        }
+        CpuOwner::Idle => (LatenessCause::IdleExit, String::new(), String::new()),
+        CpuOwner::Unknown => (LatenessCause::Unexplained, String::new(), String::new()),
     };
-    Piece { cause, name, thread, interval }
+    LatenessPiece { cause, name, thread, interval }
 }
 
 /// The name of a thread's process.
@@ -120,5 +125,5 @@ fn process(recording: &Recording, tid: Tid, at: Nanos) -> String {
 fn begin(recording: &Recording, interval: &CpuInterval) -> Nanos {
     let CpuOwner::Thread { tid, .. } = interval.owner else { return interval.from };
     let span = recording.timeline.at(tid, interval.from);
-    span.filter(|span| span.segment.state == State::Running).map_or(interval.from, |span| span.start)
+    span.filter(|span| span.segment.state == ThreadState::Running).map_or(interval.from, |span| span.start)
 }

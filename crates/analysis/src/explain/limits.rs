@@ -2,11 +2,11 @@
 //! Which limit of a control group pieces are due to, and what its counters say of them.
 
 use crate::explain::describe::span_text;
-use crate::explain::partition::{Budget, Group, length};
-use crate::timeline::throttle::Limit;
+use crate::explain::partition::{BlameGroup, Budget, length};
+use crate::timeline::throttle::QuotaGroup;
 
 /// The limit that most of a group's pieces are due to.
-pub fn limit_of<'a>(budget: &Budget<'a>, group: &Group) -> Option<&'a Limit> {
+pub(crate) fn limit_of<'a>(budget: &Budget<'a>, group: &BlameGroup) -> Option<&'a QuotaGroup> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     let recording = budget.recording;
     recording
@@ -15,7 +15,7 @@ pub fn limit_of<'a>(budget: &Budget<'a>, group: &Group) -> Option<&'a Limit> {
 }
 
 /// How often and how long a limit held its group back while the group's pieces lasted.
-pub fn evidence(budget: &Budget<'_>, group: &Group, limit: &Limit) -> Option<String> {
+pub(crate) fn evidence(budget: &Budget<'_>, group: &BlameGroup, limit: &QuotaGroup) -> Option<String> {
     let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
     let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
     let (times, total, between) = limit.throttled(lo, hi);

@@ -3,11 +3,11 @@
 
 use crate::explain::describe::{bytes_text, count_text};
 use crate::explain::jobs::{Job, Members};
-use crate::explain::partition::{Budget, Group};
-use crate::timeline::disk::Request;
+use crate::explain::partition::{BlameGroup, Budget};
+use crate::timeline::disk::DiskRequest;
 use crate::timeline::reclaim::{IN_GROUP, THROTTLED};
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::State;
+use crate::timeline::threads::ThreadState;
 use std::collections::BTreeMap;
 use tipme_record::records::Reclaim;
 use tipme_record::{Device, Nanos, Tid};
@@ -23,7 +23,7 @@ const DIRTY_BEFORE: Nanos = Nanos::from_secs(30);
 
 /// Requests of one job.
 #[derive(Clone, Debug, Default)]
-pub struct Requests {
+pub(crate) struct Requests {
     pub reads: u64,
     pub writes: u64,
     pub bytes: u64,
@@ -31,7 +31,7 @@ pub struct Requests {
 }
 
 /// Requests on a device during a group of waits.
-pub struct Load {
+pub(crate) struct Load {
     pub own: Requests,
     /// The job with the most requests besides the application, where it had enough of them.
     pub other: Option<(Job, Requests)>,
@@ -40,7 +40,7 @@ pub struct Load {
 }
 
 impl Requests {
-    fn add(&mut self, request: &Request) {
+    fn add(&mut self, request: &DiskRequest) {
         let count = if request.is_write() { &mut self.writes } else { &mut self.reads };
         *count += 1;
         self.bytes = self.bytes.saturating_add(u64::from(request.bytes));
@@ -51,7 +51,7 @@ impl Requests {
     }
 
     /// `1,412 writes (1.2 GiB)`.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let what = match (self.reads, self.writes) {
             (reads, 0) => format!("{} {}", count_text(reads), plural(reads, "read")),
             (0, writes) => format!("{} {}", count_text(writes), plural(writes, "write")),
@@ -66,7 +66,7 @@ fn plural(count: u64, word: &str) -> String {
 }
 
 /// Sums up who had requests outstanding on a device during the pieces of a group.
-pub fn load(budget: &Budget<'_>, group: &Group, device: Option<Device>) -> Load {
+pub(crate) fn load(budget: &Budget<'_>, group: &BlameGroup, device: Option<Device>) -> Load {
     let recording = budget.recording;
     let mut spans: Vec<(Nanos, Nanos)> = budget.pieces(group).map(|piece| (piece.lo, piece.hi)).collect();
     spans.sort_unstable();
@@ -144,7 +144,7 @@ fn throttles(reclaim: &Reclaim) -> bool {
 /// The thread outside the application that reclaimed most memory, or allocated most, around a time.
 ///
 /// Reclaim inside a control group counts only where `waiter` is in the same one: it takes nothing from others.
-pub fn memory_taker(budget: &Budget<'_>, waiter: Tid, lo: Nanos, hi: Nanos) -> Option<Tid> {
+pub(crate) fn memory_taker(budget: &Budget<'_>, waiter: Tid, lo: Nanos, hi: Nanos) -> Option<Tid> {
     let recording = budget.recording;
     let lo = lo.before(TAKEN_BEFORE);
     let foreign = |tid: Tid| {
@@ -208,7 +208,7 @@ fn reaches(recording: &Recording, reclaim: &Reclaim, waiter: Tid) -> bool {
 
 /// The thread outside the application that took the memory in which the waiter's pages were: memory was
 /// short in the seconds before, and that thread took most. `None` where no memory was freed.
-pub fn evictor(budget: &Budget<'_>, group: &Group) -> Option<Tid> {
+pub(crate) fn evictor(budget: &Budget<'_>, group: &BlameGroup) -> Option<Tid> {
     let recording = budget.recording;
     let first = budget.pieces(group).min_by_key(|piece| piece.lo)?;
     let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
@@ -224,7 +224,7 @@ fn kswapd_ran(recording: &Recording, lo: Nanos, hi: Nanos) -> Nanos {
     let threads = recording.tasks.lives().iter().filter(|life| life.is_kernel() && life.comm.starts_with("kswapd"));
     let ran = threads
         .flat_map(|life| recording.timeline.spans(life.tid))
-        .filter(|span| span.segment.state == State::Running && span.start < hi && span.end > lo);
+        .filter(|span| span.segment.state == ThreadState::Running && span.start < hi && span.end > lo);
     Nanos(ran.map(|span| span.end.min(hi).since(span.start.max(lo)).0).fold(0, u64::saturating_add))
 }
 

@@ -5,15 +5,15 @@
 //! path), and the blame of each piece: its kind, and the thread, job, device or host that it is due to. Pieces sum to
 //! the interval.
 
-pub mod blame;
-pub mod chain;
-pub mod describe;
-pub mod jobs;
-pub mod lateness;
-pub mod limits;
-pub mod load;
-pub mod partition;
-pub mod periods;
+pub(crate) mod blame;
+pub(crate) mod chain;
+pub(crate) mod describe;
+pub(crate) mod jobs;
+pub(crate) mod lateness;
+pub(crate) mod limits;
+pub(crate) mod load;
+pub(crate) mod partition;
+pub(crate) mod periods;
 #[cfg(test)]
 mod properties;
-pub mod stolen;
+pub(crate) mod stolen;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interval as a budget: shares that sum to the whole, and the groups of pieces that are causes.
 
-use crate::explain::blame::{Blame, Judge, Who};
-use crate::explain::chain::{Chain, Piece};
+use crate::explain::blame::{Blame, BlameFinder, Who};
+use crate::explain::chain::{Chain, ChainPiece};
 use crate::explain::describe::{doing_text, state_name};
 use crate::explain::jobs::{Job, Jobs, Members};
 use crate::explain::stolen::unless_stolen;
-use crate::model::{self, Kind};
+use crate::model::{self, CauseKind};
 use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use tipme_record::{Device, Nanos, Pid};
 
 /// Whom the pieces of a group are due to.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Owner {
+pub(crate) enum BlameOwner {
     Job(Job),
     Device(Option<Device>),
     Address(u32, u16),
@@ -24,9 +24,9 @@ pub enum Owner {
 
 /// Pieces of one kind that are due to one owner.
 #[derive(Clone, Debug)]
-pub struct Group {
-    pub kind: Kind,
-    pub owner: Owner,
+pub(crate) struct BlameGroup {
+    pub kind: CauseKind,
+    pub owner: BlameOwner,
     pub nanos: u64,
     pub members: Members,
     /// Indices into the chain's pieces.
@@ -34,17 +34,17 @@ pub struct Group {
 }
 
 /// What is needed to tell whose each piece is.
-pub struct Budget<'a> {
+pub(crate) struct Budget<'a> {
     pub recording: &'a Recording,
     pub chain: &'a Chain,
-    pub judge: Judge<'a>,
+    pub judge: BlameFinder<'a>,
     pub jobs: Jobs<'a>,
     pub blames: Vec<Blame>,
 }
 
 impl<'a> Budget<'a> {
-    pub fn new(recording: &'a Recording, chain: &'a Chain, client: Pid, at: Nanos) -> Budget<'a> {
-        let judge = Judge::new(recording, client, at);
+    pub(crate) fn new(recording: &'a Recording, chain: &'a Chain, client: Pid, at: Nanos) -> Budget<'a> {
+        let judge = BlameFinder::new(recording, client, at);
         let servers = recording.displays.iter().map(|display| Pid(display.server_pid));
         let apart: Vec<Pid> = servers.chain([client]).collect();
         let blame = |piece| unless_stolen(recording, piece, judge.blame(chain, piece));
@@ -52,23 +52,28 @@ impl<'a> Budget<'a> {
         Budget { recording, chain, judge, jobs: Jobs::new(&recording.tasks, at, &apart), blames }
     }
 
-    fn owner(&self, who: Who, at: Nanos) -> Owner {
+    fn owner(&self, who: Who, at: Nanos) -> BlameOwner {
         match who {
-            Who::Thread(tid) => Owner::Job(self.jobs.of(tid, at)),
-            Who::Device(device, _) => Owner::Device(device),
-            Who::Address(address, port) => Owner::Address(address, port),
-            Who::Interrupt(source) => Owner::Interrupt(source),
-            Who::Nobody => Owner::Nobody,
+            Who::Thread(tid) => BlameOwner::Job(self.jobs.of(tid, at)),
+            Who::Device(device, _) => BlameOwner::Device(device),
+            Who::Address(address, port) => BlameOwner::Address(address, port),
+            Who::Interrupt(source) => BlameOwner::Interrupt(source),
+            Who::Nobody => BlameOwner::Nobody,
         }
     }
 
     /// The pieces by kind and owner, the largest group first.
-    pub fn groups(&self) -> Vec<Group> {
-        let mut groups: BTreeMap<(Kind, Owner), Group> = BTreeMap::new();
+    pub(crate) fn groups(&self) -> Vec<BlameGroup> {
+        let mut groups: BTreeMap<(CauseKind, BlameOwner), BlameGroup> = BTreeMap::new();
         for (index, (piece, blame)) in self.chain.pieces.iter().zip(&self.blames).enumerate() {
             let owner = self.owner(blame.who, piece.lo);
-            let empty =
-                Group { kind: blame.kind, owner: owner.clone(), nanos: 0, members: Members::default(), pieces: vec![] };
+            let empty = BlameGroup {
+                kind: blame.kind,
+                owner: owner.clone(),
+                nanos: 0,
+                members: Members::default(),
+                pieces: vec![],
+            };
             let group = groups.entry((blame.kind, owner)).or_insert(empty);
             group.nanos = group.nanos.saturating_add(length(piece));
             group.pieces.push(index);
@@ -76,14 +81,14 @@ impl<'a> Budget<'a> {
                 group.members.add(self.recording.tasks.pid(tid, piece.lo), length(piece));
             }
         }
-        let mut groups: Vec<Group> = groups.into_values().collect();
+        let mut groups: Vec<BlameGroup> = groups.into_values().collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.nanos));
         groups
     }
 
     /// The shares of the interval, the largest first.
-    pub fn shares(&self) -> Vec<model::Piece> {
-        let mut shares: BTreeMap<(&'static str, Kind, Pid, Owner), (u64, usize)> = BTreeMap::new();
+    pub(crate) fn shares(&self) -> Vec<model::Piece> {
+        let mut shares: BTreeMap<(&'static str, CauseKind, Pid, BlameOwner), (u64, usize)> = BTreeMap::new();
         for (index, (piece, blame)) in self.chain.pieces.iter().zip(&self.blames).enumerate() {
             let pid = self.recording.tasks.pid(piece.tid, piece.lo);
             let key = (state_name(&piece.doing), blame.kind, pid, self.owner(blame.who, piece.lo));
@@ -99,7 +104,7 @@ impl<'a> Budget<'a> {
             .collect()
     }
 
-    fn share(&self, state: &str, kind: Kind, pid: Pid, nanos: u64, longest: usize) -> model::Piece {
+    fn share(&self, state: &str, kind: CauseKind, pid: Pid, nanos: u64, longest: usize) -> model::Piece {
         let piece = &self.chain.pieces[longest];
         model::Piece {
             state: state.to_owned(),
@@ -112,18 +117,18 @@ impl<'a> Budget<'a> {
     }
 
     /// The end of the interval.
-    pub fn end(&self) -> Nanos {
+    pub(crate) fn end(&self) -> Nanos {
         self.chain.pieces.last().map_or(Nanos(0), |piece| piece.hi)
     }
 
     /// The pieces of a group.
-    pub fn pieces(&self, group: &Group) -> impl Iterator<Item = &'a Piece> {
+    pub(crate) fn pieces(&self, group: &BlameGroup) -> impl Iterator<Item = &'a ChainPiece> {
         let chain = self.chain;
         group.pieces.clone().into_iter().filter_map(move |index| chain.pieces.get(index))
     }
 }
 
 /// The length of a piece in nanoseconds.
-pub fn length(piece: &Piece) -> u64 {
+pub(crate) fn length(piece: &ChainPiece) -> u64 {
     piece.hi.since(piece.lo).0
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a cause comes back at regular times, looked for in all that was recorded.
 
-use crate::explain::chain::Piece;
+use crate::explain::chain::ChainPiece;
 use crate::explain::jobs::Job;
-use crate::explain::partition::{Budget, Group, Owner};
-use crate::model::Kind;
+use crate::explain::partition::{BlameGroup, BlameOwner, Budget};
+use crate::model::CauseKind;
 use crate::timeline::interrupts::Source;
-use crate::timeline::threads::State;
+use crate::timeline::threads::ThreadState;
 use tipme_measure::{Period, period};
 use tipme_record::{Cpu, Nanos, Tid};
 
@@ -20,11 +20,11 @@ const RUNS_MAX: usize = 1_000_000;
 type Run = (Nanos, Nanos);
 
 /// The period of what a group of pieces is due to.
-pub fn of(budget: &Budget<'_>, group: &Group) -> Option<Period> {
+pub(crate) fn of(budget: &Budget<'_>, group: &BlameGroup) -> Option<Period> {
     let mut runs = match (&group.owner, group.kind) {
-        (Owner::Interrupt(source), Kind::Interrupt) => interrupts(budget, *source),
-        (Owner::Job(job), Kind::CpuCompetition) => runs_of(budget, job),
-        (_, Kind::Stall) => stalls(budget),
+        (BlameOwner::Interrupt(source), CauseKind::Interrupt) => interrupts(budget, *source),
+        (BlameOwner::Job(job), CauseKind::CpuCompetition) => runs_of(budget, job),
+        (_, CauseKind::Stall) => stalls(budget),
         _ => return None,
     };
     if runs.len() > RUNS_MAX {
@@ -32,7 +32,7 @@ pub fn of(budget: &Budget<'_>, group: &Group) -> Option<Period> {
     }
     runs.sort_unstable();
     let runs = merged(&runs);
-    let pieces: Vec<&Piece> = budget.pieces(group).collect();
+    let pieces: Vec<&ChainPiece> = budget.pieces(group).collect();
     let hurt = runs.iter().filter(|run| reaches(run, &pieces));
     let least = Nanos(hurt.map(|run| run.1.since(run.0).0).max()? / 2);
     let begins: Vec<u64> = runs.iter().filter(|run| run.1.since(run.0) >= least).map(|run| run.0.0).collect();
@@ -40,7 +40,7 @@ pub fn of(budget: &Budget<'_>, group: &Group) -> Option<Period> {
 }
 
 /// Whether a run reaches into one of the pieces, which are in the order of time and do not overlap.
-fn reaches(run: &Run, pieces: &[&Piece]) -> bool {
+fn reaches(run: &Run, pieces: &[&ChainPiece]) -> bool {
     let first = pieces.partition_point(|piece| piece.hi <= run.0);
     pieces.get(first).is_some_and(|piece| piece.lo < run.1)
 }
@@ -71,7 +71,7 @@ fn runs_of(budget: &Budget<'_>, job: &Job) -> Vec<Run> {
         if budget.jobs.of(tid, budget.recording.mark) != *job {
             continue;
         }
-        let spans = timeline.spans(tid).filter(|span| span.segment.state == State::Running);
+        let spans = timeline.spans(tid).filter(|span| span.segment.state == ThreadState::Running);
         runs.extend(spans.map(|span| (span.start, span.end)).take(RUNS_MAX + 1 - runs.len().min(RUNS_MAX)));
     }
     runs
@@ -81,7 +81,8 @@ fn runs_of(budget: &Budget<'_>, job: &Job) -> Vec<Run> {
 fn stalls(budget: &Budget<'_>) -> Vec<Run> {
     let timeline = &budget.recording.timeline;
     let ready = timeline.threads().flat_map(|tid| timeline.spans(tid)).filter(|span| {
-        span.segment.state == State::Runnable && span.end.since(span.start) >= crate::explain::blame::HELD_BACK_MIN
+        span.segment.state == ThreadState::Runnable
+            && span.end.since(span.start) >= crate::explain::blame::HELD_BACK_MIN
     });
     let idle = |cpu: u16, lo, hi| {
         let ran = timeline.ran(Cpu(u32::from(cpu)), lo, hi);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What holds for every timeline, however odd: states and pieces tile time without gaps.
 
-use crate::decode::events::{Change, Event};
+use crate::decode::events::{SchedChange, SchedEvent};
 use crate::decode::names::Names;
 use crate::explain::chain::Chain;
 use crate::explain::partition::{Budget, length};
@@ -17,18 +17,18 @@ use zerocopy::FromZeros;
 
 const MARK: u64 = 10_000_000;
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = SchedEvent> {
     let change = prop_oneof![
-        5 => Just(Change::Switch),
-        4 => Just(Change::Waking),
-        1 => Just(Change::Migrate),
-        1 => Just(Change::Fork),
+        5 => Just(SchedChange::Switch),
+        4 => Just(SchedChange::Waking),
+        1 => Just(SchedChange::Migrate),
+        1 => Just(SchedChange::Fork),
     ];
     let state = prop_oneof![Just(0_u16), Just(1), Just(2), Just(0x8002), Just(4), Just(0x80)];
     (0..MARK, change, 0..6_u32, 0..6_u32, 0..3_u16, state, 0..3_u8).prop_map(
         |(ts, change, tid, other, cpu, state, context)| {
-            let argument = if change == Change::Switch { state } else { cpu };
-            Event { ts: Nanos(ts), tid: Tid(tid), other: Tid(other), cpu, argument, change, context, prio: 0 }
+            let argument = if change == SchedChange::Switch { state } else { cpu };
+            SchedEvent { ts: Nanos(ts), tid: Tid(tid), other: Tid(other), cpu, argument, change, context, prio: 0 }
         },
     )
 }

@@ -2,8 +2,8 @@
 //! Time of threads on a CPU, or in its queue, that the hypervisor took: nobody in this machine is to blame for it.
 
 use crate::explain::blame::{Blame, Who};
-use crate::explain::chain::Piece;
-use crate::model::Kind;
+use crate::explain::chain::ChainPiece;
+use crate::model::CauseKind;
 use crate::timeline::recording::Recording;
 use tipme_record::Cpu;
 
@@ -11,16 +11,16 @@ use tipme_record::Cpu;
 const SHARE_MIN: f64 = 0.5;
 
 /// The blame for a piece, unless most of its CPU was stolen meanwhile.
-pub fn unless_stolen(recording: &Recording, piece: &Piece, blame: Blame) -> Blame {
-    let looks = matches!(blame.kind, Kind::OwnComputation | Kind::CpuCompetition);
+pub(crate) fn unless_stolen(recording: &Recording, piece: &ChainPiece, blame: Blame) -> Blame {
+    let looks = matches!(blame.kind, CauseKind::OwnComputation | CauseKind::CpuCompetition);
     match looks && share(recording, piece) >= SHARE_MIN {
-        true => Blame { kind: Kind::Stall, who: Who::Thread(piece.tid) },
+        true => Blame { kind: CauseKind::Stall, who: Who::Thread(piece.tid) },
         false => blame,
     }
 }
 
 /// The share of its CPU that was stolen while a piece lasted.
-pub fn share(recording: &Recording, piece: &Piece) -> f64 {
+pub(crate) fn share(recording: &Recording, piece: &ChainPiece) -> f64 {
     let span = recording.timeline.before(piece.tid, piece.hi);
     span.map_or(0.0, |span| recording.steal.share_of(Cpu(u32::from(span.segment.place)), piece.lo, piece.hi))
 }

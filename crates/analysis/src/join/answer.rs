@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An input with its answer, and how far its handling has come.
 
-use crate::join::cause::Hop;
+use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
-use crate::join::served::Drawing;
-use tipme_measure::Profile;
+use crate::join::server_drawings::Drawing;
+use tipme_measure::ThresholdProfile;
 use tipme_record::Nanos;
 
 /// How input and drawing were joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Join {
+pub(crate) enum Join {
     /// Over wake-ups and messages.
     Exact,
     /// By time only.
@@ -20,7 +20,7 @@ pub enum Join {
 
 /// A state in the handling of an input.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Milestone {
+pub(crate) enum Milestone {
     /// The first drawing that the input caused is shown.
     Response,
     /// Whoever dequeued the input waits for the next one.
@@ -31,7 +31,7 @@ pub enum Milestone {
 
 /// When a milestone was reached, and on which way.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Reached {
+pub(crate) struct Reached {
     pub milestone: Milestone,
     /// The mark where it was not.
     pub at: Nanos,
@@ -51,7 +51,7 @@ pub const NOTICED: Nanos = Nanos::from_millis(500);
 
 /// One input and its answer.
 #[derive(Clone, Debug)]
-pub struct Interaction {
+pub(crate) struct Interaction {
     pub delivery: Delivery,
     pub join: Join,
     pub drawing: Option<Drawing>,
@@ -76,27 +76,27 @@ pub struct Interaction {
 
 impl Interaction {
     /// From the input to its end.
-    pub fn latency(&self) -> Nanos {
+    pub(crate) fn latency(&self) -> Nanos {
         self.end.since(self.delivery.input)
     }
 
     /// When the input was completed, where that was long after the response.
-    pub fn completed(&self) -> Option<Nanos> {
+    pub(crate) fn completed(&self) -> Option<Nanos> {
         self.later.iter().find(|reached| reached.milestone == Milestone::Completed).map(|reached| reached.at)
     }
 
     /// Whether some of it lies in `lo..hi`.
-    pub fn overlaps(&self, lo: Nanos, hi: Nanos) -> bool {
+    pub(crate) fn overlaps(&self, lo: Nanos, hi: Nanos) -> bool {
         self.delivery.input < hi && self.end > lo
     }
 
     /// With the drawing that answers it.
-    pub fn answered(delivery: Delivery, join: Join, first: Drawing, hops: Vec<Hop>) -> Interaction {
+    pub(crate) fn answered(delivery: Delivery, join: Join, first: Drawing, hops: Vec<Hop>) -> Interaction {
         Interaction { join, drawing: Some(first), hops, censored: false, ..Interaction::open(delivery, first.end) }
     }
 
     /// Without an answer, until a time.
-    pub fn open(delivery: Delivery, end: Nanos) -> Interaction {
+    pub(crate) fn open(delivery: Delivery, end: Nanos) -> Interaction {
         Interaction {
             delivery,
             join: Join::Open,
@@ -106,7 +106,7 @@ impl Interaction {
             settled: None,
             censored: true,
             milestone: Milestone::Response,
-            noticed: Nanos(delivery.class.limits(Profile::Default).threshold),
+            noticed: Nanos(delivery.class.limits(ThresholdProfile::Default).threshold),
             command: false,
             handled: None,
             later: Vec::new(),
@@ -114,7 +114,7 @@ impl Interaction {
     }
 
     /// The interaction as one that ends with a later milestone.
-    pub fn until(&self, reached: &Reached, mark: Nanos) -> Interaction {
+    pub(crate) fn until(&self, reached: &Reached, mark: Nanos) -> Interaction {
         Interaction {
             join: Join::Exact,
             drawing: reached.drawing,
@@ -133,7 +133,7 @@ impl Interaction {
 
 impl Join {
     /// The name in JSON.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Join::Exact => "exact",
             Join::Speculative => "speculative",
@@ -144,7 +144,7 @@ impl Join {
 
 impl Milestone {
     /// The name in JSON.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Milestone::Response => "response",
             Milestone::Handled => "handled",

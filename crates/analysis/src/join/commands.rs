@@ -6,12 +6,12 @@
 
 use crate::decode::messages::Side;
 use crate::join::answer::{COMPLETED, Milestone, Reached};
-use crate::join::cause::Hop;
+use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
-use crate::timeline::threads::{Span, State};
+use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::Waited;
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -27,6 +27,9 @@ const WRITTEN_MAX: Nanos = Nanos::from_millis(2);
 /// A multiplexer hands it on within this time.
 const RELAYED_MAX: Nanos = Nanos::from_millis(50);
 
+/// Wake-ups by the thread that took a key that are looked at.
+const WAKES_MAX: usize = 64;
+
 /// Multiplexers inside one another, at most.
 const RELAYS_MAX: usize = 3;
 
@@ -37,17 +40,40 @@ struct Way {
 }
 
 /// The command that an input started, where it took long: until whoever reads the terminal reads it again.
-pub fn command(recording: &Recording, delivery: &Delivery, handled: Nanos) -> Option<Reached> {
+pub(crate) fn command(recording: &Recording, delivery: &Delivery, handled: Nanos) -> Option<Reached> {
     let (at, tid) = delivery.dequeued?;
     let until = handled.max(at.after(WRITTEN_MAX)).min(at.after(HANDLED_MAX));
-    let ways = follow(recording, tid, at, until, RELAYS_MAX);
-    let Way { end, mut hops } = ways.into_iter().max_by_key(|way| way.end)?;
-    let begin = hops.last()?.lo;
-    if end.since(begin) < COMMAND_MIN {
-        return None;
-    }
-    hops.push(Hop { tid, lo: at, hi: begin });
+    let ways =
+        writers(recording, tid, at).flat_map(|(from, writer)| begun(recording, (tid, at), (writer, from), until));
+    let Way { end, hops } = ways.max_by_key(|way| way.end)?;
     Some(Reached { milestone: Milestone::Completed, at: end, drawing: None, hops, noticed: COMPLETED, command: true })
+}
+
+/// Who writes to the terminal after a key: the thread that dequeued it, one of its process that it then woke, or one that
+/// that one woke.
+pub(crate) fn writers(recording: &Recording, reader: Tid, at: Nanos) -> impl Iterator<Item = (Nanos, Tid)> {
+    let own = recording.tasks.pid(reader, at);
+    let woken = move |(at, tid): (Nanos, Tid)| {
+        let woken = recording.wakes.by(tid, at, at.after(WRITTEN_MAX)).take(WAKES_MAX);
+        woken.filter(move |(at, tid)| *tid != reader && recording.tasks.pid(*tid, *at) == own)
+    };
+    let further = woken((at, reader)).flat_map(woken).take(WAKES_MAX);
+    let all = std::iter::once((at, reader)).chain(woken((at, reader))).chain(further);
+    all.filter(|(_, tid)| recording.terminals.writes(*tid))
+}
+
+/// The ways on from the thread that took a key to a writer, and from there to the ends of commands that took long.
+fn begun(recording: &Recording, taken: (Tid, Nanos), writer: (Tid, Nanos), until: Nanos) -> Vec<Way> {
+    let ((reader, at), (tid, from)) = (taken, writer);
+    let worked = recording.pause_after(tid, from.after(Nanos(1)), Pause::EventWait).min(at.after(HANDLED_MAX));
+    let mut ways = follow(recording, tid, from, if tid == reader { until } else { worked }, RELAYS_MAX);
+    ways.retain_mut(|way| {
+        let begin = way.hops.last().map_or(way.end, |hop| hop.lo);
+        way.hops.push(Hop { tid, lo: from, hi: begin });
+        way.hops.extend((tid != reader).then_some(Hop { tid: reader, lo: at, hi: from }));
+        way.end.since(begin) >= COMMAND_MIN
+    });
+    ways
 }
 
 /// The ways on from a thread that writes to terminals.
@@ -91,13 +117,13 @@ fn relayed(recording: &Recording, reader: Tid, woken: Nanos, relays: usize) -> i
 /// wakes nobody before the line ends: then a later write does.
 fn woken(recording: &Recording, writer: Tid, reader: Tid, written: Nanos) -> Option<Nanos> {
     let span = recording.timeline.at(reader, written)?;
-    let waits = recording.is_event_wait(&span) && span.segment.state == State::Blocked;
+    let waits = recording.is_event_wait(&span) && span.segment.state == ThreadState::Blocked;
     let wakes = || !recording.terminals.writes_again(writer, reader, written, span.end);
     (waits && wakes() || is_stopped(recording, &span)).then_some(span.end)
 }
 
 fn is_stopped(recording: &Recording, span: &Span) -> bool {
-    span.segment.state == State::Blocked && recording.waits.kind(span) == Waited::Stopped
+    span.segment.state == ThreadState::Blocked && recording.waits.kind(span) == Waited::Stopped
 }
 
 /// When a program that was started below a reader, and takes input itself, waited for it after it had shown a window.

@@ -12,7 +12,7 @@ use crate::join::answer::Interaction;
 use crate::timeline::recording::Recording;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tipme_measure::Class;
+use tipme_measure::InputClass;
 use tipme_record::incident::Incident;
 use tipme_record::{Nanos, Pid};
 
@@ -31,7 +31,7 @@ pub struct FocusChange {
 ///
 /// # Errors
 /// Where the incident cannot be read.
-pub fn focus_changes(incident: &Incident) -> Result<Vec<FocusChange>, crate::Error> {
+pub fn focus_changes(incident: &Incident) -> Result<Vec<FocusChange>, crate::DiagnoseError> {
     let recording = Recording::read(incident)?;
     let change = |(at, server, client): (Nanos, Pid, Option<Pid>)| FocusChange {
         at_ns: at.0,
@@ -43,24 +43,24 @@ pub fn focus_changes(incident: &Incident) -> Result<Vec<FocusChange>, crate::Err
 
 /// The focus over the window.
 #[derive(Clone, Debug, Default)]
-pub struct Focus {
+pub(crate) struct FocusHistory {
     /// From when on a client of a compositor had it, or none, by time; `None` where it is not known.
     told: Vec<(Nanos, Option<Option<Pid>>)>,
     /// Who was told of the last key, of whatever display, and when.
     typed: Option<(Nanos, Pid)>,
 }
 
-impl Focus {
-    pub fn new(recording: &Recording, found: &[Interaction]) -> Focus {
+impl FocusHistory {
+    pub(crate) fn new(recording: &Recording, found: &[Interaction]) -> FocusHistory {
         let is_known = |client: &Option<Pid>| client.is_none_or(|client| !recording.messages.is_server(client));
         let told = changes(recording).into_iter().map(|(at, _, client)| (at, Some(client).filter(is_known))).collect();
-        let keys = found.iter().filter(|interaction| interaction.delivery.class == Class::Key);
+        let keys = found.iter().filter(|interaction| interaction.delivery.class == InputClass::Key);
         let last = keys.max_by_key(|interaction| interaction.delivery.sent);
-        Focus { told, typed: last.map(|interaction| (interaction.delivery.sent, interaction.delivery.client)) }
+        FocusHistory { told, typed: last.map(|interaction| (interaction.delivery.sent, interaction.delivery.client)) }
     }
 
     /// The client that had it last, whether or not it still has it.
-    pub fn last(&self) -> Option<Pid> {
+    pub(crate) fn last(&self) -> Option<Pid> {
         let told = self.told.iter().rev().find_map(|(at, client)| Some((*at, client.flatten()?)));
         let (at, client) = told.or(self.typed)?;
         let typed = self.typed.filter(|(typed, _)| *typed > at);
@@ -68,7 +68,7 @@ impl Focus {
     }
 
     /// Who had it at a time, as a compositor told; `Some(None)`: no client had, `None`: not known.
-    pub fn at(&self, at: Nanos) -> Option<Option<Pid>> {
+    pub(crate) fn at(&self, at: Nanos) -> Option<Option<Pid>> {
         let after = self.told.partition_point(|(changed, _)| *changed <= at);
         self.told.get(after.checked_sub(1)?)?.1
     }

@@ -9,28 +9,29 @@
 //! A client that takes clicks before all others, as window managers do, may hand one on: then the event
 //! follows from what that client did, and the press is that client's. Who holds a device frozen lets what was pressed
 //! meanwhile go on when it says so or leaves: then the event tells of the earliest press that nobody was told of. Where no input is known its time is
-//! the begin of the burst.
+//! the one that a compositor of Wayland stamps its event with, else the begin of the burst, or what the
+//! server told of before in that burst.
 //!
 //! An X server that is a client of a compositor is told of presses as any client is, and tells its own clients: what it
 //! dequeued is no answer to anybody, but a press that it has.
 
-use crate::decode::messages::{Place, Side, Stream};
+use crate::decode::messages::{PartPlace, Side, Stream};
 use crate::decode::parts::Part;
-use crate::decode::protocol::{Device, class_of, device_of};
-use crate::join::readers::Reader;
+use crate::decode::protocol::{InputDeviceKind, class_of, device_of};
+use crate::join::input_readers::InputReader;
 use crate::timeline::bursts::{Burst, Wake};
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::State;
+use crate::timeline::threads::ThreadState;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
-use tipme_measure::Class;
+use tipme_measure::InputClass;
 use tipme_record::records::Input;
 use tipme_record::{Nanos, Pid, Tid};
 
 /// A press or motion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Press {
-    pub device: Device,
+pub(crate) struct DevicePress {
+    pub device: InputDeviceKind,
     /// When the person acted: the device's time, or the send of the request that injects it.
     pub at: Nanos,
     /// When the server had it, at the earliest; `None` where it had not at the mark.
@@ -49,8 +50,8 @@ pub struct Press {
 
 /// A press or motion that was delivered to a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Delivery {
-    pub class: Class,
+pub(crate) struct Delivery {
+    pub class: InputClass,
     pub client: Pid,
     pub input: Nanos,
     /// When the server sent the event, and the thread that did.
@@ -63,10 +64,14 @@ pub struct Delivery {
     pub released: Option<(Nanos, Tid)>,
     /// What the event was is known from its shape only.
     pub inferred: bool,
+    /// No event told of it: the client repeats a key that is held, and takes it from its own timer.
+    pub repeated: bool,
 }
 
 /// Records of one instant on two CPUs may be this far apart.
 const SLACK: Nanos = Nanos(50_000);
+
+const MILLISECOND: Nanos = Nanos::from_millis(1);
 
 /// One part tells of at most this many presses; and of one motion.
 const WORDS_MAX: usize = 64;
@@ -87,20 +92,20 @@ const HANDED_MAX: usize = 256;
 #[derive(Default)]
 struct Queue {
     /// Each with whether any client was told of it.
-    presses: Vec<(Press, bool)>,
+    presses: Vec<(DevicePress, bool)>,
     /// By stream, the first press after the one that the client was told of last.
     next: HashMap<usize, usize>,
 }
 
-type Queues = HashMap<(Pid, Device), Queue>;
+type Queues = HashMap<(Pid, InputDeviceKind), Queue>;
 
 /// All presses that were delivered to clients, by the time of the event.
-pub fn deliveries(recording: &Recording) -> Vec<Delivery> {
+pub(crate) fn deliveries(recording: &Recording) -> Vec<Delivery> {
     let mut queues = [Queues::new(), injected_queues(recording), device_queues(recording)];
     let mut deliveries = Vec::new();
     for (place, stream, part) in sends(recording) {
         let burst = recording.burst(part.tid, part.ts);
-        let classes: Vec<Class> = classes(recording, stream, part).collect();
+        let classes: Vec<InputClass> = classes(recording, stream, part).collect();
         let mut presses = presses(&mut queues, &classes, stream.server, (place.stream, part, &burst));
         for class in classes {
             let device = device_of(class);
@@ -114,7 +119,8 @@ pub fn deliveries(recording: &Recording) -> Vec<Delivery> {
             let input = input.or(handed.map(|(input, _)| input));
             let held = |(at, by)| held_back(recording, &mut queues, &deliveries, stream.server, device, (at, by));
             let input = input.or_else(|| released.and_then(held));
-            let told = tell(class, stream, place, part, input.unwrap_or(burst.start));
+            let unknown = || stamped(stream, place, told_before(&deliveries, device, part, &burst));
+            let told = tell(class, stream, place, part, input.unwrap_or_else(unknown));
             let told = Delivery { released, inferred: is_inferred(recording, part, class), ..told };
             match passed_on(recording, &told) {
                 Some(press) => queues[0].entry((told.client, device)).or_default().presses.push((press, false)),
@@ -126,30 +132,44 @@ pub fn deliveries(recording: &Recording) -> Vec<Delivery> {
     deliveries
 }
 
+/// When a press was made of which nothing else is known: at the earliest time, as far as the compositor's own stamp, which
+/// is in whole milliseconds, leaves that open.
+fn stamped(stream: &Stream, place: PartPlace, earliest: Nanos) -> Nanos {
+    stream.pressed(place.part).map_or(earliest, |at| earliest.clamp(at, at.after(MILLISECOND)))
+}
+
+/// When a server can have had what it tells of at the earliest: at the begin of its burst, or when it told of the input
+/// before with the same device, since it would have told of both.
+fn told_before(deliveries: &[Delivery], device: InputDeviceKind, part: &Part, burst: &Burst) -> Nanos {
+    let mut before = deliveries.iter().rev().take(HANDED_MAX).filter(|told| told.server == part.tid);
+    let last = before.find(|told| device_of(told.class) == device && told.sent < part.ts.before(SLACK));
+    last.map_or(burst.start, |told| burst.start.max(told.sent))
+}
+
 /// The press that a display server has which was told of it as a client, and took it.
-fn passed_on(recording: &Recording, told: &Delivery) -> Option<Press> {
+fn passed_on(recording: &Recording, told: &Delivery) -> Option<DevicePress> {
     let (had, server) = told.dequeued.filter(|_| recording.messages.is_server(told.client))?;
     let (device, at, through) = (device_of(told.class), told.input, Some((told.sent, told.server)));
     let server = Some(server);
-    Some(Press { device, at, reached: Some(had), until: had, by: None, server, before: Nanos(0), through })
+    Some(DevicePress { device, at, reached: Some(had), until: had, by: None, server, before: Nanos(0), through })
 }
 
 /// Adds the presses in parts that a client dequeued so fast that they could not be read any more, because the server
 /// lost its CPU in the middle of sending: a part of a burst in which the server had a press that nobody was told of
 /// tells of it, where its client is told of such presses.
 fn add_unread(recording: &Recording, queues: &mut [Queues; 3], deliveries: &mut Vec<Delivery>) {
-    let clients: BTreeSet<(usize, Device)> =
+    let clients: BTreeSet<(usize, InputDeviceKind)> =
         deliveries.iter().map(|delivery| (delivery.stream, device_of(delivery.class))).collect();
     let read = deliveries.len();
     for (place, stream, part) in unread(recording) {
         let burst = recording.burst(part.tid, part.ts);
-        let devices = [Device::Keyboard, Device::Button].into_iter();
+        let devices = [InputDeviceKind::Keyboard, InputDeviceKind::Button].into_iter();
         let mut known = devices.filter(|device| clients.contains(&(place.stream, *device)));
         let press = known.find_map(|device| {
             let mut queues = queues.iter_mut().filter_map(|queues| queues.get_mut(&(stream.server, device)));
             queues.find_map(|queue| queue.take_new((place.stream, part, &burst)))
         });
-        let input = |press: Press| tell(press.class(), stream, place, part, begin(recording, &press, &burst));
+        let input = |press: DevicePress| tell(press.class(), stream, place, part, begin(recording, &press, &burst));
         deliveries.extend(press.map(input));
     }
     if deliveries.len() > read {
@@ -163,11 +183,11 @@ type Sent<'a> = (usize, &'a Part, &'a Burst);
 /// The presses that a part tells of, by device: first those that a compositor told of, then those that were injected.
 fn presses(
     queues: &mut [Queues; 3],
-    classes: &[Class],
+    classes: &[InputClass],
     server: Pid,
     sent: Sent<'_>,
-) -> HashMap<Device, VecDeque<Press>> {
-    let mut presses: HashMap<Device, VecDeque<Press>> = HashMap::new();
+) -> HashMap<InputDeviceKind, VecDeque<DevicePress>> {
+    let mut presses: HashMap<InputDeviceKind, VecDeque<DevicePress>> = HashMap::new();
     for device in classes.iter().map(|class| device_of(*class)) {
         let count = classes.iter().filter(|class| device_of(**class) == device).count();
         presses.entry(device).or_insert_with(|| {
@@ -183,14 +203,14 @@ fn presses(
 }
 
 impl Queue {
-    fn new(mut presses: Vec<Press>) -> Queue {
+    fn new(mut presses: Vec<DevicePress>) -> Queue {
         presses.sort_by_key(|press| (press.had(), press.at));
         Queue { presses: presses.into_iter().map(|press| (press, false)).collect(), next: HashMap::new() }
     }
 
     /// The next `count` presses for a client that the server had up to the event and was still at when the burst
     /// began: those that nobody was told of where there are as many, else those that others were told of, too.
-    fn take(&mut self, count: usize, sent: Sent<'_>) -> Vec<Press> {
+    fn take(&mut self, count: usize, sent: Sent<'_>) -> Vec<DevicePress> {
         let fitting = self.fitting(self.next.get(&sent.0).copied().unwrap_or(0), sent);
         let new: Vec<usize> = fitting.clone().filter(|index| !self.presses[*index].1).take(count).collect();
         let chosen = if new.len() == count { new } else { fitting.take(count).collect() };
@@ -198,7 +218,7 @@ impl Queue {
     }
 
     /// The same for one press of which nobody was told, also where the client was told of later ones.
-    fn take_new(&mut self, sent: Sent<'_>) -> Option<Press> {
+    fn take_new(&mut self, sent: Sent<'_>) -> Option<DevicePress> {
         let new = self.fitting(0, sent).find(|index| !self.presses[*index].1)?;
         Some(self.tell(new, sent.0))
     }
@@ -221,7 +241,7 @@ impl Queue {
         first..last.min(first.saturating_add(FITTING_MAX))
     }
 
-    fn tell(&mut self, index: usize, stream: usize) -> Press {
+    fn tell(&mut self, index: usize, stream: usize) -> DevicePress {
         self.next.insert(stream, index + 1);
         let (press, was_told) = &mut self.presses[index];
         *was_told = true;
@@ -234,7 +254,7 @@ impl Queue {
 fn handed_on(
     recording: &Recording,
     deliveries: &[Delivery],
-    device: Device,
+    device: InputDeviceKind,
     stream: usize,
     burst: &Burst,
 ) -> Option<(Nanos, Tid)> {
@@ -253,7 +273,7 @@ fn released(recording: &Recording, part: &Part, burst: &Burst) -> Option<(Nanos,
     let leaves = || {
         let Wake::Task(by) = burst.wake else { return None };
         let later = recording.timeline.at(by, burst.start.after(LEAVES))?;
-        (later.segment.state == State::Absent).then_some((burst.start, by))
+        (later.segment.state == ThreadState::Absent).then_some((burst.start, by))
     };
     recording.messages.released(part.tid, burst.start.before(SLACK), part.ts).or_else(leaves)
 }
@@ -265,7 +285,7 @@ fn held_back(
     queues: &mut [Queues; 3],
     deliveries: &[Delivery],
     server: Pid,
-    device: Device,
+    device: InputDeviceKind,
     (at, by): (Nanos, Tid),
 ) -> Option<Nanos> {
     let holder = recording.tasks.pid(by, at.before(Nanos(1)));
@@ -278,13 +298,13 @@ fn held_back(
     own.map(|delivery| delivery.input).or_else(untold)
 }
 
-impl Press {
+impl DevicePress {
     /// The class of a press of this device; a wheel cannot be told from a button.
-    pub fn class(&self) -> Class {
+    pub(crate) fn class(&self) -> InputClass {
         match self.device {
-            Device::Keyboard => Class::Key,
-            Device::Button => Class::Click,
-            Device::Pointer => Class::Motion,
+            InputDeviceKind::Keyboard => InputClass::Key,
+            InputDeviceKind::Button => InputClass::Click,
+            InputDeviceKind::Pointer => InputClass::Motion,
         }
     }
 
@@ -293,7 +313,7 @@ impl Press {
     }
 }
 
-fn tell(class: Class, stream: &Stream, place: Place, part: &Part, input: Nanos) -> Delivery {
+pub(crate) fn tell(class: InputClass, stream: &Stream, place: PartPlace, part: &Part, input: Nanos) -> Delivery {
     let dequeued = stream.received(Side::EventSent, place.part).map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
     let sent = dequeued.map_or(part.ts, |(at, _)| part.ts.min(at));
     let input = input.min(sent);
@@ -307,11 +327,12 @@ fn tell(class: Class, stream: &Stream, place: Place, part: &Part, input: Nanos) 
         dequeued,
         released: None,
         inferred: false,
+        repeated: false,
     }
 }
 
 /// Releases of buttons that were delivered to clients. Nothing need be shown then, but it is when most programs act.
-pub fn releases(recording: &Recording) -> Vec<Delivery> {
+pub(crate) fn releases(recording: &Recording) -> Vec<Delivery> {
     let mut deliveries = Vec::new();
     for (index, stream) in recording.messages.streams().iter().enumerate() {
         let majors = recording.messages.majors(stream);
@@ -319,7 +340,7 @@ pub fn releases(recording: &Recording) -> Vec<Delivery> {
             let mut words = recording.messages.words(sent).iter().take(WORDS_MAX);
             if words.any(|word| majors.tells_of_release(*word)) {
                 let input = recording.burst(sent.tid, sent.ts).start;
-                deliveries.push(tell(Class::Click, stream, Place { stream: index, part }, sent, input));
+                deliveries.push(tell(InputClass::Click, stream, PartPlace { stream: index, part }, sent, input));
             }
         }
     }
@@ -327,24 +348,24 @@ pub fn releases(recording: &Recording) -> Vec<Delivery> {
 }
 
 /// Event parts with input in them, by time.
-fn sends(recording: &Recording) -> Vec<(Place, &Stream, &Part)> {
+fn sends(recording: &Recording) -> Vec<(PartPlace, &Stream, &Part)> {
     let mut sends = Vec::new();
     for (index, stream) in recording.messages.streams().iter().enumerate() {
         let parts = stream.side(Side::EventSent).iter().enumerate();
         let with_input = parts.filter(|(_, part)| classes(recording, stream, part).next().is_some());
-        sends.extend(with_input.map(|(part, sent)| (Place { stream: index, part }, stream, sent)));
+        sends.extend(with_input.map(|(part, sent)| (PartPlace { stream: index, part }, stream, sent)));
     }
     sends.sort_by_key(|(place, _, part)| (part.ts, *place));
     sends
 }
 
 /// Event parts that were dequeued before their sending was recorded, and could not be read therefore; by time.
-fn unread(recording: &Recording) -> Vec<(Place, &Stream, &Part)> {
+fn unread(recording: &Recording) -> Vec<(PartPlace, &Stream, &Part)> {
     let mut unread = Vec::new();
     for (index, stream) in recording.messages.streams().iter().enumerate() {
         for (part, sent) in stream.side(Side::EventSent).iter().enumerate().filter(|(_, sent)| sent.is_opaque()) {
             let dequeued = stream.received(Side::EventSent, part).filter(|(_, dequeued)| dequeued.ts <= sent.ts);
-            unread.extend(dequeued.map(|_| (Place { stream: index, part }, stream, sent)));
+            unread.extend(dequeued.map(|_| (PartPlace { stream: index, part }, stream, sent)));
         }
     }
     unread.sort_by_key(|(place, _, part)| (part.ts, *place));
@@ -352,19 +373,19 @@ fn unread(recording: &Recording) -> Vec<(Place, &Stream, &Part)> {
 }
 
 /// The classes of the presses in a part; motions of one part are one.
-fn classes<'a>(recording: &'a Recording, stream: &'a Stream, part: &'a Part) -> impl Iterator<Item = Class> {
+fn classes<'a>(recording: &'a Recording, stream: &'a Stream, part: &'a Part) -> impl Iterator<Item = InputClass> {
     let majors = recording.messages.majors(stream);
     let words = recording.messages.words(part).iter().take(WORDS_MAX);
     let mut moved = false;
     words.filter_map(|word| majors.input_class(*word)).filter(move |class| {
-        let again = *class == Class::Motion && moved;
-        moved |= *class == Class::Motion;
+        let again = *class == InputClass::Motion && moved;
+        moved |= *class == InputClass::Motion;
         !again
     })
 }
 
 /// Whether it is known only from their shape that a part tells of presses of a class.
-fn is_inferred(recording: &Recording, part: &Part, class: Class) -> bool {
+fn is_inferred(recording: &Recording, part: &Part, class: InputClass) -> bool {
     let words = recording.messages.words(part).iter().take(WORDS_MAX);
     let mut inferred = words.filter(|word| word.is_inferred());
     inferred.any(|word| word.act().and_then(class_of) == Some(class))
@@ -376,42 +397,51 @@ fn injected_queues(recording: &Recording) -> Queues {
 
 /// The presses of input devices, which every display may have got; wheels are buttons.
 fn device_queues(recording: &Recording) -> Queues {
-    let mut presses: Vec<Press> = recording.inputs.iter().filter_map(device_press).collect();
+    let mut presses: Vec<DevicePress> = recording.inputs.iter().filter_map(device_press).collect();
     presses.sort_by_key(|press| press.at);
     let stamps: Vec<Nanos> = presses.iter().map(|press| press.at).collect();
     let servers: BTreeSet<Pid> = recording.messages.streams().iter().map(|stream| stream.server).collect();
     let servers = servers.into_iter().filter(|_| !presses.is_empty()).take(SERVERS_MAX);
-    let readers = servers.map(|server| (server, Reader::find(recording, server, &stamps)));
+    let readers = servers.map(|server| (server, InputReader::find(recording, server, &stamps)));
     queues(readers.flat_map(|(server, reader)| {
-        let read = move |press: &Press| {
+        let read = move |press: &DevicePress| {
             let reading = reader.reading(press.at);
-            (server, Press { reached: reading.from, until: reading.until, ..*press })
+            (server, DevicePress { reached: reading.from, until: reading.until, ..*press })
         };
         presses.iter().map(read)
     }))
 }
 
-fn queues(presses: impl Iterator<Item = (Pid, Press)>) -> Queues {
-    let mut lists: HashMap<(Pid, Device), Vec<Press>> = HashMap::new();
+fn queues(presses: impl Iterator<Item = (Pid, DevicePress)>) -> Queues {
+    let mut lists: HashMap<(Pid, InputDeviceKind), Vec<DevicePress>> = HashMap::new();
     for (server, press) in presses {
         lists.entry((server, press.device)).or_default().push(press);
     }
     lists.into_iter().map(|(key, presses)| (key, Queue::new(presses))).collect()
 }
 
-fn device_press(input: &Input) -> Option<Press> {
+fn device_press(input: &Input) -> Option<DevicePress> {
     let device = match (input.class, input.press) {
-        (0, 1) => Device::Keyboard,
-        (1, 1) | (3, _) => Device::Button,
-        (2, _) => Device::Pointer,
+        (0, 1) => InputDeviceKind::Keyboard,
+        (1, 1) | (3, _) => InputDeviceKind::Button,
+        (2, _) => InputDeviceKind::Pointer,
         _ => return None,
     };
     let at = input.head.ts;
-    Some(Press { device, at, reached: Some(at), until: at, by: None, server: None, before: Nanos(0), through: None })
+    Some(DevicePress {
+        device,
+        at,
+        reached: Some(at),
+        until: at,
+        by: None,
+        server: None,
+        before: Nanos(0),
+        through: None,
+    })
 }
 
 /// Every press that a client injected, with the server.
-pub fn injected(recording: &Recording) -> impl Iterator<Item = (Pid, Press)> {
+pub(crate) fn injected(recording: &Recording) -> impl Iterator<Item = (Pid, DevicePress)> {
     recording.messages.streams().iter().flat_map(move |stream| {
         let parts = stream.side(Side::RequestSent).iter().enumerate();
         parts.flat_map(move |(index, part)| injected_in(recording, stream, index, part))
@@ -423,7 +453,7 @@ fn injected_in<'a>(
     stream: &'a Stream,
     index: usize,
     part: &'a Part,
-) -> impl Iterator<Item = (Pid, Press)> + 'a {
+) -> impl Iterator<Item = (Pid, DevicePress)> + 'a {
     let majors = recording.messages.majors(stream);
     let dequeued = stream.received(Side::RequestSent, index).map(|(_, dequeued)| (dequeued.ts, dequeued.tid));
     let before = index.checked_sub(1).and_then(|index| stream.side(Side::RequestSent).get(index));
@@ -433,13 +463,13 @@ fn injected_in<'a>(
         let at = dequeued.map_or(part.ts, |(dequeued, _)| part.ts.min(dequeued));
         let reached = dequeued.map(|(at, _)| at);
         let (until, server) = (reached.unwrap_or(Nanos(u64::MAX)), dequeued.map(|(_, server)| server));
-        (stream.server, Press { device, at, reached, until, by: Some(part.tid), server, before, through: None })
+        (stream.server, DevicePress { device, at, reached, until, by: Some(part.tid), server, before, through: None })
     })
 }
 
 /// When a press was made. An injector that loses its CPU after waking the server is recorded late:
 /// the wake-up is then the better time, where it was not that of something sent before.
-fn begin(recording: &Recording, press: &Press, burst: &Burst) -> Nanos {
+fn begin(recording: &Recording, press: &DevicePress, burst: &Burst) -> Nanos {
     match press.by {
         Some(by) if burst.wake == Wake::Task(by) && press.before < burst.start && burst.start < press.at => {
             if lost_its_cpu(recording, by, burst.start, press.at) {
@@ -455,6 +485,6 @@ fn begin(recording: &Recording, press: &Press, burst: &Burst) -> Nanos {
 fn lost_its_cpu(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
     let first = recording.timeline.at(tid, lo).map_or(0, |span| span.index);
     let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take_while(|span| span.start < hi);
-    let mut states = spans.map(|span| span.segment.state).take_while(|state| *state != State::Blocked);
-    states.any(|state| state == State::Runnable)
+    let mut states = spans.map(|span| span.segment.state).take_while(|state| *state != ThreadState::Blocked);
+    states.any(|state| state == ThreadState::Runnable)
 }

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Interactions: an input, the drawing that answers it, and the times between them.
 
-use crate::decode::messages::{Place, Side, Stream};
+use crate::decode::messages::{PartPlace, Side, Stream};
 use crate::decode::parts::Part;
 use crate::join::answer::{Interaction, Join};
-use crate::join::cause::{Hop, InputBurst, Receipts, Trace, Walk};
+use crate::join::drawing_cause::{CauseWalk, Hop, InputBurst, Receipts, Trace};
 use crate::join::inputs::{self, Delivery};
-use crate::join::late::Family;
+use crate::join::late_answers::AnsweringThreads;
+use crate::join::methods;
 use crate::join::milestones;
-use crate::join::served::{Drawing, IDLE_SLACK, drawing};
+use crate::join::repeats::repeats;
+use crate::join::server_drawings::{Drawing, IDLE_SLACK, drawing};
 use crate::timeline::bursts::FRAME;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::State;
+use crate::timeline::threads::ThreadState;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use tipme_measure::Class;
+use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid, Tid};
 
 /// Events to processes of this name are the mark itself.
@@ -32,10 +34,10 @@ const ANSWERED_MIN: usize = 3;
 
 /// What is known of one input's answer while drawings are looked at.
 #[derive(Clone, Default)]
-struct Answer {
-    first: Option<(Place, Vec<Hop>)>,
+struct AnswerSearch {
+    first: Option<(PartPlace, Vec<Hop>)>,
     /// The last drawing that may answer it, where others before it were answered first.
-    maybe: Option<(Place, Vec<Hop>)>,
+    maybe: Option<(PartPlace, Vec<Hop>)>,
     /// The burst that dequeued the input, where an exact join was found.
     burst: Option<(Tid, Nanos)>,
     /// A drawing that would have come anyway may have answered it: later ones are not the first.
@@ -43,8 +45,12 @@ struct Answer {
 }
 
 /// Finds all interactions, by the time of the input's event.
-pub fn interactions(recording: &Recording) -> Vec<Interaction> {
-    let deliveries = inputs::deliveries(recording).into_iter();
+pub(crate) fn interactions(recording: &Recording) -> Vec<Interaction> {
+    let mut deliveries = methods::passed_on(recording, inputs::deliveries(recording));
+    let repeats = repeats(recording, &deliveries);
+    deliveries.extend(repeats);
+    deliveries.sort_by_key(|delivery| delivery.sent);
+    let deliveries = deliveries.into_iter();
     let mut by_stream: BTreeMap<usize, Vec<Delivery>> = BTreeMap::new();
     for delivery in deliveries.filter(|delivery| !is_own(recording, delivery) && !contradicts(recording, delivery)) {
         by_stream.entry(delivery.stream).or_default().push(delivery);
@@ -53,6 +59,7 @@ pub fn interactions(recording: &Recording) -> Vec<Interaction> {
     let listeners: BTreeSet<Pid> = by_stream.values().flatten().map(|delivery| delivery.client).collect();
     let join = |(stream, deliveries)| Joiner::new(recording, stream, deliveries, &listeners).join();
     let mut found: Vec<Interaction> = by_stream.into_iter().flat_map(join).collect();
+    found.retain(|one| !one.delivery.repeated || one.join == Join::Exact || one.censored);
     let releases = inputs::releases(recording).into_iter().filter(|delivery| !is_own(recording, delivery));
     let all: Vec<Delivery> = all.into_iter().chain(releases).collect();
     milestones::add(recording, &all, &mut found);
@@ -75,16 +82,16 @@ struct Joiner<'a> {
     deliveries: Vec<Delivery>,
     /// Receipts by thread and time, with the number of the input.
     dequeued: Vec<(Tid, Nanos, usize)>,
-    answers: Vec<Answer>,
+    answers: Vec<AnswerSearch>,
     /// The last drawing of each burst that dequeued input, and the way back from it.
-    last: HashMap<(Tid, Nanos), (Place, Vec<Hop>)>,
+    last: HashMap<(Tid, Nanos), (PartPlace, Vec<Hop>)>,
     /// Drawings whose cause could not be told.
-    doubtful: Vec<(Nanos, Place)>,
+    doubtful: Vec<(Nanos, PartPlace)>,
     /// By class, when inputs that were answered had been sent.
-    answered: HashMap<Class, Vec<Nanos>>,
+    answered: HashMap<InputClass, Vec<Nanos>>,
     /// All drawings, in the order of time.
-    drawn: Vec<(Nanos, Place)>,
-    family: OnceCell<Family>,
+    drawn: Vec<(Nanos, PartPlace)>,
+    family: OnceCell<AnsweringThreads>,
 }
 
 impl<'a> Joiner<'a> {
@@ -97,7 +104,7 @@ impl<'a> Joiner<'a> {
         let receipt = |(index, delivery): (usize, &Delivery)| delivery.dequeued.map(|(at, tid)| (tid, at, index));
         let mut dequeued: Vec<_> = deliveries.iter().enumerate().filter_map(receipt).collect();
         dequeued.sort_unstable();
-        let answers = vec![Answer::default(); deliveries.len()];
+        let answers = vec![AnswerSearch::default(); deliveries.len()];
         Joiner {
             recording,
             stream,
@@ -134,7 +141,7 @@ impl<'a> Joiner<'a> {
     /// Looks for the cause of each drawing on some connections, in the order of time.
     fn trace(&mut self, receipts: &Receipts, streams: &[usize]) {
         for (place, sent) in drawings(self.recording, streams) {
-            let trace = Walk::new(self.recording, receipts, self.stream).back(sent.tid, sent.ts);
+            let trace = CauseWalk::new(self.recording, receipts, self.stream).back(sent.tid, sent.ts);
             self.drawn.push((sent.ts, place));
             self.assign(place, sent, trace);
         }
@@ -160,7 +167,7 @@ impl<'a> Joiner<'a> {
 
     /// Gives a drawing to the inputs that caused it. That of another connection counts only where its
     /// cause is known.
-    fn assign(&mut self, place: Place, sent: &Part, trace: Trace) {
+    fn assign(&mut self, place: PartPlace, sent: &Part, trace: Trace) {
         match trace {
             Trace::Input(bursts) => self.assign_bursts(place, sent, &bursts),
             Trace::Lost if place.stream == self.stream => self.doubtful.push((sent.ts, place)),
@@ -170,7 +177,7 @@ impl<'a> Joiner<'a> {
 
     /// The earliest burst with inputs that have no answer yet gets the drawing; later ones may have to
     /// share it, where no drawing follows.
-    fn assign_bursts(&mut self, place: Place, sent: &Part, bursts: &[InputBurst]) {
+    fn assign_bursts(&mut self, place: PartPlace, sent: &Part, bursts: &[InputBurst]) {
         let mut given = false;
         for burst in bursts {
             let mut open = self.open_inputs(burst);
@@ -188,7 +195,11 @@ impl<'a> Joiner<'a> {
                 if given {
                     answer.maybe = drawing;
                 } else {
-                    *answer = Answer { first: drawing, burst: Some((burst.tid, burst.from)), ..Answer::default() };
+                    *answer = AnswerSearch {
+                        first: drawing,
+                        burst: Some((burst.tid, burst.from)),
+                        ..AnswerSearch::default()
+                    };
                 }
             }
             given |= !open.is_empty();
@@ -196,7 +207,7 @@ impl<'a> Joiner<'a> {
     }
 
     /// A drawing that may answer some inputs, and would have come without them too: only the time speaks for it.
-    fn doubt(&mut self, place: Place, sent: &Part, inputs: &[(Nanos, usize)]) {
+    fn doubt(&mut self, place: PartPlace, sent: &Part, inputs: &[(Nanos, usize)]) {
         if !inputs.is_empty() {
             self.doubtful.push((sent.ts, place));
         }
@@ -228,7 +239,7 @@ impl<'a> Joiner<'a> {
 
     /// The next drawing, where those who answer were busy from the input on until then: inputs that
     /// pile up are answered in their order, and the drawing shows the effect of all of them.
-    fn piled(&self, index: usize) -> Option<Place> {
+    fn piled(&self, index: usize) -> Option<PartPlace> {
         let delivery = self.deliveries[index];
         let (at, tid) = delivery.dequeued?;
         let (sent, place) = *self.drawn.get(self.drawn.partition_point(|(sent, _)| *sent <= at))?;
@@ -238,12 +249,12 @@ impl<'a> Joiner<'a> {
     /// Whether an answer may still have been due. Motions and clicks need none: where the thread that dequeued one went
     /// idle, nothing was pending any more.
     fn is_pending(&self, delivery: &Delivery, at: Nanos, tid: Tid, sent: Nanos) -> bool {
-        delivery.class == Class::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent
+        delivery.class == InputClass::Key || self.recording.pause_after(tid, at, Pause::Rest).after(FRAME) >= sent
     }
 
     /// Whether those who answer a client's input were busy all the time: a join by time alone says nothing else.
     fn is_busy(&self, delivery: &Delivery, lo: Nanos, hi: Nanos) -> bool {
-        let family = self.family.get_or_init(|| Family::of(self.recording, delivery.client, delivery.server));
+        let family = self.family.get_or_init(|| AnsweringThreads::of(self.recording, delivery.client, delivery.server));
         family.busy_throughout(self.recording, lo, hi)
     }
 
@@ -263,7 +274,7 @@ impl<'a> Joiner<'a> {
 
     /// The first doubtful drawing, where the client dequeued no other input before it: the next frame, or a later one
     /// up to which the client was busy.
-    fn by_time(&self, index: usize) -> Option<Place> {
+    fn by_time(&self, index: usize) -> Option<PartPlace> {
         let delivery = self.deliveries[index];
         let (at, tid) = delivery.dequeued?;
         let first = self.doubtful.partition_point(|(sent, _)| *sent <= at);
@@ -288,7 +299,7 @@ impl<'a> Joiner<'a> {
             None => !self.recording.is_idle_at(self.reader(), mark),
             Some((at, tid)) => {
                 self.recording.pause_after(tid, at, Pause::Rest) >= mark
-                    || delivery.class == Class::Key && self.stuck(index, at)
+                    || delivery.class == InputClass::Key && self.stuck(index, at)
             }
         };
         open.then(|| Interaction::open(delivery, mark))
@@ -313,20 +324,20 @@ impl<'a> Joiner<'a> {
 }
 
 /// The parts that draw on some connections, by time.
-fn drawings<'a>(recording: &'a Recording, streams: &[usize]) -> Vec<(Place, &'a Part)> {
+fn drawings<'a>(recording: &'a Recording, streams: &[usize]) -> Vec<(PartPlace, &'a Part)> {
     let mut drawings = Vec::new();
     for index in streams {
         let Some(stream) = recording.messages.stream(*index) else { continue };
         let parts = stream.side(Side::RequestSent).iter().enumerate();
         let draws = parts.filter(|(_, sent)| recording.messages.draws(stream, sent));
-        drawings.extend(draws.map(|(part, sent)| (Place { stream: *index, part }, sent)));
+        drawings.extend(draws.map(|(part, sent)| (PartPlace { stream: *index, part }, sent)));
     }
     drawings.sort_by_key(|(place, sent)| (sent.ts, *place));
     drawings
 }
 
 /// The hops from a receipt on: the earliest stay begins there.
-pub fn since(hops: &[Hop], at: Nanos) -> Vec<Hop> {
+pub(crate) fn since(hops: &[Hop], at: Nanos) -> Vec<Hop> {
     let mut hops = hops.to_vec();
     if let Some(last) = hops.last_mut() {
         last.lo = at.min(last.hi);
@@ -335,7 +346,7 @@ pub fn since(hops: &[Hop], at: Nanos) -> Vec<Hop> {
 }
 
 /// A thread of a process or of its descendants that was not idle at the mark, and not a new one.
-pub fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
+pub(crate) fn busy_below(recording: &Recording, pid: Pid) -> Option<Tid> {
     let mark = recording.mark;
     let below = recording.descendants().threads(pid).iter().filter_map(|tid| recording.tasks.life(*tid, mark));
     let lives = below.filter(|life| life.until > mark);
@@ -350,7 +361,7 @@ fn contradicts(recording: &Recording, delivery: &Delivery) -> bool {
     let Some((at, tid)) = delivery.dequeued else { return false };
     let first = recording.timeline.at(tid, delivery.sent.after(IDLE_SLACK)).map_or(0, |span| span.index + 1);
     let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take_while(|span| span.end < at);
-    let mut waits = spans.filter(|span| span.segment.state == State::Blocked && recording.waits.is_idle(span));
+    let mut waits = spans.filter(|span| span.segment.state == ThreadState::Blocked && recording.waits.is_idle(span));
     waits.any(|span| span.task_waker() == Some(delivery.server))
 }
 
@@ -358,8 +369,9 @@ fn contradicts(recording: &Recording, delivery: &Delivery) -> bool {
 ///
 /// Nobody knows whom they were for: the client of the last key counts.
 fn unreached(recording: &Recording, found: &[Interaction]) -> Vec<Interaction> {
-    let Some(last) =
-        found.iter().max_by_key(|interaction| (interaction.delivery.class == Class::Key, interaction.delivery.sent))
+    let Some(last) = found
+        .iter()
+        .max_by_key(|interaction| (interaction.delivery.class == InputClass::Key, interaction.delivery.sent))
     else {
         return Vec::new();
     };
@@ -373,6 +385,7 @@ fn unreached(recording: &Recording, found: &[Interaction]) -> Vec<Interaction> {
                     sent: recording.mark,
                     dequeued: None,
                     class: press.class(),
+                    repeated: false,
                     ..last.delivery
                 },
                 recording.mark,

@@ -7,20 +7,20 @@
 //! [`crate::join::commands`].
 
 use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, NOTICED, Reached};
-use crate::join::asleep;
-use crate::join::cause::Hop;
 use crate::join::commands;
-use crate::join::compositors::{self, compositors};
+use crate::join::compositing_managers::{self, compositors};
+use crate::join::drawing_cause::Hop;
+use crate::join::input_work::Work;
 use crate::join::inputs::Delivery;
 use crate::join::selections;
-use crate::join::stops::Stops;
-use crate::join::work::Work;
+use crate::join::sleeping_threads;
+use crate::join::stopped_processes::Stops;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::{Span, State};
+use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{Signature, is_condition};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use tipme_measure::Class;
+use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid, Tid};
 
 /// A thread that works for the one that takes the inputs is woken in so many percent of them, from the same wait so
@@ -41,24 +41,24 @@ const HANDED_WITHIN: Nanos = Nanos::from_millis(500);
 const NOTICED_WAITING: Nanos = Nanos::from_millis(200);
 
 /// Finds out when each input was handled.
-pub struct Handling<'a> {
+pub(crate) struct Handling<'a> {
     recording: &'a Recording,
     /// By thread that takes input, the threads that it hands over to, and the waits that this ends.
-    helpers: HashMap<Tid, Vec<Helper>>,
+    helpers: HashMap<Tid, Vec<HelperThread>>,
     /// When inputs of each client were sent and dequeued, by the time of sending.
     waiting: BTreeMap<usize, Vec<(Nanos, Nanos)>>,
 }
 
-struct Helper {
+struct HelperThread {
     tid: Tid,
     event_waits: BTreeSet<Signature>,
 }
 
-impl Helper {
+impl HelperThread {
     /// Whether it waits where wake-ups for inputs find it, or for whatever comes next. A wait for a condition elsewhere
     /// that ends, if at all, because its time is up is a sleep in the middle of the work.
     fn is_event_wait(&self, recording: &Recording, span: &Span) -> bool {
-        let wait = recording.waits.find(span).filter(|_| span.segment.state == State::Blocked);
+        let wait = recording.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
         let Some(wait) = wait else { return recording.is_event_wait(span) };
         let sleeps = is_condition(wait) && span.task_waker().is_none();
         self.event_waits.contains(&recording.signature(wait)) || !sleeps && recording.is_event_wait(span)
@@ -66,12 +66,12 @@ impl Helper {
 }
 
 impl<'a> Handling<'a> {
-    pub fn new(recording: &'a Recording, deliveries: &[Delivery]) -> Handling<'a> {
+    pub(crate) fn new(recording: &'a Recording, deliveries: &[Delivery]) -> Handling<'a> {
         let mut receipts: BTreeMap<Tid, Vec<Nanos>> = BTreeMap::new();
         let mut waiting: BTreeMap<usize, Vec<(Nanos, Nanos)>> = BTreeMap::new();
         for delivery in deliveries {
             let dequeued = delivery.dequeued.map_or(recording.mark, |(at, _)| at);
-            if delivery.class != Class::Motion {
+            if delivery.class != InputClass::Motion {
                 waiting.entry(delivery.stream).or_default().push((delivery.sent, dequeued));
             }
             receipts.entry(delivery.dequeued.map_or(Tid(0), |(_, tid)| tid)).or_default().push(dequeued);
@@ -82,8 +82,8 @@ impl<'a> Handling<'a> {
     }
 
     /// When an input that was dequeued is handled.
-    pub fn handled(&self, delivery: &Delivery) -> Option<Reached> {
-        let (at, tid) = delivery.dequeued.filter(|_| delivery.class != Class::Motion)?;
+    pub(crate) fn handled(&self, delivery: &Delivery) -> Option<Reached> {
+        let (at, tid) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
         let own = self.recording.pause_after(tid, at, Pause::EventWait);
         let direct = (own, vec![Hop { tid, lo: at, hi: own }]);
         let helpers = self.helpers.get(&tid).map_or(&[][..], Vec::as_slice).iter();
@@ -95,14 +95,14 @@ impl<'a> Handling<'a> {
 
     /// When an input was handled that a thread dequeued in the middle of a sleep, where it lay until the end of that.
     fn slept_on(&self, delivery: &Delivery, paused: Nanos) -> Option<Reached> {
-        let (dequeued, tid) = delivery.dequeued.filter(|_| delivery.class != Class::Motion)?;
-        let at = asleep::until(self.recording, tid, dequeued, paused)?;
+        let (dequeued, tid) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
+        let at = sleeping_threads::until(self.recording, tid, dequeued, paused)?;
         let hops = vec![Hop { tid, lo: dequeued, hi: at }];
         Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed: NOTICED, command: false })
     }
 
     /// When a helper that was woken for an input is back where such wake-ups find it.
-    fn handed(&self, helper: &Helper, tid: Tid, at: Nanos, own: Nanos) -> Option<(Nanos, Vec<Hop>)> {
+    fn handed(&self, helper: &HelperThread, tid: Tid, at: Nanos, own: Nanos) -> Option<(Nanos, Vec<Hop>)> {
         let recording = self.recording;
         let (woken, _) = recording.wakes.by(tid, at, own).find(|(_, wakee)| *wakee == helper.tid)?;
         let first = recording.timeline.at(helper.tid, woken)?.index;
@@ -124,7 +124,7 @@ impl<'a> Handling<'a> {
 
 /// The threads of the same process that a thread wakes for most of its inputs, where they wait in some way that those
 /// wake-ups end again and again. Inputs that came while such a thread was busy elsewhere say nothing, if they are fewer.
-fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<Helper> {
+fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<HelperThread> {
     let mut found: BTreeMap<Tid, HashMap<Signature, usize>> = BTreeMap::new();
     for at in receipts {
         let until = recording.pause_after(tid, *at, Pause::EventWait).min(at.after(HANDED_WITHIN));
@@ -146,7 +146,7 @@ fn helpers(recording: &Recording, tid: Tid, receipts: &[Nanos]) -> Vec<Helper> {
         let woken: usize = counts.iter().sum();
         let free = receipts.iter().filter(|at| is_at(recording, tid, **at, &event_waits)).count();
         let is_helper = woken > 0 && woken * 100 >= free * HANDED_PERCENT && free * 2 >= receipts.len();
-        is_helper.then_some(Helper { tid, event_waits })
+        is_helper.then_some(HelperThread { tid, event_waits })
     };
     found.into_iter().filter_map(helper).collect()
 }
@@ -165,13 +165,13 @@ const LONGER: u64 = 3;
 const MOST: u64 = 2;
 
 /// Adds the milestones after the response that came late, and the inputs without an answer that were handled late.
-pub fn add(recording: &Recording, deliveries: &[Delivery], found: &mut Vec<Interaction>) {
+pub(crate) fn add(recording: &Recording, deliveries: &[Delivery], found: &mut Vec<Interaction>) {
     let handling = Handling::new(recording, deliveries);
     let handled: Vec<_> =
         deliveries.iter().filter_map(|delivery| Some((delivery, handling.handled(delivery)?))).collect();
     let work = Work::new(recording, handled.iter().map(|(delivery, handled)| (*delivery, handled.at)));
     let (compositors, stops) = (compositors(recording), Stops::find(recording, deliveries));
-    let places: HashMap<(usize, Nanos, Class), usize> =
+    let places: HashMap<(usize, Nanos, InputClass), usize> =
         found.iter().enumerate().map(|(index, one)| (key(&one.delivery), index)).collect();
     let responses = responses(found);
     for (delivery, handled) in handled {
@@ -187,7 +187,7 @@ pub fn add(recording: &Recording, deliveries: &[Delivery], found: &mut Vec<Inter
         // What was completed while the input was still being handled says nothing more.
         let within = |completed: &Reached| handled.as_ref().is_some_and(|handled| completed.at <= handled.at);
         let completed = completed.filter(|completed| !within(completed));
-        let shown = index.and_then(|index| compositors::shown(recording, &compositors, &found[index]));
+        let shown = index.and_then(|index| compositing_managers::shown(recording, &compositors, &found[index]));
         let held_up = if is_terminal(recording, delivery) { None } else { stops.held_up(delivery, response.is_some()) };
         let completed = selections::pasted(recording, delivery).or(completed);
         let later = shown.into_iter().chain(handled).chain(completed).chain(held_up.filter(uncovered));
@@ -216,7 +216,7 @@ fn completed(
     reached.filter(|reached| is_left(delivery, response, reached)).map(|reached| Reached { noticed, ..reached })
 }
 
-fn key(delivery: &Delivery) -> (usize, Nanos, Class) {
+fn key(delivery: &Delivery) -> (usize, Nanos, InputClass) {
     (delivery.stream, delivery.sent, delivery.class)
 }
 
@@ -267,5 +267,5 @@ fn is_left(delivery: &Delivery, response: Option<Nanos>, completed: &Reached) ->
 }
 
 fn is_terminal(recording: &Recording, delivery: &Delivery) -> bool {
-    delivery.dequeued.is_some_and(|(_, tid)| recording.terminals.writes(tid))
+    delivery.dequeued.is_some_and(|(at, tid)| commands::writers(recording, tid, at).next().is_some())
 }

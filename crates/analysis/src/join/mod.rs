@@ -4,19 +4,21 @@
 //! Takes a recording; gives its interactions: each input with the way over wake-ups and messages to the drawing that
 //! answers it, and with the later milestones, such as the end of the command that it started.
 
-pub mod answer;
-mod asleep;
-pub mod cause;
-pub mod commands;
-pub mod compositors;
-pub mod focus;
-pub mod inputs;
-pub mod interactions;
-pub mod late;
-pub mod milestones;
-pub mod readers;
-pub mod selections;
-pub mod served;
-pub mod stops;
-pub mod timed;
-pub mod work;
+pub(crate) mod answer;
+pub(crate) mod commands;
+pub(crate) mod compositing_managers;
+pub(crate) mod drawing_cause;
+pub(crate) mod focus;
+pub(crate) mod input_readers;
+pub(crate) mod input_work;
+pub(crate) mod inputs;
+pub(crate) mod interactions;
+pub(crate) mod late_answers;
+pub(crate) mod methods;
+pub(crate) mod milestones;
+pub(crate) mod repeats;
+pub(crate) mod selections;
+pub(crate) mod server_drawings;
+mod sleeping_threads;
+pub(crate) mod stopped_processes;
+pub(crate) mod timed_interactions;

@@ -5,7 +5,7 @@ use crate::decode::messages::{Side, Stream};
 use crate::decode::parts::Part;
 use crate::decode::protocol::Word;
 use crate::join::answer::{COMPLETED, Milestone, Reached};
-use crate::join::cause::Hop;
+use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::timeline::recording::Recording;
 use tipme_record::{Nanos, Tid};
@@ -20,7 +20,7 @@ const ANSWER_MIN: Nanos = Nanos::from_millis(300);
 const PARTS_MAX: usize = 4_096;
 
 /// The end of a selection's transfer that an input asked for, where it took long: the owner's answer.
-pub fn pasted(recording: &Recording, delivery: &Delivery) -> Option<Reached> {
+pub(crate) fn pasted(recording: &Recording, delivery: &Delivery) -> Option<Reached> {
     let (at, tid) = delivery.dequeued?;
     let stream = recording.messages.stream(delivery.stream)?;
     let asked = first(recording, stream, Side::RequestSent, (at, at.after(ASKED_MAX)), Word::asks_for_selection)?;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use tipme_record::{Nanos, Tid};
 
 /// Tells the role of a thread, and remembers it.
-pub struct Actors<'a> {
+pub(super) struct Actors<'a> {
     budget: &'a Budget<'a>,
     /// The job of the process that the first finding names.
     culprit: Option<Job>,
@@ -18,7 +18,7 @@ pub struct Actors<'a> {
 }
 
 impl<'a> Actors<'a> {
-    pub fn new(budget: &'a Budget<'a>, first: Option<&Finding>) -> Actors<'a> {
+    pub(super) fn new(budget: &'a Budget<'a>, first: Option<&Finding>) -> Actors<'a> {
         let at = budget.end();
         let culprit = first.and_then(|finding| match &finding.culprit {
             Culprit::Process { pid, .. } if *pid != 0 => Some(budget.jobs.of(Tid(*pid), at)),
@@ -28,7 +28,7 @@ impl<'a> Actors<'a> {
     }
 
     /// Who a thread is; tid 0 has nothing to do.
-    pub fn look(&self, tid: Tid, at: Nanos) -> Look {
+    pub(super) fn look(&self, tid: Tid, at: Nanos) -> Look {
         if tid == Tid(0) {
             return Look::Idle;
         }

@@ -5,18 +5,18 @@ use crate::explain::describe::{doing_text, thread_text, wait_text};
 use crate::explain::partition::Budget;
 use crate::scene::lanes::Stretch;
 use crate::scene::look::Look;
-use crate::scene::picture::{Group, Track};
-use crate::scene::stage::Stage;
+use crate::scene::picture::{Track, TrackGroup};
+use crate::scene::stage::SceneStage;
 
 /// One bar for each piece.
-pub fn track(stage: &mut Stage<'_>) -> Track {
+pub(super) fn track(stage: &mut SceneStage<'_>) -> Track {
     let budget = stage.budget;
     let pieces = budget.chain.pieces.iter().zip(&budget.blames).enumerate();
     let stretches: Vec<Stretch> = pieces
         .map(|(of, (piece, blame))| Stretch { lo: piece.lo, hi: piece.hi, look: Look::of_kind(blame.kind), of })
         .collect();
     let bars = stage.bars(&stretches, |of| text(budget, of));
-    Track { group: Group::Chain, name: "What the wait was for".to_owned(), look: None, bars }
+    Track { group: TrackGroup::Chain, name: "What the wait was for".to_owned(), look: None, bars }
 }
 
 /// `disk-queue: grep (pid 7) waited for the disk in read, while xterm (pid 5) waited for another process in poll`

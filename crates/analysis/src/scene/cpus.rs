@@ -4,11 +4,11 @@
 use crate::explain::describe::thread_text;
 use crate::scene::lanes::Stretch;
 use crate::scene::look::Look;
-use crate::scene::picture::{Group, Track};
-use crate::scene::stage::Stage;
+use crate::scene::picture::{Track, TrackGroup};
+use crate::scene::stage::SceneStage;
 use crate::timeline::cpu_intervals::{On, on_cpu};
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::State;
+use crate::timeline::threads::ThreadState;
 use std::collections::BTreeSet;
 use tipme_record::{Cpu, Nanos, Tid};
 
@@ -18,7 +18,7 @@ const CPUS_MAX: usize = 16;
 const LOOKED_MAX: u32 = 1_024;
 
 /// The CPUs that threads of the chain used first, then the others by their numbers.
-pub fn tracks(stage: &mut Stage<'_>) -> Vec<Track> {
+pub(super) fn tracks(stage: &mut SceneStage<'_>) -> Vec<Track> {
     let used = used(stage);
     let count = stage.recording.meta.machine.cpus.min(LOOKED_MAX);
     let mut all: Vec<Cpu> = (0..count).map(Cpu).collect();
@@ -32,14 +32,14 @@ pub fn tracks(stage: &mut Stage<'_>) -> Vec<Track> {
 }
 
 /// The CPUs on which threads of the chain ran or were ready.
-fn used(stage: &Stage<'_>) -> BTreeSet<Cpu> {
+fn used(stage: &SceneStage<'_>) -> BTreeSet<Cpu> {
     let at = |tid: Tid, at: Nanos| stage.recording.timeline.at(tid, at);
     let spans = stage.budget.chain.pieces.iter().filter_map(|piece| at(piece.tid, piece.lo));
-    let on_cpu = spans.filter(|span| matches!(span.segment.state, State::Running | State::Runnable));
+    let on_cpu = spans.filter(|span| matches!(span.segment.state, ThreadState::Running | ThreadState::Runnable));
     on_cpu.map(|span| Cpu(span.segment.place.into())).collect()
 }
 
-fn track(stage: &mut Stage<'_>, cpu: Cpu) -> Track {
+fn track(stage: &mut SceneStage<'_>, cpu: Cpu) -> Track {
     let recording = stage.recording;
     let tiles = on_cpu(recording, cpu, stage.from, stage.to);
     let look = |on: &On, lo: Nanos| match on {
@@ -52,7 +52,7 @@ fn track(stage: &mut Stage<'_>, cpu: Cpu) -> Track {
     let text = |of: usize| tiles.get(of).map(|(on, lo, _)| text(recording, *on, *lo)).unwrap_or_default();
     let mut bars = stage.bars(&stretches, text);
     bars.retain(|bar| bar.look != Look::Idle);
-    Track { group: Group::Cpus, name: format!("CPU {cpu}"), look: None, bars }
+    Track { group: TrackGroup::Cpus, name: format!("CPU {cpu}"), look: None, bars }
 }
 
 fn text(recording: &Recording, on: On, at: Nanos) -> String {

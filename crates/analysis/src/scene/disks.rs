@@ -2,9 +2,9 @@
 //! How many requests each disk had at a time, and whose they were.
 
 use crate::scene::look::Look;
-use crate::scene::picture::{Curve, Group, Series};
-use crate::scene::stage::Stage;
-use crate::timeline::disk::Request;
+use crate::scene::picture::{Curve, TrackGroup, ValueSeries};
+use crate::scene::stage::SceneStage;
+use crate::timeline::disk::DiskRequest;
 use std::collections::BTreeMap;
 use tipme_record::{Device, Nanos};
 
@@ -21,8 +21,8 @@ const OWNERS: [(Look, &str); 4] = [
 ];
 
 /// The disks with requests in the time of the page, the most loaded first.
-pub fn curves(stage: &mut Stage<'_>) -> Vec<Curve> {
-    let mut disks: BTreeMap<Device, Vec<&Request>> = BTreeMap::new();
+pub(super) fn curves(stage: &mut SceneStage<'_>) -> Vec<Curve> {
+    let mut disks: BTreeMap<Device, Vec<&DiskRequest>> = BTreeMap::new();
     for request in stage.recording.disk.outstanding(stage.from, stage.to) {
         disks.entry(request.device).or_default().push(request);
     }
@@ -34,7 +34,7 @@ pub fn curves(stage: &mut Stage<'_>) -> Vec<Curve> {
     disks.into_iter().take(DISKS_MAX).map(|(device, requests)| curve(stage, device, &requests)).collect()
 }
 
-fn curve(stage: &Stage<'_>, device: Device, requests: &[&Request]) -> Curve {
+fn curve(stage: &SceneStage<'_>, device: Device, requests: &[&DiskRequest]) -> Curve {
     let mut depths = OWNERS.map(|_| Depth::new(stage.from, stage.to));
     for request in requests {
         let look = stage.actors.look(request.tid, request.start);
@@ -43,14 +43,14 @@ fn curve(stage: &Stage<'_>, device: Device, requests: &[&Request]) -> Curve {
     }
     let edge = |step: usize| stage.us(depths[0].edge(step));
     let steps = (0..STEPS).map(|step| (edge(step), edge(step + 1))).collect();
-    let series = OWNERS.iter().zip(&depths).map(|((look, name), depth)| Series {
+    let series = OWNERS.iter().zip(&depths).map(|((look, name), depth)| ValueSeries {
         look: *look,
         name: (*name).to_owned(),
         values: depth.mean(),
     });
     let series = series.filter(|series| series.values.iter().any(|value| *value > 0.0)).collect();
     let name = format!("Requests that {} had to do", stage.recording.device_name(device));
-    Curve { group: Group::Disks, name, unit: "requests", steps, series }
+    Curve { group: TrackGroup::Disks, name, unit: "requests", steps, series }
 }
 
 /// The mean number of requests in each step: what is outstanding for all of a step is counted where it begins and ends.

@@ -3,7 +3,7 @@
 
 use crate::decode::bytes::Cursor;
 use crate::scene::whole::scene;
-use crate::verdict::problem::Options;
+use crate::verdict::problem::DiagnoseOptions;
 use tipme_record::CHUNK_BYTES;
 use tipme_record::incident::{Incident, Meta, Section};
 
@@ -14,7 +14,10 @@ use tipme_record::incident::{Incident, Meta, Section};
 pub fn exercise(data: &[u8]) {
     let incident = incident(data);
     let mark = incident.json::<Meta>(Section::Meta).map(|meta| meta.mark_ns).unwrap_or_default();
-    for options in [Options::default(), Options { pid: Some(tipme_record::Pid(mark as u32)), ..Options::default() }] {
+    for options in [
+        DiagnoseOptions::default(),
+        DiagnoseOptions { pid: Some(tipme_record::Pid(mark as u32)), ..DiagnoseOptions::default() },
+    ] {
         let _ = scene(&incident, &options)
             .map(|scene| serde_json::to_string(&(scene.verdict, scene.tracks, scene.curves)).map(|text| text.len()));
     }

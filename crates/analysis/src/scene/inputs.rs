@@ -5,22 +5,22 @@ use crate::explain::describe::{process_text, span_text};
 use crate::join::answer::{Interaction, Join};
 use crate::scene::lanes::Stretch;
 use crate::scene::look::Look;
-use crate::scene::picture::{Group, Track};
-use crate::scene::stage::Stage;
+use crate::scene::picture::{Track, TrackGroup};
+use crate::scene::stage::SceneStage;
 use crate::timeline::recording::Recording;
 
 /// The inputs that were open in the time of the page.
-pub fn track(stage: &mut Stage<'_>, all: &[Interaction]) -> Track {
+pub(super) fn track(stage: &mut SceneStage<'_>, all: &[Interaction]) -> Track {
     let open = all.iter().filter(|one| one.overlaps(stage.from, stage.to));
     let mut open: Vec<&Interaction> = open.collect();
     open.sort_by_key(|one| one.delivery.input);
     let stretches: Vec<Stretch> = open.iter().enumerate().map(|(of, one)| stretch(stage, one, of)).collect();
     let recording = stage.recording;
     let bars = stage.sparse(&stretches, |of| open.get(of).map(|one| text(recording, one)).unwrap_or_default());
-    Track { group: Group::Input, name: "Until they are answered".to_owned(), look: None, bars }
+    Track { group: TrackGroup::Input, name: "Until they are answered".to_owned(), look: None, bars }
 }
 
-fn stretch(stage: &Stage<'_>, one: &Interaction, of: usize) -> Stretch {
+fn stretch(stage: &SceneStage<'_>, one: &Interaction, of: usize) -> Stretch {
     let problem = stage.problem;
     let this = one.delivery.input == problem.start && one.delivery.client == problem.client;
     let look = if this { Look::ThisInput } else { Look::Input };

@@ -3,7 +3,7 @@
 
 use crate::explain::jobs::{Job, Members};
 use crate::scene::picture::JobUse;
-use crate::scene::stage::Stage;
+use crate::scene::stage::SceneStage;
 use std::collections::BTreeMap;
 use tipme_record::{Cpu, Nanos, Tid};
 
@@ -23,7 +23,7 @@ struct Used {
 }
 
 /// The jobs with most of the CPUs' time, then of the disks' bytes.
-pub fn jobs(stage: &mut Stage<'_>) -> Vec<JobUse> {
+pub(super) fn jobs(stage: &mut SceneStage<'_>) -> Vec<JobUse> {
     let (lo, hi) = (stage.problem.start, stage.problem.end);
     let mut used: BTreeMap<Job, Used> = BTreeMap::new();
     for (tid, nanos) in ran(stage, lo, hi) {
@@ -50,7 +50,7 @@ pub fn jobs(stage: &mut Stage<'_>) -> Vec<JobUse> {
     used.into_iter().take(JOBS_MAX).map(told).collect()
 }
 
-fn of<'a>(stage: &Stage<'_>, used: &'a mut BTreeMap<Job, Used>, tid: Tid, amount: u64) -> &'a mut Used {
+fn of<'a>(stage: &SceneStage<'_>, used: &'a mut BTreeMap<Job, Used>, tid: Tid, amount: u64) -> &'a mut Used {
     let at = stage.problem.end;
     let one = used.entry(stage.budget.jobs.of(tid, at)).or_default();
     one.members.add(stage.recording.tasks.pid(tid, at), amount);
@@ -59,7 +59,7 @@ fn of<'a>(stage: &Stage<'_>, used: &'a mut BTreeMap<Job, Used>, tid: Tid, amount
 }
 
 /// How long each thread ran on any CPU.
-fn ran(stage: &Stage<'_>, lo: Nanos, hi: Nanos) -> BTreeMap<Tid, u64> {
+fn ran(stage: &SceneStage<'_>, lo: Nanos, hi: Nanos) -> BTreeMap<Tid, u64> {
     let mut times = BTreeMap::new();
     for cpu in 0..stage.recording.meta.machine.cpus.min(CPUS_MAX) {
         for (tid, from, to) in stage.recording.timeline.ran(Cpu(cpu), lo, hi) {

@@ -7,7 +7,7 @@ use tipme_record::Nanos;
 
 /// A stretch of time in which one thing was so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stretch {
+pub(super) struct Stretch {
     pub lo: Nanos,
     pub hi: Nanos,
     pub look: Look,
@@ -17,7 +17,7 @@ pub struct Stretch {
 
 /// Stretches in a row as one.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Run {
+pub(super) struct StretchRun {
     pub lo: Nanos,
     pub hi: Nanos,
     /// What most of the time was so, apart from having nothing to do.
@@ -37,7 +37,7 @@ impl Stretch {
 
 /// At most about `max` runs of stretches in the order of time. Each stretch is in exactly one; only such as are shorter
 /// than a fraction of the whole are summed up, and over twice that fraction only.
-pub fn thin(stretches: &[Stretch], max: usize) -> Vec<Run> {
+pub(super) fn thin(stretches: &[Stretch], max: usize) -> Vec<StretchRun> {
     let (Some(first), Some(last)) = (stretches.first(), stretches.last()) else { return Vec::new() };
     let whole = last.hi.since(first.lo).0.max(1);
     // From a four-thousandth millionth on, each four times as coarse; the last is so that any lane fits.
@@ -51,7 +51,7 @@ pub fn thin(stretches: &[Stretch], max: usize) -> Vec<Run> {
 
 /// Stretches that may overlap, in the order of their begin: of more than `max` the longest of each `step` nanoseconds
 /// after `from`.
-pub fn sparse(stretches: &[Stretch], from: Nanos, step: u64, max: usize) -> Vec<Run> {
+pub(super) fn sparse(stretches: &[Stretch], from: Nanos, step: u64, max: usize) -> Vec<StretchRun> {
     let place = |lo: Nanos| lo.since(from).0 / step.max(1);
     let mut kept: Vec<(&Stretch, usize)> = Vec::new();
     for stretch in stretches {
@@ -65,7 +65,7 @@ pub fn sparse(stretches: &[Stretch], from: Nanos, step: u64, max: usize) -> Vec<
             None => kept.push((stretch, 1)),
         }
     }
-    let run = |(&Stretch { lo, hi, look, of }, count)| Run { lo, hi, look, of, count, share: 1.0 };
+    let run = |(&Stretch { lo, hi, look, of }, count)| StretchRun { lo, hi, look, of, count, share: 1.0 };
     kept.into_iter().map(run).collect()
 }
 
@@ -84,7 +84,7 @@ fn runs(stretches: &[Stretch], short: u64) -> Vec<&[Stretch]> {
     runs
 }
 
-fn sum_up(run: &[Stretch]) -> Option<Run> {
+fn sum_up(run: &[Stretch]) -> Option<StretchRun> {
     let (first, last) = (run.first()?, run.last()?);
     let mut looks: BTreeMap<Look, (u64, &Stretch)> = BTreeMap::new();
     for stretch in run {
@@ -98,7 +98,7 @@ fn sum_up(run: &[Stretch]) -> Option<Run> {
     let (look, (time, longest)) = looks.into_iter().max_by_key(|(look, (time, _))| (busy(look), *time))?;
     let whole = last.hi.since(first.lo).0.max(1);
     let share = if run.len() == 1 { 1.0 } else { time as f64 / whole as f64 };
-    Some(Run { lo: first.lo, hi: last.hi, look, of: longest.of, count: run.len(), share })
+    Some(StretchRun { lo: first.lo, hi: last.hi, look, of: longest.of, count: run.len(), share })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What bars are coloured by.
 
-use crate::model::Kind;
+use crate::model::CauseKind;
 use crate::timeline::waits::Waited;
 
 /// What a thread did, what a share of the interval is due to, or who had a CPU.
@@ -67,25 +67,25 @@ impl Look {
     }
 
     /// How a share of the interval looks that is due to this.
-    pub fn of_kind(kind: Kind) -> Look {
+    pub fn of_kind(kind: CauseKind) -> Look {
         match kind {
-            Kind::OwnComputation => Look::Running,
-            Kind::CpuCompetition | Kind::CpuThrottled => Look::Ready,
-            Kind::PageIn | Kind::SwapIn | Kind::DiskQueue | Kind::Fsync => Look::Disk,
-            Kind::Reclaim => Look::Memory,
-            Kind::LockWait | Kind::KernelLock => Look::Lock,
-            Kind::PeerWait | Kind::ChildWait => Look::Peer,
-            Kind::ServerBusy | Kind::ServerGrab => Look::Server,
-            Kind::NetworkWait => Look::Network,
-            Kind::Stopped => Look::Stopped,
-            Kind::TimerSleep => Look::Sleep,
-            Kind::Interrupt => Look::Interrupt,
-            Kind::Stall | Kind::Unattributed => Look::Unknown,
+            CauseKind::OwnComputation => Look::Running,
+            CauseKind::CpuCompetition | CauseKind::CpuThrottled => Look::Ready,
+            CauseKind::PageIn | CauseKind::SwapIn | CauseKind::DiskQueue | CauseKind::Fsync => Look::Disk,
+            CauseKind::Reclaim => Look::Memory,
+            CauseKind::LockWait | CauseKind::KernelLock => Look::Lock,
+            CauseKind::PeerWait | CauseKind::ChildWait => Look::Peer,
+            CauseKind::ServerBusy | CauseKind::ServerGrab => Look::Server,
+            CauseKind::NetworkWait => Look::Network,
+            CauseKind::Stopped => Look::Stopped,
+            CauseKind::TimerSleep => Look::Sleep,
+            CauseKind::Interrupt => Look::Interrupt,
+            CauseKind::Stall | CauseKind::Unattributed => Look::Unknown,
         }
     }
 
     /// How a wait looks.
-    pub fn of_wait(waited: Waited) -> Look {
+    pub(crate) fn of_wait(waited: Waited) -> Look {
         match waited {
             Waited::Disk | Waited::PageIn | Waited::SwapIn | Waited::Fsync => Look::Disk,
             Waited::Reclaim => Look::Memory,

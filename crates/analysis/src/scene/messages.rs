@@ -6,8 +6,8 @@ use crate::decode::parts::Part;
 use crate::explain::describe::{bytes_text, process_text, span_text};
 use crate::scene::lanes::Stretch;
 use crate::scene::look::Look;
-use crate::scene::picture::{Group, Track};
-use crate::scene::stage::Stage;
+use crate::scene::picture::{Track, TrackGroup};
+use crate::scene::stage::SceneStage;
 use crate::timeline::recording::Recording;
 use std::collections::BTreeSet;
 use tipme_record::Nanos;
@@ -16,7 +16,7 @@ use tipme_record::Nanos;
 type Found<'a> = (&'a Stream, &'a Part, Option<Nanos>);
 
 /// Events to the client, its requests, and those of others.
-pub fn tracks(stage: &mut Stage<'_>) -> Vec<Track> {
+pub(super) fn tracks(stage: &mut SceneStage<'_>) -> Vec<Track> {
     let streams = stage.recording.messages.streams();
     let client = stage.problem.client;
     let (own, others): (Vec<&Stream>, Vec<&Stream>) = streams.iter().partition(|stream| stream.client == client);
@@ -31,7 +31,7 @@ pub fn tracks(stage: &mut Stage<'_>) -> Vec<Track> {
     tracks.into_iter().filter(|track| !track.bars.is_empty()).collect()
 }
 
-fn track(stage: &mut Stage<'_>, name: &str, streams: &[&Stream], what: (Side, Look)) -> Track {
+fn track(stage: &mut SceneStage<'_>, name: &str, streams: &[&Stream], what: (Side, Look)) -> Track {
     let (side, look) = what;
     let mut found: Vec<Found<'_>> = Vec::new();
     for stream in streams {
@@ -51,7 +51,7 @@ fn track(stage: &mut Stage<'_>, name: &str, streams: &[&Stream], what: (Side, Lo
     let stretches: Vec<Stretch> = found.iter().enumerate().map(stretch).collect();
     let recording = stage.recording;
     let bars = stage.sparse(&stretches, |of| found.get(of).map(|one| text(recording, side, one)).unwrap_or_default());
-    Track { group: Group::Messages, name: name.to_owned(), look: None, bars }
+    Track { group: TrackGroup::Messages, name: name.to_owned(), look: None, bars }
 }
 
 /// `drawing by xterm (pid 7), 132 B, dequeued after 0.10 ms`

@@ -2,7 +2,8 @@
 //! What a page shows of an interval.
 //!
 //! Takes an incident; gives its verdict with what happened around the interval: inputs, display messages, the chain,
-//! the states of its threads, who ran on each CPU, disks and pressure, all thinned out to stated bounds.
+//! the states of its threads and of all others, who ran on each CPU, which processes were started, disks and pressure, all
+//! thinned out to stated bounds.
 
 mod actors;
 mod chain;
@@ -14,6 +15,7 @@ mod jobs;
 mod lanes;
 mod look;
 mod messages;
+mod others;
 mod picture;
 mod pressure;
 mod stage;
@@ -23,5 +25,5 @@ mod whole;
 
 pub use fuzz::exercise;
 pub use look::Look;
-pub use picture::{Bar, Curve, Group, JobUse, Observed, ProgramUse, Scene, Series, Track};
+pub use picture::{Bar, Curve, JobUse, ProgramUse, Scene, Track, TrackGroup, UsualLatencies, ValueSeries};
 pub use whole::scene;

@@ -17,7 +17,7 @@ pub struct Scene {
     pub tracks: Vec<Track>,
     pub curves: Vec<Curve>,
     /// What is usual.
-    pub usual: Option<Observed>,
+    pub usual: Option<UsualLatencies>,
     /// Who used CPUs and disks in the interval, the most first.
     pub jobs: Vec<JobUse>,
     /// What recording costs on this machine.
@@ -29,20 +29,52 @@ pub struct Scene {
 /// What a track belongs to; they stand in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Group {
+pub enum TrackGroup {
     Input,
     Messages,
     Chain,
     Threads,
     Cpus,
+    Started,
     Disks,
     Pressure,
+    Others,
+}
+
+impl TrackGroup {
+    /// What its tracks show.
+    pub fn title(self) -> &'static str {
+        match self {
+            TrackGroup::Input => "Your keys and clicks",
+            TrackGroup::Messages => "Messages on the display",
+            TrackGroup::Chain => "What the wait was for",
+            TrackGroup::Threads => "What the programs on the way did",
+            TrackGroup::Cpus => "Who ran on the CPUs",
+            TrackGroup::Started => "Processes that were started",
+            TrackGroup::Disks => "Disks",
+            TrackGroup::Pressure => "How often somebody had to wait",
+            TrackGroup::Others => "What all other programs did",
+        }
+    }
+
+    /// All of them, in their order.
+    pub const ALL: [TrackGroup; 9] = [
+        TrackGroup::Input,
+        TrackGroup::Messages,
+        TrackGroup::Chain,
+        TrackGroup::Threads,
+        TrackGroup::Cpus,
+        TrackGroup::Started,
+        TrackGroup::Disks,
+        TrackGroup::Pressure,
+        TrackGroup::Others,
+    ];
 }
 
 /// A line of bars, in the order of time.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Track {
-    pub group: Group,
+    pub group: TrackGroup,
     pub name: String,
     /// Who it is about.
     pub look: Option<Look>,
@@ -66,19 +98,19 @@ pub struct Bar {
 /// Values over the time, each of them for one step.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Curve {
-    pub group: Group,
+    pub group: TrackGroup,
     pub name: String,
     /// What one is of: `requests`, or `%`.
     pub unit: &'static str,
     /// Begin and end of each step.
     pub steps: Vec<(u64, u64)>,
     /// They are stacked.
-    pub series: Vec<Series>,
+    pub series: Vec<ValueSeries>,
 }
 
 /// One value for each step.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Series {
+pub struct ValueSeries {
     pub look: Look,
     pub name: String,
     pub values: Vec<f32>,
@@ -86,7 +118,7 @@ pub struct Series {
 
 /// Latencies of the same kind at other times, in milliseconds, the shortest first; thinned out evenly.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Observed {
+pub struct UsualLatencies {
     pub latencies_ms: Vec<f64>,
     /// How many there were.
     pub n: usize,

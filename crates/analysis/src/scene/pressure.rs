@@ -3,8 +3,8 @@
 
 use crate::decode::samples::samples;
 use crate::scene::look::Look;
-use crate::scene::picture::{Curve, Group, Series};
-use crate::scene::stage::Stage;
+use crate::scene::picture::{Curve, TrackGroup, ValueSeries};
+use crate::scene::stage::SceneStage;
 use tipme_record::Nanos;
 use tipme_record::incident::{Incident, Section};
 
@@ -20,7 +20,7 @@ const SAMPLES_MAX: usize = 100_000;
 const STEPS_MAX: usize = 1_000;
 
 /// A curve for each source that tells of the time of the page.
-pub fn curves(stage: &mut Stage<'_>, incident: &Incident) -> Vec<Curve> {
+pub(super) fn curves(stage: &mut SceneStage<'_>, incident: &Incident) -> Vec<Curve> {
     let mut totals: [Vec<(Nanos, u64)>; SOURCES.len()] = Default::default();
     for (at, source, text) in samples(incident.bytes(Section::Samples)).take(SAMPLES_MAX) {
         let place = SOURCES.iter().position(|(number, ..)| *number == source);
@@ -37,7 +37,7 @@ fn total(text: &str) -> Option<u64> {
     line.split(' ').find_map(|word| word.strip_prefix("total="))?.parse().ok()
 }
 
-fn curve(stage: &Stage<'_>, what: (Look, &str), mut totals: Vec<(Nanos, u64)>) -> Option<Curve> {
+fn curve(stage: &SceneStage<'_>, what: (Look, &str), mut totals: Vec<(Nanos, u64)>) -> Option<Curve> {
     totals.sort_unstable();
     let pairs =
         totals.windows(2).filter(|pair| pair[0].0 < pair[1].0 && pair[0].0 < stage.to && pair[1].0 > stage.from);
@@ -48,8 +48,8 @@ fn curve(stage: &Stage<'_>, what: (Look, &str), mut totals: Vec<(Nanos, u64)>) -
     };
     let (steps, values): (Vec<_>, Vec<f32>) = pairs.take(STEPS_MAX).map(share).unzip();
     let (look, name) = what;
-    let series = vec![Series { look, name: name.to_owned(), values }];
-    (!steps.is_empty()).then(|| Curve { group: Group::Pressure, name: name.to_owned(), unit: "%", steps, series })
+    let series = vec![ValueSeries { look, name: name.to_owned(), values }];
+    (!steps.is_empty()).then(|| Curve { group: TrackGroup::Pressure, name: name.to_owned(), unit: "%", steps, series })
 }
 
 #[cfg(test)]

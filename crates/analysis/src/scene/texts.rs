@@ -9,20 +9,20 @@ const LETTERS_MAX: usize = 300;
 
 /// Texts, and the number of each.
 #[derive(Debug)]
-pub struct Texts {
+pub(super) struct Texts {
     list: Vec<String>,
     numbers: HashMap<String, usize>,
 }
 
 impl Texts {
-    pub fn new() -> Texts {
+    pub(super) fn new() -> Texts {
         let mut texts = Texts { list: Vec::new(), numbers: HashMap::new() };
         texts.number("");
         texts
     }
 
     /// The number of a text; that of the empty one where there are too many.
-    pub fn number(&mut self, text: &str) -> usize {
+    pub(super) fn number(&mut self, text: &str) -> usize {
         let text: String = text.chars().take(LETTERS_MAX).collect();
         if let Some(number) = self.numbers.get(&text) {
             return *number;
@@ -35,7 +35,7 @@ impl Texts {
         self.list.len() - 1
     }
 
-    pub fn into_list(self) -> Vec<String> {
+    pub(super) fn into_list(self) -> Vec<String> {
         self.list
     }
 }

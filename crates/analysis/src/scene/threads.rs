@@ -5,30 +5,31 @@ use crate::explain::describe::{frames, thread_text, wait_text};
 use crate::explain::partition::length;
 use crate::scene::lanes::Stretch;
 use crate::scene::look::Look;
-use crate::scene::picture::{Group, Track};
-use crate::scene::stage::Stage;
+use crate::scene::picture::{Track, TrackGroup};
+use crate::scene::stage::SceneStage;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::{Span, State};
-use std::collections::BTreeMap;
+use crate::timeline::threads::{Span, ThreadState};
+use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Nanos, Tid};
 
 /// Threads that are shown.
 const THREADS_MAX: usize = 12;
 
-/// The threads on the chain, those with most of its time first.
-pub fn tracks(stage: &mut Stage<'_>) -> Vec<Track> {
-    let all = on_the_chain(stage);
+/// The threads on the chain, those with most of its time first, and which they are.
+pub(super) fn tracks(stage: &mut SceneStage<'_>) -> (Vec<Track>, BTreeSet<Tid>) {
+    let mut all = on_the_chain(stage);
     if all.len() > THREADS_MAX {
         stage.left_out.push(format!(
             "{} more threads on the way, each with less of the time than those that are shown.",
             all.len() - THREADS_MAX
         ));
     }
-    all.into_iter().take(THREADS_MAX).map(|tid| track(stage, tid)).collect()
+    all.truncate(THREADS_MAX);
+    (all.iter().map(|tid| track(stage, *tid)).collect(), all.into_iter().collect())
 }
 
 /// The application's main thread first, then all others by their time on the chain or as those who waited for it.
-fn on_the_chain(stage: &Stage<'_>) -> Vec<Tid> {
+fn on_the_chain(stage: &SceneStage<'_>) -> Vec<Tid> {
     let chain = stage.budget.chain;
     let mut times: BTreeMap<Tid, u64> = BTreeMap::new();
     for piece in &chain.pieces {
@@ -44,7 +45,8 @@ fn on_the_chain(stage: &Stage<'_>) -> Vec<Tid> {
     times.into_iter().map(|(tid, _)| tid).collect()
 }
 
-fn track(stage: &mut Stage<'_>, tid: Tid) -> Track {
+/// What a thread did in the time of the page.
+pub(super) fn track(stage: &mut SceneStage<'_>, tid: Tid) -> Track {
     let (recording, from, to) = (stage.recording, stage.from, stage.to);
     let spans: Vec<Span> = spans(recording, tid, from, to).collect();
     let stretch = |(of, span): (usize, &Span)| Stretch {
@@ -57,24 +59,24 @@ fn track(stage: &mut Stage<'_>, tid: Tid) -> Track {
     let text = |of: usize| spans.get(of).map(|span| text(recording, span)).unwrap_or_default();
     let bars = stage.bars(&stretches, text);
     let name = thread_text(recording, tid, stage.problem.end);
-    Track { group: Group::Threads, name, look: Some(stage.actors.look(tid, to)), bars }
+    Track { group: TrackGroup::Threads, name, look: Some(stage.actors.look(tid, to)), bars }
 }
 
 /// What a thread did in `lo..hi`, as far as it existed.
-fn spans(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = Span> {
+pub(super) fn spans(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = Span> {
     let first = recording.timeline.at(tid, lo).map_or(0, |span| span.index);
     let spans = (first..).map_while(move |index| recording.timeline.span(tid, index));
     let within = spans.take_while(move |span| span.start < hi).filter(move |span| span.end > lo);
-    within.filter(|span| span.segment.state != State::Absent)
+    within.filter(|span| span.segment.state != ThreadState::Absent)
 }
 
 fn look(recording: &Recording, span: &Span) -> Look {
     match span.segment.state {
-        State::Running => Look::Running,
-        State::Runnable => Look::Ready,
-        State::Absent => Look::Unknown,
-        State::Blocked if is_idle(recording, span) => Look::Idle,
-        State::Blocked => Look::of_wait(recording.waits.kind(span)),
+        ThreadState::Running => Look::Running,
+        ThreadState::Runnable => Look::Ready,
+        ThreadState::Absent => Look::Unknown,
+        ThreadState::Blocked if is_idle(recording, span) => Look::Idle,
+        ThreadState::Blocked => Look::of_wait(recording.waits.kind(span)),
     }
 }
 
@@ -88,10 +90,10 @@ fn is_idle(recording: &Recording, span: &Span) -> bool {
 fn text(recording: &Recording, span: &Span) -> String {
     let place = span.segment.place;
     match span.segment.state {
-        State::Running => format!("ran on CPU {place}"),
-        State::Runnable => format!("was ready for CPU {place}"),
-        State::Absent => String::new(),
-        State::Blocked => {
+        ThreadState::Running => format!("ran on CPU {place}"),
+        ThreadState::Runnable => format!("was ready for CPU {place}"),
+        ThreadState::Absent => String::new(),
+        ThreadState::Blocked => {
             let wait = recording.waits.find(span);
             let what = wait_text(recording.waits.kind(span), wait);
             let stack = wait.map(|wait| frames(recording, wait)).filter(|frames| !frames.is_empty());

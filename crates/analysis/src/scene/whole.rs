@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Puts the scene together.
 
-use crate::error::Error;
+use crate::error::DiagnoseError;
 use crate::explain::describe::count_text;
 use crate::explain::partition::Budget;
 use crate::join::answer::Interaction;
 use crate::model::Finding;
 use crate::scene::actors::Actors;
-use crate::scene::picture::{Observed, ProgramUse, Scene, Track};
-use crate::scene::stage::{Stage, span};
+use crate::scene::picture::{ProgramUse, Scene, Track, UsualLatencies};
+use crate::scene::stage::{SceneStage, span};
 use crate::scene::texts::Texts;
-use crate::scene::{chain, cpus, disks, inputs, jobs, messages, pressure, threads};
+use crate::scene::{chain, cpus, disks, inputs, jobs, messages, others, pressure, threads};
 use crate::timeline::recording::Recording;
 use crate::verdict::baseline::Usual;
 use crate::verdict::diagnose::{Case, examine};
-use crate::verdict::problem::{Options, Problem};
+use crate::verdict::problem::{DiagnoseOptions, Problem};
 use tipme_record::Nanos;
 use tipme_record::incident::Incident;
 
@@ -22,7 +22,7 @@ use tipme_record::incident::Incident;
 const OBSERVED_MAX: usize = 2_000;
 
 /// The verdict of an incident, as [`crate::diagnose`] gives it, and what happened around its interval.
-pub fn scene(incident: &Incident, options: &Options) -> Result<Scene, Error> {
+pub fn scene(incident: &Incident, options: &DiagnoseOptions) -> Result<Scene, DiagnoseError> {
     let Case { recording, interactions, explained, verdict } = examine(incident, options)?;
     let programs = programs(&recording);
     let Some((problem, chain)) = explained else {
@@ -44,18 +44,21 @@ fn stage<'a>(
     problem: &'a Problem,
     budget: &'a Budget<'a>,
     findings: &[Finding],
-) -> Stage<'a> {
+) -> SceneStage<'a> {
     let (from, to) = span(recording, problem);
     let actors = Actors::new(budget, findings.first());
-    Stage { recording, problem, budget, actors, from, to, texts: Texts::new(), left_out: Vec::new() }
+    SceneStage { recording, problem, budget, actors, from, to, texts: Texts::new(), left_out: Vec::new() }
 }
 
-fn tracks(stage: &mut Stage<'_>, interactions: &[Interaction]) -> Vec<Track> {
+fn tracks(stage: &mut SceneStage<'_>, interactions: &[Interaction]) -> Vec<Track> {
     let mut tracks = vec![inputs::track(stage, interactions)];
     tracks.extend(messages::tracks(stage));
     tracks.push(chain::track(stage));
-    tracks.extend(threads::tracks(stage));
+    let (on_the_chain, shown) = threads::tracks(stage);
+    tracks.extend(on_the_chain);
     tracks.extend(cpus::tracks(stage));
+    tracks.push(others::started(stage));
+    tracks.extend(others::tracks(stage, &shown));
     tracks.retain(|track| !track.bars.is_empty());
     let summed = tracks.iter().flat_map(|track| &track.bars).filter(|bar| bar.count > 1);
     let count: usize = summed.map(|bar| bar.count).sum();
@@ -69,13 +72,13 @@ fn tracks(stage: &mut Stage<'_>, interactions: &[Interaction]) -> Vec<Track> {
     tracks
 }
 
-fn observed(problem: &Problem) -> Option<Observed> {
+fn observed(problem: &Problem) -> Option<UsualLatencies> {
     let Usual::Window(summary) = &problem.usual else { return None };
     let all = summary.ascending();
     let every = all.len().div_ceil(OBSERVED_MAX).max(1);
     // The longest is always among them.
     let kept = all.iter().rev().step_by(every).rev();
-    Some(Observed { latencies_ms: kept.map(|nanos| Nanos(*nanos).millis()).collect(), n: all.len() })
+    Some(UsualLatencies { latencies_ms: kept.map(|nanos| Nanos(*nanos).millis()).collect(), n: all.len() })
 }
 
 fn programs(recording: &Recording) -> Vec<ProgramUse> {

@@ -18,14 +18,14 @@ const LOCKS_MAX: usize = 8;
 
 /// Who waits: a thread that tries, or the process that starts those who try.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Waiter {
+pub enum AttemptWaiter {
     Thread(Tid),
     Parent(Pid),
 }
 
 /// From a try in vain to the next try, or to the mark.
 #[derive(Clone, Copy, Debug)]
-struct Stretch {
+struct FailedStretch {
     lo: Nanos,
     hi: Nanos,
     failed: Attempt,
@@ -36,20 +36,20 @@ struct Stretch {
 pub struct Attempts {
     /// By file and time.
     sorted: Vec<Attempt>,
-    stretches: HashMap<Waiter, Vec<Stretch>>,
+    stretches: HashMap<AttemptWaiter, Vec<FailedStretch>>,
 }
 
 impl Attempts {
     pub fn new(mut attempts: Vec<Attempt>, tasks: &Tasks, mark: Nanos) -> Attempts {
         attempts.sort_by_key(|attempt| (file(attempt), attempt.head.ts));
-        let mut rows: BTreeMap<(Waiter, (Device, u64)), Vec<Attempt>> = BTreeMap::new();
+        let mut rows: BTreeMap<(AttemptWaiter, (Device, u64)), Vec<Attempt>> = BTreeMap::new();
         for attempt in &attempts {
-            let parent = tasks.process(attempt.pid, attempt.head.ts).map(|life| Waiter::Parent(life.parent));
-            for waiter in parent.into_iter().chain([Waiter::Thread(attempt.head.tid)]) {
+            let parent = tasks.process(attempt.pid, attempt.head.ts).map(|life| AttemptWaiter::Parent(life.parent));
+            for waiter in parent.into_iter().chain([AttemptWaiter::Thread(attempt.head.tid)]) {
                 rows.entry((waiter, file(attempt))).or_default().push(*attempt);
             }
         }
-        let mut stretches: HashMap<Waiter, Vec<Stretch>> = HashMap::new();
+        let mut stretches: HashMap<AttemptWaiter, Vec<FailedStretch>> = HashMap::new();
         for ((waiter, _), row) in rows {
             stretches.entry(waiter).or_default().extend(stretches_of(waiter, &row, tasks, mark));
         }
@@ -65,7 +65,7 @@ impl Attempts {
     }
 
     /// The try before a sleep of a waiter, where it tried again after it.
-    pub fn before(&self, waiter: Waiter, span: &Span) -> Option<&Attempt> {
+    pub fn before(&self, waiter: AttemptWaiter, span: &Span) -> Option<&Attempt> {
         let list = self.stretches.get(&waiter)?;
         let begun = list.partition_point(|stretch| stretch.lo <= span.start);
         let near = list[..begun].iter().rev().take(LOCKS_MAX);
@@ -79,26 +79,26 @@ fn file(attempt: &Attempt) -> (Device, u64) {
 
 /// What lies between the tries of one waiter for one file. The last stretch lasts at the mark, where that is no longer
 /// than two of the longest before it.
-fn stretches_of(waiter: Waiter, row: &[Attempt], tasks: &Tasks, mark: Nanos) -> Vec<Stretch> {
+fn stretches_of(waiter: AttemptWaiter, row: &[Attempt], tasks: &Tasks, mark: Nanos) -> Vec<FailedStretch> {
     let pairs = row.windows(2).filter(|pair| pair[0].failures > 0 && goes_on(waiter, &pair[0], &pair[1], tasks));
-    let mut stretches: Vec<Stretch> =
-        pairs.map(|pair| Stretch { lo: pair[0].head.ts, hi: pair[1].head.ts, failed: pair[0] }).collect();
+    let mut stretches: Vec<FailedStretch> =
+        pairs.map(|pair| FailedStretch { lo: pair[0].head.ts, hi: pair[1].head.ts, failed: pair[0] }).collect();
     let longest = stretches.iter().map(|stretch| stretch.hi.since(stretch.lo)).max();
     let last = row.last().filter(|last| last.failures > 0).zip(longest);
     let lasts = |(last, longest): &(&Attempt, Nanos)| mark.since(last.head.ts).0 <= longest.0.saturating_mul(2);
     if let Some((last, _)) = last.filter(lasts) {
-        stretches.push(Stretch { lo: last.head.ts, hi: mark, failed: *last });
+        stretches.push(FailedStretch { lo: last.head.ts, hi: mark, failed: *last });
     }
     stretches
 }
 
 /// Whether a try goes on with what an earlier one began: the same thread's, or that of a process which was started after
 /// the earlier one had ended.
-fn goes_on(waiter: Waiter, one: &Attempt, next: &Attempt, tasks: &Tasks) -> bool {
+fn goes_on(waiter: AttemptWaiter, one: &Attempt, next: &Attempt, tasks: &Tasks) -> bool {
     let soon = next.head.ts.since(one.head.ts) <= BETWEEN_MAX;
     let ended = || tasks.process(one.pid, one.head.ts).is_some_and(|life| life.until <= next.head.ts);
     soon && match waiter {
-        Waiter::Thread(_) => true,
-        Waiter::Parent(_) => one.pid != next.pid && ended(),
+        AttemptWaiter::Thread(_) => true,
+        AttemptWaiter::Parent(_) => one.pid != next.pid && ended(),
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::{CONTEXT_UNKNOWN, Span, State};
+use crate::timeline::threads::{CONTEXT_UNKNOWN, Span, ThreadState};
 use std::rc::Rc;
 use tipme_record::{Nanos, Tid};
 
@@ -14,7 +14,7 @@ const HELPERS_MAX: usize = 16;
 const SEGMENTS_MAX: usize = 1_024;
 
 /// Who draws in frames waits no longer than this for the next one: 60 a second, and somewhat late.
-pub const FRAME: Nanos = Nanos::from_millis(20);
+pub(crate) const FRAME: Nanos = Nanos::from_millis(20);
 
 /// A wait of this length has a description, unless it is older than the recording.
 const DESCRIBED: Nanos = Nanos::from_millis(2);
@@ -47,7 +47,7 @@ impl Recording {
     }
 
     fn is_pause(&self, span: &Span, pause: Pause) -> bool {
-        let condition = || span.segment.state == State::Blocked && self.waits.is_for_condition(span);
+        let condition = || span.segment.state == ThreadState::Blocked && self.waits.is_for_condition(span);
         match pause {
             Pause::Idle => self.separates(span),
             Pause::Rest => self.separates(span) || condition(),
@@ -58,15 +58,15 @@ impl Recording {
     /// Whether a segment lies between two bursts.
     fn separates(&self, span: &Span) -> bool {
         match span.segment.state {
-            State::Absent => true,
-            State::Blocked => self.waits.is_idle(span) && !self.is_handover(span),
-            State::Running | State::Runnable => false,
+            ThreadState::Absent => true,
+            ThreadState::Blocked => self.waits.is_idle(span) && !self.is_handover(span),
+            ThreadState::Running | ThreadState::Runnable => false,
         }
     }
 
     /// Whether a wait that is too short for a description was ended by another thread of the process: the
     /// threads of one process wait for each other in the middle of their work.
-    pub fn is_handover(&self, span: &Span) -> bool {
+    pub(crate) fn is_handover(&self, span: &Span) -> bool {
         let pid = |tid| self.tasks.pid(tid, span.end);
         let own = span.task_waker().is_some_and(|waker| pid(waker) == pid(span.tid));
         own && span.end.since(span.start) < DESCRIBED && self.waits.find(span).is_none()
@@ -85,25 +85,34 @@ impl Recording {
     }
 
     /// The part of a burst up to some time in which the thread did not wait for a condition.
-    pub fn since_condition(&self, tid: Tid, burst: Burst, at: Nanos) -> Burst {
+    pub(crate) fn since_condition(&self, tid: Tid, burst: Burst, at: Nanos) -> Burst {
         let condition = self.waits_within(tid, &burst, at).find(|span| self.waits.is_for_condition(span));
         condition.map_or(burst, |span| Burst { start: span.end, wake: wake(&span) })
     }
 
     /// When a thread began to wait for a frame, where a timer or its compositor ended that wait at a time.
-    pub fn frame_wait(&self, tid: Tid, at: Nanos) -> Option<Nanos> {
+    pub(crate) fn frame_wait(&self, tid: Tid, at: Nanos) -> Option<Nanos> {
         let span = self.timeline.before(tid, at).filter(|span| span.end == at)?;
-        let short = span.segment.state == State::Blocked && span.end.since(span.start) <= FRAME;
+        let short = span.segment.state == ThreadState::Blocked && span.end.since(span.start) <= FRAME;
         let by_timer = wake(&span) == Wake::Interrupt && self.waits.may_time_out(&span);
         let by_compositor =
             || span.task_waker().is_some_and(|by| self.messages.tells_of_frame(by, self.tasks.pid(tid, at), span.end));
         (short && (by_timer || by_compositor())).then_some(span.start)
     }
 
+    /// When a timer ended idle waits of a thread in `lo..hi` that were longer than the wait for a frame.
+    pub(crate) fn timer_wakes(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Vec<Nanos> {
+        let idle = self.pauses(tid, Pause::Idle);
+        let spans = idle.iter().filter_map(|index| self.timeline.span(tid, *index as usize));
+        let within = spans.skip_while(|span| span.end < lo).take_while(|span| span.end < hi);
+        let timed = within.filter(|span| wake(span) == Wake::Interrupt && span.segment.state == ThreadState::Blocked);
+        timed.map(|span| span.end).filter(|end| self.frame_wait(tid, *end).is_none()).collect()
+    }
+
     /// Whether a thread waits for a frame at a time, or was last woken for one, not long ago.
-    pub fn is_paced(&self, tid: Tid, at: Nanos) -> bool {
+    pub(crate) fn is_paced(&self, tid: Tid, at: Nanos) -> bool {
         let Some(span) = self.timeline.at(tid, at) else { return false };
-        let waits = span.segment.state == State::Blocked;
+        let waits = span.segment.state == ThreadState::Blocked;
         let until = if waits { span.start } else { at.after(Nanos(1)) };
         let last = self.since_condition(tid, self.burst(tid, until), until).start;
         let was_woken = at.since(last) <= FRAME && self.frame_wait(tid, last).is_some();
@@ -122,16 +131,16 @@ impl Recording {
         let after = self.timeline.before(tid, at).map_or(0, |last| last.index + 1);
         let spans = (0..after).rev().take(SEGMENTS_MAX).filter_map(move |index| self.timeline.span(tid, index));
         let within = spans.take_while(move |span| span.end > start).filter(move |span| span.end <= at);
-        within.filter(|span| span.segment.state == State::Blocked)
+        within.filter(|span| span.segment.state == ThreadState::Blocked)
     }
 
     /// When a thread is idle again at or after a time; the mark where it is not.
-    pub fn idle_after(&self, tid: Tid, at: Nanos) -> Nanos {
+    pub(crate) fn idle_after(&self, tid: Tid, at: Nanos) -> Nanos {
         self.pause_after(tid, at, Pause::Idle)
     }
 
     /// When a thread pauses next, at or after a time; the mark where it does not.
-    pub fn pause_after(&self, tid: Tid, at: Nanos, pause: Pause) -> Nanos {
+    pub(crate) fn pause_after(&self, tid: Tid, at: Nanos, pause: Pause) -> Nanos {
         let Some(first) = self.timeline.at(tid, at) else { return self.mark };
         let pauses = self.pauses(tid, pause);
         let next = pauses.get(pauses.partition_point(|index| (*index as usize) < first.index));
@@ -140,12 +149,12 @@ impl Recording {
     }
 
     /// Whether a thread is idle or gone at a time.
-    pub fn is_idle_at(&self, tid: Tid, at: Nanos) -> bool {
+    pub(crate) fn is_idle_at(&self, tid: Tid, at: Nanos) -> bool {
         self.is_paused_at(tid, at, Pause::Idle)
     }
 
     /// Whether a thread pauses or is gone at a time.
-    pub fn is_paused_at(&self, tid: Tid, at: Nanos, pause: Pause) -> bool {
+    pub(crate) fn is_paused_at(&self, tid: Tid, at: Nanos, pause: Pause) -> bool {
         self.timeline.before(tid, at).is_none_or(|span| self.is_pause(&span, pause))
     }
 }

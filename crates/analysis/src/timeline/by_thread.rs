@@ -8,7 +8,7 @@ const TID_LIMIT: u32 = 1 << 22;
 
 /// A value for each of some threads, in the order in which they were added.
 #[derive(Debug)]
-pub struct ByThread<T> {
+pub(crate) struct ByThread<T> {
     /// By tid: place among the entries plus one.
     places: Vec<u32>,
     entries: Vec<(Tid, T)>,
@@ -21,14 +21,19 @@ impl<T> Default for ByThread<T> {
 }
 
 impl<T> ByThread<T> {
-    pub fn get(&self, tid: Tid) -> Option<&T> {
+    pub(crate) fn get(&self, tid: Tid) -> Option<&T> {
         let place = *self.places.get(tid.0 as usize)? as usize;
         self.entries.get(place.checked_sub(1)?).map(|(_, value)| value)
     }
 
+    pub(crate) fn get_mut(&mut self, tid: Tid) -> Option<&mut T> {
+        let place = *self.places.get(tid.0 as usize)? as usize;
+        self.entries.get_mut(place.checked_sub(1)?).map(|(_, value)| value)
+    }
+
     /// The value of a thread, which is added where there is none. `None` for what is no thread: idle, and numbers that
     /// the kernel does not give.
-    pub fn get_or_add(&mut self, tid: Tid, new: impl FnOnce() -> T) -> Option<&mut T> {
+    pub(crate) fn get_or_add(&mut self, tid: Tid, new: impl FnOnce() -> T) -> Option<&mut T> {
         let number = tid.0 as usize;
         if tid.0 == 0 || tid.0 >= TID_LIMIT {
             return None;
@@ -43,11 +48,11 @@ impl<T> ByThread<T> {
         self.entries.get_mut(self.places[number] as usize - 1).map(|(_, value)| value)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (Tid, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Tid, &T)> {
         self.entries.iter().map(|(tid, value)| (*tid, value))
     }
 
-    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.entries.iter_mut().map(|(_, value)| value)
     }
 }

@@ -40,14 +40,14 @@ impl CpuInterval {
 
 /// What is on a CPU, as recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum On {
+pub(crate) enum On {
     /// Tid 0 is the idle CPU; `None` is not known.
     Thread(Option<Tid>),
     Interrupt(Source),
 }
 
 /// What was on a CPU in `lo..hi`, in the order of time and without gaps: threads, and the interrupts within their time.
-pub fn on_cpu(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(On, Nanos, Nanos)> {
+pub(crate) fn on_cpu(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(On, Nanos, Nanos)> {
     let threads = recording.timeline.ran(cpu, lo, hi).into_iter();
     let tiles = threads.flat_map(|(tid, lo, hi)| {
         let tiles = recording.interrupts.tiles(cpu, lo, hi).into_iter();
@@ -109,16 +109,16 @@ fn owner(recording: &Recording, on: On, at: Nanos) -> CpuOwner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::events::{Change, Event};
+    use crate::decode::events::{SchedChange, SchedEvent};
     use crate::timeline::interrupts::Interrupts;
     use crate::timeline::threads::Timeline;
     use proptest::prelude::*;
     use tipme_record::Head;
     use tipme_record::records::Irq;
 
-    fn switch(ts: u64, tid: u32, next: u32) -> Event {
+    fn switch(ts: u64, tid: u32, next: u32) -> SchedEvent {
         let (tid, other) = (Tid(tid), Tid(next));
-        Event { ts: Nanos(ts), tid, other, cpu: 0, argument: 1, change: Change::Switch, context: 0, prio: 0 }
+        SchedEvent { ts: Nanos(ts), tid, other, cpu: 0, argument: 1, change: SchedChange::Switch, context: 0, prio: 0 }
     }
 
     fn irq(end: u64, nanos: u64, number: u32, soft: u32) -> (Cpu, Irq) {
@@ -126,7 +126,7 @@ mod tests {
         (Cpu(0), Irq { head, nanos: Nanos(nanos), number, soft })
     }
 
-    fn recording(events: &[Event], irqs: &[(Cpu, Irq)], held: u64, mark: u64) -> Recording {
+    fn recording(events: &[SchedEvent], irqs: &[(Cpu, Irq)], held: u64, mark: u64) -> Recording {
         let mut recording = Recording { mark: Nanos(mark), ..Recording::default() };
         recording.meta.held_from_ns = held;
         recording.timeline = Timeline::new(events.iter().copied(), &[], Nanos(mark));
@@ -182,7 +182,7 @@ mod tests {
             (from, length) in (0..1_000_u64, 0..1_000_u64),
         ) {
             times.sort_unstable();
-            let events: Vec<Event> = times.iter().enumerate().map(|(at, ts)| switch(*ts, at as u32, at as u32 + 1)).collect();
+            let events: Vec<SchedEvent> = times.iter().enumerate().map(|(at, ts)| switch(*ts, at as u32, at as u32 + 1)).collect();
             let irqs: Vec<_> = irqs.into_iter().map(|(end, nanos, number, soft)| irq(end, nanos, number, soft)).collect();
             let recording = recording(&events, &irqs, held, 1_100);
             let found = cpu_intervals(&recording, Cpu(0), Nanos(from), Nanos(from + length));

@@ -6,7 +6,7 @@ use tipme_record::{Device, Nanos, Tid};
 
 /// A request from its begin to its completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Request {
+pub struct DiskRequest {
     /// Put into the queue, or issued where it went past the queue.
     pub start: Nanos,
     /// The largest time where it is not complete at the mark.
@@ -20,7 +20,7 @@ pub struct Request {
 /// All requests by begin, and the order in which they ended.
 #[derive(Debug, Default)]
 pub struct Disk {
-    requests: Vec<Request>,
+    requests: Vec<DiskRequest>,
     by_end: Vec<u32>,
 }
 
@@ -33,7 +33,7 @@ const REQUEST_MAX: Nanos = Nanos::from_secs(120);
 impl Disk {
     /// Orders requests by their begin and by their end.
     pub fn new(records: &[Block]) -> Disk {
-        let mut requests: Vec<Request> = records.iter().map(request).collect();
+        let mut requests: Vec<DiskRequest> = records.iter().map(request).collect();
         requests.sort_by_key(|request| request.start);
         let mut by_end: Vec<u32> = (0..requests.len() as u32).collect();
         by_end.sort_by_key(|index| requests[*index as usize].end);
@@ -41,7 +41,7 @@ impl Disk {
     }
 
     /// Requests that were outstanding at some time of `lo..hi`.
-    pub fn outstanding(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &Request> {
+    pub fn outstanding(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &DiskRequest> {
         let first = self.requests.partition_point(|request| request.start < lo.before(REQUEST_MAX));
         let last = self.requests.partition_point(|request| request.start < hi);
         self.requests.get(first..last).unwrap_or_default().iter().filter(move |request| request.end > lo)
@@ -55,7 +55,7 @@ impl Disk {
     }
 
     /// Requests that ended in `lo..=hi`, the last one first.
-    fn ended(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &Request> {
+    fn ended(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &DiskRequest> {
         let request = |index: &u32| &self.requests[*index as usize];
         let first = self.by_end.partition_point(|index| request(index).end < lo);
         let last = self.by_end.partition_point(|index| request(index).end <= hi);
@@ -63,8 +63,8 @@ impl Disk {
     }
 }
 
-fn request(record: &Block) -> Request {
-    Request {
+fn request(record: &Block) -> DiskRequest {
+    DiskRequest {
         start: if record.inserted == Nanos(0) { record.issued } else { record.inserted },
         end: if record.done == 0 { Nanos(u64::MAX) } else { record.head.ts },
         tid: record.head.tid,
@@ -74,13 +74,13 @@ fn request(record: &Block) -> Request {
     }
 }
 
-impl Request {
+impl DiskRequest {
     pub fn is_write(&self) -> bool {
         self.op & 1 == 1
     }
 
     /// The name of a device, or its number.
-    pub fn device_name(device: Device, names: &[(u32, String)]) -> String {
+    pub(crate) fn device_name(device: Device, names: &[(u32, String)]) -> String {
         let (major, minor) = device.parts();
         let known = names.iter().find(|(number, _)| *number == device.0);
         known.map_or_else(|| format!("device {major}:{minor}"), |(_, name)| name.clone())

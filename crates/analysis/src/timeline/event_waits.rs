@@ -7,7 +7,7 @@
 use crate::decode::messages::Side;
 use crate::timeline::pauses::EventWaits;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::{Span, State};
+use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{FUTEX, Signature, Waited, is_condition, is_lone, is_private_futex, polls, signature};
 use std::collections::{HashMap, HashSet};
 use tipme_record::records::Wait;
@@ -45,18 +45,18 @@ fn learn(recording: &Recording) -> EventWaits {
 }
 
 /// The waits that found a thread often enough, of all that did.
-pub fn frequent(finds: &HashMap<Signature, usize>) -> HashSet<Signature> {
+pub(crate) fn frequent(finds: &HashMap<Signature, usize>) -> HashSet<Signature> {
     let all: usize = finds.values().sum();
     let often = finds.iter().filter(|(_, count)| **count >= FINDS_MIN && **count * FINDS_SHARE >= all);
     often.map(|(signature, _)| *signature).collect()
 }
 
 /// The wait in which an event found a thread that took it at a time.
-pub fn found_in(recording: &Recording, tid: Tid, at: Nanos) -> Option<Signature> {
+pub(crate) fn found_in(recording: &Recording, tid: Tid, at: Nanos) -> Option<Signature> {
     let last = recording.timeline.before(tid, at)?;
     let spans = (0..=last.index).rev().take(SEGMENTS_MAX).filter_map(|index| recording.timeline.span(tid, index));
     let mut near = spans.take_while(|span| at.since(span.end) < FOUND_MAX);
-    let span = near.find(|span| span.segment.state == State::Blocked)?;
+    let span = near.find(|span| span.segment.state == ThreadState::Blocked)?;
     let wait = recording.waits.find(&span)?;
     let for_lock = wait.syscall == FUTEX && !recording.waits.is_for_condition(&span);
     (!for_lock).then(|| recording.signature(wait))
@@ -73,28 +73,28 @@ impl Recording {
     }
 
     /// What tells the wait that a thread is blocked in from its others, where it is recorded.
-    pub fn waits_in(&self, span: &Span) -> Option<Signature> {
-        let wait = self.waits.find(span).filter(|_| span.segment.state == State::Blocked);
+    pub(crate) fn waits_in(&self, span: &Span) -> Option<Signature> {
+        let wait = self.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
         wait.map(|wait| self.signature(wait))
     }
 
     /// Whether events usually find a thread in a wait; `None` where it is not known where they do.
-    pub fn is_usual_event_wait(&self, tid: Tid, signature: Signature) -> Option<bool> {
+    pub(crate) fn is_usual_event_wait(&self, tid: Tid, signature: Signature) -> Option<bool> {
         self.event_waits().has(tid, signature)
     }
 
     /// Whether a thread waits for the next event, or is not there at all.
-    pub fn is_event_wait(&self, span: &Span) -> bool {
+    pub(crate) fn is_event_wait(&self, span: &Span) -> bool {
         match span.segment.state {
-            State::Absent => true,
-            State::Blocked if span.end.since(span.start) < EVENT_WAIT_MIN && span.end < self.mark => false,
-            State::Blocked => self.awaits_events(span),
-            State::Running | State::Runnable => false,
+            ThreadState::Absent => true,
+            ThreadState::Blocked if span.end.since(span.start) < EVENT_WAIT_MIN && span.end < self.mark => false,
+            ThreadState::Blocked => self.awaits_events(span),
+            ThreadState::Running | ThreadState::Runnable => false,
         }
     }
 
     /// The share of a time in which a thread waited for the next event.
-    pub fn idle_share(&self, tid: Tid, lo: Nanos, hi: Nanos) -> f64 {
+    pub(crate) fn idle_share(&self, tid: Tid, lo: Nanos, hi: Nanos) -> f64 {
         let first = self.timeline.at(tid, lo).map_or(0, |span| span.index);
         let spans = (first..).map_while(|index| self.timeline.span(tid, index)).take_while(|span| span.start < hi);
         let idle: u64 = spans
@@ -122,12 +122,12 @@ impl Recording {
     }
 
     /// Whether a thread takes events of a display.
-    pub fn takes_display_input(&self, tid: Tid) -> bool {
+    pub(crate) fn takes_display_input(&self, tid: Tid) -> bool {
         self.event_waits().0.contains_key(&tid)
     }
 
     /// Whether a wait for a condition is its thread's event wait.
-    pub fn is_event_wait_condition(&self, wait: &Wait) -> bool {
+    pub(crate) fn is_event_wait_condition(&self, wait: &Wait) -> bool {
         wait.syscall == FUTEX && self.is_usual_event_wait(wait.head.tid, self.signature(wait)) == Some(true)
     }
 }

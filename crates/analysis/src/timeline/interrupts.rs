@@ -65,7 +65,7 @@ impl Interrupts {
     }
 
     /// The softirq that a CPU handled for most of the time in `lo..hi`, of those that were recorded.
-    pub fn main_softirq(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<Source> {
+    pub(crate) fn main_softirq(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<Source> {
         let mut times: BTreeMap<Source, u64> = BTreeMap::new();
         for interrupt in self.within(cpu, lo, hi).filter(|interrupt| interrupt.source.soft) {
             *times.entry(interrupt.source).or_default() += interrupt.end.since(interrupt.start).0;
@@ -83,7 +83,7 @@ impl Interrupts {
     }
 
     /// Tiles `lo..hi` on a CPU with the interrupts and with what lies between them, which is `None`.
-    pub fn tiles(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(Option<Source>, Nanos, Nanos)> {
+    pub(crate) fn tiles(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(Option<Source>, Nanos, Nanos)> {
         let (mut at, mut tiles) = (lo, Vec::new());
         for interrupt in self.within(cpu, lo, hi) {
             tiles.push((None, at, interrupt.start));

@@ -3,13 +3,13 @@
 
 use crate::decode::sections::Rare;
 use tipme_record::incident::{Loss, Losses};
-use tipme_record::{Class, Nanos};
+use tipme_record::{Nanos, RingClass};
 
 /// Losses are counted by the second.
-pub const SECOND: Nanos = Nanos::from_secs(1);
+pub(crate) const SECOND: Nanos = Nanos::from_secs(1);
 
 /// Counts scheduler events as they pass, up to the begin and the end of each second with losses.
-pub struct Passed {
+pub(crate) struct Passed {
     /// Sorted.
     times: Vec<Nanos>,
     /// How many events lie before each of the times that were passed.
@@ -18,7 +18,7 @@ pub struct Passed {
 }
 
 impl Passed {
-    pub fn new(losses: &Losses) -> Passed {
+    pub(crate) fn new(losses: &Losses) -> Passed {
         let mut times: Vec<Nanos> = losses.per_second.iter().flat_map(second).collect();
         times.sort_unstable();
         times.dedup();
@@ -26,7 +26,7 @@ impl Passed {
     }
 
     /// Takes note of an event; they come in the order of time.
-    pub fn see(&mut self, at: Nanos) {
+    pub(crate) fn see(&mut self, at: Nanos) {
         while self.times.get(self.before.len()).is_some_and(|time| *time <= at) {
             self.before.push(self.all);
         }
@@ -35,8 +35,8 @@ impl Passed {
 
     /// How many records are held of the second of a loss, to hold it against: those of the scheduler's class where it is
     /// one of those, else all others.
-    pub fn beside(&self, loss: &Loss, rare: &Rare<'_>) -> u64 {
-        let [lo, hi] = second(loss).map(|time| match loss.class == Class::Sched.name() {
+    pub(crate) fn beside(&self, loss: &Loss, rare: &Rare<'_>) -> u64 {
+        let [lo, hi] = second(loss).map(|time| match loss.class == RingClass::Sched.name() {
             true => self.events_before(time),
             false => rare.count_before(time) as u64,
         });

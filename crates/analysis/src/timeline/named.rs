@@ -5,7 +5,7 @@
 //! accepts connections: from there anybody may come, so a thread that polls them is idle. What is left (event counters,
 //! timers, sockets to oneself) is for waking the thread up.
 
-use crate::timeline::attempts::Waiter;
+use crate::timeline::attempts::AttemptWaiter;
 use crate::timeline::polls::{DATAGRAM, INTERNET, is_loopback};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::Span;
@@ -25,7 +25,7 @@ const STREAM: u32 = 1;
 
 /// What a polled file is to the thread.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Role {
+enum PolledRole {
     /// A remote address.
     Remote,
     /// A process at the other end.
@@ -41,51 +41,53 @@ enum Role {
 /// What a wait is for, where the call itself does not say: its kind, the wait as one for that file, and who is waited
 /// for, where that is known and did not end the wait itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Named {
+pub struct NamedWait {
     pub waited: Waited,
     pub wait: Wait,
     pub holder: Option<Tid>,
 }
 
 impl Recording {
-    fn role(&self, wait: &Wait, file: &Polled) -> Role {
+    fn role(&self, wait: &Wait, file: &Polled) -> PolledRole {
         let datagram = u32::from(file.socket) == DATAGRAM;
         match (file.family, file.mode & TYPE_BITS) {
-            (0, TYPE_CHARACTER) => Role::Open,
-            (0, _) if file.magic == TERMINAL_FILES => Role::Open,
-            (0, TYPE_FIFO) => Role::Pipe,
-            (0, _) if file.magic == PIPE_FILES => Role::Pipe,
-            (0, _) => Role::Inlet,
-            (UNIX, _) if file.peer == wait.pid => Role::Inlet,
-            (UNIX, _) if self.messages.is_server(file.peer) || file.state != STATE_CONNECTED => Role::Open,
-            (UNIX, _) if file.peer == Pid(0) => Role::Open,
-            (UNIX, _) => Role::Peer,
-            (family, _) if INTERNET.contains(&family) && file.state != STATE_LISTENS && file.port != 0 => Role::Remote,
-            (family, _) if INTERNET.contains(&family) && (datagram || file.state == STATE_LISTENS) => Role::Open,
-            _ => Role::Inlet,
+            (0, TYPE_CHARACTER) => PolledRole::Open,
+            (0, _) if file.magic == TERMINAL_FILES => PolledRole::Open,
+            (0, TYPE_FIFO) => PolledRole::Pipe,
+            (0, _) if file.magic == PIPE_FILES => PolledRole::Pipe,
+            (0, _) => PolledRole::Inlet,
+            (UNIX, _) if file.peer == wait.pid => PolledRole::Inlet,
+            (UNIX, _) if self.messages.is_server(file.peer) || file.state != STATE_CONNECTED => PolledRole::Open,
+            (UNIX, _) if file.peer == Pid(0) => PolledRole::Open,
+            (UNIX, _) => PolledRole::Peer,
+            (family, _) if INTERNET.contains(&family) && file.state != STATE_LISTENS && file.port != 0 => {
+                PolledRole::Remote
+            }
+            (family, _) if INTERNET.contains(&family) && (datagram || file.state == STATE_LISTENS) => PolledRole::Open,
+            _ => PolledRole::Inlet,
         }
     }
 
     /// The roles of the files of a wait; none where anybody may come, or they are not known.
-    fn roles(&self, wait: &Wait) -> Vec<(Role, Polled)> {
-        let roles: Vec<(Role, Polled)> =
+    fn roles(&self, wait: &Wait) -> Vec<(PolledRole, Polled)> {
+        let roles: Vec<(PolledRole, Polled)> =
             self.polls.of(wait).iter().map(|file| (self.role(wait, file), *file)).collect();
-        if roles.iter().any(|(role, _)| *role == Role::Open) { Vec::new() } else { roles }
+        if roles.iter().any(|(role, _)| *role == PolledRole::Open) { Vec::new() } else { roles }
     }
 
     /// Whether a thread polls a remote address and nothing through which anybody could wake it: it is in the middle of
     /// something, whatever else it polls at other times.
-    pub fn awaits_remote(&self, wait: &Wait) -> bool {
+    pub(crate) fn awaits_remote(&self, wait: &Wait) -> bool {
         let roles = self.roles(wait);
-        !roles.is_empty() && roles.iter().all(|(role, _)| *role == Role::Remote)
+        !roles.is_empty() && roles.iter().all(|(role, _)| *role == PolledRole::Remote)
     }
 
     /// Names a wait in which a thread polls, or sleeps between the tries of a lock.
-    pub fn named(&self, span: &Span, waited: Waited, wait: &Wait) -> Option<Named> {
+    pub fn named(&self, span: &Span, waited: Waited, wait: &Wait) -> Option<NamedWait> {
         match waited {
             Waited::Sleep | Waited::Events if polls(wait) && !self.polls.of(wait).is_empty() => self.asked(span, wait),
             Waited::Sleep => {
-                self.tried(span, wait).map(|(wait, holder)| Named { waited: Waited::FileLock, wait, holder })
+                self.tried(span, wait).map(|(wait, holder)| NamedWait { waited: Waited::FileLock, wait, holder })
             }
             _ => None,
         }
@@ -93,9 +95,9 @@ impl Recording {
 
     /// The file that a thread polls for an answer: the one that who ended the wait has to do with; where nobody did, the
     /// one that can be waited for most surely.
-    fn asked(&self, span: &Span, wait: &Wait) -> Option<Named> {
+    fn asked(&self, span: &Span, wait: &Wait) -> Option<NamedWait> {
         let roles = self.roles(wait);
-        let loops = roles.iter().any(|(role, _)| *role == Role::Inlet);
+        let loops = roles.iter().any(|(role, _)| *role == PolledRole::Inlet);
         let shows =
             || self.messages.is_server(wait.pid) || self.messages.streams().iter().any(|one| one.client == wait.pid);
         if loops && shows() {
@@ -108,11 +110,11 @@ impl Recording {
             None => roles.iter().min_by_key(|(role, _)| *role).filter(|(role, _)| is_asked(*role, loops))?,
         };
         let named = as_wait(wait, file);
-        let peer = (*role == Role::Peer).then_some(file.peer);
+        let peer = (*role == PolledRole::Peer).then_some(file.peer);
         let owner = || self.port_owner(&named).filter(|_| span.end >= self.mark);
         let holder = peer.or_else(owner).filter(|_| by.is_none()).map(|pid| Tid(pid.0));
-        let waited = if *role == Role::Remote && holder.is_none() { Waited::Network } else { Waited::Peer };
-        Some(Named { waited, wait: named, holder })
+        let waited = if *role == PolledRole::Remote && holder.is_none() { Waited::Network } else { Waited::Peer };
+        Some(NamedWait { waited, wait: named, holder })
     }
 
     /// The process that has the port of this machine to which a thread is connected at the mark.
@@ -124,14 +126,14 @@ impl Recording {
 
 /// Whether a thread waits for the other end of a file though nobody ended the wait: a process that it has a connection to
 /// may as well be one that it serves in an event loop, and a pipe may be its own.
-fn is_asked(role: Role, loops: bool) -> bool {
-    role == Role::Remote || role == Role::Peer && !loops
+fn is_asked(role: PolledRole, loops: bool) -> bool {
+    role == PolledRole::Remote || role == PolledRole::Peer && !loops
 }
 
 /// The file whose other end a process has that ended the wait.
-fn ended_by(roles: &[(Role, Polled)], by: Pid) -> Option<&(Role, Polled)> {
-    let own = roles.iter().find(|(role, file)| *role == Role::Peer && file.peer == by);
-    own.or_else(|| roles.iter().find(|(role, _)| matches!(role, Role::Peer | Role::Pipe)))
+fn ended_by(roles: &[(PolledRole, Polled)], by: Pid) -> Option<&(PolledRole, Polled)> {
+    let own = roles.iter().find(|(role, file)| *role == PolledRole::Peer && file.peer == by);
+    own.or_else(|| roles.iter().find(|(role, _)| matches!(role, PolledRole::Peer | PolledRole::Pipe)))
 }
 
 /// The wait as if its call were for that file alone.
@@ -154,8 +156,8 @@ impl Recording {
     /// other children, as the wait that it is; and who held it then.
     pub fn tried(&self, span: &Span, wait: &Wait) -> Option<(Wait, Option<Tid>)> {
         let own = self.tasks.pid(span.tid, span.start);
-        let parent = self.tasks.process(own, span.start).map(|life| Waiter::Parent(life.parent));
-        let waiters = [Waiter::Thread(span.tid), Waiter::Parent(own)].into_iter().chain(parent);
+        let parent = self.tasks.process(own, span.start).map(|life| AttemptWaiter::Parent(life.parent));
+        let waiters = [AttemptWaiter::Thread(span.tid), AttemptWaiter::Parent(own)].into_iter().chain(parent);
         let failed = waiters.filter_map(|waiter| self.attempts.before(waiter, span)).next()?;
         let wait = Wait { inode: failed.inode, device: failed.device, peer: failed.holder, ..*wait };
         Some((wait, self.holder_of(failed, span.end)))

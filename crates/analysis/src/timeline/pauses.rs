@@ -19,7 +19,7 @@ pub enum Pause {
 }
 
 /// Per thread the numbers of the segments in which it pauses, found when first asked for.
-pub type PauseIndex = RefCell<HashMap<(Tid, Pause), Rc<[u32]>>>;
+pub(crate) type PauseIndex = RefCell<HashMap<(Tid, Pause), Rc<[u32]>>>;
 
 /// The event waits of all threads that take display events; empty where none is known.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use std::net::Ipv4Addr;
 use tipme_record::Nanos;
 use tipme_record::records::{Polled, Wait};
 
-pub const INTERNET: [u16; 2] = [2, 10];
-pub const DATAGRAM: u32 = 2;
+pub(crate) const INTERNET: [u16; 2] = [2, 10];
+pub(crate) const DATAGRAM: u32 = 2;
 const NAME_SERVICE: u16 = 53;
 
 /// The files of small sets that were polled, by thread and time.
@@ -31,21 +31,21 @@ impl Polls {
 }
 
 /// Whether a wait is for an address on this machine.
-pub fn is_loopback(wait: &Wait) -> bool {
+pub(crate) fn is_loopback(wait: &Wait) -> bool {
     INTERNET.contains(&wait.family) && Ipv4Addr::from(wait.address.to_le_bytes()).is_loopback()
 }
 
 /// Whether a wait is for an internet address, of this machine or another.
-pub fn is_internet(wait: &Wait) -> bool {
+pub(crate) fn is_internet(wait: &Wait) -> bool {
     INTERNET.contains(&wait.family)
 }
 
 /// Whether a wait was for the answer to a datagram, and none came before the time was up or the mark was set.
-pub fn is_unanswered(wait: &Wait, until: Nanos, mark: Nanos) -> bool {
+pub(crate) fn is_unanswered(wait: &Wait, until: Nanos, mark: Nanos) -> bool {
     wait.socket == DATAGRAM && (wait.context == HARD_INTERRUPT || until >= mark)
 }
 
 /// Whether a wait is for the answer of a name server.
-pub fn is_for_names(wait: &Wait) -> bool {
+pub(crate) fn is_for_names(wait: &Wait) -> bool {
     is_internet(wait) && wait.socket == DATAGRAM && wait.port == NAME_SERVICE
 }

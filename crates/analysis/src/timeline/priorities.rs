@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The priorities that threads ran with: from the records of switches, and the policy from the walk over all tasks.
 
-use crate::decode::events::{Change, Event};
+use crate::decode::events::{SchedChange, SchedEvent};
 use crate::timeline::by_thread::ByThread;
 use std::collections::HashMap;
 use tipme_record::records::Task;
@@ -23,7 +23,7 @@ const IDLE: u32 = 5;
 
 /// What the scheduler knew of a thread at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Standing {
+pub struct SchedStanding {
     prio: u8,
     /// Known of threads that live at the mark.
     policy: Option<u32>,
@@ -37,7 +37,7 @@ pub struct Priorities {
     at_mark: HashMap<Tid, (u8, u32)>,
 }
 
-impl Standing {
+impl SchedStanding {
     /// Before whom the scheduler puts whom: the lower runs first.
     fn rank(self) -> u8 {
         match self.prio {
@@ -48,26 +48,31 @@ impl Standing {
     }
 
     /// Whether a thread runs before another one, or gets the larger share.
-    pub fn beats(self, other: Standing) -> bool {
+    pub(crate) fn beats(self, other: SchedStanding) -> bool {
         self.rank() < other.rank()
     }
 
+    /// What every thread starts with.
+    pub(crate) fn is_usual(self) -> bool {
+        self.prio == NICE_ZERO && !self.is_idle_policy()
+    }
+
     /// Below what every thread starts with.
-    pub fn is_low(self) -> bool {
+    pub(crate) fn is_low(self) -> bool {
         self.is_idle_policy() || self.prio > NICE_ZERO && self.prio != DEADLINE
     }
 
     /// Whether it runs before all threads of the ordinary kind.
-    pub fn is_realtime(self) -> bool {
+    pub(crate) fn is_realtime(self) -> bool {
         self.prio < REALTIME_LIMIT || self.prio == DEADLINE
     }
 
     /// A real-time priority that an ordinary thread has while it holds a lock that a real-time thread waits for.
-    pub fn is_lent(self) -> bool {
+    pub(crate) fn is_lent(self) -> bool {
         self.is_realtime() && self.policy.is_some_and(|policy| policy == 0 || policy == 3 || policy == IDLE)
     }
 
-    pub fn is_idle_policy(self) -> bool {
+    pub(crate) fn is_idle_policy(self) -> bool {
         self.policy == Some(IDLE) && !self.is_realtime()
     }
 
@@ -96,8 +101,8 @@ impl Priorities {
     }
 
     /// Takes note of an event; they come in the order of time.
-    pub fn see(&mut self, event: &Event) {
-        if event.change != Change::Switch {
+    pub fn see(&mut self, event: &SchedEvent) {
+        if event.change != SchedChange::Switch {
             return;
         }
         let seen = self.seen.get_or_add(event.other, Vec::new);
@@ -107,12 +112,12 @@ impl Priorities {
     }
 
     /// How a thread stood at a time: as it was seen last before, else first after; `None` where nothing is known of it.
-    pub fn at(&self, tid: Tid, at: Nanos) -> Option<Standing> {
+    pub fn at(&self, tid: Tid, at: Nanos) -> Option<SchedStanding> {
         let seen = self.seen.get(tid).map_or(&[][..], Vec::as_slice);
         let index = seen.partition_point(|(from, _)| *from <= at).saturating_sub(1);
         let (prio, policy) = (seen.get(index).map(|(_, prio)| *prio), self.at_mark.get(&tid));
         let prio = prio.or_else(|| policy.map(|(prio, _)| *prio))?;
-        Some(Standing { prio, policy: policy.map(|(_, policy)| *policy) })
+        Some(SchedStanding { prio, policy: policy.map(|(_, policy)| *policy) })
     }
 }
 
@@ -120,9 +125,9 @@ impl Priorities {
 mod tests {
     use super::*;
 
-    fn switch(ts: u64, next: u32, prio: u8) -> Event {
+    fn switch(ts: u64, next: u32, prio: u8) -> SchedEvent {
         let (tid, other) = (Tid(9), Tid(next));
-        Event { ts: Nanos(ts), tid, other, cpu: 0, argument: 1, change: Change::Switch, context: 0, prio }
+        SchedEvent { ts: Nanos(ts), tid, other, cpu: 0, argument: 1, change: SchedChange::Switch, context: 0, prio }
     }
 
     #[test]
@@ -130,7 +135,7 @@ mod tests {
         let events = [switch(10, 2, 49), switch(20, 1, 120), switch(30, 2, 139), switch(35, 1, 110)];
         let mut priorities = Priorities::default();
         events.iter().for_each(|event| priorities.see(event));
-        let text = |tid, at| priorities.at(Tid(tid), Nanos(at)).map(Standing::text);
+        let text = |tid, at| priorities.at(Tid(tid), Nanos(at)).map(SchedStanding::text);
         assert_eq!(text(1, 5).as_deref(), Some("at nice 0"));
         assert_eq!(text(1, 40).as_deref(), Some("at nice -10"));
         assert_eq!(text(2, 25).as_deref(), Some("with real-time priority 50"));
@@ -140,7 +145,7 @@ mod tests {
 
     #[test]
     fn policies_order_what_priorities_do_not_tell() {
-        let standing = |prio, policy| Standing { prio, policy };
+        let standing = |prio, policy| SchedStanding { prio, policy };
         let (deadline, fifo, normal) = (standing(DEADLINE, None), standing(49, Some(FIFO)), standing(120, Some(0)));
         let (idle, lent) = (standing(120, Some(IDLE)), standing(49, Some(0)));
         assert!(deadline.beats(fifo) && fifo.beats(normal) && normal.beats(idle) && !normal.beats(normal));

@@ -6,10 +6,10 @@ use tipme_record::records::Reclaim;
 use tipme_record::{Nanos, Tid};
 
 /// A writer that has dirtied too much is throttled; the record has no end.
-pub const THROTTLED: u32 = 2;
+pub(crate) const THROTTLED: u32 = 2;
 
 /// Reclaim inside a control group that has reached its limit: it takes only what the group itself has.
-pub const IN_GROUP: u32 = 4;
+pub(crate) const IN_GROUP: u32 = 4;
 
 /// The spans of all threads, each in the order of time and without overlaps.
 #[derive(Debug, Default)]

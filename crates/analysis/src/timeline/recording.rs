@@ -5,7 +5,7 @@ use crate::decode::bytes::loose_records;
 use crate::decode::messages::Messages;
 use crate::decode::names::Names;
 use crate::decode::sections::{ENTRIES_MAX, Placed, Rare, document, read_events, typed, with_tail};
-use crate::error::Error;
+use crate::error::DiagnoseError;
 use crate::timeline::attempts::Attempts;
 use crate::timeline::contention::Contention;
 use crate::timeline::descendants::Descendants;
@@ -17,14 +17,14 @@ use crate::timeline::polls::Polls;
 use crate::timeline::priorities::Priorities;
 use crate::timeline::reclaim::Reclaiming;
 use crate::timeline::steal::Steal;
-use crate::timeline::tasks::{Sources, Tasks};
+use crate::timeline::tasks::{TaskSources, Tasks};
 use crate::timeline::terminals::Terminals;
 use crate::timeline::threads::{Resting, Timeline};
-use crate::timeline::throttle::{Limit, Throttling};
+use crate::timeline::throttle::{QuotaGroup, Throttling};
 use crate::timeline::waits::Waits;
 use crate::timeline::wakes::Wakes;
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use tipme_record::incident::{
     Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, PortOwner, Section, StoredBaseline,
 };
@@ -32,7 +32,7 @@ use tipme_record::records::{
     Attempt, Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Polled, Reclaim, Rename, Sample, Signal, Tally, Task,
     Tty, Wait, WlMessage,
 };
-use tipme_record::{Cpu, Device, Entry, Kind, Nanos, Tid};
+use tipme_record::{ChunkEntry, Cpu, Device, Nanos, Pid, RecordKind, Tid};
 
 /// Everything that the analysis looks at.
 #[derive(Debug, Default)]
@@ -127,21 +127,21 @@ fn cleaned_cost(mut cost: Cost) -> Cost {
 
 impl Recording {
     /// Decodes an incident. Damaged binary sections are read up to the damage.
-    pub fn read(incident: &Incident) -> Result<Recording, Error> {
+    pub fn read(incident: &Incident) -> Result<Recording, DiagnoseError> {
         let meta: Meta = document(incident, Section::Meta)?;
         if incident.bytes(Section::Meta).is_empty() {
-            return Err(Error::NoMeta);
+            return Err(DiagnoseError::NoMeta);
         }
         let mut recording = Recording { mark: Nanos(meta.mark_ns), meta: cleaned(meta), ..Recording::default() };
         recording.read_documents(incident)?;
         recording.names = Names::read(incident.bytes(Section::Stacks), incident.bytes(Section::Symbols));
-        recording.inputs = typed(loose_records(incident.bytes(Section::Inputs)), Kind::Input, Input::read);
+        recording.inputs = typed(loose_records(incident.bytes(Section::Inputs)), RecordKind::Input, Input::read);
         recording.note_damage(incident);
         recording.read_records(incident);
         Ok(recording)
     }
 
-    fn read_documents(&mut self, incident: &Incident) -> Result<(), Error> {
+    fn read_documents(&mut self, incident: &Incident) -> Result<(), DiagnoseError> {
         self.displays = document(incident, Section::Displays)?;
         self.locks = document(incident, Section::Locks)?;
         self.losses = cleaned_losses(document(incident, Section::Losses)?);
@@ -156,7 +156,7 @@ impl Recording {
             _ => Some(document(incident, Section::Groups)?),
         };
         self.throttling = Throttling::read(groups, incident.bytes(Section::Samples));
-        let words = incident.words().map_err(|cause| Error::Document { section: Section::Words, cause })?;
+        let words = incident.words().map_err(|cause| DiagnoseError::Document { section: Section::Words, cause })?;
         self.user_right = words.right;
         self.steal = Steal::read(incident.bytes(Section::Samples), self.meta.machine.cpus as usize);
         let text = if words.text.is_empty() { &self.meta.user_text } else { &words.text };
@@ -178,32 +178,33 @@ impl Recording {
 
     fn read_records(&mut self, incident: &Incident) {
         let rare = Rare::read(incident);
-        let walked: Vec<Entry<'_>> = loose_records(incident.bytes(Section::Tasks)).take(ENTRIES_MAX).collect();
-        let tasks: Vec<Task> = typed(walked.iter().copied(), Kind::Task, Task::read);
+        let walked: Vec<ChunkEntry<'_>> = loose_records(incident.bytes(Section::Tasks)).take(ENTRIES_MAX).collect();
+        let tasks: Vec<Task> = typed(walked.iter().copied(), RecordKind::Task, Task::read);
         self.read_events(incident, &rare, &tasks);
-        let waits = walked.iter().copied().chain(rare.of(Kind::Wait));
-        let contention = Contention::new(typed(rare.of(Kind::Lock), Kind::Lock, Lock::read));
-        self.waits = Waits::new(typed(waits, Kind::Wait, Wait::read), &self.names, contention);
-        let polled = walked.iter().copied().chain(rare.of(Kind::Polled));
-        self.polls = Polls::new(typed(polled, Kind::Polled, Polled::read));
+        let waits = walked.iter().copied().chain(rare.of(RecordKind::Wait));
+        let contention = Contention::new(typed(rare.of(RecordKind::Lock), RecordKind::Lock, Lock::read));
+        self.waits = Waits::new(typed(waits, RecordKind::Wait, Wait::read), &self.names, contention);
+        let polled = walked.iter().copied().chain(rare.of(RecordKind::Polled));
+        self.polls = Polls::new(typed(polled, RecordKind::Polled, Polled::read));
         self.wakes = Wakes::new(&self.timeline);
         self.tasks = Tasks::new(&mut sources(tasks, &rare, incident.bytes(Section::Cmdlines)));
-        let attempts = typed(rare.of(Kind::Attempt), Kind::Attempt, Attempt::read);
+        let attempts = typed(rare.of(RecordKind::Attempt), RecordKind::Attempt, Attempt::read);
         self.attempts = Attempts::new(attempts, &self.tasks, self.mark);
-        let messages = rare.of(Kind::Message).filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
-        let wayland = rare.of(Kind::WlMessage).filter_map(|entry| with_tail(entry, WlMessage::read, WlMessage::SIZE));
+        let messages = rare.of(RecordKind::Message).filter_map(|entry| with_tail(entry, Message::read, Message::SIZE));
+        let wayland =
+            rare.of(RecordKind::WlMessage).filter_map(|entry| with_tail(entry, WlMessage::read, WlMessage::SIZE));
         let busy = |tid, lo, hi| self.timeline.is_busy(tid, lo, hi);
         self.messages = Messages::new(messages, wayland, &self.displays, busy);
-        self.terminals = Terminals::new(&typed(rare.of(Kind::Tty), Kind::Tty, Tty::read), &self.timeline);
-        let requests = walked.iter().copied().chain(rare.of(Kind::Block));
-        self.disk = Disk::new(&typed(requests, Kind::Block, Block::read));
-        self.reclaims = typed(rare.of(Kind::Reclaim), Kind::Reclaim, Reclaim::read);
+        self.terminals = Terminals::new(&typed(rare.of(RecordKind::Tty), RecordKind::Tty, Tty::read), &self.timeline);
+        let requests = walked.iter().copied().chain(rare.of(RecordKind::Block));
+        self.disk = Disk::new(&typed(requests, RecordKind::Block, Block::read));
+        self.reclaims = typed(rare.of(RecordKind::Reclaim), RecordKind::Reclaim, Reclaim::read);
         self.reclaiming = Reclaiming::new(&self.reclaims);
-        self.tallies = typed(rare.of(Kind::Tally), Kind::Tally, Tally::read);
-        self.signals = typed(rare.of(Kind::Signal), Kind::Signal, Signal::read);
-        self.samples = typed(rare.of(Kind::Sample), Kind::Sample, Sample::read);
+        self.tallies = typed(rare.of(RecordKind::Tally), RecordKind::Tally, Tally::read);
+        self.signals = typed(rare.of(RecordKind::Signal), RecordKind::Signal, Signal::read);
+        self.samples = typed(rare.of(RecordKind::Sample), RecordKind::Sample, Sample::read);
         self.samples.sort_by_key(|sample| (sample.head.tid, sample.head.ts));
-        self.interrupts = Interrupts::new(&interrupts(rare.placed(Kind::Irq)));
+        self.interrupts = Interrupts::new(&interrupts(rare.placed(RecordKind::Irq)));
     }
 
     /// What threads and CPUs did, in one pass over the events.
@@ -233,8 +234,19 @@ impl Recording {
         self.descendants.get_or_init(|| Descendants::find(&self.tasks, &self.messages, self.mark))
     }
 
+    /// The display servers of some processes, and the compositors of these where they have one.
+    pub fn display_servers(&self, pids: &[u32]) -> BTreeSet<Pid> {
+        let servers = |clients: &BTreeSet<Pid>| -> BTreeSet<Pid> {
+            let streams = self.messages.streams().iter().filter(|stream| clients.contains(&stream.client));
+            streams.map(|stream| stream.server).collect()
+        };
+        let near = servers(&pids.iter().copied().map(Pid).collect());
+        let behind = servers(&near);
+        near.into_iter().chain(behind).collect()
+    }
+
     /// Samples of one thread in `lo..hi`.
-    pub fn samples_of(&self, tid: Tid, lo: Nanos, hi: Nanos) -> &[Sample] {
+    pub(crate) fn samples_of(&self, tid: Tid, lo: Nanos, hi: Nanos) -> &[Sample] {
         let key = |sample: &Sample| (sample.head.tid, sample.head.ts);
         let first = self.samples.partition_point(|sample| key(sample) < (tid, lo));
         let last = self.samples.partition_point(|sample| key(sample) < (tid, hi));
@@ -242,7 +254,7 @@ impl Recording {
     }
 
     /// The limit that held a ready thread back in most of `lo..hi`.
-    pub fn throttled(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<&Limit> {
+    pub fn throttled(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<&QuotaGroup> {
         let limits = self.throttling.limits_of(&self.tasks, self.tasks.pid(tid, lo), lo);
         let shares = limits.into_iter().map(|limit| (limit.held_back(&self.timeline, tid, lo, hi), limit));
         let (held_back, limit) = shares.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
@@ -250,7 +262,7 @@ impl Recording {
     }
 
     /// A limit of a thread's process that no counters tell of at that time, since its group was too young.
-    pub fn uncounted_limit(&self, tid: Tid, lo: Nanos) -> Option<&Limit> {
+    pub(crate) fn uncounted_limit(&self, tid: Tid, lo: Nanos) -> Option<&QuotaGroup> {
         let limits = self.throttling.limits_of(&self.tasks, self.tasks.pid(tid, lo), lo);
         limits.into_iter().find(|limit| !limit.is_counted(lo))
     }
@@ -261,8 +273,8 @@ impl Recording {
     }
 
     /// The name of a block device.
-    pub fn device_name(&self, device: tipme_record::Device) -> String {
-        crate::timeline::disk::Request::device_name(device, &self.meta.devices)
+    pub(crate) fn device_name(&self, device: tipme_record::Device) -> String {
+        crate::timeline::disk::DiskRequest::device_name(device, &self.meta.devices)
     }
 }
 
@@ -270,14 +282,14 @@ fn resting(task: &Task) -> Resting {
     Resting { tid: task.head.tid, state: task.state as u16, cpu: task.cpu }
 }
 
-fn sources<'a>(tasks: Vec<Task>, rare: &Rare<'a>, cmdlines: &'a [u8]) -> Sources<'a> {
-    Sources {
+fn sources<'a>(tasks: Vec<Task>, rare: &Rare<'a>, cmdlines: &'a [u8]) -> TaskSources<'a> {
+    TaskSources {
         tasks,
         cmdlines,
-        exits: rare.of(Kind::Exit).filter_map(|entry| with_tail(entry, Exit::read, Exit::SIZE)).collect(),
-        execs: rare.of(Kind::Exec).filter_map(|entry| with_tail(entry, Exec::read, Exec::SIZE)).collect(),
-        forks: typed(rare.of(Kind::Fork), Kind::Fork, Fork::read),
-        renames: typed(rare.of(Kind::Rename), Kind::Rename, Rename::read),
+        exits: rare.of(RecordKind::Exit).filter_map(|entry| with_tail(entry, Exit::read, Exit::SIZE)).collect(),
+        execs: rare.of(RecordKind::Exec).filter_map(|entry| with_tail(entry, Exec::read, Exec::SIZE)).collect(),
+        forks: typed(rare.of(RecordKind::Fork), RecordKind::Fork, Fork::read),
+        renames: typed(rare.of(RecordKind::Rename), RecordKind::Rename, Rename::read),
     }
 }
 

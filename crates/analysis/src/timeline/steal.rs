@@ -25,7 +25,7 @@ const SAMPLES_MAX: usize = 100_000;
 
 /// A counter of time, as it grew.
 #[derive(Debug, Default)]
-struct Counter {
+struct TimeCounter {
     points: Vec<(Nanos, Nanos)>,
 }
 
@@ -33,9 +33,9 @@ struct Counter {
 #[derive(Debug, Default)]
 pub struct Steal {
     /// All CPUs together.
-    total: Counter,
-    cpus: BTreeMap<u32, Counter>,
-    pressure: Counter,
+    total: TimeCounter,
+    cpus: BTreeMap<u32, TimeCounter>,
+    pressure: TimeCounter,
     /// How many CPUs there are.
     count: usize,
 }
@@ -69,7 +69,7 @@ impl Steal {
     }
 
     /// Whether the hypervisor tells at all what it takes: it has stolen something since the machine was started.
-    pub fn is_accounted(&self) -> bool {
+    pub(crate) fn is_accounted(&self) -> bool {
         self.total.points.last().is_some_and(|(_, stolen)| *stolen > Nanos(0))
     }
 
@@ -85,7 +85,7 @@ impl Steal {
     }
 
     /// The share of one CPU's time that was stolen in `lo..hi`, 0 to 1; 0 where it is not known.
-    pub fn share_of(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> f64 {
+    pub(crate) fn share_of(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> f64 {
         let stolen = self.cpus.get(&cpu.0).and_then(|counter| counter.grown(lo, hi)).unwrap_or_default();
         (stolen.0 as f64 / hi.since(lo).0.max(1) as f64).min(1.0)
     }
@@ -96,7 +96,7 @@ impl Steal {
     }
 }
 
-impl Counter {
+impl TimeCounter {
     /// How much it grew in `lo..hi`; `None` where no two samples lie around any of it.
     fn grown(&self, lo: Nanos, hi: Nanos) -> Option<Nanos> {
         let first = self.points.partition_point(|(at, _)| *at <= lo).saturating_sub(1);

@@ -7,7 +7,7 @@ use tipme_record::records::{Exec, Exit, Fork, Rename, Task};
 use tipme_record::{Nanos, Pid, Tid};
 
 /// Parents are followed this far.
-pub const ANCESTORS_MAX: usize = 64;
+pub(crate) const ANCESTORS_MAX: usize = 64;
 
 /// The process of kernel threads.
 const KTHREADD: Pid = Pid(2);
@@ -33,14 +33,14 @@ pub struct Life {
 
 impl Life {
     /// Whether it is a thread of the kernel.
-    pub fn is_kernel(&self) -> bool {
+    pub(crate) fn is_kernel(&self) -> bool {
         self.parent == KTHREADD || self.pid == KTHREADD
     }
 }
 
 /// The records that identities come from.
 #[derive(Default)]
-pub struct Sources<'a> {
+pub struct TaskSources<'a> {
     pub tasks: Vec<Task>,
     pub exits: Vec<(Exit, &'a [u8])>,
     pub execs: Vec<(Exec, &'a [u8])>,
@@ -56,7 +56,7 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    pub fn new(sources: &mut Sources<'_>) -> Tasks {
+    pub fn new(sources: &mut TaskSources<'_>) -> Tasks {
         let mut tasks = Tasks { lives: known_lives(sources) };
         tasks.order();
         tasks.add_unended(sources);
@@ -77,7 +77,7 @@ impl Tasks {
     }
 
     /// Threads that were created or replaced their program, but whose end or task record is missing.
-    fn add_unended(&mut self, sources: &Sources<'_>) {
+    fn add_unended(&mut self, sources: &TaskSources<'_>) {
         let forked = sources.forks.iter().map(|fork| (fork.child_tid, fork.child_pid, fork.head.ts));
         let executed = sources.execs.iter().map(|(exec, _)| (exec.head.tid, exec.pid, exec.head.ts));
         let mut seen = BTreeSet::new();
@@ -103,7 +103,7 @@ impl Tasks {
         }
     }
 
-    fn apply_execs(&mut self, sources: &Sources<'_>) {
+    fn apply_execs(&mut self, sources: &TaskSources<'_>) {
         for (exec, tail) in &sources.execs {
             let Some(index) = self.position(exec.head.tid, exec.head.ts) else { continue };
             self.lives[index].learn(exec, tail);
@@ -161,7 +161,7 @@ impl Tasks {
     }
 
     /// The name of a thread.
-    pub fn thread_comm(&self, tid: Tid, at: Nanos) -> String {
+    pub(crate) fn thread_comm(&self, tid: Tid, at: Nanos) -> String {
         let known = self.life(tid, at).map(|life| life.comm.clone()).filter(|comm| !comm.is_empty());
         known.unwrap_or_else(|| format!("thread {tid}"))
     }
@@ -179,7 +179,7 @@ impl Tasks {
     }
 
     /// Whether a process is another one or comes from it.
-    pub fn descends(&self, pid: Pid, from: Pid, at: Nanos) -> bool {
+    pub(crate) fn descends(&self, pid: Pid, from: Pid, at: Nanos) -> bool {
         pid == from || self.ancestors(pid, at).any(|life| life.pid == from || life.parent == from)
     }
 
@@ -217,7 +217,7 @@ impl Life {
     }
 }
 
-fn known_lives(sources: &mut Sources<'_>) -> Vec<Life> {
+fn known_lives(sources: &mut TaskSources<'_>) -> Vec<Life> {
     let cmdlines = read_cmdlines(sources.cmdlines);
     let exits = sources.exits.iter().map(|(exit, tail)| ended(exit, tail));
     exits.chain(sources.tasks.iter().map(|task| living(task, &cmdlines))).collect()

@@ -83,7 +83,7 @@ impl Terminals {
     }
 
     /// Whether a writer writes again to the terminal that a thread reads, after one time and before another.
-    pub fn writes_again(&self, writer: Tid, reader: Tid, after: Nanos, before: Nanos) -> bool {
+    pub(crate) fn writes_again(&self, writer: Tid, reader: Tid, after: Nanos, before: Nanos) -> bool {
         let writes = self.written_by.get(&writer).map_or(&[][..], Vec::as_slice);
         let later = writes[writes.partition_point(|(at, _)| *at <= after)..].iter();
         let port = self.readers.get(&reader);
@@ -91,13 +91,13 @@ impl Terminals {
     }
 
     /// All threads that read the terminal that a thread read last.
-    pub fn fellows(&self, reader: Tid) -> impl Iterator<Item = Tid> {
+    pub(crate) fn fellows(&self, reader: Tid) -> impl Iterator<Item = Tid> {
         let port = self.readers.get(&reader);
         port.and_then(|port| self.readers_of.get(port)).into_iter().flatten().copied()
     }
 
     /// The threads at the other end of a thread's terminal: who reads what it writes, or else writes what it reads.
-    pub fn other_ends(&self, tid: Tid) -> BTreeSet<Tid> {
+    pub(crate) fn other_ends(&self, tid: Tid) -> BTreeSet<Tid> {
         let ports: BTreeSet<u64> = self.written_by.get(&tid).into_iter().flatten().map(|(_, port)| *port).collect();
         let shows: BTreeSet<Tid> =
             ports.iter().filter_map(|port| self.readers_of.get(port)).flatten().copied().collect();
@@ -118,7 +118,7 @@ impl Terminals {
     }
 
     /// What was written in `lo..hi` to the terminal that a thread reads, the last first: writer and time.
-    pub fn written_to(&self, reader: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Tid, Nanos)> {
+    pub(crate) fn written_to(&self, reader: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Tid, Nanos)> {
         let port = self.readers.get(&reader).copied();
         let place = |at| self.written.partition_point(|entry| (Some(entry.0), entry.1) < (port, at));
         let range = if port.is_some() { place(lo)..place(hi).max(place(lo)) } else { 0..0 };

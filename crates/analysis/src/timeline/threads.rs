@@ -5,7 +5,7 @@
 //! nanosecond of a known thread lies in exactly one. Segments are 16 bytes, and one pass over the events in the
 //! order of time builds them.
 
-use crate::decode::events::{CPU_LIMIT, Change, Event};
+use crate::decode::events::{CPU_LIMIT, SchedChange, SchedEvent};
 use crate::timeline::by_thread::ByThread;
 use tipme_record::{Cpu, Nanos, Tid};
 
@@ -16,14 +16,14 @@ const RACE_MAX: Nanos = Nanos(100_000);
 const SEGMENTS_MAX: usize = 4_096;
 
 /// The context of a wake-up that was never seen.
-pub const CONTEXT_UNKNOWN: u8 = u8::MAX;
+pub(crate) const CONTEXT_UNKNOWN: u8 = u8::MAX;
 
 /// The bit of a task state that means the thread never comes back.
 const STATE_DEAD: u16 = 0x80;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum State {
+pub enum ThreadState {
     Running,
     /// In a run queue: run-queue delay, and after a wake-up its wake-up latency.
     Runnable,
@@ -40,7 +40,7 @@ pub struct Segment {
     pub waker: Tid,
     /// Running and runnable: the CPU; blocked: the bits of the task state.
     pub place: u16,
-    pub state: State,
+    pub state: ThreadState,
     /// Context of the waker: 0 task, 1 softirq, 2 hard interrupt, 3 NMI.
     pub context: u8,
 }
@@ -58,7 +58,7 @@ pub struct Span {
 
 impl Span {
     /// The task that ended the wait on its own time, if one did.
-    pub fn task_waker(&self) -> Option<Tid> {
+    pub(crate) fn task_waker(&self) -> Option<Tid> {
         let by_task = self.segment.context == 0 && self.segment.waker != Tid(0);
         (by_task && self.segment.waker != self.tid).then_some(self.segment.waker)
     }
@@ -66,7 +66,7 @@ impl Span {
 
 /// Who a CPU ran from `start` on; tid 0 is idle.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct CpuRun {
     start: Nanos,
     tid: Tid,
 }
@@ -76,13 +76,13 @@ struct Run {
 pub struct Timeline {
     from: Nanos,
     mark: Nanos,
-    threads: ByThread<Thread>,
-    cpus: Vec<Vec<Run>>,
+    threads: ByThread<ThreadHistory>,
+    cpus: Vec<Vec<CpuRun>>,
 }
 
 impl Timeline {
     /// Builds the timeline from events in the order of time; later ones than the mark are left out.
-    pub fn new(events: impl IntoIterator<Item = Event>, resting: &[Resting], mark: Nanos) -> Timeline {
+    pub fn new(events: impl IntoIterator<Item = SchedEvent>, resting: &[Resting], mark: Nanos) -> Timeline {
         let mut events = events.into_iter().peekable();
         let from = events.peek().map_or(mark, |event| event.ts.min(mark));
         let mut timeline = Timeline { from, mark, ..Timeline::default() };
@@ -100,7 +100,8 @@ impl Timeline {
     pub fn wakes(&self, tid: Tid) -> impl Iterator<Item = (Tid, Nanos)> {
         let segments = self.segments(tid);
         let pairs = segments.iter().zip(segments.iter().skip(1));
-        let woken = pairs.filter(|(wait, _)| wait.state == State::Blocked && wait.context == 0 && wait.waker != Tid(0));
+        let woken =
+            pairs.filter(|(wait, _)| wait.state == ThreadState::Blocked && wait.context == 0 && wait.waker != Tid(0));
         woken.map(|(wait, next)| (wait.waker, next.start))
     }
 
@@ -139,7 +140,7 @@ impl Timeline {
     pub fn is_busy(&self, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
         let Some(first) = self.at(tid, lo) else { return false };
         let spans = (first.index..).map_while(|index| self.span(tid, index)).take_while(|span| span.start < hi);
-        spans.take(SEGMENTS_MAX).all(|span| matches!(span.segment.state, State::Running | State::Runnable))
+        spans.take(SEGMENTS_MAX).all(|span| matches!(span.segment.state, ThreadState::Running | ThreadState::Runnable))
     }
 
     /// Who ran on a CPU, tiling `lo..hi`; `None` where that is not known, tid 0 for idle.
@@ -183,12 +184,12 @@ struct Early {
 
 /// The segments of a thread, which has one at least.
 #[derive(Debug)]
-struct Thread {
+struct ThreadHistory {
     segments: Vec<Segment>,
     early: Early,
 }
 
-impl Thread {
+impl ThreadHistory {
     fn last(&mut self) -> &mut Segment {
         self.segments.last_mut().expect("a thread begins with a segment")
     }
@@ -202,140 +203,174 @@ impl Thread {
         }
     }
 
-    fn leave(&mut self, event: &Event) {
+    fn leave(&mut self, event: &SchedEvent) {
         self.push(match event.argument {
-            0 => segment(event, State::Runnable, event.cpu),
-            state if state & STATE_DEAD != 0 => segment(event, State::Absent, 0),
-            state => Segment { context: CONTEXT_UNKNOWN, ..segment(event, State::Blocked, state) },
+            0 => segment(event, ThreadState::Runnable, event.cpu),
+            state if state & STATE_DEAD != 0 => segment(event, ThreadState::Absent, 0),
+            state => Segment { context: CONTEXT_UNKNOWN, ..segment(event, ThreadState::Blocked, state) },
         });
     }
 
-    fn enter(&mut self, event: &Event) {
+    /// Another one is switched out on its CPU, so that it left before, for a reason that nobody recorded.
+    fn left_unseen(&mut self, event: &SchedEvent) {
+        let last = self.last();
+        if (last.state, last.place) == (ThreadState::Running, event.cpu) {
+            self.push(Segment { context: CONTEXT_UNKNOWN, ..segment(event, ThreadState::Blocked, 0) });
+        }
+    }
+
+    fn enter(&mut self, event: &SchedEvent) {
         let early = self.early;
         let last = self.last();
-        let unwoken = last.state == State::Blocked && last.context == CONTEXT_UNKNOWN;
+        let unwoken = last.state == ThreadState::Blocked && last.context == CONTEXT_UNKNOWN;
         if unwoken && early.ts > Nanos(0) && early.ts.after(RACE_MAX) >= last.start {
             *last = Segment {
                 start: last.start,
                 waker: early.waker,
                 context: early.context,
-                ..segment(event, State::Runnable, event.cpu)
+                ..segment(event, ThreadState::Runnable, event.cpu)
             };
-        } else if last.state == State::Runnable {
+        } else if last.state == ThreadState::Runnable {
             last.place = event.cpu;
         }
-        self.push(segment(event, State::Running, event.cpu));
+        self.push(segment(event, ThreadState::Running, event.cpu));
     }
 
-    fn wake(&mut self, event: &Event) {
+    fn wake(&mut self, event: &SchedEvent) {
         let last = self.last();
         match last.state {
-            State::Blocked => {
+            ThreadState::Blocked => {
                 (last.waker, last.context) = (event.other, event.context);
-                self.push(segment(event, State::Runnable, event.argument));
+                self.push(segment(event, ThreadState::Runnable, event.argument));
             }
-            State::Absent => self.push(segment(event, State::Runnable, event.argument)),
-            State::Running | State::Runnable => {
+            ThreadState::Absent => self.push(segment(event, ThreadState::Runnable, event.argument)),
+            ThreadState::Running | ThreadState::Runnable => {
                 self.early = Early { ts: event.ts, waker: event.other, context: event.context };
             }
         }
     }
 
-    fn migrate(&mut self, event: &Event) {
-        if self.last().state == State::Runnable {
-            self.push(segment(event, State::Runnable, event.argument));
+    fn migrate(&mut self, event: &SchedEvent) {
+        if self.last().state == ThreadState::Runnable {
+            self.push(segment(event, ThreadState::Runnable, event.argument));
         }
     }
 
-    fn create(&mut self, event: &Event) {
+    fn create(&mut self, event: &SchedEvent) {
         let last = self.last();
-        if last.state == State::Absent {
+        if last.state == ThreadState::Absent {
             (last.waker, last.context) = (event.other, 0);
         }
-        self.push(segment(event, State::Runnable, event.cpu));
+        self.push(segment(event, ThreadState::Runnable, event.cpu));
     }
 }
 
 impl Timeline {
-    fn feed(&mut self, event: &Event) {
+    fn feed(&mut self, event: &SchedEvent) {
         match event.change {
-            Change::Switch => self.switch(event),
-            Change::Waking => self.wake(event),
-            Change::Migrate => self.migrate(event),
-            Change::Fork => self.create(event),
+            SchedChange::Switch => self.switch(event),
+            SchedChange::Waking => self.wake(event),
+            SchedChange::Migrate => self.migrate(event),
+            SchedChange::Fork => self.create(event),
         }
     }
 
     /// A thread; at its first event it gets the state that it must have had before.
-    fn thread(&mut self, tid: Tid, first: Segment) -> Option<&mut Thread> {
+    fn thread(&mut self, tid: Tid, first: Segment) -> Option<&mut ThreadHistory> {
         let first = Segment { start: self.from, ..first };
-        self.threads.get_or_add(tid, || Thread { segments: vec![first], early: Early::default() })
+        self.threads.get_or_add(tid, || ThreadHistory { segments: vec![first], early: Early::default() })
     }
 
-    fn switch(&mut self, event: &Event) {
-        self.run(event);
-        if let Some(thread) = self.thread(event.tid, segment(event, State::Running, event.cpu)) {
+    fn switch(&mut self, event: &SchedEvent) {
+        let before = self.run(event).filter(|tid| *tid != event.tid);
+        if let Some(thread) = before.and_then(|tid| self.threads.get_mut(tid)) {
+            thread.left_unseen(event);
+        }
+        if let Some(thread) = self.thread(event.tid, segment(event, ThreadState::Running, event.cpu)) {
             thread.leave(event);
         }
-        if let Some(thread) = self.thread(event.other, segment(event, State::Runnable, event.cpu)) {
+        if let Some(thread) = self.thread(event.other, segment(event, ThreadState::Runnable, event.cpu)) {
             thread.enter(event);
         }
     }
 
-    fn run(&mut self, event: &Event) {
+    /// Takes note of who runs on a CPU from now on, and says who was seen to run there last.
+    fn run(&mut self, event: &SchedEvent) -> Option<Tid> {
         let cpu = usize::from(event.cpu);
         if cpu >= CPU_LIMIT {
-            return;
+            return None;
         }
         if cpu >= self.cpus.len() {
             self.cpus.resize(cpu + 1, Vec::new());
         }
         let runs = &mut self.cpus[cpu];
         if runs.is_empty() {
-            runs.push(Run { start: self.from, tid: event.tid });
+            runs.push(CpuRun { start: self.from, tid: event.tid });
         }
-        runs.push(Run { start: event.ts, tid: event.other });
+        let before = runs.last().map(|run| run.tid);
+        runs.push(CpuRun { start: event.ts, tid: event.other });
+        before
     }
 
-    fn wake(&mut self, event: &Event) {
-        let before = Segment { context: CONTEXT_UNKNOWN, ..segment(event, State::Blocked, 0) };
+    fn wake(&mut self, event: &SchedEvent) {
+        let before = Segment { context: CONTEXT_UNKNOWN, ..segment(event, ThreadState::Blocked, 0) };
         if let Some(thread) = self.thread(event.tid, before) {
             thread.wake(event);
         }
     }
 
-    fn migrate(&mut self, event: &Event) {
-        if let Some(thread) = self.thread(event.tid, segment(event, State::Runnable, event.cpu)) {
+    fn migrate(&mut self, event: &SchedEvent) {
+        if let Some(thread) = self.thread(event.tid, segment(event, ThreadState::Runnable, event.cpu)) {
             thread.migrate(event);
         }
     }
 
-    fn create(&mut self, event: &Event) {
-        let absent = Segment { waker: event.other, context: 0, ..segment(event, State::Absent, 0) };
+    fn create(&mut self, event: &SchedEvent) {
+        let absent = Segment { waker: event.other, context: 0, ..segment(event, ThreadState::Absent, 0) };
         if let Some(thread) = self.thread(event.tid, absent) {
             thread.create(event);
         }
     }
 
     fn rest(&mut self, task: &Resting) {
-        let state = if task.state & !0x8000 == 0 { self.resting_state(task) } else { State::Blocked };
-        let place = if state == State::Blocked { task.state } else { task.cpu.0 as u16 };
-        let context = if state == State::Blocked { CONTEXT_UNKNOWN } else { 0 };
+        let state = if task.state & !0x8000 == 0 { self.resting_state(task) } else { ThreadState::Blocked };
+        let place = if state == ThreadState::Blocked { task.state } else { task.cpu.0 as u16 };
+        let context = if state == ThreadState::Blocked { CONTEXT_UNKNOWN } else { 0 };
         let start = self.from;
         self.thread(task.tid, Segment { start, waker: Tid(0), place, state, context });
     }
 
     /// A task that never left its CPU ran on it all the time, where no other was seen there.
-    fn resting_state(&self, task: &Resting) -> State {
+    fn resting_state(&self, task: &Resting) -> ThreadState {
         let cpu = task.cpu.0 as usize;
         let runs = self.cpus.get(cpu).map_or(&[][..], Vec::as_slice);
         match runs.last() {
-            Some(run) if run.tid != task.tid => State::Runnable,
-            _ => State::Running,
+            Some(run) if run.tid != task.tid => ThreadState::Runnable,
+            _ => ThreadState::Running,
         }
     }
 }
 
-fn segment(event: &Event, state: State, place: u16) -> Segment {
+fn segment(event: &SchedEvent, state: ThreadState, place: u16) -> Segment {
     Segment { start: event.ts, waker: Tid(0), place, state, context: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn switch(ts: u64, tid: u32, other: u32) -> SchedEvent {
+        let (tid, other, change) = (Tid(tid), Tid(other), SchedChange::Switch);
+        SchedEvent { ts: Nanos(ts), tid, other, cpu: 0, argument: 0, change, context: 0, prio: 120 }
+    }
+
+    #[test]
+    fn who_was_not_seen_to_leave_has_left_where_another_one_leaves() {
+        let timeline = Timeline::new([switch(10, 0, 5), switch(20, 7, 0), switch(30, 0, 5)], &[], Nanos(40));
+        let states: Vec<(u64, ThreadState)> =
+            timeline.segments(Tid(5)).iter().map(|segment| (segment.start.0, segment.state)).collect();
+        let after = [(20, ThreadState::Blocked), (30, ThreadState::Running)];
+        assert_eq!(states[states.len() - 2..], after, "{states:?}");
+        assert_eq!(timeline.segments(Tid(7)).last().map(|segment| segment.state), Some(ThreadState::Runnable));
+    }
 }

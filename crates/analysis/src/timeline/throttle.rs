@@ -8,7 +8,7 @@
 use crate::decode::bytes::clean;
 use crate::decode::samples::samples;
 use crate::timeline::tasks::Tasks;
-use crate::timeline::threads::{State, Timeline};
+use crate::timeline::threads::{ThreadState, Timeline};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use tipme_record::incident::{Groups, LimitedGroup};
@@ -29,7 +29,7 @@ const SEGMENTS_MAX: usize = 4_096;
 
 /// The counters of a group at a time.
 #[derive(Clone, Copy, Default, Debug)]
-struct Count {
+struct ThrottleCount {
     at: Nanos,
     /// Periods in which it was throttled.
     times: u64,
@@ -39,7 +39,7 @@ struct Count {
 
 /// A time in which a group was throttled for so long.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+struct ThrottleWindow {
     lo: Nanos,
     hi: Nanos,
     throttled: Nanos,
@@ -47,15 +47,15 @@ struct Window {
 
 /// A control group with a quota.
 #[derive(Debug, Default)]
-pub struct Limit {
+pub struct QuotaGroup {
     pub path: String,
     /// The file that sets the quota.
     pub file: String,
     quota: Nanos,
     period: Nanos,
     members: HashMap<Pid, (Nanos, Nanos)>,
-    counts: Vec<Count>,
-    windows: Vec<Window>,
+    counts: Vec<ThrottleCount>,
+    windows: Vec<ThrottleWindow>,
     /// Ready time of threads in windows, found when first asked for.
     ready: RefCell<HashMap<(Tid, usize), u64>>,
 }
@@ -65,7 +65,7 @@ pub struct Limit {
 pub struct Throttling {
     /// Whether the recorder looked for such groups at all.
     pub known: bool,
-    limits: Vec<Limit>,
+    limits: Vec<QuotaGroup>,
 }
 
 impl Throttling {
@@ -74,13 +74,13 @@ impl Throttling {
         let known = groups.is_some();
         let mut counts = read_counts(section);
         let groups = groups.unwrap_or_default().limited.into_iter().take(GROUPS_MAX);
-        let limits = groups.map(|group| Limit::new(&group, counts.remove(&group.number).unwrap_or_default()));
+        let limits = groups.map(|group| QuotaGroup::new(&group, counts.remove(&group.number).unwrap_or_default()));
         Throttling { known, limits: limits.collect() }
     }
 
     /// The limits that hold for a process: those of the groups that it was seen in. One that died unseen
     /// was where its parent is.
-    pub fn limits_of(&self, tasks: &Tasks, pid: Pid, at: Nanos) -> Vec<&Limit> {
+    pub(crate) fn limits_of(&self, tasks: &Tasks, pid: Pid, at: Nanos) -> Vec<&QuotaGroup> {
         let of = |pid| self.limits.iter().filter(|limit| limit.holds(pid, at)).collect::<Vec<_>>();
         let lives = |pid| tasks.process(pid, at).is_some_and(|life| life.until == Nanos(u64::MAX));
         if self.limits.is_empty() {
@@ -95,8 +95,8 @@ impl Throttling {
     }
 }
 
-impl Limit {
-    fn new(group: &LimitedGroup, mut counts: Vec<Count>) -> Limit {
+impl QuotaGroup {
+    fn new(group: &LimitedGroup, mut counts: Vec<ThrottleCount>) -> QuotaGroup {
         counts.sort_by_key(|count| count.at);
         let period = Nanos(group.period_us.saturating_mul(1_000));
         let windows = counts.windows(2).filter_map(|pair| window(pair[0], pair[1], period)).collect();
@@ -105,7 +105,7 @@ impl Limit {
             let last = Nanos(member.last_ns).after(SEEN_SLACK);
             (Pid(member.pid), (Nanos(0), last))
         });
-        Limit {
+        QuotaGroup {
             path: clean(&group.path),
             file: clean(&group.file),
             quota: Nanos(group.quota_us.saturating_mul(1_000)),
@@ -144,7 +144,7 @@ impl Limit {
     }
 
     /// Whether counters tell of a time.
-    pub fn is_counted(&self, lo: Nanos) -> bool {
+    pub(crate) fn is_counted(&self, lo: Nanos) -> bool {
         self.counts.first().is_some_and(|count| count.at <= lo)
     }
 
@@ -160,7 +160,7 @@ impl Limit {
         shares.sum()
     }
 
-    fn ready(&self, timeline: &Timeline, tid: Tid, index: usize, window: &Window) -> u64 {
+    fn ready(&self, timeline: &Timeline, tid: Tid, index: usize, window: &ThrottleWindow) -> u64 {
         let find = || ready_time(timeline, tid, window.lo, window.hi);
         *self.ready.borrow_mut().entry((tid, index)).or_insert_with(find)
     }
@@ -179,22 +179,22 @@ impl Limit {
 }
 
 /// The throttling between two samples; `None` where there was none.
-fn window(from: Count, to: Count, period: Nanos) -> Option<Window> {
+fn window(from: ThrottleCount, to: ThrottleCount, period: Nanos) -> Option<ThrottleWindow> {
     let throttled = to.total.since(from.total);
     let before = Nanos(throttled.0.min(period.0));
-    (throttled > Nanos(0)).then(|| Window { lo: from.at.before(before), hi: to.at, throttled })
+    (throttled > Nanos(0)).then(|| ThrottleWindow { lo: from.at.before(before), hi: to.at, throttled })
 }
 
 /// How long a thread was ready for a CPU in `lo..hi`.
 fn ready_time(timeline: &Timeline, tid: Tid, lo: Nanos, hi: Nanos) -> u64 {
     let first = timeline.at(tid, lo).map_or(0, |span| span.index);
     let spans = (first..).map_while(|index| timeline.span(tid, index)).take_while(|span| span.start < hi);
-    let ready = spans.take(SEGMENTS_MAX).filter(|span| span.segment.state == State::Runnable);
+    let ready = spans.take(SEGMENTS_MAX).filter(|span| span.segment.state == ThreadState::Runnable);
     ready.map(|span| span.end.min(hi).since(span.start.max(lo)).0).fold(0, u64::saturating_add)
 }
 
-fn read_counts(section: &[u8]) -> HashMap<u32, Vec<Count>> {
-    let mut counts: HashMap<u32, Vec<Count>> = HashMap::new();
+fn read_counts(section: &[u8]) -> HashMap<u32, Vec<ThrottleCount>> {
+    let mut counts: HashMap<u32, Vec<ThrottleCount>> = HashMap::new();
     for (at, _, text) in samples(section).filter(|(_, source, _)| *source == SOURCE).take(COUNTS_MAX) {
         if let Some((number, count)) = read_count(at, text) {
             counts.entry(number).or_default().push(count);
@@ -205,7 +205,7 @@ fn read_counts(section: &[u8]) -> HashMap<u32, Vec<Count>> {
 
 /// The number of the group in the first line, and the counters of either version: nanoseconds in
 /// `throttled_time`, microseconds in `throttled_usec`.
-fn read_count(at: Nanos, text: &str) -> Option<(u32, Count)> {
+fn read_count(at: Nanos, text: &str) -> Option<(u32, ThrottleCount)> {
     let mut lines = text.lines();
     let number = lines.next()?.strip_prefix("group ")?.parse().ok()?;
     let values: BTreeMap<&str, u64> = lines
@@ -215,7 +215,7 @@ fn read_count(at: Nanos, text: &str) -> Option<(u32, Count)> {
     let value = |name: &str| values.get(name).copied();
     let micros = value("throttled_usec").map(|micros| micros.saturating_mul(1_000));
     let total = Nanos(value("throttled_time").or(micros)?);
-    Some((number, Count { at, times: value("nr_throttled").unwrap_or(0), total }))
+    Some((number, ThrottleCount { at, times: value("nr_throttled").unwrap_or(0), total }))
 }
 
 #[cfg(test)]
@@ -232,8 +232,8 @@ mod tests {
         bytes
     }
 
-    fn limit(totals_ms: &[u64]) -> Limit {
-        let counts = totals_ms.iter().enumerate().map(|(index, total)| Count {
+    fn limit(totals_ms: &[u64]) -> QuotaGroup {
+        let counts = totals_ms.iter().enumerate().map(|(index, total)| ThrottleCount {
             at: Nanos::from_millis(100 * index as u64 + 1_000),
             times: *total / 95,
             total: Nanos::from_millis(*total),
@@ -241,7 +241,7 @@ mod tests {
         let members = vec![GroupMember { pid: 7, first_ns: 5_000_000_000, last_ns: 6_000_000_000 }];
         let group =
             LimitedGroup { quota_us: 5_000, period_us: 100_000, path: "/a".into(), members, ..LimitedGroup::default() };
-        Limit::new(&group, counts.collect())
+        QuotaGroup::new(&group, counts.collect())
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
         let (limit, ms) = (limit(&[0, 95, 190, 190]), Nanos::from_millis);
         assert_eq!(limit.text(), "/a (5 ms per 100 ms)");
         assert_eq!(limit.throttled(Nanos::from_millis(1_010), Nanos::from_millis(1_150)), (2, ms(190), ms(200)));
-        let past = Limit::new(&LimitedGroup { path: "/a".into(), ..LimitedGroup::default() }, Vec::new());
+        let past = QuotaGroup::new(&LimitedGroup { path: "/a".into(), ..LimitedGroup::default() }, Vec::new());
         assert_eq!(past.text(), "/a (the quota was taken away since)");
         assert_eq!(limit.throttled(Nanos(0), Nanos::from_secs(9)), (2, ms(190), ms(300)));
         assert_eq!(self::limit(&[]).throttled(Nanos(0), Nanos(9)), (0, Nanos(0), Nanos(0)));

@@ -12,7 +12,7 @@ use tipme_record::records::Wait;
 use tipme_record::{Nanos, StackId, Tid};
 
 /// What tells the waits of one thread apart: the system call, and what it waits on.
-pub type Signature = (i32, u64);
+pub(crate) type Signature = (i32, u64);
 
 /// The kinds of waits, the most telling first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -157,7 +157,7 @@ const CALL_NAMES: &[(i32, &str)] = &[
     (449, "futex_waitv"),
 ];
 
-pub const FUTEX: i32 = 202;
+pub(crate) const FUTEX: i32 = 202;
 /// The operation without the bits for private memory and the clock; conditions and semaphores wait with this one.
 const FUTEX_OPERATION: u64 = 0x7f;
 const FUTEX_WAIT: u64 = 0;
@@ -185,6 +185,7 @@ const TYPE_REGULAR: u32 = 0o100_000;
 const STATE_UNINTERRUPTIBLE: u16 = 2;
 const STATE_STOPPED: u16 = 4 | 8;
 const STATE_NO_LOAD: u16 = 0x400;
+const STATE_FROZEN: u16 = 0x4000;
 const STATE_IO_WAIT: u16 = 0x8000;
 
 /// An uninterruptible wait without a record is taken to be of the kind of the thread's nearest one within this time.
@@ -201,7 +202,7 @@ const LONE_MAX: usize = 2;
 
 /// The context of a waker that is a task and no interrupt, and of a timer's interrupt.
 const IN_TASK: u16 = 0;
-pub const HARD_INTERRUPT: u16 = 2;
+pub(crate) const HARD_INTERRUPT: u16 = 2;
 
 /// The wait records of an incident and what they mean.
 #[derive(Debug, Default)]
@@ -255,7 +256,7 @@ impl Waits {
     }
 
     /// What a wait record says.
-    pub fn kind_of(&self, wait: &Wait) -> Waited {
+    pub(crate) fn kind_of(&self, wait: &Wait) -> Waited {
         if self.is_lone_timeout(wait) || is_condition(wait) && wait.context == HARD_INTERRUPT {
             return Waited::Sleep;
         }
@@ -274,7 +275,7 @@ impl Waits {
     /// Whether the wait is one for whatever comes next, which is not a cause by itself.
     ///
     /// Short and unrecorded waits count where the thread could be interrupted and waited for no I/O.
-    pub fn is_idle(&self, span: &Span) -> bool {
+    pub(crate) fn is_idle(&self, span: &Span) -> bool {
         match self.kind(span) {
             Waited::Events => true,
             Waited::Unknown => may_be_idle(span.segment.place) && self.find(span).is_none(),
@@ -283,13 +284,13 @@ impl Waits {
     }
 
     /// Whether the wait is one on a condition or semaphore of user space, and none for a lock.
-    pub fn is_for_condition(&self, span: &Span) -> bool {
+    pub(crate) fn is_for_condition(&self, span: &Span) -> bool {
         self.find(span).is_some_and(is_condition)
     }
 
     /// Whether the wait may have ended because its time was up, as far as the first arguments of its call tell. Of
     /// short ones without a record nobody knows.
-    pub fn may_time_out(&self, span: &Span) -> bool {
+    pub(crate) fn may_time_out(&self, span: &Span) -> bool {
         self.find(span).is_none_or(|wait| match self.kind_of(wait) {
             Waited::Events => !matches!(wait.syscall, POLL | PPOLL) || has_timeout(wait),
             kind => matches!(kind, Waited::Futex | Waited::Sleep),
@@ -318,7 +319,7 @@ fn near(a: Nanos, b: Nanos) -> bool {
 }
 
 /// What a kernel stack waits for, its functions leaf first.
-pub fn stack_kind<'a>(functions: impl Iterator<Item = &'a str>) -> Waited {
+pub(crate) fn stack_kind<'a>(functions: impl Iterator<Item = &'a str>) -> Waited {
     functions.enumerate().map(|(depth, name)| function_kind(depth, name)).min().unwrap_or(Waited::Unknown)
 }
 
@@ -330,10 +331,15 @@ fn function_kind(depth: usize, name: &str) -> Waited {
     FUNCTIONS.iter().find(|(_, prefixes)| starts(prefixes)).map_or(Waited::Unknown, |(kind, _)| *kind)
 }
 
+/// Whether the freezer of its control group held the thread.
+pub(crate) fn is_frozen(wait: &Wait) -> bool {
+    wait.state & STATE_FROZEN != 0
+}
+
 fn state_kind(state: u16) -> Waited {
     if waits_for_io(state) {
         Waited::Disk
-    } else if state & STATE_STOPPED != 0 {
+    } else if state & (STATE_STOPPED | STATE_FROZEN) != 0 {
         Waited::Stopped
     } else {
         Waited::Unknown
@@ -385,50 +391,50 @@ fn moves_data(syscall: i32) -> bool {
 ///
 /// The C library waits for them with a set of bits. GLib's conditions wait as locks do, but for a counter: a lock
 /// that is held and waited for has the value [`LOCKED`], or its owner with a bit for those who wait.
-pub fn is_condition(wait: &Wait) -> bool {
+pub(crate) fn is_condition(wait: &Wait) -> bool {
     let (operation, value) = (wait.args[1] & FUTEX_OPERATION, wait.args[2] as u32);
     let counts = value != LOCKED && value & FUTEX_WAITERS == 0;
     wait.syscall == FUTEX && (operation == FUTEX_WAIT_BITSET || operation == FUTEX_WAIT && counts)
 }
 
 /// Whether a wait is for a futex that no other process knows.
-pub fn is_private_futex(wait: &Wait) -> bool {
+pub(crate) fn is_private_futex(wait: &Wait) -> bool {
     wait.syscall == FUTEX && wait.args[1] & FUTEX_PRIVATE != 0
 }
 
 /// Whether a system call is a `select`.
-pub fn selects(syscall: i32) -> bool {
+pub(crate) fn selects(syscall: i32) -> bool {
     SELECTS.contains(&syscall)
 }
 
 /// Whether a wait is in one of the calls by which event loops wait.
-pub fn polls(wait: &Wait) -> bool {
+pub(crate) fn polls(wait: &Wait) -> bool {
     EVENT_CALLS.contains(&wait.syscall)
 }
 
 /// Whether a wait is one until a terminal takes output: write, writev.
-pub fn writes_to_terminal(wait: &Wait) -> bool {
+pub(crate) fn writes_to_terminal(wait: &Wait) -> bool {
     matches!(wait.syscall, 1 | 20) && wait.magic == TERMINAL_FILES
 }
 
 /// Whether a wait is in one of the calls that lock files: flock, fcntl.
-pub fn locks_files(wait: &Wait) -> bool {
+pub(crate) fn locks_files(wait: &Wait) -> bool {
     matches!(wait.syscall, FLOCK | FCNTL)
 }
 
 /// Whether a wait is a `poll` of a single file.
-pub fn is_lone(wait: &Wait) -> bool {
+pub(crate) fn is_lone(wait: &Wait) -> bool {
     matches!(wait.syscall, POLL | PPOLL) && wait.args[1] as u32 == 1
 }
 
 /// The name of a system call, or its number.
-pub fn call_name(syscall: i32) -> String {
+pub(crate) fn call_name(syscall: i32) -> String {
     let known = CALL_NAMES.iter().find(|(number, _)| *number == syscall);
     known.map_or_else(|| format!("system call {syscall}"), |(_, name)| (*name).to_owned())
 }
 
 /// Whether the wait would have ended by itself: a `poll` with a timeout, in milliseconds or at an address.
-pub fn has_timeout(wait: &Wait) -> bool {
+pub(crate) fn has_timeout(wait: &Wait) -> bool {
     match wait.syscall {
         POLL => wait.args[2] as i32 > 0,
         PPOLL => wait.args[2] != 0,
@@ -437,12 +443,12 @@ pub fn has_timeout(wait: &Wait) -> bool {
 }
 
 /// Whether the time of a `select` was up, or a device ended it.
-pub fn is_over(wait: &Wait) -> bool {
+pub(crate) fn is_over(wait: &Wait) -> bool {
     selects(wait.syscall) && wait.context != IN_TASK
 }
 
 /// What tells a wait from the others of its thread. `file` is the inode of the only file that is polled, where that is known.
-pub fn signature(wait: &Wait, file: Option<u64>) -> Signature {
+pub(crate) fn signature(wait: &Wait, file: Option<u64>) -> Signature {
     match wait.syscall {
         FUTEX => (FUTEX, wait.args[0] & FUTEX_PAIR),
         POLL | PPOLL if is_lone(wait) => (POLL, file.unwrap_or(0).max(1)),
@@ -457,7 +463,7 @@ pub fn signature(wait: &Wait, file: Option<u64>) -> Signature {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::threads::{Segment, State};
+    use crate::timeline::threads::{Segment, ThreadState};
     use tipme_record::Pid;
     use zerocopy::FromZeros;
 
@@ -470,7 +476,7 @@ mod tests {
 
     fn blocked(start: u64, end: u64, place: u16) -> Span {
         let (start, end) = (Nanos::from_millis(start), Nanos::from_millis(end));
-        let segment = Segment { start, waker: Tid(0), place, state: State::Blocked, context: 2 };
+        let segment = Segment { start, waker: Tid(0), place, state: ThreadState::Blocked, context: 2 };
         Span { tid: Tid(7), index: 0, start, end, segment }
     }
 

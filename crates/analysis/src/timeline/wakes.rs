@@ -2,7 +2,7 @@
 //! Wake-ups forward: whom a thread woke, and when.
 
 use crate::timeline::by_thread::ByThread;
-use crate::timeline::threads::{State, Timeline};
+use crate::timeline::threads::{ThreadState, Timeline};
 use tipme_record::{Nanos, Tid};
 
 /// Wake-ups by tasks: for each waker the times and wakees, sorted.
@@ -13,7 +13,9 @@ impl Wakes {
     pub fn new(timeline: &Timeline) -> Wakes {
         let mut wakes: ByThread<Vec<(Nanos, Tid)>> = ByThread::default();
         for tid in timeline.threads() {
-            let waits = timeline.spans(tid).filter(|span| matches!(span.segment.state, State::Blocked | State::Absent));
+            let waits = timeline
+                .spans(tid)
+                .filter(|span| matches!(span.segment.state, ThreadState::Blocked | ThreadState::Absent));
             for (waker, at) in waits.filter_map(|span| Some((span.task_waker()?, span.end))) {
                 wakes.get_or_add(waker, Vec::new).into_iter().for_each(|list| list.push((at, tid)));
             }

@@ -12,7 +12,7 @@ const WINDOW_MIN: usize = 5;
 
 /// What is usual, and where it is known from.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Usual {
+pub(crate) enum Usual {
     /// Other interactions of the window, exactly.
     Window(Summary),
     /// The recorder's summary of this class and application, coarsely.
@@ -21,7 +21,7 @@ pub enum Usual {
 
 impl Usual {
     /// The others of the window where there are enough, else the summary of the same milestone where it knows more.
-    pub fn of(others: Summary, stored: &[StoredBaseline], what: (Milestone, &str, &str)) -> Usual {
+    pub(crate) fn of(others: Summary, stored: &[StoredBaseline], what: (Milestone, &str, &str)) -> Usual {
         let (milestone, class, application) = what;
         let same = |known: &&StoredBaseline| {
             known.milestone() == milestone.name() && known.class == class && known.application == application
@@ -34,7 +34,7 @@ impl Usual {
     }
 
     /// Observations.
-    pub fn n(&self) -> usize {
+    pub(crate) fn n(&self) -> usize {
         match self {
             Usual::Window(summary) => summary.n(),
             Usual::Stored(stored) => usize::try_from(stored.n).unwrap_or(usize::MAX),
@@ -42,7 +42,7 @@ impl Usual {
     }
 
     /// The median, however few there are; zero where there is none.
-    pub fn median(&self) -> Nanos {
+    pub(crate) fn median(&self) -> Nanos {
         match self {
             Usual::Window(summary) => Nanos(summary.value(Share::P50).unwrap_or(0)),
             Usual::Stored(stored) => Nanos(stored.p50_ns),
@@ -50,7 +50,7 @@ impl Usual {
     }
 
     /// As the verdict has it; `None` where nothing is known.
-    pub fn baseline(&self) -> Option<Baseline> {
+    pub(crate) fn baseline(&self) -> Option<Baseline> {
         let ms = |nanos: u64| Nanos(nanos).millis();
         let n = self.n();
         match self {

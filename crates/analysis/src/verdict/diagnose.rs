@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Puts the verdict together.
 
-use crate::error::Error;
+use crate::error::DiagnoseError;
 use crate::explain::chain::Chain;
 use crate::explain::describe::time_text;
 use crate::explain::jobs::Job;
@@ -13,7 +13,7 @@ use crate::timeline::recording::Recording;
 use crate::verdict::detail;
 use crate::verdict::findings::findings;
 use crate::verdict::overhead::overhead;
-use crate::verdict::problem::{Options, Problem, Subject, problems};
+use crate::verdict::problem::{DiagnoseOptions, Problem, ProblemSubject, problems};
 use crate::verdict::stall;
 use crate::verdict::steps::steps;
 use crate::verdict::trust::{trust, unattributed_ms};
@@ -25,7 +25,7 @@ const INFERRED: &str = "The application was connected to its compositor before r
     inferred from the shape of the message.";
 
 /// An incident taken apart, and what was found in it.
-pub struct Case {
+pub(crate) struct Case {
     pub recording: Recording,
     pub interactions: Vec<Interaction>,
     /// What is explained, and the way back from its end; `None` where there is nothing to explain.
@@ -34,12 +34,12 @@ pub struct Case {
 }
 
 /// Finds the cause of the worst delay in an incident.
-pub fn diagnose(incident: &Incident, options: &Options) -> Result<Verdict, Error> {
+pub fn diagnose(incident: &Incident, options: &DiagnoseOptions) -> Result<Verdict, DiagnoseError> {
     examine(incident, options).map(|case| case.verdict)
 }
 
 /// The same with all that the verdict rests on.
-pub fn examine(incident: &Incident, options: &Options) -> Result<Case, Error> {
+pub(crate) fn examine(incident: &Incident, options: &DiagnoseOptions) -> Result<Case, DiagnoseError> {
     let recording = Recording::read(incident)?;
     let interactions = interactions(&recording);
     let found = problems(&recording, &interactions, options)?;
@@ -82,8 +82,8 @@ fn nothing(recording: &Recording) -> Verdict {
 
 fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdict: &mut Verdict) -> Chain {
     let chain = match &problem.subject {
-        Subject::Interaction(interaction) => Chain::of(recording, interaction),
-        Subject::Thread(tid) => Chain::of_thread(recording, *tid, problem.start, problem.end),
+        ProblemSubject::Interaction(interaction) => Chain::of(recording, interaction),
+        ProblemSubject::Thread(tid) => Chain::of_thread(recording, *tid, problem.start, problem.end),
     };
     let budget = Budget::new(recording, &chain, problem.client, problem.end);
     verdict.interval = Some(interval(recording, problem));
@@ -129,10 +129,13 @@ fn about(recording: &Recording) -> About {
 
 fn interval(recording: &Recording, problem: &Problem) -> Interval {
     let (settled, dequeued) = match &problem.subject {
-        Subject::Interaction(interaction) => (interaction.settled, interaction.delivery.dequeued.map(|(at, _)| at)),
-        Subject::Thread(_) => (None, None),
+        ProblemSubject::Interaction(interaction) => {
+            (interaction.settled, interaction.delivery.dequeued.map(|(at, _)| at))
+        }
+        ProblemSubject::Thread(_) => (None, None),
     };
-    let inferred = matches!(&problem.subject, Subject::Interaction(interaction) if interaction.delivery.inferred);
+    let inferred =
+        matches!(&problem.subject, ProblemSubject::Interaction(interaction) if interaction.delivery.inferred);
     let since_start = |at: Nanos| at.since(problem.start).millis();
     Interval {
         start_ns: problem.start.0,

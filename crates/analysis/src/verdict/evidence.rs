@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Evidence: sentences with figures for each finding. The first line names the culprit and its action.
 
-use crate::explain::chain::{Doing, Piece, Via};
+use crate::explain::chain::{ChainPiece, Doing, Via};
 use crate::explain::describe::{address_text, count_text, doing_text, frames, span_text, thread_text, wait_text};
 use crate::explain::jobs::Members;
 use crate::explain::limits::{self, limit_of};
 use crate::explain::load::Load;
-use crate::explain::partition::{Budget, Group, Owner, length};
-use crate::model::Kind;
+use crate::explain::partition::{BlameGroup, BlameOwner, Budget, length};
+use crate::model::CauseKind;
 use crate::timeline::polls;
 use crate::timeline::waits::Waited;
 use crate::verdict::output;
@@ -24,23 +24,24 @@ const TRIED_BEFORE: Nanos = Nanos::from_millis(10);
 const FUNCTION_SHARE_MIN: f64 = 0.1;
 
 /// Evidence for everything that is not a disk.
-pub fn of(budget: &Budget<'_>, group: &Group) -> Vec<String> {
+pub(crate) fn of(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
     let mut lines = vec![headline(budget, group)];
     match group.kind {
-        Kind::CpuCompetition => {
+        CauseKind::CpuCompetition => {
             lines.push(queue_line(budget, group));
+            lines.extend(crate::verdict::competition::newborn_line(budget, group));
             lines.extend(crate::verdict::competition::line(budget, group));
         }
-        Kind::Stall => lines.extend(crate::verdict::stall::line(budget, group)),
-        Kind::CpuThrottled => {
+        CauseKind::Stall => lines.extend(crate::verdict::stall::line(budget, group)),
+        CauseKind::CpuThrottled => {
             lines.extend(limit_of(budget, group).and_then(|limit| limits::evidence(budget, group, limit)));
         }
-        Kind::LockWait | Kind::KernelLock | Kind::PeerWait | Kind::ChildWait => {
+        CauseKind::LockWait | CauseKind::KernelLock | CauseKind::PeerWait | CauseKind::ChildWait => {
             lines.extend(via_line(budget, group));
             lines.extend(attempts_line(budget, group));
             lines.extend(far_end_lines(budget, group));
         }
-        Kind::OwnComputation => {}
+        CauseKind::OwnComputation => {}
         _ => lines.extend(wait_line(budget, group)),
     }
     lines.extend(output::line(budget, group));
@@ -48,34 +49,37 @@ pub fn of(budget: &Budget<'_>, group: &Group) -> Vec<String> {
     lines
 }
 
-fn headline(budget: &Budget<'_>, group: &Group) -> String {
+fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
     let culprit = label(budget, group);
     let waiters = waiters(budget, group);
     match group.kind {
-        Kind::CpuCompetition | Kind::PageIn | Kind::SwapIn | Kind::DiskQueue | Kind::Fsync | Kind::Unattributed => {
-            culprit
-        }
-        Kind::CpuThrottled => {
+        CauseKind::CpuCompetition
+        | CauseKind::PageIn
+        | CauseKind::SwapIn
+        | CauseKind::DiskQueue
+        | CauseKind::Fsync
+        | CauseKind::Unattributed => culprit,
+        CauseKind::CpuThrottled => {
             let limit = limit_of(budget, group).map(|limit| format!(" {}", limit.text())).unwrap_or_default();
             format!("{waiters} was held back by the CPU quota of its control group{limit}")
         }
-        Kind::OwnComputation => format!("{culprit} computed"),
-        Kind::Reclaim => format!("{culprit} took the memory that {waiters} needed"),
-        Kind::LockWait | Kind::KernelLock => format!("{culprit} held a lock that {waiters} needed"),
-        Kind::ServerBusy => format!("the display server served {culprit}"),
-        Kind::ServerGrab => format!("{culprit} held a grab of the display server"),
-        Kind::PeerWait => format!("{culprit} kept {waiters} waiting for an answer"),
-        Kind::NetworkWait => network_line(budget, group, &waiters, &culprit),
-        Kind::ChildWait => format!("{waiters} waited for {culprit} to end"),
-        Kind::TimerSleep => format!("{culprit} slept by itself"),
-        Kind::Stopped => crate::verdict::stopped::headline(budget, group, &culprit, &waiters),
-        Kind::Interrupt => format!("{culprit} took the CPU from {waiters}"),
-        Kind::Stall => crate::verdict::stall::headline(budget, group, &waiters),
+        CauseKind::OwnComputation => format!("{culprit} computed"),
+        CauseKind::Reclaim => format!("{culprit} took the memory that {waiters} needed"),
+        CauseKind::LockWait | CauseKind::KernelLock => format!("{culprit} held a lock that {waiters} needed"),
+        CauseKind::ServerBusy => format!("the display server served {culprit}"),
+        CauseKind::ServerGrab => format!("{culprit} held a grab of the display server"),
+        CauseKind::PeerWait => format!("{culprit} kept {waiters} waiting for an answer"),
+        CauseKind::NetworkWait => network_line(budget, group, &waiters, &culprit),
+        CauseKind::ChildWait => format!("{waiters} waited for {culprit} to end"),
+        CauseKind::TimerSleep => format!("{culprit} slept by itself"),
+        CauseKind::Stopped => crate::verdict::stopped::headline(budget, group, &culprit, &waiters),
+        CauseKind::Interrupt => format!("{culprit} took the CPU from {waiters}"),
+        CauseKind::Stall => crate::verdict::stall::headline(budget, group, &waiters),
     }
 }
 
 /// Who waited for which address, and whether an answer came for most of the time.
-fn network_line(budget: &Budget<'_>, group: &Group, waiters: &str, address: &str) -> String {
+fn network_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str, address: &str) -> String {
     let waits = || {
         budget.pieces(group).filter_map(|piece| match piece.doing {
             Doing::Waited(_, wait) => Some((piece, wait?)),
@@ -94,23 +98,23 @@ fn network_line(budget: &Budget<'_>, group: &Group, waiters: &str, address: &str
 }
 
 /// The culprit in a sentence.
-fn label(budget: &Budget<'_>, group: &Group) -> String {
+fn label(budget: &Budget<'_>, group: &BlameGroup) -> String {
     match &group.owner {
-        Owner::Job(job) => budget.jobs.label(job, &group.members),
-        Owner::Device(device) => device_name(budget, *device),
-        Owner::Address(address, port) => address_text(*address, *port),
-        Owner::Interrupt(source) => source.name(&budget.recording.meta.irq_names),
-        Owner::Nobody => "nobody known".to_owned(),
+        BlameOwner::Job(job) => budget.jobs.label(job, &group.members),
+        BlameOwner::Device(device) => device_name(budget, *device),
+        BlameOwner::Address(address, port) => address_text(*address, *port),
+        BlameOwner::Interrupt(source) => source.name(&budget.recording.meta.irq_names),
+        BlameOwner::Nobody => "nobody known".to_owned(),
     }
 }
 
 /// The name of a device, also where it is not known.
-pub fn device_name(budget: &Budget<'_>, device: Option<Device>) -> String {
+pub(crate) fn device_name(budget: &Budget<'_>, device: Option<Device>) -> String {
     device.map_or_else(|| "a disk".to_owned(), |device| budget.recording.device_name(device))
 }
 
 /// The processes that waited, by name: at the near end of the chain.
-fn waiters(budget: &Budget<'_>, group: &Group) -> String {
+fn waiters(budget: &Budget<'_>, group: &BlameGroup) -> String {
     let mut waiters: BTreeMap<Pid, u64> = BTreeMap::new();
     for piece in budget.pieces(group) {
         let tid = via_to(budget, group, piece).map_or(piece.tid, |via| via.waiter);
@@ -121,14 +125,14 @@ fn waiters(budget: &Budget<'_>, group: &Group) -> String {
 }
 
 /// The wait through which the chain came to the culprit's job, where it went through one.
-fn via_to<'a>(budget: &Budget<'a>, group: &Group, piece: &Piece) -> Option<&'a Via> {
-    let Owner::Job(job) = &group.owner else { return None };
+fn via_to<'a>(budget: &Budget<'a>, group: &BlameGroup, piece: &ChainPiece) -> Option<&'a Via> {
+    let BlameOwner::Job(job) = &group.owner else { return None };
     let (chain, jobs) = (budget.chain, &budget.jobs);
     chain.vias_of(piece).filter(|via| jobs.of(via.holder, piece.lo) == *job).last()
 }
 
 /// How the one who waited for the culprit did so.
-fn via_line(budget: &Budget<'_>, group: &Group) -> Option<String> {
+fn via_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     let via = via_to(budget, group, longest)?;
     let who = thread_text(budget.recording, via.waiter, longest.lo);
@@ -136,7 +140,7 @@ fn via_line(budget: &Budget<'_>, group: &Group) -> Option<String> {
 }
 
 /// How often the lock of a file was tried in vain, where it was.
-fn attempts_line(budget: &Budget<'_>, group: &Group) -> Option<String> {
+fn attempts_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     let via = via_to(budget, group, longest).filter(|via| via.waited == Waited::FileLock).and_then(|via| via.wait);
     let own = || if let Doing::Waited(Waited::FileLock, wait) = longest.doing { wait } else { None };
@@ -152,8 +156,8 @@ fn times_text(count: u64) -> String {
     if count == 1 { "once".to_owned() } else { format!("{} times", count_text(count)) }
 }
 
-fn queue_line(budget: &Budget<'_>, group: &Group) -> String {
-    let at = |piece: &Piece| budget.recording.timeline.before(piece.tid, piece.hi).map(|span| span.segment.place);
+fn queue_line(budget: &Budget<'_>, group: &BlameGroup) -> String {
+    let at = |piece: &ChainPiece| budget.recording.timeline.before(piece.tid, piece.hi).map(|span| span.segment.place);
     let cpus: BTreeSet<u16> = budget.pieces(group).filter_map(at).collect();
     let cpus: Vec<String> = cpus.iter().map(u16::to_string).collect();
     let word = if cpus.len() == 1 { "CPU" } else { "CPUs" };
@@ -166,7 +170,7 @@ fn queue_line(budget: &Budget<'_>, group: &Group) -> String {
 }
 
 /// What the far end did meanwhile, the longest first.
-fn far_end_lines(budget: &Budget<'_>, group: &Group) -> Vec<String> {
+fn far_end_lines(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
     let mut actions: BTreeMap<String, u64> = BTreeMap::new();
     for piece in budget.pieces(group) {
         let who = budget.recording.tasks.pid(piece.tid, piece.lo);
@@ -183,13 +187,13 @@ fn far_end_lines(budget: &Budget<'_>, group: &Group) -> Vec<String> {
 }
 
 /// The longest wait of the group.
-fn longest_wait<'a>(budget: &Budget<'a>, group: &Group) -> Option<&'a Piece> {
+fn longest_wait<'a>(budget: &Budget<'a>, group: &BlameGroup) -> Option<&'a ChainPiece> {
     let waits = budget.pieces(group).filter(|piece| matches!(piece.doing, Doing::Waited(..)));
     waits.max_by_key(|piece| length(piece))
 }
 
 /// What the longest wait of the group was.
-fn wait_line(budget: &Budget<'_>, group: &Group) -> Option<String> {
+fn wait_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let longest = longest_wait(budget, group)?;
     let pid = budget.recording.tasks.pid(longest.tid, longest.lo);
     let who = crate::explain::describe::process_text(budget.recording, pid, longest.lo);
@@ -198,21 +202,22 @@ fn wait_line(budget: &Budget<'_>, group: &Group) -> Option<String> {
 }
 
 /// Where in the kernel that wait was of which the evidence tells.
-pub fn kernel_frames(budget: &Budget<'_>, group: &Group) -> Vec<String> {
+pub(crate) fn kernel_frames(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
     let via = || via_to(budget, group, budget.pieces(group).max_by_key(|piece| length(piece))?)?.wait;
     let own = || match longest_wait(budget, group)?.doing {
         Doing::Waited(_, wait) => wait,
         _ => None,
     };
-    let by_way = matches!(group.kind, Kind::LockWait | Kind::KernelLock | Kind::PeerWait | Kind::ChildWait);
+    let by_way =
+        matches!(group.kind, CauseKind::LockWait | CauseKind::KernelLock | CauseKind::PeerWait | CauseKind::ChildWait);
     let wait = if by_way { via() } else { own() };
     wait.map(|wait| frames(budget.recording, &wait)).unwrap_or_default()
 }
 
 /// The functions that were sampled most while the group's threads ran.
-fn function_lines(budget: &Budget<'_>, group: &Group) -> Vec<String> {
+fn function_lines(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
     let (mut functions, mut total) = (BTreeMap::<String, usize>::new(), 0);
-    let ran = |piece: &&Piece| matches!(piece.doing, Doing::Ran | Doing::Served(_));
+    let ran = |piece: &&ChainPiece| matches!(piece.doing, Doing::Ran | Doing::Served(_));
     for piece in budget.pieces(group).filter(ran) {
         for sample in budget.recording.samples_of(piece.tid, piece.lo, piece.hi) {
             total += 1;
@@ -248,7 +253,7 @@ fn kernel_or_module(budget: &Budget<'_>, sample: &tipme_record::records::Sample)
 }
 
 /// Evidence for waits for a device.
-pub fn disk(budget: &Budget<'_>, group: &Group, device: Option<Device>, load: &Load) -> Vec<String> {
+pub(crate) fn disk(budget: &Budget<'_>, group: &BlameGroup, device: Option<Device>, load: &Load) -> Vec<String> {
     let name = device_name(budget, device);
     let (waiters, wait) = (waiters(budget, group), wait_word(group.kind));
     let first = match &load.other {
@@ -264,16 +269,16 @@ pub fn disk(budget: &Budget<'_>, group: &Group, device: Option<Device>, load: &L
 }
 
 /// Who took the memory that had held what had to be read again.
-pub fn evictor(budget: &Budget<'_>, group: &Group, taker: Tid, at: Nanos) -> String {
+pub(crate) fn evictor(budget: &Budget<'_>, group: &BlameGroup, taker: Tid, at: Nanos) -> String {
     let mut members = Members::default();
     members.add(budget.recording.tasks.pid(taker, at), 1);
     let label = budget.jobs.label(&budget.jobs.of(taker, at), &members);
-    let what = if group.kind == Kind::SwapIn { "memory" } else { "pages" };
+    let what = if group.kind == CauseKind::SwapIn { "memory" } else { "pages" };
     format!("{label} took memory, so that {}'s {what} had to be read again", waiters(budget, group))
 }
 
 /// The file that the pieces of a group waited for longest, as ` of /usr/bin/xterm`; empty where none is known.
-fn file_words(budget: &Budget<'_>, group: &Group) -> String {
+fn file_words(budget: &Budget<'_>, group: &BlameGroup) -> String {
     let mut files: BTreeMap<&str, u64> = BTreeMap::new();
     for piece in budget.pieces(group) {
         let Doing::Waited(_, Some(wait)) = &piece.doing else { continue };
@@ -285,11 +290,11 @@ fn file_words(budget: &Budget<'_>, group: &Group) -> String {
     most.map(|(path, _)| format!(" of {path}")).unwrap_or_default()
 }
 
-fn wait_word(kind: Kind) -> &'static str {
+fn wait_word(kind: CauseKind) -> &'static str {
     match kind {
-        Kind::PageIn => "page-in",
-        Kind::SwapIn => "swap-in",
-        Kind::Fsync => "fsync",
+        CauseKind::PageIn => "page-in",
+        CauseKind::SwapIn => "swap-in",
+        CauseKind::Fsync => "fsync",
         _ => "request",
     }
 }

@@ -5,10 +5,10 @@ use crate::explain::describe::address_text;
 use crate::explain::jobs::{Job, Members};
 use crate::explain::limits;
 use crate::explain::load;
-use crate::explain::partition::{Budget, Group, Owner};
+use crate::explain::partition::{BlameGroup, BlameOwner, Budget};
 use crate::explain::periods;
-use crate::model::{Culprit, Finding, Kind};
-use crate::timeline::throttle::Limit;
+use crate::model::{CauseKind, Culprit, Finding};
+use crate::timeline::throttle::QuotaGroup;
 use crate::verdict::competition;
 use crate::verdict::detail;
 use crate::verdict::evidence;
@@ -27,8 +27,8 @@ const EXPLAINED_MIN: f64 = 0.5;
 
 /// A group with what was found out about it.
 #[derive(Clone, Debug)]
-pub struct Cause {
-    pub group: Group,
+pub(crate) struct Cause {
+    pub group: BlameGroup,
     /// The first line names culprit and action.
     pub evidence: Vec<String>,
     /// Where in the kernel the wait was of which the evidence tells.
@@ -40,20 +40,20 @@ pub struct Cause {
 }
 
 impl Cause {
-    fn new(budget: &Budget<'_>, group: Group, evidence: Vec<String>, certainty: f64) -> Cause {
+    fn new(budget: &Budget<'_>, group: BlameGroup, evidence: Vec<String>, certainty: f64) -> Cause {
         let frames = evidence::kernel_frames(budget, &group);
         Cause { group, evidence, frames, certainty, others: 0 }
     }
 }
 
 /// The findings of a problem, the largest first. `trust` is the confidence in the interval as a whole.
-pub fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Vec<Finding> {
+pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Vec<Finding> {
     if !problem.exceeded() {
         return Vec::new();
     }
     let groups = without_normal(budget, problem);
     let mut causes: Vec<Cause> = Vec::new();
-    for group in groups.into_iter().filter(|group| group.kind != Kind::Unattributed) {
+    for group in groups.into_iter().filter(|group| group.kind != CauseKind::Unattributed) {
         merge(&mut causes, resolve(budget, group));
     }
     let (mut weighty, light): (Vec<Cause>, Vec<Cause>) = causes.into_iter().partition(|cause| weighty(cause, problem));
@@ -100,7 +100,11 @@ fn with_others(mut cause: Cause) -> Cause {
 fn holds_up(cause: &Cause, problem: &Problem) -> bool {
     let ordinary = matches!(
         cause.group.kind,
-        Kind::ChildWait | Kind::OwnComputation | Kind::TimerSleep | Kind::CpuCompetition | Kind::Interrupt
+        CauseKind::ChildWait
+            | CauseKind::OwnComputation
+            | CauseKind::TimerSleep
+            | CauseKind::CpuCompetition
+            | CauseKind::Interrupt
     );
     !ordinary && cause.group.nanos.saturating_mul(2) >= problem.latency().0
 }
@@ -114,10 +118,10 @@ fn share(nanos: u64, problem: &Problem) -> f64 {
 }
 
 /// Takes what an interaction usually needs out of the application's own work.
-fn without_normal(budget: &Budget<'_>, problem: &Problem) -> Vec<Group> {
+fn without_normal(budget: &Budget<'_>, problem: &Problem) -> Vec<BlameGroup> {
     let mut normal = problem.latency().since(problem.excess).0;
     let mut groups = budget.groups();
-    for group in groups.iter_mut().filter(|group| group.kind == Kind::OwnComputation) {
+    for group in groups.iter_mut().filter(|group| group.kind == CauseKind::OwnComputation) {
         let usual = normal.min(group.nanos);
         group.nanos -= usual;
         normal -= usual;
@@ -126,21 +130,21 @@ fn without_normal(budget: &Budget<'_>, problem: &Problem) -> Vec<Group> {
 }
 
 /// Finds the job behind a device or behind missing memory.
-fn resolve(budget: &Budget<'_>, mut group: Group) -> Cause {
+fn resolve(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     match (&group.owner, group.kind) {
-        (Owner::Device(device), _) => {
+        (BlameOwner::Device(device), _) => {
             let device = *device;
             let load = load::load(budget, &group, device);
             let evidence = evidence::disk(budget, &group, device, &load);
             match load.other {
                 Some((job, requests)) => {
-                    (group.owner, group.members) = (Owner::Job(job), requests.members);
+                    (group.owner, group.members) = (BlameOwner::Job(job), requests.members);
                     Cause::new(budget, group, evidence, 1.0)
                 }
                 None => evicted(budget, group, evidence),
             }
         }
-        (_, Kind::Reclaim) => reclaim(budget, group),
+        (_, CauseKind::Reclaim) => reclaim(budget, group),
         _ => {
             let evidence = evidence::of(budget, &group);
             let certainty = certainty(budget, &group);
@@ -150,36 +154,36 @@ fn resolve(budget: &Budget<'_>, mut group: Group) -> Cause {
 }
 
 /// A control group is named where its counters say so; without them an idle CPU is the only sign.
-fn certainty(budget: &Budget<'_>, group: &Group) -> f64 {
+fn certainty(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
     match group.kind {
-        Kind::CpuThrottled if limits::limit_of(budget, group).is_none() => 0.7,
-        Kind::Stall => stall::certainty(budget, group),
+        CauseKind::CpuThrottled if limits::limit_of(budget, group).is_none() => 0.7,
+        CauseKind::Stall => stall::certainty(budget, group),
         _ => 1.0,
     }
 }
 
 /// Nobody else used the device: where another job took the memory that the pages were in, it is the cause.
-fn evicted(budget: &Budget<'_>, mut group: Group, mut evidence: Vec<String>) -> Cause {
-    let read = matches!(group.kind, Kind::PageIn | Kind::DiskQueue | Kind::SwapIn);
+fn evicted(budget: &Budget<'_>, mut group: BlameGroup, mut evidence: Vec<String>) -> Cause {
+    let read = matches!(group.kind, CauseKind::PageIn | CauseKind::DiskQueue | CauseKind::SwapIn);
     let Some(taker) = load::evictor(budget, &group).filter(|_| read) else {
         return Cause::new(budget, group, evidence, 0.8);
     };
     let at = budget.pieces(&group).map(|piece| piece.hi).max().unwrap_or_default();
     evidence.insert(0, evidence::evictor(budget, &group, taker, at));
-    group.owner = Owner::Job(budget.jobs.of(taker, at));
+    group.owner = BlameOwner::Job(budget.jobs.of(taker, at));
     group.members = Members::default();
     group.members.add(budget.recording.tasks.pid(taker, at), 1);
     Cause::new(budget, group, evidence, 0.7)
 }
 
-fn reclaim(budget: &Budget<'_>, mut group: Group) -> Cause {
+fn reclaim(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     let spans: Vec<_> = budget.pieces(&group).map(|piece| (piece.lo, piece.hi)).collect();
     let lo = spans.iter().map(|span| span.0).min().unwrap_or_default();
     let hi = spans.iter().map(|span| span.1).max().unwrap_or_default();
     let waiter = budget.pieces(&group).next().map_or(Tid(0), |piece| piece.tid);
     let taker = load::memory_taker(budget, waiter, lo, hi);
     if let Some(taker) = taker {
-        group.owner = Owner::Job(budget.jobs.of(taker, hi));
+        group.owner = BlameOwner::Job(budget.jobs.of(taker, hi));
         group.members = Members::default();
         group.members.add(budget.recording.tasks.pid(taker, hi), 1);
     }
@@ -202,11 +206,11 @@ fn merge(causes: &mut Vec<Cause>, cause: Cause) {
 }
 
 fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> Finding {
-    let limit = limits::limit_of(budget, &cause.group).filter(|_| cause.group.kind == Kind::CpuThrottled);
+    let limit = limits::limit_of(budget, &cause.group).filter(|_| cause.group.kind == CauseKind::CpuThrottled);
     let culprit = culprit(budget, problem, &cause.group, limit);
     let app = budget.recording.tasks.comm(problem.client, problem.end);
     let remedy = limit.map(remedy::of_limit).or_else(|| competition::remedy(budget, &cause.group, &culprit, &app));
-    let held = || stopped::remedy(budget, &cause.group, &culprit).filter(|_| cause.group.kind == Kind::Stopped);
+    let held = || stopped::remedy(budget, &cause.group, &culprit).filter(|_| cause.group.kind == CauseKind::Stopped);
     let shown = || output::remedy(budget, &cause.group);
     let remedy = remedy.or_else(held).or_else(shown).unwrap_or_else(|| remedy::of(cause.group.kind, &culprit, &app));
     let period = periods::of(budget, &cause.group);
@@ -228,17 +232,17 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     }
 }
 
-fn culprit(budget: &Budget<'_>, problem: &Problem, group: &Group, limit: Option<&Limit>) -> Culprit {
+fn culprit(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, limit: Option<&QuotaGroup>) -> Culprit {
     match &group.owner {
-        Owner::Job(job) => {
+        BlameOwner::Job(job) => {
             let (pid, job_name) = budget.jobs.face(job, &group.members);
-            let job_name = limit.map(Limit::text).or(job_name);
+            let job_name = limit.map(QuotaGroup::text).or(job_name);
             process(budget, problem, pid, job_name.or_else(|| kernel_name(job)))
         }
-        Owner::Device(device) => Culprit::Device { device: evidence::device_name(budget, *device) },
-        Owner::Address(address, port) => Culprit::Address { address: address_text(*address, *port) },
-        Owner::Interrupt(source) => Culprit::Device { device: source.name(&budget.recording.meta.irq_names) },
-        Owner::Nobody => process(budget, problem, problem.client, None),
+        BlameOwner::Device(device) => Culprit::Device { device: evidence::device_name(budget, *device) },
+        BlameOwner::Address(address, port) => Culprit::Address { address: address_text(*address, *port) },
+        BlameOwner::Interrupt(source) => Culprit::Device { device: source.name(&budget.recording.meta.irq_names) },
+        BlameOwner::Nobody => process(budget, problem, problem.client, None),
     }
 }
 

@@ -8,15 +8,17 @@ use crate::model::{Finding, Piece};
 use crate::timeline::recording::Recording;
 use crate::verdict::baseline::Usual;
 use crate::verdict::findings::findings;
-use crate::verdict::problem::{Problem, Subject};
+use crate::verdict::problem::{Problem, ProblemSubject};
 use crate::verdict::trust::{of_records, unattributed_ms};
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::Serialize;
 use tipme_measure::Summary;
 use tipme_record::{Nanos, Tid};
 
 /// Where an interval of one thread went, and the causes of what was more than usual.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Explanation {
+#[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
+#[schemars(rename = "Explanation")]
+pub struct IntervalExplanation {
     pub start_ns: u64,
     pub end_ns: u64,
     pub interval_ms: f64,
@@ -35,7 +37,7 @@ pub struct Explanation {
 ///
 /// Kinds, culprits and remedies are those of a verdict. `None` where the incident ends before the interval does, or
 /// the interval has no length.
-pub fn explain(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: Nanos) -> Option<Explanation> {
+pub fn explain(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: Nanos) -> Option<IntervalExplanation> {
     if to <= from || to > recording.mark {
         return None;
     }
@@ -45,7 +47,7 @@ pub fn explain(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: N
     let partition = budget.shares();
     let unattributed_ms = unattributed_ms(&partition);
     let trust = of_records(recording, from, to, unattributed_ms);
-    Some(Explanation {
+    Some(IntervalExplanation {
         start_ns: from.0,
         end_ns: to.0,
         interval_ms: to.since(from).millis(),
@@ -68,7 +70,7 @@ fn problem(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: Nanos
         focus: None,
         join: None,
         censored: false,
-        subject: Subject::Thread(tid),
+        subject: ProblemSubject::Thread(tid),
         usual: Usual::Window(Summary::new(vec![usual.0])),
         excess: to.since(from).before(usual),
         threshold: Nanos(0),

@@ -4,18 +4,18 @@
 //! Takes what the pieces of an interval are due to; gives the problem worth telling, its findings with culprit,
 //! evidence and remedy, the steps of the chain, and what recording itself added.
 
-pub mod baseline;
-pub mod competition;
-pub mod detail;
-pub mod diagnose;
-pub mod evidence;
-pub mod findings;
-pub mod interval;
-pub mod output;
-pub mod overhead;
-pub mod problem;
-pub mod remedy;
-pub mod stall;
-pub mod steps;
-pub mod stopped;
-pub mod trust;
+pub(crate) mod baseline;
+pub(crate) mod competition;
+pub(crate) mod detail;
+pub(crate) mod diagnose;
+pub(crate) mod evidence;
+pub(crate) mod findings;
+pub(crate) mod interval;
+pub(crate) mod output;
+pub(crate) mod overhead;
+pub(crate) mod problem;
+pub(crate) mod remedy;
+pub(crate) mod stall;
+pub(crate) mod steps;
+pub(crate) mod stopped;
+pub(crate) mod trust;

@@ -2,8 +2,8 @@
 //! Who kept a terminal emulator computing: it shows what others write.
 
 use crate::explain::describe::{count_text, thread_text};
-use crate::explain::partition::{Budget, Group};
-use crate::model::Kind;
+use crate::explain::partition::{BlameGroup, Budget};
+use crate::model::CauseKind;
 use std::collections::{BTreeSet, HashMap};
 use tipme_record::{Nanos, Tid};
 
@@ -12,8 +12,8 @@ const WRITES_MIN_PER_S: f64 = 50.0;
 
 /// The thread that wrote most to the terminal of whoever computed, and how often, where that is a flood. Who writes may
 /// itself wait until all that is shown.
-fn flood(budget: &Budget<'_>, group: &Group) -> Option<(Tid, u64)> {
-    if !matches!(group.kind, Kind::OwnComputation | Kind::PeerWait) {
+fn flood(budget: &Budget<'_>, group: &BlameGroup) -> Option<(Tid, u64)> {
+    if !matches!(group.kind, CauseKind::OwnComputation | CauseKind::PeerWait) {
         return None;
     }
     let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
@@ -28,19 +28,19 @@ fn flood(budget: &Budget<'_>, group: &Group) -> Option<(Tid, u64)> {
 }
 
 /// Whose output was shown meanwhile.
-pub fn line(budget: &Budget<'_>, group: &Group) -> Option<String> {
+pub(crate) fn line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let (writer, count) = flood(budget, group)?;
     let who = thread_text(budget.recording, writer, at(budget, group));
     Some(format!("it showed the output of {who}, which wrote {} times to the terminal meanwhile", count_text(count)))
 }
 
 /// What spares the terminal.
-pub fn remedy(budget: &Budget<'_>, group: &Group) -> Option<String> {
+pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let (writer, _) = flood(budget, group)?;
     let who = thread_text(budget.recording, writer, at(budget, group));
     Some(format!("send the output of {who} to a file or through a pager: the terminal shows all of it first"))
 }
 
-fn at(budget: &Budget<'_>, group: &Group) -> Nanos {
+fn at(budget: &Budget<'_>, group: &BlameGroup) -> Nanos {
     budget.pieces(group).map(|piece| piece.hi).max().unwrap_or_default()
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which interval is explained: the one that exceeds what is usual by most.
 
-use crate::error::Error;
+use crate::error::DiagnoseError;
 use crate::join::answer::{Interaction, Join, Milestone};
-use crate::join::focus::Focus;
+use crate::join::focus::FocusHistory;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::{Span, State};
+use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::Waited;
 use crate::verdict::baseline::Usual;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use tipme_measure::{Class, Profile, Share, Summary};
+use tipme_measure::{InputClass, Share, Summary, ThresholdProfile};
 use tipme_record::{Nanos, Pid, Tid};
 
 /// What to look at; everything where nothing is given.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Options {
+pub struct DiagnoseOptions {
     /// Only processes with this name.
     pub app: Option<String>,
     /// Only this process.
@@ -48,10 +48,10 @@ const WORD_MIN: usize = 3;
 
 /// What is explained, and what is usual for it.
 #[derive(Clone, Debug)]
-pub struct Problem {
+pub(crate) struct Problem {
     pub start: Nanos,
     pub end: Nanos,
-    pub class: Option<Class>,
+    pub class: Option<InputClass>,
     pub milestone: Milestone,
     pub client: Pid,
     /// Who had the keyboard focus at its end, `Some(None)` where no client had; `None` where no compositor told of it.
@@ -59,7 +59,7 @@ pub struct Problem {
     pub join: Option<Join>,
     pub censored: bool,
     /// The interaction, or the thread where none is known.
-    pub subject: Subject,
+    pub subject: ProblemSubject,
     /// Latencies of the same class and application at other times.
     pub usual: Usual,
     /// Latency beyond what is usual.
@@ -68,38 +68,38 @@ pub struct Problem {
 }
 
 #[derive(Clone, Debug)]
-pub enum Subject {
+pub(crate) enum ProblemSubject {
     Interaction(Box<Interaction>),
     Thread(Tid),
 }
 
 impl Problem {
-    pub fn latency(&self) -> Nanos {
+    pub(crate) fn latency(&self) -> Nanos {
         self.end.since(self.start)
     }
 
     /// Whether the excess is noticed.
-    pub fn exceeded(&self) -> bool {
+    pub(crate) fn exceeded(&self) -> bool {
         self.excess > self.threshold
     }
 
     /// Whether it is a command in a terminal, which may well take its time.
-    pub fn is_command(&self) -> bool {
-        matches!(&self.subject, Subject::Interaction(interaction) if interaction.command)
+    pub(crate) fn is_command(&self) -> bool {
+        matches!(&self.subject, ProblemSubject::Interaction(interaction) if interaction.command)
     }
 
     /// The name of the milestone in JSON.
-    pub fn milestone_name(&self) -> &'static str {
+    pub(crate) fn milestone_name(&self) -> &'static str {
         if self.censored { "hanging" } else { self.milestone.name() }
     }
 
-    pub fn class_name(&self) -> &'static str {
-        self.class.map_or("activity", Class::name)
+    pub(crate) fn class_name(&self) -> &'static str {
+        self.class.map_or("activity", InputClass::name)
     }
 }
 
 /// What the caller wants to know, resolved against the recording.
-struct Wanted<'a> {
+struct WantedProblem<'a> {
     recording: &'a Recording,
     pids: Option<Vec<Pid>>,
     lo: Nanos,
@@ -113,8 +113,12 @@ const COMMANDS_MAX: usize = 4;
 /// The delays that the verdict may be about, in the order in which they are tried: the worst interaction that the options
 /// allow, and behind commands, which may well take their time, the next worst, in case that nothing held those up. Without an
 /// interaction the worst activity of the process.
-pub fn problems(recording: &Recording, found: &[Interaction], options: &Options) -> Result<Vec<Problem>, Error> {
-    let wanted = Wanted::new(recording, options)?;
+pub(crate) fn problems(
+    recording: &Recording,
+    found: &[Interaction],
+    options: &DiagnoseOptions,
+) -> Result<Vec<Problem>, DiagnoseError> {
+    let wanted = WantedProblem::new(recording, options)?;
     let from_input = worst_interactions(recording, found, &wanted);
     let named = wanted.pids.is_some();
     match from_input.first() {
@@ -127,14 +131,14 @@ pub fn problems(recording: &Recording, found: &[Interaction], options: &Options)
     }
 }
 
-impl<'a> Wanted<'a> {
-    fn new(recording: &'a Recording, options: &Options) -> Result<Wanted<'a>, Error> {
+impl<'a> WantedProblem<'a> {
+    fn new(recording: &'a Recording, options: &DiagnoseOptions) -> Result<WantedProblem<'a>, DiagnoseError> {
         let mark = recording.mark;
         let at = options.at_s.filter(|at| at.is_finite() && *at >= 0.0).map(|at| mark.before(Nanos((at * 1e9) as u64)));
         let (lo, hi) = at.map_or((mark.before(LOOK_BACK), mark), |at| (at.before(AROUND), at.after(AROUND)));
         let words = recording.user_text.split(|c: char| !c.is_alphanumeric());
         let words = words.filter(|word| word.len() >= WORD_MIN).map(str::to_lowercase).collect();
-        Ok(Wanted { recording, pids: pids(recording, options)?, lo, hi, words })
+        Ok(WantedProblem { recording, pids: pids(recording, options)?, lo, hi, words })
     }
 
     fn allows(&self, pid: Pid) -> bool {
@@ -151,18 +155,22 @@ impl<'a> Wanted<'a> {
 }
 
 /// The processes that the options name; `None` for all.
-fn pids(recording: &Recording, options: &Options) -> Result<Option<Vec<Pid>>, Error> {
+fn pids(recording: &Recording, options: &DiagnoseOptions) -> Result<Option<Vec<Pid>>, DiagnoseError> {
     let lives = || recording.tasks.lives().iter().filter(|life| life.tid.0 == life.pid.0);
     if let Some(pid) = options.pid {
         let known = lives().any(|life| life.pid == pid);
-        return if known { Ok(Some(vec![pid])) } else { Err(Error::NoSuchProcess { name: format!("with pid {pid}") }) };
+        return if known {
+            Ok(Some(vec![pid]))
+        } else {
+            Err(DiagnoseError::NoSuchProcess { name: format!("with pid {pid}") })
+        };
     }
     let Some(app) = &options.app else { return Ok(None) };
     let called = |life: &&crate::timeline::tasks::Life| {
         life.comm == *app || program(recording.tasks.cmdline(life.pid, life.until)) == app
     };
     let pids: Vec<Pid> = lives().filter(called).map(|life| life.pid).collect();
-    if pids.is_empty() { Err(Error::NoSuchProcess { name: format!("named {app}") }) } else { Ok(Some(pids)) }
+    if pids.is_empty() { Err(DiagnoseError::NoSuchProcess { name: format!("named {app}") }) } else { Ok(Some(pids)) }
 }
 
 /// The name of the program in a command line, without its folder.
@@ -173,7 +181,7 @@ fn program(cmdline: &str) -> &str {
 
 /// What is compared with each other: milestones of one kind, those of commands apart, of inputs of one class, in one
 /// application.
-type Group = (Milestone, bool, Class, String);
+type Group = (Milestone, bool, InputClass, String);
 
 type Groups = BTreeMap<Group, Summary>;
 
@@ -233,9 +241,9 @@ fn candidates<'a>(recording: &'a Recording, found: &'a [Interaction]) -> impl It
     })
 }
 
-fn worst_interactions(recording: &Recording, found: &[Interaction], wanted: &Wanted<'_>) -> Vec<Problem> {
+fn worst_interactions(recording: &Recording, found: &[Interaction], wanted: &WantedProblem<'_>) -> Vec<Problem> {
     let groups = groups(recording, found);
-    let focus = Focus::new(recording, found);
+    let focus = FocusHistory::new(recording, found);
     let focused = focus.last();
     let complete = recording.complete_from();
     let answered = answered(found);
@@ -257,7 +265,8 @@ fn worst_interactions(recording: &Recording, found: &[Interaction], wanted: &Wan
 /// Keys and clicks that were surely answered, by client, from the input to the answer.
 fn answered(found: &[Interaction]) -> BTreeMap<Pid, Vec<(Nanos, Nanos)>> {
     let mut answered: BTreeMap<Pid, Vec<(Nanos, Nanos)>> = BTreeMap::new();
-    let sure = |one: &&Interaction| one.join == Join::Exact && one.delivery.class != Class::Motion && !one.censored;
+    let sure =
+        |one: &&Interaction| one.join == Join::Exact && one.delivery.class != InputClass::Motion && !one.censored;
     for one in found.iter().filter(sure) {
         answered.entry(one.delivery.client).or_default().push((one.delivery.input, one.end));
     }
@@ -284,7 +293,7 @@ fn went_on(interaction: &Interaction, answered: &BTreeMap<Pid, Vec<(Nanos, Nanos
 fn is_attended(command: &Interaction, found: &[Interaction]) -> bool {
     let (lo, hi) = (command.delivery.input, command.end);
     let given = |other: &Interaction| {
-        other.delivery.class != Class::Motion && lo < other.delivery.input && other.delivery.input < hi
+        other.delivery.class != InputClass::Motion && lo < other.delivery.input && other.delivery.input < hi
     };
     !found.iter().any(|other| other.delivery.client != command.delivery.client && given(other))
 }
@@ -295,7 +304,7 @@ fn score(
     recording: &Recording,
     interaction: &Interaction,
     groups: &Groups,
-    wanted: &Wanted<'_>,
+    wanted: &WantedProblem<'_>,
     focused: Option<Pid>,
     aside: bool,
 ) -> f64 {
@@ -341,7 +350,7 @@ fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) ->
         focus: None,
         join: Some(worst.join),
         censored: worst.censored,
-        subject: Subject::Interaction(Box::new(worst.clone())),
+        subject: ProblemSubject::Interaction(Box::new(worst.clone())),
         excess: worst.latency().before(normal),
         usual,
         threshold,
@@ -358,7 +367,7 @@ struct Episode {
 
 /// The longest stretch between idle waits of the processes that were asked for, or of those that read
 /// terminals where nobody was asked for.
-fn worst_activity(recording: &Recording, wanted: &Wanted<'_>) -> Option<Problem> {
+fn worst_activity(recording: &Recording, wanted: &WantedProblem<'_>) -> Option<Problem> {
     let lives = recording.tasks.lives().iter().filter(|life| !life.is_kernel() && wanted.allows(life.pid));
     let asked = lives.filter(|life| wanted.pids.is_some() || reads_terminal(recording, life.tid));
     let mut tids: Vec<Tid> = asked.map(|life| life.tid).collect();
@@ -378,13 +387,14 @@ fn reads_terminal(recording: &Recording, tid: Tid) -> bool {
 
 /// The stretches of a thread that ever waits for events; of another, each wait that is not its own sleep.
 fn episodes(recording: &Recording, tid: Tid) -> Vec<Episode> {
-    let idle = |span: &Span| span.segment.state == State::Absent || blocked(span) && recording.waits.is_idle(span);
+    let idle =
+        |span: &Span| span.segment.state == ThreadState::Absent || blocked(span) && recording.waits.is_idle(span);
     let (mut episodes, mut start, mut waits) = (Vec::new(), None, Vec::new());
     for span in recording.timeline.spans(tid) {
         if idle(&span) {
             episodes.extend(start.take().map(|start| Episode { tid, start, end: span.start }));
             start = Some(span.end);
-        } else if span.segment.state != State::Running && recording.waits.kind(&span) != Waited::Sleep {
+        } else if span.segment.state != ThreadState::Running && recording.waits.kind(&span) != Waited::Sleep {
             waits.push(Episode { tid, start: span.start, end: span.end });
         }
     }
@@ -395,13 +405,13 @@ fn episodes(recording: &Recording, tid: Tid) -> Vec<Episode> {
 }
 
 fn blocked(span: &Span) -> bool {
-    span.segment.state == State::Blocked
+    span.segment.state == ThreadState::Blocked
 }
 
 fn activity(recording: &Recording, worst: &Episode, episodes: &[Episode]) -> Problem {
     let others = episodes.iter().filter(|other| other.end <= worst.start || other.start >= worst.end);
     let usual = Usual::Window(Summary::new(others.map(|other| other.end.since(other.start).0).collect()));
-    let threshold = Nanos(Class::Click.limits(Profile::Default).threshold);
+    let threshold = Nanos(InputClass::Click.limits(ThresholdProfile::Default).threshold);
     let normal = usual.median().min(threshold);
     Problem {
         start: worst.start,
@@ -412,7 +422,7 @@ fn activity(recording: &Recording, worst: &Episode, episodes: &[Episode]) -> Pro
         focus: None,
         join: None,
         censored: worst.end >= recording.mark,
-        subject: Subject::Thread(worst.tid),
+        subject: ProblemSubject::Thread(worst.tid),
         excess: worst.end.since(worst.start).before(normal),
         usual,
         threshold,

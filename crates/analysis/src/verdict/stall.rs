@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the counters of the hypervisor say for and against a stall.
 
-use crate::explain::chain::{Doing, Piece};
+use crate::explain::chain::{ChainPiece, Doing};
 use crate::explain::describe::span_text;
-use crate::explain::partition::{Budget, Group, length};
+use crate::explain::partition::{BlameGroup, Budget, length};
 use crate::timeline::recording::Recording;
 use tipme_record::{Nanos, Tid};
 
@@ -17,8 +17,8 @@ const CERTAINTY_AGAINST: f64 = 0.6;
 const CONFIRMED_MIN: f64 = 0.1;
 
 /// The culprit's action, where `waiters` is who could not run.
-pub fn headline(budget: &Budget<'_>, group: &Group, waiters: &str) -> String {
-    let free = |piece: &&Piece| matches!(piece.doing, Doing::Queued(Some(Tid(0))));
+pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
+    let free = |piece: &&ChainPiece| matches!(piece.doing, Doing::Queued(Some(Tid(0))));
     let beside_free: u64 = budget.pieces(group).filter(free).map(length).fold(0, u64::saturating_add);
     match beside_free >= group.nanos / 2 {
         true => format!("a CPU that was free did not run {waiters}: the hypervisor or firmware held it"),
@@ -27,7 +27,7 @@ pub fn headline(budget: &Budget<'_>, group: &Group, waiters: &str) -> String {
 }
 
 /// What the hypervisor reported while the group's pieces lasted.
-pub fn line(budget: &Budget<'_>, group: &Group) -> Option<String> {
+pub(crate) fn line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let steal = &budget.recording.steal;
     let (lo, hi) = extent(budget, group)?;
     let stolen = steal.stolen(lo, hi)?;
@@ -44,7 +44,7 @@ pub fn line(budget: &Budget<'_>, group: &Group) -> Option<String> {
 
 /// How sure a stall is: a hypervisor that tells what it takes and took nothing speaks against it, and so do others who
 /// waited for a CPU while it told nothing.
-pub fn certainty(budget: &Budget<'_>, group: &Group) -> f64 {
+pub(crate) fn certainty(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
     let steal = &budget.recording.steal;
     let Some((lo, hi)) = extent(budget, group) else { return 1.0 };
     let confirmed = steal.stolen(lo, hi).map(|stolen| stolen.0 as f64 >= CONFIRMED_MIN * group.nanos as f64);
@@ -58,13 +58,13 @@ pub fn certainty(budget: &Budget<'_>, group: &Group) -> f64 {
 }
 
 /// From the first to the last of the group's pieces.
-fn extent(budget: &Budget<'_>, group: &Group) -> Option<(Nanos, Nanos)> {
+fn extent(budget: &Budget<'_>, group: &BlameGroup) -> Option<(Nanos, Nanos)> {
     let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
     Some((lo, budget.pieces(group).map(|piece| piece.hi).max()?))
 }
 
 /// What the verdict says of an interval in which the hypervisor took much.
-pub fn note(recording: &Recording, lo: Nanos, hi: Nanos) -> Option<String> {
+pub(crate) fn note(recording: &Recording, lo: Nanos, hi: Nanos) -> Option<String> {
     let share = recording.steal.share(lo, hi).filter(|share| *share >= SHARE_TOLD)?;
     Some(format!("The hypervisor took {:.0} % of the CPUs' time in this interval.", 100.0 * share))
 }

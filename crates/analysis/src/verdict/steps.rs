@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The chain as a list of steps for people and for JSON: long stays by themselves, short ones together.
 
-use crate::explain::chain::{Chain, Piece};
+use crate::explain::chain::{Chain, ChainPiece};
 use crate::explain::describe::{doing_text, state_name, thread_text, wait_text};
 use crate::explain::partition::length;
 use crate::model::Step;
@@ -12,7 +12,7 @@ const STEPS_MAX: usize = 512;
 
 /// The steps of a chain in the order of time. Short pieces beside each other become one step, as far
 /// as needed to keep to the limit.
-pub fn steps(recording: &Recording, chain: &Chain) -> Vec<Step> {
+pub(crate) fn steps(recording: &Recording, chain: &Chain) -> Vec<Step> {
     let whole: u64 = chain.pieces.iter().map(length).fold(0, u64::saturating_add);
     let limits = [0].into_iter().chain((0..=12).rev().map(|shift| whole >> shift));
     let told = limits.map(|short| runs(chain, short)).find(|runs| runs.len() <= STEPS_MAX);
@@ -20,8 +20,8 @@ pub fn steps(recording: &Recording, chain: &Chain) -> Vec<Step> {
 }
 
 /// Groups pieces into steps; those below a length may stand together whatever they are.
-fn runs(chain: &Chain, short: u64) -> Vec<Vec<&Piece>> {
-    let mut runs: Vec<Vec<&Piece>> = Vec::new();
+fn runs(chain: &Chain, short: u64) -> Vec<Vec<&ChainPiece>> {
+    let mut runs: Vec<Vec<&ChainPiece>> = Vec::new();
     // Whether all pieces of the last run are short.
     let mut all_short = false;
     for piece in &chain.pieces {
@@ -41,11 +41,11 @@ fn runs(chain: &Chain, short: u64) -> Vec<Vec<&Piece>> {
 }
 
 /// Pieces of one thread in one state are one step.
-fn continues(run: &[&Piece], piece: &Piece) -> bool {
+fn continues(run: &[&ChainPiece], piece: &ChainPiece) -> bool {
     run.last().is_some_and(|last| last.tid == piece.tid && state_name(&last.doing) == state_name(&piece.doing))
 }
 
-fn step(recording: &Recording, chain: &Chain, run: &[&Piece]) -> Option<Step> {
+fn step(recording: &Recording, chain: &Chain, run: &[&ChainPiece]) -> Option<Step> {
     let (first, last) = (run.first()?, run.last()?);
     let longest = run.iter().max_by_key(|piece| length(piece))?;
     let pid = recording.tasks.pid(longest.tid, longest.lo);

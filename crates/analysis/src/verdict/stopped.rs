@@ -3,9 +3,9 @@
 //! debugger, or with the output of its terminal.
 
 use crate::explain::chain::Doing;
-use crate::explain::partition::{Budget, Group, length};
+use crate::explain::partition::{BlameGroup, Budget, length};
 use crate::model::Culprit;
-use crate::timeline::waits::writes_to_terminal;
+use crate::timeline::waits::{is_frozen, writes_to_terminal};
 use tipme_record::Pid;
 
 /// Kernel functions in which frozen threads stand, and traced ones.
@@ -22,11 +22,14 @@ enum Hold {
 }
 
 /// That, and the process that was held.
-fn hold(budget: &Budget<'_>, group: &Group) -> Option<(Hold, Pid)> {
+fn hold(budget: &Budget<'_>, group: &BlameGroup) -> Option<(Hold, Pid)> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     let Doing::Waited(_, Some(wait)) = longest.doing else { return None };
     if writes_to_terminal(&wait) {
         return Some((Hold::Output, wait.pid));
+    }
+    if is_frozen(&wait) {
+        return Some((Hold::Frozen, wait.pid));
     }
     let mut functions = budget.recording.names.kernel_functions(wait.stack);
     let how = functions.find_map(|name| match name {
@@ -38,7 +41,7 @@ fn hold(budget: &Budget<'_>, group: &Group) -> Option<(Hold, Pid)> {
 }
 
 /// Who did what to whom.
-pub fn headline(budget: &Budget<'_>, group: &Group, culprit: &str, waiters: &str) -> String {
+pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, culprit: &str, waiters: &str) -> String {
     match hold(budget, group) {
         Some((Hold::Frozen, _)) => format!("the control group of {waiters} was frozen"),
         Some((Hold::Traced, _)) => format!("a debugger held {waiters}"),
@@ -48,7 +51,7 @@ pub fn headline(budget: &Budget<'_>, group: &Group, culprit: &str, waiters: &str
 }
 
 /// What lets a process go on.
-pub fn remedy(budget: &Budget<'_>, group: &Group, culprit: &Culprit) -> Option<String> {
+pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup, culprit: &Culprit) -> Option<String> {
     Some(match hold(budget, group)? {
         (Hold::Signal, stopped) => {
             let Culprit::Process { pid, comm, .. } = culprit else { return None };

@@ -2,7 +2,7 @@
 //! How far the explanation of an interval can be trusted: what it leaves open, and what was lost meanwhile.
 
 use crate::join::answer::Join;
-use crate::model::{Finding, Kind, Piece};
+use crate::model::{CauseKind, Finding, Piece};
 use crate::timeline::losses::SECOND;
 use crate::timeline::recording::Recording;
 use crate::verdict::problem::Problem;
@@ -29,7 +29,7 @@ pub const SURE: f64 = 0.7;
 const WELL: f64 = 0.9;
 
 /// The confidence in an interval as a whole, and why it is not higher.
-pub struct Trust {
+pub(crate) struct Trust {
     pub confidence: f64,
     explained: f64,
     /// In full sentences.
@@ -37,7 +37,7 @@ pub struct Trust {
 }
 
 /// How far the interval as a whole can be trusted, and why not further.
-pub fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f64) -> Trust {
+pub(crate) fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f64) -> Trust {
     let (lost, losses) = losses(recording, problem.start, problem.end);
     let lost = (lost > 0).then(|| match lost {
         1 => "1 record was lost during the interval.".to_owned(),
@@ -64,13 +64,13 @@ pub fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f64) -> 
 }
 
 /// The confidence in an interval that was asked for, which has nothing but its records to be doubted.
-pub fn of_records(recording: &Recording, lo: Nanos, hi: Nanos, unattributed_ms: f64) -> f64 {
+pub(crate) fn of_records(recording: &Recording, lo: Nanos, hi: Nanos, unattributed_ms: f64) -> f64 {
     TRUST * losses(recording, lo, hi).1 * explained(unattributed_ms, hi.since(lo))
 }
 
 impl Trust {
     /// Why one cannot be sure of the first finding, and what else it may be; `None` where one can.
-    pub fn unsure(&self, findings: &[Finding]) -> Option<String> {
+    pub(crate) fn unsure(&self, findings: &[Finding]) -> Option<String> {
         let (first, others) = findings.split_first().filter(|(first, _)| first.confidence < SURE)?;
         let mut why: Vec<String> = self.doubts.iter().map(|doubt| clause(doubt)).collect();
         if self.explained < WELL {
@@ -95,8 +95,8 @@ fn clause(sentence: &str) -> String {
 }
 
 /// The time that no record explains.
-pub fn unattributed_ms(partition: &[Piece]) -> f64 {
-    let open = partition.iter().filter(|piece| piece.kind == Kind::Unattributed);
+pub(crate) fn unattributed_ms(partition: &[Piece]) -> f64 {
+    let open = partition.iter().filter(|piece| piece.kind == CauseKind::Unattributed);
     open.map(|piece| piece.ms).fold(0.0, |sum, ms| sum + ms)
 }
 

@@ -17,7 +17,7 @@ use tipme_record::records::{
     WlMessage,
 };
 use tipme_record::wayland::WlWord;
-use tipme_record::{CHUNK_BYTES, ChunkHead, Class, Cpu, Device, Head, Kind, Nanos, Pid, StackId, Tid};
+use tipme_record::{CHUNK_BYTES, ChunkHead, Cpu, Device, Head, Nanos, Pid, RecordKind, RingClass, StackId, Tid};
 use zerocopy::{FromZeros, IntoBytes};
 
 pub const DISPLAY: u32 = 99;
@@ -29,7 +29,7 @@ pub const BEGIN: u64 = 1_000_000_000;
 
 #[derive(Default)]
 pub struct Machinery {
-    records: Vec<(u64, u32, Class, Vec<u8>)>,
+    records: Vec<(u64, u32, RingClass, Vec<u8>)>,
     tasks: Vec<u8>,
     cmdlines: Vec<u8>,
     stacks: Vec<u8>,
@@ -65,7 +65,7 @@ fn comm(name: &str) -> [u8; 16] {
     bytes
 }
 
-fn head(us: u64, tid: u32, size: usize, kind: Kind) -> Head {
+fn head(us: u64, tid: u32, size: usize, kind: RecordKind) -> Head {
     Head { ts: ns(us), tid: Tid(tid), size: size as u16, kind: kind as u8, generation: 1 }
 }
 
@@ -73,7 +73,7 @@ fn head(us: u64, tid: u32, size: usize, kind: Kind) -> Head {
 macro_rules! record {
     ($type:ident { $us:expr, $tid:expr $(, $field:ident: $value:expr)* $(,)? }) => {{
         let mut record = $type::new_zeroed();
-        record.head = head($us, $tid, $type::SIZE, Kind::$type);
+        record.head = head($us, $tid, $type::SIZE, RecordKind::$type);
         $(record.$field = $value;)*
         record
     }};
@@ -99,7 +99,7 @@ impl Machinery {
         &mut self,
         us: u64,
         cpu: u32,
-        class: Class,
+        class: RingClass,
         record: &R,
         tail: &[u8],
     ) -> &mut Self {
@@ -170,7 +170,7 @@ impl Machinery {
         let next = Tid(next);
         let record =
             record!(Switch { us, previous, next: next, prev_state: state, prev_prio: prios.0, next_prio: prios.1 });
-        self.push(us, cpu, Class::Sched, &record, &[])
+        self.push(us, cpu, RingClass::Sched, &record, &[])
     }
 
     /// A task wakes a thread.
@@ -180,14 +180,14 @@ impl Machinery {
 
     pub fn wake_from(&mut self, us: u64, tid: u32, waker: u32, context: u8, target: u16) -> &mut Self {
         let record = record!(Waking { us, tid, waker: Tid(waker), context: context, target_cpu: target });
-        self.push(us, 0, Class::Sched, &record, &[])
+        self.push(us, 0, RingClass::Sched, &record, &[])
     }
 
     /// What a thread waited for.
     pub fn wait(&mut self, us: u64, tid: u32, start: u64, fill: impl FnOnce(&mut Wait)) -> &mut Self {
         let mut record = record!(Wait { us, tid, start: ns(start), state: 1 });
         fill(&mut record);
-        self.push(us, 0, Class::Rare, &record, &[])
+        self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
     /// A wait that lasts at the mark.
@@ -220,7 +220,7 @@ impl Machinery {
             operations: words.len() as u8,
             display: DISPLAY
         });
-        self.push(us, 0, Class::Rare, &record, words.as_flattened())
+        self.push(us, 0, RingClass::Rare, &record, words.as_flattened())
     }
 
     /// The same on a client's connection to the compositor.
@@ -236,7 +236,7 @@ impl Machinery {
         record.operations = words.len() as u8;
         let mut tail = words.as_bytes().to_vec();
         tail.resize(tail.len().next_multiple_of(8), 0);
-        self.push(us, 0, Class::Rare, &record, &tail)
+        self.push(us, 0, RingClass::Rare, &record, &tail)
     }
 
     /// Bytes that the recorder saw pass, but could not read.
@@ -259,12 +259,12 @@ impl Machinery {
             flags: 2,
             display: DISPLAY
         });
-        self.push(us, 0, Class::Rare, &record, &[])
+        self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
     pub fn fork(&mut self, us: u64, tid: u32, child: u32) -> &mut Self {
         let record = record!(Fork { us, tid, parent: Pid(tid), child_tid: Tid(child), child_pid: Pid(child) });
-        self.push(us, 0, Class::Rare, &record, &[])
+        self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
     pub fn exit(&mut self, us: u64, pid: u32, parent: u32, group: u32, name: &str) -> &mut Self {
@@ -277,7 +277,7 @@ impl Machinery {
             session: Pid(1),
             comm: comm(name)
         });
-        self.push(us, 0, Class::Exits, &record, &[])
+        self.push(us, 0, RingClass::Exits, &record, &[])
     }
 
     /// A block request of `tid` that was inserted at `from` and complete at `us`.
@@ -293,52 +293,52 @@ impl Machinery {
             op: op,
             done: 1
         });
-        self.push(us, 0, Class::Rare, &record, &[])
+        self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
     pub fn tty(&mut self, us: u64, tid: u32, port: u64, stage: u32) -> &mut Self {
         let record = record!(Tty { us, tid, port: port, stage: stage });
-        self.push(us, 0, Class::Rare, &record, &[])
+        self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
     pub fn signal(&mut self, us: u64, sender: u32, target: u32, number: u32) -> &mut Self {
         let record = record!(Signal { us, sender, sender: Pid(sender), target: Pid(target), number: number });
-        self.push(us, 0, Class::Rare, &record, &[])
+        self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
     /// One of the files of a wait of the same thread and time, of so many.
     pub fn polled(&mut self, us: u64, tid: u32, files: u8, fill: impl FnOnce(&mut Polled)) -> &mut Self {
         let mut record = record!(Polled { us, tid, files: files });
         fill(&mut record);
-        self.push(us, 0, Class::Rare, &record, &[])
+        self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
     /// A thread tried to lock a file that another process holds, or got the lock (`failures` 0).
     pub fn attempt(&mut self, us: u64, tid: u32, holder: u32, failures: u32) -> &mut Self {
         let record = record!(Attempt { us, tid, pid: Pid(tid), holder: Pid(holder), failures: failures, inode: 55 });
-        self.push(us, 0, Class::Rare, &record, &[])
+        self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
     pub fn sample(&mut self, us: u64, tid: u32, ip: u64) -> &mut Self {
         let record = record!(Sample { us, tid, pid: Pid(tid), ip: ip });
-        self.push(us, 0, Class::Rare, &record, &[])
+        self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
     /// A sample that hit the kernel.
     pub fn kernel_sample(&mut self, us: u64, tid: u32, stack: StackId) -> &mut Self {
         let record = record!(Sample { us, tid, pid: Pid(tid), kernel_stack: stack });
-        self.push(us, 0, Class::Rare, &record, &[])
+        self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
     pub fn reclaim(&mut self, us: u64, tid: u32, what: u32, phase: u32, amount: u64) -> &mut Self {
         let record = record!(Reclaim { us, tid, what: what, phase: phase, amount: amount });
-        self.push(us, 0, Class::Rare, &record, &[])
+        self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
     /// An interrupt on a CPU that ends at `us`.
     pub fn interrupt(&mut self, us: u64, cpu: u32, length: u64, number: u32, soft: u32) -> &mut Self {
         let record = record!(Irq { us, 0, nanos: Nanos(length * 1_000), number: number, soft: soft });
-        self.push(us, cpu, Class::Rare, &record, &[])
+        self.push(us, cpu, RingClass::Rare, &record, &[])
     }
 
     /// A control group that may use 5 ms per 100 ms, with these members all the time.
@@ -416,7 +416,7 @@ impl Machinery {
         incident.push(Section::Samples, self.samples.clone());
         incident.push(Section::Inputs, self.inputs.clone());
         for (class, section) in
-            [(Class::Sched, Section::Sched), (Class::Rare, Section::Rare), (Class::Exits, Section::Exits)]
+            [(RingClass::Sched, Section::Sched), (RingClass::Rare, Section::Rare), (RingClass::Exits, Section::Exits)]
         {
             incident.push(section, self.chunks(class));
         }
@@ -427,7 +427,7 @@ impl Machinery {
         incident
     }
 
-    fn chunks(&mut self, class: Class) -> Vec<u8> {
+    fn chunks(&mut self, class: RingClass) -> Vec<u8> {
         self.records.sort_by_key(|(us, ..)| *us);
         let mut section = Vec::new();
         for cpu in 0..4 {
@@ -556,7 +556,7 @@ impl Machinery {
 pub const SHELL: u32 = 210;
 pub const WORKER: u32 = 40;
 pub const TO_SHELL: u64 = 71;
-const TO_TERMINAL: u64 = 72;
+pub const TO_TERMINAL: u64 = 72;
 
 impl Machinery {
     /// A terminal (pid 200) with a shell in it, and a kernel worker.

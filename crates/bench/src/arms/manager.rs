@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The manager, started as a user starts it, for what this process and its children are.
 
-use crate::estimate::Estimate;
-use crate::interrupt::Interrupt;
-use crate::process::Process;
-use crate::session::Session;
+use crate::estimate::DurationEstimate;
+use crate::interrupt::InterruptFlag;
+use crate::process::ProcessGroup;
+use crate::screen::TerminalScreen;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::Signal;
 use std::ffi::OsStr;
@@ -36,18 +36,20 @@ pub struct ManagerProgram {
     pub backend: Option<String>,
     /// `--cgroup`, likewise.
     pub cgroup: Option<PathBuf>,
+    /// `--recorder`: the folder of the one that tells of the focus under Wayland.
+    pub recorder: Option<PathBuf>,
 }
 
 impl ManagerProgram {
     /// With the manager's own choices.
     pub fn new(program: PathBuf) -> ManagerProgram {
-        ManagerProgram { program, strength: None, backend: None, cgroup: None }
+        ManagerProgram { program, strength: None, backend: None, cgroup: None, recorder: None }
     }
 
-    fn command(&self, session: &Session, state: &TempDir) -> Command {
+    fn command(&self, screen: &dyn TerminalScreen, state: &TempDir) -> Command {
         let mut command = Command::new(&self.program);
-        session.show(&mut command);
-        command.args(["manage", "--display", &session.display_name(), "--under", &std::process::id().to_string()]);
+        screen.show(&mut command);
+        command.args(["manage", "--display", &screen.address(), "--under", &std::process::id().to_string()]);
         command.arg("--state-dir").arg(state.path());
         self.options().for_each(|(option, value)| {
             command.arg(option).arg(value);
@@ -60,28 +62,33 @@ impl ManagerProgram {
     fn options(&self) -> impl Iterator<Item = (&'static str, &OsStr)> {
         let words = [("--strength", &self.strength), ("--backend", &self.backend)];
         let words = words.into_iter().filter_map(|(option, value)| Some((option, OsStr::new(value.as_deref()?))));
-        words.chain(self.cgroup.iter().map(|folder| ("--cgroup", folder.as_os_str())))
+        let folders = [("--cgroup", &self.cgroup), ("--recorder", &self.recorder)];
+        words.chain(folders.into_iter().filter_map(|(option, folder)| Some((option, folder.as_ref()?.as_os_str()))))
     }
 }
 
 /// A manager that runs. It restores everything when it is stopped or dropped.
-pub struct Manager {
-    process: Process,
+pub struct BenchManager {
+    process: ProcessGroup,
     _state: TempDir,
 }
 
-impl Manager {
+impl BenchManager {
     /// Its start and its end.
-    pub(super) const ESTIMATE: Estimate =
-        Estimate::new(Duration::from_secs(2), START_TIMEOUT.saturating_add(STOP_TIMEOUT));
+    pub(super) const ESTIMATE: DurationEstimate =
+        DurationEstimate::new(Duration::from_secs(2), START_TIMEOUT.saturating_add(STOP_TIMEOUT));
 
     /// Starts it, and waits until it manages.
-    pub fn start(program: &ManagerProgram, session: &Session, interrupt: &Interrupt) -> Result<Manager> {
+    pub fn start(
+        program: &ManagerProgram,
+        screen: &dyn TerminalScreen,
+        interrupt: &InterruptFlag,
+    ) -> Result<BenchManager> {
         let state = tempfile::Builder::new().prefix("tipme-bench-").tempdir().context("cannot make a folder")?;
-        let mut process = Process::start("tipme manage", program.command(session, &state), None)?;
+        let mut process = ProcessGroup::start("tipme manage", program.command(screen, &state), None)?;
         let output = process.child().stdout.take().context("tipme manage has no output")?;
         wait_until_ready(&follow(output), interrupt)?;
-        Ok(Manager { process, _state: state })
+        Ok(BenchManager { process, _state: state })
     }
 
     /// Lets it put everything back; fails where it did not.
@@ -95,7 +102,7 @@ impl Manager {
     }
 }
 
-impl Drop for Manager {
+impl Drop for BenchManager {
     /// It has time to put everything back before it is killed and its folder removed; who was stopped has ended.
     fn drop(&mut self) {
         self.process.signal(Signal::TERM);
@@ -115,7 +122,7 @@ fn follow(source: impl Read + Send + 'static) -> Receiver<String> {
     lines
 }
 
-fn wait_until_ready(lines: &Receiver<String>, interrupt: &Interrupt) -> Result<()> {
+fn wait_until_ready(lines: &Receiver<String>, interrupt: &InterruptFlag) -> Result<()> {
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
         interrupt.check()?;
@@ -141,20 +148,22 @@ mod tests {
             strength: text("strong"),
             backend: text("cgroup"),
             cgroup: Some("/sys/fs/cgroup/a b".into()),
+            recorder: Some("/run/x".into()),
             ..ManagerProgram::new("tipme".into())
         };
         let words = |program: &ManagerProgram| {
             let options = program.options().map(|(option, value)| [option.into(), value.to_os_string()]);
             options.collect::<Vec<[OsString; 2]>>().concat()
         };
-        let expected = ["--strength", "strong", "--backend", "cgroup", "--cgroup", "/sys/fs/cgroup/a b"];
+        let expected =
+            ["--strength", "strong", "--backend", "cgroup", "--cgroup", "/sys/fs/cgroup/a b", "--recorder", "/run/x"];
         assert_eq!(words(&chosen), expected.map(OsString::from));
         assert!(words(&ManagerProgram::new("tipme".into())).is_empty());
     }
 
     #[test]
     fn it_is_ready_when_it_says_so() {
-        let interrupt = Interrupt::default();
+        let interrupt = InterruptFlag::default();
         let ready = wait_until_ready(&follow("restoring\nmanaging :9, back end nice\n".as_bytes()), &interrupt);
         assert!(ready.is_ok(), "{ready:?}");
         let early = wait_until_ready(&follow("no display\n".as_bytes()), &interrupt).expect_err("it ended");

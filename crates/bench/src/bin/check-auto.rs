@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use tipme_bench::interrupt::Interrupt;
-use tipme_bench::process::{Process, cpu_times, family};
+use tipme_bench::interrupt::InterruptFlag;
+use tipme_bench::process::{ProcessGroup, cpu_times, family};
 use tipme_bench::random::Random;
 use tipme_bench::session::require;
-use tipme_bench::{Session, SessionOptions};
+use tipme_bench::{PrivateSession, SessionOptions};
 use tipme_desktop::inject::{Pace, Typist};
 
 const USAGE: &str = "check-auto [--minutes M] [--keys N] [--hitches N] [--seed N] [--tipme FILE]";
@@ -49,7 +49,7 @@ const CPU_PERCENT_MAX: f64 = 0.2;
 
 const ARM_TIMEOUT: Duration = Duration::from_secs(30);
 
-struct Plan {
+struct StallPlan {
     minutes: f64,
     keys: usize,
     hitches: usize,
@@ -59,7 +59,7 @@ struct Plan {
 
 /// What stands still.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum StallKind {
     StopsProgram,
     /// The shell in a terminal, else the program itself.
     StopsShell,
@@ -67,17 +67,18 @@ enum Kind {
     TakesCpu,
 }
 
-const KINDS: [Kind; 4] = [Kind::StopsProgram, Kind::TakesCpu, Kind::StopsShell, Kind::StopsServer];
+const KINDS: [StallKind; 4] =
+    [StallKind::StopsProgram, StallKind::TakesCpu, StallKind::StopsShell, StallKind::StopsServer];
 
 struct Hitch {
     at: Instant,
-    kind: Kind,
+    kind: StallKind,
     name: &'static str,
     millis: u64,
 }
 
 /// A line of the recorder, and when it came.
-struct Line {
+struct RecorderLine {
     at: Instant,
     text: String,
 }
@@ -93,7 +94,7 @@ fn main() -> ExitCode {
 }
 
 /// The arguments; what is not given follows from the minutes.
-fn plan() -> Result<Plan> {
+fn plan() -> Result<StallPlan> {
     let mut values = std::collections::HashMap::new();
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -109,13 +110,19 @@ fn plan() -> Result<Plan> {
     if !values.is_empty() || hitches > NAMES.len() {
         bail!("{USAGE}; at most {} hitches", NAMES.len());
     }
-    Ok(Plan { minutes, keys, hitches, seed, tipme: tipme.canonicalize().context("cannot find tipme; run make build")? })
+    Ok(StallPlan {
+        minutes,
+        keys,
+        hitches,
+        seed,
+        tipme: tipme.canonicalize().context("cannot find tipme; run make build")?,
+    })
 }
 
-fn run(plan: &Plan) -> Result<bool> {
+fn run(plan: &StallPlan) -> Result<bool> {
     require(&PROGRAMS.map(|words| words[0]))?;
-    let interrupt = Interrupt::install()?;
-    let mut session = Session::start(SessionOptions { cpu: Some(1), ..SessionOptions::default() })?;
+    let interrupt = InterruptFlag::install()?;
+    let mut session = PrivateSession::start(SessionOptions { cpu: Some(1), ..SessionOptions::default() })?;
     let (mut recorder, lines) = start_recorder(plan, &session)?;
     let mut random = Random::new(plan.seed);
     let hitches = hitches(plan, &mut random);
@@ -131,18 +138,18 @@ fn run(plan: &Plan) -> Result<bool> {
     Ok(report(&hitches, &lines.try_iter().collect::<Vec<_>>(), begin, typed, (cpu, wall), &status))
 }
 
-fn start_recorder(plan: &Plan, session: &Session) -> Result<(Process, Receiver<Line>)> {
+fn start_recorder(plan: &StallPlan, session: &PrivateSession) -> Result<(ProcessGroup, Receiver<RecorderLine>)> {
     let mut command = Command::new(&plan.tipme);
     command.args(["record", "--hot-keys", "off", "--auto", "--auto-per-hour", "60"]);
     command.args(["--display", &session.display_name(), "--state-dir"]);
     command.arg(session.folder()).stdin(Stdio::null()).stdout(Stdio::piped());
     session.show(&mut command);
-    let mut recorder = Process::start("tipme record", command, None)?;
+    let mut recorder = ProcessGroup::start("tipme record", command, None)?;
     let output = recorder.child().stdout.take().context("the recorder has no output")?;
     let (sender, lines) = channel();
     std::thread::spawn(move || {
         for text in BufReader::new(output).lines().map_while(Result::ok) {
-            if sender.send(Line { at: Instant::now(), text }).is_err() {
+            if sender.send(RecorderLine { at: Instant::now(), text }).is_err() {
                 break;
             }
         }
@@ -155,7 +162,7 @@ fn start_recorder(plan: &Plan, session: &Session) -> Result<(Process, Receiver<L
 }
 
 /// One hitch in each of equal parts of the session, after some typing to learn from.
-fn hitches(plan: &Plan, random: &mut Random) -> Vec<Hitch> {
+fn hitches(plan: &StallPlan, random: &mut Random) -> Vec<Hitch> {
     let begin = Instant::now();
     let millis = (plan.minutes * 60_000.0) as u64;
     let first = (millis / 10).clamp(15_000, 60_000);
@@ -172,11 +179,11 @@ fn hitches(plan: &Plan, random: &mut Random) -> Vec<Hitch> {
 /// Types in bursts with pauses, at one program after the other; where a hitch is due, it begins in the middle of a burst.
 /// How many keys were pressed.
 fn work(
-    plan: &Plan,
-    session: &mut Session,
+    plan: &StallPlan,
+    session: &mut PrivateSession,
     hitches: &[Hitch],
     random: &mut Random,
-    interrupt: &Interrupt,
+    interrupt: &InterruptFlag,
 ) -> Result<usize> {
     let begin = Instant::now();
     let total = Duration::from_secs_f64(plan.minutes * 60.0);
@@ -206,7 +213,7 @@ fn work(
 }
 
 /// Opens a program in the place of the one before.
-fn open(session: &mut Session, words: &[&str]) -> Result<()> {
+fn open(session: &mut PrivateSession, words: &[&str]) -> Result<()> {
     let mut command = Command::new(words[0]);
     session.prepare(command.args(&words[1..]).stdin(Stdio::null()).stderr(Stdio::null()));
     session.open_program(words[0], command)
@@ -230,26 +237,26 @@ fn type_keys(typist: &mut Typist, text: &mut impl Iterator<Item = char>, count: 
 }
 
 /// Starts what makes the hitch; it ends by itself, and at the latest with the value.
-fn inject(session: &Session, hitch: &Hitch) -> Result<Process> {
+fn inject(session: &PrivateSession, hitch: &Hitch) -> Result<ProcessGroup> {
     let program = session.folder().join(hitch.name);
     std::os::unix::fs::symlink("/bin/sh", &program).with_context(|| format!("cannot link {}", program.display()))?;
     let program_pid = session.terminal_pid().context("no program is open")?;
     let seconds = format!("{}.{:03}", hitch.millis / 1_000, hitch.millis % 1_000);
     let stop = |pid: u32| format!("kill -STOP {pid}; sleep {seconds}; kill -CONT {pid}");
     let script = match hitch.kind {
-        Kind::StopsProgram => stop(program_pid),
-        Kind::StopsShell => stop(family(program_pid).get(1).copied().unwrap_or(program_pid)),
-        Kind::StopsServer => stop(server_of(session)?),
-        Kind::TakesCpu => "while :; do :; done".to_owned(),
+        StallKind::StopsProgram => stop(program_pid),
+        StallKind::StopsShell => stop(family(program_pid).get(1).copied().unwrap_or(program_pid)),
+        StallKind::StopsServer => stop(server_of(session)?),
+        StallKind::TakesCpu => "while :; do :; done".to_owned(),
     };
     let mut words = vec![program.into_os_string(), "-c".into(), script.into()];
-    if hitch.kind == Kind::TakesCpu {
+    if hitch.kind == StallKind::TakesCpu {
         let before = ["timeout", &seconds, "chrt", "--fifo", "10", "taskset", "-c", "1"].map(OsString::from);
         words = before.into_iter().chain(words).collect();
     }
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    Process::start(hitch.name, command, None)
+    ProcessGroup::start(hitch.name, command, None)
 }
 
 fn pids() -> impl Iterator<Item = u32> {
@@ -257,7 +264,7 @@ fn pids() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-fn server_of(session: &Session) -> Result<u32> {
+fn server_of(session: &PrivateSession) -> Result<u32> {
     let authority = session.folder().join("authority").to_string_lossy().into_owned();
     let serves = |pid: &u32| {
         let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -285,18 +292,18 @@ fn status(folder: &Path) -> Result<String> {
 /// Prints the table and the bars; whether all are met.
 fn report(
     hitches: &[Hitch],
-    lines: &[Line],
+    lines: &[RecorderLine],
     begin: Instant,
     typed: usize,
     (cpu, wall): ((f64, f64), f64),
     status: &str,
 ) -> bool {
-    let mut marks: Vec<&Line> = lines.iter().filter(|line| line.text.starts_with("marked ")).collect();
+    let mut marks: Vec<&RecorderLine> = lines.iter().filter(|line| line.text.starts_with("marked ")).collect();
     let mut found = 0;
     for hitch in hitches {
-        let belongs = |line: &&Line| line.at > hitch.at && line.at.duration_since(hitch.at) <= MARK_WITHIN;
+        let belongs = |line: &&RecorderLine| line.at > hitch.at && line.at.duration_since(hitch.at) <= MARK_WITHIN;
         // A mark that names something else is a false one, whatever else this machine had to do.
-        let named = |line: &&Line| belongs(line) && line.text.contains(hitch.name);
+        let named = |line: &&RecorderLine| belongs(line) && line.text.contains(hitch.name);
         let mark = marks.iter().position(named).map(|at| marks.remove(at));
         found += usize::from(mark.is_some());
         let what = mark.map_or("-", |line| line.text.split_once("(auto: ").map_or("", |(_, what)| what));

@@ -3,19 +3,19 @@
 
 use crate::compositor::Compositor;
 use crate::demo_faults::{DemoFault, InjectedJob, Scenario};
-use crate::interrupt::Interrupt;
+use crate::interrupt::InterruptFlag;
 use crate::priority::Priority;
-use crate::progress::Progress;
-use crate::screen::Screen;
-use crate::seen::{Seen, latencies};
-use crate::session::Session;
+use crate::progress::ProgressListener;
+use crate::screen::{Place, TerminalScreen};
+use crate::seen::{DrawingWatch, latencies};
+use crate::session::PrivateSession;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
 use tipme_desktop::clock;
-use tipme_desktop::hotkeys::{Action, Bindings};
+use tipme_desktop::hotkeys::{Bindings, HotKeyAction};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_record::Nanos;
 
@@ -30,41 +30,19 @@ const SETTLE: Nanos = Nanos::from_secs(10);
 /// How long that is waited for where nobody tells what is drawn.
 const UNSEEN: Duration = Duration::from_secs(4);
 
-/// Where the demonstration takes place.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub enum Place {
-    /// A private X server.
-    #[default]
-    X11,
-    /// A private compositor of Wayland.
-    Wayland,
-    /// A compositor that runs, by the name or path of its socket.
-    Compositor(String),
-}
-
-impl Place {
-    /// For people.
-    pub(super) fn about(&self) -> String {
-        match self {
-            Place::X11 => "a private display".to_owned(),
-            Place::Wayland => "a private compositor of Wayland".to_owned(),
-            Place::Compositor(name) => name.clone(),
-        }
-    }
-
-    fn open(&self, fault: DemoFault) -> Result<Box<dyn Screen>> {
-        let options = fault.options();
-        Ok(match self {
-            Place::X11 => Box::new(Session::start(options)?),
-            Place::Wayland => Box::new(Compositor::start(options.cpu)?),
-            Place::Compositor(name) => Box::new(Compositor::running(name, options.cpu)?),
-        })
-    }
+fn open(place: &Place, fault: DemoFault) -> Result<Box<dyn TerminalScreen>> {
+    let options = fault.options();
+    Ok(match place {
+        Place::X11 => Box::new(PrivateSession::start(options)?),
+        Place::Wayland => Box::new(Compositor::start(options.cpu)?),
+        Place::Compositor(name) => Box::new(Compositor::running(name, options.cpu)?),
+    })
 }
 
 /// What was done, known without any recorder.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct Injected {
+#[schemars(rename = "Injected")]
+pub struct DemoInjection {
     /// Processes of the job that were seen, its root first.
     pub pids: Vec<u32>,
     /// The job's command; `null` where nothing was injected.
@@ -78,39 +56,39 @@ pub struct Injected {
 }
 
 /// The display with everything on it, ready to be typed at.
-pub(super) struct Stage {
-    seen: Option<Seen>,
+pub(super) struct DemoStage {
+    seen: Option<DrawingWatch>,
     typist: Typist,
     job: Option<InjectedJob>,
     calm: Vec<Nanos>,
     fault: Vec<Nanos>,
     scenario: Box<dyn Scenario>,
-    screen: Box<dyn Screen>,
+    screen: Box<dyn TerminalScreen>,
 }
 
-impl Stage {
-    pub(super) fn set(place: &Place, fault: DemoFault, launcher: &WorkerLauncher) -> Result<Stage> {
-        let mut screen = place.open(fault)?;
+impl DemoStage {
+    pub(super) fn set(place: &Place, fault: DemoFault, launcher: &WorkerLauncher) -> Result<DemoStage> {
+        let mut screen = open(place, fault)?;
         let scenario = fault.prepare(screen.folder(), launcher)?;
         let mut typist = screen.typist(Pace::default())?;
         screen.open_terminal(&mut typist, &scenario.prefix(), &scenario.program())?;
-        let seen = screen.watch()?.map(|watch| Seen::watch(watch, QUIET)).transpose()?;
-        Ok(Stage { seen, typist, job: None, calm: Vec::new(), fault: Vec::new(), scenario, screen })
+        let seen = screen.watch()?.map(|watch| DrawingWatch::watch(watch, QUIET)).transpose()?;
+        Ok(DemoStage { seen, typist, job: None, calm: Vec::new(), fault: Vec::new(), scenario, screen })
     }
 
-    pub(super) fn screen(&self) -> &dyn Screen {
+    pub(super) fn screen(&self) -> &dyn TerminalScreen {
         &*self.screen
     }
 
     /// Types at a human pace while nothing is wrong: what is usual is learnt from this.
-    pub(super) fn type_calmly(&mut self, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<()> {
+    pub(super) fn type_calmly(&mut self, interrupt: &InterruptFlag, progress: &mut dyn ProgressListener) -> Result<()> {
         let keys = self.scenario.keys();
         self.calm = self.type_for(CALM, keys, "calm typing", interrupt, progress)?;
         Ok(())
     }
 
     /// Begins the fault and types on, until the terminal has answered.
-    pub(super) fn suffer(&mut self, interrupt: &Interrupt, progress: &mut dyn Progress) -> Result<()> {
+    pub(super) fn suffer(&mut self, interrupt: &InterruptFlag, progress: &mut dyn ProgressListener) -> Result<()> {
         self.job = self.scenario.inject()?;
         let job = self.job.as_ref().map(|job| format!("the fault begins: {} (pid {})", job.what, job.root()));
         progress.line(&job.unwrap_or_else(|| "no fault is injected".to_string()));
@@ -124,8 +102,8 @@ impl Stage {
         time: Nanos,
         keys: &str,
         what: &str,
-        interrupt: &Interrupt,
-        progress: &mut dyn Progress,
+        interrupt: &InterruptFlag,
+        progress: &mut dyn ProgressListener,
     ) -> Result<Vec<Nanos>> {
         let _priority = Priority::raised();
         let begin = clock::now();
@@ -148,7 +126,7 @@ impl Stage {
     }
 
     /// Waits until the last key is answered and the terminal is quiet, or long enough.
-    fn settle(&mut self, interrupt: &Interrupt) -> Result<()> {
+    fn settle(&mut self, interrupt: &InterruptFlag) -> Result<()> {
         let begin = clock::now();
         let last = self.fault.last().copied().unwrap_or_default();
         let Some(seen) = &self.seen else { return interrupt.sleep(UNSEEN) };
@@ -162,14 +140,14 @@ impl Stage {
     /// Presses the hot key that marks.
     pub(super) fn press_mark(&mut self) -> Result<()> {
         let Bindings(bindings) = Bindings::default();
-        let mark = bindings.iter().find(|(action, _)| *action == Action::Mark).context("no key marks")?;
+        let mark = bindings.iter().find(|(action, _)| *action == HotKeyAction::Mark).context("no key marks")?;
         self.typist.chord(&mark.1)?;
         Ok(())
     }
 
     /// Ends the job and the session, and tells what was injected and seen.
-    pub(super) fn finish(self) -> Result<Injected> {
-        let drawn = self.seen.map(Seen::finish).transpose()?;
+    pub(super) fn finish(self) -> Result<DemoInjection> {
+        let drawn = self.seen.map(DrawingWatch::finish).transpose()?;
         let slowest = |presses: &[Nanos]| {
             let slowest = latencies(presses, drawn.as_ref()?).into_iter().flatten().max();
             Some(slowest.unwrap_or_default().millis())
@@ -177,7 +155,7 @@ impl Stage {
         let (root, pids) = self.job.as_ref().map_or((None, Vec::new()), |job| {
             (Some(job.root()), job.pids().iter().copied().filter(|pid| *pid != job.root()).collect())
         });
-        Ok(Injected {
+        Ok(DemoInjection {
             pids: root.into_iter().chain(pids).collect(),
             job: self.job.as_ref().map(|job| job.what.clone()),
             keys: self.calm.len() + self.fault.len(),

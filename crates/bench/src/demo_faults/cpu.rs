@@ -3,7 +3,7 @@
 
 use super::scenario::{InjectedJob, Scenario};
 use crate::cpu_work::last_cpu;
-use crate::process::Process;
+use crate::process::ProcessGroup;
 use crate::random::text;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
@@ -32,24 +32,24 @@ const INPUT_BYTES: usize = 1 << 20;
 const DOCUMENT_BYTES: usize = 1 << 20;
 
 /// `xargs` keeps many `gzip` at work on the terminal's CPU.
-pub(super) struct Storm {
+pub(super) struct TerminalStorm {
     list: PathBuf,
     document: PathBuf,
 }
 
-impl Storm {
-    pub(super) fn prepare(folder: &Path) -> Result<Storm> {
+impl TerminalStorm {
+    pub(super) fn prepare(folder: &Path) -> Result<TerminalStorm> {
         let (input, list, document) = (folder.join("input"), folder.join("list"), folder.join("document"));
         std::fs::write(&document, text(DOCUMENT_BYTES))
             .with_context(|| format!("cannot write {}", document.display()))?;
         std::fs::write(&input, text(INPUT_BYTES)).with_context(|| format!("cannot write {}", input.display()))?;
         let lines = format!("{}\n", input.display()).repeat(TOTAL);
         std::fs::write(&list, lines).with_context(|| format!("cannot write {}", list.display()))?;
-        Ok(Storm { list, document })
+        Ok(TerminalStorm { list, document })
     }
 }
 
-impl Scenario for Storm {
+impl Scenario for TerminalStorm {
     fn program(&self) -> Vec<OsString> {
         let words = ["bash", "--norc", "--noprofile", "-c", PAGER, "pager"].map(OsString::from);
         words.into_iter().chain([self.document.clone().into_os_string()]).collect()
@@ -66,7 +66,7 @@ impl Scenario for Storm {
         let words = ["-n", "1", "-P", PARALLEL, "taskset", "-c", &cpu, "gzip", "-9", "-c"];
         let mut command = Command::new("xargs");
         command.args(words).stdin(list).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = Process::start("the compression job", command, None)?;
+        let process = ProcessGroup::start("the compression job", command, None)?;
         Ok(Some(InjectedJob::new(&format!("xargs {}", words.join(" ")), process)))
     }
 }

@@ -2,7 +2,7 @@
 //! Stopped by a file lock: the terminal's program locks a file for each key, and a job holds that lock.
 
 use super::scenario::{InjectedJob, Scenario};
-use crate::process::Process;
+use crate::process::ProcessGroup;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ impl Scenario for HeldLock {
         let mut command = Command::new("flock");
         command.arg(&self.file).args(["sleep", HELD_S]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = Process::start("the job that holds the lock", command, None)?;
+        let process = ProcessGroup::start("the job that holds the lock", command, None)?;
         Ok(Some(InjectedJob::new(&format!("flock {} sleep {HELD_S}", self.file.display()), process)))
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the faults of the demo have in common: what is typed and run, and the injected processes.
 
-use crate::process::Process;
+use crate::process::ProcessGroup;
 use anyhow::Result;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -27,12 +27,12 @@ pub trait Scenario {
 pub struct InjectedJob {
     /// The command, for people.
     pub what: String,
-    process: Process,
+    process: ProcessGroup,
     seen: BTreeSet<u32>,
 }
 
 impl InjectedJob {
-    pub(super) fn new(what: &str, process: Process) -> InjectedJob {
+    pub(super) fn new(what: &str, process: ProcessGroup) -> InjectedJob {
         let seen = BTreeSet::from([process.pid()]);
         InjectedJob { what: what.to_string(), process, seen }
     }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The processes of the benchmark of forks: one that works a little now and then, and the loads beside it.
 
-use super::{SLEEP, WORK};
 use crate::cpu_work::{cpu_time, spin};
-use crate::intervals::Stamps;
+use crate::intervals::ProcessStamps;
 use crate::memory::{fork, word};
 use crate::random::Random;
 use crate::worker::say_ready;
@@ -11,6 +10,9 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
 use std::time::{Duration, Instant};
 
+/// What the measuring process does in each interval.
+pub(super) const WORK: Duration = Duration::from_millis(10);
+pub(super) const SLEEP: Duration = Duration::from_millis(50);
 /// Rounds of arithmetic that are tried for their speed.
 const TRIED_ROUNDS: u64 = 200_000;
 const TRIES: usize = 10;
@@ -25,7 +27,7 @@ const STORM_MORE_MS: u64 = 60;
 /// `fork-timer STAMPS COUNT MS`: sleeps for 50 ms, computes for 10 ms of CPU time, and stamps.
 pub(crate) fn timer(words: &[&str]) -> Result<()> {
     let rounds = calibrated(WORK / PARTS);
-    let stamps = Stamps::begin(words, 0)?;
+    let stamps = ProcessStamps::begin(words, 0)?;
     stamps.repeat(|_| {
         std::thread::sleep(SLEEP);
         let end = cpu_time() + WORK;

@@ -6,9 +6,9 @@
 //! changes the loop's length too: the loop is timed again at the end, and the difference told.
 
 use super::counter::Counter;
-use super::options::Options;
+use super::options::IdleOptions;
 use super::place;
-use super::plan::{Loop, Notes, Plan};
+use super::plan::{Loop, LoopNotes, LoopPlan};
 use anyhow::{Context, Result};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,7 +57,7 @@ pub(super) fn calibrate(counter: Counter, record: u64) -> Loop {
 }
 
 /// Turns until the end, each a record.
-pub(super) fn watch(iterations: u64, begin: u64, plan: &Plan, stop: &AtomicBool, notes: &mut Notes) -> u64 {
+pub(super) fn watch(iterations: u64, begin: u64, plan: &LoopPlan, stop: &AtomicBool, notes: &mut LoopNotes) -> u64 {
     let end = begin.saturating_add(plan.duration);
     loop {
         turn(iterations);
@@ -70,7 +70,7 @@ pub(super) fn watch(iterations: u64, begin: u64, plan: &Plan, stop: &AtomicBool,
 }
 
 /// Times the loops again, at normal priority, and makes gaps of the records.
-pub(super) fn settle(observed: Vec<Observed>, options: &Options) -> Result<Vec<Observed>> {
+pub(super) fn settle(observed: Vec<Observed>, options: &IdleOptions) -> Result<Vec<Observed>> {
     if !options.classic {
         return Ok(observed);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A person's side of a terminal: types a character and waits for its echo.
 
-use crate::interrupt::Interrupt;
+use crate::interrupt::InterruptFlag;
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -38,7 +38,7 @@ pub(super) fn terminal() -> Result<(File, OwnedFd)> {
 }
 
 /// Types so many characters, each after the echo of the one before; when each was sent.
-pub(super) fn type_characters(terminal: &mut File, count: u64, interrupt: &Interrupt) -> Result<Vec<u64>> {
+pub(super) fn type_characters(terminal: &mut File, count: u64, interrupt: &InterruptFlag) -> Result<Vec<u64>> {
     let mut sent = Vec::with_capacity(count as usize);
     for _ in 0..count {
         interrupt.sleep(PAUSE)?;
@@ -49,7 +49,7 @@ pub(super) fn type_characters(terminal: &mut File, count: u64, interrupt: &Inter
     Ok(sent)
 }
 
-fn wait_for_echo(terminal: &mut File, interrupt: &Interrupt) -> Result<()> {
+fn wait_for_echo(terminal: &mut File, interrupt: &InterruptFlag) -> Result<()> {
     let deadline = Instant::now() + TIMEOUT;
     while Instant::now() < deadline {
         interrupt.check()?;
@@ -82,7 +82,7 @@ mod tests {
     fn a_program_that_is_gone_is_told() {
         let (mut outer, inner) = terminal().expect("there is a terminal");
         drop(inner);
-        let error = type_characters(&mut outer, 1, &Interrupt::default()).expect_err("nobody echoes");
+        let error = type_characters(&mut outer, 1, &InterruptFlag::default()).expect_err("nobody echoes");
         assert!(error.to_string().contains("has ended") || error.to_string().contains("cannot type"), "{error:#}");
     }
 }

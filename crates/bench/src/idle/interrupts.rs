@@ -2,7 +2,7 @@
 //! Interrupts as the kernel counts them, by kind; those of devices, which have numbers, are one kind.
 
 use std::collections::BTreeMap;
-use tipme_measure::idle::Counted;
+use tipme_measure::idle::InterruptCount;
 
 /// Lines that are looked at, at most.
 const LINES_MAX: usize = 4_096;
@@ -35,13 +35,13 @@ impl Counts {
     }
 
     /// What came on a CPU since then, the most frequent first.
-    pub(super) fn since(&self, before: &Counts, cpu: usize) -> Vec<Counted> {
+    pub(super) fn since(&self, before: &Counts, cpu: usize) -> Vec<InterruptCount> {
         let count = |counts: &Counts, name: &str| counts.0.get(name).and_then(|row| row.get(&cpu)).copied();
         let came = self.0.keys().filter_map(|name| {
             let came = count(self, name)?.checked_sub(count(before, name)?)?;
-            (came > 0).then(|| Counted { name: name.clone(), count: came })
+            (came > 0).then(|| InterruptCount { name: name.clone(), count: came })
         });
-        let mut came: Vec<Counted> = came.collect();
+        let mut came: Vec<InterruptCount> = came.collect();
         came.sort_by_key(|counted| std::cmp::Reverse(counted.count));
         came
     }

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// CPUs that this process may use, in ascending order.
-pub fn allowed_cpus() -> Result<Vec<usize>> {
+pub(super) fn allowed_cpus() -> Result<Vec<usize>> {
     let set = sched_getaffinity(None).context("cannot ask which CPUs this process may use")?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
 }

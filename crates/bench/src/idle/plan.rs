@@ -3,7 +3,7 @@
 
 use super::buffer::Buffer;
 use super::counter::Counter;
-use super::options::{Options, nanos};
+use super::options::{IdleOptions, nanos};
 use rustix::thread::gettid;
 use tipme_measure::idle::{ClassicLoop, ClockFigures, Gap, Observed};
 
@@ -19,7 +19,7 @@ pub(super) const RECORDS_PER_PAIR: u64 = 64;
 pub(super) const GAPS_PER_SECOND: u64 = 20_000;
 
 /// What a loop writes while it runs.
-pub(super) struct Notes {
+pub(super) struct LoopNotes {
     pub(super) gaps: Buffer<(u64, u64)>,
     /// Length of the gaps that there was no room for.
     pub(super) lost_ticks: u64,
@@ -30,20 +30,20 @@ pub(super) struct Notes {
 }
 
 /// Lengths in ticks of the counter.
-pub(super) struct Plan {
+pub(super) struct LoopPlan {
     pub(super) counter: Counter,
     pub(super) gap: u64,
     pub(super) record: u64,
     pub(super) duration: u64,
 }
 
-impl Notes {
-    pub(super) fn new(options: &Options) -> Notes {
+impl LoopNotes {
+    pub(super) fn new(options: &IdleOptions) -> LoopNotes {
         let seconds = options.duration.as_secs() + 1;
         let gaps = seconds.saturating_mul(GAPS_PER_SECOND).min(GAPS_MAX);
         let records = (nanos(options.duration) / nanos(options.resolution).max(1) + 16).min(RECORDS_MAX);
         let records_per_pair = RECORDS_PER_PAIR.max(2 * records / PAIRS_MAX as u64);
-        Notes {
+        LoopNotes {
             gaps: Buffer::new(gaps as usize, (0, 0)),
             lost_ticks: 0,
             records: Buffer::new(records as usize, 0),
@@ -72,7 +72,7 @@ impl Notes {
     }
 
     /// In nanoseconds. Both ends of a gap are converted, so that gaps and what is between them sum to the whole.
-    pub(super) fn observed(self, cpu: usize, counter: Counter, watched: &Watched, classic: Option<Loop>) -> Observed {
+    pub(super) fn observed(self, cpu: usize, counter: Counter, watched: &LoopSpan, classic: Option<Loop>) -> Observed {
         let (calibration, clock) = counter.calibrate(self.pairs.items());
         let length = |ticks: u64| calibration.ns(watched.begin + ticks) - calibration.ns(watched.begin);
         let classic = classic.map(|known| ClassicLoop {
@@ -103,7 +103,7 @@ impl Notes {
 }
 
 /// The begin and end of the watching, in ticks, and the thread's CPU time in between.
-pub(super) struct Watched {
+pub(super) struct LoopSpan {
     pub(super) begin: u64,
     pub(super) end: u64,
     pub(super) cpu_time_ns: u64,

@@ -3,9 +3,9 @@
 
 use super::classic;
 use super::counter::Counter;
-use super::options::{GAP_MIN, Options, nanos};
+use super::options::{GAP_MIN, IdleOptions, nanos};
 use super::place;
-use super::plan::{Loop, Notes, Plan, Watched};
+use super::plan::{Loop, LoopNotes, LoopPlan, LoopSpan};
 use crate::cpu_work::cpu_time;
 use anyhow::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +14,8 @@ use tipme_measure::idle::Observed;
 /// A loop that is ready to run: everything that takes time or memory is done.
 pub(super) struct Prepared {
     cpu: usize,
-    plan: Plan,
-    notes: Notes,
+    plan: LoopPlan,
+    notes: LoopNotes,
     classic: Option<Loop>,
 }
 
@@ -33,25 +33,25 @@ impl Prepared {
             Some(known) => classic::watch(known.iterations, begin, plan, stop, notes),
         };
         let cpu_time_ns = (cpu_time() - before.0).as_nanos() as u64;
-        let watched = Watched { begin, end, cpu_time_ns, faults: faults() - before.1 };
+        let watched = LoopSpan { begin, end, cpu_time_ns, faults: faults() - before.1 };
         notes.pairs.push(plan.counter.sure_pair());
         Ok(self.notes.observed(self.cpu, self.plan.counter, &watched, self.classic))
     }
 }
 
 /// Makes the calling thread ready to watch a CPU, at its usual priority.
-pub(super) fn prepare(cpu: usize, options: &Options) -> Result<Prepared> {
+pub(super) fn prepare(cpu: usize, options: &IdleOptions) -> Result<Prepared> {
     place::pin(cpu)?;
     let counter = Counter::choose();
     let (pairs, ticks_per_ns) = counter.look();
     let ticks = |time| (nanos(time) as f64 * ticks_per_ns) as u64;
-    let plan = Plan {
+    let plan = LoopPlan {
         counter,
         gap: ticks(GAP_MIN),
         record: ticks(options.resolution).max(1),
         duration: ticks(options.duration),
     };
-    let mut notes = Notes::new(options);
+    let mut notes = LoopNotes::new(options);
     pairs.into_iter().for_each(|pair| {
         notes.pairs.push(pair);
     });
@@ -60,7 +60,7 @@ pub(super) fn prepare(cpu: usize, options: &Options) -> Result<Prepared> {
 }
 
 /// Reads the counter until the end. What lies between two readings is either the loop's own time or a gap.
-fn watch(begin: u64, plan: &Plan, stop: &AtomicBool, notes: &mut Notes) -> u64 {
+fn watch(begin: u64, plan: &LoopPlan, stop: &AtomicBool, notes: &mut LoopNotes) -> u64 {
     let end = begin.saturating_add(plan.duration);
     let (mut last, mut own) = (begin, 0);
     loop {
@@ -104,23 +104,24 @@ mod tests {
     #[test]
     fn room_is_bounded() {
         let day = Duration::from_secs(86_400);
-        let options = Options { duration: day, resolution: Duration::from_millis(100), classic: false, cpus: vec![0] };
-        let notes = Notes::new(&options);
+        let options =
+            IdleOptions { duration: day, resolution: Duration::from_millis(100), classic: false, cpus: vec![0] };
+        let notes = LoopNotes::new(&options);
         assert_eq!(notes.records_per_pair, 2 * 864_016 / 4_096);
         assert!(notes.gaps.items().is_empty() && notes.gaps.lost() == 0);
     }
 
     #[test]
     fn lost_gaps_keep_their_time() {
-        let options = Options {
+        let options = IdleOptions {
             duration: Duration::from_millis(1),
             resolution: Duration::from_millis(1),
             classic: false,
             cpus: vec![0],
         };
-        let mut notes = Notes { gaps: Buffer::new(1, (0, 0)), ..Notes::new(&options) };
+        let mut notes = LoopNotes { gaps: Buffer::new(1, (0, 0)), ..LoopNotes::new(&options) };
         [(100, 10), (200, 30), (300, 50)].iter().for_each(|(start, length)| notes.gap(*start, *length));
-        let watched = Watched { begin: 0, end: 1_000, cpu_time_ns: 900, faults: 3 };
+        let watched = LoopSpan { begin: 0, end: 1_000, cpu_time_ns: 900, faults: 3 };
         let observed = notes.observed(5, Counter::Clock, &watched, None);
         assert_eq!((observed.gaps.len(), observed.gaps_lost, observed.lost_ns), (1, 2, 80));
         assert_eq!((observed.stolen_ns(), observed.wall_ns(), observed.cpu, observed.faults), (90, 1_000, 5, 3));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The product's own recorder beside the loops, for the names of those who took the time.
 
-use crate::interrupt::Interrupt;
+use crate::interrupt::InterruptFlag;
 use crate::programs::{self, Follower};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ const MARGIN_S: u64 = 10;
 const WINDOW_S_MAX: u64 = 3_600;
 
 /// A recorder with folders of its own; it ends with this value.
-pub struct Tracer {
+pub(super) struct Tracer {
     tipme: PathBuf,
     recorder: Follower,
     folder: TempDir,
 }
 
 /// What was recorded; the file goes with this value.
-pub struct Incident {
+pub(super) struct IdleIncident {
     pub path: PathBuf,
     _folder: TempDir,
 }
@@ -35,7 +35,7 @@ impl Tracer {
     /// Starts the recorder, and waits until it records. Needs root.
     ///
     /// All interrupts are recorded; samples are not, since the clock that takes them would be seen.
-    pub fn start(tipme: &Path, duration: Duration, interrupt: &Interrupt) -> Result<Tracer> {
+    pub(super) fn start(tipme: &Path, duration: Duration, interrupt: &InterruptFlag) -> Result<Tracer> {
         let folder = tempfile::Builder::new().prefix("tipme-idle-").tempdir().context("cannot make a folder")?;
         let window = (duration.as_secs() + MARGIN_S).min(WINDOW_S_MAX).to_string();
         let mut command = Command::new(tipme);
@@ -48,9 +48,9 @@ impl Tracer {
     }
 
     /// Keeps what was recorded, and ends the recorder.
-    pub fn mark(self, interrupt: &Interrupt) -> Result<Incident> {
+    pub(super) fn mark(self, interrupt: &InterruptFlag) -> Result<IdleIncident> {
         let path = programs::mark(&self.tipme, self.folder.path(), interrupt)?;
         drop(self.recorder);
-        Ok(Incident { path, _folder: self.folder })
+        Ok(IdleIncident { path, _folder: self.folder })
     }
 }

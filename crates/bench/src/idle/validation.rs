@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Work of known length for the loops to see: events, echoes, and load.
 
-use super::{Incident, Options, Tracer, echo, injector, observe, place, sleep_until};
-use crate::alone::Alone;
-use crate::interrupt::Interrupt;
-use crate::process::Process;
+use super::options::IdleOptions;
+use super::trace::{IdleIncident, Tracer};
+use super::watch::{POLL_INTERVAL, observe, sleep_until};
+use super::{echo, injector, place};
+use crate::alone::MachineLock;
+use crate::interrupt::InterruptFlag;
+use crate::process::ProcessGroup;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
@@ -29,7 +32,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What is needed.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub(super) struct ValidationSetup {
     /// This program.
     pub tipme: PathBuf,
     pub launcher: WorkerLauncher,
@@ -41,7 +44,7 @@ pub struct Setup {
 
 /// How a round was watched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Method {
+pub(super) enum Method {
     Gaps,
     /// With the recorder beside it.
     Traced,
@@ -49,20 +52,20 @@ pub enum Method {
 }
 
 /// What happened and what was seen of it.
-pub enum Round {
+pub(super) enum Round {
     /// Events of one program on one CPU, the first that was watched.
-    Events { method: Method, observed: Observed, events: Vec<Injection>, pid: u32, incident: Option<Incident> },
+    Events { method: Method, observed: Observed, events: Vec<Injection>, pid: u32, incident: Option<IdleIncident> },
     /// Characters that were echoed there; `due_ns` is when each was sent.
     Echoes { method: Method, observed: Observed, events: Vec<Injection> },
     /// All CPUs, with a program of normal priority on each where `loaded`.
-    Share { method: Method, observed: Vec<Observed>, loaded: bool, incident: Option<Incident> },
+    Share { method: Method, observed: Vec<Observed>, loaded: bool, incident: Option<IdleIncident> },
 }
 
 const METHODS: [Method; 3] = [Method::Gaps, Method::Traced, Method::Classic];
 
 impl Method {
     /// As in the result.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Method::Gaps => "gaps",
             Method::Traced => "gaps with names",
@@ -72,8 +75,12 @@ impl Method {
 }
 
 /// Runs all rounds; `tell` hears of each before it begins.
-pub fn validate(setup: &Setup, interrupt: &Interrupt, tell: &mut dyn FnMut(&str)) -> Result<Vec<Round>> {
-    let waited = Alone::wait(interrupt, || tell("waiting for another test to end"));
+pub(super) fn validate(
+    setup: &ValidationSetup,
+    interrupt: &InterruptFlag,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Vec<Round>> {
+    let waited = MachineLock::wait(interrupt, || tell("waiting for another test to end"));
     interrupt.check()?;
     // An ordinary user may not take the lock that root has made, and takes the chance.
     let _alone = waited.ok();
@@ -96,10 +103,10 @@ pub fn validate(setup: &Setup, interrupt: &Interrupt, tell: &mut dyn FnMut(&str)
     Ok(rounds)
 }
 
-impl Setup {
-    fn options(&self, method: Method, duration: Duration, cpus: &[usize]) -> Options {
+impl ValidationSetup {
+    fn options(&self, method: Method, duration: Duration, cpus: &[usize]) -> IdleOptions {
         let classic = method == Method::Classic;
-        Options { duration, resolution: self.resolution, classic, cpus: cpus.to_vec() }
+        IdleOptions { duration, resolution: self.resolution, classic, cpus: cpus.to_vec() }
     }
 
     /// The CPU that programs work on.
@@ -114,31 +121,31 @@ impl Setup {
         Ok(command)
     }
 
-    fn tracer(&self, method: Method, interrupt: &Interrupt) -> Result<Option<Tracer>> {
+    fn tracer(&self, method: Method, interrupt: &InterruptFlag) -> Result<Option<Tracer>> {
         (method == Method::Traced).then(|| Tracer::start(&self.tipme, ROUND_MAX, interrupt)).transpose()
     }
 
-    fn share(&self, method: Method, loaded: bool, interrupt: &Interrupt) -> Result<Round> {
+    fn share(&self, method: Method, loaded: bool, interrupt: &InterruptFlag) -> Result<Round> {
         let time = ROUND_MAX.as_millis() as u64;
         let loads: Vec<usize> = if loaded { self.cpus.clone() } else { Vec::new() };
-        let start = |cpu: &usize| Process::start("a load", self.command("hog", time)?, Some(*cpu));
-        let mut hogs = loads.iter().map(start).collect::<Result<Vec<Process>>>()?;
+        let start = |cpu: &usize| ProcessGroup::start("a load", self.command("hog", time)?, Some(*cpu));
+        let mut hogs = loads.iter().map(start).collect::<Result<Vec<ProcessGroup>>>()?;
         interrupt.sleep(SETTLE)?;
         let tracer = self.tracer(method, interrupt)?;
         let options = self.options(method, CHECK, &self.cpus);
         let (observed, ()) = observe(&options, || sleep_until(Instant::now() + CHECK, interrupt))?;
-        hogs.iter_mut().try_for_each(Process::expect_alive)?;
+        hogs.iter_mut().try_for_each(ProcessGroup::expect_alive)?;
         let incident = tracer.map(|tracer| tracer.mark(interrupt)).transpose()?;
         Ok(Round::Share { method, observed, loaded, incident })
     }
 
-    fn events(&self, method: Method, interrupt: &Interrupt) -> Result<Round> {
+    fn events(&self, method: Method, interrupt: &InterruptFlag) -> Result<Round> {
         let cpu = self.cpu()?;
         let tracer = self.tracer(method, interrupt)?;
         let (observed, (pid, events)) = observe(&self.options(method, ROUND_MAX, &[cpu]), || {
             let mut command = self.command("inject", EVENTS)?;
             command.stdout(Stdio::piped());
-            let mut program = Process::start("the injector", command, Some(cpu))?;
+            let mut program = ProcessGroup::start("the injector", command, Some(cpu))?;
             let pipe = program.child().stdout.take().context("the injector has no output")?;
             let text = finish("the injector", &mut program, pipe, ROUND_MAX, interrupt)?;
             Ok((program.pid(), injector::told(&text)))
@@ -151,12 +158,12 @@ impl Setup {
         Ok(Round::Events { method, observed, events, pid, incident })
     }
 
-    fn echoes(&self, method: Method, interrupt: &Interrupt) -> Result<Round> {
+    fn echoes(&self, method: Method, interrupt: &InterruptFlag) -> Result<Round> {
         let cpu = self.cpu()?;
         let (mut terminal, inner) = echo::terminal()?;
         let mut command = self.command("echo", CHARACTERS)?;
         command.stdin(inner.try_clone().context("cannot share the terminal")?).stdout(inner).stderr(Stdio::piped());
-        let mut program = Process::start("the echo", command, Some(cpu))?;
+        let mut program = ProcessGroup::start("the echo", command, Some(cpu))?;
         let pipe = program.child().stderr.take().context("the echo has no error output")?;
         interrupt.sleep(SETTLE)?;
         let options = self.options(method, ROUND_MAX, &[cpu]);
@@ -173,10 +180,10 @@ impl Setup {
 /// Waits for the end of a program, and returns what it told.
 fn finish(
     name: &str,
-    program: &mut Process,
+    program: &mut ProcessGroup,
     mut pipe: impl Read + Send + 'static,
     timeout: Duration,
-    interrupt: &Interrupt,
+    interrupt: &InterruptFlag,
 ) -> Result<String> {
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
@@ -188,7 +195,7 @@ fn finish(
             bail!("{name} did not end within {timeout:?}; is the machine busy?");
         }
         interrupt.check()?;
-        program.wait(super::POLL_INTERVAL)?;
+        program.wait(POLL_INTERVAL)?;
     }
     let text = reader.join().ok().with_context(|| format!("what {name} told was lost"))?;
     text.with_context(|| format!("what {name} told cannot be read"))

@@ -69,7 +69,7 @@ impl Drop for Cleanup {
 }
 
 /// Something that is to be undone.
-enum Order {
+enum CleanupOrder {
     Group(String),
     Folder(String),
     /// Held open, since its path may lead through a process that is gone by then.
@@ -81,7 +81,7 @@ enum Order {
 pub(crate) fn run() -> Result<()> {
     ignore_signals()?;
     let lines = BufReader::new(std::io::stdin()).lines().map_while(std::result::Result::ok);
-    let orders: Vec<Order> = lines.take(ORDERS_MAX).filter_map(|line| order(&line)).collect();
+    let orders: Vec<CleanupOrder> = lines.take(ORDERS_MAX).filter_map(|line| order(&line)).collect();
     orders.into_iter().rev().for_each(carry_out);
     Ok(())
 }
@@ -96,25 +96,25 @@ fn ignore_signals() -> Result<()> {
     Ok(())
 }
 
-fn order(line: &str) -> Option<Order> {
+fn order(line: &str) -> Option<CleanupOrder> {
     let (what, path) = line.split_once(' ')?;
     let ours = Path::new(path).file_name()?.to_str()?.starts_with(PREFIX);
     match what {
-        "group" if ours => Some(Order::Group(path.to_owned())),
-        "folder" if ours => Some(Order::Folder(path.to_owned())),
-        "swap" => File::open(path).ok().map(Order::Swap),
-        "zram" => path.strip_prefix("/dev/zram").map(|number| Order::Zram(number.to_owned())),
+        "group" if ours => Some(CleanupOrder::Group(path.to_owned())),
+        "folder" if ours => Some(CleanupOrder::Folder(path.to_owned())),
+        "swap" => File::open(path).ok().map(CleanupOrder::Swap),
+        "zram" => path.strip_prefix("/dev/zram").map(|number| CleanupOrder::Zram(number.to_owned())),
         _ => None,
     }
 }
 
 /// What it held open is closed then: the next order may need that.
-fn carry_out(order: Order) {
+fn carry_out(order: CleanupOrder) {
     match order {
-        Order::Group(path) => remove_group(Path::new(&path)),
-        Order::Folder(path) => until(|| std::fs::remove_dir_all(&path).is_ok() || !Path::new(&path).exists()),
-        Order::Swap(file) => swap_off(&file),
-        Order::Zram(number) => until(|| std::fs::write("/sys/class/zram-control/hot_remove", &number).is_ok()),
+        CleanupOrder::Group(path) => remove_group(Path::new(&path)),
+        CleanupOrder::Folder(path) => until(|| std::fs::remove_dir_all(&path).is_ok() || !Path::new(&path).exists()),
+        CleanupOrder::Swap(file) => swap_off(&file),
+        CleanupOrder::Zram(number) => until(|| std::fs::write("/sys/class/zram-control/hot_remove", &number).is_ok()),
     }
 }
 

@@ -2,7 +2,7 @@
 //! The product's own recorder beside a benchmark, so that its verdict stands beside the figures.
 
 use super::{Cleanup, PREFIX};
-use crate::interrupt::Interrupt;
+use crate::interrupt::InterruptFlag;
 use crate::programs::{self, Follower};
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
@@ -17,7 +17,7 @@ const ARM_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const WINDOW_S: &str = "40";
 
 /// A recorder that runs with the value; its incidents go with it.
-pub struct SidecarRecorder {
+pub(super) struct SidecarRecorder {
     _recorder: Follower,
     tipme: PathBuf,
     folder: TempDir,
@@ -26,11 +26,11 @@ pub struct SidecarRecorder {
 
 impl SidecarRecorder {
     /// Starts `tipme record` without a display, and with `details` of the use of resources. Needs root.
-    pub fn start(
+    pub(super) fn start(
         tipme: &Path,
         launcher: &WorkerLauncher,
         details: &[&str],
-        interrupt: &Interrupt,
+        interrupt: &InterruptFlag,
     ) -> Result<SidecarRecorder> {
         if !rustix::process::geteuid().is_root() {
             bail!("recording takes root");
@@ -50,7 +50,7 @@ impl SidecarRecorder {
     }
 
     /// Keeps the last 40 seconds; the incident's path.
-    pub fn mark(&self, interrupt: &Interrupt) -> Result<PathBuf> {
+    pub(super) fn mark(&self, interrupt: &InterruptFlag) -> Result<PathBuf> {
         programs::mark(&self.tipme, self.folder.path(), interrupt)
     }
 }

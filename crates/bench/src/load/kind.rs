@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kinds of load, and how they use memory.
 
+use clap::ValueEnum;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Processes of a load, at most.
-pub const LEVEL_MAX: u32 = 64;
+pub(crate) const LEVEL_MAX: u32 = 64;
 
 /// The types of background load of the paper.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Small and bound by the CPU: low demand, high reuse.
+#[schemars(rename = "Kind")]
+pub enum LoadKind {
+    /// Small and bound by the CPU
     Cpu,
-    /// Many short-lived children, as of a shell script: low demand, low reuse.
+    /// Many short-lived children
     Forks,
-    /// Large and bound by the CPU: high demand, high reuse.
+    /// Large and bound by the CPU
     Big,
-    /// A stream through memory or a file: high demand, no reuse.
+    /// A stream through memory or files
     Stream,
 }
 
@@ -29,45 +32,36 @@ pub struct Pages {
     pub reuse: f64,
 }
 
-impl Kind {
-    /// All of them.
-    pub const ALL: [Kind; 4] = [Kind::Cpu, Kind::Forks, Kind::Big, Kind::Stream];
-    /// Those that use much memory.
-    pub const LARGE: [Kind; 2] = [Kind::Big, Kind::Stream];
-
-    /// For people, one line.
-    pub fn about(self) -> &'static str {
-        match self {
-            Kind::Cpu => "Small and bound by the CPU",
-            Kind::Forks => "Many short-lived children",
-            Kind::Big => "Large and bound by the CPU",
-            Kind::Stream => "A stream through memory or files",
-        }
-    }
-
-    /// As on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Cpu => "cpu",
-            Kind::Forks => "forks",
-            Kind::Big => "big",
-            Kind::Stream => "stream",
-        }
-    }
-
+impl LoadKind {
     /// What is usual for the type.
     pub fn pages(self) -> Pages {
         let (demand, reuse) = match self {
-            Kind::Cpu => (2, 0.95),
-            Kind::Forks => (4, 0.1),
-            Kind::Big => (200, 0.95),
-            Kind::Stream => (200, 0.0),
+            LoadKind::Cpu => (2, 0.95),
+            LoadKind::Forks => (4, 0.1),
+            LoadKind::Big => (200, 0.95),
+            LoadKind::Stream => (200, 0.0),
         };
         Pages { demand, reuse }
     }
 
     /// Whether its processes use all the memory that they may.
     pub(super) fn is_large(self) -> bool {
-        Kind::LARGE.contains(&self)
+        matches!(self, LoadKind::Big | LoadKind::Stream)
+    }
+}
+
+/// A share on the command line, 0 to 1.
+pub fn share(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| "a number from 0 to 1".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_bounds() {
+        assert_eq!(share("0.5"), Ok(0.5));
+        assert!(share("1.1").is_err() && share("NaN").is_err() && share("half").is_err());
     }
 }

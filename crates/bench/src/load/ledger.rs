@@ -37,7 +37,7 @@ pub(super) enum Count {
 
 /// All accounts together at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Reading {
+pub struct LedgerReading {
     pub at: Nanos,
     pub rounds: u64,
     pub pages: u64,
@@ -49,39 +49,39 @@ pub struct Reading {
 }
 
 /// One account for each process of the load; a process adds to its own only, and who started it notes its end.
-pub(super) struct Ledger {
+pub(super) struct LoadLedger {
     file: File,
     begin: NonNull<c_void>,
     accounts: usize,
 }
 
 // SAFETY: the memory behind it is used as atomic words only, and stays where it is whichever thread has the value.
-unsafe impl Send for Ledger {}
+unsafe impl Send for LoadLedger {}
 
-impl Ledger {
+impl LoadLedger {
     /// An empty one.
-    pub(super) fn make(accounts: usize) -> Result<Ledger> {
+    pub(super) fn make(accounts: usize) -> Result<LoadLedger> {
         ensure!((1..=ACCOUNTS_MAX).contains(&accounts), "no ledger for {accounts} processes");
         let file = memfd_create("tipme-load", MemfdFlags::CLOEXEC).context("cannot make memory to share")?;
         ftruncate(&file, (accounts * ACCOUNT_BYTES) as u64).context("cannot make room for figures")?;
-        Ledger::map(File::from(file), accounts)
+        LoadLedger::map(File::from(file), accounts)
     }
 
     /// That of another process of the same user, by its path.
-    pub(super) fn open(path: &Path) -> Result<Ledger> {
+    pub(super) fn open(path: &Path) -> Result<LoadLedger> {
         let file = File::options().read(true).write(true).open(path);
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
         let accounts = file.metadata()?.len() as usize / ACCOUNT_BYTES;
         ensure!((1..=ACCOUNTS_MAX).contains(&accounts), "{} is not a ledger", path.display());
-        Ledger::map(file, accounts)
+        LoadLedger::map(file, accounts)
     }
 
-    fn map(file: File, accounts: usize) -> Result<Ledger> {
+    fn map(file: File, accounts: usize) -> Result<LoadLedger> {
         let (both, bytes) = (ProtFlags::READ | ProtFlags::WRITE, accounts * ACCOUNT_BYTES);
         // SAFETY: a new mapping at a place that the kernel chooses touches nothing that exists.
         let begin = unsafe { mmap(null_mut(), bytes, both, MapFlags::SHARED | MapFlags::POPULATE, &file, 0) };
         let begin = NonNull::new(begin.context("cannot map memory to share")?).context("mapped at zero")?;
-        Ok(Ledger { file, begin, accounts })
+        Ok(LoadLedger { file, begin, accounts })
     }
 
     /// Where another process of the same user finds it while this one lives.
@@ -109,9 +109,9 @@ impl Ledger {
     }
 
     /// The sums of all accounts now.
-    pub(super) fn reading(&self) -> Reading {
+    pub(super) fn reading(&self) -> LedgerReading {
         let sum = |count| self.all(count).sum::<u64>();
-        Reading {
+        LedgerReading {
             at: clock::now(),
             rounds: sum(Count::Rounds),
             pages: sum(Count::Pages),
@@ -130,7 +130,7 @@ impl Ledger {
     }
 }
 
-impl Drop for Ledger {
+impl Drop for LoadLedger {
     fn drop(&mut self) {
         // SAFETY: nothing refers to the mapping any more.
         let _ = unsafe { munmap(self.begin.as_ptr(), self.accounts * ACCOUNT_BYTES) };
@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn what_one_adds_the_other_reads() {
-        let made = Ledger::make(3).expect("memory");
-        let opened = Ledger::open(&made.path()).expect("the same process may open it");
+        let made = LoadLedger::make(3).expect("memory");
+        let opened = LoadLedger::open(&made.path()).expect("the same process may open it");
         opened.add(0, Count::Rounds, 5);
         opened.add(2, Count::Rounds, 7);
         opened.add(1, Count::Forks, 1);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn an_end_is_counted_once_and_a_short_life_each_time() {
-        let ledger = Ledger::make(2).expect("memory");
+        let ledger = LoadLedger::make(2).expect("memory");
         ledger.end(1);
         ledger.end(1);
         assert_eq!(ledger.reading().casualties, 1);
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn other_files_are_no_ledgers() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        assert!(Ledger::open(file.path()).is_err());
-        assert!(Ledger::make(0).is_err() && Ledger::make(ACCOUNTS_MAX + 1).is_err());
+        assert!(LoadLedger::open(file.path()).is_err());
+        assert!(LoadLedger::make(0).is_err() && LoadLedger::make(ACCOUNTS_MAX + 1).is_err());
     }
 }

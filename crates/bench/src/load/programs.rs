@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The processes of a load: one that starts the others, one for each session, and those that work.
 
-use super::ledger::{Count, Ledger};
+use super::ledger::{Count, LoadLedger};
 use super::work::MemoryWalk;
-use super::{Kind, Order};
+use super::{LoadKind, LoadOrder};
+use crate::choice::name;
 use crate::cpu_work::{cpu_time, run_queue_delay};
 use crate::memory::fork;
 use crate::random::Random;
@@ -22,11 +23,11 @@ const LIFE_MORE: u64 = 60;
 
 /// `load ORDER`: starts the processes, says `ready` once each works, and waits for them.
 pub(crate) fn run(order: &str) -> Result<()> {
-    let order: Order = serde_json::from_str(order).context("the order of a load cannot be read")?;
+    let order: LoadOrder = serde_json::from_str(order).context("the order of a load cannot be read")?;
     if order.nice != 0 {
         setpriority_process(None, order.nice).context("cannot change the niceness of the load")?;
     }
-    let ledger = Ledger::open(&order.ledger)?;
+    let ledger = LoadLedger::open(&order.ledger)?;
     let (mut begun, begin) = std::io::pipe().context("cannot make a pipe")?;
     let (mut begin, end) = (Some(begin), deadline(&order));
     let children = match order.sessions.min(order.level) {
@@ -42,13 +43,13 @@ pub(crate) fn run(order: &str) -> Result<()> {
 }
 
 /// A child and the accounts of those whom it takes along when it ends.
-struct Started {
+struct StartedChild {
     pid: Pid,
     accounts: Vec<u32>,
 }
 
 /// Starts every so-many-th process in a session of its own.
-fn start_sessions(order: &Order, ledger: &Ledger, many: u32, begin: &mut Begin) -> Result<Vec<Started>> {
+fn start_sessions(order: &LoadOrder, ledger: &LoadLedger, many: u32, begin: &mut Begin) -> Result<Vec<StartedChild>> {
     let one = |session: u32| {
         let accounts: Vec<u32> = (session..order.level).step_by(many as usize).collect();
         let own = accounts.clone();
@@ -60,31 +61,31 @@ fn start_sessions(order: &Order, ledger: &Ledger, many: u32, begin: &mut Begin) 
             attend(&children, ledger, deadline(order));
             Ok(())
         })?;
-        Ok(Started { pid, accounts })
+        Ok(StartedChild { pid, accounts })
     };
     (0..many).map(one).collect()
 }
 
 fn start(
-    order: &Order,
-    ledger: &Ledger,
+    order: &LoadOrder,
+    ledger: &LoadLedger,
     accounts: impl Iterator<Item = u32>,
     begin: &mut Begin,
-) -> Result<Vec<Started>> {
-    let name = format!("load-{}", order.kind.name());
+) -> Result<Vec<StartedChild>> {
+    let name = format!("load-{}", name(&order.kind));
     let one = |account: u32| {
         let pid = fork(order.life_s, &name, || {
             let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
-            let assignment = Assignment { order, ledger, account: account as usize, end: deadline(order) };
-            if order.kind == Kind::Forks { assignment.raise(&name, begin) } else { assignment.work(begin) }
+            let assignment = LoadAssignment { order, ledger, account: account as usize, end: deadline(order) };
+            if order.kind == LoadKind::Forks { assignment.raise(&name, begin) } else { assignment.work(begin) }
         })?;
-        Ok(Started { pid, accounts: vec![account] })
+        Ok(StartedChild { pid, accounts: vec![account] })
     };
     accounts.map(one).collect()
 }
 
 /// Waits until all children have ended, and notes who did before the time was over.
-fn attend(children: &[Started], ledger: &Ledger, end: Instant) {
+fn attend(children: &[StartedChild], ledger: &LoadLedger, end: Instant) {
     while let Ok(ended) = retry_on_intr(|| wait(WaitOptions::empty())) {
         let ended = ended.filter(|_| Instant::now() < end).map(|(pid, _)| pid);
         let gone = children.iter().filter(|child| Some(child.pid) == ended);
@@ -92,7 +93,7 @@ fn attend(children: &[Started], ledger: &Ledger, end: Instant) {
     }
 }
 
-fn deadline(order: &Order) -> Instant {
+fn deadline(order: &LoadOrder) -> Instant {
     Instant::now() + Duration::from_secs(order.life_s)
 }
 
@@ -104,14 +105,14 @@ fn say(begin: &mut Begin) -> Result<()> {
 }
 
 /// What one process of the load has before it.
-struct Assignment<'a> {
-    order: &'a Order,
-    ledger: &'a Ledger,
+struct LoadAssignment<'a> {
+    order: &'a LoadOrder,
+    ledger: &'a LoadLedger,
     account: usize,
     end: Instant,
 }
 
-impl Assignment<'_> {
+impl LoadAssignment<'_> {
     fn walk(&self) -> Result<MemoryWalk> {
         let order = self.order;
         MemoryWalk::begin(order.kind, order.pages, order.bytes, order.spin, order.folder.as_deref())
@@ -205,7 +206,8 @@ mod tests {
     #[test]
     fn time_spent_grows() {
         let before = Spent::now();
-        let mut walk = MemoryWalk::begin(Kind::Cpu, Kind::Cpu.pages(), 1 << 16, 1_000_000, None).expect("memory");
+        let mut walk =
+            MemoryWalk::begin(LoadKind::Cpu, LoadKind::Cpu.pages(), 1 << 16, 1_000_000, None).expect("memory");
         walk.round().expect("memory");
         assert!(Spent::now().cpu_ns > before.cpu_ns);
     }

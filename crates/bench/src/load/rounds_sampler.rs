@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether each process of a load gets on: its rounds are looked at every second, so that one that had nothing for ten seconds is seen, however much the others had.
 
-use super::ledger::Ledger;
+use super::ledger::LoadLedger;
 use crate::priority::Priority;
 use anyhow::{Result, anyhow};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -19,7 +19,7 @@ const LOOKS_MAX: usize = 86_400;
 
 /// Rounds of each process at a time.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Look {
+struct RoundsSample {
     at: Nanos,
     rounds: Vec<u64>,
 }
@@ -27,12 +27,12 @@ struct Look {
 /// A thread that looks. Dropping it ends the thread.
 pub struct RoundsSampler {
     stop: Sender<()>,
-    thread: JoinHandle<Vec<Look>>,
+    thread: JoinHandle<Vec<RoundsSample>>,
 }
 
 impl RoundsSampler {
     /// Begins to look at a load's ledger.
-    pub(super) fn begin(ledger: Ledger) -> RoundsSampler {
+    pub(super) fn begin(ledger: LoadLedger) -> RoundsSampler {
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || {
             let _priority = Priority::realtime();
@@ -53,12 +53,12 @@ impl RoundsSampler {
     }
 }
 
-fn look(ledger: &Ledger) -> Look {
-    Look { at: clock::now(), rounds: ledger.rounds() }
+fn look(ledger: &LoadLedger) -> RoundsSample {
+    RoundsSample { at: clock::now(), rounds: ledger.rounds() }
 }
 
 /// Windows end at each look, and begin at the last one that is long enough ago.
-fn least(looks: &[Look], window: Nanos) -> Option<u64> {
+fn least(looks: &[RoundsSample], window: Nanos) -> Option<u64> {
     let windows = looks.iter().enumerate().filter_map(|(index, end)| {
         let begin = looks[..index].iter().rev().find(|begin| end.at.since(begin.at) >= window)?;
         end.rounds.iter().zip(&begin.rounds).map(|(after, before)| after.saturating_sub(*before)).min()
@@ -70,8 +70,8 @@ fn least(looks: &[Look], window: Nanos) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn looks(rounds: &[[u64; 2]]) -> Vec<Look> {
-        let look = |(second, rounds): (usize, &[u64; 2])| Look {
+    fn looks(rounds: &[[u64; 2]]) -> Vec<RoundsSample> {
+        let look = |(second, rounds): (usize, &[u64; 2])| RoundsSample {
             at: Nanos::from_secs(second as u64),
             rounds: rounds.to_vec(),
         };
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn late_looks_make_longer_windows() {
         let looks = [(0, 0), (9, 4), (30, 5)]
-            .map(|(second, rounds)| Look { at: Nanos::from_secs(second), rounds: vec![rounds] });
+            .map(|(second, rounds)| RoundsSample { at: Nanos::from_secs(second), rounds: vec![rounds] });
         assert_eq!(least(&looks, Nanos::from_secs(10)), Some(1));
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a process of a load does in a round: it touches pages, and it computes.
 
-use super::kind::{Kind, Pages};
+use super::kind::{LoadKind, Pages};
 use crate::cpu_work::{cpu_time, spin};
-use crate::selftest::workers::Mapping;
+use crate::selftest::workers::MappedPages;
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -41,10 +41,10 @@ pub struct Speed {
 
 impl Speed {
     /// Tries; takes some milliseconds of CPU time.
-    pub fn try_out() -> Result<Speed> {
+    pub(crate) fn try_out() -> Result<Speed> {
         let tries = (0..TRIES).map(|_| cpu_time_of(|| spin(TRIED)));
         let least = tries.min().unwrap_or_default().as_nanos().max(1) as u64;
-        let mut mapping = Mapping::of_small_pages(TRIED_PAGES * PAGE_BYTES)?;
+        let mut mapping = MappedPages::of_small_pages(TRIED_PAGES * PAGE_BYTES)?;
         let mut touch = || cpu_time_of(|| (0..TRIED_PAGES).for_each(|page| mapping.fill(page))).as_nanos() as u64;
         let (fresh, known) = (touch(), touch());
         let pages = TRIED_PAGES as u64;
@@ -100,7 +100,7 @@ impl Window {
 
 /// Where the pages are.
 pub(super) enum PageStore {
-    Memory(Mapping),
+    Memory(MappedPages),
     File(File),
 }
 
@@ -116,11 +116,18 @@ pub(super) struct MemoryWalk {
 
 impl MemoryWalk {
     /// Has its memory, all of it touched where it is not a stream.
-    pub(super) fn begin(kind: Kind, pages: Pages, bytes: u64, spin: u64, folder: Option<&Path>) -> Result<MemoryWalk> {
+    pub(super) fn begin(
+        kind: LoadKind,
+        pages: Pages,
+        bytes: u64,
+        spin: u64,
+        folder: Option<&Path>,
+    ) -> Result<MemoryWalk> {
         let bytes = (bytes as usize).max(PAGE_BYTES);
         let window = Window::new(bytes / PAGE_BYTES, pages);
-        let mut walk = MemoryWalk { store: store(bytes, folder)?, window, spin, bytes, streams: kind == Kind::Stream };
-        if let (PageStore::Memory(mapping), Kind::Cpu | Kind::Big) = (&mut walk.store, kind) {
+        let mut walk =
+            MemoryWalk { store: store(bytes, folder)?, window, spin, bytes, streams: kind == LoadKind::Stream };
+        if let (PageStore::Memory(mapping), LoadKind::Cpu | LoadKind::Big) = (&mut walk.store, kind) {
             (0..mapping.pages()).for_each(|page| mapping.fill(page));
         }
         Ok(walk)
@@ -154,7 +161,7 @@ impl MemoryWalk {
 
 fn store(bytes: usize, folder: Option<&Path>) -> Result<PageStore> {
     match folder {
-        None => Ok(PageStore::Memory(Mapping::of_small_pages(bytes)?)),
+        None => Ok(PageStore::Memory(MappedPages::of_small_pages(bytes)?)),
         Some(folder) => {
             let file = tempfile::tempfile_in(folder);
             Ok(PageStore::File(file.with_context(|| format!("cannot make a file in {}", folder.display()))?))
@@ -236,7 +243,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         for folder in [None, Some(folder.path())] {
             let pages = Pages { demand: 4, reuse: 0.0 };
-            let mut walk = MemoryWalk::begin(Kind::Stream, pages, 8 << 12, 1, folder).expect("memory or a file");
+            let mut walk = MemoryWalk::begin(LoadKind::Stream, pages, 8 << 12, 1, folder).expect("memory or a file");
             let touched: u64 = (0..5).map(|_| walk.round().expect("room")).sum();
             assert_eq!(touched, 20);
         }

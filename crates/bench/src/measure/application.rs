@@ -2,19 +2,20 @@
 //! The application that is measured: started for each repeat, in a home of its own, and not changed.
 
 use super::counters::{Counters, Usage};
-use super::stage::Stage;
-use crate::interrupt::Interrupt;
-use crate::process::{Process, is_group_member};
+use super::focus::FocusWatch;
+use super::stage::MeasureStage;
+use crate::interrupt::InterruptFlag;
+use crate::process::{ProcessGroup, is_group_member};
 use crate::script::{HOME, Script};
 use anyhow::{Context, Result, bail};
-use std::fs::File;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 use tempfile::TempDir;
-use tipme_desktop::window::Watcher;
-use tipme_desktop::{Error, clock};
+use tipme_desktop::clock;
 use tipme_record::Nanos;
 
 /// How long a wait for a window goes on without a look whether the application is still there.
@@ -24,48 +25,47 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 const GTK_SETTINGS: &str = "[Settings]\ngtk-cursor-blink=0\ngtk-enable-animations=0\n";
 
 /// An application that runs. Dropping it ends it and removes its home.
-pub(super) struct Application {
-    process: Process,
+pub(super) struct MeasuredApplication {
+    process: ProcessGroup,
     counters: Counters,
     log: PathBuf,
     /// When it was started.
     pub(super) begun: Nanos,
     /// Ends the thread that started it, which may not end earlier: the application would end with it.
     _keeper: Sender<()>,
-    _home: TempDir,
+    _folder: TempDir,
 }
 
-impl Application {
+impl MeasuredApplication {
     /// Starts it; it has no window yet.
-    pub(super) fn start(words: &[String], script: &Script, stage: &Stage) -> Result<Application> {
-        let home = tempfile::Builder::new().prefix("tipme-home-").tempdir().context("cannot make a home folder")?;
-        script.make_files(home.path())?;
-        let log = home.path().join(".errors");
-        let mut command = command(words, home.path())?;
-        stage.prepare(&mut command);
-        settle_in(&mut command, home.path())?;
+    pub(super) fn start(words: &[String], script: &Script, stage: &MeasureStage) -> Result<MeasuredApplication> {
+        let folder = tempfile::Builder::new().prefix("tipme-home-").tempdir().context("cannot make a home folder")?;
+        let (home, log) = (folder.path().join("home"), folder.path().join("errors"));
+        make_home(&home, script, stage)?;
+        let mut command = command(words, &home, stage)?;
+        settle_in(&mut command, &home);
         command.stderr(File::create(&log).with_context(|| format!("cannot write {}", log.display()))?);
         let (give, take) = channel();
         let (keeper, released) = channel::<()>();
         std::thread::spawn(move || {
             let counters = Counters::open();
             let begun = clock::now();
-            let started = Process::start("the application", command, None);
+            let started = ProcessGroup::start("the application", command, None);
             if give.send((started, counters, begun)).is_ok() {
                 // It returns when the application is dropped.
                 let _ = released.recv();
             }
         });
         let (started, counters, begun) = take.recv().context("the application could not be started")?;
-        Ok(Application { process: started?, counters, log, begun, _keeper: keeper, _home: home })
+        Ok(MeasuredApplication { process: started?, counters, log, begun, _keeper: keeper, _folder: folder })
     }
 
     /// Waits until a window of its own has the focus; when that was.
     pub(super) fn wait_for_window(
         &mut self,
-        watcher: &Watcher,
+        watch: &FocusWatch<'_>,
         timeout: Duration,
-        interrupt: &Interrupt,
+        interrupt: &InterruptFlag,
     ) -> Result<Nanos> {
         let group = self.process.pid();
         let belongs = move |pid: u32| is_group_member(pid, group);
@@ -74,16 +74,16 @@ impl Application {
             interrupt.check()?;
             self.expect_alive("before it had a window with the keyboard focus")?;
             let left = Duration::from_nanos(deadline.since(clock::now()).0);
-            match watcher.wait_for_focus_of(belongs, left.min(POLL_INTERVAL)) {
-                Ok(_) => return Ok(clock::now()),
-                Err(Error::Late { .. }) if !left.is_zero() => {}
-                Err(Error::Late { .. }) => bail!(
+            if watch.wait(self.begun, belongs, left.min(POLL_INTERVAL))? {
+                return Ok(clock::now());
+            }
+            if left.is_zero() {
+                bail!(
                     "the application showed no window with the keyboard focus within {} s{}; name one that \
                      opens a window by itself, or raise start_within_s in the script",
                     timeout.as_secs(),
                     self.complaint()
-                ),
-                Err(error) => return Err(error.into()),
+                );
             }
         }
     }
@@ -115,28 +115,34 @@ impl Application {
     }
 }
 
-fn command(words: &[String], home: &Path) -> Result<Command> {
+fn command(words: &[String], home: &Path, stage: &MeasureStage) -> Result<Command> {
     let home = home.to_string_lossy();
     let words: Vec<String> = words.iter().map(|word| word.replace(HOME, &home)).collect();
-    let (first, rest) = words.split_first().context("no application is named; put it behind --")?;
-    let mut command = Command::new(first);
-    command.args(rest);
-    Ok(command)
+    stage.command(&words)
 }
 
-/// Gives it the home: no setting of the user's counts, no bus, no assistive services.
-fn settle_in(command: &mut Command, home: &Path) -> Result<()> {
+/// Makes the home with the script's files, beside which lies what its user may not change.
+fn make_home(home: &Path, script: &Script, stage: &MeasureStage) -> Result<()> {
     let settings = home.join("gtk-3.0");
     std::fs::create_dir_all(&settings).with_context(|| format!("cannot make {}", settings.display()))?;
     let file = settings.join("settings.ini");
     std::fs::write(&file, GTK_SETTINGS).with_context(|| format!("cannot write {}", file.display()))?;
+    script.make_files(home)?;
+    for (folder, mode) in [(home, 0o700), (home.parent().unwrap_or(home), 0o711)] {
+        let set = std::fs::set_permissions(folder, Permissions::from_mode(mode));
+        set.with_context(|| format!("cannot open or close {}", folder.display()))?;
+    }
+    stage.give(home)
+}
+
+/// Gives it the home: no setting of the user's counts, no bus, no assistive services.
+fn settle_in(command: &mut Command, home: &Path) {
     for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"] {
         command.env(variable, home);
     }
     command.env("GSETTINGS_BACKEND", "memory").env("NO_AT_BRIDGE", "1").env("GTK_IM_MODULE", "gtk-im-context-simple");
     // Without an address a bus would be started.
-    command.env("DBUS_SESSION_BUS_ADDRESS", "disabled:").env_remove("WAYLAND_DISPLAY");
+    command.env("DBUS_SESSION_BUS_ADDRESS", "disabled:");
     command.env("HISTFILE", "/dev/null").env("LESSHISTFILE", "-");
     command.current_dir(home).stdin(Stdio::null()).stdout(Stdio::null());
-    Ok(())
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plays a script at an application, at a human pace, and notes when each input was sent.
 
-use super::application::Application;
+use super::application::MeasuredApplication;
 use super::counters::Usage;
-use super::stage::Recorder;
-use crate::interrupt::Interrupt;
+use super::stage::ProductRecorder;
+use crate::interrupt::InterruptFlag;
 use crate::priority::Priority;
-use crate::script::{Act, Input, Script, Step};
-use crate::seen::Seen;
+use crate::script::{Input, Script, ScriptAct, ScriptStep};
+use crate::seen::DrawingWatch;
 use anyhow::Result;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use std::time::Duration;
 use tipme_desktop::clock;
 use tipme_desktop::inject::Typist;
-use tipme_measure::Class;
+use tipme_measure::InputClass;
 use tipme_record::Nanos;
 
 /// After so long what was recorded is kept, in a pause of the typing: the recorder's memory is bounded.
@@ -28,15 +28,15 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// An input that was sent. The time is that of the moment before it went to the display.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Sent {
+pub struct SentInput {
     pub at: Nanos,
     pub label: String,
-    pub class: Class,
+    pub class: InputClass,
 }
 
 /// What playing cost the player itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Driver {
+pub struct PlayerCost {
     /// CPU time, with that of the thread that watches the screen.
     pub cpu: Nanos,
     /// Requests that inject input.
@@ -45,42 +45,42 @@ pub struct Driver {
 
 /// What came of playing.
 #[derive(Default)]
-pub(super) struct Played {
-    pub(super) sent: Vec<Sent>,
-    pub(super) usage: Vec<(Class, Usage)>,
+pub(super) struct ScriptPlayback {
+    pub(super) sent: Vec<SentInput>,
+    pub(super) usage: Vec<(InputClass, Usage)>,
     pub(super) incidents: Vec<PathBuf>,
-    pub(super) driver: Driver,
+    pub(super) driver: PlayerCost,
     /// Waits for idle that ended because they took too long.
     pub(super) restless: u64,
 }
 
 pub(super) struct Player<'a> {
-    application: &'a mut Application,
-    recorder: Option<&'a Recorder>,
-    seen: &'a Seen,
+    application: &'a mut MeasuredApplication,
+    recorder: Option<&'a ProductRecorder>,
+    seen: &'a DrawingWatch,
     typist: Typist,
-    interrupt: &'a Interrupt,
-    played: Played,
+    interrupt: &'a InterruptFlag,
+    played: ScriptPlayback,
     marked: Nanos,
     /// The class of the last input, and what had been used when the first one in a row of it was sent.
-    current: Option<(Class, Usage)>,
+    current: Option<(InputClass, Usage)>,
     priority: Option<Priority>,
 }
 
 impl<'a> Player<'a> {
     pub(super) fn new(
-        application: &'a mut Application,
-        recorder: Option<&'a Recorder>,
-        seen: &'a Seen,
+        application: &'a mut MeasuredApplication,
+        recorder: Option<&'a ProductRecorder>,
+        seen: &'a DrawingWatch,
         typist: Typist,
-        interrupt: &'a Interrupt,
+        interrupt: &'a InterruptFlag,
     ) -> Player<'a> {
-        let (played, marked) = (Played::default(), clock::now());
+        let (played, marked) = (ScriptPlayback::default(), clock::now());
         Player { application, recorder, seen, typist, interrupt, played, marked, current: None, priority: None }
     }
 
     /// Plays all of it, and waits until nothing is drawn any more.
-    pub(super) fn play(mut self, script: &Script) -> Result<Played> {
+    pub(super) fn play(mut self, script: &Script) -> Result<ScriptPlayback> {
         let (cpu, requests) = (cpu_time(), self.typist.requests());
         self.priority = Some(Priority::raised());
         for step in &script.steps {
@@ -90,19 +90,19 @@ impl<'a> Player<'a> {
         self.wait_for_idle(QUIET, QUIET_TIMEOUT)?;
         self.count(None);
         let requests = self.typist.requests() - requests;
-        self.played.driver = Driver { cpu: cpu_time().since(cpu), requests };
+        self.played.driver = PlayerCost { cpu: cpu_time().since(cpu), requests };
         if self.recorder.is_some() {
             self.mark()?;
         }
         Ok(self.played)
     }
 
-    fn step(&mut self, step: &Step, script: &Script) -> Result<()> {
+    fn step(&mut self, step: &ScriptStep, script: &Script) -> Result<()> {
         match step {
-            Step::Pace(pace) => self.typist.set_pace(*pace),
-            Step::Pause(time) => self.interrupt.sleep(*time)?,
-            Step::Idle { quiet, at_most } => self.wait_for_idle(*quiet, *at_most)?,
-            Step::Input(input) => {
+            ScriptStep::Pace(pace) => self.typist.set_pace(*pace),
+            ScriptStep::Pause(time) => self.interrupt.sleep(*time)?,
+            ScriptStep::Idle { quiet, at_most } => self.wait_for_idle(*quiet, *at_most)?,
+            ScriptStep::Input(input) => {
                 self.check_on(script)?;
                 self.input(input)?;
             }
@@ -124,17 +124,17 @@ impl<'a> Player<'a> {
     fn input(&mut self, input: &Input) -> Result<()> {
         self.count(Some(input.class));
         let at = match &input.act {
-            Act::Character(letter) => self.typist.key(*letter)?,
-            Act::Key(chord) => self.typist.press(chord)?,
-            Act::Click { x, y, button } => self.typist.click_at(*x, *y, *button)?,
-            Act::Scroll { down } => self.typist.scroll(*down)?,
+            ScriptAct::Character(letter) => self.typist.key(*letter)?,
+            ScriptAct::Key(chord) => self.typist.press(chord)?,
+            ScriptAct::Click { x, y, button } => self.typist.click_at(*x, *y, *button)?,
+            ScriptAct::Scroll { down } => self.typist.scroll(*down)?,
         };
-        self.played.sent.push(Sent { at, label: input.label.to_string(), class: input.class });
+        self.played.sent.push(SentInput { at, label: input.label.to_string(), class: input.class });
         Ok(())
     }
 
     /// What was used since the last input of another class belongs to the class of those that followed it.
-    fn count(&mut self, next: Option<Class>) {
+    fn count(&mut self, next: Option<InputClass>) {
         if self.current.map(|(class, _)| class) == next {
             return;
         }
@@ -149,7 +149,7 @@ impl<'a> Player<'a> {
     fn wait_for_idle(&mut self, quiet: Duration, at_most: Duration) -> Result<()> {
         let begin = clock::now();
         let last = self.played.sent.last().map_or(Nanos(0), |sent| sent.at);
-        let still = |seen: &Seen| {
+        let still = |seen: &DrawingWatch| {
             let since_input = Duration::from_nanos(clock::now().since(last).0);
             seen.quiet_for().min(since_input) >= quiet
         };

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where it is played: a private display, or one that is there; and the recorder beside it.
 
-use crate::interrupt::Interrupt;
+use super::focus::FocusWatch;
+use crate::compositor::{Compositor, untold};
+use crate::interrupt::InterruptFlag;
 use crate::programs::{self, Follower};
-use crate::session::{self, Session};
+use crate::screen::{Place, TerminalScreen};
+use crate::seen::{DrawingSource, DrawingWatch};
+use crate::session::{PrivateSession, SessionOptions};
 use anyhow::{Context, Result};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
-use tipme_desktop::Target;
+use tipme_control::Client;
+use tipme_desktop::DisplayTarget;
+use tipme_desktop::inject::{Pace, Typist};
+use tipme_desktop::window::{DamageWatch, Watcher};
 
 /// How long the recorder may take to arm.
 const ARM_TIMEOUT: Duration = Duration::from_secs(30);
@@ -20,68 +28,157 @@ const MEMORY: &str = "192M";
 /// What an incident of a measurement does without: nobody asks for a cause.
 const WITHOUT: &str = "samples,locks";
 
-/// A display.
-pub(super) enum Stage {
-    Private(Box<Session>),
-    Existing(Target),
+/// Where a script is played.
+#[derive(Clone, Debug)]
+pub enum MeasureDisplay {
+    Own(Place),
+    /// An X display that is there.
+    Display(DisplayTarget),
 }
 
-impl Stage {
+impl Default for MeasureDisplay {
+    fn default() -> MeasureDisplay {
+        MeasureDisplay::Own(Place::X11)
+    }
+}
+
+impl MeasureDisplay {
+    /// For people.
+    pub(super) fn about(&self) -> String {
+        match self {
+            MeasureDisplay::Own(place) => place.about(),
+            MeasureDisplay::Display(target) => format!("display :{}", target.display),
+        }
+    }
+}
+
+/// The display that was asked for, there and ready.
+pub(super) enum MeasureStage {
+    Private(Box<PrivateSession>),
+    Existing(DisplayTarget),
+    Wayland(Box<Compositor>),
+}
+
+impl MeasureStage {
     /// The display that is named, else a new one.
-    pub(super) fn set(display: Option<&Target>) -> Result<Stage> {
-        match display {
-            Some(target) => Ok(Stage::Existing(Target { timeout: Duration::from_secs(10), ..target.clone() })),
-            None => Ok(Stage::Private(Box::new(Session::start(session::SessionOptions::default())?))),
+    pub(super) fn set(display: &MeasureDisplay) -> Result<MeasureStage> {
+        Ok(match display {
+            MeasureDisplay::Display(target) => {
+                MeasureStage::Existing(DisplayTarget { timeout: Duration::from_secs(10), ..target.clone() })
+            }
+            MeasureDisplay::Own(Place::X11) => {
+                MeasureStage::Private(Box::new(PrivateSession::start(SessionOptions::default())?))
+            }
+            MeasureDisplay::Own(Place::Wayland) => MeasureStage::Wayland(Box::new(Compositor::start(None)?)),
+            MeasureDisplay::Own(Place::Compositor(name)) => {
+                MeasureStage::Wayland(Box::new(Compositor::running(name, None)?))
+            }
+        })
+    }
+
+    /// As `tipme record --display` takes it.
+    fn name(&self) -> String {
+        match self {
+            MeasureStage::Private(session) => session.display_name(),
+            MeasureStage::Existing(target) => format!(":{}", target.display),
+            MeasureStage::Wayland(compositor) => compositor.name(),
         }
     }
 
-    pub(super) fn target(&self) -> Target {
+    /// The keyboard and pointer at it.
+    pub(super) fn typist(&self) -> Result<Typist> {
         match self {
-            Stage::Private(session) => session.target(),
-            Stage::Existing(target) => target.clone(),
+            MeasureStage::Private(session) => session.typist(Pace::default()),
+            MeasureStage::Existing(target) => Ok(Typist::open(target, Pace::default())?),
+            MeasureStage::Wayland(compositor) => compositor.typist(Pace::default()),
         }
     }
 
-    /// Sets the variables by which an application finds the display.
-    pub(super) fn prepare(&self, command: &mut Command) {
+    /// What tells of drawings anywhere on it.
+    pub(super) fn watch(&self) -> Result<Box<dyn DrawingSource>> {
         match self {
-            Stage::Private(session) => session.prepare(command),
-            Stage::Existing(_) => self.show(command),
+            MeasureStage::Private(session) => Ok(Box::new(DamageWatch::open_screen(&session.target())?)),
+            MeasureStage::Existing(target) => Ok(Box::new(DamageWatch::open_screen(target)?)),
+            MeasureStage::Wayland(compositor) => compositor.watch()?.with_context(|| untold(&compositor.name())),
+        }
+    }
+
+    /// Who sees which window has the keyboard focus; `seen` watches this display.
+    pub(super) fn focus_watch<'a>(
+        &self,
+        recorder: Option<&ProductRecorder>,
+        seen: &'a DrawingWatch,
+    ) -> Result<FocusWatch<'a>> {
+        Ok(match (self, recorder) {
+            (MeasureStage::Private(session), _) => FocusWatch::Display(Box::new(Watcher::open(&session.target())?)),
+            (MeasureStage::Existing(target), _) => FocusWatch::Display(Box::new(Watcher::open(target)?)),
+            (MeasureStage::Wayland(_), Some(recorder)) => FocusWatch::Recorder(Client::new(recorder.state.path())),
+            (MeasureStage::Wayland(_), None) => FocusWatch::Screen(seen),
+        })
+    }
+
+    /// Has a command run as whoever runs the display, and show its windows there.
+    pub(super) fn command(&self, words: &[String]) -> Result<Command> {
+        let before = match self {
+            MeasureStage::Wayland(compositor) => compositor.as_owner(),
+            MeasureStage::Private(_) | MeasureStage::Existing(_) => Vec::new(),
+        };
+        let words: Vec<OsString> = before.into_iter().chain(words.iter().map(OsString::from)).collect();
+        let (first, rest) = words.split_first().context("no application is named; put it behind --")?;
+        let mut command = Command::new(first);
+        command.args(rest);
+        match self {
+            MeasureStage::Private(session) => session.prepare(&mut command),
+            MeasureStage::Existing(_) | MeasureStage::Wayland(_) => self.show(&mut command),
+        }
+        Ok(command)
+    }
+
+    /// Gives a folder and what is in it to whoever runs the display.
+    pub(super) fn give(&self, folder: &Path) -> Result<()> {
+        match self {
+            MeasureStage::Wayland(compositor) => compositor.give(folder),
+            MeasureStage::Private(_) | MeasureStage::Existing(_) => Ok(()),
         }
     }
 
     fn show(&self, command: &mut Command) {
         match self {
-            Stage::Private(session) => session.show(command),
-            Stage::Existing(target) => {
-                command.env("DISPLAY", format!(":{}", target.display));
+            MeasureStage::Private(session) => session.show(command),
+            MeasureStage::Existing(target) => {
+                command.env("DISPLAY", format!(":{}", target.display)).env_remove("WAYLAND_DISPLAY");
+            }
+            MeasureStage::Wayland(compositor) => {
+                compositor.show(command);
+                // By this toolkits choose.
+                command.env("XDG_SESSION_TYPE", "wayland");
             }
         }
     }
 }
 
 /// The product's recorder, with its incidents in a folder that goes with it.
-pub(super) struct Recorder {
+pub(super) struct ProductRecorder {
     tipme: PathBuf,
     _process: Follower,
     state: TempDir,
 }
 
-impl Recorder {
-    pub(super) fn start(tipme: &Path, stage: &Stage, interrupt: &Interrupt) -> Result<Recorder> {
+impl ProductRecorder {
+    pub(super) fn start(tipme: &Path, stage: &MeasureStage, interrupt: &InterruptFlag) -> Result<ProductRecorder> {
         let state = tempfile::Builder::new().prefix("tipme-measure-").tempdir().context("cannot make a folder")?;
         let mut command = Command::new(tipme);
-        command.args(["record", "--display", &format!(":{}", stage.target().display), "--window", WINDOW_S]);
+        command.args(["record", "--display", &stage.name(), "--window", WINDOW_S]);
         command.args(["--hot-keys", "off", "--memory", MEMORY]);
         command.args(["--without", WITHOUT, "--state-dir"]).arg(state.path());
         stage.show(&mut command);
         let process = Follower::start("tipme record", command)?;
         process.wait_for("recording", ARM_TIMEOUT, interrupt)?;
-        Ok(Recorder { tipme: tipme.to_path_buf(), _process: process, state })
+        Ok(ProductRecorder { tipme: tipme.to_path_buf(), _process: process, state })
     }
 
     /// Keeps what was recorded; the incident.
-    pub(super) fn mark(&self, interrupt: &Interrupt) -> Result<PathBuf> {
+    pub(super) fn mark(&self, interrupt: &InterruptFlag) -> Result<PathBuf> {
         programs::mark(&self.tipme, self.state.path(), interrupt)
     }
 }

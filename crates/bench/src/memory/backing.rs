@@ -6,6 +6,8 @@ use crate::kernel_text::memory_field;
 use crate::process::missing;
 use crate::selftest::disk::{Extent, Format, PROGRAMS, PrivateDisk};
 use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,53 +22,31 @@ const SWAP_PRIORITY: &str = "32767";
 static BLOCK: [u8; 1 << 20] = [0; 1 << 20];
 
 /// Where pages go.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backing {
-    /// Mapped files on a private disk.
+    /// Mapped files on a private disk
     File,
-    /// A swap file of its own on a private disk.
+    /// A swap file on a private disk, made for this and removed
     DiskSwap,
-    /// Compressed memory of its own, used as swap.
+    /// A compressed swap in memory, made for this and removed
     Zram,
-    /// The swap that the machine has.
+    /// The machine's own swap
     Anonymous,
 }
 
-/// Every one of them.
-pub const BACKINGS: [Backing; 4] = [Backing::File, Backing::DiskSwap, Backing::Zram, Backing::Anonymous];
-
 /// Whether a backing can be used here.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Offer {
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Offer")]
+pub struct BackingAvailability {
     pub backing: Backing,
     /// `null` where it is available.
     pub not_available_because: Option<String>,
 }
 
 impl Backing {
-    /// For people, one line.
-    pub fn about(self) -> &'static str {
-        match self {
-            Backing::File => "Mapped files on a private disk",
-            Backing::DiskSwap => "A swap file on a private disk, made for this and removed",
-            Backing::Zram => "A compressed swap in memory, made for this and removed",
-            Backing::Anonymous => "The machine's own swap",
-        }
-    }
-
-    /// As on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Backing::File => "file",
-            Backing::DiskSwap => "disk-swap",
-            Backing::Zram => "zram",
-            Backing::Anonymous => "anonymous",
-        }
-    }
-
     /// Whether this machine has what it takes, as far as that can be told without making anything.
-    pub fn offer(self) -> Offer {
+    pub(crate) fn availability(self) -> BackingAvailability {
         let because = match self {
             Backing::File => disk_lacks(),
             Backing::DiskSwap => disk_lacks().or_else(swap_lacks),
@@ -76,7 +56,7 @@ impl Backing {
                     .to_owned()
             }),
         };
-        Offer { backing: self, not_available_because: because }
+        BackingAvailability { backing: self, not_available_because: because }
     }
 
     /// Whether buffers are mapped files.
@@ -202,11 +182,11 @@ mod tests {
 
     #[test]
     fn each_backing_is_there_or_says_why_not() {
-        for backing in BACKINGS {
-            let offer = backing.offer();
-            assert!(offer.not_available_because.is_none_or(|why| why.len() > 10), "{}", backing.name());
+        for backing in Backing::value_variants() {
+            let availability = backing.availability();
+            assert!(availability.not_available_because.is_none_or(|why| why.len() > 10), "{backing:?}");
         }
-        assert_eq!(Backing::Anonymous.offer().not_available_because.is_some(), swaps().is_empty());
+        assert_eq!(Backing::Anonymous.availability().not_available_because.is_some(), swaps().is_empty());
         assert!(memory_field("MemAvailable") > 0);
     }
 }

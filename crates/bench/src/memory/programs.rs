@@ -2,8 +2,8 @@
 //! The processes of the memory benchmark: one that reads a page of its own now and then, and others that
 //! write all of theirs all the time.
 
-use crate::intervals::Stamps;
-use crate::selftest::workers::Mapping;
+use crate::intervals::ProcessStamps;
+use crate::selftest::workers::MappedPages;
 use crate::worker::say_ready;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{
@@ -18,21 +18,21 @@ use std::time::Duration;
 pub(super) const OWN_BYTES: usize = 4 << 20;
 pub(super) const CHILD_BYTES: usize = 12 << 20;
 /// Children, at most.
-pub const CHILDREN_MAX: usize = 32;
+const CHILDREN_MAX: usize = 32;
 /// What the measuring process does between two reads.
-pub const SLEEP: Duration = Duration::from_millis(100);
+pub(super) const SLEEP: Duration = Duration::from_millis(100);
 /// Word for a buffer that is not a file.
 pub(super) const NO_FILE: &str = "-";
 
 /// `memory-timer PROCS_FILES FILE STAMPS COUNT MS`: sleeps, reads a word of the next page of its buffer, and stamps.
 pub(crate) fn timer(words: &[&str]) -> Result<()> {
     let buffer = match word(words, 1)? {
-        NO_FILE => Mapping::of_small_pages(OWN_BYTES)?,
-        path => Mapping::of(&File::open(path).with_context(|| format!("cannot open {path}"))?)?,
+        NO_FILE => MappedPages::of_small_pages(OWN_BYTES)?,
+        path => MappedPages::of(&File::open(path).with_context(|| format!("cannot open {path}"))?)?,
     };
     enter(word(words, 0)?)?;
     let buffer = filled(buffer, word(words, 1)? == NO_FILE);
-    let stamps = Stamps::begin(words, 2)?;
+    let stamps = ProcessStamps::begin(words, 2)?;
     stamps.repeat(|round| {
         std::thread::sleep(SLEEP);
         std::hint::black_box(buffer.touch(round));
@@ -41,7 +41,7 @@ pub(crate) fn timer(words: &[&str]) -> Result<()> {
 }
 
 /// With all its pages in memory: memory is written, a file is read.
-fn filled(mut buffer: Mapping, writable: bool) -> Mapping {
+fn filled(mut buffer: MappedPages, writable: bool) -> MappedPages {
     for page in 0..buffer.pages() {
         if writable {
             buffer.fill(page);
@@ -73,7 +73,7 @@ pub(crate) fn children(words: &[&str]) -> Result<()> {
 fn write_all_the_time(files: &str, number: usize, begin: &mut impl Write) -> Result<()> {
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     let mut buffer = match files {
-        NO_FILE => Mapping::of_small_pages(CHILD_BYTES)?,
+        NO_FILE => MappedPages::of_small_pages(CHILD_BYTES)?,
         prefix => file_of(&format!("{prefix}.{number}"))?,
     };
     let pages = buffer.pages();
@@ -85,11 +85,11 @@ fn write_all_the_time(files: &str, number: usize, begin: &mut impl Write) -> Res
 }
 
 /// A new file of a child's buffer.
-fn file_of(path: &str) -> Result<Mapping> {
+fn file_of(path: &str) -> Result<MappedPages> {
     let file = File::options().create(true).truncate(true).read(true).write(true).open(path);
     let file = file.with_context(|| format!("cannot make {path}"))?;
     file.set_len(CHILD_BYTES as u64).with_context(|| format!("no room for {path}"))?;
-    Mapping::of_writable(&file)
+    MappedPages::of_writable(&file)
 }
 
 /// Moves this process into control groups: what it takes from now on counts there.

@@ -1,98 +1,88 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The keys of one turn, and what the program said of them.
 
-use super::options::{LATE_MAX, Options};
+use super::options::{LATE_MAX, Pagein};
 use super::program::{Walk, walks};
-use crate::interrupt::Interrupt;
+use crate::arms::Block;
+use crate::driver::{BenchStage, Habits, User};
 use crate::intervals::StampBuffer;
-use crate::priority::Priority;
-use crate::seen::{Seen, latencies};
-use crate::session::Session;
-use crate::typing::{ANSWER_TIMEOUT, await_answer, letters, nanos};
+use crate::typist::{ANSWER_TIMEOUT, answers, letters, nanos, type_and_look};
 use anyhow::Result;
 use std::time::Duration;
-use tipme_desktop::clock;
-use tipme_desktop::inject::{Pace, Typist};
+use tipme_desktop::inject::Pace;
+use tipme_measure::Events;
 use tipme_record::Nanos;
 
-/// The program has drawn nothing for so long before the first key.
-const QUIET: Duration = Duration::from_millis(200);
+/// The class of the events: how long the program waited for its pages after each key, at least the timeout where it did not
+/// say.
+pub(super) const CLASS: &str = "page-in";
 /// Between two looks at the records.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The keys of one turn that count, those of the first lap left out.
+/// What was told of the keys of one turn that count, those of the first lap left out.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Block {
-    /// When each was pressed.
-    pub pressed: Vec<Nanos>,
-    /// How long the program waited for its pages; at least so long where it did not say.
-    pub waits: Vec<Nanos>,
-    /// How long it took to go through them.
+pub(super) struct TurnMeasurements {
+    /// How long the program took to go through its pages.
     pub walks: Vec<Nanos>,
     /// Page faults that waited for a disk.
     pub page_ins: u64,
     /// From each key to its drawing; at least so long where none was seen in time.
     pub latencies: Vec<Nanos>,
-    /// Keys of which the program did not tell in time.
-    pub unanswered: usize,
     /// Keys that were not typed for want of time.
     pub untyped: usize,
 }
 
 /// Types a lap that does not count, and the keys of a block. Of all keys of the benchmark so many were typed before.
 pub(super) fn type_keys(
-    options: &Options,
-    session: &Session,
+    options: &Pagein,
+    stage: &mut dyn BenchStage,
     stamp_buffer: &StampBuffer,
     typed: usize,
-    interrupt: &Interrupt,
-) -> Result<Block> {
-    let mut typist = Typist::open(&session.target(), Pace::default())?;
-    let _priority = Priority::realtime();
-    let seen = Seen::start(session, QUIET)?;
-    let end = clock::now().after(nanos(options.time_per_block()));
+) -> Result<Block<TurnMeasurements>> {
+    let mut user = stage.user(Habits::at_terminal(Pace::default()))?;
+    let lap = usize::from(options.keys_per_lap);
+    let end = user.now().after(nanos(options.time_per_block()));
     let mut pressed = Vec::new();
     for letter in letters().take(options.presses()) {
-        interrupt.check()?;
         // The lap is typed in any case: what comes after it is counted from there.
-        if clock::now() >= end && pressed.len() >= options.keys_per_lap {
+        if user.now() >= end && pressed.len() >= lap {
             break;
         }
-        let at = typist.key(letter)?;
-        await_answer(&seen, at, interrupt)?;
-        pressed.push(at);
-        interrupt.sleep(options.every)?;
+        pressed.push(type_and_look(&mut *user, letter)?.0);
+        user.sleep(options.every)?;
     }
-    await_records(stamp_buffer, typed + pressed.len(), interrupt)?;
-    let drawn = seen.finish()?;
-    let counted = pressed.get(options.keys_per_lap..).unwrap_or_default();
+    await_records(&mut *user, stamp_buffer, typed + pressed.len())?;
+    let drawn = user.drawings()?;
     let told = walks(stamp_buffer);
-    let told = told.get(typed + options.keys_per_lap..).unwrap_or_default();
-    Ok(block(counted, told, &drawn, options.keys_per_block()))
+    let told = told.get(typed + lap..).unwrap_or_default();
+    Ok(block(pressed.get(lap..).unwrap_or_default(), told, &drawn, options.keys_per_block()))
 }
 
-fn await_records(stamp_buffer: &StampBuffer, count: usize, interrupt: &Interrupt) -> Result<()> {
-    let begun = clock::now();
-    while walks(stamp_buffer).len() < count && clock::now().since(begun) < nanos(LATE_MAX) {
-        interrupt.sleep(POLL_INTERVAL)?;
+fn await_records(user: &mut dyn User, stamp_buffer: &StampBuffer, count: usize) -> Result<()> {
+    let begun = user.now();
+    while walks(stamp_buffer).len() < count && user.now().since(begun) < nanos(LATE_MAX) {
+        user.sleep(POLL_INTERVAL)?;
     }
     Ok(())
 }
 
-fn block(pressed: &[Nanos], told: &[Walk], drawn: &[Nanos], keys: usize) -> Block {
+fn block(pressed: &[Nanos], told: &[Walk], drawn: &[Nanos], keys: usize) -> Block<TurnMeasurements> {
     let told = &told[..told.len().min(pressed.len())];
-    let timeout = nanos(ANSWER_TIMEOUT);
     let missing = pressed.len() - told.len();
-    let waits = told.iter().map(|walk| walk.waited).chain(std::iter::repeat_n(timeout, missing));
-    let seen = latencies(pressed, drawn).into_iter().map(|one| one.unwrap_or(timeout).min(timeout));
+    let waits = told.iter().map(|walk| walk.waited).chain(std::iter::repeat_n(nanos(ANSWER_TIMEOUT), missing));
     Block {
-        pressed: pressed.to_vec(),
-        waits: waits.collect(),
-        walks: told.iter().map(|walk| walk.time).collect(),
-        page_ins: told.iter().map(|walk| walk.faults).sum(),
-        latencies: seen.collect(),
-        unanswered: missing,
-        untyped: keys.saturating_sub(pressed.len()),
+        events: Events {
+            starts_ns: pressed.iter().map(|at| at.0).collect(),
+            latencies_ns: waits.map(|wait| wait.0).collect(),
+            censored: missing as u64,
+            ..Events::of(CLASS, None)
+        },
+        more: TurnMeasurements {
+            walks: told.iter().map(|walk| walk.time).collect(),
+            page_ins: told.iter().map(|walk| walk.faults).sum(),
+            latencies: answers(pressed, drawn).0,
+            untyped: keys.saturating_sub(pressed.len()),
+        },
     }
 }
 
@@ -103,16 +93,17 @@ mod tests {
     #[test]
     fn what_the_program_did_not_tell_counts_as_the_timeout() {
         let at = |times: &[u64]| times.iter().map(|time| Nanos::from_secs(*time)).collect::<Vec<_>>();
+        let ns = |times: &[u64]| times.iter().map(|time| time * 1_000_000_000).collect::<Vec<_>>();
         let walk = |s| Walk { waited: Nanos::from_secs(s), time: Nanos::from_secs(s + 1), faults: s };
-        let block = block(&at(&[10, 50, 90]), &[walk(3), walk(4)], &at(&[14, 95]), 5);
-        assert_eq!((block.waits, block.walks), (at(&[3, 4, 20]), at(&[4, 5])));
-        assert_eq!(block.latencies, at(&[4, 20, 5]));
-        assert_eq!((block.page_ins, block.unanswered, block.untyped), (7, 1, 2));
+        let Block { events, more } = block(&at(&[10, 50, 90]), &[walk(3), walk(4)], &at(&[14, 95]), 5);
+        assert_eq!((events.latencies_ns, events.censored), (ns(&[3, 4, 20]), 1));
+        assert_eq!((more.walks, more.latencies), (at(&[4, 5]), at(&[4, 20, 5])));
+        assert_eq!((more.page_ins, more.untyped), (7, 2));
     }
 
     #[test]
     fn more_records_than_keys_are_those_of_others() {
         let more = block(&[Nanos(1)], &[Walk::default(), Walk::default()], &[Nanos(2)], 1);
-        assert_eq!((more.waits.len(), more.unanswered), (1, 0));
+        assert_eq!((more.events.latencies_ns.len(), more.events.censored), (1, 0));
     }
 }

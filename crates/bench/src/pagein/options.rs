@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is measured of a program that goes through its memory, and how long that takes.
+//! Options of `tipme bench pagein`, how long it takes, and what cannot be measured.
 
-use super::room::Room;
-use crate::arms::Comparison;
-use crate::estimate::Estimate;
+use super::room::MemoryRoom;
+use crate::arms::{Arm, ArmComparison, ManagerOptions};
+use crate::choice::one_of;
+use crate::driver::Programs;
+use crate::estimate::DurationEstimate;
 use crate::intervals::STAMPS_MAX;
-use crate::typing::ANSWER_TIMEOUT;
+use crate::load::{LEVEL_MAX, LoadKind};
+use crate::typist::ANSWER_TIMEOUT;
 use anyhow::{Result, ensure};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
 use std::time::Duration;
+use tipme_command::{duration, size};
 
 /// Words of a record in the stamp buffer.
 pub(super) const WORDS: usize = 3;
@@ -15,44 +21,127 @@ pub(super) const WORDS: usize = 3;
 pub(super) const LATE_MAX: Duration = Duration::from_secs(30);
 
 /// The working set, at least and at most.
-pub const WORKING_SET_MIN: u64 = 1 << 20;
-pub const WORKING_SET_MAX: u64 = 1 << 30;
-/// Keys in which the program goes once through its working set, at most.
-pub const KEYS_PER_LAP_MAX: usize = 200;
-/// Keys of each arm, at most.
-pub const KEYS_MAX: usize = 2_000;
+const WORKING_SET_MIN: u64 = 1 << 20;
+const WORKING_SET_MAX: u64 = 1 << 30;
 /// Between two keys, at most.
-pub const EVERY_MAX: Duration = Duration::from_secs(120);
+const EVERY_MAX: Duration = Duration::from_secs(120);
 /// What a key may take on the average; keys for which there is no time then are not typed.
 const KEY_SPARE: Duration = Duration::from_secs(5);
 /// A walk through pages that are there, and its drawing, about.
 const KEY_USUAL: Duration = Duration::from_millis(20);
+/// Memory that a process of the hog has, where the number of them is not given.
+const HOG_EACH: u64 = 1 << 30;
 
-/// What is measured. Of the comparison, the load is the hog.
-#[derive(Clone, Debug)]
-pub struct Options {
-    pub comparison: Comparison,
-    /// Bytes of the program's own buffer.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo tipme bench pagein --managed
+  sudo tipme bench pagein --managed --cgroup /sys/fs/cgroup/tipme --keys 200 --json pagein.json
+  tipme bench pagein --without-shortage --keys 10 --every 200ms
+
+A program with a window and a working set of its own goes on through that after each key, a part
+at a time; measured is what it waits for its pages (neither running nor waiting for a CPU), beside
+nothing and beside a hog that has more memory than is left. Also told are the page faults that
+waited for a disk, the time from the key to the drawing, and the fewest rounds that a process of
+the hog did in any ten seconds: 0 would be starvation. The first lap of a turn does not count.
+
+Everything on the machine is slow meanwhile. It takes swap, and at most 4 GiB of memory: nothing
+is measured where the kernel would have to end programs. --without-shortage tries it with a hog
+that leaves memory free.
+
+Exit codes: 0 measured, 2 could not measure.")]
+pub struct Pagein {
+    /// Bytes that the program goes through, 1M to 1G
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     pub working_set: u64,
-    /// In so many keys the program goes once through it.
-    pub keys_per_lap: usize,
-    /// Between an answer and the next key.
+    /// Keys in which it goes once through all of them, 1 to 200
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=200))]
+    pub keys_per_lap: u8,
+    /// Between an answer and the next key
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     pub every: Duration,
-    /// Keys of each arm, over all blocks; a first lap in each block does not count.
-    pub keys: usize,
-    /// Whether memory is to run out; false tries everything with a hog that leaves it free.
-    pub shortage: bool,
+    /// Keys of each arm that count, over all blocks
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=2_000))]
+    pub keys: u16,
+    /// Memory of the hog: bytes, or with K, M or G [default: what memory and swap hold with a quarter to spare]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub hog: Option<u64>,
+    /// Processes of the hog [default: one for each GiB]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(LEVEL_MAX)))]
+    pub hogs: Option<u32>,
+    /// What the hog does; see tipme load
+    #[arg(long = "type", value_name = "TYPE", value_enum, default_value_t = Hog::Big)]
+    pub kind: Hog,
+    /// Spread the hog over so many sessions; 0 leaves it in that of the display's programs
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
+    pub sessions: u32,
+    /// Let the hog leave memory free: tries everything, and disturbs nobody
+    #[arg(long)]
+    pub without_shortage: bool,
+    /// Measure with the manager as well, in turns
+    #[arg(long)]
+    pub managed: bool,
+    /// Measure this instead of the manager as well, in turns; may be given several times
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = one_of(&Arm::ALTERNATIVES))]
+    pub against: Vec<Arm>,
+    /// Turns of each arm
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=50))]
+    pub blocks: u8,
+    #[command(flatten)]
+    pub manager: ManagerOptions,
+    /// Write the result as one JSON document
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write plots into this folder
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
 }
 
-impl Options {
+/// What takes the memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Hog {
+    /// Goes through all of its memory again and again
+    Big,
+    /// Takes new memory all the time, and gives back all of it after each lap
+    Stream,
+}
+
+impl Hog {
+    fn kind(self) -> LoadKind {
+        match self {
+            Hog::Big => LoadKind::Big,
+            Hog::Stream => LoadKind::Stream,
+        }
+    }
+}
+
+impl Pagein {
+    /// The load is the hog.
+    pub(super) fn comparison(&self, room: &MemoryRoom, programs: &Programs) -> ArmComparison {
+        let hog = self.hog.unwrap_or_else(|| room.hog(self.working_set, !self.without_shortage));
+        let hogs = self.hogs.unwrap_or_else(|| hog.div_ceil(HOG_EACH).max(1) as u32);
+        let kind = self.kind.kind();
+        ArmComparison {
+            levels: vec![hogs],
+            managed: self.managed,
+            against: self.against.clone(),
+            blocks: self.blocks.into(),
+            kind,
+            pages: kind.pages(),
+            memory: hog,
+            sessions: self.sessions,
+            manager: self.manager.program(programs),
+            launcher: programs.launcher.clone(),
+        }
+    }
+
     /// Keys of one block that count.
-    pub fn keys_per_block(&self) -> usize {
-        self.keys.div_ceil(self.comparison.blocks.max(1))
+    pub(super) fn keys_per_block(&self) -> usize {
+        usize::from(self.keys).div_ceil(usize::from(self.blocks).max(1))
     }
 
     /// Keys of one block.
     pub(super) fn presses(&self) -> usize {
-        self.keys_per_block() + self.keys_per_lap
+        self.keys_per_block() + usize::from(self.keys_per_lap)
     }
 
     /// Behind it no key is typed any more.
@@ -62,78 +151,66 @@ impl Options {
 
     /// The first lap is typed however long it takes, and so is what was begun.
     pub(super) fn longest_block(&self) -> Duration {
-        let lap = (self.every + ANSWER_TIMEOUT) * self.keys_per_lap as u32;
+        let lap = (self.every + ANSWER_TIMEOUT) * u32::from(self.keys_per_lap);
         lap.max(self.time_per_block()) + self.every + ANSWER_TIMEOUT + LATE_MAX
     }
 
-    /// How long all of it takes.
-    pub fn estimate(&self) -> Estimate {
+    /// What it will take, told before it begins.
+    pub(super) fn plan(&self, comparison: &ArmComparison) -> String {
+        let (hog, working_set) = (comparison.load_bytes() >> 20, self.working_set >> 20);
+        let (keys, estimate) = (self.keys_per_block(), self.estimate(comparison));
+        format!("{keys} keys each; {hog} MiB for the hog, {working_set} MiB for the program; {estimate}")
+    }
+
+    fn estimate(&self, comparison: &ArmComparison) -> DurationEstimate {
         let about = (self.every + KEY_USUAL) * self.presses() as u32;
-        self.comparison.estimate(Estimate::new(about, self.longest_block()))
+        comparison.estimate(DurationEstimate::new(about, self.longest_block()))
     }
 
     /// Fails with what cannot be measured here, and what can.
-    pub fn check(&self, room: &Room) -> Result<()> {
-        ensure!((1..=KEYS_MAX).contains(&self.keys), "choose 1 to {KEYS_MAX} keys");
+    pub(super) fn check(&self, comparison: &ArmComparison, room: &MemoryRoom) -> Result<()> {
         let (least, most) = (WORKING_SET_MIN >> 20, WORKING_SET_MAX >> 20);
         let fits = (WORKING_SET_MIN..=WORKING_SET_MAX).contains(&self.working_set);
         ensure!(fits, "choose a working set of {least} to {most} MiB");
-        let laps = 1..=KEYS_PER_LAP_MAX;
-        ensure!(laps.contains(&self.keys_per_lap), "choose 1 to {KEYS_PER_LAP_MAX} keys for a lap");
         ensure!(self.every <= EVERY_MAX, "choose {EVERY_MAX:?} between two keys at most");
-        let records = self.presses() * self.comparison.turns(0).len() * self.comparison.blocks;
+        let records = self.presses() * comparison.turns(0).len() * comparison.blocks;
         ensure!(records * WORDS < STAMPS_MAX, "{records} keys in all are too many; choose fewer keys or blocks");
-        room.check(self.working_set, self.comparison.load_bytes(), self.shortage)?;
-        self.comparison.check()
+        room.check(self.working_set, comparison.load_bytes(), !self.without_shortage)?;
+        comparison.check()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arms::ManagerProgram;
-    use crate::load::Kind;
+    use crate::experiment::parsed;
     use crate::worker::WorkerLauncher;
 
-    fn options() -> Options {
-        let comparison = Comparison {
-            levels: vec![1],
-            managed: true,
-            against: Vec::new(),
-            blocks: 2,
-            kind: Kind::Big,
-            pages: Kind::Big.pages(),
-            memory: 16 << 20,
-            sessions: 1,
-            manager: ManagerProgram::new("tipme".into()),
-            launcher: WorkerLauncher(Vec::new()),
-        };
-        let every = Duration::from_secs(2);
-        Options { comparison, working_set: 4 << 20, keys_per_lap: 16, every, keys: 100, shortage: false }
-    }
+    const ROOM: MemoryRoom = MemoryRoom { total: 1 << 30, available: 800 << 20, swap_free: 512 << 20 };
 
-    const ROOM: Room = Room { total: 1 << 30, available: 800 << 20, swap_free: 512 << 20 };
+    /// With a small hog that leaves memory free, unless the words say otherwise.
+    fn checked(words: &str) -> Result<()> {
+        let options: Pagein = parsed(&format!("--managed --hog 16M {words}"));
+        let programs = Programs { tipme: "tipme".into(), launcher: WorkerLauncher(Vec::new()) };
+        options.check(&options.comparison(&ROOM, &programs), &ROOM)
+    }
 
     #[test]
     fn what_cannot_be_measured_is_refused() {
-        assert!(options().check(&ROOM).is_ok());
-        for wrong in [
-            Options { keys: 0, ..options() },
-            Options { working_set: 1, ..options() },
-            Options { keys_per_lap: 0, ..options() },
-            Options { every: EVERY_MAX * 2, ..options() },
-            Options { shortage: true, ..options() },
-        ] {
-            assert!(wrong.check(&ROOM).is_err(), "{wrong:?}");
+        assert!(checked("--without-shortage --working-set 4M").is_ok());
+        for wrong in ["--working-set 1K", "--every 240s", "--working-set 4M"] {
+            assert!(checked(wrong).is_err(), "{wrong}");
         }
-        let many = Comparison { blocks: 50, ..options().comparison };
-        let many = Options { comparison: many, keys: 2_000, keys_per_lap: 200, ..options() };
-        assert!(many.check(&ROOM).expect_err("36,000 keys").to_string().contains("fewer keys"));
+        let many = checked("--without-shortage --working-set 4M --blocks 50 --keys 2000 --keys-per-lap 200");
+        assert!(many.expect_err("36,000 keys").to_string().contains("fewer keys"));
     }
 
     #[test]
     fn a_lap_before_each_block_takes_its_time() {
-        assert_eq!((options().keys_per_block(), options().presses()), (50, 66));
-        assert!(options().estimate().about > Duration::from_secs(2 * 66 * 3 * 2));
+        let options: Pagein = parsed("--managed --hog 16M --without-shortage");
+        assert_eq!((options.keys_per_block(), options.presses()), (50, 66));
+        let programs = Programs { tipme: "tipme".into(), launcher: WorkerLauncher(Vec::new()) };
+        let estimate = options.estimate(&options.comparison(&ROOM, &programs));
+        assert!(estimate.about > Duration::from_secs(2 * 66 * 3 * 2));
     }
 }

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The program with the working set: it has a window, and after each key it goes on through its buffer and draws.
 
-use super::options::{Options, WORDS};
+use super::options::{Pagein, WORDS};
 use crate::cpu_work::{cpu_time, run_queue_delay};
+use crate::driver::BenchStage;
 use crate::intervals::StampBuffer;
 use crate::process::major_faults;
-use crate::selftest::workers::Mapping;
-use crate::session::Session;
+use crate::selftest::workers::MappedPages;
+use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::hint::black_box;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 use tipme_desktop::echo::EchoWindow;
-use tipme_desktop::{Target, clock};
+use tipme_desktop::{DisplayTarget, clock};
 use tipme_record::Nanos;
 
 /// How long an exchange with the display may take; the display's own pages may have gone as well.
@@ -35,7 +36,7 @@ pub(super) struct Walk {
 
 impl Walk {
     /// Touches some pages.
-    fn through(buffer: &Mapping, pages: impl Iterator<Item = usize>) -> Walk {
+    fn through(buffer: &MappedPages, pages: impl Iterator<Item = usize>) -> Walk {
         let own = [std::process::id()];
         let (faults, in_queue) = (major_faults(&own), run_queue_delay());
         let (begun, worked) = (clock::now(), cpu_time());
@@ -64,26 +65,29 @@ pub(super) fn walks(stamp_buffer: &StampBuffer) -> Vec<Walk> {
 }
 
 /// How it is started.
-pub(super) fn command(options: &Options, session: &Session, stamp_buffer: &StampBuffer) -> Result<Command> {
-    let target = session.target();
+pub(super) fn command(
+    options: &Pagein,
+    launcher: &WorkerLauncher,
+    stage: &dyn BenchStage,
+    stamp_buffer: &StampBuffer,
+) -> Result<Command> {
+    let target = stage.target()?;
     let authority = target.authority.context("the display has no authority file")?;
     let (display, bytes, keys) = (target.display, options.working_set, options.keys_per_lap);
     let numbers = [display.to_string(), bytes.to_string(), keys.to_string()].map(OsString::from);
     let paths = [authority.into_os_string(), stamp_buffer.path().into_os_string()];
     let words: Vec<OsString> = [OsString::from("pagein")].into_iter().chain(numbers).chain(paths).collect();
-    let mut command = options.comparison.launcher.command(Some(&session.folder().join("pagein")), &words)?;
-    session.prepare(&mut command);
-    command.stderr(Stdio::inherit());
-    Ok(command)
+    launcher.command(Some(&stage.folder().join("pagein")), &words)
 }
 
 /// `pagein DISPLAY BYTES KEYS AUTHORITY STAMPS`: fills a buffer, opens a window, and goes through a part of the buffer
 /// after each key, all of it in so many keys; each walk is noted in the stamp buffer once it is answered.
 pub(crate) fn run(display: u32, bytes: u32, keys: u32, authority: &Path, stamp_buffer: &Path) -> Result<()> {
     let stamp_buffer = StampBuffer::open(stamp_buffer)?;
-    let mut buffer = Mapping::of_small_pages(bytes as usize)?;
+    let mut buffer = MappedPages::of_small_pages(bytes as usize)?;
     (0..buffer.pages()).for_each(|page| buffer.fill(page));
-    let target = Target { authority: Some(authority.into()), timeout: SERVER_TIMEOUT, ..Target::new(display) };
+    let target =
+        DisplayTarget { authority: Some(authority.into()), timeout: SERVER_TIMEOUT, ..DisplayTarget::new(display) };
     let mut window = EchoWindow::open(&target)?;
     let part = buffer.pages().div_ceil(keys.max(1) as usize);
     let mut at = 0;
@@ -102,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_walk_through_what_is_there_hardly_waits() {
-        let mut buffer = Mapping::of_small_pages(4 << 20).expect("memory");
+        let mut buffer = MappedPages::of_small_pages(4 << 20).expect("memory");
         (0..buffer.pages()).for_each(|page| buffer.fill(page));
         let stamp_buffer = StampBuffer::make(10).expect("memory");
         let walk = Walk::through(&buffer, 0..buffer.pages());

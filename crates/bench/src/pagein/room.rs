@@ -5,10 +5,11 @@
 use crate::kernel_text::memory_field;
 use crate::load::memory_most;
 use anyhow::{Result, ensure};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Machines with more memory are not filled up.
-pub const TOTAL_MAX: u64 = 4 << 30;
+const TOTAL_MAX: u64 = 4 << 30;
 /// More than what is available by this share of the whole, as a divisor: so much has to be pushed out.
 const PUSHED_OUT_SHARE: u64 = 16;
 /// Of what is available, as a divisor, working set and hog have so much where memory is to stay free.
@@ -17,17 +18,18 @@ const FREE_SHARE: u64 = 4;
 const HOG_FREE: u64 = 64 << 20;
 
 /// Memory and swap of a machine, bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Room {
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Room")]
+pub struct MemoryRoom {
     pub total: u64,
     pub available: u64,
     pub swap_free: u64,
 }
 
-impl Room {
+impl MemoryRoom {
     /// Of this machine now.
-    pub fn here() -> Room {
-        Room {
+    pub(super) fn here() -> MemoryRoom {
+        MemoryRoom {
             total: memory_field("MemTotal"),
             available: memory_field("MemAvailable"),
             swap_free: memory_field("SwapFree"),
@@ -35,7 +37,7 @@ impl Room {
     }
 
     /// The hog where none is named.
-    pub fn hog(&self, working_set: u64, shortage: bool) -> u64 {
+    pub(super) fn hog(&self, working_set: u64, shortage: bool) -> u64 {
         if shortage { self.most().saturating_sub(working_set) } else { HOG_FREE }
     }
 
@@ -102,9 +104,9 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
-    const GUEST: Room = Room { total: 980 * MIB, available: 760 * MIB, swap_free: 512 * MIB };
+    const GUEST: MemoryRoom = MemoryRoom { total: 980 * MIB, available: 760 * MIB, swap_free: 512 * MIB };
 
-    fn refused(room: Room, hog: u64) -> String {
+    fn refused(room: MemoryRoom, hog: u64) -> String {
         room.check(64 * MIB, hog, true).expect_err("refused").to_string()
     }
 
@@ -119,15 +121,15 @@ mod tests {
 
     #[test]
     fn no_more_is_taken_than_the_machine_has() {
-        let swappy = Room { swap_free: 8 << 30, ..GUEST };
+        let swappy = MemoryRoom { swap_free: 8 << 30, ..GUEST };
         assert_eq!(swappy.hog(0, true), GUEST.total);
     }
 
     #[test]
     fn where_memory_cannot_run_out_safely_the_reason_is_told() {
-        assert!(refused(Room { total: 24 << 30, ..GUEST }, 900 * MIB).contains("24576 MiB of memory"));
-        assert!(refused(Room { swap_free: 0, ..GUEST }, 900 * MIB).contains("no free swap"));
-        assert!(refused(Room { swap_free: 100 * MIB, ..GUEST }, 900 * MIB).contains("add swap"));
+        assert!(refused(MemoryRoom { total: 24 << 30, ..GUEST }, 900 * MIB).contains("24576 MiB of memory"));
+        assert!(refused(MemoryRoom { swap_free: 0, ..GUEST }, 900 * MIB).contains("no free swap"));
+        assert!(refused(MemoryRoom { swap_free: 100 * MIB, ..GUEST }, 900 * MIB).contains("add swap"));
     }
 
     #[test]
@@ -135,6 +137,6 @@ mod tests {
         let hog = GUEST.hog(8 * MIB, false);
         assert!(hog > 0 && GUEST.check(8 * MIB, hog, false).is_ok());
         assert!(GUEST.check(8 * MIB, 400 * MIB, false).is_err());
-        assert!(Room { swap_free: 0, ..GUEST }.check(8 * MIB, hog, false).is_ok());
+        assert!(MemoryRoom { swap_free: 0, ..GUEST }.check(8 * MIB, hog, false).is_ok());
     }
 }

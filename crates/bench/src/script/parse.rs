@@ -2,7 +2,7 @@
 //! From TOML to a script. Every error names the line and the remedy.
 
 use super::parts::{
-    Act, Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, SCRIPT_BYTES_MAX, Script, Step,
+    Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, SCRIPT_BYTES_MAX, Script, ScriptAct, ScriptStep,
     TEXT_BYTES_MAX,
 };
 use super::prose;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tipme_desktop::hotkeys::Chord;
 use tipme_desktop::inject::Pace;
-use tipme_measure::Class;
+use tipme_measure::InputClass;
 use toml::Spanned;
 
 /// Words per minute where a script names none: the paper's typist.
@@ -92,13 +92,13 @@ enum StepKind<'a> {
 }
 
 /// A script's text while it is read.
-struct Reader<'a> {
+struct ScriptReader<'a> {
     name: &'a str,
     text: &'a str,
     seed: u64,
     words_per_minute: f64,
     variation: f64,
-    steps: Vec<Step>,
+    steps: Vec<ScriptStep>,
     inputs: usize,
     typed_bytes: usize,
 }
@@ -107,7 +107,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Script> {
     if text.len() > SCRIPT_BYTES_MAX {
         bail!("script {name} has {} bytes, at most {SCRIPT_BYTES_MAX} are read; make it shorter", text.len());
     }
-    let mut reader = Reader {
+    let mut reader = ScriptReader {
         name,
         text,
         seed: 1,
@@ -128,7 +128,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Script> {
     reader.finish(raw)
 }
 
-impl Reader<'_> {
+impl ScriptReader<'_> {
     fn finish(mut self, raw: RawScript) -> Result<Script> {
         let seconds = raw.start_within_s.map_or(Ok(60), |value| self.whole(&value, "start_within_s", 1..=3_600))?;
         let thresholds = raw.threshold_ms.iter().map(|(class, value)| self.threshold(class, value));
@@ -182,14 +182,14 @@ impl Reader<'_> {
         self.fail(value.span().start, format_args!("{name} is {}; give a number from {from} to {to}", value.get_ref()))
     }
 
-    fn threshold(&self, class: &Spanned<String>, value: &Spanned<f64>) -> Result<(Class, u64)> {
+    fn threshold(&self, class: &Spanned<String>, value: &Spanned<f64>) -> Result<(InputClass, u64)> {
         let threshold_ms = self.number(value, "the threshold", 0.001..=600_000.0)?;
         Ok((self.class(class)?, (threshold_ms * 1e6) as u64))
     }
 
-    fn class(&self, name: &Spanned<String>) -> Result<Class> {
-        let known = Class::ALL.map(Class::name).join(", ");
-        Class::named(name.get_ref()).ok_or_else(|| {
+    fn class(&self, name: &Spanned<String>) -> Result<InputClass> {
+        let known = InputClass::ALL.map(InputClass::name).join(", ");
+        InputClass::named(name.get_ref()).ok_or_else(|| {
             self.error(name.span().start, format_args!("there is no class \"{}\"; use {known}", name.get_ref()))
         })
     }
@@ -231,7 +231,7 @@ impl Reader<'_> {
         match kind {
             StepKind::Pause(time) => {
                 let time = self.whole(time, "pause_ms", PAUSE_MS_RANGE)?;
-                self.steps.push(Step::Pause(Duration::from_millis(time)));
+                self.steps.push(ScriptStep::Pause(Duration::from_millis(time)));
             }
             StepKind::Idle(quiet) => self.idle(quiet, raw.at_most_ms.as_ref())?,
             StepKind::Type(text) => self.text(raw, text.get_ref(), text.span().start)?,
@@ -293,7 +293,8 @@ impl Reader<'_> {
         let quiet = self.whole(quiet, "idle_ms", PAUSE_MS_RANGE)?;
         let at_most =
             at_most.map_or(Ok(IDLE_AT_MOST_MS.max(quiet)), |value| self.whole(value, "at_most_ms", PAUSE_MS_RANGE))?;
-        self.steps.push(Step::Idle { quiet: Duration::from_millis(quiet), at_most: Duration::from_millis(at_most) });
+        self.steps
+            .push(ScriptStep::Idle { quiet: Duration::from_millis(quiet), at_most: Duration::from_millis(at_most) });
         Ok(())
     }
 
@@ -310,12 +311,12 @@ impl Reader<'_> {
         let pace = raw.words_per_minute.as_ref();
         let pace =
             pace.map_or(Ok(self.words_per_minute), |pace| self.number(pace, "words_per_minute", 1.0..=1_000.0))?;
-        let class = raw.class.as_ref().map_or(Ok(Class::Key), |class| self.class(class))?;
+        let class = raw.class.as_ref().map_or(Ok(InputClass::Key), |class| self.class(class))?;
         let (label, newline) = (self.label(raw, "type")?, Arc::from("newline"));
         self.pace(pace);
         for letter in text.chars() {
             let label = if letter == '\n' && raw.label.is_none() { Arc::clone(&newline) } else { Arc::clone(&label) };
-            self.input(Input { act: Act::Character(letter), label, class }, at)?;
+            self.input(Input { act: ScriptAct::Character(letter), label, class }, at)?;
         }
         Ok(())
     }
@@ -335,7 +336,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn act(&self, raw: &RawStep, kind: &StepKind<'_>) -> Result<(Act, Class)> {
+    fn act(&self, raw: &RawStep, kind: &StepKind<'_>) -> Result<(ScriptAct, InputClass)> {
         Ok(match kind {
             StepKind::Click(place) => {
                 let [x, y] = *place.get_ref();
@@ -345,17 +346,17 @@ impl Reader<'_> {
                     return self.fail(place.span().start, what);
                 }
                 let button = raw.button.as_ref().map_or(Ok(1), |button| self.whole(button, "button", 1..=9))?;
-                (Act::Click { x: x as i16, y: y as i16, button: button as u8 }, Class::Click)
+                (ScriptAct::Click { x: x as i16, y: y as i16, button: button as u8 }, InputClass::Click)
             }
             StepKind::Scroll(way) => match way.get_ref().as_str() {
-                "down" => (Act::Scroll { down: true }, Class::Scroll),
-                "up" => (Act::Scroll { down: false }, Class::Scroll),
+                "down" => (ScriptAct::Scroll { down: true }, InputClass::Scroll),
+                "up" => (ScriptAct::Scroll { down: false }, InputClass::Scroll),
                 other => {
                     return self
                         .fail(way.span().start, format_args!("cannot scroll \"{other}\"; say \"up\" or \"down\""));
                 }
             },
-            StepKind::Key(name) => (Act::Key(self.chord(name)?), Class::Key),
+            StepKind::Key(name) => (ScriptAct::Key(self.chord(name)?), InputClass::Key),
             _ => bail!("script {}: a step without a press", self.name),
         })
     }
@@ -380,7 +381,7 @@ impl Reader<'_> {
     /// Each step has a rhythm of its own, which the seed decides.
     fn pace(&mut self, words_per_minute: f64) {
         let seed = self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(self.inputs as u64 + 1);
-        self.steps.push(Step::Pace(Pace { words_per_minute, variation: self.variation, seed }));
+        self.steps.push(ScriptStep::Pace(Pace { words_per_minute, variation: self.variation, seed }));
     }
 
     fn input(&mut self, input: Input, at: usize) -> Result<()> {
@@ -388,7 +389,7 @@ impl Reader<'_> {
         if self.inputs > EVENTS_MAX {
             return self.fail(at, format_args!("there are more than {EVENTS_MAX} inputs; make the script shorter"));
         }
-        self.steps.push(Step::Input(input));
+        self.steps.push(ScriptStep::Input(input));
         Ok(())
     }
 }
@@ -445,11 +446,11 @@ mod tests {
             [[step]]\nkey = \"ctrl+s\"\nlabel = \"save\"\nclass = \"command\"\n[[step]]\nidle_ms = 300\n";
         let script = parse("s", text).expect("it is well formed");
         let inputs =
-            script.steps.iter().filter_map(|step| if let Step::Input(input) = step { Some(input) } else { None });
-        let seen: Vec<(&str, Class)> = inputs.map(|input| (&*input.label, input.class)).collect();
-        let left = [("Left", Class::Key); 5];
-        assert_eq!(seen[..3], [("type", Class::Key), ("newline", Class::Key), ("type", Class::Key)]);
-        assert_eq!((&seen[3..8], seen[8]), (&left[..], ("save", Class::Command)));
+            script.steps.iter().filter_map(|step| if let ScriptStep::Input(input) = step { Some(input) } else { None });
+        let seen: Vec<(&str, InputClass)> = inputs.map(|input| (&*input.label, input.class)).collect();
+        let left = [("Left", InputClass::Key); 5];
+        assert_eq!(seen[..3], [("type", InputClass::Key), ("newline", InputClass::Key), ("type", InputClass::Key)]);
+        assert_eq!((&seen[3..8], seen[8]), (&left[..], ("save", InputClass::Command)));
         assert_eq!(script.inputs(), 9);
     }
 
@@ -503,7 +504,7 @@ mod tests {
     #[test]
     fn thresholds_can_be_set() {
         let script = parse("s", "[threshold_ms]\nkey = 12.5\n").expect("it is well formed");
-        assert_eq!(script.thresholds, vec![(Class::Key, 12_500_000)]);
+        assert_eq!(script.thresholds, vec![(InputClass::Key, 12_500_000)]);
     }
 
     #[test]

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tipme_desktop::hotkeys::Chord;
 use tipme_desktop::inject::Pace;
-use tipme_measure::Class;
+use tipme_measure::InputClass;
 
 /// Inputs of a script, at most.
 pub const EVENTS_MAX: usize = 100_000;
 /// Typed text of a script in bytes, at most.
-pub const TEXT_BYTES_MAX: usize = 1 << 20;
+pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
 /// The script itself in bytes, at most.
-pub const SCRIPT_BYTES_MAX: usize = 4 << 20;
+pub(super) const SCRIPT_BYTES_MAX: usize = 4 << 20;
 /// A file that a script has made, in bytes, at most.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Files that a script has made, at most.
@@ -32,9 +32,9 @@ pub struct Script {
     /// How long the application may take to show a window that has the focus.
     pub start_within: Duration,
     /// Thresholds in nanoseconds that differ from those of the profile.
-    pub thresholds: Vec<(Class, u64)>,
+    pub thresholds: Vec<(InputClass, u64)>,
     pub files: Vec<MadeFile>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScriptStep>,
 }
 
 /// A file in the application's home, made before it starts.
@@ -58,7 +58,7 @@ pub enum Content {
 
 /// One thing that is done.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum ScriptStep {
     /// The rhythm of the inputs that follow.
     Pace(Pace),
     Input(Input),
@@ -73,14 +73,14 @@ pub enum Step {
 /// One input, whose answer is timed.
 #[derive(Clone, Debug)]
 pub struct Input {
-    pub act: Act,
+    pub act: ScriptAct,
     pub label: Arc<str>,
-    pub class: Class,
+    pub class: InputClass,
 }
 
 /// What the person does.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub enum ScriptAct {
     Character(char),
     Key(Chord),
     /// At a place on the screen, in pixels.

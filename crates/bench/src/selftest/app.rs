@@ -5,11 +5,11 @@ use super::fault::App;
 use super::patient;
 use super::site::{DisplayServer, Site};
 use crate::compositor::Compositor;
-use crate::interrupt::Interrupt;
-use crate::process::Process;
-use crate::screen::Screen;
-use crate::seen::Drawings;
-use crate::session::{self, Session, SessionOptions};
+use crate::interrupt::InterruptFlag;
+use crate::process::ProcessGroup;
+use crate::screen::TerminalScreen;
+use crate::seen::DrawingSource;
+use crate::session::{self, PrivateSession, SessionOptions};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::fs::File;
@@ -79,71 +79,71 @@ impl App {
     }
 
     /// Its display is a compositor of Wayland.
-    pub fn is_of_wayland(self) -> bool {
+    pub(crate) fn is_of_wayland(self) -> bool {
         !App::OF_X11.contains(&self)
     }
 }
 
 /// A private display that is kept from trial to trial.
-pub(super) enum Display {
-    X11(Session),
+pub(super) enum TrialDisplay {
+    X11(PrivateSession),
     Wayland(Compositor),
 }
 
-impl Display {
+impl TrialDisplay {
     /// Starts the display of an application, with everything on one CPU where `cpu` names one.
-    pub(super) fn start(app: App, cpu: Option<usize>) -> Result<Display> {
+    pub(super) fn start(app: App, cpu: Option<usize>) -> Result<TrialDisplay> {
         Ok(match app.is_of_wayland() {
-            true => Display::Wayland(Compositor::start(cpu)?),
-            false => Display::X11(Session::start(SessionOptions { cpu, ..SessionOptions::default() })?),
+            true => TrialDisplay::Wayland(Compositor::start(cpu)?),
+            false => TrialDisplay::X11(PrivateSession::start(SessionOptions { cpu, ..SessionOptions::default() })?),
         })
     }
 
-    pub(super) fn screen(&self) -> &dyn Screen {
+    pub(super) fn screen(&self) -> &dyn TerminalScreen {
         match self {
-            Display::X11(session) => session,
-            Display::Wayland(compositor) => compositor,
+            TrialDisplay::X11(session) => session,
+            TrialDisplay::Wayland(compositor) => compositor,
         }
     }
 
     /// As faults are told of it.
     pub(super) fn server(&self) -> DisplayServer {
         match self {
-            Display::X11(session) => {
+            TrialDisplay::X11(session) => {
                 DisplayServer::X11 { number: session.target().display, authority: session.folder().join("authority") }
             }
-            Display::Wayland(compositor) => DisplayServer::Wayland { compositor: compositor.pid() },
+            TrialDisplay::Wayland(compositor) => DisplayServer::Wayland { compositor: compositor.pid() },
         }
     }
 }
 
 /// An application that runs. Dropping it ends it.
-pub(super) struct Application {
+pub(super) struct TrialApplication {
     app: App,
-    process: Process,
+    process: ProcessGroup,
     /// Of an X display.
     window: Option<u32>,
     folder: PathBuf,
 }
 
-impl Application {
+impl TrialApplication {
     /// Starts it with its settings and other files below `home`, behind the words of `prefix`.
     ///
     /// Returns once its window has the focus and, where it is one of ours, takes keys.
     pub(super) fn start(
         app: App,
-        display: &Display,
+        display: &TrialDisplay,
         typist: &mut Typist,
         site: &Site,
         home: &Path,
         prefix: &[OsString],
-        interrupt: &Interrupt,
-    ) -> Result<Application> {
+        interrupt: &InterruptFlag,
+    ) -> Result<TrialApplication> {
         let (process, window) = match display {
-            Display::X11(session) => Application::open(app, session, site, home, prefix)?,
-            Display::Wayland(compositor) => (compositor.open(typist, prefix, &words(app, site, home)?)?, None),
+            TrialDisplay::X11(session) => TrialApplication::open(app, session, site, home, prefix)?,
+            TrialDisplay::Wayland(compositor) => (compositor.open(typist, prefix, &words(app, site, home)?)?, None),
         };
-        let mut started = Application { app, process, window, folder: site.folder.clone() };
+        let mut started = TrialApplication { app, process, window, folder: site.folder.clone() };
         started.wait_for_patient(interrupt)?;
         Ok(started)
     }
@@ -151,11 +151,11 @@ impl Application {
     /// Opens it on an X display; its process and its outermost window.
     fn open(
         app: App,
-        session: &Session,
+        session: &PrivateSession,
         site: &Site,
         home: &Path,
         prefix: &[OsString],
-    ) -> Result<(Process, Option<u32>)> {
+    ) -> Result<(ProcessGroup, Option<u32>)> {
         session::require(app.programs())?;
         let watcher = Watcher::open(&session.target())?;
         let log = home.join("errors");
@@ -163,7 +163,7 @@ impl Application {
         session.prepare(&mut command);
         settle_in(app, &mut command, home)?;
         command.stderr(File::create(&log).with_context(|| format!("cannot write {}", log.display()))?);
-        let mut process = Process::start(app.name(), command, session.cpu())?;
+        let mut process = ProcessGroup::start(app.name(), command, session.cpu())?;
         let window = watcher.wait_for_focus(process.pid(), TIMEOUT);
         process.expect_alive().with_context(|| last_line(&log))?;
         let window = watcher.outermost(process.pid(), window?)?;
@@ -176,9 +176,9 @@ impl Application {
     }
 
     /// Begins to watch what it draws; under Wayland nobody else draws.
-    pub(super) fn watch(&self, display: &Display) -> Result<Box<dyn Drawings>> {
+    pub(super) fn watch(&self, display: &TrialDisplay) -> Result<Box<dyn DrawingSource>> {
         match (display, self.window) {
-            (Display::X11(session), Some(window)) => Ok(Box::new(DamageWatch::open(&session.target(), window)?)),
+            (TrialDisplay::X11(session), Some(window)) => Ok(Box::new(DamageWatch::open(&session.target(), window)?)),
             _ => display.screen().watch()?.context("the display does not tell what it shows"),
         }
     }
@@ -192,7 +192,7 @@ impl Application {
         }
     }
 
-    fn wait_for_patient(&mut self, interrupt: &Interrupt) -> Result<()> {
+    fn wait_for_patient(&mut self, interrupt: &InterruptFlag) -> Result<()> {
         let deadline = Instant::now() + TIMEOUT;
         while self.app.obeys() && patient::pid(&self.folder)?.is_none() {
             self.process.expect_alive()?;

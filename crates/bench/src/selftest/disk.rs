@@ -5,7 +5,7 @@
 //! are done, on any machine and without wearing out the real disk. It is mounted in a name space that
 //! only those see who enter it, and vanishes with the process that holds it.
 
-use crate::process::Process;
+use crate::process::ProcessGroup;
 use crate::session::first_line;
 use anyhow::{Context, Result, bail};
 use rustix::fs::{Advice, fadvise};
@@ -79,7 +79,7 @@ const USUAL: Extent = Extent { mib: 448, life: Duration::from_secs(120), taken: 
 
 /// The disk, for as long as the value lives.
 pub(crate) struct PrivateDisk {
-    holder: Process,
+    holder: ProcessGroup,
     folder: PathBuf,
     device: String,
 }
@@ -99,7 +99,7 @@ impl PrivateDisk {
         command.args([extent.mib.to_string(), extent.life.as_secs().to_string()]);
         command.arg(if extent.taken { "taken" } else { "sparse" });
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut holder = Process::start("the private disk", command, None)?;
+        let mut holder = ProcessGroup::start("the private disk", command, None)?;
         let output = holder.child().stdout.take().context("the private disk has no output")?;
         let line = first_line(output, TIMEOUT)?;
         let Some(device) = line.trim().strip_prefix("mounted /dev/") else {

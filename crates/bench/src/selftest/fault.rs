@@ -35,11 +35,11 @@ pub struct Fault {
     /// The application, the display and the window manager run on one CPU, the site's.
     pub pinned: bool,
     /// Makes what the application needs before it starts.
-    pub prepare: fn(&Site) -> Result<Box<dyn Injection>>,
+    pub prepare: fn(&Site) -> Result<Box<dyn PreparedFault>>,
 }
 
 /// A fault that is prepared. Dropping it ends its processes and takes everything back.
-pub trait Injection {
+pub trait PreparedFault {
     /// Words before the application's own command, for instance to enter a name space.
     fn prefix(&self) -> Vec<OsString> {
         Vec::new()
@@ -53,12 +53,12 @@ pub trait Injection {
     fn begin(&mut self, app: u32) -> Result<()>;
 
     /// Called when the key was answered: ends the jobs, and tells what was done.
-    fn end(&mut self) -> Result<Injected>;
+    fn end(&mut self) -> Result<InjectedCauses>;
 }
 
 /// What was done, in the order of [`Fault::kinds`].
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Injected {
+pub struct InjectedCauses {
     pub causes: Vec<InjectedCause>,
 }
 

@@ -9,7 +9,7 @@ const PAIR_FINDINGS: usize = 3;
 
 /// What a diagnosis is worth.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Judged {
+pub(super) struct JudgedTrial {
     pub hit: bool,
     /// Why it is no hit; empty where it is.
     pub why: String,
@@ -18,10 +18,10 @@ pub(super) struct Judged {
 }
 
 /// Holds the findings against the kinds expected for each cause, and against the causes themselves.
-pub(super) fn judge(expected: &[&[&str]], causes: &[InjectedCause], verdict: &Value) -> Judged {
+pub(super) fn judge(expected: &[&[&str]], causes: &[InjectedCause], verdict: &Value) -> JudgedTrial {
     let Some(findings) = verdict["findings"].as_array() else {
         let why = verdict["error"].as_str().unwrap_or("the diagnosis has no list of findings").to_string();
-        return Judged { hit: false, why, attributed_ms: 0.0 };
+        return JudgedTrial { hit: false, why, attributed_ms: 0.0 };
     };
     let fits = |finding: &Value, cause: usize| {
         expected.get(cause).zip(causes.get(cause)).is_some_and(|(kinds, cause)| names(finding, kinds, cause))
@@ -35,7 +35,7 @@ pub(super) fn judge(expected: &[&[&str]], causes: &[InjectedCause], verdict: &Va
         _ => findings.first().as_ref().is_some_and(any) && has_both(findings, &fits),
     };
     let why = if hit { String::new() } else { complaint(expected, causes, findings) };
-    Judged { hit, why, attributed_ms }
+    JudgedTrial { hit, why, attributed_ms }
 }
 
 /// Two different ones of the first findings name the two causes.
@@ -120,7 +120,7 @@ mod tests {
         let (lock, sleep) = (finding("lock-wait", 5, 90.0), finding("timer-sleep", 6, 10.0));
         let kinds: &[&[&str]] = &[&["lock-wait", "kernel-lock"]];
         let judged = judge(kinds, &[by(5)], &verdict(&[lock.clone(), sleep.clone()]));
-        assert_eq!(judged, Judged { hit: true, why: String::new(), attributed_ms: 90.0 });
+        assert_eq!(judged, JudgedTrial { hit: true, why: String::new(), attributed_ms: 90.0 });
         let judged = judge(kinds, &[by(5)], &verdict(&[sleep, lock]));
         assert_eq!((judged.hit, judged.attributed_ms), (false, 90.0));
         assert!(judged.why.ends_with("expected lock-wait or kernel-lock by pid 5"), "{}", judged.why);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Typing at an application, and what somebody in front of it would see.
 
-use crate::interrupt::Interrupt;
+use crate::interrupt::InterruptFlag;
 use crate::kernel_text::cpu_ticks;
 use crate::priority::Priority;
-use crate::seen::{Drawings, Seen, latencies};
+use crate::seen::{DrawingSource, DrawingWatch, latencies};
 use anyhow::Result;
 use std::time::Duration;
 use tipme_desktop::clock;
@@ -25,7 +25,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A keyboard at the application's window, and an eye on it.
 pub(super) struct Keyboard {
     typist: Typist,
-    seen: Seen,
+    seen: DrawingWatch,
     keys: std::iter::Cycle<std::str::Chars<'static>>,
     /// Presses while nothing was wrong.
     calm: Vec<Nanos>,
@@ -50,16 +50,16 @@ pub(super) struct Latency {
 
 impl Keyboard {
     /// Begins to watch the window, once it has been quiet.
-    pub(super) fn open(typist: Typist, window: Box<dyn Drawings>) -> Result<Keyboard> {
+    pub(super) fn open(typist: Typist, window: Box<dyn DrawingSource>) -> Result<Keyboard> {
         // The thread that watches is ahead of the fault as well.
         let _priority = Priority::raised();
-        let seen = Seen::watch(window, QUIET)?;
+        let seen = DrawingWatch::watch(window, QUIET)?;
         let (calm, later) = (Vec::new(), Vec::new());
         Ok(Keyboard { typist, seen, keys: KEYS.chars().cycle(), calm, later, given_up: Nanos(0), calm_load: None })
     }
 
     /// Types so many keys while nothing is wrong.
-    pub(super) fn type_calmly(&mut self, count: usize, interrupt: &Interrupt) -> Result<()> {
+    pub(super) fn type_calmly(&mut self, count: usize, interrupt: &InterruptFlag) -> Result<()> {
         let before = CpuTime::now();
         self.calm = self.type_on(count, interrupt)?;
         self.calm_load = before.zip(CpuTime::now()).and_then(|(before, after)| before.busy_until(after));
@@ -67,7 +67,7 @@ impl Keyboard {
     }
 
     /// Types so many keys, and waits until the last one was answered and the window is quiet, at most six seconds.
-    pub(super) fn type_and_wait(&mut self, count: usize, interrupt: &Interrupt) -> Result<()> {
+    pub(super) fn type_and_wait(&mut self, count: usize, interrupt: &InterruptFlag) -> Result<()> {
         self.later = self.type_on(count, interrupt)?;
         let _priority = Priority::raised();
         let last = self.later.last().copied().unwrap_or_default();
@@ -78,7 +78,7 @@ impl Keyboard {
         Ok(())
     }
 
-    fn type_on(&mut self, count: usize, interrupt: &Interrupt) -> Result<Vec<Nanos>> {
+    fn type_on(&mut self, count: usize, interrupt: &InterruptFlag) -> Result<Vec<Nanos>> {
         let _priority = Priority::raised();
         let mut presses = Vec::new();
         for key in self.keys.by_ref().take(count) {

@@ -18,7 +18,7 @@ const DONE_ORDERS: &str = "done-orders";
 
 /// One order that was carried out.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DoneOrder {
+pub(super) struct DoneOrder {
     /// The order's first word.
     pub name: String,
     /// The process that carried it out.
@@ -28,14 +28,14 @@ pub struct DoneOrder {
 }
 
 /// Tells the application what to do at its next key: one order a line, words apart by spaces.
-pub fn order(folder: &Path, orders: &[String]) -> Result<()> {
+pub(super) fn order(folder: &Path, orders: &[String]) -> Result<()> {
     let (new, path) = (folder.join("orders.new"), folder.join(ORDERS));
     std::fs::write(&new, orders.join("\n")).with_context(|| format!("cannot write {}", new.display()))?;
     std::fs::rename(&new, &path).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Carries out the orders that are there, each once.
-pub fn obey(folder: &Path) -> Result<()> {
+pub(super) fn obey(folder: &Path) -> Result<()> {
     let path = folder.join(ORDERS);
     let text = match std::fs::read_to_string(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -66,7 +66,7 @@ fn note(folder: &Path, done_orders: &[DoneOrder]) -> Result<()> {
 }
 
 /// What the application has done so far.
-pub fn done_orders(folder: &Path) -> Result<Vec<DoneOrder>> {
+pub(super) fn done_orders(folder: &Path) -> Result<Vec<DoneOrder>> {
     let path = folder.join(DONE_ORDERS);
     let text = match std::fs::read_to_string(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

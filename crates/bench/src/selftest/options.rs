@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// What is run, and with what.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct SelftestOptions {
     /// Faults; `clean` stands for the clean runs. All where it is empty.
     pub names: Vec<String>,
     /// How often each fault is done to each application.

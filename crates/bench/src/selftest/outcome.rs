@@ -4,7 +4,7 @@
 //! Fields are only ever added. `null` means not available.
 
 use super::fault::{App, Fault};
-use super::judge::{self, Judged};
+use super::judge::{self, JudgedTrial};
 use super::keyboard::median;
 use super::trial::Observation;
 use schemars::JsonSchema;
@@ -23,7 +23,7 @@ const STEPS_MAX: usize = 16;
 /// All results of a run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(title = "tipme selftest --json")]
-pub struct Outcome {
+pub struct SelftestOutcome {
     pub schema: u32,
     /// Share of the faults whose cause was named, clean runs left out; `null` without any.
     pub accuracy: Option<f64>,
@@ -32,7 +32,7 @@ pub struct Outcome {
     pub clean_runs: usize,
     /// Findings in clean runs.
     pub false_findings: usize,
-    pub results: Vec<Row>,
+    pub results: Vec<TrialRow>,
     pub not_run: Vec<NotRun>,
     /// Faults whose findings give the injected time within 15 %.
     pub attributed_well: usize,
@@ -47,7 +47,8 @@ pub struct Outcome {
 
 /// One trial.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Row {
+#[schemars(rename = "Row")]
+pub struct TrialRow {
     pub fault: String,
     pub app: String,
     /// Kinds any of which is right, those of both causes of a pair; empty for a clean run.
@@ -98,15 +99,15 @@ pub struct NotRun {
     pub not_installed: bool,
 }
 
-impl Row {
-    pub(super) fn of(fault: &Fault, app: App, observed: &Observation) -> Row {
+impl TrialRow {
+    pub(super) fn of(fault: &Fault, app: App, observed: &Observation) -> TrialRow {
         let (verdict, causes, latency) = (&observed.verdict, &observed.injected.causes, observed.latency);
-        let Judged { hit, why, attributed_ms } = judge::judge(fault.kinds, causes, verdict);
+        let JudgedTrial { hit, why, attributed_ms } = judge::judge(fault.kinds, causes, verdict);
         let first = &verdict["findings"][0];
         let (unattributed_ms, interval_ms) =
             (verdict["unattributed_ms"].as_f64(), verdict["interval"]["latency_ms"].as_f64());
         let findings = verdict["findings"].as_array().into_iter().flatten();
-        Row {
+        TrialRow {
             fault: fault.name.to_string(),
             app: app.name().to_string(),
             expected_kinds: fault.kinds.concat().iter().map(ToString::to_string).collect(),
@@ -137,12 +138,12 @@ impl Row {
     }
 
     /// Nothing was wrong.
-    pub fn is_clean(&self) -> bool {
+    pub(crate) fn is_clean(&self) -> bool {
         self.expected_kinds.is_empty()
     }
 
     /// What is attributed is about what was injected.
-    pub fn is_attributed_well(&self) -> bool {
+    pub(crate) fn is_attributed_well(&self) -> bool {
         self.injected_ms > 0.0 && (self.attributed_ms - self.injected_ms).abs() <= TOLERANCE * self.injected_ms
     }
 
@@ -162,16 +163,16 @@ fn step(step: &Value) -> String {
     format!("{:.1} ms {} ({}) {} {}{woken}", ns as f64 / 1e6, text("comm"), step["pid"], text("state"), text("detail"))
 }
 
-impl Outcome {
+impl SelftestOutcome {
     /// Counts.
-    pub(super) fn of(results: Vec<Row>, not_run: Vec<NotRun>) -> Outcome {
+    pub(super) fn of(results: Vec<TrialRow>, not_run: Vec<NotRun>) -> SelftestOutcome {
         let faults = || results.iter().filter(|row| !row.is_clean());
         let clean = || results.iter().filter(|row| row.is_clean());
         let (n, hits) = (faults().count(), faults().filter(|row| row.hit).count());
         let largest = |values: Vec<f64>| values.into_iter().max_by(f64::total_cmp);
         let shares: Vec<f64> = faults().filter_map(|row| row.unattributed_share).collect();
         let loads: Vec<f64> = results.iter().filter_map(|row| row.usual_load).collect();
-        Outcome {
+        SelftestOutcome {
             schema: 1,
             accuracy: (n > 0).then(|| hits as f64 / n as f64),
             n,
@@ -213,7 +214,7 @@ pub(super) mod tests {
     use super::*;
     use crate::selftest::keyboard::Latency;
     use crate::selftest::trial::Observation;
-    use crate::selftest::{Injected, InjectedCause};
+    use crate::selftest::{InjectedCause, InjectedCauses};
     use serde_json::json;
     use std::time::Duration;
 
@@ -228,7 +229,7 @@ pub(super) mod tests {
     };
 
     /// A result with a finding of this kind by process 5, who is to blame.
-    pub fn row(kind: &str, ms: f64) -> Row {
+    pub(crate) fn row(kind: &str, ms: f64) -> TrialRow {
         let verdict = json!({
             "interval": {"latency_ms": 2000.0}, "unattributed_ms": 40.0,
             "findings": [{"kind": kind, "ms": ms, "share": 0.97, "confidence": 0.9,
@@ -238,10 +239,10 @@ pub(super) mod tests {
         });
         let causes = vec![InjectedCause { pids: vec![5], ..InjectedCause::default() }];
         let latency = Latency { ms: 2001.0, usual_ms: 1.0, usual_load: Some(0.03) };
-        Row::of(
+        TrialRow::of(
             &FAULT,
             App::Patient,
-            &Observation::without_incident(verdict, Duration::from_millis(200), Injected { causes }, latency),
+            &Observation::without_incident(verdict, Duration::from_millis(200), InjectedCauses { causes }, latency),
         )
     }
 
@@ -256,21 +257,22 @@ pub(super) mod tests {
 
     #[test]
     fn clean_runs_do_not_count_as_hits() {
-        let clean = Row { expected_kinds: Vec::new(), kinds: Vec::new(), hit: true, ..row("lock-wait", 0.0) };
-        let outcome = Outcome::of(vec![row("lock-wait", 1950.0), row("stall", 1950.0), clean.clone()], Vec::new());
+        let clean = TrialRow { expected_kinds: Vec::new(), kinds: Vec::new(), hit: true, ..row("lock-wait", 0.0) };
+        let outcome =
+            SelftestOutcome::of(vec![row("lock-wait", 1950.0), row("stall", 1950.0), clean.clone()], Vec::new());
         assert_eq!((outcome.accuracy, outcome.n, outcome.clean_runs, outcome.false_findings), (Some(0.5), 2, 1, 0));
         assert!(!outcome.is_good());
-        let outcome = Outcome::of(vec![clean.clone()], Vec::new());
+        let outcome = SelftestOutcome::of(vec![clean.clone()], Vec::new());
         assert!(outcome.accuracy.is_none() && outcome.is_good());
-        let false_one = Row { kinds: vec!["stall".to_string()], hit: false, ..clean };
-        assert!(!Outcome::of(vec![row("lock-wait", 1950.0), false_one], Vec::new()).is_good());
+        let false_one = TrialRow { kinds: vec!["stall".to_string()], hit: false, ..clean };
+        assert!(!SelftestOutcome::of(vec![row("lock-wait", 1950.0), false_one], Vec::new()).is_good());
     }
 
     #[test]
     fn a_product_that_fails_is_a_miss() {
-        let failed = Row::of(&FAULT, App::Patient, &Observation::failed(&anyhow::anyhow!("no answer")));
+        let failed = TrialRow::of(&FAULT, App::Patient, &Observation::failed(&anyhow::anyhow!("no answer")));
         assert_eq!((failed.hit, failed.why.as_str(), failed.is_attributed_well()), (false, "no answer", false));
-        let outcome = Outcome::of(vec![row("lock-wait", 1950.0), failed], Vec::new());
+        let outcome = SelftestOutcome::of(vec![row("lock-wait", 1950.0), failed], Vec::new());
         assert_eq!((outcome.accuracy, outcome.is_good()), (Some(0.5), false));
     }
 
@@ -278,14 +280,18 @@ pub(super) mod tests {
     fn only_programs_that_are_not_installed_are_forgiven() {
         let why = |not_installed| {
             let (fault, app) = ("held-lock".to_owned(), "patient".to_owned());
-            Outcome::of(vec![row("lock-wait", 1950.0)], vec![NotRun { fault, app, why: String::new(), not_installed }])
+            SelftestOutcome::of(
+                vec![row("lock-wait", 1950.0)],
+                vec![NotRun { fault, app, why: String::new(), not_installed }],
+            )
         };
         assert!(why(true).is_good() && !why(false).is_good());
     }
 
     #[test]
     fn the_contract_holds() {
-        let document = serde_json::to_value(Outcome::of(vec![row("lock-wait", 1950.0)], Vec::new())).expect("JSON");
+        let document =
+            serde_json::to_value(SelftestOutcome::of(vec![row("lock-wait", 1950.0)], Vec::new())).expect("JSON");
         for field in ["schema", "accuracy", "n", "clean_runs", "false_findings", "results"] {
             assert!(document.get(field).is_some(), "{field}");
         }

@@ -12,7 +12,7 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
-use tipme_desktop::Target;
+use tipme_desktop::DisplayTarget;
 use tipme_desktop::echo::EchoWindow;
 
 /// Names the process that obeys, once it takes keys.
@@ -26,7 +26,11 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs the application with a window. Says `ready` on the standard output, too.
 pub(crate) fn window(display: u32, authority: &Path, folder: &Path) -> Result<()> {
-    let target = Target { authority: Some(authority.to_path_buf()), timeout: SERVER_TIMEOUT, ..Target::new(display) };
+    let target = DisplayTarget {
+        authority: Some(authority.to_path_buf()),
+        timeout: SERVER_TIMEOUT,
+        ..DisplayTarget::new(display)
+    };
     let mut window = EchoWindow::open(&target)?;
     say_ready(folder)?;
     println!("ready");

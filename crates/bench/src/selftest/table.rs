@@ -3,14 +3,14 @@
 
 use super::judge::who;
 use super::keyboard::median;
-use super::outcome::{Outcome, Row};
+use super::outcome::{SelftestOutcome, TrialRow};
 use std::collections::BTreeMap;
 
 /// Letters of a culprit that are shown.
 const CULPRIT_LETTERS: usize = 34;
 
 /// One line for each trial, with the misses explained, and the figures of all.
-pub fn text(outcome: &Outcome) -> String {
+pub fn text(outcome: &SelftestOutcome) -> String {
     let head = ["fault", "app", "expected", "verdict", "share", "attributed/injected", ""].map(str::to_string);
     let rows: Vec<[String; 7]> = std::iter::once(head).chain(outcome.results.iter().map(cells)).collect();
     let widths: Vec<usize> =
@@ -20,7 +20,7 @@ pub fn text(outcome: &Outcome) -> String {
     format!("{table}\n{misses}{}\n", figures(outcome).join("\n"))
 }
 
-fn cells(row: &Row) -> [String; 7] {
+fn cells(row: &TrialRow) -> [String; 7] {
     [
         row.fault.clone(),
         row.app.clone(),
@@ -37,18 +37,18 @@ fn line(row: &[String; 7], widths: &[usize]) -> String {
     format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
 }
 
-fn miss(row: &Row) -> String {
+fn miss(row: &TrialRow) -> String {
     let kept = row.incident.as_ref().map_or(String::new(), |path| format!(" [{}]", path.display()));
     format!("MISS {} on {}: {}{kept}\n", row.fault, row.app, row.why)
 }
 
-fn expected(row: &Row) -> String {
+fn expected(row: &TrialRow) -> String {
     let first = row.expected_kinds.first().map_or("nothing", String::as_str);
     let more = row.expected_kinds.len().saturating_sub(1);
     if more == 0 { first.to_string() } else { format!("{first} +{more}") }
 }
 
-fn verdict(row: &Row) -> String {
+fn verdict(row: &TrialRow) -> String {
     let Some(kind) = &row.kind else { return "no finding".to_string() };
     let culprit = row.culprit.as_ref().map(who).unwrap_or_default();
     format!("{kind} by {}", culprit.chars().take(CULPRIT_LETTERS).collect::<String>())
@@ -59,7 +59,7 @@ fn percent(share: f64) -> String {
 }
 
 /// The figures of the whole run, one line each.
-fn figures(outcome: &Outcome) -> Vec<String> {
+fn figures(outcome: &SelftestOutcome) -> Vec<String> {
     let hits = outcome.results.iter().filter(|row| row.hit && !row.is_clean()).count();
     let finer = |share: Option<f64>| share.map_or("not known".to_string(), |share| format!("{:.1} %", share * 100.0));
     let slowest = outcome.diagnosis_ms_max.map_or("not known".to_string(), |ms| format!("{:.2} s", ms / 1e3));
@@ -83,17 +83,17 @@ fn figures(outcome: &Outcome) -> Vec<String> {
 }
 
 /// One line for each fault and application, over all repeats, and the figures of all as a list.
-pub fn markdown(outcome: &Outcome) -> String {
+pub fn markdown(outcome: &SelftestOutcome) -> String {
     let head = "| fault | application | expected | first finding | hits | attributed / injected ms (medians) |\n|---|---|---|---|---|---|\n";
     let rows: String = outcome.subjects().into_iter().map(|(fault, app)| summary(outcome, fault, app)).collect();
     let figures: String = figures(outcome).into_iter().map(|line| format!("- {line}\n")).collect();
     format!("{head}{rows}\n{figures}")
 }
 
-fn summary(outcome: &Outcome, fault: &str, app: &str) -> String {
-    let rows: Vec<&Row> = outcome.results.iter().filter(|row| row.fault == fault && row.app == app).collect();
+fn summary(outcome: &SelftestOutcome, fault: &str, app: &str) -> String {
+    let rows: Vec<&TrialRow> = outcome.results.iter().filter(|row| row.fault == fault && row.app == app).collect();
     let hits = rows.iter().filter(|row| row.hit).count();
-    let middle = |of: fn(&Row) -> f64| median(rows.iter().map(|row| of(row)).collect()).unwrap_or_default();
+    let middle = |of: fn(&TrialRow) -> f64| median(rows.iter().map(|row| of(row)).collect()).unwrap_or_default();
     let times = format!("{:.0} / {:.0}", middle(|row| row.attributed_ms), middle(|row| row.injected_ms));
     let clean = rows.iter().all(|row| row.is_clean());
     let expected = rows.first().map_or(String::new(), |row| row.expected_kinds.join(", "));
@@ -103,7 +103,7 @@ fn summary(outcome: &Outcome, fault: &str, app: &str) -> String {
 }
 
 /// The kinds of the first findings, the most frequent first, each with its number where there are several.
-fn kinds(rows: &[&Row]) -> String {
+fn kinds(rows: &[&TrialRow]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for row in rows {
         *counts.entry(row.kind.as_deref().unwrap_or("none")).or_default() += 1;
@@ -121,11 +121,11 @@ mod tests {
     use crate::selftest::outcome::NotRun;
     use crate::selftest::outcome::tests::row;
 
-    fn outcome() -> Outcome {
+    fn outcome() -> SelftestOutcome {
         let why = "not installed: chromium".to_string();
         let not_run =
             vec![NotRun { fault: "held-lock".to_string(), app: "chromium".to_string(), why, not_installed: true }];
-        Outcome::of(vec![row("lock-wait", 1950.0), row("stall", 0.0)], not_run)
+        SelftestOutcome::of(vec![row("lock-wait", 1950.0), row("stall", 0.0)], not_run)
     }
 
     #[test]

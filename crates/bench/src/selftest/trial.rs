@@ -4,16 +4,16 @@
 //! Application, recorder and folders are fresh for each trial, so no trial sees another's; the private
 //! displays are kept, since starting one takes longer than the rest. A trial that fails costs its display.
 
-use super::app::{Application, Display};
-use super::fault::{App, Fault, Injected};
+use super::app::{TrialApplication, TrialDisplay};
+use super::fault::{App, Fault, InjectedCauses};
 use super::keyboard::{Keyboard, Latency, PACE};
-use super::options::Options;
+use super::options::SelftestOptions;
 use super::site::Site;
-use crate::alone::Alone;
+use crate::alone::MachineLock;
 use crate::cpu_work::last_cpu;
-use crate::interrupt::Interrupt;
+use crate::interrupt::InterruptFlag;
 use crate::programs::{self, Follower};
-use crate::screen::Screen;
+use crate::screen::TerminalScreen;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(150);
 pub(super) struct Observation {
     pub verdict: Value,
     pub diagnosis: Duration,
-    pub injected: Injected,
+    pub injected: InjectedCauses,
     pub latency: Latency,
     pub incident: PathBuf,
     folder: Option<TempDir>,
@@ -52,12 +52,12 @@ impl std::fmt::Display for ProductFailed {
 }
 
 /// The private displays.
-pub(super) struct Stage<'a> {
-    options: &'a Options,
-    interrupt: &'a Interrupt,
+pub(super) struct TrialRunner<'a> {
+    options: &'a SelftestOptions,
+    interrupt: &'a InterruptFlag,
     cpu: usize,
     /// Those that are free, by whether they are of Wayland and have everything on one CPU.
-    free: BTreeMap<(bool, bool), Display>,
+    free: BTreeMap<(bool, bool), TrialDisplay>,
 }
 
 /// A trial's own folders.
@@ -65,20 +65,20 @@ struct Places {
     folder: TempDir,
 }
 
-impl<'a> Stage<'a> {
-    pub(super) fn new(options: &'a Options, interrupt: &'a Interrupt) -> Stage<'a> {
-        Stage { options, interrupt, cpu: last_cpu().unwrap_or_default(), free: BTreeMap::new() }
+impl<'a> TrialRunner<'a> {
+    pub(super) fn new(options: &'a SelftestOptions, interrupt: &'a InterruptFlag) -> TrialRunner<'a> {
+        TrialRunner { options, interrupt, cpu: last_cpu().unwrap_or_default(), free: BTreeMap::new() }
     }
 
     /// Runs one trial, alone on this machine; `waiting` is called where another has to end first.
     ///
     /// An error says why it could not be run.
     pub(super) fn run(&mut self, fault: &Fault, app: App, waiting: impl FnOnce()) -> Result<Observation> {
-        let _alone = Alone::wait(self.interrupt, waiting)?;
+        let _alone = MachineLock::wait(self.interrupt, waiting)?;
         let kind = (app.is_of_wayland(), fault.pinned);
         let display = match self.free.remove(&kind) {
             Some(display) => display,
-            None => Display::start(app, fault.pinned.then_some(self.cpu))?,
+            None => TrialDisplay::start(app, fault.pinned.then_some(self.cpu))?,
         };
         let observed = self.observe(&display, fault, app)?;
         self.free.insert(kind, display);
@@ -90,12 +90,13 @@ impl<'a> Stage<'a> {
         self.interrupt.sleep(PAUSE)
     }
 
-    fn observe(&self, display: &Display, fault: &Fault, app: App) -> Result<Observation> {
+    fn observe(&self, display: &TrialDisplay, fault: &Fault, app: App) -> Result<Observation> {
         let places = Places::make()?;
         let (home, state, site) = (places.home(), places.state(), self.site(display, places.site()));
         let mut injection = (fault.prepare)(&site).context("cannot prepare it")?;
         let (mut typist, prefix) = (display.screen().typist(PACE)?, injection.prefix());
-        let mut application = Application::start(app, display, &mut typist, &site, &home, &prefix, self.interrupt)?;
+        let mut application =
+            TrialApplication::start(app, display, &mut typist, &site, &home, &prefix, self.interrupt)?;
         let recorder = self.start_recorder(display.screen(), &state).context(ProductFailed)?;
         let mut keyboard = Keyboard::open(typist, application.watch(display)?)?;
         keyboard.type_calmly(CALM_KEYS, self.interrupt)?;
@@ -118,11 +119,11 @@ impl<'a> Stage<'a> {
         Ok(Observation { verdict, diagnosis, injected, latency, incident, folder: Some(places.folder) })
     }
 
-    fn site(&self, display: &Display, folder: PathBuf) -> Site {
+    fn site(&self, display: &TrialDisplay, folder: PathBuf) -> Site {
         Site { folder, display: display.server(), cpu: self.cpu, launcher: self.options.launcher.clone() }
     }
 
-    fn start_recorder(&self, screen: &dyn Screen, state: &Path) -> Result<Follower> {
+    fn start_recorder(&self, screen: &dyn TerminalScreen, state: &Path) -> Result<Follower> {
         let mut command = Command::new(&self.options.tipme);
         command.args(["record", "--hot-keys", "off", "--window", "20"]);
         command.args(["--display", &screen.name(), "--state-dir"]).arg(state);
@@ -163,10 +164,15 @@ impl Observation {
     /// A trial in which the product failed: nothing was found, whatever was done.
     pub(super) fn failed(error: &anyhow::Error) -> Observation {
         let verdict = json!({ "error": format!("{error:#}") });
-        Observation::without_incident(verdict, Duration::ZERO, Injected::default(), Latency::default())
+        Observation::without_incident(verdict, Duration::ZERO, InjectedCauses::default(), Latency::default())
     }
 
-    pub(super) fn without_incident(verdict: Value, diagnosis: Duration, injected: Injected, latency: Latency) -> Self {
+    pub(super) fn without_incident(
+        verdict: Value,
+        diagnosis: Duration,
+        injected: InjectedCauses,
+        latency: Latency,
+    ) -> Self {
         Observation { verdict, diagnosis, injected, latency, incident: PathBuf::new(), folder: None }
     }
 

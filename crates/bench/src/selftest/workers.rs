@@ -21,7 +21,7 @@ mod writers;
 pub(super) use bus::look_up;
 pub(super) use delay::{Delay, note, noted, round_picoseconds, spin_rounds};
 pub(super) use holders::Stopped;
-pub(crate) use pages::Mapping;
+pub(crate) use pages::MappedPages;
 pub(super) use pages::{read_file, touch_file};
 pub(super) use peers::{PIPE_BYTES, ask};
 pub(super) use realtime::sleep_until;

@@ -2,11 +2,11 @@
 //! A real job beside a measurement: made-up C files that are compiled, again and again; where there is no compiler,
 //! texts that are compressed.
 
-use crate::estimate::Estimate;
+use crate::estimate::DurationEstimate;
 use crate::intervals::{Cleanup, PREFIX};
-use crate::load::Reading;
+use crate::load::LedgerReading;
 use crate::memory::fork;
-use crate::process::{Process, family, missing, session_members};
+use crate::process::{ProcessGroup, family, missing, session_members};
 use crate::worker::{self, WorkerLauncher, say_ready};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, setsid, waitpid};
@@ -43,29 +43,29 @@ const MAKEFILE: &str = "all: $(patsubst %.c,%.o,$(wildcard *.c))\n%.o: %.c\n\t@c
 /// What a job does, chosen by what is installed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Work {
+pub(crate) enum BuildWork {
     /// `make` and `cc`.
     Compile,
     /// `xargs` and `gzip`.
     Compress,
 }
 
-impl Work {
+impl BuildWork {
     /// What this machine can do.
-    pub fn here() -> Result<Work> {
+    pub(crate) fn here() -> Result<BuildWork> {
         if missing(&["make", "cc"]).is_empty() {
-            return Ok(Work::Compile);
+            return Ok(BuildWork::Compile);
         }
         crate::session::require(&["xargs", "gzip"])?;
-        Ok(Work::Compress)
+        Ok(BuildWork::Compress)
     }
 
     /// In words.
-    pub fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         let jobs = jobs();
         match self {
-            Work::Compile => format!("make -j{jobs}: {FILES} made-up C files, again and again"),
-            Work::Compress => {
+            BuildWork::Compile => format!("make -j{jobs}: {FILES} made-up C files, again and again"),
+            BuildWork::Compress => {
                 format!("xargs -P {jobs} gzip -9: {FILES} made-up texts, again and again (no compiler here)")
             }
         }
@@ -77,14 +77,14 @@ fn jobs() -> usize {
 }
 
 /// The files of the job, in a folder of its own.
-pub struct Tree {
-    work: Work,
+pub(crate) struct Tree {
+    work: BuildWork,
     folder: TempDir,
 }
 
 impl Tree {
     /// Writes them.
-    pub(super) fn make(cleanup: &mut Cleanup) -> Result<Tree> {
+    pub(crate) fn make(cleanup: &mut Cleanup) -> Result<Tree> {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().context("cannot make a folder for the build")?;
         cleanup.folder(folder.path())?;
         let files = (0..FILES).map(|number| (format!("part{number}.c"), source(number)));
@@ -92,10 +92,10 @@ impl Tree {
             let path = folder.path().join(name);
             std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         }
-        Ok(Tree { work: Work::here()?, folder })
+        Ok(Tree { work: BuildWork::here()?, folder })
     }
 
-    pub(super) fn work(&self) -> Work {
+    pub(crate) fn work(&self) -> BuildWork {
         self.work
     }
 }
@@ -120,16 +120,16 @@ fn source(number: usize) -> String {
 
 /// What the first process is told, as one word.
 #[derive(Serialize, Deserialize)]
-struct Order {
+struct BuildOrder {
     folder: PathBuf,
-    work: Work,
+    work: BuildWork,
     jobs: usize,
     own_session: bool,
 }
 
 /// The job. Dropping it ends all its processes.
 pub(crate) struct Build {
-    process: Option<Process>,
+    process: Option<ProcessGroup>,
     done: PathBuf,
     /// The session of the job, where it has one of its own; otherwise it is in the first process's group.
     leader: Option<u32>,
@@ -137,12 +137,12 @@ pub(crate) struct Build {
 
 impl Build {
     /// Its start and its end.
-    pub(super) const ESTIMATE: Estimate = Estimate::new(Duration::from_millis(500), TIMEOUT);
+    pub(super) const ESTIMATE: DurationEstimate = DurationEstimate::new(Duration::from_millis(500), TIMEOUT);
 
     /// Starts it, in a session of its own like a terminal's job, or in this one.
-    pub(super) fn start(tree: &Tree, own_session: bool, launcher: &WorkerLauncher) -> Result<Build> {
+    pub(crate) fn start(tree: &Tree, own_session: bool, launcher: &WorkerLauncher) -> Result<Build> {
         let folder = tree.folder.path().to_path_buf();
-        let order = Order { folder, work: tree.work, jobs: jobs(), own_session };
+        let order = BuildOrder { folder, work: tree.work, jobs: jobs(), own_session };
         let order = serde_json::to_string(&order).context("a path is not UTF-8 text")?;
         let command = launcher.command(None, &["build".into(), order.into()])?;
         let build = worker::start("the build", command, None, TIMEOUT)?;
@@ -151,9 +151,9 @@ impl Build {
     }
 
     /// How many files are done.
-    pub(crate) fn reading(&self) -> Reading {
+    pub(crate) fn reading(&self) -> LedgerReading {
         let rounds = std::fs::metadata(&self.done).map_or(0, |metadata| metadata.len());
-        Reading { at: clock::now(), rounds, ..Reading::default() }
+        LedgerReading { at: clock::now(), rounds, ..LedgerReading::default() }
     }
 
     pub(crate) fn pids(&self) -> Vec<u32> {
@@ -161,7 +161,7 @@ impl Build {
     }
 
     pub(crate) fn expect_alive(&mut self) -> Result<()> {
-        self.process.as_mut().map_or(Ok(()), Process::expect_alive)
+        self.process.as_mut().map_or(Ok(()), ProcessGroup::expect_alive)
     }
 }
 
@@ -184,7 +184,7 @@ impl Drop for Build {
 
 /// `build ORDER`: starts the job, says `ready` with its session where it has one of its own, and waits for it.
 pub(crate) fn run(order: &str) -> Result<()> {
-    let order: Order = serde_json::from_str(order).context("the order of a build cannot be read")?;
+    let order: BuildOrder = serde_json::from_str(order).context("the order of a build cannot be read")?;
     let own_session = order.own_session;
     let child = fork(LIFE_S, "build", || exec(order))?;
     say_ready(&if own_session { child.as_raw_nonzero().to_string() } else { String::new() })?;
@@ -192,11 +192,11 @@ pub(crate) fn run(order: &str) -> Result<()> {
     bail!("the build ended by itself")
 }
 
-fn exec(order: Order) -> Result<()> {
+fn exec(order: BuildOrder) -> Result<()> {
     if order.own_session {
         setsid().context("cannot begin a session")?;
     }
-    let script = if order.work == Work::Compile { COMPILE } else { COMPRESS };
+    let script = if order.work == BuildWork::Compile { COMPILE } else { COMPRESS };
     let mut command = Command::new("sh");
     command.args(["-c", script, "build"]).arg(&order.folder).arg(order.jobs.to_string());
     command.stdout(Stdio::null());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A known culprit: a thread that takes a CPU by its priority, at regular times.
 
-use super::policy::Policy;
+use super::policy::SchedPolicy;
 use super::sleeper::sleep_until;
 use anyhow::{Context, Result};
 use std::io::Write;
@@ -28,7 +28,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     // SAFETY: the call sets a timer of this process and touches no memory.
     unsafe { libc::alarm(life.as_secs() as u32 + 2) };
     rustix::thread::set_name(NAME).context("cannot name the thread")?;
-    Policy::Fifo(u8::try_from(number(3)?.clamp(1, 99))?).apply()?;
+    SchedPolicy::Fifo(u8::try_from(number(3)?.clamp(1, 99))?).apply()?;
     println!("ready");
     std::io::stdout().flush().context("cannot say that the culprit is in place")?;
     let begin = clock::now().0;

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 /// Policy and, for real-time policies, priority.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Policy {
+pub enum SchedPolicy {
     /// What ordinary threads have.
     #[default]
     Other,
@@ -18,35 +18,35 @@ pub enum Policy {
     RoundRobin(u8),
 }
 
-impl fmt::Display for Policy {
+impl fmt::Display for SchedPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Policy::Other => write!(f, "other"),
-            Policy::Fifo(priority) => write!(f, "fifo:{priority}"),
-            Policy::RoundRobin(priority) => write!(f, "rr:{priority}"),
+            SchedPolicy::Other => write!(f, "other"),
+            SchedPolicy::Fifo(priority) => write!(f, "fifo:{priority}"),
+            SchedPolicy::RoundRobin(priority) => write!(f, "rr:{priority}"),
         }
     }
 }
 
-impl FromStr for Policy {
+impl FromStr for SchedPolicy {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Policy, String> {
+    fn from_str(text: &str) -> Result<SchedPolicy, String> {
         let (name, priority) = text.split_once(':').unwrap_or((text, ""));
         let priority = || {
             let number = priority.parse().ok().filter(|number| (1..=99).contains(number));
             number.ok_or_else(|| format!("policy {name} needs a priority from 1 to 99, such as {name}:80"))
         };
         match name {
-            "other" if text == name => Ok(Policy::Other),
-            "fifo" => priority().map(Policy::Fifo),
-            "rr" => priority().map(Policy::RoundRobin),
+            "other" if text == name => Ok(SchedPolicy::Other),
+            "fifo" => priority().map(SchedPolicy::Fifo),
+            "rr" => priority().map(SchedPolicy::RoundRobin),
             _ => Err(format!("invalid policy {text:?}; use other, fifo:80 or rr:80")),
         }
     }
 }
 
-impl Policy {
+impl SchedPolicy {
     /// Fails where the policy is refused, and leaves the calling thread as it is.
     pub fn check(self) -> Result<()> {
         let tried = std::thread::scope(|scope| scope.spawn(|| self.apply()).join());
@@ -59,9 +59,9 @@ impl Policy {
     /// Where that is refused; the message names the remedy.
     pub(super) fn apply(self) -> Result<()> {
         let (policy, priority) = match self {
-            Policy::Other => (libc::SCHED_OTHER, 0),
-            Policy::Fifo(priority) => (libc::SCHED_FIFO, priority),
-            Policy::RoundRobin(priority) => (libc::SCHED_RR, priority),
+            SchedPolicy::Other => (libc::SCHED_OTHER, 0),
+            SchedPolicy::Fifo(priority) => (libc::SCHED_FIFO, priority),
+            SchedPolicy::RoundRobin(priority) => (libc::SCHED_RR, priority),
         };
         let parameters = libc::sched_param { sched_priority: priority.into() };
         // SAFETY: the call reads one structure that lives until it returns.
@@ -92,17 +92,17 @@ mod tests {
 
     #[test]
     fn policies_are_read_back() {
-        for policy in [Policy::Other, Policy::Fifo(80), Policy::RoundRobin(1)] {
+        for policy in [SchedPolicy::Other, SchedPolicy::Fifo(80), SchedPolicy::RoundRobin(1)] {
             assert_eq!(policy.to_string().parse(), Ok(policy));
         }
         for wrong in ["", "fifo", "fifo:0", "fifo:100", "fifo:", "other:1", "idle", "rr:x", "FIFO:1"] {
-            assert!(wrong.parse::<Policy>().is_err(), "{wrong}");
+            assert!(wrong.parse::<SchedPolicy>().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn the_ordinary_policy_is_always_given() {
-        let given = std::thread::spawn(|| Policy::Other.apply().is_ok());
+        let given = std::thread::spawn(|| SchedPolicy::Other.apply().is_ok());
         assert_eq!(given.join().ok(), Some(true));
     }
 }

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::ptr::null_mut;
 use tipme_desktop::clock;
-use tipme_measure::timer::Mechanism;
+use tipme_measure::timer::TimerMechanism;
 
 /// What a thread sleeps with, set up for its deadlines.
 pub(super) enum Sleeper {
@@ -24,14 +24,14 @@ pub(super) enum Sleeper {
 
 impl Sleeper {
     /// For deadlines each `period` after `begin`.
-    pub(super) fn new(mechanism: Mechanism, begin: u64, period: u64) -> Result<Sleeper> {
+    pub(super) fn new(mechanism: TimerMechanism, begin: u64, period: u64) -> Result<Sleeper> {
         Ok(match mechanism {
-            Mechanism::Absolute => Sleeper::Absolute,
-            Mechanism::Nanosleep => Sleeper::Nanosleep,
-            Mechanism::Relative => Sleeper::Relative(period),
-            Mechanism::Timerfd => Sleeper::Timerfd(timerfd(begin, period)?),
-            Mechanism::Itimer => Sleeper::Itimer(Itimer::start(begin, period)?),
-            Mechanism::Poll => Sleeper::Poll,
+            TimerMechanism::Absolute => Sleeper::Absolute,
+            TimerMechanism::Nanosleep => Sleeper::Nanosleep,
+            TimerMechanism::Relative => Sleeper::Relative(period),
+            TimerMechanism::Timerfd => Sleeper::Timerfd(timerfd(begin, period)?),
+            TimerMechanism::Itimer => Sleeper::Itimer(Itimer::start(begin, period)?),
+            TimerMechanism::Poll => Sleeper::Poll,
         })
     }
 

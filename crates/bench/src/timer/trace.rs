@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The product's own recorder, run beside a measurement to name what delayed it.
 
-use crate::interrupt::Interrupt;
+use crate::interrupt::InterruptFlag;
 use crate::programs::{self, Follower};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -23,20 +23,20 @@ const MEMORY_MIN: u64 = 64 << 20;
 const MEMORY_MAX: u64 = 512 << 20;
 
 /// A recorder with a folder of its own; both go with the value.
-pub struct Trace {
+pub(super) struct TimerRecorder {
     _recorder: Follower,
     tipme: PathBuf,
     folder: TempDir,
 }
 
 /// Whether this user may record.
-pub fn may_trace() -> bool {
+pub(super) fn may_trace() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-impl Trace {
+impl TimerRecorder {
     /// Starts to record what `wakes` wake-ups within `time` may need.
-    pub fn start(tipme: &Path, time: Duration, wakes: u64, interrupt: &Interrupt) -> Result<Trace> {
+    pub(super) fn start(tipme: &Path, time: Duration, wakes: u64, interrupt: &InterruptFlag) -> Result<TimerRecorder> {
         let folder = tempfile::Builder::new().prefix("tipme-timer-").tempdir().context("cannot make a folder")?;
         let window = (time + Duration::from_secs(3)).min(WINDOW_MAX).as_secs();
         let mut command = Command::new(tipme);
@@ -46,11 +46,11 @@ impl Trace {
         let recorder = Follower::start("tipme record", command)?;
         recorder.wait_for("recording", ARM_TIMEOUT, interrupt)?;
         interrupt.sleep(SETTLE)?;
-        Ok(Trace { _recorder: recorder, tipme: tipme.to_owned(), folder })
+        Ok(TimerRecorder { _recorder: recorder, tipme: tipme.to_owned(), folder })
     }
 
     /// Keeps what was recorded; the incident's path, which goes with this value.
-    pub fn mark(&self, interrupt: &Interrupt) -> Result<PathBuf> {
+    pub(super) fn mark(&self, interrupt: &InterruptFlag) -> Result<PathBuf> {
         programs::mark(&self.tipme, self.folder.path(), interrupt)
     }
 }

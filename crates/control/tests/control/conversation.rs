@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_control::{
-    Caller, Client, Conversation, Heard, Listener, READ_TIMEOUT, Recorder, Request, Response, SOCKET_NAME, Status,
+    Caller, Client, Conversation, READ_TIMEOUT, Received, RecorderRequest, RecorderResponse, RecorderSocket,
+    RecorderStatus, SOCKET_NAME, SocketListener,
 };
 
 /// A daemon that talks with one caller until it is gone, and tells how that ended.
@@ -19,7 +20,7 @@ struct Daemon {
 impl Daemon {
     fn start(timeout: Option<Duration>) -> Daemon {
         let dir = TempDir::new().unwrap();
-        let mut listener = Listener::bind::<Recorder>(&dir.path().join(SOCKET_NAME)).unwrap();
+        let mut listener = SocketListener::bind::<RecorderSocket>(&dir.path().join(SOCKET_NAME)).unwrap();
         let thread = std::thread::spawn(move || {
             let (stream, caller) = loop {
                 if let Some(next) = listener.accept(Instant::now()) {
@@ -42,19 +43,21 @@ impl Daemon {
 }
 
 /// Answers with the number of the request.
-fn talk(mut conversation: Conversation<Recorder>, timeout: Option<Duration>) -> String {
+fn talk(mut conversation: Conversation<RecorderSocket>, timeout: Option<Duration>) -> String {
     for number in 1.. {
         match conversation.hear(timeout) {
-            Heard::Gone => return format!("gone after {}", number - 1),
-            Heard::Bad(why) => return why,
-            Heard::Nothing => return "nothing came".to_owned(),
-            Heard::Request(Request::Start) => {
+            Received::Gone => return format!("gone after {}", number - 1),
+            Received::Bad(why) => return why,
+            Received::Nothing => return "nothing came".to_owned(),
+            Received::Request(RecorderRequest::Start) => {
                 if !conversation.pause(Duration::from_secs(100)) {
                     return "gone in a pause".to_owned();
                 }
             }
-            Heard::Request(_) => {
-                if !conversation.answer(&Response::Status(Status { pid: number, ..Status::default() })) {
+            Received::Request(_) => {
+                if !conversation
+                    .answer(&RecorderResponse::Status(RecorderStatus { pid: number, ..RecorderStatus::default() }))
+                {
                     return "does not read".to_owned();
                 }
             }
@@ -69,7 +72,9 @@ fn many_requests_get_their_answers_in_turn() {
     let mut dialogue = Client::new(daemon.dir.path()).converse().unwrap();
     assert_eq!(dialogue.server(), Caller { pid: std::process::id(), uid: 0 }, "run the tests as root");
     for number in 1..=100 {
-        let Response::Status(status) = dialogue.ask(&Request::Status).unwrap() else { panic!("no status") };
+        let RecorderResponse::Status(status) = dialogue.ask(&RecorderRequest::Status).unwrap() else {
+            panic!("no status")
+        };
         assert_eq!(status.pid, number);
     }
     drop(dialogue);

@@ -3,25 +3,27 @@
 
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tipme_control::{CallError, Client, Focused, Follower, Following, Gate, Request, Response, SOCKET_NAME, Server};
+use tipme_control::{
+    CallError, Client, Focused, Follower, Following, Gate, RecorderRequest, RecorderResponse, SOCKET_NAME, Server,
+};
 
-fn focus(since_ns: u64) -> Response {
-    Response::Focus(Focused { server: 7, client: Some(9), since_ns })
+fn focus(since_ns: u64) -> RecorderResponse {
+    RecorderResponse::Focus(Focused { server: 7, client: Some(9), since_ns })
 }
 
 /// A client that follows, and the daemon's side of it; the daemon says this first.
-fn following(first: Response) -> (Result<Following, CallError>, Follower) {
+fn following(first: RecorderResponse) -> (Result<Following, CallError>, Follower) {
     let dir = TempDir::new().unwrap();
     let mut server = Server::bind(&dir.path().join(SOCKET_NAME), Gate::of(&[])).unwrap();
     let client = Client::new(dir.path()).with_timeout(Duration::from_secs(60));
-    let asking = std::thread::spawn(move || Following::begin(client, &Request::Follow));
+    let asking = std::thread::spawn(move || Following::begin(client, &RecorderRequest::Follow));
     let call = loop {
         if let Some(call) = server.calls(Instant::now()).pop() {
             break call;
         }
         std::thread::sleep(Duration::from_millis(1));
     };
-    assert_eq!(call.request, Request::Follow);
+    assert_eq!(call.request, RecorderRequest::Follow);
     let follower = call.follow();
     // All of it at once: what comes behind the first line is news.
     assert!(follower.tell(&first) && follower.tell(&focus(1)) && follower.tell(&focus(2)));
@@ -30,7 +32,7 @@ fn following(first: Response) -> (Result<Following, CallError>, Follower) {
 
 #[test]
 fn what_is_told_comes_in_order_until_one_side_ends() {
-    let (following, follower) = following(Response::Done);
+    let (following, follower) = following(RecorderResponse::Done);
     let mut following = following.unwrap();
     assert_eq!(following.news().unwrap(), [focus(1), focus(2)]);
     assert_eq!(following.news().unwrap(), []);
@@ -42,7 +44,7 @@ fn what_is_told_comes_in_order_until_one_side_ends() {
 
 #[test]
 fn a_daemon_that_ends_is_told() {
-    let (following, follower) = following(Response::Done);
+    let (following, follower) = following(RecorderResponse::Done);
     drop(follower);
     let mut following = following.unwrap();
     assert!(matches!(following.news(), Err(CallError::Closed { .. })));
@@ -50,12 +52,12 @@ fn a_daemon_that_ends_is_told() {
 
 #[test]
 fn who_is_refused_follows_nothing() {
-    let (following, _) = following(Response::Error("too many".to_owned()));
+    let (following, _) = following(RecorderResponse::Error("too many".to_owned()));
     assert!(matches!(following, Err(CallError::Refused(why)) if why == "too many"));
 }
 
 #[test]
 fn who_does_not_read_is_told_no_more() {
-    let (_following, follower) = following(Response::Done);
+    let (_following, follower) = following(RecorderResponse::Done);
     assert!((0..100_000).any(|at| !follower.tell(&focus(at))), "what is not read is kept without bound");
 }

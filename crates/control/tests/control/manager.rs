@@ -3,7 +3,10 @@
 
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tipme_control::manager::{Client, Knob, LISTED_MAX, Request, Response, SOCKET_NAME, Server, Set, Status, Why};
+use tipme_control::manager::{
+    Client, KnobStatus, LISTED_MAX, ManagerRequest, ManagerResponse, ManagerStatus, ProcessTreatment, SOCKET_NAME,
+    Server, SetStatus,
+};
 use tipme_control::{CallError, Gate, MAX_LINE_BYTES};
 
 fn same<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug>(json: &str, value: T) {
@@ -13,36 +16,41 @@ fn same<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt
 
 #[test]
 fn requests_and_answers_have_these_forms() {
-    same(r#""status""#, Request::Status);
-    same(r#"{"strength":"gentle"}"#, Request::Strength("gentle".into()));
-    same(r#"{"why":{"pid":7}}"#, Request::Why { pid: 7 });
-    same(r#""done""#, Response::Done);
-    same(r#"{"error":"no"}"#, Response::Error("no".into()));
-    let knob = Knob { name: "nice value".into(), baseline: "0".into(), applied: "-8".into() };
-    let why = Why { pid: 7, program: "sh".into(), reason: "it has the keyboard focus".into(), ..Why::default() };
-    let why = Why { role: Some("focused".into()), membership: Some("child".into()), set: Some(6), ..why };
+    same(r#""status""#, ManagerRequest::Status);
+    same(r#"{"strength":"gentle"}"#, ManagerRequest::Strength("gentle".into()));
+    same(r#"{"why":{"pid":7}}"#, ManagerRequest::Why { pid: 7 });
+    same(r#""done""#, ManagerResponse::Done);
+    same(r#"{"error":"no"}"#, ManagerResponse::Error("no".into()));
+    let knob = KnobStatus { name: "nice value".into(), baseline: "0".into(), applied: "-8".into() };
+    let why = ProcessTreatment {
+        pid: 7,
+        program: "sh".into(),
+        reason: "it has the keyboard focus".into(),
+        ..ProcessTreatment::default()
+    };
+    let why = ProcessTreatment { role: Some("focused".into()), membership: Some("child".into()), set: Some(6), ..why };
     same(
         r#"{"why":{"pid":7,"program":"sh","role":"focused","reason":"it has the keyboard focus","membership":"child","set":6,"knobs":[{"name":"nice value","baseline":"0","applied":"-8"}],"skipped":[]}}"#,
-        Response::Why(Why { knobs: vec![knob], ..why }),
+        ManagerResponse::Why(ProcessTreatment { knobs: vec![knob], ..why }),
     );
 }
 
 #[test]
 fn a_status_fits_into_a_line_at_its_bounds() {
-    let set = Set {
+    let set = SetStatus {
         program: "a-name-of-15-by".into(),
         pid: 4_194_304,
         role: "focused".into(),
         reason: "it lost the keyboard focus within the last minute, or some such words".into(),
         processes: 512,
     };
-    let status = Status {
+    let status = ManagerStatus {
         sets: vec![set; LISTED_MAX],
         core: vec![("a-name-of-15-by".into(), 4_194_304); 64],
         missing: vec!["x".repeat(300); 16],
-        ..Status::default()
+        ..ManagerStatus::default()
     };
-    let bytes = serde_json::to_vec(&Response::Status(Box::new(status))).unwrap();
+    let bytes = serde_json::to_vec(&ManagerResponse::Status(Box::new(status))).unwrap();
     assert!(bytes.len() < MAX_LINE_BYTES * 3 / 4, "{} bytes", bytes.len());
 }
 
@@ -50,19 +58,19 @@ fn a_status_fits_into_a_line_at_its_bounds() {
 fn a_refusal_comes_as_an_error_and_no_manager_as_the_remedy() {
     let dir = TempDir::new().unwrap();
     let client = Client::new(dir.path()).with_timeout(Duration::from_secs(10));
-    let nobody = client.call(&Request::Status).unwrap_err().to_string();
+    let nobody = client.call(&ManagerRequest::Status).unwrap_err().to_string();
     assert!(nobody.starts_with("no manager listens at "), "{nobody}");
     assert!(nobody.contains("; start one with: sudo tipme manage --state-dir "), "{nobody}");
     let mut server = Server::bind(&dir.path().join(SOCKET_NAME), Gate::of(&[])).unwrap();
     let thread = std::thread::spawn(move || {
         loop {
             if let Some(call) = server.calls(Instant::now()).pop() {
-                return call.answer(&Response::Error("it is off".into()));
+                return call.answer(&ManagerResponse::Error("it is off".into()));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
     });
-    let refused = client.call(&Request::Why { pid: 1 });
+    let refused = client.call(&ManagerRequest::Why { pid: 1 });
     assert!(matches!(refused, Err(CallError::Refused(why)) if why == "it is off"));
     thread.join().unwrap();
 }

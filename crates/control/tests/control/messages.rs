@@ -2,7 +2,7 @@
 //! The JSON forms, which clients in other languages rely on.
 
 use proptest::prelude::*;
-use tipme_control::{Focused, Request, Response, Status, Trigger};
+use tipme_control::{Focused, RecorderRequest, RecorderResponse, RecorderStatus, Trigger};
 
 fn line(text: &str) -> Vec<u8> {
     format!("{text}\n").into_bytes()
@@ -13,29 +13,29 @@ fn requests_have_these_forms() {
     let forms = [
         (
             r#"{"mark":{"text":"it \"hung\"","trigger":"hotkey"}}"#,
-            Request::Mark { text: "it \"hung\"".into(), trigger: Trigger::Hotkey },
+            RecorderRequest::Mark { text: "it \"hung\"".into(), trigger: Trigger::Hotkey },
         ),
         (
             r#"{"describe":{"incident":"/tmp/a.tipme","text":"late"}}"#,
-            Request::Describe { incident: "/tmp/a.tipme".into(), text: "late".into(), right: None },
+            RecorderRequest::Describe { incident: "/tmp/a.tipme".into(), text: "late".into(), right: None },
         ),
         (
             r#"{"describe":{"incident":"/tmp/a.tipme","text":"","right":true}}"#,
-            Request::Describe { incident: "/tmp/a.tipme".into(), text: String::new(), right: Some(true) },
+            RecorderRequest::Describe { incident: "/tmp/a.tipme".into(), text: String::new(), right: Some(true) },
         ),
-        (r#"{"remove":{"id":"a"}}"#, Request::Remove { id: "a".into() }),
-        (r#"{"pin":{"id":"a","pinned":true}}"#, Request::Pin { id: "a".into(), pinned: true }),
-        (r#"{"keys":{"record":false}}"#, Request::Keys { record: false }),
-        (r#""status""#, Request::Status),
-        (r#""start""#, Request::Start),
-        (r#""follow""#, Request::Follow),
+        (r#"{"remove":{"id":"a"}}"#, RecorderRequest::Remove { id: "a".into() }),
+        (r#"{"pin":{"id":"a","pinned":true}}"#, RecorderRequest::Pin { id: "a".into(), pinned: true }),
+        (r#"{"keys":{"record":false}}"#, RecorderRequest::Keys { record: false }),
+        (r#""status""#, RecorderRequest::Status),
+        (r#""start""#, RecorderRequest::Start),
+        (r#""follow""#, RecorderRequest::Follow),
     ];
     for (json, request) in forms {
         assert_eq!(request.to_line(), line(json));
-        assert_eq!(Request::parse(&line(json)), Ok(request));
+        assert_eq!(RecorderRequest::parse(&line(json)), Ok(request));
     }
-    let short = Request::Mark { text: String::new(), trigger: Trigger::Command };
-    assert_eq!(Request::parse(br#"{"mark":{}}"#), Ok(short));
+    let short = RecorderRequest::Mark { text: String::new(), trigger: Trigger::Command };
+    assert_eq!(RecorderRequest::parse(br#"{"mark":{}}"#), Ok(short));
 }
 
 #[test]
@@ -43,16 +43,26 @@ fn responses_have_these_forms() {
     let forms = [
         (
             r#"{"marked":{"incident":"/tmp/a.tipme","id":"a","seconds":0.25}}"#,
-            Response::Marked { incident: "/tmp/a.tipme".into(), id: "a".into(), seconds: 0.25, input_stopped: false },
+            RecorderResponse::Marked {
+                incident: "/tmp/a.tipme".into(),
+                id: "a".into(),
+                seconds: 0.25,
+                input_stopped: false,
+            },
         ),
         (
             r#"{"marked":{"incident":"/tmp/a.tipme","id":"a","seconds":0.25,"input_stopped":true}}"#,
-            Response::Marked { incident: "/tmp/a.tipme".into(), id: "a".into(), seconds: 0.25, input_stopped: true },
+            RecorderResponse::Marked {
+                incident: "/tmp/a.tipme".into(),
+                id: "a".into(),
+                seconds: 0.25,
+                input_stopped: true,
+            },
         ),
-        (r#""done""#, Response::Done),
+        (r#""done""#, RecorderResponse::Done),
         (
             r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"lost":3,"allowed":[1000],"because":"you are root","hot_keys":"f9 marks","any_keyboard":true,"keys":true,"input_stopped_s":1.5,"displays":[":0"],"missing":[]}}"#,
-            Response::Status(Status {
+            RecorderResponse::Status(RecorderStatus {
                 pid: 7,
                 armed_ns: 1,
                 held_s: 2.5,
@@ -72,19 +82,19 @@ fn responses_have_these_forms() {
         ),
         (
             r#"{"focus":{"server":7,"client":null,"since_ns":9}}"#,
-            Response::Focus(Focused { server: 7, client: None, since_ns: 9 }),
+            RecorderResponse::Focus(Focused { server: 7, client: None, since_ns: 9 }),
         ),
-        (r#"{"error":"disk full"}"#, Response::Error("disk full".into())),
+        (r#"{"error":"disk full"}"#, RecorderResponse::Error("disk full".into())),
     ];
     for (json, response) in forms {
         assert_eq!(response.to_line(), line(json));
-        assert_eq!(Response::parse(&line(json)), Ok(response));
+        assert_eq!(RecorderResponse::parse(&line(json)), Ok(response));
     }
 }
 
 #[test]
 fn what_is_not_understood_is_told() {
-    let refusal = |text: &[u8]| Request::parse(text).expect_err("no request");
+    let refusal = |text: &[u8]| RecorderRequest::parse(text).expect_err("no request");
     assert!(refusal(b"").starts_with("the request is not understood: EOF"));
     assert!(refusal(br#""halt""#).contains("unknown variant `halt`"));
     assert!(refusal(&[b'['; 60_000]).contains("the request is not understood"));
@@ -94,15 +104,15 @@ fn what_is_not_understood_is_told() {
 proptest! {
     #[test]
     fn any_line_ends_with_a_request_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = Request::parse(&bytes);
-        let _ = Response::parse(&bytes);
+        let _ = RecorderRequest::parse(&bytes);
+        let _ = RecorderResponse::parse(&bytes);
     }
 
     #[test]
     fn any_text_passes_unchanged(text in ".{0,200}") {
-        let request = Request::Mark { text, trigger: Trigger::Command };
+        let request = RecorderRequest::Mark { text, trigger: Trigger::Command };
         let line = request.to_line();
         prop_assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
-        prop_assert_eq!(Request::parse(&line), Ok(request));
+        prop_assert_eq!(RecorderRequest::parse(&line), Ok(request));
     }
 }

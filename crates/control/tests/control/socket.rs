@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_control::{
-    Client, Gate, MAX_CONNECTIONS, READ_TIMEOUT, Request, Response, SOCKET_NAME, Server, Status, Trigger,
+    Client, Gate, MAX_CONNECTIONS, READ_TIMEOUT, RecorderRequest, RecorderResponse, RecorderStatus, SOCKET_NAME,
+    Server, Trigger,
 };
 
 /// A recorder's poll loop in a thread, which gives the caller's pid as status and ends at "start".
@@ -43,7 +44,7 @@ impl Daemon {
 
     /// Ends the loop and returns how often it turned.
     fn finish(mut self) -> u32 {
-        self.client().call(&Request::Start).expect("the loop still turns");
+        self.client().call(&RecorderRequest::Start).expect("the loop still turns");
         self.thread.take().expect("it was started").join().expect("the loop did not panic")
     }
 }
@@ -54,10 +55,11 @@ fn serve(mut server: Server) -> u32 {
         for call in server.calls(Instant::now()) {
             let (request, caller) = (call.request.clone(), call.caller);
             match request {
-                Request::Status => call.answer(&Response::Status(Status { pid: caller.pid, ..Status::default() })),
-                _ => call.answer(&Response::Done),
+                RecorderRequest::Status => call
+                    .answer(&RecorderResponse::Status(RecorderStatus { pid: caller.pid, ..RecorderStatus::default() })),
+                _ => call.answer(&RecorderResponse::Done),
             }
-            if request == Request::Start {
+            if request == RecorderRequest::Start {
                 return turns;
             }
         }
@@ -80,15 +82,17 @@ fn answer_to(mut stream: UnixStream, bytes: &[u8]) -> String {
     answer
 }
 
-fn mark() -> Request {
-    Request::Mark { text: "slow".into(), trigger: Trigger::Command }
+fn mark() -> RecorderRequest {
+    RecorderRequest::Mark { text: "slow".into(), trigger: Trigger::Command }
 }
 
 #[test]
 fn a_call_gets_its_answer() {
     let daemon = Daemon::start();
-    assert_eq!(daemon.client().call(&mark()).unwrap(), Response::Done);
-    let Response::Status(status) = daemon.client().call(&Request::Status).unwrap() else { panic!("no status") };
+    assert_eq!(daemon.client().call(&mark()).unwrap(), RecorderResponse::Done);
+    let RecorderResponse::Status(status) = daemon.client().call(&RecorderRequest::Status).unwrap() else {
+        panic!("no status")
+    };
     assert_eq!(status.pid, std::process::id());
     daemon.finish();
 }
@@ -101,14 +105,16 @@ fn without_a_recorder_the_remedy_is_told() {
         let (path, dir) = (path.display(), dir.display());
         format!("no recorder listens at {path}; start one with: sudo tipme record --state-dir {dir}")
     };
-    let call = || Client::new(dir.path()).call(&Request::Status).expect_err("nobody listens").to_string();
+    let call = || Client::new(dir.path()).call(&RecorderRequest::Status).expect_err("nobody listens").to_string();
     assert_eq!(call(), expected(dir.path()));
     // A recorder that was killed leaves its socket file.
     drop(std::os::unix::net::UnixListener::bind(dir.path().join(SOCKET_NAME)).unwrap());
     assert_eq!(call(), expected(dir.path()));
     Server::bind(&dir.path().join(SOCKET_NAME), Gate::of(&[])).expect("a stale socket is replaced");
-    let usual =
-        Client::new(Path::new("/run/tipme-none/../tipme")).call(&Request::Status).expect_err("nobody").to_string();
+    let usual = Client::new(Path::new("/run/tipme-none/../tipme"))
+        .call(&RecorderRequest::Status)
+        .expect_err("nobody")
+        .to_string();
     assert!(usual.contains("sudo tipme record"), "{usual}");
 }
 
@@ -117,14 +123,14 @@ fn two_recorders_do_not_share_a_socket() {
     let daemon = Daemon::start();
     let error = Server::bind(&daemon.path(), Gate::of(&[])).expect_err("taken").to_string();
     assert!(error.ends_with("already; stop it, or use another --state-dir"), "{error}");
-    assert_eq!(daemon.client().call(&mark()).unwrap(), Response::Done);
+    assert_eq!(daemon.client().call(&mark()).unwrap(), RecorderResponse::Done);
     let path = daemon.path();
     daemon.finish();
     assert!(!path.exists(), "the socket file goes with the server");
 }
 
 /// Makes a call as another user; ids of threads are set apart from the process's.
-fn call_as(uid: u32, client: &Client) -> Result<Response, String> {
+fn call_as(uid: u32, client: &Client) -> Result<RecorderResponse, String> {
     let client = client.clone();
     let thread = std::thread::spawn(move || {
         rustix::thread::set_thread_uid(rustix::fs::Uid::from_raw(uid)).expect("root may; run the tests as root");
@@ -136,7 +142,7 @@ fn call_as(uid: u32, client: &Client) -> Result<Response, String> {
 #[test]
 fn only_those_allowed_are_served() {
     let daemon = Daemon::start();
-    assert_eq!(call_as(4711, &daemon.client()), Ok(Response::Done));
+    assert_eq!(call_as(4711, &daemon.client()), Ok(RecorderResponse::Done));
     assert_eq!(
         call_as(4712, &daemon.client()),
         Err("user 4712 may not use this recorder; run: tipme setup (it makes you a member of the group tipme), or have \
@@ -151,11 +157,11 @@ fn a_line_too_long_is_refused() {
     let daemon = Daemon::start();
     let answer = answer_to(daemon.connect(), &[b'x'; 200_000]);
     assert_eq!(answer, "{\"error\":\"the request has more than 65536 bytes\"}\n");
-    let long = Request::Mark { text: "x".repeat(65_536), trigger: Trigger::Command };
+    let long = RecorderRequest::Mark { text: "x".repeat(65_536), trigger: Trigger::Command };
     let error = daemon.client().call(&long).expect_err("too long").to_string();
     assert_eq!(error, "the request has more than 65536 bytes; shorten the text");
-    let fits = Request::Mark { text: "x".repeat(65_000), trigger: Trigger::Command };
-    assert_eq!(daemon.client().call(&fits).unwrap(), Response::Done);
+    let fits = RecorderRequest::Mark { text: "x".repeat(65_000), trigger: Trigger::Command };
+    assert_eq!(daemon.client().call(&fits).unwrap(), RecorderResponse::Done);
     daemon.finish();
 }
 
@@ -187,7 +193,7 @@ fn silent_clients_lose_their_place_and_others_are_served() {
     let daemon = Daemon::start();
     let begin = Instant::now();
     let silent: Vec<UnixStream> = (0..MAX_CONNECTIONS + 4).map(|_| daemon.connect()).collect();
-    assert_eq!(daemon.client().call(&mark()).unwrap(), Response::Done);
+    assert_eq!(daemon.client().call(&mark()).unwrap(), RecorderResponse::Done);
     let waited = begin.elapsed();
     assert!(waited < 3 * READ_TIMEOUT, "served after {waited:?}");
     let first = silent.into_iter().next().expect("there are some");
@@ -203,7 +209,7 @@ fn clients_that_vanish_leave_nothing() {
         let mut stream = daemon.connect();
         stream.write_all(if round % 2 == 0 { b"\"status\"\n" } else { b"\"sta" }).unwrap();
     }
-    assert_eq!(daemon.client().call(&mark()).unwrap(), Response::Done);
+    assert_eq!(daemon.client().call(&mark()).unwrap(), RecorderResponse::Done);
     daemon.finish();
 }
 
@@ -213,6 +219,6 @@ fn an_answer_that_never_comes_is_told() {
     let path = dir.path().join(SOCKET_NAME);
     let _deaf = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let client = Client::new(dir.path()).with_timeout(Duration::from_millis(50));
-    let error = client.call(&Request::Status).expect_err("nobody accepts").to_string();
+    let error = client.call(&RecorderRequest::Status).expect_err("nobody accepts").to_string();
     assert!(error.contains("did not answer within 50ms"), "{error}");
 }

@@ -4,9 +4,9 @@
 //! A window may go between an event and a question about it: then there is no answer, which is not an error.
 //! All questions of one [`QueryBatch`] share one deadline.
 
-use super::change::{HELPERS_MAX, Owner, WINDOWS_MAX};
-use crate::connect::{Connection, Wire};
-use crate::error::Error;
+use super::change::{HELPERS_MAX, WINDOWS_MAX, WindowOwner};
+use crate::connect::{DisplayConnection, Wire};
+use crate::error::DisplayError;
 use crate::focus::{How, ask_client, told_pid};
 use x11rb::connection::{Connection as _, RequestConnection as _};
 use x11rb::cookie::{Cookie, VoidCookie};
@@ -50,7 +50,7 @@ const PID_MAX: u32 = 1 << 22;
 const ICONIC: u32 = 3;
 
 /// Who has the focus, as the server names it.
-pub(super) struct Looks {
+pub(super) struct ServerFocus {
     /// A window, [`NOWHERE`] or [`UNDER_POINTER`].
     pub keyboard: Window,
     /// The child of the root window under the pointer, or [`NOWHERE`].
@@ -59,7 +59,7 @@ pub(super) struct Looks {
 
 /// The window by which a window manager says that it is there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Manager {
+pub(super) struct WindowManager {
     pub window: Window,
     pub pid: Option<u32>,
 }
@@ -78,7 +78,7 @@ pub(super) struct Listing {
 /// What is asked about one window.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Facts {
-    pub owner: Option<Owner>,
+    pub owner: Option<WindowOwner>,
     pub helpers: Vec<u32>,
     /// Processes in the property beyond [`HELPERS_MAX`].
     pub excess: u32,
@@ -88,7 +88,7 @@ pub(super) struct Facts {
 }
 
 /// Questions about one window that are on their way.
-struct Asked<'a> {
+struct PendingQueries<'a> {
     window: Window,
     attributes: Cookie<'a, Wire, GetWindowAttributesReply>,
     state: Cookie<'a, Wire, GetPropertyReply>,
@@ -98,39 +98,39 @@ struct Asked<'a> {
 }
 
 /// Asks for the numbers of all names.
-pub(super) fn atoms(connection: &Connection) -> Result<Atoms, Error> {
+pub(super) fn atoms(connection: &DisplayConnection) -> Result<Atoms, DisplayError> {
     let asked = Atoms::new(connection.wire()).map_err(|error| connection.failed(error))?;
     asked.reply().map_err(|error| connection.failed(error))
 }
 
 /// The queries of one call, at one display.
 pub(super) struct QueryBatch<'a> {
-    connection: &'a Connection,
+    connection: &'a DisplayConnection,
     wire: &'a Wire,
     atoms: &'a Atoms,
 }
 
 impl<'a> QueryBatch<'a> {
     /// The time that all questions may take together begins now.
-    pub fn new(connection: &'a Connection, atoms: &'a Atoms) -> QueryBatch<'a> {
+    pub(super) fn new(connection: &'a DisplayConnection, atoms: &'a Atoms) -> QueryBatch<'a> {
         QueryBatch { connection, wire: connection.wire(), atoms }
     }
 
-    pub fn wire(&self) -> &'a Wire {
+    pub(super) fn wire(&self) -> &'a Wire {
         self.wire
     }
 
-    pub fn root(&self) -> Window {
+    pub(super) fn root(&self) -> Window {
         self.connection.root()
     }
 
     /// Names the cause of a request that could not be sent.
-    pub fn sent<T>(&self, sent: Result<T, ConnectionError>) -> Result<T, Error> {
+    pub(super) fn sent<T>(&self, sent: Result<T, ConnectionError>) -> Result<T, DisplayError> {
         sent.map_err(|error| self.connection.failed(error))
     }
 
     /// As [`QueryBatch::sent`]; `None` where the server lacks the request's extension.
-    pub fn sent_if_known<T>(&self, sent: Result<T, ConnectionError>) -> Result<Option<T>, Error> {
+    pub(super) fn sent_if_known<T>(&self, sent: Result<T, ConnectionError>) -> Result<Option<T>, DisplayError> {
         match sent {
             Err(ConnectionError::UnsupportedExtension) => Ok(None),
             other => self.sent(other).map(Some),
@@ -138,7 +138,7 @@ impl<'a> QueryBatch<'a> {
     }
 
     /// Waits for an answer; `None` where what was asked about is gone.
-    pub fn answer<R: TryParse>(&self, asked: Cookie<'_, Wire, R>) -> Result<Option<R>, Error> {
+    pub(super) fn answer<R: TryParse>(&self, asked: Cookie<'_, Wire, R>) -> Result<Option<R>, DisplayError> {
         match asked.reply() {
             Ok(reply) => Ok(Some(reply)),
             Err(ReplyError::X11Error(_)) => Ok(None),
@@ -147,32 +147,32 @@ impl<'a> QueryBatch<'a> {
     }
 
     /// Sends what needs no answer, whether or not its window is still there.
-    fn tell(&self, sent: Result<VoidCookie<'_, Wire>, ConnectionError>) -> Result<(), Error> {
+    fn tell(&self, sent: Result<VoidCookie<'_, Wire>, ConnectionError>) -> Result<(), DisplayError> {
         self.sent(sent).map(VoidCookie::ignore_error)
     }
 
-    pub fn flush(&self) -> Result<(), Error> {
+    pub(super) fn flush(&self) -> Result<(), DisplayError> {
         self.sent(self.wire.flush())
     }
 
     /// Makes the connection readable again soon: by the answer to a question that nobody waits for.
-    pub fn nudge(&self) -> Result<(), Error> {
+    pub(super) fn nudge(&self) -> Result<(), DisplayError> {
         self.sent(self.wire.get_input_focus())?.discard_reply_and_errors();
         self.flush()
     }
 
     /// The next event that is there already.
-    pub fn next_event(&self) -> Result<Option<Vec<u8>>, Error> {
+    pub(super) fn next_event(&self) -> Result<Option<Vec<u8>>, DisplayError> {
         self.sent(self.wire.poll_for_raw_event())
     }
 
     /// Reads an event; `None` for what another client sent or what cannot be read.
-    pub fn parse(&self, raw: &[u8]) -> Option<Event> {
+    pub(super) fn parse(&self, raw: &[u8]) -> Option<Event> {
         self.wire.parse_event(raw).ok().filter(|event| !event.sent_event())
     }
 
     /// Asks for events that tell of new windows, other managers and a focus that is on no window.
-    pub fn listen_to_root(&self) -> Result<(), Error> {
+    pub(super) fn listen_to_root(&self) -> Result<(), DisplayError> {
         let events = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE | EventMask::FOCUS_CHANGE;
         let wanted = ChangeWindowAttributesAux::new().event_mask(events);
         self.tell(self.wire.change_window_attributes(self.root(), &wanted))?;
@@ -183,7 +183,7 @@ impl<'a> QueryBatch<'a> {
     ///
     /// For all the same ones: what is asked for last counts, and a window may be a client's, a frame and, because
     /// somebody says so, the manager's at once. For the same reason the root window is left out.
-    pub fn listen_to(&self, windows: impl IntoIterator<Item = Window>) -> Result<(), Error> {
+    pub(super) fn listen_to(&self, windows: impl IntoIterator<Item = Window>) -> Result<(), DisplayError> {
         let crossing = EventMask::ENTER_WINDOW | EventMask::LEAVE_WINDOW;
         let state = EventMask::STRUCTURE_NOTIFY | EventMask::PROPERTY_CHANGE | EventMask::VISIBILITY_CHANGE;
         let wanted = ChangeWindowAttributesAux::new().event_mask(crossing | state | EventMask::FOCUS_CHANGE);
@@ -197,21 +197,21 @@ impl<'a> QueryBatch<'a> {
         name: Atom,
         kind: Atom,
         max: usize,
-    ) -> Result<Cookie<'a, Wire, GetPropertyReply>, Error> {
+    ) -> Result<Cookie<'a, Wire, GetPropertyReply>, DisplayError> {
         self.sent(self.wire.get_property(false, window, name, kind, 0, max as u32))
     }
 
-    fn ask_client(&self, window: Window) -> Result<Option<Cookie<'a, Wire, QueryClientIdsReply>>, Error> {
+    fn ask_client(&self, window: Window) -> Result<Option<Cookie<'a, Wire, QueryClientIdsReply>>, DisplayError> {
         self.sent_if_known(ask_client(self.wire, window))
     }
 
-    fn client(&self, asked: Option<Cookie<'_, Wire, QueryClientIdsReply>>) -> Result<Option<u32>, Error> {
+    fn client(&self, asked: Option<Cookie<'_, Wire, QueryClientIdsReply>>) -> Result<Option<u32>, DisplayError> {
         let reply = asked.map(|asked| self.answer(asked)).transpose()?.flatten();
         Ok(reply.and_then(|reply| told_pid(&reply)).filter(|pid| is_pid(*pid)))
     }
 
     /// The window manager that says it is there and whose window still says so too.
-    pub fn manager(&self) -> Result<Option<Manager>, Error> {
+    pub(super) fn manager(&self) -> Result<Option<WindowManager>, DisplayError> {
         let (supporting, kind) = (self.atoms.supporting, AtomEnum::WINDOW.into());
         let first = self.answer(self.property(self.root(), supporting, kind, 1)?)?;
         let Some(window) = first.as_ref().and_then(|reply| numbers(reply).next()) else { return Ok(None) };
@@ -219,11 +219,11 @@ impl<'a> QueryBatch<'a> {
         let (second, client) = (self.property(window, supporting, kind, 1)?, self.ask_client(window)?);
         let confirmed = self.answer(second)?.and_then(|reply| numbers(&reply).next()) == Some(window);
         let pid = self.client(client)?;
-        Ok(confirmed.then_some(Manager { window, pid }))
+        Ok(confirmed.then_some(WindowManager { window, pid }))
     }
 
     /// The manager's list of windows; the root window's children where there is none.
-    pub fn listing(&self, managed: bool) -> Result<Listing, Error> {
+    pub(super) fn listing(&self, managed: bool) -> Result<Listing, DisplayError> {
         if managed {
             let asked = self.property(self.root(), self.atoms.clients, AtomEnum::WINDOW.into(), WINDOWS_MAX)?;
             let reply = self.answer(asked)?.filter(|reply| reply.type_ == u32::from(AtomEnum::WINDOW));
@@ -236,7 +236,7 @@ impl<'a> QueryBatch<'a> {
     }
 
     /// The children of the root window that a window manager would manage.
-    fn children(&self) -> Result<Listing, Error> {
+    fn children(&self) -> Result<Listing, DisplayError> {
         let Some(tree) = self.answer(self.sent(self.wire.query_tree(self.root()))?)? else {
             return Ok(Listing::default());
         };
@@ -254,7 +254,7 @@ impl<'a> QueryBatch<'a> {
     }
 
     /// Finds the child of the root window that each window is in, and asks for its events too.
-    pub fn frames(&self, windows: &[Window]) -> Result<Vec<(Window, Window)>, Error> {
+    pub(super) fn frames(&self, windows: &[Window]) -> Result<Vec<(Window, Window)>, DisplayError> {
         let mut found = Vec::new();
         let mut climbing: Vec<(Window, Window)> = windows.iter().map(|window| (*window, *window)).collect();
         for _ in 0..DEPTH_MAX {
@@ -275,14 +275,14 @@ impl<'a> QueryBatch<'a> {
     }
 
     /// The parent of each window; `None` for one that is gone and for the root window.
-    fn parents(&self, windows: impl Iterator<Item = Window>) -> Result<Vec<Option<Window>>, Error> {
+    fn parents(&self, windows: impl Iterator<Item = Window>) -> Result<Vec<Option<Window>>, DisplayError> {
         let asked = windows.map(|window| self.sent(self.wire.query_tree(window))).collect::<Result<Vec<_>, _>>()?;
         let parent = |tree: QueryTreeReply| Some(tree.parent).filter(|parent| *parent != x11rb::NONE);
         asked.into_iter().map(|asked| Ok(self.answer(asked)?.and_then(parent))).collect()
     }
 
     /// A window and what is around it, outward, without the root window; empty where it is too deep or gone.
-    pub fn lineage(&self, window: Window) -> Result<Vec<Window>, Error> {
+    pub(super) fn lineage(&self, window: Window) -> Result<Vec<Window>, DisplayError> {
         let mut lineage = Vec::new();
         let mut at = window;
         while at != self.root() {
@@ -296,7 +296,7 @@ impl<'a> QueryBatch<'a> {
     }
 
     /// The outermost window of a lineage that belongs to the same process as the innermost, and that process.
-    pub fn outermost(&self, lineage: &[Window]) -> Result<Option<(Window, Option<u32>)>, Error> {
+    pub(super) fn outermost(&self, lineage: &[Window]) -> Result<Option<(Window, Option<u32>)>, DisplayError> {
         let asked = lineage.iter().map(|window| self.ask_client(*window)).collect::<Result<Vec<_>, _>>()?;
         let owners = asked.into_iter().map(|asked| self.client(asked)).collect::<Result<Vec<_>, _>>()?;
         let Some(first) = owners.first().copied() else { return Ok(None) };
@@ -305,14 +305,14 @@ impl<'a> QueryBatch<'a> {
     }
 
     /// Asks about windows, all at once; `None` for one that is gone.
-    pub fn facts(&self, windows: &[Window]) -> Result<Vec<(Window, Option<Facts>)>, Error> {
+    pub(super) fn facts(&self, windows: &[Window]) -> Result<Vec<(Window, Option<Facts>)>, DisplayError> {
         let asked = windows.iter().map(|window| self.ask(*window)).collect::<Result<Vec<_>, _>>()?;
         asked.into_iter().map(|asked| Ok((asked.window, self.facts_of(asked)?))).collect()
     }
 
-    fn ask(&self, window: Window) -> Result<Asked<'a>, Error> {
+    fn ask(&self, window: Window) -> Result<PendingQueries<'a>, DisplayError> {
         let cardinal = AtomEnum::CARDINAL.into();
-        Ok(Asked {
+        Ok(PendingQueries {
             window,
             attributes: self.sent(self.wire.get_window_attributes(window))?,
             state: self.property(window, self.atoms.state, self.atoms.state, 1)?,
@@ -322,7 +322,7 @@ impl<'a> QueryBatch<'a> {
         })
     }
 
-    fn facts_of(&self, asked: Asked<'_>) -> Result<Option<Facts>, Error> {
+    fn facts_of(&self, asked: PendingQueries<'_>) -> Result<Option<Facts>, DisplayError> {
         let attributes = self.answer(asked.attributes)?;
         let first = |reply: Option<GetPropertyReply>| reply.and_then(|reply| numbers(&reply).next());
         let (state, pid) = (first(self.answer(asked.state)?), first(self.answer(asked.pid)?));
@@ -334,22 +334,22 @@ impl<'a> QueryBatch<'a> {
     }
 
     /// Asks who has the focus.
-    pub fn looks(&self) -> Result<Looks, Error> {
+    pub(super) fn looks(&self) -> Result<ServerFocus, DisplayError> {
         let keyboard = self.sent(self.wire.get_input_focus())?;
         let pointer = self.sent(self.wire.query_pointer(self.root()))?;
         let keyboard = self.answer(keyboard)?.map_or(NOWHERE, |reply| reply.focus);
         let pointer = self.answer(pointer)?.map_or(NOWHERE, |reply| reply.child);
-        Ok(Looks { keyboard, pointer })
+        Ok(ServerFocus { keyboard, pointer })
     }
 
     /// Whether a compositing manager shows the windows, so that the server knows of none as obscured.
-    pub fn composited(&self) -> Result<bool, Error> {
+    pub(super) fn composited(&self) -> Result<bool, DisplayError> {
         let owner = self.answer(self.sent(self.wire.get_selection_owner(self.atoms.compositor))?)?;
         Ok(owner.is_some_and(|reply| reply.owner != x11rb::NONE))
     }
 
     /// Milliseconds since the last input; `None` where the server cannot tell.
-    pub fn idle_ms(&self) -> Result<Option<u64>, Error> {
+    pub(super) fn idle_ms(&self) -> Result<Option<u64>, DisplayError> {
         let asked = self.sent_if_known(self.wire.screensaver_query_info(self.root()))?;
         let reply = asked.map(|asked| self.answer(asked)).transpose()?.flatten();
         Ok(reply.map(|reply| u64::from(reply.ms_since_user_input)))
@@ -405,9 +405,9 @@ fn helpers(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
 }
 
 /// What the server knows comes before what a program says of itself.
-fn owner(client: Option<u32>, said: Option<u32>) -> Option<Owner> {
-    let said = || said.filter(|pid| is_pid(*pid)).map(|pid| Owner { pid, how: How::Property });
-    client.map(|pid| Owner { pid, how: How::Server }).or_else(said)
+fn owner(client: Option<u32>, said: Option<u32>) -> Option<WindowOwner> {
+    let said = || said.filter(|pid| is_pid(*pid)).map(|pid| WindowOwner { pid, how: How::Property });
+    client.map(|pid| WindowOwner { pid, how: How::Server }).or_else(said)
 }
 
 #[cfg(test)]
@@ -424,8 +424,8 @@ mod tests {
     #[test]
     fn the_server_knows_better_than_the_property() {
         let (server, property) = (How::Server, How::Property);
-        assert_eq!(owner(Some(5), Some(6)), Some(Owner { pid: 5, how: server }));
-        assert_eq!(owner(None, Some(6)), Some(Owner { pid: 6, how: property }));
+        assert_eq!(owner(Some(5), Some(6)), Some(WindowOwner { pid: 5, how: server }));
+        assert_eq!(owner(None, Some(6)), Some(WindowOwner { pid: 6, how: property }));
         assert_eq!([owner(None, Some(0)), owner(None, Some(u32::MAX)), owner(None, None)], [None; 3]);
     }
 }

@@ -10,7 +10,7 @@ pub const HELPERS_MAX: usize = 64;
 
 /// The process that a window belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Owner {
+pub struct WindowOwner {
     /// Its id when it connected, in the server's own pid name space where the server told it.
     pub pid: u32,
     /// Who says so: [`How::Property`] is only what a client of unknown process says of itself.
@@ -23,7 +23,7 @@ pub struct WindowState {
     /// The client's own window, not a frame around it.
     pub window: u32,
     /// Its process, as far as that can be known.
-    pub owner: Option<Owner>,
+    pub owner: Option<WindowOwner>,
     /// What `_TIPME_PROCESS_SET` names: no process twice, at most [`HELPERS_MAX`]. Anybody may have written it.
     pub helpers: Vec<u32>,
     /// Some part of it is on the screen.
@@ -34,7 +34,7 @@ pub struct WindowState {
 
 /// One thing that is different from what was told before.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum AttentionChange {
     /// The window with the keyboard focus; always one that was told of. `None`: no window that is followed.
     Keyboard(Option<u32>),
     /// The window under the pointer, likewise.

@@ -5,7 +5,7 @@
 //! new to us it is worked out once from the places of all windows above them.
 
 use super::ask::QueryBatch;
-use crate::error::Error;
+use crate::error::DisplayError;
 use std::collections::BTreeSet;
 use x11rb::protocol::shape::ConnectionExt as _;
 use x11rb::protocol::xproto::{ConnectionExt as _, GetGeometryReply, MapState, Window, WindowClass};
@@ -17,7 +17,7 @@ const PIECES_MAX: usize = 512;
 
 /// A rectangle of pixels of the root window; right and bottom lie outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Area {
+struct PixelRectangle {
     left: i32,
     top: i32,
     right: i32,
@@ -27,13 +27,13 @@ struct Area {
 /// A child of the root window.
 struct Layer {
     window: Window,
-    area: Area,
+    area: PixelRectangle,
     /// Nothing below its area can be seen.
     covers: bool,
 }
 
 /// Those among some children of the root window of which no part can be seen.
-pub(super) fn hidden_windows(queries: &QueryBatch<'_>, windows: &[Window]) -> Result<BTreeSet<Window>, Error> {
+pub(super) fn hidden_windows(queries: &QueryBatch<'_>, windows: &[Window]) -> Result<BTreeSet<Window>, DisplayError> {
     if queries.composited()? {
         return Ok(BTreeSet::new());
     }
@@ -47,7 +47,7 @@ pub(super) fn hidden_windows(queries: &QueryBatch<'_>, windows: &[Window]) -> Re
 }
 
 /// The screen, and the windows from the lowest wanted one upward.
-fn layers(queries: &QueryBatch<'_>, wanted: &[Window]) -> Result<Vec<Layer>, Error> {
+fn layers(queries: &QueryBatch<'_>, wanted: &[Window]) -> Result<Vec<Layer>, DisplayError> {
     let Some(tree) = queries.answer(queries.sent(queries.wire().query_tree(queries.root()))?)? else {
         return Ok(Vec::new());
     };
@@ -60,7 +60,7 @@ fn layers(queries: &QueryBatch<'_>, wanted: &[Window]) -> Result<Vec<Layer>, Err
         let shape = queries.sent_if_known(queries.wire().shape_query_extents(*window))?;
         Ok((place, attributes, shape))
     };
-    let asked = windows.iter().map(ask).collect::<Result<Vec<_>, Error>>()?;
+    let asked = windows.iter().map(ask).collect::<Result<Vec<_>, DisplayError>>()?;
     let mut layers = Vec::new();
     for (window, (place, attributes, shape)) in windows.into_iter().zip(asked) {
         let (place, attributes) = (queries.answer(place)?, queries.answer(attributes)?);
@@ -68,13 +68,13 @@ fn layers(queries: &QueryBatch<'_>, wanted: &[Window]) -> Result<Vec<Layer>, Err
         let (Some(place), Some(attributes)) = (place, attributes) else { continue };
         let solid = attributes.map_state == MapState::VIEWABLE && attributes.class == WindowClass::INPUT_OUTPUT;
         let covers = solid && !shaped.is_some_and(|shape| shape.bounding_shaped);
-        layers.push(Layer { window, area: Area::of(&place), covers });
+        layers.push(Layer { window, area: PixelRectangle::of(&place), covers });
     }
     Ok(layers)
 }
 
 /// Whether nothing of an area is left when others are taken away.
-fn is_hidden(area: Area, covers: impl Iterator<Item = Area>) -> bool {
+fn is_hidden(area: PixelRectangle, covers: impl Iterator<Item = PixelRectangle>) -> bool {
     let mut pieces = vec![area];
     pieces.retain(|piece| !piece.is_empty());
     for cover in covers {
@@ -86,12 +86,12 @@ fn is_hidden(area: Area, covers: impl Iterator<Item = Area>) -> bool {
     pieces.is_empty()
 }
 
-impl Area {
+impl PixelRectangle {
     /// With the border, as the server counts it.
-    fn of(place: &GetGeometryReply) -> Area {
+    fn of(place: &GetGeometryReply) -> PixelRectangle {
         let (left, top) = (i32::from(place.x), i32::from(place.y));
         let border = 2 * i32::from(place.border_width);
-        Area {
+        PixelRectangle {
             left,
             top,
             right: left + i32::from(place.width) + border,
@@ -103,8 +103,8 @@ impl Area {
         self.left >= self.right || self.top >= self.bottom
     }
 
-    fn within(self, other: Area) -> Area {
-        Area {
+    fn within(self, other: PixelRectangle) -> PixelRectangle {
+        PixelRectangle {
             left: self.left.max(other.left),
             top: self.top.max(other.top),
             right: self.right.min(other.right),
@@ -113,16 +113,16 @@ impl Area {
     }
 
     /// What is left of it: at most four rectangles, which do not overlap.
-    fn without(self, cover: Area) -> impl Iterator<Item = Area> {
+    fn without(self, cover: PixelRectangle) -> impl Iterator<Item = PixelRectangle> {
         let cut = self.within(cover);
         let parts = if cut.is_empty() {
             [self, cut, cut, cut]
         } else {
             [
-                Area { bottom: cut.top, ..self },
-                Area { top: cut.bottom, ..self },
-                Area { right: cut.left, top: cut.top, bottom: cut.bottom, ..self },
-                Area { left: cut.right, top: cut.top, bottom: cut.bottom, ..self },
+                PixelRectangle { bottom: cut.top, ..self },
+                PixelRectangle { top: cut.bottom, ..self },
+                PixelRectangle { right: cut.left, top: cut.top, bottom: cut.bottom, ..self },
+                PixelRectangle { left: cut.right, top: cut.top, bottom: cut.bottom, ..self },
             ]
         };
         parts.into_iter().filter(|part| !part.is_empty())
@@ -133,11 +133,11 @@ impl Area {
 mod tests {
     use super::*;
 
-    fn area(left: i32, top: i32, right: i32, bottom: i32) -> Area {
-        Area { left, top, right, bottom }
+    fn area(left: i32, top: i32, right: i32, bottom: i32) -> PixelRectangle {
+        PixelRectangle { left, top, right, bottom }
     }
 
-    fn hidden(area: Area, covers: &[Area]) -> bool {
+    fn hidden(area: PixelRectangle, covers: &[PixelRectangle]) -> bool {
         is_hidden(area, covers.iter().copied())
     }
 
@@ -162,19 +162,16 @@ mod tests {
     /// Against counting pixels: many covers in many places, the same ones every time.
     #[test]
     fn pixels_agree() {
-        let mut random = 1u64;
-        let mut number = |below: u64| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((random >> 33) % below) as i32
-        };
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut number = |below: i32| random.i32(0..below);
         let mut outcomes = BTreeSet::new();
         for _ in 0..500 {
-            let mut place = |side: u64| {
+            let mut place = |side: i32| {
                 let (left, top) = (number(12), number(12));
                 area(left, top, left + 1 + number(side), top + 1 + number(side))
             };
             let window = place(6);
-            let covers: Vec<Area> = (0..8).map(|_| place(9)).collect();
+            let covers: Vec<PixelRectangle> = (0..8).map(|_| place(9)).collect();
             let seen = |x, y| !covers.iter().any(|c| c.left <= x && x < c.right && c.top <= y && y < c.bottom);
             let any = (window.left..window.right).any(|x| (window.top..window.bottom).any(|y| seen(x, y)));
             assert_eq!(hidden(window, &covers), !any, "{window:?} {covers:?}");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is known of the display, what must be asked, and what has been told. It asks nothing itself.
 
-use super::ask::{Atoms, Facts, Listing, Manager};
-use super::change::{Change, Dropped, WINDOWS_MAX, WindowState};
+use super::ask::{Atoms, Facts, Listing, WindowManager};
+use super::change::{AttentionChange, Dropped, WINDOWS_MAX, WindowState};
 use std::collections::{BTreeMap, BTreeSet};
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
@@ -11,7 +11,7 @@ use x11rb::protocol::xproto::{
 };
 
 /// All that is known.
-pub(super) struct View {
+pub(super) struct AttentionView {
     root: Window,
     atoms: Atoms,
     /// The manager or its list may be another one.
@@ -20,12 +20,12 @@ pub(super) struct View {
     keyboard_due: bool,
     /// Another window may have the pointer, and the keyboard where that is at the pointer.
     focus_due: bool,
-    manager: Option<Manager>,
+    manager: Option<WindowManager>,
     /// A manager keeps the list of windows.
     managed: bool,
     windows: BTreeMap<Window, Watched>,
-    keyboard: Focus,
-    pointer: Focus,
+    keyboard: ToldFocus,
+    pointer: ToldFocus,
     /// Windows that are gone, with what was told of them.
     gone: BTreeMap<Window, WindowState>,
     /// Windows beyond the bound in the last list.
@@ -51,15 +51,15 @@ struct Watched {
 
 /// Who has a focus, and who was told to have it.
 #[derive(Default)]
-struct Focus {
+struct ToldFocus {
     now: Option<Window>,
     told: Option<Option<Window>>,
 }
 
-impl View {
+impl AttentionView {
     /// Nothing is known, everything must be asked.
-    pub fn new(root: Window, atoms: Atoms) -> View {
-        View {
+    pub(super) fn new(root: Window, atoms: Atoms) -> AttentionView {
+        AttentionView {
             root,
             atoms,
             listing_due: true,
@@ -68,24 +68,24 @@ impl View {
             manager: None,
             managed: false,
             windows: BTreeMap::new(),
-            keyboard: Focus::default(),
-            pointer: Focus::default(),
+            keyboard: ToldFocus::default(),
+            pointer: ToldFocus::default(),
             gone: BTreeMap::new(),
             excess: 0,
             dropped: Dropped::default(),
         }
     }
 
-    pub fn manager_pid(&self) -> Option<u32> {
+    pub(super) fn manager_pid(&self) -> Option<u32> {
         self.manager.and_then(|manager| manager.pid)
     }
 
-    pub fn dropped(&self) -> Dropped {
+    pub(super) fn dropped(&self) -> Dropped {
         self.dropped
     }
 
     /// Marks what an event makes uncertain.
-    pub fn handle(&mut self, event: &Event) {
+    pub(super) fn handle(&mut self, event: &Event) {
         match event {
             Event::FocusIn(event) => self.focused(event),
             Event::FocusOut(event) if event.detail != NotifyDetail::INFERIOR => self.keyboard_due = true,
@@ -187,7 +187,7 @@ impl View {
     }
 
     /// Follows a window that has the keyboard and is not listed. It gets room in any case.
-    pub fn adopt(&mut self, window: Window) {
+    pub(super) fn adopt(&mut self, window: Window) {
         if self.windows.len() >= WINDOWS_MAX {
             let spared = [self.keyboard.now, self.pointer.now];
             let given_up = self.windows.keys().rev().copied().find(|other| !spared.contains(&Some(*other)));
@@ -199,29 +199,29 @@ impl View {
     }
 
     /// True when nothing must be asked.
-    pub fn settled(&self) -> bool {
+    pub(super) fn settled(&self) -> bool {
         let known = |watched: &Watched| watched.heard && watched.fresh && watched.frame.is_some();
         let due = self.listing_due || self.keyboard_due || self.focus_due;
         !due && self.windows.values().all(known)
     }
 
     /// True when the keyboard is known to be elsewhere than was told last, whatever else must still be asked.
-    pub fn has_switched(&self) -> bool {
+    pub(super) fn has_switched(&self) -> bool {
         let known = |window: &Window| self.windows.get(window).is_some_and(|watched| watched.told.is_some());
         let is_told = self.keyboard.told == Some(self.keyboard.now);
         !self.keyboard_due && !is_told && self.keyboard.told.is_some() && self.keyboard.now.as_ref().is_some_and(known)
     }
 
-    pub fn take_listing_due(&mut self) -> bool {
+    pub(super) fn take_listing_due(&mut self) -> bool {
         std::mem::take(&mut self.listing_due)
     }
 
-    pub fn take_focus_due(&mut self) -> bool {
+    pub(super) fn take_focus_due(&mut self) -> bool {
         std::mem::take(&mut self.keyboard_due) | std::mem::take(&mut self.focus_due)
     }
 
     /// Replaces the list of windows; those that were taken in without a list stay.
-    pub fn relist(&mut self, manager: Option<Manager>, listing: Listing) {
+    pub(super) fn relist(&mut self, manager: Option<WindowManager>, listing: Listing) {
         (self.manager, self.managed) = (manager, listing.managed);
         let listed: BTreeSet<Window> = listing.windows.iter().copied().collect();
         let stays = |window: &Window, watched: &Watched| watched.adopted || listed.contains(window);
@@ -242,34 +242,34 @@ impl View {
     }
 
     /// Windows whose events must be asked for, which is left to the caller.
-    pub fn take_unheard(&mut self) -> Vec<Window> {
+    pub(super) fn take_unheard(&mut self) -> Vec<Window> {
         let unheard = self.windows.iter_mut().filter(|(_, watched)| !watched.heard);
         unheard.map(|(window, watched)| (watched.heard = true, *window).1).collect()
     }
 
     /// Windows whose facts must be asked for, which is left to the caller.
-    pub fn take_stale(&mut self) -> Vec<Window> {
+    pub(super) fn take_stale(&mut self) -> Vec<Window> {
         let stale = self.windows.iter_mut().filter(|(_, watched)| !watched.fresh);
         stale.map(|(window, watched)| (watched.fresh = true, *window).1).collect()
     }
 
     /// Windows of which the frame is not known.
-    pub fn unframed(&self) -> Vec<Window> {
+    pub(super) fn unframed(&self) -> Vec<Window> {
         self.windows.iter().filter(|(_, watched)| watched.frame.is_none()).map(|(window, _)| *window).collect()
     }
 
-    pub fn frame(&mut self, window: Window, frame: Window) {
+    pub(super) fn frame(&mut self, window: Window, frame: Window) {
         self.windows.entry(window).and_modify(|watched| watched.frame = Some(frame));
         self.focus_due = true;
     }
 
     /// The frames of those windows that are still there.
-    pub fn frames_of(&self, windows: &[Window]) -> Vec<Window> {
+    pub(super) fn frames_of(&self, windows: &[Window]) -> Vec<Window> {
         windows.iter().filter_map(|window| self.windows.get(window)?.frame).collect()
     }
 
     /// Takes facts in; a window without any is gone.
-    pub fn learn(&mut self, window: Window, facts: Option<Facts>) {
+    pub(super) fn learn(&mut self, window: Window, facts: Option<Facts>) {
         let Some(watched) = self.windows.get_mut(&window) else { return };
         let Some(facts) = facts.filter(|facts| facts.viewable || !watched.adopted) else {
             return self.remove(window);
@@ -280,7 +280,7 @@ impl View {
     }
 
     /// Windows are obscured where their frame is among the hidden ones.
-    pub fn cover(&mut self, windows: &[Window], hidden: &BTreeSet<Window>) {
+    pub(super) fn cover(&mut self, windows: &[Window], hidden: &BTreeSet<Window>) {
         for window in windows {
             if let Some(watched) = self.windows.get_mut(window) {
                 watched.obscured = watched.frame.is_some_and(|frame| hidden.contains(&frame));
@@ -289,28 +289,28 @@ impl View {
     }
 
     /// The followed window that a window is or frames.
-    pub fn at(&self, window: Window) -> Option<Window> {
+    pub(super) fn at(&self, window: Window) -> Option<Window> {
         if self.windows.contains_key(&window) {
             return Some(window);
         }
         self.windows.iter().find(|(_, watched)| watched.frame == Some(window)).map(|(own, _)| *own)
     }
 
-    pub fn attend(&mut self, keyboard: Option<Window>, pointer: Option<Window>) {
+    pub(super) fn attend(&mut self, keyboard: Option<Window>, pointer: Option<Window>) {
         (self.keyboard.now, self.pointer.now) = (keyboard, pointer);
     }
 
     /// What is different from the last report, which this one replaces.
-    pub fn report(&mut self) -> Vec<Change> {
-        let mut changes: Vec<Change> = self
+    pub(super) fn report(&mut self) -> Vec<AttentionChange> {
+        let mut changes: Vec<AttentionChange> = self
             .windows
             .iter_mut()
             .filter_map(|(window, watched)| watched.change(*window))
-            .map(Change::Window)
+            .map(AttentionChange::Window)
             .collect();
-        changes.extend(self.keyboard.change(&self.windows).map(Change::Keyboard));
-        changes.extend(self.pointer.change(&self.windows).map(Change::Pointer));
-        changes.extend(std::mem::take(&mut self.gone).into_keys().map(Change::Gone));
+        changes.extend(self.keyboard.change(&self.windows).map(AttentionChange::Keyboard));
+        changes.extend(self.pointer.change(&self.windows).map(AttentionChange::Pointer));
+        changes.extend(std::mem::take(&mut self.gone).into_keys().map(AttentionChange::Gone));
         changes
     }
 }
@@ -334,7 +334,7 @@ impl Watched {
     }
 }
 
-impl Focus {
+impl ToldFocus {
     /// Who has it, where that was not told; waits while the window itself has not been told of.
     fn change(&mut self, windows: &BTreeMap<Window, Watched>) -> Option<Option<Window>> {
         let watched = self.now.and_then(|window| windows.get(&window));
@@ -360,9 +360,9 @@ mod tests {
     }
 
     /// A display without a manager whose windows are known and told.
-    fn view(windows: impl IntoIterator<Item = Window>) -> View {
+    fn view(windows: impl IntoIterator<Item = Window>) -> AttentionView {
         let atoms = Atoms { active: 10, clients: 11, supporting: 12, compositor: 13, pid: 14, state: 15, set: 16 };
-        let mut view = View::new(ROOT, atoms);
+        let mut view = AttentionView::new(ROOT, atoms);
         assert!(view.take_listing_due());
         view.relist(None, Listing { windows: windows.into_iter().collect(), ..Listing::default() });
         answer(&mut view);
@@ -370,7 +370,7 @@ mod tests {
         view
     }
 
-    fn answer(view: &mut View) {
+    fn answer(view: &mut AttentionView) {
         view.take_unheard();
         view.unframed().into_iter().for_each(|window| view.frame(window, window));
         view.take_stale().into_iter().for_each(|window| view.learn(window, Some(facts(true))));
@@ -395,7 +395,7 @@ mod tests {
         let mut view = view([5, 6]);
         view.handle(&focus_in(6, NotifyMode::NORMAL, NotifyDetail::NONLINEAR));
         assert!(view.settled() && view.has_switched());
-        assert_eq!(view.report(), [Change::Keyboard(Some(6))]);
+        assert_eq!(view.report(), [AttentionChange::Keyboard(Some(6))]);
         for (mode, detail) in [(NotifyMode::GRAB, NotifyDetail::NONLINEAR), (NotifyMode::NORMAL, NotifyDetail::POINTER)]
         {
             view.handle(&focus_in(5, mode, detail));
@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn a_window_that_is_back_at_once_is_told_only_where_it_differs() {
         let mut view = view([5]);
-        let again = |view: &mut View| [destroyed(5), mapped(5)].iter().for_each(|event| view.handle(event));
+        let again = |view: &mut AttentionView| [destroyed(5), mapped(5)].iter().for_each(|event| view.handle(event));
         again(&mut view);
         assert_eq!(view.report(), []);
         answer(&mut view);
@@ -417,10 +417,10 @@ mod tests {
         again(&mut view);
         view.take_stale();
         view.learn(5, Some(facts(false)));
-        assert!(matches!(&view.report()[..], [Change::Window(state)] if !state.visible));
+        assert!(matches!(&view.report()[..], [AttentionChange::Window(state)] if !state.visible));
         again(&mut view);
         view.handle(&destroyed(5));
-        assert_eq!(view.report(), [Change::Gone(5)]);
+        assert_eq!(view.report(), [AttentionChange::Gone(5)]);
     }
 
     #[test]
@@ -431,7 +431,9 @@ mod tests {
         assert_eq!(view.report(), []);
         answer(&mut view);
         let changes = view.report();
-        assert!(matches!(&changes[..], [Change::Window(state), Change::Keyboard(Some(7))] if state.window == 7));
+        assert!(
+            matches!(&changes[..], [AttentionChange::Window(state), AttentionChange::Keyboard(Some(7))] if state.window == 7)
+        );
     }
 
     #[test]

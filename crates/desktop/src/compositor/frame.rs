@@ -6,7 +6,7 @@ use wayland_client::protocol::wl_shm::Format;
 
 /// What a picture of the screen needs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct FrameShape {
     pub format: Format,
     pub width: u32,
     pub height: u32,
@@ -16,7 +16,7 @@ pub(super) struct Shape {
 /// What was told of the picture that was asked for.
 #[derive(Default)]
 pub(super) struct Frame {
-    pub shape: Option<Shape>,
+    pub shape: Option<FrameShape>,
     /// It was shown at this time.
     pub shown: Option<Nanos>,
     pub failed: bool,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! When a compositor shows something new, as somebody in front of its screen would see it.
 
-use super::frame::{Frame, Shape};
-use super::link::{Heard, Link, TIMEOUT};
+use super::frame::{Frame, FrameShape};
+use super::link::{CompositorLink, CompositorState, TIMEOUT};
 use crate::clock;
-use crate::error::Error;
+use crate::error::DisplayError;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -18,11 +18,10 @@ use wayland_client::{Connection, Dispatch, Proxy, QueueHandle, WEnum, delegate_n
 use wayland_protocols_wlr::screencopy::v1::client::zwlr_screencopy_frame_v1::{self, ZwlrScreencopyFrameV1};
 use wayland_protocols_wlr::screencopy::v1::client::zwlr_screencopy_manager_v1::ZwlrScreencopyManagerV1;
 
-delegate_noop!(Heard: ignore WlBuffer);
-delegate_noop!(Heard: ignore WlOutput);
-delegate_noop!(Heard: ignore WlShm);
-delegate_noop!(Heard: ignore WlShmPool);
-delegate_noop!(Heard: ignore ZwlrScreencopyManagerV1);
+delegate_noop!(CompositorState: ignore WlBuffer);
+delegate_noop!(CompositorState: ignore WlShm);
+delegate_noop!(CompositorState: ignore WlShmPool);
+delegate_noop!(CompositorState: ignore ZwlrScreencopyManagerV1);
 
 /// The first version that waits for something new.
 const VERSION: u32 = 2;
@@ -32,7 +31,7 @@ const BYTES_MAX: u64 = 256 << 20;
 
 /// Sees when the first output of a compositor shows something new, by the protocol `zwlr_screencopy_v1`.
 pub struct FrameWatch {
-    link: Link,
+    link: CompositorLink,
     manager: ZwlrScreencopyManagerV1,
     output: WlOutput,
     shm: WlShm,
@@ -47,8 +46,8 @@ impl FrameWatch {
     ///
     /// # Errors
     /// Where it cannot be reached.
-    pub fn open(socket: &Path) -> Result<Option<FrameWatch>, Error> {
-        let mut link = Link::open(socket)?;
+    pub fn open(socket: &Path) -> Result<Option<FrameWatch>, DisplayError> {
+        let mut link = CompositorLink::open(socket)?;
         let manager = link.bind(VERSION).filter(|manager: &ZwlrScreencopyManagerV1| manager.version() == VERSION);
         let (output, shm) = (link.bind(1), link.bind(1));
         let (Some(manager), Some(output), Some(shm)) = (manager, output, shm) else { return Ok(None) };
@@ -59,7 +58,7 @@ impl FrameWatch {
     ///
     /// # Errors
     /// Where the compositor is gone, or gives no picture.
-    pub fn next(&mut self, timeout: Duration) -> Result<Option<Nanos>, Error> {
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<Nanos>, DisplayError> {
         if self.asked.is_none() {
             self.asked = Some(self.ask()?);
         }
@@ -73,7 +72,7 @@ impl FrameWatch {
     }
 
     /// Asks for a picture once something is new.
-    fn ask(&mut self) -> Result<ZwlrScreencopyFrameV1, Error> {
+    fn ask(&mut self) -> Result<ZwlrScreencopyFrameV1, DisplayError> {
         self.link.heard.frame = Frame::default();
         let frame = self.manager.capture_output(0, &self.output, &self.link.handle(), ());
         let deadline = clock::now().after(TIMEOUT);
@@ -86,7 +85,7 @@ impl FrameWatch {
         Ok(frame)
     }
 
-    fn make_buffer(&self, shape: Shape) -> Result<WlBuffer, Error> {
+    fn make_buffer(&self, shape: FrameShape) -> Result<WlBuffer, DisplayError> {
         let bytes = u64::from(shape.stride) * u64::from(shape.height);
         if bytes == 0 || bytes > BYTES_MAX {
             return Err(self.link.lost(format!("its screen takes {bytes} bytes")));
@@ -103,19 +102,19 @@ impl FrameWatch {
     }
 }
 
-impl Dispatch<ZwlrScreencopyFrameV1, ()> for Heard {
+impl Dispatch<ZwlrScreencopyFrameV1, ()> for CompositorState {
     fn event(
-        heard: &mut Heard,
+        heard: &mut CompositorState,
         _: &ZwlrScreencopyFrameV1,
         event: zwlr_screencopy_frame_v1::Event,
         _: &(),
         _: &Connection,
-        _: &QueueHandle<Heard>,
+        _: &QueueHandle<CompositorState>,
     ) {
         use zwlr_screencopy_frame_v1::Event;
         match event {
             Event::Buffer { format: WEnum::Value(format), width, height, stride } => {
-                heard.frame.shape = Some(Shape { format, width, height, stride });
+                heard.frame.shape = Some(FrameShape { format, width, height, stride });
             }
             Event::Ready { tv_sec_hi, tv_sec_lo, tv_nsec } => {
                 let seconds = u64::from(tv_sec_hi) << 32 | u64::from(tv_sec_lo);

@@ -2,10 +2,10 @@
 //! A connection to a compositor that never waits longer than it was allowed to.
 
 use super::frame::Frame;
-use crate::auth::Listener;
+use crate::auth::DisplayListener;
 use crate::clock;
 use crate::connect::{dial_address, peer, wait};
-use crate::error::Error;
+use crate::error::DisplayError;
 use rustix::event::PollFlags;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::SocketAddrUnix;
@@ -16,8 +16,9 @@ use std::path::Path;
 use tipme_record::Nanos;
 use wayland_client::backend::WaylandError;
 use wayland_client::protocol::wl_callback::{self, WlCallback};
+use wayland_client::protocol::wl_output::{self, Mode, WlOutput};
 use wayland_client::protocol::wl_registry::{self, WlRegistry};
-use wayland_client::{Connection, Dispatch, EventQueue, Proxy, QueueHandle};
+use wayland_client::{Connection, Dispatch, EventQueue, Proxy, QueueHandle, WEnum};
 
 /// The longest that one exchange may take.
 pub(super) const TIMEOUT: Nanos = Nanos::from_secs(30);
@@ -30,40 +31,43 @@ pub(super) fn dial(socket: &Path) -> io::Result<OwnedFd> {
     Ok(dial_address(&SocketAddrUnix::new(socket)?)?)
 }
 
-pub(super) fn failed(socket: &Path, reason: impl ToString) -> Error {
-    Error::Compositor { display: socket.display().to_string(), reason: reason.to_string() }
+pub(super) fn failed(socket: &Path, reason: impl ToString) -> DisplayError {
+    DisplayError::Compositor { display: socket.display().to_string(), reason: reason.to_string() }
 }
 
 /// What a compositor told.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct CompositorState {
     /// Its interfaces: the number and version of each.
     globals: BTreeMap<String, (u32, u32)>,
     /// It has worked off everything that was sent before it was asked.
     settled: bool,
     pub(super) frame: Frame,
+    /// The size of an output that was bound, in pixels.
+    screen: (u32, u32),
 }
 
 /// A connection to a compositor.
-pub(crate) struct Link {
+pub(crate) struct CompositorLink {
     name: String,
-    listener: Listener,
+    listener: DisplayListener,
     connection: Connection,
-    queue: EventQueue<Heard>,
+    queue: EventQueue<CompositorState>,
     registry: WlRegistry,
-    pub(super) heard: Heard,
+    pub(super) heard: CompositorState,
 }
 
-impl Link {
+impl CompositorLink {
     /// Connects, and learns what the compositor offers.
-    pub(crate) fn open(socket: &Path) -> Result<Link, Error> {
+    pub(crate) fn open(socket: &Path) -> Result<CompositorLink, DisplayError> {
         let stream = dial(socket).map_err(|error| failed(socket, error))?;
         let listener = peer(&stream).map_err(|error| failed(socket, error))?;
         let connection = Connection::from_socket(UnixStream::from(stream)).map_err(|error| failed(socket, error))?;
         let queue = connection.new_event_queue();
         let registry = connection.display().get_registry(&queue.handle(), ());
         let name = socket.display().to_string();
-        let mut link = Link { name, listener, connection, queue, registry, heard: Heard::default() };
+        let mut link =
+            CompositorLink { name, listener, connection, queue, registry, heard: CompositorState::default() };
         link.settle()?;
         Ok(link)
     }
@@ -74,25 +78,31 @@ impl Link {
     }
 
     /// Who listens at its socket.
-    pub(crate) fn listener(&self) -> Listener {
+    pub(crate) fn listener(&self) -> DisplayListener {
         self.listener
     }
 
-    pub(crate) fn handle(&self) -> QueueHandle<Heard> {
+    pub(crate) fn handle(&self) -> QueueHandle<CompositorState> {
         self.queue.handle()
     }
 
     /// An object of an interface, of this version or the compositor's where that is lower; `None` where it has none.
     pub(crate) fn bind<I: Proxy + 'static>(&mut self, version: u32) -> Option<I>
     where
-        Heard: Dispatch<I, ()>,
+        CompositorState: Dispatch<I, ()>,
     {
         let (number, offered) = *self.heard.globals.get(I::interface().name)?;
         Some(self.registry.bind(number, version.min(offered), &self.handle(), ()))
     }
 
+    /// The size of the output that was bound, in pixels; 1 by 1 until it is known.
+    pub(crate) fn screen(&self) -> (u32, u32) {
+        let (width, height) = self.heard.screen;
+        (width.max(1), height.max(1))
+    }
+
     /// Sends what is buffered.
-    pub(crate) fn flush(&self) -> Result<(), Error> {
+    pub(crate) fn flush(&self) -> Result<(), DisplayError> {
         match self.connection.flush() {
             // The rest goes with the next exchange.
             Err(WaylandError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
@@ -101,7 +111,7 @@ impl Link {
     }
 
     /// Waits until the compositor has worked off everything sent so far.
-    pub(crate) fn settle(&mut self) -> Result<(), Error> {
+    pub(crate) fn settle(&mut self) -> Result<(), DisplayError> {
         self.heard.settled = false;
         self.connection.display().sync(&self.handle(), ());
         if self.wait(clock::now().after(TIMEOUT), |heard| heard.settled)? {
@@ -111,7 +121,11 @@ impl Link {
     }
 
     /// Takes in what the compositor tells until that is enough (true), or the deadline has passed (false).
-    pub(super) fn wait(&mut self, deadline: Nanos, enough: impl Fn(&Heard) -> bool) -> Result<bool, Error> {
+    pub(super) fn wait(
+        &mut self,
+        deadline: Nanos,
+        enough: impl Fn(&CompositorState) -> bool,
+    ) -> Result<bool, DisplayError> {
         loop {
             let handled = self.queue.dispatch_pending(&mut self.heard);
             handled.map_err(|error| self.lost(error))?;
@@ -131,19 +145,19 @@ impl Link {
         }
     }
 
-    pub(crate) fn lost(&self, reason: impl ToString) -> Error {
-        Error::Compositor { display: self.name.clone(), reason: reason.to_string() }
+    pub(crate) fn lost(&self, reason: impl ToString) -> DisplayError {
+        DisplayError::Compositor { display: self.name.clone(), reason: reason.to_string() }
     }
 }
 
-impl Dispatch<WlRegistry, ()> for Heard {
+impl Dispatch<WlRegistry, ()> for CompositorState {
     fn event(
-        heard: &mut Heard,
+        heard: &mut CompositorState,
         _: &WlRegistry,
         event: wl_registry::Event,
         _: &(),
         _: &Connection,
-        _: &QueueHandle<Heard>,
+        _: &QueueHandle<CompositorState>,
     ) {
         if let wl_registry::Event::Global { name, interface, version } = event
             && heard.globals.len() < GLOBALS_MAX
@@ -153,8 +167,32 @@ impl Dispatch<WlRegistry, ()> for Heard {
     }
 }
 
-impl Dispatch<WlCallback, ()> for Heard {
-    fn event(heard: &mut Heard, _: &WlCallback, _: wl_callback::Event, _: &(), _: &Connection, _: &QueueHandle<Heard>) {
+impl Dispatch<WlOutput, ()> for CompositorState {
+    fn event(
+        heard: &mut CompositorState,
+        _: &WlOutput,
+        event: wl_output::Event,
+        _: &(),
+        _: &Connection,
+        _: &QueueHandle<CompositorState>,
+    ) {
+        if let wl_output::Event::Mode { flags: WEnum::Value(flags), width, height, .. } = event
+            && flags.contains(Mode::Current)
+        {
+            heard.screen = (width.max(0).unsigned_abs(), height.max(0).unsigned_abs());
+        }
+    }
+}
+
+impl Dispatch<WlCallback, ()> for CompositorState {
+    fn event(
+        heard: &mut CompositorState,
+        _: &WlCallback,
+        _: wl_callback::Event,
+        _: &(),
+        _: &Connection,
+        _: &QueueHandle<CompositorState>,
+    ) {
         heard.settled = true;
     }
 }
@@ -177,7 +215,7 @@ mod tests {
     }
 
     /// Connects to somebody who answers so.
-    fn open(answer: Vec<u8>, says_no_more: bool) -> Result<Link, Error> {
+    fn open(answer: Vec<u8>, says_no_more: bool) -> Result<CompositorLink, DisplayError> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("wayland-3");
         let listener = UnixListener::bind(&path).expect("a socket");
@@ -190,7 +228,7 @@ mod tests {
             }
             client
         });
-        let opened = Link::open(&path);
+        let opened = CompositorLink::open(&path);
         drop(compositor.join().expect("the compositor answers"));
         opened
     }
@@ -204,11 +242,8 @@ mod tests {
 
     #[test]
     fn no_answer_of_a_compositor_ends_the_program() {
-        let (whole, mut state) = (answer(), 1u64);
-        let mut random = |end: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as usize % end
-        };
+        let (whole, mut numbers) = (answer(), fastrand::Rng::with_seed(1));
+        let mut random = |end: usize| numbers.usize(..end);
         let mut refused = 0;
         for _ in 0..400 {
             let mut bytes = whole.clone();

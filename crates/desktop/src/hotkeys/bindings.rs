@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which key does what.
 
-use crate::error::Error;
+use crate::error::DisplayError;
 use crate::keymap::{Keymap, symbols};
 use std::str::FromStr;
 use x11rb::protocol::xproto::{Keycode, ModMask};
 
 /// What a hot key asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Action {
+pub enum HotKeyAction {
     /// Start recording.
     Start,
     /// "It was bad just now."
@@ -19,32 +19,33 @@ pub enum Action {
     StartKeys,
 }
 
-impl Action {
+impl HotKeyAction {
     /// All actions.
-    pub const ALL: [Action; 4] = [Action::Start, Action::Mark, Action::StopKeys, Action::StartKeys];
+    pub const ALL: [HotKeyAction; 4] =
+        [HotKeyAction::Start, HotKeyAction::Mark, HotKeyAction::StopKeys, HotKeyAction::StartKeys];
 
     /// What it is called where others ask for it: at the portal, on the message bus, in the settings of a desktop.
     pub fn name(self) -> &'static str {
         match self {
-            Action::Start => "start",
-            Action::Mark => "mark",
-            Action::StopKeys => "stop-input",
-            Action::StartKeys => "restart-input",
+            HotKeyAction::Start => "start",
+            HotKeyAction::Mark => "mark",
+            HotKeyAction::StopKeys => "stop-input",
+            HotKeyAction::StartKeys => "restart-input",
         }
     }
 
     /// The action of this name.
-    pub fn named(name: &str) -> Option<Action> {
-        Action::ALL.into_iter().find(|action| action.name() == name)
+    pub fn named(name: &str) -> Option<HotKeyAction> {
+        HotKeyAction::ALL.into_iter().find(|action| action.name() == name)
     }
 
     /// What the key is for, in words.
     pub fn purpose(self) -> &'static str {
         match self {
-            Action::Start => "start recording",
-            Action::Mark => "mark",
-            Action::StopKeys => "stop the recording of input",
-            Action::StartKeys => "restart the recording of input",
+            HotKeyAction::Start => "start recording",
+            HotKeyAction::Mark => "mark",
+            HotKeyAction::StopKeys => "stop the recording of input",
+            HotKeyAction::StartKeys => "restart the recording of input",
         }
     }
 }
@@ -58,12 +59,12 @@ pub struct Chord {
 }
 
 impl FromStr for Chord {
-    type Err = Error;
+    type Err = DisplayError;
 
     /// Reads modifiers and a key joined by `+`, in any case: `Ctrl+Alt+Minus`, `super+f12`.
-    fn from_str(text: &str) -> Result<Chord, Error> {
+    fn from_str(text: &str) -> Result<Chord, DisplayError> {
         let lower = text.to_lowercase();
-        let bad = |reason: String| Error::BadChord { text: text.to_string(), reason };
+        let bad = |reason: String| DisplayError::BadChord { text: text.to_string(), reason };
         let (held, key) = lower.rsplit_once('+').unwrap_or(("", &lower));
         let symbols = symbols(key).ok_or_else(|| bad(format!("there is no key \"{key}\"")))?;
         let mut modifiers = ModMask::from(0u16);
@@ -92,19 +93,19 @@ fn modifier(name: &str) -> Option<ModMask> {
 
 /// Which key does what.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Bindings(pub Vec<(Action, Chord)>);
+pub struct Bindings(pub Vec<(HotKeyAction, Chord)>);
 
 impl Default for Bindings {
     fn default() -> Bindings {
         let texts = ["ctrl+alt+plus", "ctrl+alt+minus", "ctrl+alt+0", "ctrl+alt+1"];
         let chords = texts.iter().map(|text| text.parse().expect("default hot keys are well formed"));
-        Bindings(Action::ALL.into_iter().zip(chords).collect())
+        Bindings(HotKeyAction::ALL.into_iter().zip(chords).collect())
     }
 }
 
 impl Bindings {
     /// Gives an action another key.
-    pub fn set(&mut self, action: Action, chord: Chord) {
+    pub fn set(&mut self, action: HotKeyAction, chord: Chord) {
         self.0.retain(|(known, _)| *known != action);
         self.0.push((action, chord));
     }
@@ -151,6 +152,6 @@ mod tests {
     #[test]
     fn defaults_cover_every_action() {
         let Bindings(bindings) = Bindings::default();
-        assert_eq!(bindings.iter().map(|(action, _)| *action).collect::<Vec<_>>(), Action::ALL);
+        assert_eq!(bindings.iter().map(|(action, _)| *action).collect::<Vec<_>>(), HotKeyAction::ALL);
     }
 }

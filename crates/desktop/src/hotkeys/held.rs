@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A connection to a display with its grabs.
 
-use super::bindings::{Action, Bindings, Chord, wanted};
+use super::bindings::{Bindings, Chord, HotKeyAction, wanted};
 use crate::clock;
-use crate::connect::{Connection, Target};
-use crate::error::Error;
+use crate::connect::{DisplayConnection, DisplayTarget};
+use crate::error::DisplayError;
 use crate::keymap::Keymap;
 use tipme_record::Nanos;
 use x11rb::errors::ReplyError;
@@ -13,9 +13,9 @@ use x11rb::protocol::{ErrorKind, Event as Message};
 
 /// What [`HotKeys::next`](super::HotKeys::next) tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum HotKeyEvent {
     /// A hot key was pressed; `at` is when the press was taken from the socket.
-    Pressed { action: Action, at: Nanos },
+    Pressed { action: HotKeyAction, at: Nanos },
     /// The server is gone, for the reason given; attempts to reach it go on.
     Lost(String),
     /// The server is back and the keys are grabbed again, those that can be had.
@@ -26,15 +26,15 @@ pub enum Event {
 
 /// A hot key that cannot be had.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refusal {
-    pub action: Action,
+pub struct HotKeyRefusal {
+    pub action: HotKeyAction,
     pub chord: Chord,
-    pub why: Why,
+    pub why: RefusalReason,
 }
 
 /// Why a hot key cannot be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Why {
+pub enum RefusalReason {
     /// The keyboard has no such key.
     Missing,
     /// Another program holds all of its places.
@@ -47,7 +47,7 @@ pub enum Why {
 
 /// One place of a hot key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct KeyPlace {
     code: Keycode,
     modifiers: ModMask,
     /// Its place in the bindings.
@@ -56,24 +56,24 @@ struct Place {
     main: bool,
 }
 
-pub(super) struct Held {
-    connection: Connection,
+pub(super) struct GrabbedKeys {
+    connection: DisplayConnection,
     /// All places of the bindings on this keyboard, whoever holds them.
-    places: Vec<Place>,
+    places: Vec<KeyPlace>,
     /// For each place whether it is held.
     had: Vec<bool>,
     /// How many bindings the places are of.
     count: usize,
-    refusals: Vec<Refusal>,
+    refusals: Vec<HotKeyRefusal>,
     num_lock: ModMask,
     /// Keycode and server time of the last release: a press at the same time is the keyboard's repeat.
     released: Option<(Keycode, u32)>,
 }
 
-impl Held {
-    pub(super) fn take(target: &Target, bindings: &Bindings) -> Result<Held, Error> {
-        let mut held = Held {
-            connection: Connection::open(target)?,
+impl GrabbedKeys {
+    pub(super) fn take(target: &DisplayTarget, bindings: &Bindings) -> Result<GrabbedKeys, DisplayError> {
+        let mut held = GrabbedKeys {
+            connection: DisplayConnection::open(target)?,
             places: Vec::new(),
             had: Vec::new(),
             count: 0,
@@ -85,7 +85,7 @@ impl Held {
         Ok(held)
     }
 
-    pub(super) fn refusals(&self) -> &[Refusal] {
+    pub(super) fn refusals(&self) -> &[HotKeyRefusal] {
         &self.refusals
     }
 
@@ -93,7 +93,7 @@ impl Held {
     ///
     /// Nothing happens where the places are the same: a server tells of a new mapping whenever another keyboard is used,
     /// and a press in between two grabs would be lost.
-    pub(super) fn grab_all(&mut self, bindings: &Bindings) -> Result<bool, Error> {
+    pub(super) fn grab_all(&mut self, bindings: &Bindings) -> Result<bool, DisplayError> {
         let keymap = Keymap::load(&self.connection)?;
         let (num_lock, places) = (keymap.num_lock(), places(&keymap, bindings));
         let count = bindings.0.len();
@@ -109,22 +109,22 @@ impl Held {
     }
 
     /// Why a binding is not, or not wholly, held.
-    fn refusal(&self, number: usize, bindings: &Bindings) -> Option<Refusal> {
+    fn refusal(&self, number: usize, bindings: &Bindings) -> Option<HotKeyRefusal> {
         let places = self.places.iter().zip(&self.had).filter(|(place, _)| place.binding == number);
         let all = |main: bool| places.clone().filter(|(place, _)| place.main == main).all(|(_, had)| *had);
         let why = match (all(true), all(false)) {
-            _ if places.clone().next().is_none() => Why::Missing,
+            _ if places.clone().next().is_none() => RefusalReason::Missing,
             (true, true) => return None,
-            (true, false) => Why::KeypadTaken,
-            (false, _) if places.clone().any(|(_, had)| *had) => Why::MainTaken,
-            (false, _) => Why::Taken,
+            (true, false) => RefusalReason::KeypadTaken,
+            (false, _) if places.clone().any(|(_, had)| *had) => RefusalReason::MainTaken,
+            (false, _) => RefusalReason::Taken,
         };
         let (action, chord) = bindings.0[number].clone();
-        Some(Refusal { action, chord, why })
+        Some(HotKeyRefusal { action, chord, why })
     }
 
     /// Whether the place is held, whatever locks are on.
-    fn grab_one(&self, place: Place) -> Result<bool, Error> {
+    fn grab_one(&self, place: KeyPlace) -> Result<bool, DisplayError> {
         let (wire, root) = (self.connection.wire(), self.connection.root());
         let mut cookies = Vec::new();
         for lock in [ModMask::from(0u16), ModMask::LOCK, self.num_lock, ModMask::LOCK | self.num_lock] {
@@ -143,17 +143,17 @@ impl Held {
         Ok(whole)
     }
 
-    pub(super) fn next(&mut self, deadline: Nanos, bindings: &Bindings) -> Result<Option<Event>, Error> {
+    pub(super) fn next(&mut self, deadline: Nanos, bindings: &Bindings) -> Result<Option<HotKeyEvent>, DisplayError> {
         while let Some(message) = self.connection.event(deadline)? {
             match message {
                 Message::KeyPress(press) => {
                     if let Some(action) = self.action(&press, bindings) {
-                        return Ok(Some(Event::Pressed { action, at: clock::now() }));
+                        return Ok(Some(HotKeyEvent::Pressed { action, at: clock::now() }));
                     }
                 }
                 Message::KeyRelease(release) => self.released = Some((release.detail, release.time)),
                 Message::MappingNotify(change) if change.request != Mapping::POINTER && self.grab_all(bindings)? => {
-                    return Ok(Some(Event::Changed));
+                    return Ok(Some(HotKeyEvent::Changed));
                 }
                 _ => {}
             }
@@ -161,31 +161,31 @@ impl Held {
         Ok(None)
     }
 
-    fn release(&mut self) -> Result<(), Error> {
+    fn release(&mut self) -> Result<(), DisplayError> {
         let sent = self.connection.wire().ungrab_key(Grab::ANY, self.connection.root(), ModMask::ANY);
         sent.map_err(|error| self.connection.failed(error))?.ignore_error();
         Ok(())
     }
 
-    fn action(&self, press: &KeyPressEvent, bindings: &Bindings) -> Option<Action> {
+    fn action(&self, press: &KeyPressEvent, bindings: &Bindings) -> Option<HotKeyAction> {
         if self.released == Some((press.detail, press.time)) {
             return None;
         }
         let ignored = u16::from(ModMask::LOCK | self.num_lock);
         let state = u16::from(press.state) & 0xff & !ignored;
-        let fits = |place: &&Place| place.code == press.detail && u16::from(place.modifiers) == state;
+        let fits = |place: &&KeyPlace| place.code == press.detail && u16::from(place.modifiers) == state;
         let place = self.places.iter().find(fits)?;
         bindings.0.get(place.binding).map(|(action, _)| *action)
     }
 }
 
 /// Where the keys of the bindings are.
-fn places(keymap: &Keymap, bindings: &Bindings) -> Vec<Place> {
-    let of_one = |(binding, (_, chord)): (usize, &(Action, Chord))| {
+fn places(keymap: &Keymap, bindings: &Bindings) -> Vec<KeyPlace> {
+    let of_one = |(binding, (_, chord)): (usize, &(HotKeyAction, Chord))| {
         let main = Chord { symbols: chord.symbols.iter().take(1).copied().collect(), ..chord.clone() };
         let main = wanted(keymap, &main);
         let place =
-            move |(code, modifiers)| Place { code, modifiers, binding, main: main.contains(&(code, modifiers)) };
+            move |(code, modifiers)| KeyPlace { code, modifiers, binding, main: main.contains(&(code, modifiers)) };
         wanted(keymap, chord).into_iter().map(place)
     };
     bindings.0.iter().enumerate().flat_map(of_one).collect()

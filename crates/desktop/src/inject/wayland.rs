@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys injected into a compositor of Wayland that nobody modified, by whichever way it offers.
+//! Keys, buttons and motions injected into a compositor of Wayland that nobody modified, by whichever way it offers.
 
+mod events;
 mod fake_input;
 mod remote_desktop;
 mod virtual_keyboard;
+mod virtual_pointer;
 
-use super::device::Device;
-use crate::compositor::Link;
-use crate::error::Error;
+use super::device::InjectionDevice;
+use crate::compositor::CompositorLink;
+use crate::error::DisplayError;
 use fake_input::FakeInput;
 use remote_desktop::RemoteDesktop;
 use std::path::Path;
 use virtual_keyboard::VirtualKeyboard;
 
-/// A keyboard of the compositor behind a socket: a virtual keyboard (sway, Hyprland, …), KWin's, or Mutter's.
+/// Keyboard and pointer of the compositor behind a socket: virtual ones (sway, Hyprland, …), KWin's, or Mutter's.
 ///
 /// # Errors
 /// Where it cannot be reached, or offers none of these.
-pub(super) fn keyboard(socket: &Path) -> Result<Box<dyn Device + Send>, Error> {
-    let mut link = Link::open(socket)?;
+pub(super) fn devices(socket: &Path) -> Result<Box<dyn InjectionDevice + Send>, DisplayError> {
+    let mut link = CompositorLink::open(socket)?;
     if let Some(manager) = virtual_keyboard::offered(&mut link) {
         return Ok(Box::new(VirtualKeyboard::plug_in(link, &manager)?));
     }
@@ -27,5 +29,5 @@ pub(super) fn keyboard(socket: &Path) -> Result<Box<dyn Device + Send>, Error> {
     }
     let display = link.name().to_owned();
     let mutter = RemoteDesktop::open(&link, socket);
-    Ok(Box::new(mutter.map_err(|reason| Error::NoInjection { display, reason })?))
+    Ok(Box::new(mutter.map_err(|reason| DisplayError::NoInjection { display, reason })?))
 }

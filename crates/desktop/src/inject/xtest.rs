@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Input injected into an X display, by the XTEST extension.
 
-use super::device::Device;
+use super::device::InjectionDevice;
 use crate::clock;
-use crate::connect::{Connection, Target};
-use crate::error::Error;
+use crate::connect::{DisplayConnection, DisplayTarget};
+use crate::error::DisplayError;
 use tipme_record::Nanos;
 use x11rb::protocol::xproto::ConnectionExt as _;
 use x11rb::protocol::xtest::ConnectionExt as _;
@@ -15,22 +15,26 @@ const BUTTON_PRESS: u8 = 4;
 const BUTTON_RELEASE: u8 = 5;
 const MOTION: u8 = 6;
 
+/// Buttons that a notch of the wheel presses.
+const WHEEL_UP: u8 = 4;
+const WHEEL_DOWN: u8 = 5;
+
 /// The extension on a connection.
 pub(super) struct Xtest {
-    pub(super) connection: Connection,
+    pub(super) connection: DisplayConnection,
 }
 
 impl Xtest {
     /// Connects to a display that has the extension.
-    pub(super) fn open(target: &Target) -> Result<Xtest, Error> {
-        let connection = Connection::open(target)?;
-        let missing = Error::NoExtension { display: target.display, extension: "XTEST" };
+    pub(super) fn open(target: &DisplayTarget) -> Result<Xtest, DisplayError> {
+        let connection = DisplayConnection::open(target)?;
+        let missing = DisplayError::NoExtension { display: target.display, extension: "XTEST" };
         let version = connection.wire().xtest_get_version(2, 2).map_err(|_| missing)?;
         version.reply().map_err(|error| connection.failed(error))?;
         Ok(Xtest { connection })
     }
 
-    fn send(&self, kind: u8, detail: u8, (x, y): (i16, i16)) -> Result<Nanos, Error> {
+    fn send(&self, kind: u8, detail: u8, (x, y): (i16, i16)) -> Result<Nanos, DisplayError> {
         let root = self.connection.root();
         let sent = self.connection.wire().xtest_fake_input(kind, detail, 0, root, x, y, 0);
         sent.map_err(|error| self.connection.failed(error))?.ignore_error();
@@ -40,24 +44,31 @@ impl Xtest {
     }
 }
 
-impl Device for Xtest {
+impl InjectionDevice for Xtest {
     fn display(&self) -> String {
         format!(":{}", self.connection.display())
     }
 
-    fn key(&mut self, code: u8, pressed: bool) -> Result<Nanos, Error> {
+    fn key(&mut self, code: u8, pressed: bool) -> Result<Nanos, DisplayError> {
         self.send(if pressed { KEY_PRESS } else { KEY_RELEASE }, code, (0, 0))
     }
 
-    fn button(&mut self, button: u8, pressed: bool) -> Result<Nanos, Error> {
+    fn button(&mut self, button: u8, pressed: bool) -> Result<Nanos, DisplayError> {
         self.send(if pressed { BUTTON_PRESS } else { BUTTON_RELEASE }, button, (0, 0))
     }
 
-    fn move_to(&mut self, x: i16, y: i16) -> Result<Nanos, Error> {
+    fn turn_wheel(&mut self, down: bool) -> Result<Nanos, DisplayError> {
+        let button = if down { WHEEL_DOWN } else { WHEEL_UP };
+        let at = self.button(button, true)?;
+        self.button(button, false)?;
+        Ok(at)
+    }
+
+    fn move_to(&mut self, x: i16, y: i16) -> Result<Nanos, DisplayError> {
         self.send(MOTION, 0, (x, y))
     }
 
-    fn settle(&mut self) -> Result<(), Error> {
+    fn settle(&mut self) -> Result<(), DisplayError> {
         let cookie = self.connection.wire().get_input_focus().map_err(|error| self.connection.failed(error))?;
         cookie.reply().map_err(|error| self.connection.failed(error)).map(|_| ())
     }

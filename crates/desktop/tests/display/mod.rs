@@ -12,8 +12,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tipme_desktop::attention::{Attention, Change, WindowState};
-use tipme_desktop::{Target, authority_file};
+use tipme_desktop::attention::{Attention, AttentionChange, WindowState};
+use tipme_desktop::{DisplayTarget, authority_file};
 use x11rb::connection::Connection as _;
 use x11rb::protocol::xproto::{
     AtomEnum, ClientMessageEvent, ConnectionExt as _, CreateWindowAux, EventMask, InputFocus, PropMode, WindowClass,
@@ -96,9 +96,9 @@ impl Display {
         self.wire.setup().roots[0].root
     }
 
-    pub fn target(&self) -> Target {
+    pub fn target(&self) -> DisplayTarget {
         let authority = Some(self.folder.path().join("authority"));
-        Target { authority, timeout: Duration::from_secs(20), ..Target::new(self.number) }
+        DisplayTarget { authority, timeout: Duration::from_secs(20), ..DisplayTarget::new(self.number) }
     }
 
     /// Another client of the same process.
@@ -209,28 +209,30 @@ impl Known {
         let attention = Attention::open(&display.target()).unwrap();
         let mut known = Known { attention, windows: BTreeMap::new(), keyboard: None, pointer: None, told: 0 };
         let first = known.take();
-        assert!(first.iter().any(|change| matches!(change, Change::Keyboard(_))), "{first:?}");
-        assert!(first.iter().any(|change| matches!(change, Change::Pointer(_))), "{first:?}");
+        assert!(first.iter().any(|change| matches!(change, AttentionChange::Keyboard(_))), "{first:?}");
+        assert!(first.iter().any(|change| matches!(change, AttentionChange::Pointer(_))), "{first:?}");
         known
     }
 
     /// Takes the changes of one call in; each must be new and fit what was told before.
-    pub fn take(&mut self) -> Vec<Change> {
+    pub fn take(&mut self) -> Vec<AttentionChange> {
         let changes = self.attention.changes().unwrap();
         let mut states: Vec<u32> = Vec::new();
         for change in &changes {
             match change {
-                Change::Window(state) => {
+                AttentionChange::Window(state) => {
                     assert!(!states.contains(&state.window), "told twice: {changes:?}");
                     states.push(state.window);
                     assert_ne!(self.windows.insert(state.window, state.clone()).as_ref(), Some(state));
                 }
-                Change::Keyboard(window) => self.keyboard = self.followed(*window),
-                Change::Pointer(window) => self.pointer = self.followed(*window),
-                Change::Gone(window) => assert!(self.windows.remove(window).is_some(), "{changes:?}"),
+                AttentionChange::Keyboard(window) => self.keyboard = self.followed(*window),
+                AttentionChange::Pointer(window) => self.pointer = self.followed(*window),
+                AttentionChange::Gone(window) => assert!(self.windows.remove(window).is_some(), "{changes:?}"),
             }
         }
-        let of_focus = changes.iter().filter(|change| matches!(change, Change::Keyboard(_) | Change::Pointer(_)));
+        let of_focus = changes
+            .iter()
+            .filter(|change| matches!(change, AttentionChange::Keyboard(_) | AttentionChange::Pointer(_)));
         assert!(of_focus.count() <= 2, "{changes:?}");
         self.told += changes.len();
         changes

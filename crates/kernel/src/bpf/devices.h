@@ -334,13 +334,20 @@ static __always_inline __u32 lock_owner(void *lock, __u32 flags)
 	return task ? BPF_CORE_READ(task, pid) : 0;
 }
 
+/* Waits without sleeping: a spin lock, and no mutex whose owner is about to be done. */
+static __always_inline bool is_spin_lock(__u32 flags)
+{
+	return (flags & 1) && !(flags & 32);
+}
+
+/* Who waits for a lock that sleeps may have to wait for the spin lock inside it meanwhile: the outer wait counts. */
 SEC("tp_btf/contention_begin")
 int BPF_PROG(lock_begin, void *lock, unsigned int flags)
 {
 	__u32 tid = current_tid();
 	struct contention *slot = &contentions[tid & (LOCK_SLOTS - 1)];
 
-	if (!tid || (slot->tid == tid && slot->lock == (__u64)lock))
+	if (!tid || (slot->tid == tid && (slot->lock == (__u64)lock || is_spin_lock(flags))))
 		return 0;
 	slot->tid = tid;
 	slot->lock = (__u64)lock;

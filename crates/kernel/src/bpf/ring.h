@@ -41,7 +41,10 @@ POOL(pool_sched);
 POOL(pool_rare);
 POOL(pool_exits);
 
-struct place { __u64 word; __u64 unused[7]; };
+/* Where a CPU writes; and for the scheduler's records what a reader of its chunk knows, see packed.h: the time of the last
+ * whole record; in which chunk and generation, and who runs, in one word; the bits that all packed records have there;
+ * and with which priority it runs. */
+struct place { __u64 word, since, known, same; __u32 prio, unused[7]; } __attribute__((aligned(64)));
 struct queue { __u64 head, unused[7], tail, unused2[7]; __u32 chunks[QUEUE]; };
 
 /* Filled by the loader: queues hold every chunk before the first program runs. */

@@ -1,32 +1,48 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /* Switches, wake-ups, migrations: the frequent class. */
 #pragma once
+#include "packed.h"
 #include "polls.h"
 
 /* Kernel threads that wait for work: nothing depends on what they waited for, and they wake up often. */
 #define TASK_NOLOAD 0x400
 
+static __always_inline bool write_switch(__u64 now, __u32 tid, __u8 prio, __u32 next, __u8 next_prio, __u16 state)
+{
+	__u8 generation;
+	struct rec_switch *record = reserve(SCHED, sizeof(*record), now, &generation);
+
+	if (!record)
+		return 0;
+	record->next = next;
+	record->prev_state = state;
+	record->prev_prio = prio;
+	record->next_prio = next_prio;
+	commit(record, now, tid, sizeof(*record), REC_SWITCH, generation);
+	return 1;
+}
+
 SEC("tp_btf/sched_switch")
 int sched_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
-	__u64 now = bpf_ktime_get_ns();
-	__u8 generation;
-	__u32 tid = prev->pid;
+	struct place *mine = sched_place();
+	__u64 now = sched_now();
+	__u32 tid = prev->pid, next_tid = next->pid;
+	__u8 prio = prev->prio, next_prio = next->prio;
 	__u16 state = 0;
 
 	if (!(bool)ctx[0])
 		state = task_state(prev, switch_has_state ? (__u32)ctx[3] : prev->__state);
 	if (state)
 		remember_switch_out(tid, now, state);
-	struct rec_switch *record = reserve(SCHED, sizeof(*record), now, &generation);
-	if (!record)
-		return 0;
-	record->next = next->pid;
-	record->prev_state = state;
-	record->prev_prio = prev->prio;
-	record->next_prio = next->prio;
-	commit(record, now, tid, sizeof(*record), REC_SWITCH, generation);
+	if (pack_switch(mine, now, tid, prio, next_tid, next_prio, state))
+		mine->known = life_and(mine->known, next_tid);
+	else if (write_switch(now, tid, prio, next_tid, next_prio, state))
+		told(mine, now, next_tid);
+	else
+		mine->known = 0;
+	mine->prio = next_prio;
 	return 0;
 }
 
@@ -56,13 +72,29 @@ static __noinline int write_wait(struct task_struct *task, __u64 now, __u64 star
 	return 0;
 }
 
+static __always_inline bool write_waking(__u64 now, __u32 waker, __u32 tid, __u8 prio, __u32 target, __u8 context)
+{
+	__u8 generation;
+	struct rec_waking *record = reserve(SCHED, sizeof(*record), now, &generation);
+
+	if (!record)
+		return 0;
+	record->waker = waker;
+	record->target_cpu = target;
+	record->context = context;
+	record->prio = prio;
+	commit(record, now, tid, sizeof(*record), REC_WAKING, generation);
+	return 1;
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *task)
 {
-	__u64 now = bpf_ktime_get_ns();
-	__u32 tid = task->pid;
+	struct place *mine = sched_place();
+	__u64 now = sched_now();
+	__u32 tid = task->pid, waker = (__u32)bpf_get_current_pid_tgid(), target = task->thread_info.cpu;
 	__u64 entry = switched_out[tid & (TABLE - 1)];
-	__u8 context = interrupt_context(), generation;
+	__u8 context = interrupt_context(), prio = task->prio;
 
 	if (is_switched_out(entry, tid)) {
 		__u64 start = blocked_since(tid, now);
@@ -70,29 +102,39 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 		if (deserves_record(entry, now, now - start) && !(task->__state & TASK_NOLOAD))
 			write_wait(task, now, start, context);
 	}
-	struct rec_waking *record = reserve(SCHED, sizeof(*record), now, &generation);
-	if (!record)
+	/* Whoever wakes itself may be interrupted. */
+	bool alone = tid != waker;
+	if (alone && pack_waking(mine, now, waker, tid, prio, target, context))
 		return 0;
-	record->waker = (__u32)bpf_get_current_pid_tgid();
-	record->target_cpu = task->thread_info.cpu;
-	record->context = context;
-	record->prio = task->prio;
-	commit(record, now, tid, sizeof(*record), REC_WAKING, generation);
+	if (write_waking(now, waker, tid, prio, target, context) && alone)
+		told(mine, now, waker);
 	return 0;
 }
 
-SEC("tp_btf/sched_migrate_task")
-int BPF_PROG(sched_migrate_task, struct task_struct *task, int to)
+static __always_inline bool write_migrate(__u64 now, __u32 by, __u32 tid, __u32 from, __u32 to)
 {
-	__u64 now = bpf_ktime_get_ns();
 	__u8 generation;
 	struct rec_migrate *record = reserve(SCHED, sizeof(*record), now, &generation);
 
 	if (!record)
 		return 0;
-	record->from = task->thread_info.cpu;
+	record->from = from;
 	record->to = to;
-	record->by = (__u32)bpf_get_current_pid_tgid();
-	commit(record, now, task->pid, sizeof(*record), REC_MIGRATE, generation);
+	record->by = by;
+	commit(record, now, tid, sizeof(*record), REC_MIGRATE, generation);
+	return 1;
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(sched_migrate_task, struct task_struct *task, int to)
+{
+	struct place *mine = sched_place();
+	__u64 now = sched_now();
+	__u32 tid = task->pid, by = (__u32)bpf_get_current_pid_tgid(), from = task->thread_info.cpu;
+
+	if (pack_migrate(mine, now, by, tid, from, to))
+		return 0;
+	if (write_migrate(now, by, tid, from, to))
+		told(mine, now, by);
 	return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /* Messages of Wayland: their heads, and few arguments.
  *
- * A head says which object and which opcode; what the object is nobody says on the wire but when it is made. So what
- * may be of interest is told by its shape: opcode, length, and whether a time stamp is one. Messages of other shapes
- * are not kept, and of those that are only the arguments that are listed here: never a key's code, a held key, a
- * coordinate or text. */
+ * A head has the number of an object, and in its second word length and opcode: the shape. Which interface the object has is
+ * only said when it is made. So what may be of interest is told by its shape (WL_KEY and others, which the record crate
+ * declares with the messages that have them), and by whether a time stamp is of about now. Messages of other shapes are not
+ * kept, and of those that are only the arguments that are listed here: never a key's code, a held key, a coordinate or text. */
 #pragma once
 #include "answers.h"
 #include "sends.h"
@@ -15,16 +15,16 @@
 #define WAYLAND_WORDS (WL_WORD / 4)
 /* Bytes of a message that are looked at: to the end of what binds a compositor. */
 #define WAYLAND_HEAD 40
-/* A time stamp is one if it is so near. */
+/* A time stamp counts as one within so much of now. */
 #define NEAR_MS 5000
-/* Seconds by which the clock that never jumps may be ahead of what people read from the wall. */
+/* By how much TAI is ahead of UTC. */
 #define LEAP_MS 37000
 
 /* Objects of clients are numbered from two on, and numbers are given again: what is larger is none, and may be text. */
 #define OBJECTS (1 << 20)
 
-/* What of a message is kept. */
-struct kept { __u32 hint, argument; bool wanted; };
+/* What of a message is kept; `input`: it tells of input, which may not be recorded. */
+struct kept { __u32 hint, argument; bool wanted, input; };
 
 /* Kernels before 6.1 lack the clock. */
 enum bpf_func_id { BPF_FUNC_ktime_get_tai_ns = 208 };
@@ -61,12 +61,13 @@ static __always_inline void look_at_key(struct reading *reading, __u32 *head, st
 	__u32 stamp = head[3], code = head[4], state = head[5];
 	bool near = is_near(stamp), button = is_button(code);
 
+	kept->input = 1;
 	if (state > 2)
 		return;
 	kept->wanted = 1;
 	kept->hint = (HINT_RELEASED + state) | (button ? HINT_BUTTON : 0) | (near ? HINT_NEAR : 0);
 	kept->argument = near ? stamp : 0;
-	if (state != 1 || !near || (reading->press && reading->press != MODIFIER_PRESSED))
+	if (input_hidden || state != 1 || !near || (reading->press && reading->press != MODIFIER_PRESSED))
 		return;
 	/* Codes of X are those of input devices plus eight. */
 	reading->press = button ? BUTTON_PRESSED : is_modifier(code + 8) ? MODIFIER_PRESSED : KEY_PRESSED;
@@ -84,16 +85,19 @@ static __always_inline void look_at_presented(__u32 *head, struct kept *kept)
 }
 
 /* Whether an event has the shape of one by which something enters a surface: serial, surface, and a list that fills the rest. */
-static __always_inline bool is_enter(__u32 *head, __u32 opcode, __u32 size)
+static __always_inline bool is_enter(__u32 *head)
 {
-	return opcode == 1 && size >= 20 && !(head[4] & 3) && size == 20 + head[4];
+	__u32 held = head[4];
+
+	return !(held & 3) && held < 0xf000 && head[1] == WL_ENTER + (held << 16);
 }
 
 /* Who has the focus: what enters is a keyboard where its modifiers are told in the same send, before (Mutter) or behind (wlroots,
- * KWin); and who is told of a key has it. */
-static __always_inline void look_at_focus(struct reading *reading, __u32 *head, __u32 opcode, __u32 size)
+ * KWin); and who is told of a key has it. While input is not to be recorded, a key says nothing here either. */
+static __always_inline void look_at_focus(struct reading *reading, __u32 *head)
 {
-	bool enters = is_enter(head, opcode, size), modifies = opcode == 4 && size == 28;
+	bool enters = is_enter(head), modifies = head[1] == WL_MODIFIERS;
+	bool presses = !input_hidden && head[1] == WL_KEY && head[5] == 1 && !is_button(head[4]);
 
 	if (enters)
 		reading->entering = head[0];
@@ -102,58 +106,58 @@ static __always_inline void look_at_focus(struct reading *reading, __u32 *head, 
 	if ((enters || modifies) && reading->entering == reading->modified) {
 		reading->keyboard = head[0];
 		reading->left = 0;
-	} else if (opcode == 3 && size == 24 && head[5] == 1 && !is_button(head[4]) && is_near(head[3])) {
+	} else if (presses && is_near(head[3])) {
 		reading->keyboard = head[0];
-	} else if (opcode == 2 && size == 16) {
+	} else if (head[1] == WL_LEAVE) {
 		reading->left = head[0];
 	}
 }
 
-/* Whether an event has the shape of one that tells of input. */
-static __always_inline bool is_input(__u32 opcode, __u32 size)
+/* An input method that has grabbed the keyboard is told of a key with the same arguments by another event. One by which a
+ * keyboard enters may be as long: it has a surface where the time stamp is. */
+static __always_inline bool is_grabbed_key(__u32 *head)
 {
-	return (opcode == 3 && size == 24) || (opcode == 2 && size == 20) || (opcode == 4 && (size == 20 || size == 28));
+	return head[1] == WL_GRABBED_KEY && head[5] <= 1 && is_near(head[3]);
 }
 
-static __always_inline void look_at_event(struct reading *reading, __u32 *head, __u32 opcode, __u32 size,
-					  struct kept *kept)
+static __always_inline void look_at_event(struct reading *reading, __u32 *head, struct kept *kept)
 {
-	if (input_hidden && is_input(opcode, size)) {
-		kept->wanted = 1;
-		kept->hint = HINT_HIDDEN;
-	} else if (opcode == 3 && size == 24) {
+	if (head[1] == WL_KEY || is_grabbed_key(head)) {
 		look_at_key(reading, head, kept);
-	} else if (is_enter(head, opcode, size)) {
+	} else if (head[1] == WL_TEXT_DONE) {
+		kept->wanted = kept->input = 1;
+		kept->hint = HINT_TEXT;
+	} else if (is_enter(head)) {
 		kept->wanted = 1;
 		kept->hint = HINT_ENTERED;
 		kept->argument = as_object(head[3]);
-	} else if (opcode == 1 && size == 36) {
+	} else if (head[1] == WL_PRESENTED) {
 		look_at_presented(head, kept);
-	} else if (opcode == 2 && size == 16) {
+	} else if (head[1] == WL_LEAVE || head[1] == WL_CALLBACK_DONE) {
 		kept->wanted = 1;
-	} else if (opcode == 2 && size == 20) {
+	} else if (head[1] == WL_MOTION) {
 		kept->wanted = is_near(head[2]);
 		kept->hint = HINT_MOVED;
-	} else if (opcode == 4 && size == 20) {
+		kept->input = 1;
+	} else if (head[1] == WL_AXIS) {
 		kept->wanted = head[3] <= 1 && is_near(head[2]);
 		kept->hint = HINT_SCROLLED;
-	} else if (opcode == 4 && size == 28) {
-		kept->wanted = 1;
+		kept->input = 1;
+	} else if (head[1] == WL_MODIFIERS) {
+		kept->wanted = kept->input = 1;
 		kept->hint = HINT_MODIFIERS;
-	} else if (opcode == 0 && size == 12) {
-		kept->wanted = 1;
-	} else if (head[0] == 1 && opcode == 1 && size == 12) {
+	} else if (head[0] == 1 && head[1] == WL_DELETE_ID) {
 		kept->wanted = 1;
 		kept->argument = as_object(head[2]);
 	}
 }
 
 /* The binding of an interface that others are made from: a name's number, its text, a version, the new object. */
-static __always_inline void look_at_binding(__u32 *head, __u32 size, struct kept *kept)
+static __always_inline void look_at_binding(__u32 *head, struct kept *kept)
 {
-	bool seat = size == 32 && head[3] == 8 && head[4] == 0x735f6c77 && head[5] == 0x00746165;
-	bool compositor = size == 40 && head[3] == 14 && head[4] == 0x635f6c77 && head[5] == 0x6f706d6f &&
-			  head[6] == 0x6f746973;
+	bool seat = head[1] == WL_BIND_SEAT && head[3] == 8 && head[4] == 0x735f6c77 && head[5] == 0x00746165;
+	bool compositor = head[1] == WL_BIND_COMPOSITOR && head[3] == 14 && head[4] == 0x635f6c77 &&
+			  head[5] == 0x6f706d6f && head[6] == 0x6f746973;
 
 	kept->wanted = seat || compositor;
 	kept->hint = seat ? HINT_SEAT : HINT_COMPOSITOR;
@@ -162,53 +166,53 @@ static __always_inline void look_at_binding(__u32 *head, __u32 size, struct kept
 
 /* What stands for a person makes keys and buttons: time, code, state. What attaches a buffer has the same shape,
  * with the buffer's number where the time would be. */
-static __always_inline bool makes_input(struct reading *reading, __u32 *head, __u32 opcode, struct kept *kept)
+static __always_inline bool makes_input(__u32 *head, struct kept *kept)
 {
-	bool key = opcode == 1;
+	bool key = head[1] == WL_VIRTUAL_KEY;
 
-	if (head[4] > 1 || !is_near(head[2]) || (!key && !is_button(head[3])))
+	if ((!key && head[1] != WL_VIRTUAL_BUTTON) || head[4] > 1 || !is_near(head[2]) || (!key && !is_button(head[3])))
 		return 0;
-	kept->wanted = head[4] == 1 || input_hidden;
-	kept->hint = input_hidden ? HINT_HIDDEN : key ? HINT_MAKES_KEY : HINT_MAKES_BUTTON;
+	kept->input = 1;
+	kept->wanted = head[4] == 1;
+	kept->hint = key ? HINT_MAKES_KEY : HINT_MAKES_BUTTON;
 	return 1;
 }
 
-static __always_inline void look_at_request(struct reading *reading, __u32 *head, __u32 opcode, __u32 size,
-					    struct kept *kept)
+static __always_inline void look_at_request(struct reading *reading, __u32 *head, struct kept *kept)
 {
-	if (size == 20 && (opcode == 1 || opcode == 2) && makes_input(reading, head, opcode, kept))
+	if (makes_input(head, kept))
 		return;
-	if (opcode == 1 && size == 20) {
+	if (head[1] == WL_ATTACH) {
 		kept->wanted = reading->attaches = 1;
-	} else if (size == 12 && (opcode == 0 || opcode == 1 || opcode == 3)) {
+	} else if (head[1] == WL_MAKE_FIRST || head[1] == WL_MAKE_SECOND || head[1] == WL_FRAME) {
 		kept->wanted = 1;
 		kept->argument = as_object(head[2]);
-		reading->attaches |= opcode == 3;
-	} else if (size == 16 && opcode == 1) {
+		reading->attaches |= head[1] == WL_FRAME;
+	} else if (head[1] == WL_FEEDBACK) {
 		kept->wanted = 1;
 		kept->argument = as_object(head[3]);
-	} else if (opcode == 6 && size == 8) {
+	} else if (head[1] == WL_COMMIT) {
 		kept->wanted = 1;
 		reading->draws |= reading->attaches;
-	} else if (opcode == 0) {
-		look_at_binding(head, size, kept);
+	} else {
+		look_at_binding(head, kept);
 	}
 }
 
 static __always_inline void keep(struct reading *reading, __u32 *head, __u32 opcode, __u32 size, struct kept *kept)
 {
-	__u32 hidden = kept->hint == HINT_HIDDEN, units = size > 1020 ? 255 : size / 4, at = WAYLAND_WORDS * reading->count;
+	__u32 hidden = kept->input && input_hidden, units = size > 1020 ? 255 : size / 4, at = WAYLAND_WORDS * reading->count;
 
 	barrier_var(at);
 	if (at > WORDS - WAYLAND_WORDS)
 		return;
 	reading->words[at] = hidden ? 0 : head[0];
-	reading->words[at + 1] = (hidden ? 0xff : opcode | (units << 8)) | (kept->hint << 16);
+	reading->words[at + 1] = hidden ? 0xff | (HINT_HIDDEN << 16) : opcode | (units << 8) | (kept->hint << 16);
 	reading->words[at + 2] = hidden ? 0 : kept->argument;
 	reading->count++;
 }
 
-/* Reads the head of one message; 0 where there is another one behind it. */
+/* Reads the head of one message; 0 where one was read. */
 __noinline int read_wayland_head(struct reading *reading)
 {
 	struct kept kept = {};
@@ -234,11 +238,11 @@ __noinline int read_wayland_head(struct reading *reading)
 	}
 	reading->foreign |= head[0] >= OBJECTS;
 	if (reading->request)
-		look_at_request(reading, head, opcode, size, &kept);
+		look_at_request(reading, head, &kept);
 	else
-		look_at_event(reading, head, opcode, size, &kept);
+		look_at_event(reading, head, &kept);
 	if (!reading->request)
-		look_at_focus(reading, head, opcode, size);
+		look_at_focus(reading, head);
 	if (kept.wanted)
 		keep(reading, head, opcode, size, &kept);
 	reading->heads++;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme measure`.
 
-use super::repeats::repeats;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use tipme_bench::choice::repeats;
+use tipme_bench::measure::MeasureDisplay;
+use tipme_bench::place::measure_display;
 
 /// Which thresholds apply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -19,12 +21,16 @@ pub enum ProfileChoice {
   sudo tipme measure editor
   sudo tipme measure terminal --json result.json --svg plots
   tipme measure browser --no-trace --repeat 3
+  sudo tipme measure editor --display wayland
+  sudo tipme measure terminal --display wayland -- foot vi {home}/text.txt
   sudo tipme measure my-task.toml -- gedit {home}/text.txt
   tipme measure --list
 
 Each repeat restarts the application in a fresh home folder; {home} stands for that folder. As
 root, each answer is found by the display tap of the recorder; otherwise by the reports of the
-DAMAGE extension, and then a drawing belongs to the input before it, which is a guess.
+DAMAGE extension, under Wayland by pictures of the screen, and then a drawing belongs to the input
+before it, which is a guess. A compositor that runs takes root, since the recorder tells who has
+the keyboard focus there, and zwlr_screencopy_v1, as sway has; keys are those of a US keyboard.
 
 A script is a TOML file with a list of [[step]], each with one of type = \"text\", prose = 300
 (made-up characters), key = \"ctrl+s\", click = [x, y], scroll = \"down\", pause_ms = 500,
@@ -48,12 +54,13 @@ pub struct Measure {
     /// Write the plots into this folder
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
-    /// Do without the recorder: time by the reports of the DAMAGE extension alone
+    /// Do without the recorder: time by what the display tells of drawings alone
     #[arg(long)]
     pub no_trace: bool,
-    /// Use this display, such as :0, and its window manager; keep others from drawing there meanwhile [default: a private one]
-    #[arg(long, value_name = ":N")]
-    pub display: Option<String>,
+    /// Where: on a private X server, on an X display that is there and its window manager, on a private compositor of
+    /// Wayland, or on one that runs, by the name or path of its socket; keep others from drawing there meanwhile
+    #[arg(long, value_name = "x11|:N|wayland|wayland-N|PATH", default_value = "x11", value_parser = measure_display)]
+    pub display: MeasureDisplay,
     /// Which thresholds apply
     #[arg(long, value_enum, value_name = "PROFILE", default_value_t = ProfileChoice::Default)]
     pub profile: ProfileChoice,

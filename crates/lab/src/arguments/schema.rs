@@ -3,17 +3,37 @@
 
 use clap::{Args, ValueEnum};
 
-/// A document that a verb of the lab prints.
+/// A document that a verb of the lab prints or writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum DocumentChoice {
     /// tipme demo
     Demo,
     /// tipme selftest
     Selftest,
+    /// tipme bench fork
+    Fork,
+    /// tipme bench memory
+    Memory,
+    /// tipme bench typing
+    Typing,
+    /// tipme bench scroll
+    Scroll,
+    /// tipme bench system
+    System,
+    /// tipme bench warmstart
+    Warmstart,
+    /// tipme bench pagein
+    Pagein,
+    /// tipme bench timer
+    Timer,
+    /// tipme load
+    Load,
+    /// tipme idle
+    Idle,
 }
 
 #[derive(Args)]
-pub struct Schema {
+pub struct LabSchemaArguments {
     /// The document
     #[arg(value_enum)]
     pub document: DocumentChoice,

@@ -5,8 +5,8 @@
 //! driver sent at that time. By reports of drawings alone it is a guess from the order of events.
 
 use tipme_analysis::Timed;
-use tipme_bench::measure::Sent;
-use tipme_measure::{Answer, Event, Join};
+use tipme_bench::measure::SentInput;
+use tipme_measure::{Answer, Event, EventJoin};
 use tipme_record::Nanos;
 
 /// The recorder may put an input so long before the time that the driver noted.
@@ -21,7 +21,7 @@ const SLOW_MIN: Nanos = Nanos::from_millis(30);
 
 /// What became of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum InputOutcome {
     Answered(Event),
     /// Nothing was drawn for it.
     Silent,
@@ -30,7 +30,7 @@ pub enum Outcome {
 }
 
 /// What an incident holds of a repeat.
-pub struct Part {
+pub struct RecordedRepeat {
     /// All records are there from here on.
     pub from: Nanos,
     pub mark: Nanos,
@@ -42,9 +42,15 @@ pub struct Part {
 /// That is so where it knows no answer although something was drawn before the next input: another program may
 /// have drawn it, or a record was lost; where it finds the answer only after the next input, although something
 /// was drawn before that; and where it waits for the answer still, although something was drawn since.
-pub fn by_tap(sent: &[Sent], pids: &[u32], parts: &[Part], drawn: &[Nanos], end: Nanos) -> Vec<Outcome> {
+pub fn by_tap(
+    sent: &[SentInput],
+    pids: &[u32],
+    parts: &[RecordedRepeat],
+    drawn: &[Nanos],
+    end: Nanos,
+) -> Vec<InputOutcome> {
     let next = |index: usize| sent.get(index + 1).map_or(end, |next| next.at);
-    let tapped = |(index, event): (usize, &Sent)| {
+    let tapped = |(index, event): (usize, &SentInput)| {
         let part = parts.iter().find(|part| part.mark >= event.at).filter(|part| part.from <= event.at);
         part.map_or(Tapped::Lost, |part| match answer(&part.timed, event.at, next(index), pids) {
             None => Tapped::Silent,
@@ -57,7 +63,7 @@ pub fn by_tap(sent: &[Sent], pids: &[u32], parts: &[Part], drawn: &[Nanos], end:
         let event = &sent[index];
         let was_drawn = || first_after(drawn, event.at).is_some_and(|at| at <= end);
         outcomes.push(match tapped {
-            Tapped::Lost => Outcome::Lost,
+            Tapped::Lost => InputOutcome::Lost,
             Tapped::Answered(answer) if answer.open && was_drawn() => outcome(event, guess),
             Tapped::Answered(answer) => outcome(event, Some(settle(answer, guess, next(index).0))),
             Tapped::Silent => outcome(event, guess),
@@ -67,8 +73,8 @@ pub fn by_tap(sent: &[Sent], pids: &[u32], parts: &[Part], drawn: &[Nanos], end:
 }
 
 /// The event of an input, where something is known to answer it.
-fn outcome(sent: &Sent, answer: Option<Answer>) -> Outcome {
-    answer.map_or(Outcome::Silent, |answer| Outcome::Answered(answer.event(sent.class)))
+fn outcome(sent: &SentInput, answer: Option<Answer>) -> InputOutcome {
+    answer.map_or(InputOutcome::Silent, |answer| InputOutcome::Answered(answer.event(sent.class)))
 }
 
 /// What the display tap says of an input.
@@ -111,7 +117,7 @@ fn answer(timed: &[Timed], at: Nanos, next: Nanos, pids: &[u32]) -> Option<Answe
         dequeued: best.taken_ns,
         first: best.end_ns,
         settled,
-        join: if best.join == "exact" { Join::Exact } else { Join::Speculative },
+        join: if best.join == "exact" { EventJoin::Exact } else { EventJoin::Speculative },
         open: best.censored,
     })
 }
@@ -120,12 +126,12 @@ fn answer(timed: &[Timed], at: Nanos, next: Nanos, pids: &[u32]) -> Option<Answe
 ///
 /// Where the next input came before any drawing, the first one has an answer only if the next one's
 /// is unusually slow: then inputs piled up, and the drawing shows the effect of all of them.
-pub fn by_reports(sent: &[Sent], drawn: &[Nanos], end: Nanos) -> Vec<Outcome> {
+pub fn by_reports(sent: &[SentInput], drawn: &[Nanos], end: Nanos) -> Vec<InputOutcome> {
     let guesses = guesses(sent, drawn, end);
     sent.iter().zip(guesses).map(|(sent, guess)| outcome(sent, guess)).collect()
 }
 
-fn guesses(sent: &[Sent], drawn: &[Nanos], end: Nanos) -> Vec<Option<Answer>> {
+fn guesses(sent: &[SentInput], drawn: &[Nanos], end: Nanos) -> Vec<Option<Answer>> {
     let slow = usual(sent, drawn).map_or(SLOW_MIN, |usual| Nanos(usual.0.saturating_mul(SLOW_TIMES)).max(SLOW_MIN));
     let mut guesses: Vec<Option<Answer>> = Vec::with_capacity(sent.len());
     let mut piled_until = None;
@@ -142,7 +148,7 @@ fn guesses(sent: &[Sent], drawn: &[Nanos], end: Nanos) -> Vec<Option<Answer>> {
 }
 
 /// The median time to the first drawing, where it came before the next input.
-fn usual(sent: &[Sent], drawn: &[Nanos]) -> Option<Nanos> {
+fn usual(sent: &[SentInput], drawn: &[Nanos]) -> Option<Nanos> {
     let pairs = sent
         .windows(2)
         .filter_map(|pair| first_after(drawn, pair[0].at).filter(|at| *at < pair[1].at).map(|at| at.since(pair[0].at)));
@@ -166,13 +172,13 @@ fn guess(input: Nanos, first: Nanos, drawn: &[Nanos], next: Option<Nanos>) -> An
         settled = *at;
     }
     let (first, settled) = (first.0, settled.0);
-    Answer { input: input.0, dequeued: None, first, settled, join: Join::Speculative, open: false }
+    Answer { input: input.0, dequeued: None, first, settled, join: EventJoin::Speculative, open: false }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_measure::Class;
+    use tipme_measure::InputClass;
 
     const MS: u64 = 1_000_000;
 
@@ -180,8 +186,8 @@ mod tests {
         times.iter().map(|time| Nanos(time * MS)).collect()
     }
 
-    fn sent(times: &[u64], class: Class) -> Vec<Sent> {
-        ms(times).into_iter().map(|at| Sent { at, label: "x".to_owned(), class }).collect()
+    fn sent(times: &[u64], class: InputClass) -> Vec<SentInput> {
+        ms(times).into_iter().map(|at| SentInput { at, label: "x".to_owned(), class }).collect()
     }
 
     fn timed(pid: u32, input: u64, end: u64, join: &str, class: &str) -> Timed {
@@ -197,23 +203,23 @@ mod tests {
         }
     }
 
-    fn first_ms(outcome: &Outcome) -> Option<u64> {
+    fn first_ms(outcome: &InputOutcome) -> Option<u64> {
         match outcome {
-            Outcome::Answered(event) => event.first_response().map(|ns| ns / MS),
+            InputOutcome::Answered(event) => event.first_response().map(|ns| ns / MS),
             _ => None,
         }
     }
 
-    fn one_part(from: u64, timed: Vec<Timed>) -> Vec<Part> {
-        vec![Part { from: Nanos(from * MS), mark: Nanos(10_000 * MS), timed }]
+    fn one_part(from: u64, timed: Vec<Timed>) -> Vec<RecordedRepeat> {
+        vec![RecordedRepeat { from: Nanos(from * MS), mark: Nanos(10_000 * MS), timed }]
     }
 
     #[test]
     fn each_input_gets_its_own_interaction() {
         let part = one_part(0, vec![timed(7, 100, 104, "exact", "key"), timed(7, 220, 223, "exact", "key")]);
-        let outcomes = by_tap(&sent(&[100, 160, 220], Class::Key), &[7], &part, &[], Nanos(300 * MS));
+        let outcomes = by_tap(&sent(&[100, 160, 220], InputClass::Key), &[7], &part, &[], Nanos(300 * MS));
         assert_eq!(outcomes.iter().map(first_ms).collect::<Vec<_>>(), [Some(4), None, Some(3)]);
-        assert_eq!(outcomes[1], Outcome::Silent);
+        assert_eq!(outcomes[1], InputOutcome::Silent);
     }
 
     #[test]
@@ -223,7 +229,7 @@ mod tests {
             timed(7, 100, 150, "speculative", "click"),
             timed(7, 100, 120, "exact", "click"),
         ];
-        let outcomes = by_tap(&sent(&[100], Class::Click), &[7, 8], &one_part(0, others), &[], Nanos(300 * MS));
+        let outcomes = by_tap(&sent(&[100], InputClass::Click), &[7, 8], &one_part(0, others), &[], Nanos(300 * MS));
         assert_eq!(first_ms(&outcomes[0]), Some(20));
     }
 
@@ -232,23 +238,23 @@ mod tests {
         let latency = |class| {
             let drawn = Timed { completed_ns: Some(180 * MS), ..timed(7, 100, 104, "exact", "key") };
             let outcomes = by_tap(&sent(&[100], class), &[7], &one_part(0, vec![drawn]), &[], Nanos(300 * MS));
-            let Outcome::Answered(event) = outcomes[0] else { panic!("{outcomes:?}") };
+            let InputOutcome::Answered(event) = outcomes[0] else { panic!("{outcomes:?}") };
             event.latency()
         };
-        assert_eq!((latency(Class::Window), latency(Class::Key)), (80 * MS, 4 * MS));
+        assert_eq!((latency(InputClass::Window), latency(InputClass::Key)), (80 * MS, 4 * MS));
     }
 
     #[test]
     fn what_is_no_longer_held_is_lost() {
         let part = one_part(150, vec![timed(7, 100, 104, "exact", "key")]);
-        let outcomes = by_tap(&sent(&[100, 20_000], Class::Key), &[7], &part, &[], Nanos(300 * MS));
-        assert_eq!(outcomes, [Outcome::Lost, Outcome::Lost]);
+        let outcomes = by_tap(&sent(&[100, 20_000], InputClass::Key), &[7], &part, &[], Nanos(300 * MS));
+        assert_eq!(outcomes, [InputOutcome::Lost, InputOutcome::Lost]);
     }
 
     #[test]
     fn where_the_tap_sees_no_answers_time_has_to_do() {
         let outcomes =
-            by_tap(&sent(&[100, 500], Class::Key), &[7], &one_part(0, Vec::new()), &ms(&[130]), Nanos(900 * MS));
+            by_tap(&sent(&[100, 500], InputClass::Key), &[7], &one_part(0, Vec::new()), &ms(&[130]), Nanos(900 * MS));
         assert_eq!(outcomes.iter().map(first_ms).collect::<Vec<_>>(), [Some(30), None]);
     }
 
@@ -256,11 +262,16 @@ mod tests {
     fn the_screen_may_contradict_the_tap() {
         let late = timed(7, 100, 700, "exact", "key");
         let of = |timed: Timed, drawn: &[u64]| {
-            let outcomes =
-                by_tap(&sent(&[100, 500], Class::Key), &[7], &one_part(0, vec![timed]), &ms(drawn), Nanos(900 * MS));
+            let outcomes = by_tap(
+                &sent(&[100, 500], InputClass::Key),
+                &[7],
+                &one_part(0, vec![timed]),
+                &ms(drawn),
+                Nanos(900 * MS),
+            );
             (
                 first_ms(&outcomes[0]),
-                matches!(outcomes[0], Outcome::Answered(event) if event.times().join == Join::Exact),
+                matches!(outcomes[0], InputOutcome::Answered(event) if event.times().join == EventJoin::Exact),
             )
         };
         assert_eq!(of(late.clone(), &[130, 700]), (Some(30), false));
@@ -268,15 +279,15 @@ mod tests {
         let open = Timed { censored: true, ..timed(7, 100, 9_999, "none", "key") };
         assert_eq!(of(open.clone(), &[130]), (Some(30), false));
         assert_eq!(of(open.clone(), &[]).0, None);
-        let [Outcome::Answered(event)] =
-            by_tap(&sent(&[100], Class::Key), &[7], &one_part(0, vec![open]), &[], Nanos(900 * MS))[..]
+        let [InputOutcome::Answered(event)] =
+            by_tap(&sent(&[100], InputClass::Key), &[7], &one_part(0, vec![open]), &[], Nanos(900 * MS))[..]
         else {
             panic!("it is open");
         };
         assert_eq!((event.latency(), event.is_censored()), (9_899 * MS, true));
         let still_awaited = Timed { censored: true, ..timed(7, 100, 9_999, "none", "key") };
         let outcomes = by_tap(
-            &sent(&[100, 500], Class::Key),
+            &sent(&[100, 500], InputClass::Key),
             &[7],
             &one_part(0, vec![still_awaited, timed(7, 500, 504, "exact", "key")]),
             &ms(&[504]),
@@ -289,27 +300,27 @@ mod tests {
     fn what_follows_the_next_input_does_not_belong_to_this_one() {
         let long = Timed { settled_ns: Some(800 * MS), ..timed(7, 100, 104, "exact", "key") };
         let outcomes = by_tap(
-            &sent(&[100, 500], Class::Window),
+            &sent(&[100, 500], InputClass::Window),
             &[7],
             &one_part(0, vec![long]),
             &ms(&[105, 190]),
             Nanos(900 * MS),
         );
-        let Outcome::Answered(event) = outcomes[0] else { panic!("{outcomes:?}") };
+        let InputOutcome::Answered(event) = outcomes[0] else { panic!("{outcomes:?}") };
         assert_eq!((event.first_response(), event.settled()), (Some(4 * MS), Some(90 * MS)));
     }
 
     #[test]
     fn reports_belong_to_the_input_before_them() {
-        let outcomes = by_reports(&sent(&[100, 200, 300], Class::Key), &ms(&[50, 104, 110, 304]), Nanos(500 * MS));
+        let outcomes = by_reports(&sent(&[100, 200, 300], InputClass::Key), &ms(&[50, 104, 110, 304]), Nanos(500 * MS));
         assert_eq!(outcomes.iter().map(first_ms).collect::<Vec<_>>(), [Some(4), None, Some(4)]);
-        let Outcome::Answered(event) = outcomes[0] else { panic!("{outcomes:?}") };
+        let InputOutcome::Answered(event) = outcomes[0] else { panic!("{outcomes:?}") };
         assert_eq!(event.settled(), Some(10 * MS));
     }
 
     #[test]
     fn inputs_that_pile_up_share_the_late_answer() {
-        let events = sent(&[100, 200, 300, 400, 500], Class::Key);
+        let events = sent(&[100, 200, 300, 400, 500], InputClass::Key);
         let outcomes = by_reports(&events, &ms(&[104, 204, 900]), Nanos(1_000 * MS));
         assert_eq!(
             outcomes.iter().map(first_ms).collect::<Vec<_>>(),
@@ -319,7 +330,7 @@ mod tests {
 
     #[test]
     fn nothing_after_the_end_counts() {
-        assert_eq!(by_reports(&sent(&[100], Class::Key), &ms(&[900]), Nanos(500 * MS)), [Outcome::Silent]);
+        assert_eq!(by_reports(&sent(&[100], InputClass::Key), &ms(&[900]), Nanos(500 * MS)), [InputOutcome::Silent]);
         assert_eq!(by_reports(&[], &ms(&[900]), Nanos(500 * MS)), []);
     }
 }

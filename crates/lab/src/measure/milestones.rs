@@ -2,16 +2,16 @@
 //! How far the handling of each input of a script had come, beside its first answer: when it was handled, and when it
 //! was completed. Only the display tap tells; what a guess by time would say of it is left out.
 
-use super::joining::{Part, near};
+use super::joining::{RecordedRepeat, near};
 use tipme_analysis::{COMPLETED, NOTICED, Timed};
-use tipme_bench::measure::Sent;
-use tipme_measure::{Class, Share, Summary};
+use tipme_bench::measure::SentInput;
+use tipme_measure::{InputClass, Share, Summary};
 use tipme_record::Nanos;
 use tipme_report::measure::MilestoneFigures;
 
 /// From an input to a milestone, in nanoseconds; at least so long where it is open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reached {
+pub struct MilestoneLatency {
     pub latency: u64,
     pub open: bool,
 }
@@ -19,14 +19,14 @@ pub struct Reached {
 /// The milestones of an input after its response, as far as they are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Milestones {
-    pub handled: Option<Reached>,
-    pub completed: Option<Reached>,
+    pub handled: Option<MilestoneLatency>,
+    pub completed: Option<MilestoneLatency>,
 }
 
 /// Those of each input.
-pub fn milestones(sent: &[Sent], pids: &[u32], parts: &[Part], end: Nanos) -> Vec<Milestones> {
+pub fn milestones(sent: &[SentInput], pids: &[u32], parts: &[RecordedRepeat], end: Nanos) -> Vec<Milestones> {
     let next = |index: usize| sent.get(index + 1).map_or(end, |next| next.at);
-    let of = |(index, event): (usize, &Sent)| {
+    let of = |(index, event): (usize, &SentInput)| {
         let part = parts.iter().find(|part| part.mark >= event.at).filter(|part| part.from <= event.at);
         part.map_or(Milestones::default(), |part| of_input(part, event, next(index), pids))
     };
@@ -34,13 +34,15 @@ pub fn milestones(sent: &[Sent], pids: &[u32], parts: &[Part], end: Nanos) -> Ve
 }
 
 /// What the application itself took of an input: the last of it to be handled, and the last to be completed.
-fn of_input(part: &Part, event: &Sent, next: Nanos, pids: &[u32]) -> Milestones {
-    let own = || near(&part.timed, event.at, next).filter(|one| one.class != "motion" || event.class == Class::Motion);
+fn of_input(part: &RecordedRepeat, event: &SentInput, next: Nanos, pids: &[u32]) -> Milestones {
+    let own =
+        || near(&part.timed, event.at, next).filter(|one| one.class != "motion" || event.class == InputClass::Motion);
     let own = || own().filter(|one| pids.contains(&one.client_pid));
-    let reached = |one: &Timed, at: u64| Reached { latency: at.saturating_sub(one.input_ns), open: at >= part.mark.0 };
+    let reached =
+        |one: &Timed, at: u64| MilestoneLatency { latency: at.saturating_sub(one.input_ns), open: at >= part.mark.0 };
     let handled = own().filter_map(|one| Some(reached(one, one.handled_ns?)));
     let completed = own().filter_map(|one| Some(reached(one, completed_ns(one)?)));
-    let last = |one: &Reached| one.latency;
+    let last = |one: &MilestoneLatency| one.latency;
     Milestones { handled: handled.max_by_key(last), completed: completed.max_by_key(last) }
 }
 
@@ -60,8 +62,8 @@ pub fn completed<'a>(of_class: impl Iterator<Item = &'a Milestones>) -> Option<M
     figures(of_class.filter_map(|one| one.completed), COMPLETED)
 }
 
-fn figures(reached: impl Iterator<Item = Reached>, noticed: Nanos) -> Option<MilestoneFigures> {
-    let reached: Vec<Reached> = reached.collect();
+fn figures(reached: impl Iterator<Item = MilestoneLatency>, noticed: Nanos) -> Option<MilestoneFigures> {
+    let reached: Vec<MilestoneLatency> = reached.collect();
     let summary = Summary::new(reached.iter().map(|one| one.latency).collect());
     let ms = |nanos: u64| Nanos(nanos).millis();
     let p98 = summary.shown(Share::P98);
@@ -83,8 +85,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn sent(times: &[u64]) -> Vec<Sent> {
-        let sent = |at: &u64| Sent { at: Nanos(at * MS), label: "x".to_owned(), class: Class::Key };
+    fn sent(times: &[u64]) -> Vec<SentInput> {
+        let sent = |at: &u64| SentInput { at: Nanos(at * MS), label: "x".to_owned(), class: InputClass::Key };
         times.iter().map(sent).collect()
     }
 
@@ -105,8 +107,8 @@ mod tests {
 
     /// Handled and completed, of each input.
     fn of(timed: Vec<Timed>, times: &[u64]) -> Vec<(KeyFigure, KeyFigure)> {
-        let part = [Part { from: Nanos(0), mark: Nanos(9_000 * MS), timed }];
-        let told = |one: Reached| (one.latency / MS, one.open);
+        let part = [RecordedRepeat { from: Nanos(0), mark: Nanos(9_000 * MS), timed }];
+        let told = |one: MilestoneLatency| (one.latency / MS, one.open);
         let all = milestones(&sent(times), &[7], &part, Nanos(9_000 * MS));
         all.into_iter().map(|one| (one.handled.map(told), one.completed.map(told))).collect()
     }
@@ -139,7 +141,7 @@ mod tests {
 
     #[test]
     fn each_milestone_has_its_threshold() {
-        let reached = |ms: u64| Some(Reached { latency: ms * MS, open: ms > 700 });
+        let reached = |ms: u64| Some(MilestoneLatency { latency: ms * MS, open: ms > 700 });
         let all = [100, 800].map(|ms| Milestones { handled: reached(ms), completed: reached(ms) });
         let handled = handled(all.iter()).expect("two were handled");
         assert_eq!((handled.n, handled.max_ms, handled.open, handled.exceeded), (2, 800.0, 1, true));

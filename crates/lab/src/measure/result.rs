@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From repeats with their answers to the result file.
 
-use super::joining::Outcome;
-use super::judged::Judged;
+use super::joining::InputOutcome;
+use super::judged::JudgedInputs;
 use super::milestones::{Milestones, completed, handled};
 use std::collections::BTreeMap;
-use tipme_bench::measure::{Options, Usage};
+use tipme_bench::measure::{MeasureDisplay, MeasureOptions, Usage};
+use tipme_bench::screen::Place;
 use tipme_measure::think::interactive;
 use tipme_measure::{
-    Class, Event, Events, Join, Limits, Machine, Profile, Run, SCHEMA, Share, Summary, apdex, columns,
-    excess_latency_rate_of, interaction_p98, interarrival, top_class,
+    ClassLimits, Event, EventJoin, Events, InputClass, MeasuredMachine, Run, SCHEMA, Share, Summary, ThresholdProfile,
+    apdex, columns, excess_latency_rate, interaction_p98, interarrival, top_class,
 };
 use tipme_record::Nanos;
 use tipme_report::measure::{
-    self, ClassCounters, ClassFigures, Cumulative, DEVIATION_PERCENT_MAX, Details, DriverCost, ExcessRate,
-    InterArrival, LONG_MS, LongEvent, Measured,
+    self, ClassCounters, ClassFigures, CumulativeLatencies, DEVIATION_PERCENT_MAX, DriverCost, ExcessRate,
+    InterArrival, LONG_MS, LongEvent, MeasureDetails, Measured,
 };
 
 /// Between events above each of these the times are told, in nanoseconds.
@@ -25,22 +26,22 @@ const FIRST_START: &str = "start (first)";
 const LATER_START: &str = "start";
 
 /// One input with its outcome, as all figures are made from it.
-struct Row<'a> {
+struct InputRow<'a> {
     repeat: usize,
     at: Nanos,
-    class: Class,
+    class: InputClass,
     label: &'a str,
-    outcome: Outcome,
+    outcome: InputOutcome,
     milestones: Milestones,
 }
 
 /// The whole result.
 pub fn document(
-    options: &Options,
-    profile: Profile,
+    options: &MeasureOptions,
+    profile: ThresholdProfile,
     why_no_tap: Option<String>,
-    judged: &[Judged],
-    machine: Machine,
+    judged: &[JudgedInputs],
+    machine: MeasuredMachine,
 ) -> Measured {
     let limits = |class| options.script.limits(class, profile);
     let runs: Vec<Run> = judged.iter().map(|judged| run(judged, &limits)).collect();
@@ -50,26 +51,26 @@ pub fn document(
 }
 
 fn details(
-    options: &Options,
-    profile: Profile,
+    options: &MeasureOptions,
+    profile: ThresholdProfile,
     why_no_tap: Option<String>,
-    judged: &[Judged],
+    judged: &[JudgedInputs],
     runs: &[Run],
-    limits: &impl Fn(Class) -> Limits,
-) -> Details {
-    let rows: Vec<Row<'_>> = judged.iter().flat_map(rows).collect();
-    let events: Vec<measure::Event> = rows.iter().map(told).collect();
+    limits: &impl Fn(InputClass) -> ClassLimits,
+) -> MeasureDetails {
+    let rows: Vec<InputRow<'_>> = judged.iter().flat_map(rows).collect();
+    let events: Vec<measure::EventRow> = rows.iter().map(told).collect();
     let count = |outcome: &str| events.iter().filter(|event| event.outcome == outcome).count() as u64;
     let all = Summary::new(latencies(&rows, |_| true));
-    let sum = |of: &dyn Fn(&Judged) -> u64| Some(judged.iter().map(of).sum::<u64>() as f64 / 1e6);
+    let sum = |of: &dyn Fn(&JudgedInputs) -> u64| Some(judged.iter().map(of).sum::<u64>() as f64 / 1e6);
     let background: Option<u64> = judged.iter().map(|judged| judged.waits.background).sum();
-    Details {
+    MeasureDetails {
         script: options.script.name.clone(),
         about: options.script.about.clone(),
         application: options.application.clone(),
-        instrument: if why_no_tap.is_none() { "display tap" } else { "damage" }.to_owned(),
+        instrument: instrument(options, why_no_tap.is_none()).to_owned(),
         instrument_why: why_no_tap,
-        profile: if profile == Profile::Strict { "strict" } else { "default" }.to_owned(),
+        profile: if profile == ThresholdProfile::Strict { "strict" } else { "default" }.to_owned(),
         scripted: rows.len() as u64,
         answered: count("answered"),
         open: count("open"),
@@ -92,18 +93,26 @@ fn details(
     }
 }
 
+fn instrument(options: &MeasureOptions, tap: bool) -> &'static str {
+    match options.display {
+        _ if tap => "display tap",
+        MeasureDisplay::Own(Place::Wayland | Place::Compositor(_)) => "screencopy",
+        MeasureDisplay::Own(Place::X11) | MeasureDisplay::Display(_) => "damage",
+    }
+}
+
 fn ms(nanos: u64) -> f64 {
     nanos as f64 / 1e6
 }
 
 /// The start and all inputs of a repeat.
-fn rows(judged: &Judged) -> Vec<Row<'_>> {
+fn rows(judged: &JudgedInputs) -> Vec<InputRow<'_>> {
     let repeat = judged.repeat.number + 1;
     let label = if judged.repeat.number == 0 { FIRST_START } else { LATER_START };
-    let (at, outcome) = (Nanos(judged.start.times().input), Outcome::Answered(judged.start));
-    let first = Row { repeat, at, class: Class::Start, label, outcome, milestones: Milestones::default() };
+    let (at, outcome) = (Nanos(judged.start.times().input), InputOutcome::Answered(judged.start));
+    let first = InputRow { repeat, at, class: InputClass::Start, label, outcome, milestones: Milestones::default() };
     let inputs = judged.repeat.sent.iter().zip(&judged.outcomes).zip(&judged.milestones);
-    let inputs = inputs.map(|((sent, outcome), milestones)| Row {
+    let inputs = inputs.map(|((sent, outcome), milestones)| InputRow {
         repeat,
         at: sent.at,
         class: sent.class,
@@ -114,11 +123,11 @@ fn rows(judged: &Judged) -> Vec<Row<'_>> {
     std::iter::once(first).chain(inputs).collect()
 }
 
-impl Row<'_> {
+impl InputRow<'_> {
     fn event(&self) -> Option<Event> {
         match self.outcome {
-            Outcome::Answered(event) => Some(event),
-            Outcome::Silent | Outcome::Lost => None,
+            InputOutcome::Answered(event) => Some(event),
+            InputOutcome::Silent | InputOutcome::Lost => None,
         }
     }
 
@@ -127,21 +136,21 @@ impl Row<'_> {
     }
 }
 
-fn latencies(rows: &[Row<'_>], wanted: impl Fn(&Row<'_>) -> bool) -> Vec<u64> {
-    rows.iter().filter(|row| wanted(row)).filter_map(Row::latency).collect()
+fn latencies(rows: &[InputRow<'_>], wanted: impl Fn(&InputRow<'_>) -> bool) -> Vec<u64> {
+    rows.iter().filter(|row| wanted(row)).filter_map(InputRow::latency).collect()
 }
 
 /// An input as it stands in the file.
-fn told(row: &Row<'_>) -> measure::Event {
+fn told(row: &InputRow<'_>) -> measure::EventRow {
     let event = row.event();
     let parts = event.map(|event| event.parts());
     let outcome = match row.outcome {
-        Outcome::Answered(event) if event.is_censored() => "open",
-        Outcome::Answered(_) => "answered",
-        Outcome::Silent => "silent",
-        Outcome::Lost => "lost",
+        InputOutcome::Answered(event) if event.is_censored() => "open",
+        InputOutcome::Answered(_) => "answered",
+        InputOutcome::Silent => "silent",
+        InputOutcome::Lost => "lost",
     };
-    measure::Event {
+    measure::EventRow {
         repeat: row.repeat,
         t_ns: event.map_or(row.at.0, |event| event.times().input),
         class: row.class.name().to_owned(),
@@ -159,22 +168,22 @@ fn told(row: &Row<'_>) -> measure::Event {
     }
 }
 
-fn join_name(join: Join) -> &'static str {
+fn join_name(join: EventJoin) -> &'static str {
     match join {
-        Join::Exact => "exact",
-        Join::Speculative => "speculative",
+        EventJoin::Exact => "exact",
+        EventJoin::Speculative => "speculative",
     }
 }
 
 /// Those that occur, from the quickest to be answered on.
-fn classes(rows: &[Row<'_>]) -> Vec<Class> {
-    let mut classes: Vec<Class> = rows.iter().map(|row| row.class).collect();
+fn classes(rows: &[InputRow<'_>]) -> Vec<InputClass> {
+    let mut classes: Vec<InputClass> = rows.iter().map(|row| row.class).collect();
     classes.sort_unstable();
     classes.dedup();
     classes
 }
 
-fn figures(class: Class, rows: &[Row<'_>], limits: Limits) -> ClassFigures {
+fn figures(class: InputClass, rows: &[InputRow<'_>], limits: ClassLimits) -> ClassFigures {
     let summary = Summary::new(latencies(rows, |row| row.class == class));
     let own = || rows.iter().filter(|row| row.class == class);
     let p98 = summary.shown(Share::P98);
@@ -189,9 +198,9 @@ fn figures(class: Class, rows: &[Row<'_>], limits: Limits) -> ClassFigures {
         threshold_ms: ms(limits.threshold),
         frustrated_ms: ms(limits.frustrated),
         apdex: apdex(&summary, limits.threshold, limits.frustrated).map(Into::into),
-        open: own().filter_map(Row::event).filter(Event::is_censored).count() as u64,
-        silent: own().filter(|row| row.outcome == Outcome::Silent).count() as u64,
-        lost: own().filter(|row| row.outcome == Outcome::Lost).count() as u64,
+        open: own().filter_map(InputRow::event).filter(Event::is_censored).count() as u64,
+        silent: own().filter(|row| row.outcome == InputOutcome::Silent).count() as u64,
+        lost: own().filter(|row| row.outcome == InputOutcome::Lost).count() as u64,
         exceeded: deciding.is_some_and(|latency| latency > limits.threshold),
         handled: handled(own().map(|row| &row.milestones)),
         completed: completed(own().map(|row| &row.milestones)),
@@ -199,15 +208,15 @@ fn figures(class: Class, rows: &[Row<'_>], limits: Limits) -> ClassFigures {
 }
 
 /// A repeat in the form that all results share, from the start of the application to the end of the script.
-fn run(judged: &Judged, limits: &impl Fn(Class) -> Limits) -> Run {
-    let mut by_class: BTreeMap<Class, Vec<Event>> = BTreeMap::new();
+fn run(judged: &JudgedInputs, limits: &impl Fn(InputClass) -> ClassLimits) -> Run {
+    let mut by_class: BTreeMap<InputClass, Vec<Event>> = BTreeMap::new();
     let (mut awaited, mut lost) = (Vec::new(), 0);
     for row in rows(judged) {
         by_class.entry(row.class).or_default().extend(row.event());
         awaited.push((row.at.0, row.at.0 + row.latency().unwrap_or(0)));
-        lost += u64::from(row.outcome == Outcome::Lost);
+        lost += u64::from(row.outcome == InputOutcome::Lost);
     }
-    let of_class = |(class, events): (Class, Vec<Event>)| columns(class.name(), Some(limits(class)), &events);
+    let of_class = |(class, events): (InputClass, Vec<Event>)| columns(class.name(), Some(limits(class)), &events);
     let (from, to) = (judged.repeat.started.begun.0, judged.repeat.ended.0);
     Run {
         name: format!("repeat {}", judged.repeat.number + 1),
@@ -221,16 +230,16 @@ fn run(judged: &Judged, limits: &impl Fn(Class) -> Limits) -> Run {
 fn rate(runs: &[Run]) -> Option<ExcessRate> {
     let classes = || runs.iter().flat_map(|run| &run.classes);
     let interactive = runs.iter().filter_map(|run| run.interactive_ns).sum();
-    Some(ExcessRate::new(excess_latency_rate_of(classes(), interactive)?, top_class(classes())))
+    Some(ExcessRate::new(excess_latency_rate(classes(), interactive)?, top_class(classes())))
 }
 
 /// All classes but the start, which is cold once and warm later.
 fn total_ms(run: &Run) -> f64 {
-    let classes = run.classes.iter().filter(|events| events.class != Class::Start.name());
+    let classes = run.classes.iter().filter(|events| events.class != InputClass::Start.name());
     classes.flat_map(|events| &events.latencies_ns).map(|latency| ms(*latency)).sum()
 }
 
-fn cumulative(runs: &[Run]) -> Cumulative {
+fn cumulative(runs: &[Run]) -> CumulativeLatencies {
     let repeats_ms: Vec<f64> = runs.iter().map(total_ms).collect();
     let n = repeats_ms.len() as f64;
     let mean = (n > 0.0).then(|| repeats_ms.iter().sum::<f64>() / n);
@@ -239,12 +248,12 @@ fn cumulative(runs: &[Run]) -> Cumulative {
         100.0 * (squares / (n - 1.0)).sqrt() / mean
     });
     let usable = deviation.map(|percent| percent <= DEVIATION_PERCENT_MAX);
-    Cumulative { repeats_ms, mean_ms: mean, deviation_percent: deviation, usable }
+    CumulativeLatencies { repeats_ms, mean_ms: mean, deviation_percent: deviation, usable }
 }
 
 /// Labels with an event over the limit, in the order of the script.
-fn long_events(rows: &[Row<'_>]) -> Vec<LongEvent> {
-    let mut labels: Vec<(&str, Class)> = Vec::new();
+fn long_events(rows: &[InputRow<'_>]) -> Vec<LongEvent> {
+    let mut labels: Vec<(&str, InputClass)> = Vec::new();
     for row in rows {
         let label = if row.label == LATER_START { FIRST_START } else { row.label };
         if !labels.contains(&(label, row.class)) {
@@ -255,11 +264,11 @@ fn long_events(rows: &[Row<'_>]) -> Vec<LongEvent> {
     all.filter(|row| row.n_long > 0).collect()
 }
 
-fn long_event(label: &str, class: Class, rows: &[Row<'_>]) -> LongEvent {
-    let same = |row: &Row<'_>| row.label == label || label == FIRST_START && row.label == LATER_START;
+fn long_event(label: &str, class: InputClass, rows: &[InputRow<'_>]) -> LongEvent {
+    let same = |row: &InputRow<'_>| row.label == label || label == FIRST_START && row.label == LATER_START;
     let mut own = rows.iter().filter(|row| row.class == class && same(row));
-    let first = own.next().filter(|row| row.repeat == 1).and_then(Row::latency);
-    let later = Summary::new(own.filter_map(Row::latency).collect());
+    let first = own.next().filter(|row| row.repeat == 1).and_then(InputRow::latency);
+    let later = Summary::new(own.filter_map(InputRow::latency).collect());
     let is_long = |latency: &u64| ms(*latency) > LONG_MS;
     let n_long =
         latencies(rows, |row| row.class == class && same(row)).iter().filter(|latency| is_long(latency)).count();
@@ -281,7 +290,7 @@ fn inter_arrival(runs: &[Run]) -> Vec<InterArrival> {
     order.sort_by(|one, other| total_ms(one).total_cmp(&total_ms(other)));
     let Some(middle) = order.get(order.len().saturating_sub(1) / 2) else { return Vec::new() };
     let mut all = Events::default();
-    for events in middle.classes.iter().filter(|events| events.class != Class::Start.name()) {
+    for events in middle.classes.iter().filter(|events| events.class != InputClass::Start.name()) {
         events.starts_ns.iter().zip(&events.latencies_ns).for_each(|(start, latency)| all.push(*start, *latency));
     }
     let seconds = |nanos: f64| nanos / 1e9;
@@ -299,14 +308,15 @@ fn inter_arrival(runs: &[Run]) -> Vec<InterArrival> {
     APART_NS.into_iter().map(row).collect()
 }
 
-fn counters(judged: &[Judged]) -> Vec<ClassCounters> {
-    let mut sums: BTreeMap<Class, Usage> = BTreeMap::new();
+fn counters(judged: &[JudgedInputs]) -> Vec<ClassCounters> {
+    let mut sums: BTreeMap<InputClass, Usage> = BTreeMap::new();
     for (class, usage) in judged.iter().flat_map(|judged| &judged.repeat.usage) {
         sums.entry(*class).and_modify(|sum| *sum = sum.plus(*usage)).or_insert(*usage);
     }
-    let inputs =
-        |class: Class| judged.iter().flat_map(|judged| &judged.repeat.sent).filter(|sent| sent.class == class).count();
-    let row = |(class, usage): (Class, Usage)| {
+    let inputs = |class: InputClass| {
+        judged.iter().flat_map(|judged| &judged.repeat.sent).filter(|sent| sent.class == class).count()
+    };
+    let row = |(class, usage): (InputClass, Usage)| {
         let [cpu_ns, context_switches, page_faults, cycles, instructions, cache_misses, tlb_misses] = usage.0;
         ClassCounters {
             class: class.name().to_owned(),
@@ -323,8 +333,8 @@ fn counters(judged: &[Judged]) -> Vec<ClassCounters> {
     sums.into_iter().map(row).collect()
 }
 
-fn driver(judged: &[Judged]) -> DriverCost {
-    let sum = |of: &dyn Fn(&Judged) -> u64| judged.iter().map(of).sum::<u64>();
+fn driver(judged: &[JudgedInputs]) -> DriverCost {
+    let sum = |of: &dyn Fn(&JudgedInputs) -> u64| judged.iter().map(of).sum::<u64>();
     let cpu_ms = ms(sum(&|judged| judged.repeat.driver.cpu.0));
     let wall_ms = ms(sum(&|judged| judged.repeat.ended.since(judged.repeat.begun).0));
     DriverCost {
@@ -338,49 +348,56 @@ fn driver(judged: &[Judged]) -> DriverCost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::milestones::Reached;
-    use crate::measure::waiting::Waits;
-    use tipme_bench::measure::{Driver, Repeat, Sent, Started};
+    use crate::measure::milestones::MilestoneLatency;
+    use crate::measure::waiting::PhaseTimes;
+    use tipme_bench::measure::{ApplicationStart, MeasureRepeat, PlayerCost, SentInput};
     use tipme_bench::script::Script;
     use tipme_measure::Answer;
 
     const MS: u64 = 1_000_000;
 
-    fn answered(class: Class, input_ms: u64, latency_ms: u64) -> Event {
+    fn answered(class: InputClass, input_ms: u64, latency_ms: u64) -> Event {
         let (input, end) = (input_ms * MS, (input_ms + latency_ms) * MS);
-        let (dequeued, join) = (Some(input + MS), Join::Exact);
+        let (dequeued, join) = (Some(input + MS), EventJoin::Exact);
         Answer { input, dequeued, first: end, settled: end, join, open: false }.event(class)
     }
 
-    fn repeat(number: usize, latencies_ms: &[u64]) -> Judged {
+    fn repeat(number: usize, latencies_ms: &[u64]) -> JudgedInputs {
         let at = |index: usize| 1_000 + 200 * index as u64;
-        let sent = |index: usize| Sent { at: Nanos(at(index) * MS), label: "type".to_owned(), class: Class::Key };
+        let sent =
+            |index: usize| SentInput { at: Nanos(at(index) * MS), label: "type".to_owned(), class: InputClass::Key };
         let answers = latencies_ms.iter().enumerate();
-        let answers = answers.map(|(index, ms)| Outcome::Answered(answered(Class::Key, at(index), *ms)));
-        let mut outcomes: Vec<Outcome> = answers.collect();
-        outcomes.extend([Outcome::Silent, Outcome::Lost]);
-        let start = answered(Class::Start, 0, 300);
-        let repeat = Repeat {
+        let answers = answers.map(|(index, ms)| InputOutcome::Answered(answered(InputClass::Key, at(index), *ms)));
+        let mut outcomes: Vec<InputOutcome> = answers.collect();
+        outcomes.extend([InputOutcome::Silent, InputOutcome::Lost]);
+        let start = answered(InputClass::Start, 0, 300);
+        let repeat = MeasureRepeat {
             number,
-            started: Started::default(),
+            started: ApplicationStart::default(),
             begun: Nanos(500 * MS),
             ended: Nanos(10_500 * MS),
             sent: (0..outcomes.len()).map(sent).collect(),
-            driver: Driver { cpu: Nanos(100 * MS), requests: 5 },
-            ..Repeat::default()
+            driver: PlayerCost { cpu: Nanos(100 * MS), requests: 5 },
+            ..MeasureRepeat::default()
         };
-        let waits = Waits { wait: 5 * MS, noticed: MS, think: 95 * MS, background: Some(0) };
-        let reached = |latency| Some(Reached { latency, open: false });
+        let waits = PhaseTimes { wait: 5 * MS, noticed: MS, think: 95 * MS, background: Some(0) };
+        let reached = |latency| Some(MilestoneLatency { latency, open: false });
         let milestones = Milestones { handled: reached(600 * MS), completed: reached(700 * MS) };
         let mut milestones = vec![milestones; latencies_ms.len()];
         milestones.resize(outcomes.len(), Milestones::default());
-        Judged { repeat, outcomes, milestones, start, waits }
+        JudgedInputs { repeat, outcomes, milestones, start, waits }
     }
 
-    fn result(judged: &[Judged]) -> Measured {
+    fn result(judged: &[JudgedInputs]) -> Measured {
         let script = Script::parse("s", "about = \"x\"\n").expect("it is well formed");
-        let options = Options { script, application: Vec::new(), display: None, repeat: judged.len(), recorder: None };
-        document(&options, Profile::Default, None, judged, Machine::default())
+        let options = MeasureOptions {
+            script,
+            application: Vec::new(),
+            display: MeasureDisplay::default(),
+            repeat: judged.len(),
+            recorder: None,
+        };
+        document(&options, ThresholdProfile::Default, None, judged, MeasuredMachine::default())
     }
 
     #[test]

@@ -6,12 +6,12 @@
 //! of the display server that run or want to, and reads that threads of the application wait for.
 //! Without it, an event that is handled counts as computed for all along.
 
-use super::joining::Outcome;
+use super::joining::InputOutcome;
 use std::collections::BTreeSet;
 use tipme_analysis::Recording;
-use tipme_bench::measure::Repeat;
-use tipme_measure::think::{self, Change, Expectation, RECORD_NS, Signal, Wait};
-use tipme_measure::{Class, Event};
+use tipme_bench::measure::MeasureRepeat;
+use tipme_measure::think::{self, Expectation, RECORD_NS, Signal, SignalChange, Wait};
+use tipme_measure::{Event, InputClass};
 use tipme_record::{Nanos, Tid};
 
 /// From one time to another, in nanoseconds.
@@ -28,7 +28,7 @@ pub struct Activity {
 
 /// Time by phase, from the first step of the script to the end of the last, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Waits {
+pub struct PhaseTimes {
     pub wait: u64,
     /// Of this, waits at least as long as the threshold of what was asked for.
     pub noticed: u64,
@@ -38,10 +38,9 @@ pub struct Waits {
 }
 
 impl Activity {
-    /// That of the application's processes and of the server of its display.
-    pub fn of(recording: &Recording, pids: &[u32], display: u32) -> Activity {
-        let own = recording.displays.iter().filter(|one| one.display == display);
-        let servers: Vec<u32> = own.map(|one| one.server_pid).collect();
+    /// That of the application's processes and of the servers of its display.
+    pub fn of(recording: &Recording, pids: &[u32]) -> Activity {
+        let servers: Vec<u32> = recording.display_servers(pids).into_iter().map(|server| server.0).collect();
         let threads = |of: &[u32]| -> BTreeSet<Tid> {
             let lives = recording.tasks.lives().iter();
             lives.filter(|life| of.contains(&life.pid.0)).map(|life| life.tid).collect()
@@ -67,14 +66,14 @@ impl Activity {
 
 /// The balance of a repeat; `activity` is `None` where nothing was recorded. `threshold` is that of a class.
 pub fn waits(
-    repeat: &Repeat,
-    outcomes: &[Outcome],
+    repeat: &MeasureRepeat,
+    outcomes: &[InputOutcome],
     activity: Option<Activity>,
-    threshold: impl Fn(Class) -> u64,
-) -> Waits {
+    threshold: impl Fn(InputClass) -> u64,
+) -> PhaseTimes {
     let answered = repeat.sent.iter().zip(outcomes).filter_map(|(sent, outcome)| match outcome {
-        Outcome::Answered(event) => Some((sent, event)),
-        Outcome::Silent | Outcome::Lost => None,
+        InputOutcome::Answered(event) => Some((sent, event)),
+        InputOutcome::Silent | InputOutcome::Lost => None,
     });
     let answered: Vec<_> = answered.collect();
     let known = activity.is_some();
@@ -87,7 +86,7 @@ pub fn waits(
     inputs.sort_by_key(|input| input.at);
     let noticed = think::waits(&phases, &inputs).into_iter().filter(Wait::is_noticeable);
     let balance = think::balance(&phases);
-    Waits {
+    PhaseTimes {
         wait: balance.wait,
         noticed: noticed.map(|wait| wait.length()).sum(),
         think: balance.think,
@@ -95,7 +94,7 @@ pub fn waits(
     }
 }
 
-fn changes<'a>(events: impl Iterator<Item = &'a Event>, activity: Option<Activity>) -> Vec<Change> {
+fn changes<'a>(events: impl Iterator<Item = &'a Event>, activity: Option<Activity>) -> Vec<SignalChange> {
     let (mut queued, mut handled) = (Vec::new(), Vec::new());
     for times in events.map(Event::times) {
         let dequeued = times.dequeued.unwrap_or(times.input);
@@ -110,13 +109,14 @@ fn changes<'a>(events: impl Iterator<Item = &'a Event>, activity: Option<Activit
         (Signal::Computing, computing),
         (Signal::SynchronousIo, reading),
     ];
-    let mut changes: Vec<Change> = lists.into_iter().flat_map(|(signal, spans)| switched(signal, spans)).collect();
+    let mut changes: Vec<SignalChange> =
+        lists.into_iter().flat_map(|(signal, spans)| switched(signal, spans)).collect();
     changes.sort_by_key(|change| change.at);
     changes
 }
 
 /// A signal is on while any of its spans lasts.
-fn switched(signal: Signal, mut spans: Vec<Span>) -> Vec<Change> {
+fn switched(signal: Signal, mut spans: Vec<Span>) -> Vec<SignalChange> {
     spans.retain(|(from, to)| from < to);
     spans.sort_unstable();
     let mut merged: Vec<Span> = Vec::new();
@@ -126,28 +126,30 @@ fn switched(signal: Signal, mut spans: Vec<Span>) -> Vec<Change> {
             _ => merged.push((from, to)),
         }
     }
-    let change = |at, on| Change { at, signal, on };
+    let change = |at, on| SignalChange { at, signal, on };
     merged.into_iter().flat_map(|(from, to)| [change(from, true), change(to, false)]).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_bench::measure::Sent;
-    use tipme_measure::{Answer, Join};
+    use tipme_bench::measure::SentInput;
+    use tipme_measure::{Answer, EventJoin};
 
     const MS: u64 = 1_000_000;
 
-    fn repeat(times: &[(u64, u64, u64)]) -> (Repeat, Vec<Outcome>) {
+    fn repeat(times: &[(u64, u64, u64)]) -> (MeasureRepeat, Vec<InputOutcome>) {
         let at = |ms: u64| Nanos(ms * MS);
-        let sent =
-            times.iter().map(|(input, ..)| Sent { at: at(*input), label: "x".to_owned(), class: Class::Key }).collect();
+        let sent = times
+            .iter()
+            .map(|(input, ..)| SentInput { at: at(*input), label: "x".to_owned(), class: InputClass::Key })
+            .collect();
         let answer = |(input, dequeued, end): &(u64, u64, u64)| {
             let (input, dequeued, end) = (input * MS, Some(dequeued * MS), end * MS);
-            let answer = Answer { input, dequeued, first: end, settled: end, join: Join::Exact, open: false };
-            Outcome::Answered(answer.event(Class::Key))
+            let answer = Answer { input, dequeued, first: end, settled: end, join: EventJoin::Exact, open: false };
+            InputOutcome::Answered(answer.event(InputClass::Key))
         };
-        let repeat = Repeat { begun: at(0), ended: at(1_000), sent, ..Repeat::default() };
+        let repeat = MeasureRepeat { begun: at(0), ended: at(1_000), sent, ..MeasureRepeat::default() };
         (repeat, times.iter().map(answer).collect())
     }
 

@@ -4,7 +4,9 @@
 //! A helper that is gone, or hangs, is asked again now and then. Until then nothing is changed, and nothing is left changed
 //! either: a helper that ends, and one that starts, takes everything back.
 
-use crate::helper_service::messages::{Applied, Explained, Helper, Opened, Request, Response, Restored, Terms};
+use crate::helper_service::messages::{
+    AppliedCounts, Explained, HelperRequest, HelperResponse, HelperSocket, Opened, RestoredCounts, Terms,
+};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tipme_control::{CallError, ClientOf, Dialogue};
@@ -26,7 +28,7 @@ const MEMBER_BYTES: usize = 96;
 pub(crate) struct HelperClient {
     dir: PathBuf,
     terms: Terms,
-    talk: Result<Dialogue<Helper>, Lost>,
+    talk: Result<Dialogue<HelperSocket>, Lost>,
     helper: u32,
 }
 
@@ -53,8 +55,8 @@ impl HelperClient {
     /// The helper's words, or why it has none.
     pub(crate) fn open(&mut self, terms: Terms) -> Result<Opened, String> {
         self.terms = terms;
-        match self.ask(&Request::Open(terms))? {
-            Response::Opened(opened) => Ok(opened),
+        match self.ask(&HelperRequest::Open(terms))? {
+            HelperResponse::Opened(opened) => Ok(opened),
             other => Err(foreign(&other)),
         }
     }
@@ -79,40 +81,40 @@ impl HelperClient {
         self.talk.is_ok()
     }
 
-    pub(crate) fn apply(&mut self, actions: &[Action]) -> Applied {
-        let requests = split(actions).into_iter().map(|part| (part.len(), Request::Apply(part.to_vec())));
-        requests.fold(Applied::default(), |applied, (count, request)| applied.and(self.applied(&request, count)))
+    pub(crate) fn apply(&mut self, actions: &[Action]) -> AppliedCounts {
+        let requests = split(actions).into_iter().map(|part| (part.len(), HelperRequest::Apply(part.to_vec())));
+        requests.fold(AppliedCounts::default(), |applied, (count, request)| applied.and(self.applied(&request, count)))
     }
 
-    pub(crate) fn set_strength(&mut self, strength: Strength) -> Applied {
+    pub(crate) fn set_strength(&mut self, strength: Strength) -> AppliedCounts {
         self.terms.strength = strength;
-        self.applied(&Request::Strength(strength), 0)
+        self.applied(&HelperRequest::Strength(strength), 0)
     }
 
     pub(crate) fn explain(&mut self, pid: u32) -> Option<Explained> {
-        match self.ask(&Request::Explain { pid }) {
-            Ok(Response::Explained(explained)) => explained,
+        match self.ask(&HelperRequest::Explain { pid }) {
+            Ok(HelperResponse::Explained(explained)) => explained,
             _ => None,
         }
     }
 
     /// Where the helper is lost, so is the count: it takes everything back by itself.
-    pub(crate) fn restore(&mut self) -> Restored {
-        match self.ask(&Request::Restore) {
-            Ok(Response::Restored(restored)) => restored,
-            _ => Restored::default(),
+    pub(crate) fn restore(&mut self) -> RestoredCounts {
+        match self.ask(&HelperRequest::Restore) {
+            Ok(HelperResponse::Restored(restored)) => restored,
+            _ => RestoredCounts::default(),
         }
     }
 
     /// Asks for `count` changes; all of them are skipped where the helper is lost.
-    fn applied(&mut self, request: &Request, count: usize) -> Applied {
+    fn applied(&mut self, request: &HelperRequest, count: usize) -> AppliedCounts {
         match self.ask(request) {
-            Ok(Response::Applied(applied)) => applied,
-            _ => Applied { skipped: count, ..Applied::default() },
+            Ok(HelperResponse::Applied(applied)) => applied,
+            _ => AppliedCounts { skipped: count, ..AppliedCounts::default() },
         }
     }
 
-    fn ask(&mut self, request: &Request) -> Result<Response, String> {
+    fn ask(&mut self, request: &HelperRequest) -> Result<HelperResponse, String> {
         let talk = self.talk.as_mut().map_err(|lost| lost.why.clone())?;
         match talk.ask(request) {
             Ok(response) => Ok(response),
@@ -125,15 +127,16 @@ impl HelperClient {
     }
 }
 
-fn connect(dir: &Path) -> Result<Dialogue<Helper>, String> {
-    let talk = ClientOf::<Helper>::new(dir).with_timeout(TIMEOUT).converse().map_err(|error| error.to_string())?;
+fn connect(dir: &Path) -> Result<Dialogue<HelperSocket>, String> {
+    let talk =
+        ClientOf::<HelperSocket>::new(dir).with_timeout(TIMEOUT).converse().map_err(|error| error.to_string())?;
     match talk.server().uid {
         0 => Ok(talk),
         other => Err(format!("what listens in {} belongs to user {other}, and the helper to root", dir.display())),
     }
 }
 
-fn foreign(response: &Response) -> String {
+fn foreign(response: &HelperResponse) -> String {
     format!("the helper answered with something else ({response:?}); restart it")
 }
 
@@ -185,7 +188,7 @@ mod tests {
             let parts = split(&actions);
             assert_eq!(parts.concat(), actions);
             for part in &parts {
-                let line = serde_json::to_vec(&Request::Apply(part.to_vec())).unwrap();
+                let line = serde_json::to_vec(&HelperRequest::Apply(part.to_vec())).unwrap();
                 assert!(line.len() < tipme_control::MAX_LINE_BYTES, "{} bytes for {count} of {members}", line.len());
             }
         }

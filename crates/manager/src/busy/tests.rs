@@ -9,13 +9,13 @@ use std::path::Path;
 const SECOND: u64 = 100;
 const UP_S: u64 = 1_000;
 
-struct Machine {
+struct BusyFixture {
     root: tempfile::TempDir,
 }
 
-impl Machine {
-    fn new() -> Machine {
-        let machine = Machine { root: tempfile::tempdir().expect("a folder") };
+impl BusyFixture {
+    fn new() -> BusyFixture {
+        let machine = BusyFixture { root: tempfile::tempdir().expect("a folder") };
         machine.put("uptime", &format!("{UP_S}.00 5.00\n"));
         machine
     }
@@ -39,8 +39,8 @@ impl Machine {
         self.put(&format!("{pid}/stat"), &line);
     }
 
-    fn watch(&self) -> Watch {
-        Watch { cpus: 2, ..Watch::new(self.root.path().to_path_buf()) }
+    fn watch(&self) -> BusyWatch {
+        BusyWatch { cpus: 2, ..BusyWatch::new(self.root.path().to_path_buf()) }
     }
 }
 
@@ -49,14 +49,14 @@ fn pids(found: Option<Vec<Identity>>) -> Option<Vec<u32>> {
 }
 
 /// A look as if the one before had cost little, whatever this machine is like.
-fn look(watch: &mut Watch, second: u64) -> Option<Vec<u32>> {
+fn look(watch: &mut BusyWatch, second: u64) -> Option<Vec<u32>> {
     watch.due = watch.due.min(watch.looked.after(PERIOD));
     pids(watch.look(Nanos::from_secs(second), |_| true))
 }
 
 #[test]
 fn nobody_is_looked_at_while_cpus_are_free() {
-    let machine = Machine::new();
+    let machine = BusyFixture::new();
     machine.process(10, 200, 190, 0);
     machine.want_cpu(3);
     assert_eq!(look(&mut machine.watch(), 100), None);
@@ -67,7 +67,7 @@ fn nobody_is_looked_at_while_cpus_are_free() {
 
 #[test]
 fn who_computes_is_told_at_once_and_released_after_a_while() {
-    let machine = Machine::new();
+    let machine = BusyFixture::new();
     machine.process(10, 200, 190, 0);
     machine.process(11, 90_000, 190, 0);
     machine.process(12, 200, 0, 150);
@@ -88,7 +88,7 @@ fn who_computes_is_told_at_once_and_released_after_a_while() {
 
 #[test]
 fn who_may_not_be_changed_is_left_out_and_a_reused_number_is_another_process() {
-    let machine = Machine::new();
+    let machine = BusyFixture::new();
     machine.want_cpu(40);
     machine.process(10, 200, 190, 0);
     machine.process(11, 200, 190, 0);
@@ -100,11 +100,11 @@ fn who_may_not_be_changed_is_left_out_and_a_reused_number_is_another_process() {
 
 #[test]
 fn the_list_is_bounded_and_what_is_no_process_is_passed_over() {
-    let machine = Machine::new();
+    let machine = BusyFixture::new();
     machine.want_cpu(400);
     (1_000..1_000 + BUSY_MAX as u32 + 10).for_each(|pid| machine.process(pid, 1_000, u64::from(pid) - 900, 0));
     machine.put("5/stat", "5 (torn");
     let busy = look(&mut machine.watch(), 50).expect("some");
     assert_eq!((busy.len(), busy.first()), (BUSY_MAX, Some(&1_010)), "the busiest");
-    assert_eq!(look(&mut Watch::new(Path::new("/nonexistent").to_path_buf()), 50), None);
+    assert_eq!(look(&mut BusyWatch::new(Path::new("/nonexistent").to_path_buf()), 50), None);
 }

@@ -7,16 +7,16 @@ use tipme_desktop::How;
 
 const USER: u32 = 1000;
 
-struct World {
+struct DesktopFixture {
     root: tempfile::TempDir,
     desktop: DesktopState,
 }
 
-impl World {
-    fn new(server_knows: bool) -> World {
+impl DesktopFixture {
+    fn new(server_knows: bool) -> DesktopFixture {
         let root = tempfile::tempdir().expect("the test made it");
         let desktop = DesktopState::new(root.path().to_owned(), USER, server_knows, None);
-        World { root, desktop }
+        DesktopFixture { root, desktop }
     }
 
     /// A process without a terminal.
@@ -40,10 +40,10 @@ impl World {
         fs::remove_dir_all(self.root.path().join(pid.to_string())).expect("the test made it");
     }
 
-    fn show(&mut self, window: u32, pid: u32, how: How, helpers: &[u32]) -> Vec<Event> {
-        let owner = Some(Owner { pid, how });
+    fn show(&mut self, window: u32, pid: u32, how: How, helpers: &[u32]) -> Vec<DesktopEvent> {
+        let owner = Some(WindowOwner { pid, how });
         let state = WindowState { window, owner, helpers: helpers.to_vec(), visible: true, iconic: false };
-        self.desktop.take(vec![Change::Window(state)], Nanos(0))
+        self.desktop.take(vec![AttentionChange::Window(state)], Nanos(0))
     }
 
     fn members(&self, pid: u32, start: u64) -> Vec<u32> {
@@ -56,9 +56,9 @@ fn set(pid: u32, start: u64) -> SetId {
     SetId(Identity { pid, start })
 }
 
-fn told(events: &[Event]) -> Vec<(SetId, Vec<u32>)> {
+fn told(events: &[DesktopEvent]) -> Vec<(SetId, Vec<u32>)> {
     let sets = events.iter().filter_map(|event| match event {
-        Event::Set { id, members, .. } => Some((*id, members.iter().map(|member| member.who.pid).collect())),
+        DesktopEvent::Set { id, members, .. } => Some((*id, members.iter().map(|member| member.who.pid).collect())),
         _ => None,
     });
     sets.collect()
@@ -66,39 +66,42 @@ fn told(events: &[Event]) -> Vec<(SetId, Vec<u32>)> {
 
 #[test]
 fn a_window_makes_a_set_and_the_focus_follows_its_window() {
-    let mut world = World::new(true);
+    let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     world.add(11, 10, 6, USER);
     assert_eq!(told(&world.show(7, 10, How::Server, &[])), [(set(10, 5), vec![10, 11])]);
-    let events = world.desktop.take(vec![Change::Keyboard(Some(7))], Nanos(0));
-    assert!(matches!(events[..], [Event::Keyboard(Some(id))] if id == set(10, 5)));
-    assert!(world.desktop.take(vec![Change::Keyboard(Some(7))], Nanos(0)).is_empty());
-    let events = world.desktop.take(vec![Change::Keyboard(None), Change::Gone(7)], Nanos(0));
-    assert!(matches!(events[..], [Event::Gone(gone), Event::Keyboard(None)] if gone == set(10, 5)), "{events:?}");
+    let events = world.desktop.take(vec![AttentionChange::Keyboard(Some(7))], Nanos(0));
+    assert!(matches!(events[..], [DesktopEvent::Keyboard(Some(id))] if id == set(10, 5)));
+    assert!(world.desktop.take(vec![AttentionChange::Keyboard(Some(7))], Nanos(0)).is_empty());
+    let events = world.desktop.take(vec![AttentionChange::Keyboard(None), AttentionChange::Gone(7)], Nanos(0));
+    assert!(
+        matches!(events[..], [DesktopEvent::Gone(gone), DesktopEvent::Keyboard(None)] if gone == set(10, 5)),
+        "{events:?}"
+    );
 }
 
 #[test]
 fn a_window_of_another_user_is_nobodys() {
-    let mut world = World::new(true);
+    let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, 4711);
     assert!(world.show(7, 10, How::Server, &[]).is_empty());
-    assert_eq!(world.desktop.refusal(10), Some(Refusal::OtherUser(4711)));
-    assert!(world.desktop.take(vec![Change::Keyboard(Some(7))], Nanos(0)).is_empty());
+    assert_eq!(world.desktop.refusal(10), Some(ClaimRefusal::OtherUser(4711)));
+    assert!(world.desktop.take(vec![AttentionChange::Keyboard(Some(7))], Nanos(0)).is_empty());
     assert_eq!(world.desktop.counts.disbelieved, 1);
 }
 
 #[test]
 fn what_a_window_says_of_itself_counts_only_where_the_server_knows_nobody() {
-    let mut world = World::new(true);
+    let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     assert!(world.show(7, 10, How::Property, &[]).is_empty());
-    assert_eq!(world.desktop.refusal(10), Some(Refusal::OwnWords));
-    let mut world = World::new(false);
+    assert_eq!(world.desktop.refusal(10), Some(ClaimRefusal::OwnWords));
+    let mut world = DesktopFixture::new(false);
     world.add(10, 1, 5, USER);
     world.add(20, 1, 5, 4711);
     assert_eq!(told(&world.show(7, 10, How::Property, &[])), [(set(10, 5), vec![10])]);
     assert!(world.show(8, 20, How::Property, &[]).is_empty());
-    assert_eq!(world.desktop.refusal(20), Some(Refusal::OtherUser(4711)));
+    assert_eq!(world.desktop.refusal(20), Some(ClaimRefusal::OtherUser(4711)));
     // Another window that claims a process that is a client already.
     assert!(world.show(9, 10, How::Property, &[]).is_empty());
     assert_eq!(world.desktop.counts.disbelieved, 2);
@@ -106,7 +109,7 @@ fn what_a_window_says_of_itself_counts_only_where_the_server_knows_nobody() {
 
 #[test]
 fn a_number_that_is_used_again_is_another_process() {
-    let mut world = World::new(true);
+    let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     world.show(7, 10, How::Server, &[]);
     world.remove(10);
@@ -115,13 +118,13 @@ fn a_number_that_is_used_again_is_another_process() {
     assert!(told(&world.show(7, 10, How::Server, &[])).is_empty());
     assert!(told(&world.show(8, 10, How::Server, &[])).is_empty());
     let events = world.desktop.refresh(set(10, 5), Nanos(0));
-    assert!(matches!(events[..], [Event::Gone(gone)] if gone == set(10, 5)), "{events:?}");
+    assert!(matches!(events[..], [DesktopEvent::Gone(gone)] if gone == set(10, 5)), "{events:?}");
     assert!(world.members(10, 99).is_empty());
 }
 
 #[test]
 fn helpers_are_believed_if_they_live_and_belong_to_the_user() {
-    let mut world = World::new(true);
+    let mut world = DesktopFixture::new(true);
     for (pid, uid) in [(10, USER), (20, USER), (30, 4711)] {
         world.add(pid, 1, 5, uid);
     }
@@ -138,7 +141,7 @@ fn helpers_are_believed_if_they_live_and_belong_to_the_user() {
 
 #[test]
 fn a_million_helpers_are_cut_and_counted() {
-    let mut world = World::new(true);
+    let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     let many: Vec<u32> = (1_000..1_001_000).collect();
     world.show(7, 10, How::Server, &many);
@@ -148,7 +151,7 @@ fn a_million_helpers_are_cut_and_counted() {
 
 #[test]
 fn windows_are_bounded() {
-    let mut world = World::new(true);
+    let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     for window in 0..WINDOWS_MAX as u32 + 3 {
         world.show(window + 1, 10, How::Server, &[]);
@@ -158,7 +161,7 @@ fn windows_are_bounded() {
 
 #[test]
 fn a_job_that_comes_to_the_foreground_leaves_its_old_set_first() {
-    let mut world = World::new(true);
+    let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     world.add_on_terminal(11, 10, 5, USER, (11, 11, 11));
     world.add_on_terminal(20, 11, 5, USER, (20, 11, 11));
@@ -170,35 +173,35 @@ fn a_job_that_comes_to_the_foreground_leaves_its_old_set_first() {
     world.add_on_terminal(20, 11, 5, USER, (20, 11, 20));
     assert!(world.desktop.has_switched_job(set(10, 5)));
     let events = world.desktop.refresh(set(10, 5), Nanos(0));
-    assert!(matches!(events[0], Event::Gone(gone) if gone == set(20, 5)), "{events:?}");
+    assert!(matches!(events[0], DesktopEvent::Gone(gone) if gone == set(20, 5)), "{events:?}");
     assert_eq!(told(&events).last().expect("the test made it"), &(set(10, 5), vec![10, 11, 20]));
     assert_eq!(world.desktop.refresh(set(10, 5), Nanos(0)).len(), 0);
 }
 
 #[test]
 fn processes_of_the_session_make_no_set() {
-    let mut world = World::new(true);
+    let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     world.show(7, 10, How::Server, &[]);
     let events = world.desktop.set_core(&[Identity { pid: 10, start: 5 }]);
-    assert!(matches!(events[..], [Event::Gone(gone)] if gone == set(10, 5)));
+    assert!(matches!(events[..], [DesktopEvent::Gone(gone)] if gone == set(10, 5)));
     assert!(world.show(8, 10, How::Server, &[]).is_empty());
 }
 
 #[test]
 fn an_icon_is_not_visible() {
-    let mut world = World::new(true);
+    let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     world.show(7, 10, How::Server, &[]);
-    let owner = Some(Owner { pid: 10, how: How::Server });
+    let owner = Some(WindowOwner { pid: 10, how: How::Server });
     let state = WindowState { window: 7, owner, helpers: vec![], visible: true, iconic: true };
-    let events = world.desktop.take(vec![Change::Window(state)], Nanos(0));
-    assert!(matches!(&events[..], [Event::Set { visible: false, members, .. }] if members.len() == 1));
+    let events = world.desktop.take(vec![AttentionChange::Window(state)], Nanos(0));
+    assert!(matches!(&events[..], [DesktopEvent::Set { visible: false, members, .. }] if members.len() == 1));
 }
 
 #[test]
 fn looks_at_all_sets_have_one_budget_and_what_was_left_is_counted() {
-    let mut world = World::new(true);
+    let mut world = DesktopFixture::new(true);
     for pid in 10..60 {
         world.add(pid, 1, 5, USER);
         world.show(pid, pid, How::Server, &[]);
@@ -226,7 +229,7 @@ fn looks_at_all_sets_have_one_budget_and_what_was_left_is_counted() {
 
 #[test]
 fn a_set_is_settled_when_nobody_was_born_since_the_look_before_the_last() {
-    let mut world = World::new(true);
+    let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     world.show(7, 10, How::Server, &[]);
     let group = world.desktop.groups.values_mut().next().expect("the test made it");
@@ -244,7 +247,7 @@ fn a_set_is_settled_when_nobody_was_born_since_the_look_before_the_last() {
 
 #[test]
 fn a_busy_process_comes_into_the_set_of_the_client_above_it() {
-    let mut world = World::new(true);
+    let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     world.show(7, 10, How::Server, &[]);
     world.add(11, 10, 6, USER);
@@ -269,13 +272,13 @@ fn a_busy_process_comes_into_the_set_of_the_client_above_it() {
 
 #[test]
 fn a_round_goes_over_all_clients_while_processes_are_born() {
-    let mut world = World::new(true);
+    let mut world = DesktopFixture::new(true);
     let clients = [(10, 5), (20, 6), (30, 7)];
     for (pid, start) in clients {
         world.add(pid, 1, start, USER);
         world.show(pid, pid, How::Server, &[]);
     }
-    world.desktop.take(vec![Change::Keyboard(Some(10))], Nanos(0));
+    world.desktop.take(vec![AttentionChange::Keyboard(Some(10))], Nanos(0));
     let mut seen = BTreeSet::new();
     for second in 1..=6_u32 {
         let now = Nanos::from_secs(2_000 * u64::from(second));

@@ -18,12 +18,12 @@ const RECLAIM_BYTES_MAX: u64 = 256 << 20;
 
 /// How many members each set of a helper session has.
 #[derive(Debug, Default)]
-pub(super) struct Bounds {
+pub(super) struct MemberCounts {
     members: BTreeMap<SetId, usize>,
     total: usize,
 }
 
-impl Bounds {
+impl MemberCounts {
     /// Those of the actions that keep the bounds, and the number of the others.
     pub(super) fn admit(&mut self, actions: Vec<Action>) -> (Vec<Action>, usize) {
         let (asked, mut memory) = (actions.len(), 0);
@@ -34,7 +34,7 @@ impl Bounds {
 
     /// All sets are forgotten.
     pub(super) fn clear(&mut self) {
-        *self = Bounds::default();
+        *self = MemberCounts::default();
     }
 
     fn check(&mut self, action: Action, memory: &mut usize) -> Option<Action> {
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn members_and_sets_have_a_bound_and_room_comes_back() {
-        let mut bounds = Bounds::default();
+        let mut bounds = MemberCounts::default();
         let full = (1..=MEMBERS_MAX / 512).map(|pid| assign(pid as u32, 512)).collect();
         assert_eq!(bounds.admit(full).1, 0);
         assert_eq!(bounds.admit(vec![assign(900, 1)]).1, 1);
@@ -116,14 +116,14 @@ mod tests {
         let (process, group) = (MemoryGroup::Process(set(1).0), MemoryGroup::Cgroup("/../..".into()));
         let reclaim =
             |group: &MemoryGroup| Action::Memory(MemoryAction::Reclaim { group: group.clone(), bytes: u64::MAX });
-        let (admitted, refused) = Bounds::default().admit(vec![assign(1, 1), reclaim(&process), reclaim(&group)]);
+        let (admitted, refused) = MemberCounts::default().admit(vec![assign(1, 1), reclaim(&process), reclaim(&group)]);
         assert_eq!(refused, 1);
         assert!(matches!(&admitted[0], Action::Assign(assignment) if assignment.faded == 1.0));
         let bounded = MemoryAction::Reclaim { group: process, bytes: RECLAIM_BYTES_MAX };
         assert_eq!(admitted[1], Action::Memory(bounded));
         let protect = Action::Memory(MemoryAction::Protect { set: set(1), bytes: u64::MAX });
-        assert_eq!(Bounds::default().admit(vec![protect]).1, 1);
+        assert_eq!(MemberCounts::default().admit(vec![protect]).1, 1);
         let flood = vec![Action::Memory(MemoryAction::PageOut(set(1).0)); 1_000];
-        assert_eq!(Bounds::default().admit(flood).1, 1_000 - MEMORY_ACTIONS_MAX);
+        assert_eq!(MemberCounts::default().admit(flood).1, 1_000 - MEMORY_ACTIONS_MAX);
     }
 }

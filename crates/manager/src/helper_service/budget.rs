@@ -10,16 +10,16 @@ const SHARE_DIVISOR: u32 = 5;
 
 /// The CPU time that is left to a user's helper sessions.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct CpuBudget {
     left: Duration,
     /// What was taken beyond what was left.
     owed: Duration,
     at: Instant,
 }
 
-impl Budget {
-    pub(super) fn new(now: Instant) -> Budget {
-        Budget { left: SAVED_MAX, owed: Duration::ZERO, at: now }
+impl CpuBudget {
+    pub(super) fn new(now: Instant) -> CpuBudget {
+        CpuBudget { left: SAVED_MAX, owed: Duration::ZERO, at: now }
     }
 
     /// Takes so much CPU time away; returns how long to wait until there is some again.
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn who_asks_now_and_then_never_waits() {
         let begin = Instant::now();
-        let mut budget = Budget::new(begin);
+        let mut budget = CpuBudget::new(begin);
         for step in 1..1_000 {
             assert_eq!(budget.spend(5 * MS, begin + step * 100 * MS), Duration::ZERO);
         }
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn who_floods_gets_its_share() {
         let begin = Instant::now();
-        let (mut now, mut used, mut budget) = (begin, Duration::ZERO, Budget::new(begin));
+        let (mut now, mut used, mut budget) = (begin, Duration::ZERO, CpuBudget::new(begin));
         while now < begin + 100_000 * MS {
             now += 10 * MS;
             used += 10 * MS;

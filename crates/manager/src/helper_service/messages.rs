@@ -6,26 +6,26 @@
 
 use serde::{Deserialize, Serialize};
 use tipme_control::Daemon;
-use tipme_control::manager::Knob;
+use tipme_control::manager::KnobStatus;
 use tipme_policy::{Action, Backend, Identity, Membership, Reason, Role, SetId, Strength};
 
 /// The helper at its socket.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Helper {}
+pub(crate) enum HelperSocket {}
 
-impl Daemon for Helper {
-    type Request = Request;
-    type Response = Response;
+impl Daemon for HelperSocket {
+    type Request = HelperRequest;
+    type Response = HelperResponse;
     const NAME: &'static str = "helper";
     const SOCKET: &'static str = "helper.sock";
     const START: &'static str = "sudo tipme manage-helper";
 
-    fn refusal(why: String) -> Response {
-        Response::Error(why)
+    fn refusal(why: String) -> HelperResponse {
+        HelperResponse::Error(why)
     }
 
-    fn granted(response: Response) -> Result<Response, String> {
-        if let Response::Error(why) = response { Err(why) } else { Ok(response) }
+    fn granted(response: HelperResponse) -> Result<HelperResponse, String> {
+        if let HelperResponse::Error(why) = response { Err(why) } else { Ok(response) }
     }
 
     fn not_allowed(uid: u32) -> String {
@@ -39,18 +39,18 @@ impl Daemon for Helper {
 /// What a manager asks for.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Request {
-    /// How the helper is. Answer: [`Response::Status`].
+pub(crate) enum HelperRequest {
+    /// How the helper is. Answer: [`HelperResponse::Status`].
     Status,
-    /// Begins the helper session, which ends with the connection. Answer: [`Response::Opened`].
+    /// Begins the helper session, which ends with the connection. Answer: [`HelperResponse::Opened`].
     Open(Terms),
-    /// Does what the actions say; with none, what had to wait. Answer: [`Response::Applied`].
+    /// Does what the actions say; with none, what had to wait. Answer: [`HelperResponse::Applied`].
     Apply(Vec<Action>),
-    /// Goes over to another strength. Answer: [`Response::Applied`].
+    /// Goes over to another strength. Answer: [`HelperResponse::Applied`].
     Strength(Strength),
-    /// What a process has, and why. Answer: [`Response::Explained`].
+    /// What a process has, and why. Answer: [`HelperResponse::Explained`].
     Explain { pid: u32 },
-    /// Takes everything back, and forgets all sets. Answer: [`Response::Restored`].
+    /// Takes everything back, and forgets all sets. Answer: [`HelperResponse::Restored`].
     Restore,
 }
 
@@ -72,19 +72,19 @@ pub(crate) struct Terms {
 /// What the helper answers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Response {
-    Status(Status),
+pub(crate) enum HelperResponse {
+    Status(HelperStatus),
     Opened(Opened),
-    Applied(Applied),
+    Applied(AppliedCounts),
     /// `None`: the process has no role.
     Explained(Option<Explained>),
-    Restored(Restored),
+    Restored(RestoredCounts),
     /// It was not done: the object and the remedy, for people.
     Error(String),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Status {
+pub(crate) struct HelperStatus {
     pub(crate) pid: u32,
     /// Helper sessions that are open.
     pub(crate) sessions: usize,
@@ -96,22 +96,22 @@ pub(crate) struct Opened {
     /// What cannot be done, and why.
     pub(crate) missing: Vec<String>,
     /// What a helper that was killed had left of this user's.
-    pub(crate) restored: Restored,
+    pub(crate) restored: RestoredCounts,
 }
 
 /// What a change has done, in numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Applied {
+pub(crate) struct AppliedCounts {
     pub(crate) changed: usize,
     /// Knobs that were left alone, and actions beyond the bounds.
     pub(crate) skipped: usize,
-    /// Something waits for the kernel; see [`tipme_sched::Applied::later`].
+    /// Something waits for the kernel; see [`tipme_sched::AppliedCounts::later`].
     pub(crate) later: bool,
 }
 
-/// As [`tipme_sched::Restored`].
+/// As [`tipme_sched::RestoredCounts`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Restored {
+pub(crate) struct RestoredCounts {
     pub(crate) restored: usize,
     pub(crate) failed: usize,
     pub(crate) unreadable: usize,
@@ -125,14 +125,14 @@ pub(crate) struct Explained {
     pub(crate) role: Role,
     pub(crate) reason: Reason,
     pub(crate) because: Membership,
-    pub(crate) knobs: Vec<Knob>,
+    pub(crate) knobs: Vec<KnobStatus>,
     /// Knobs that were left alone, and why.
     pub(crate) left: Vec<String>,
 }
 
-impl Applied {
-    pub(crate) fn and(self, other: Applied) -> Applied {
-        Applied {
+impl AppliedCounts {
+    pub(crate) fn and(self, other: AppliedCounts) -> AppliedCounts {
+        AppliedCounts {
             changed: self.changed + other.changed,
             skipped: self.skipped + other.skipped,
             later: self.later || other.later,
@@ -140,9 +140,9 @@ impl Applied {
     }
 }
 
-impl Restored {
-    pub(crate) fn and(self, other: Restored) -> Restored {
-        Restored {
+impl RestoredCounts {
+    pub(crate) fn and(self, other: RestoredCounts) -> RestoredCounts {
+        RestoredCounts {
             restored: self.restored + other.restored,
             failed: self.failed + other.failed,
             unreadable: self.unreadable + other.unreadable,
@@ -150,23 +150,23 @@ impl Restored {
     }
 }
 
-impl From<tipme_sched::Applied> for Applied {
-    fn from(applied: tipme_sched::Applied) -> Applied {
+impl From<tipme_sched::Applied> for AppliedCounts {
+    fn from(applied: tipme_sched::Applied) -> AppliedCounts {
         let skipped = applied.skipped.len() + applied.skipped_more;
-        Applied { changed: applied.changed, skipped, later: applied.later }
+        AppliedCounts { changed: applied.changed, skipped, later: applied.later }
     }
 }
 
-impl From<tipme_sched::Restored> for Restored {
-    fn from(restored: tipme_sched::Restored) -> Restored {
+impl From<tipme_sched::Restored> for RestoredCounts {
+    fn from(restored: tipme_sched::Restored) -> RestoredCounts {
         let tipme_sched::Restored { restored, failed, unreadable, .. } = restored;
-        Restored { restored, failed, unreadable }
+        RestoredCounts { restored, failed, unreadable }
     }
 }
 
-impl From<tipme_sched::Explanation> for Explained {
-    fn from(found: tipme_sched::Explanation) -> Explained {
-        let knob = |state: &tipme_sched::KnobState| Knob {
+impl From<tipme_sched::ProcessExplanation> for Explained {
+    fn from(found: tipme_sched::ProcessExplanation) -> Explained {
+        let knob = |state: &tipme_sched::KnobState| KnobStatus {
             name: state.knob.to_string(),
             baseline: state.baseline.clone(),
             applied: state.applied.clone(),
@@ -191,7 +191,7 @@ mod tests {
     fn a_request_cannot_name_the_value_of_a_knob() {
         let line = r#"{"apply":[{"assign":{"set":{"pid":7,"start":1},"role":"focused","reason":"keyboard_focus",
             "faded":0.5,"members":[],"nice":-20,"knobs":{"nice":-20,"cpu_weight":10000}}}]}"#;
-        let Ok(Request::Apply(actions)) = serde_json::from_str(line) else { panic!("no request") };
+        let Ok(HelperRequest::Apply(actions)) = serde_json::from_str(line) else { panic!("no request") };
         let said = serde_json::to_string(&actions).unwrap();
         assert!(!said.contains("nice") && !said.contains("weight"), "{said}");
     }
@@ -199,15 +199,15 @@ mod tests {
     #[test]
     fn damaged_requests_are_errors() {
         let terms = Terms { under: Some(Identity { pid: 7, start: 8 }), ..Terms::default() };
-        let whole = serde_json::to_vec(&Request::Open(terms)).unwrap();
+        let whole = serde_json::to_vec(&HelperRequest::Open(terms)).unwrap();
         for end in 0..whole.len() {
-            assert!(serde_json::from_slice::<Request>(&whole[..end]).is_err());
+            assert!(serde_json::from_slice::<HelperRequest>(&whole[..end]).is_err());
         }
         for at in 0..whole.len() {
             for flip in [0x01, 0x04, 0x20, 0x80] {
                 let mut bad = whole.clone();
                 bad[at] ^= flip;
-                let _ = serde_json::from_slice::<Request>(&bad);
+                let _ = serde_json::from_slice::<HelperRequest>(&bad);
             }
         }
     }

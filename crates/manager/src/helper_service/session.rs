@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One user's helper session: the mechanism for that user's processes, for as long as the caller lives.
 
-use super::bounds::Bounds;
-use super::budget::Budget;
-use super::messages::{Applied, Explained, Helper, Opened, Request, Response, Restored, Status, Terms};
+use super::bounds::MemberCounts;
+use super::budget::CpuBudget;
+use super::messages::{
+    AppliedCounts, Explained, HelperRequest, HelperResponse, HelperSocket, HelperStatus, Opened, RestoredCounts, Terms,
+};
 use super::seat::Seats;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tipme_control::{Caller, Conversation, Daemon as _, Heard, READ_TIMEOUT};
+use tipme_control::{Caller, Conversation, Daemon as _, READ_TIMEOUT, Received};
 use tipme_policy::{Action, Backend, Identity, Role, Strength};
-use tipme_sched::{Config, Error, Mechanism, Offer, processes};
+use tipme_sched::{Config, Mechanism, MechanismError, Offer, processes};
 
 /// The means that a helper session can have: those that change nothing but processes and their sessions. Groups and
 /// units would be shared with other helper sessions, and users weigh those that belong to them without any help.
@@ -36,7 +38,7 @@ pub(super) struct SharedState {
     /// Helper sessions that are open.
     pub(super) sessions: AtomicUsize,
     /// What each user has left: a new connection brings nothing. Those who may call are few.
-    pub(super) budgets: Mutex<BTreeMap<u32, Budget>>,
+    pub(super) budgets: Mutex<BTreeMap<u32, CpuBudget>>,
 }
 
 impl SharedState {
@@ -64,12 +66,12 @@ impl SharedState {
     fn spend(&self, uid: u32, cpu: Duration) -> Duration {
         let now = Instant::now();
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
-        budgets.entry(uid).or_insert_with(|| Budget::new(now)).spend(cpu, now)
+        budgets.entry(uid).or_insert_with(|| CpuBudget::new(now)).spend(cpu, now)
     }
 }
 
 /// Answers a caller until it goes, does wrong, or does not read. Then everything is taken back.
-pub(super) fn serve(mut caller: Conversation<Helper>, shared: &SharedState) {
+pub(super) fn serve(mut caller: Conversation<HelperSocket>, shared: &SharedState) {
     let (uid, mut session, mut spent) = (caller.caller().uid, None, Duration::ZERO);
     loop {
         let debt = shared.spend(uid, spent);
@@ -89,7 +91,7 @@ pub(super) fn serve(mut caller: Conversation<Helper>, shared: &SharedState) {
 
 /// Answers one request; false where there is none, or none that can be answered.
 fn serve_one<'a>(
-    caller: &mut Conversation<Helper>,
+    caller: &mut Conversation<HelperSocket>,
     session: &mut Option<Session<'a>>,
     shared: &'a SharedState,
 ) -> bool {
@@ -97,43 +99,43 @@ fn serve_one<'a>(
     let heard = caller.hear(Some(if session.is_none() { READ_TIMEOUT } else { SEAT_EVERY }));
     let uid = caller.caller().uid;
     match heard {
-        Heard::Gone => false,
+        Received::Gone => false,
         // The seat may have gone to another user: then everything is taken back.
         _ if !shared.admits(uid) => {
-            caller.answer(&Response::Error(Helper::not_allowed(uid)));
+            caller.answer(&HelperResponse::Error(HelperSocket::not_allowed(uid)));
             false
         }
-        Heard::Nothing if session.is_some() => true,
-        Heard::Nothing => {
-            caller.answer(&Response::Error("no request came in time".to_owned()));
+        Received::Nothing if session.is_some() => true,
+        Received::Nothing => {
+            caller.answer(&HelperResponse::Error("no request came in time".to_owned()));
             false
         }
-        Heard::Bad(why) => {
-            caller.answer(&Response::Error(why));
+        Received::Bad(why) => {
+            caller.answer(&HelperResponse::Error(why));
             false
         }
-        Heard::Request(request) => {
+        Received::Request(request) => {
             let response = answer(session, request, caller.caller(), shared);
-            caller.answer(&response.unwrap_or_else(Response::Error))
+            caller.answer(&response.unwrap_or_else(HelperResponse::Error))
         }
     }
 }
 
 fn answer<'a>(
     session: &mut Option<Session<'a>>,
-    request: Request,
+    request: HelperRequest,
     caller: Caller,
     shared: &'a SharedState,
-) -> Result<Response, String> {
+) -> Result<HelperResponse, String> {
     match (request, session.as_mut()) {
-        (Request::Status, _) => {
+        (HelperRequest::Status, _) => {
             let sessions = shared.sessions.load(Ordering::Relaxed);
-            Ok(Response::Status(Status { pid: std::process::id(), sessions }))
+            Ok(HelperResponse::Status(HelperStatus { pid: std::process::id(), sessions }))
         }
-        (Request::Open(terms), None) => {
+        (HelperRequest::Open(terms), None) => {
             let (opened, answer) = Session::open(shared, caller.uid, owner(caller, &terms)?, &terms)?;
             *session = Some(opened);
-            Ok(Response::Opened(answer))
+            Ok(HelperResponse::Opened(answer))
         }
         (request, Some(session)) => Ok(session.answer(request)),
         (_, None) => Err("there is no helper session; open one first".to_owned()),
@@ -155,24 +157,24 @@ struct Session<'a> {
     /// First: whoever finds the other journal free finds this one free as well.
     server: Option<Server>,
     own: Mechanism,
-    bounds: Bounds,
+    bounds: MemberCounts,
     shared: &'a SharedState,
     caller: u32,
     owner: u32,
-    _counted: Counted<'a>,
+    _counted: SessionGuard<'a>,
 }
 
 /// One more helper session, for as long as it lives.
-struct Counted<'a>(&'a AtomicUsize);
+struct SessionGuard<'a>(&'a AtomicUsize);
 
-impl Counted<'_> {
-    fn new(sessions: &AtomicUsize) -> Counted<'_> {
+impl SessionGuard<'_> {
+    fn new(sessions: &AtomicUsize) -> SessionGuard<'_> {
         sessions.fetch_add(1, Ordering::Relaxed);
-        Counted(sessions)
+        SessionGuard(sessions)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for SessionGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -202,7 +204,7 @@ impl Session<'_> {
             under: terms.under,
         };
         let (own, restored) = open_soon(&config).map_err(|error| refusal(owner, &error))?;
-        let mut restored = Restored::from(restored);
+        let mut restored = RestoredCounts::from(restored);
         let server = terms.server.and_then(|who| match open_server(shared, owner, who, &config) {
             Ok((mechanism, more)) => {
                 restored = restored.and(more);
@@ -213,29 +215,31 @@ impl Session<'_> {
                 None
             }
         });
-        let bounds = Bounds::default();
-        let session = Session { server, own, bounds, shared, caller, owner, _counted: Counted::new(&shared.sessions) };
+        let bounds = MemberCounts::default();
+        let session =
+            Session { server, own, bounds, shared, caller, owner, _counted: SessionGuard::new(&shared.sessions) };
         Ok((session, Opened { backend, missing, restored }))
     }
 
-    fn answer(&mut self, request: Request) -> Response {
+    fn answer(&mut self, request: HelperRequest) -> HelperResponse {
         match request {
-            Request::Apply(actions) => Response::Applied(self.apply(actions)),
-            Request::Strength(strength) => Response::Applied(self.set_strength(strength)),
-            Request::Explain { pid } => Response::Explained(self.explain(pid)),
-            Request::Restore => Response::Restored(self.restore()),
-            Request::Status | Request::Open(_) => {
-                Response::Error("this connection has its helper session already".to_owned())
+            HelperRequest::Apply(actions) => HelperResponse::Applied(self.apply(actions)),
+            HelperRequest::Strength(strength) => HelperResponse::Applied(self.set_strength(strength)),
+            HelperRequest::Explain { pid } => HelperResponse::Explained(self.explain(pid)),
+            HelperRequest::Restore => HelperResponse::Restored(self.restore()),
+            HelperRequest::Status | HelperRequest::Open(_) => {
+                HelperResponse::Error("this connection has its helper session already".to_owned())
             }
         }
     }
 
-    fn apply(&mut self, actions: Vec<Action>) -> Applied {
+    fn apply(&mut self, actions: Vec<Action>) -> AppliedCounts {
         let (actions, refused) = self.bounds.admit(actions);
         let (of_server, own): (Vec<Action>, Vec<Action>) =
             actions.into_iter().partition(|action| self.server.as_ref().is_some_and(|server| server.is_meant(action)));
         let (own, behind) = self.in_front(own);
-        let applied = Applied { skipped: refused + behind, ..Applied::default() }.and(self.own.apply(&own).into());
+        let applied =
+            AppliedCounts { skipped: refused + behind, ..AppliedCounts::default() }.and(self.own.apply(&own).into());
         applied.and(self.apply_to_server(&of_server))
     }
 
@@ -259,9 +263,9 @@ impl Session<'_> {
     }
 
     /// Whose display server it is can have changed, and it is favoured or left alone, nothing else.
-    fn apply_to_server(&mut self, actions: &[Action]) -> Applied {
-        let Some(server) = self.server.as_mut() else { return Applied::default() };
-        let refused = Applied { skipped: actions.len(), ..Applied::default() };
+    fn apply_to_server(&mut self, actions: &[Action]) -> AppliedCounts {
+        let Some(server) = self.server.as_mut() else { return AppliedCounts::default() };
+        let refused = AppliedCounts { skipped: actions.len(), ..AppliedCounts::default() };
         if !actions.iter().all(Server::is_favour) {
             return refused;
         }
@@ -272,9 +276,9 @@ impl Session<'_> {
         server.mechanism.apply(actions).into()
     }
 
-    fn set_strength(&mut self, strength: Strength) -> Applied {
+    fn set_strength(&mut self, strength: Strength) -> AppliedCounts {
         let server = self.server.as_mut().map(|server| server.mechanism.set_strength(strength).into());
-        Applied::from(self.own.set_strength(strength)).and(server.unwrap_or_default())
+        AppliedCounts::from(self.own.set_strength(strength)).and(server.unwrap_or_default())
     }
 
     fn explain(&self, pid: u32) -> Option<Explained> {
@@ -282,18 +286,18 @@ impl Session<'_> {
         self.own.explain(pid).or_else(server).map(Explained::from)
     }
 
-    fn restore(&mut self) -> Restored {
+    fn restore(&mut self) -> RestoredCounts {
         self.bounds.clear();
         let server = self.server.as_mut().map(|server| server.mechanism.restore().into());
-        Restored::from(self.own.restore()).and(server.unwrap_or_default())
+        RestoredCounts::from(self.own.restore()).and(server.unwrap_or_default())
     }
 }
 
 /// Opens a mechanism; where its journal is in use it is a helper session that ends just now, or one that stays.
-fn open_soon(config: &Config) -> Result<(Mechanism, tipme_sched::Restored), Error> {
+fn open_soon(config: &Config) -> Result<(Mechanism, tipme_sched::Restored), MechanismError> {
     for _ in 0..BUSY_TRIES {
         match Mechanism::open(config.clone()) {
-            Err(Error::Busy { .. }) => std::thread::sleep(BUSY_PAUSE),
+            Err(MechanismError::Busy { .. }) => std::thread::sleep(BUSY_PAUSE),
             other => return other,
         }
     }
@@ -315,7 +319,12 @@ impl Server {
 }
 
 /// A mechanism for the display server alone, where it may be favoured for this user.
-fn open_server(shared: &SharedState, owner: u32, who: Identity, own: &Config) -> Result<(Mechanism, Restored), String> {
+fn open_server(
+    shared: &SharedState,
+    owner: u32,
+    who: Identity,
+    own: &Config,
+) -> Result<(Mechanism, RestoredCounts), String> {
     shared.seats.may_favour(owner, who)?;
     if own.under.is_some_and(|top| !processes::is_below(&own.proc, who, top)) {
         return Err("only what is below another process may be changed".to_owned());
@@ -338,14 +347,16 @@ fn choose(offers: &[Offer], asked: Option<Backend>) -> Result<(Backend, Vec<Stri
     Ok((chosen.backend, chosen.limits.clone()))
 }
 
-fn refusal(owner: u32, error: &Error) -> String {
+fn refusal(owner: u32, error: &MechanismError) -> String {
     match error {
-        Error::Busy { .. } => format!("user {owner} has a helper session already; end the manager that runs already"),
+        MechanismError::Busy { .. } => {
+            format!("user {owner} has a helper session already; end the manager that runs already")
+        }
         error => error.to_string(),
     }
 }
 
 /// CPU time of this thread.
 fn thread_time() -> Duration {
-    Duration::from_nanos(crate::budget::Budget::clock().0)
+    Duration::from_nanos(crate::budget::LookBudget::clock().0)
 }

@@ -2,6 +2,7 @@
 //! Waiting for memory as the kernel tells of it, of the machine and of a control group.
 
 use std::path::{Path, PathBuf};
+use tipme_record::proc_text::control_group;
 use tipme_sched::full_average;
 
 /// Microseconds in `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`.
@@ -20,7 +21,7 @@ pub(super) fn hierarchy(proc: &Path) -> Option<PathBuf> {
 /// where it has no group of its own, or the kernel does not tell.
 pub(super) fn full_percent(proc: &Path, hierarchy: &Path, pid: u32) -> Option<f32> {
     let groups = std::fs::read_to_string(proc.join(format!("{pid}/cgroup"))).ok()?;
-    let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).filter(|group| !group.is_empty())?;
+    let group = control_group(&groups)?.strip_prefix('/').filter(|group| !group.is_empty())?;
     // A group outside of this process's view.
     if group.split('/').any(|part| part == "..") {
         return None;

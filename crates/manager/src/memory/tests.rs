@@ -4,17 +4,17 @@
 use super::*;
 use std::fs;
 
-struct Machine {
+struct MemoryFixture {
     root: tempfile::TempDir,
-    watch: Watch,
+    watch: MemoryWatch,
 }
 
-impl Machine {
-    fn new() -> Machine {
+impl MemoryFixture {
+    fn new() -> MemoryFixture {
         let root = tempfile::tempdir().expect("the test made it");
         fs::create_dir(root.path().join("pressure")).expect("the test made it");
-        let watch = Watch::new(root.path().to_owned(), Nanos(0));
-        Machine { root, watch }
+        let watch = MemoryWatch::new(root.path().to_owned(), Nanos(0));
+        MemoryFixture { root, watch }
     }
 
     fn set(&self, available_kib: u64, waited_us: u64) {
@@ -59,7 +59,7 @@ impl ProcessFacts for Others {
 
 #[test]
 fn with_enough_memory_looks_are_seldom_and_nobody_is_searched() {
-    let mut machine = Machine::new();
+    let mut machine = MemoryFixture::new();
     machine.set(8000, 0);
     machine.add(1, 100);
     machine.add(4, 100);
@@ -72,7 +72,7 @@ fn with_enough_memory_looks_are_seldom_and_nobody_is_searched() {
 
 #[test]
 fn short_memory_is_looked_at_each_second_and_names_the_biggest_and_the_core() {
-    let mut machine = Machine::new();
+    let mut machine = MemoryFixture::new();
     machine.set(1000, 0);
     for (pid, pages) in [(1, 100), (2, 300), (3, 900), (4, 1)] {
         machine.add(pid, pages);
@@ -88,7 +88,7 @@ fn short_memory_is_looked_at_each_second_and_names_the_biggest_and_the_core() {
 
 #[test]
 fn the_share_of_waiting_is_that_of_two_seconds() {
-    let mut machine = Machine::new();
+    let mut machine = MemoryFixture::new();
     let mut seen = Vec::new();
     for (second, waited_us) in [0, 200_000, 600_000, 600_000, 600_000].into_iter().enumerate() {
         machine.set(1000, waited_us);
@@ -99,7 +99,7 @@ fn the_share_of_waiting_is_that_of_two_seconds() {
 
 #[test]
 fn what_cannot_be_read_as_a_number_is_no_sample() {
-    let mut machine = Machine::new();
+    let mut machine = MemoryFixture::new();
     fs::write(machine.root.path().join("meminfo"), "MemTotal: many kB\n").expect("the test made it");
     assert_eq!(machine.look(0), None);
     assert_eq!(pressure::some_total("some total=-4"), None);
@@ -125,7 +125,7 @@ impl ProcessFacts for Many {
 
 #[test]
 fn of_too_many_the_most_favoured_are_told_of() {
-    let mut machine = Machine::new();
+    let mut machine = MemoryFixture::new();
     machine.set(8000, 0);
     (1..=MOST_FAVOURED_MAX as u32 + 9).for_each(|pid| machine.add(pid, 5));
     let sample = machine.watch.look(Nanos(0), &Many).expect("the test made it");
@@ -136,7 +136,7 @@ fn of_too_many_the_most_favoured_are_told_of() {
 
 #[test]
 fn a_change_of_focus_hastens_a_look_where_memory_is_short() {
-    let mut machine = Machine::new();
+    let mut machine = MemoryFixture::new();
     machine.set(8000, 0);
     machine.look(0).expect("the first one");
     assert!(!machine.watch.bring_look_forward(Nanos::from_millis(100)), "there is plenty");
@@ -152,7 +152,7 @@ fn a_change_of_focus_hastens_a_look_where_memory_is_short() {
 
 #[test]
 fn a_process_that_waits_in_its_group_is_told_to_be_strained() {
-    let machine = Machine::new();
+    let machine = MemoryFixture::new();
     let (root, mount) = (machine.root.path(), machine.root.path().join("cg"));
     for folder in [root.join("self"), mount.join("hog-2-200")] {
         fs::create_dir_all(folder).expect("the test made it");
@@ -167,7 +167,7 @@ fn a_process_that_waits_in_its_group_is_told_to_be_strained() {
     ] {
         fs::write(file, text).expect("the test made it");
     }
-    let mut watch = Watch::new(root.to_owned(), Nanos(0));
+    let mut watch = MemoryWatch::new(root.to_owned(), Nanos(0));
     let sample = watch.look(Nanos(0), &Others).expect("the test made it");
     assert_eq!(sample.groups.iter().map(|group| group.full_percent).collect::<Vec<_>>(), [90.25]);
 }

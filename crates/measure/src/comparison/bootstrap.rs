@@ -12,7 +12,7 @@
 use crate::random::Generator;
 
 /// How often the repeats are drawn.
-pub const RESAMPLES: usize = 4_000;
+pub(crate) const RESAMPLES: usize = 4_000;
 
 /// Drawn alike in each run of the program, so that the same files give the same figures.
 const SEED: u64 = 0x7469_706d_6520_3938;
@@ -32,14 +32,14 @@ pub(crate) struct Estimate {
 pub(crate) type Figure<'a> = Box<dyn Fn(&[u32]) -> Option<f64> + 'a>;
 
 /// A figure of one side and the number of its repeats.
-pub(crate) struct Sample<'a> {
+pub(crate) struct RepeatSample<'a> {
     pub repeats: usize,
     pub figure: Figure<'a>,
 }
 
-impl Sample<'_> {
+impl RepeatSample<'_> {
     /// The figure of all repeats, each once.
-    pub fn observed(&self) -> Option<f64> {
+    pub(super) fn observed(&self) -> Option<f64> {
         (self.figure)(&vec![1; self.repeats])
     }
 
@@ -54,7 +54,7 @@ impl Sample<'_> {
 
 /// The other side's figure less that of the base. `None` where a side has no figure, fewer than two repeats, or
 /// too few draws with a figure to tell its tails.
-pub(crate) fn estimate(base: &Sample<'_>, other: &Sample<'_>) -> Option<Estimate> {
+pub(crate) fn estimate(base: &RepeatSample<'_>, other: &RepeatSample<'_>) -> Option<Estimate> {
     let (base_is, other_is) = (base.observed()?, other.observed()?);
     if base.repeats.min(other.repeats) < 2 {
         return None;
@@ -97,12 +97,12 @@ mod tests {
     use proptest::prelude::*;
 
     /// The mean of what was drawn.
-    fn means(values: &[f64]) -> Sample<'_> {
+    fn means(values: &[f64]) -> RepeatSample<'_> {
         let figure = move |drawn: &[u32]| {
             let sum: f64 = values.iter().zip(drawn).map(|(value, times)| value * f64::from(*times)).sum();
             Some(sum / values.len() as f64)
         };
-        Sample { repeats: values.len(), figure: Box::new(figure) }
+        RepeatSample { repeats: values.len(), figure: Box::new(figure) }
     }
 
     /// A sum of twelve even numbers: normal, but for its far tails.
@@ -165,10 +165,10 @@ mod tests {
     fn what_has_no_figure_has_no_estimate() {
         let one = [1.0];
         assert_eq!(estimate(&means(&one), &means(&one)), None);
-        let none = Sample { repeats: 5, figure: Box::new(|_| None) };
+        let none = RepeatSample { repeats: 5, figure: Box::new(|_| None) };
         assert_eq!(estimate(&none, &means(&[1.0; 5])), None);
         let seldom =
-            Sample { repeats: 5, figure: Box::new(|drawn| drawn.iter().all(|times| *times == 1).then_some(1.0)) };
+            RepeatSample { repeats: 5, figure: Box::new(|drawn| drawn.iter().all(|times| *times == 1).then_some(1.0)) };
         assert_eq!(estimate(&seldom, &means(&[1.0; 5])), None);
     }
 

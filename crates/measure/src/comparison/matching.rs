@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// One result.
 #[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
+pub struct ComparedSide<'a> {
     /// The file's name.
     pub name: &'a str,
     pub runs: &'a [Run],
@@ -24,7 +24,7 @@ pub struct Unmatched {
 }
 
 /// For each side the runs of one name; none where it has no such runs.
-pub(super) struct Matched<'a> {
+pub(super) struct MatchedRuns<'a> {
     pub run: Option<String>,
     pub sides: Vec<Vec<&'a Run>>,
 }
@@ -38,7 +38,7 @@ pub(super) fn kind(run: &Run) -> &str {
 }
 
 /// Each kind of runs of a side once, in their order.
-fn kinds<'a>(side: &Side<'a>) -> Vec<&'a str> {
+fn kinds<'a>(side: &ComparedSide<'a>) -> Vec<&'a str> {
     let mut kinds = Vec::new();
     for run in side.runs {
         if !kinds.contains(&kind(run)) {
@@ -48,21 +48,21 @@ fn kinds<'a>(side: &Side<'a>) -> Vec<&'a str> {
     kinds
 }
 
-fn runs_of<'a>(side: &Side<'a>, wanted: &str) -> Vec<&'a Run> {
+fn runs_of<'a>(side: &ComparedSide<'a>, wanted: &str) -> Vec<&'a Run> {
     side.runs.iter().filter(|run| kind(run) == wanted).collect()
 }
 
 /// Groups of runs that the first side and some other have, and the runs of which that is not so.
-pub(super) fn groups<'a>(sides: &[Side<'a>]) -> (Vec<Matched<'a>>, Vec<Unmatched>) {
+pub(super) fn groups<'a>(sides: &[ComparedSide<'a>]) -> (Vec<MatchedRuns<'a>>, Vec<Unmatched>) {
     let all: Vec<Vec<&str>> = sides.iter().map(kinds).collect();
     let Some((base, others)) = all.split_first() else { return Default::default() };
     if all.iter().all(|kinds| kinds.len() == 1) {
         let sides = sides.iter().map(|side| side.runs.iter().collect()).collect();
-        return (vec![Matched { run: None, sides }], Vec::new());
+        return (vec![MatchedRuns { run: None, sides }], Vec::new());
     }
     let elsewhere = |wanted: &str| others.iter().any(|kinds| kinds.contains(&wanted));
     let matches = |wanted: &str| base.contains(&wanted) && elsewhere(wanted);
-    let matched = |wanted: &str| Matched {
+    let matched = |wanted: &str| MatchedRuns {
         run: Some(wanted.to_owned()),
         sides: sides.iter().map(|side| runs_of(side, wanted)).collect(),
     };
@@ -86,9 +86,9 @@ mod tests {
     /// The groups, and what is left over.
     fn told(sides: &[&[&str]]) -> (Vec<Counts>, Vec<(usize, String)>) {
         let runs: Vec<Vec<Run>> = sides.iter().map(|names| runs(names)).collect();
-        let sides: Vec<Side<'_>> = runs.iter().map(|runs| Side { name: "", runs }).collect();
+        let sides: Vec<ComparedSide<'_>> = runs.iter().map(|runs| ComparedSide { name: "", runs }).collect();
         let (matched, unmatched) = groups(&sides);
-        let counts = |matched: Matched<'_>| (matched.run, matched.sides.iter().map(Vec::len).collect());
+        let counts = |matched: MatchedRuns<'_>| (matched.run, matched.sides.iter().map(Vec::len).collect());
         (matched.into_iter().map(counts).collect(), unmatched.into_iter().map(|one| (one.side, one.run)).collect())
     }
 

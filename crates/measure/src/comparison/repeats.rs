@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The repeats of one side: what they hold, and the figures of any mixture of them.
 
-use super::bootstrap::Sample;
+use super::bootstrap::RepeatSample;
 use crate::document::{Events, Run};
 use crate::excess::{Rate, excess_ns, rate, tenth};
 use crate::percentile::{Share, nearest_rank, percentile};
@@ -32,7 +32,7 @@ pub(super) struct Repeats(pub Vec<Repeat>);
 
 impl Repeat {
     /// The events of these classes in a run. There may be none: then it is a repeat in which none happened.
-    pub fn of(run: &Run, classes: &Thresholds<'_>) -> Repeat {
+    pub(super) fn of(run: &Run, classes: &Thresholds<'_>) -> Repeat {
         let mut repeat = Repeat {
             excess: classes.iter().all(|(_, threshold)| threshold.is_some()).then_some([0; 3]),
             interactive: run.interactive_ns.filter(|time| *time > 0),
@@ -58,19 +58,19 @@ impl Repeat {
     }
 
     /// All its latencies together, milliseconds.
-    pub fn cumulative_ms(&self) -> f64 {
+    pub(super) fn cumulative_ms(&self) -> f64 {
         self.latencies.iter().map(|latency| u128::from(*latency)).sum::<u128>() as f64 / 1e6
     }
 }
 
 impl Repeats {
     /// Of all events.
-    pub fn summary(&self) -> Summary {
+    pub(super) fn summary(&self) -> Summary {
         Summary::new(self.0.iter().flat_map(|repeat| repeat.latencies.iter().copied()).collect())
     }
 
     /// The excess latency rate of all repeats together.
-    pub fn rate(&self) -> Option<Rate> {
+    pub(super) fn rate(&self) -> Option<Rate> {
         let times: Option<Vec<u64>> = self.0.iter().map(|repeat| repeat.interactive).collect();
         let sums: Option<Vec<[u128; 3]>> = self.0.iter().map(|repeat| repeat.excess).collect();
         let (times, sums) = times.zip(sums)?;
@@ -80,7 +80,7 @@ impl Repeats {
     }
 
     /// The rate at the threshold, of any mixture of the repeats.
-    pub fn rates(&self) -> Sample<'_> {
+    pub(super) fn rates(&self) -> RepeatSample<'_> {
         let figure = |drawn: &[u32]| {
             let (mut excess, mut minutes) = (0.0, 0.0);
             for (repeat, times) in self.0.iter().zip(drawn) {
@@ -89,14 +89,14 @@ impl Repeats {
             }
             (minutes > 0.0).then(|| excess / minutes)
         };
-        Sample { repeats: self.0.len(), figure: Box::new(figure) }
+        RepeatSample { repeats: self.0.len(), figure: Box::new(figure) }
     }
 
     /// A percentile of the events of any mixture of the repeats, milliseconds.
-    pub fn percentiles(&self, share: Share) -> Sample<'_> {
+    pub(super) fn percentiles(&self, share: Share) -> RepeatSample<'_> {
         let mixture = Mixture::new(&self.0, share);
         let figure = move |drawn: &[u32]| mixture.percentile(drawn).map(|latency| latency as f64 / 1e6);
-        Sample { repeats: self.0.len(), figure: Box::new(figure) }
+        RepeatSample { repeats: self.0.len(), figure: Box::new(figure) }
     }
 }
 
@@ -105,11 +105,11 @@ struct Mixture<'a> {
     share: Share,
     low: u64,
     high: u64,
-    windows: Vec<Window<'a>>,
+    windows: Vec<RepeatWindow<'a>>,
 }
 
 /// One repeat: how many latencies it has, how many lie below, and those that lie where the percentile can be.
-struct Window<'a> {
+struct RepeatWindow<'a> {
     n: u64,
     below: u64,
     within: &'a [u64],
@@ -123,7 +123,7 @@ impl<'a> Mixture<'a> {
             let below = repeat.latencies.partition_point(|latency| *latency < low);
             let end = repeat.latencies.partition_point(|latency| *latency <= high);
             let within = repeat.latencies.get(below..end).unwrap_or_default();
-            Window { n: repeat.latencies.len() as u64, below: below as u64, within }
+            RepeatWindow { n: repeat.latencies.len() as u64, below: below as u64, within }
         };
         Mixture { share, low, high, windows: repeats.iter().map(window).collect() }
     }
@@ -131,7 +131,7 @@ impl<'a> Mixture<'a> {
     /// The nearest-rank percentile, without laying the events out. `None` for no events.
     fn percentile(&self, drawn: &[u32]) -> Option<u64> {
         let weighed = || self.windows.iter().zip(drawn).filter(|(_, times)| **times > 0);
-        let sum = |of: &dyn Fn(&Window<'_>) -> u64| {
+        let sum = |of: &dyn Fn(&RepeatWindow<'_>) -> u64| {
             weighed()
                 .fold(0u64, |sum, (window, times)| sum.saturating_add(of(window).saturating_mul(u64::from(*times))))
         };
@@ -150,7 +150,7 @@ impl<'a> Mixture<'a> {
     }
 }
 
-impl Window<'_> {
+impl RepeatWindow<'_> {
     /// How many latencies are at most this, which must not lie below the window.
     fn to(&self, latency: u64) -> u64 {
         self.below + self.within.partition_point(|one| *one <= latency) as u64

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From ticks of a counter to nanoseconds of CLOCK_MONOTONIC, and what is told of that clock.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Pairs of a counter and the clock, taken at the same instant, in the order of time.
@@ -71,7 +72,7 @@ fn between(low: (u64, u64), high: (u64, u64), ticks: u64) -> u64 {
 }
 
 /// The clock that a loop read.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClockFigures {
     /// `tsc`, or `clock_gettime`.
     pub source: String,
@@ -84,7 +85,7 @@ pub struct ClockFigures {
 }
 
 /// The calibration of a loop of fixed length.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClassicLoop {
     pub iterations: u64,
     pub begin_ns: u64,

@@ -6,14 +6,15 @@
 //! ran without a record. The kernel counts every interrupt, and the faults of each thread: where fewer of these have no
 //! record than one for each twenty gaps without a name, they cannot be what took the time of the gaps.
 
-use super::naming::{Basis, Holder, HolderKind, Portion};
+use super::naming::{Basis, GapPortion, Holder, HolderKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One gap in so many may be something that was counted and not recorded.
 const GAPS_PER_MISSING: u64 = 20;
 
 /// The proof for one CPU.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Exclusion {
     /// Interrupts that the kernel counted meanwhile.
     pub counted: u64,
@@ -32,8 +33,8 @@ impl Exclusion {
     }
 
     /// Adds what the portions of a gap show.
-    pub fn add(&mut self, gap: &[Portion]) {
-        let interrupt = |one: &&Portion| one.holder.kind == HolderKind::Interrupt && one.basis == Basis::Recorded;
+    pub fn add(&mut self, gap: &[GapPortion]) {
+        let interrupt = |one: &&GapPortion| one.holder.kind == HolderKind::Interrupt && one.basis == Basis::Recorded;
         self.recorded += gap.iter().filter(interrupt).count() as u64;
         self.gaps += u64::from(gap.iter().any(|portion| portion.basis == Basis::Unexplained));
     }
@@ -49,7 +50,7 @@ impl Exclusion {
     }
 
     /// Gives what nothing recorded accounts for in a gap to what lies outside the kernel, where that is shown.
-    pub fn apply(&self, gap: &mut [Portion], virtualised: bool) {
+    pub fn apply(&self, gap: &mut [GapPortion], virtualised: bool) {
         if !self.holds() {
             return;
         }
@@ -65,19 +66,19 @@ impl Exclusion {
 mod tests {
     use super::*;
 
-    fn portion(kind: HolderKind, basis: Basis) -> Portion {
-        Portion { holder: Holder::new(kind, "it"), basis, start_ns: 5, length_ns: 10 }
+    fn portion(kind: HolderKind, basis: Basis) -> GapPortion {
+        GapPortion { holder: Holder::new(kind, "it"), basis, start_ns: 5, length_ns: 10 }
     }
 
     /// So many gaps without a name, and one for each interrupt.
-    fn gaps(open: usize, interrupts: usize) -> Vec<Vec<Portion>> {
+    fn gaps(open: usize, interrupts: usize) -> Vec<Vec<GapPortion>> {
         let unknown = vec![portion(HolderKind::Unexplained, Basis::Unexplained)];
         let way = portion(HolderKind::Interrupt, Basis::Beside);
         let known = vec![way, portion(HolderKind::Interrupt, Basis::Recorded)];
         std::iter::repeat_n(unknown, open).chain(std::iter::repeat_n(known, interrupts)).collect()
     }
 
-    fn exclusion(counted: u64, faults: u64, gaps: &[Vec<Portion>]) -> Exclusion {
+    fn exclusion(counted: u64, faults: u64, gaps: &[Vec<GapPortion>]) -> Exclusion {
         let mut exclusion = Exclusion::new(counted, faults);
         gaps.iter().for_each(|gap| exclusion.add(gap));
         exclusion

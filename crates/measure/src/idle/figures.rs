@@ -9,15 +9,19 @@ use super::validation::Validation;
 use crate::document::{Events, Run};
 use crate::percentile::Share as Percentile;
 use crate::summary::Summary;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The class of the events: times in which the loop did not run.
+pub const GAP: &str = "gap";
 /// Gaps of one CPU in a document, at most: the longest are kept, and the others counted as lost.
 const GAPS_KEPT: usize = 200_000;
 
 /// The figures of a run.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct IdleDetails {
     /// `gaps`, or `classic` for the loop of fixed length.
+    #[schemars(extend("enum" = ["gaps", "classic"]))]
     pub method: String,
     /// CPU time of the loop in one record.
     pub resolution_ns: u64,
@@ -29,7 +33,7 @@ pub struct IdleDetails {
     pub check_share: f64,
     pub cpus: Vec<CpuFigures>,
     /// What is named of the stolen time, and how it is known; `None` without the recorder.
-    pub named: Option<Share>,
+    pub named: Option<StolenShares>,
     /// Why there are no names, where there are none.
     pub no_names_because: Option<String>,
     /// Who took the stolen time, the most first.
@@ -37,11 +41,15 @@ pub struct IdleDetails {
     /// The longest gaps of all CPUs.
     pub largest: Vec<NamedGap>,
     pub validation: Option<Validation>,
+    /// All that the loops saw, of which the figures are made.
+    #[serde(skip)]
+    pub observed: Vec<Observed>,
 }
 
 /// Shares of the stolen time by what they are known from, from 0 to 1.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Share {
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Share")]
+pub struct StolenShares {
     /// All that has a name.
     pub named: f64,
     /// A record names it.
@@ -57,7 +65,7 @@ pub struct Share {
 }
 
 /// One CPU.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CpuFigures {
     pub cpu: usize,
     pub stolen_share: f64,
@@ -73,7 +81,7 @@ pub struct CpuFigures {
     /// Whether the buffers were locked in memory.
     pub locked: bool,
     /// Interrupts that the kernel counted, by kind.
-    pub counted: Vec<Counted>,
+    pub counted: Vec<InterruptCount>,
     /// What tells whether time without a name lies outside the kernel; `None` without the recorder.
     pub exclusion: Option<Exclusion>,
     /// Ticks of the timer that showed as gaps, a second.
@@ -81,7 +89,7 @@ pub struct CpuFigures {
 }
 
 /// The gaps of a CPU in figures.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GapFigures {
     pub count: u64,
     /// Those there was no room for while it ran; their time counts.
@@ -92,14 +100,15 @@ pub struct GapFigures {
 }
 
 /// How often interrupts of a kind came.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Counted {
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Counted")]
+pub struct InterruptCount {
     pub name: String,
     pub count: u64,
 }
 
 /// A long gap.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NamedGap {
     pub cpu: usize,
     /// Since the begin of the measurement.
@@ -110,7 +119,7 @@ pub struct NamedGap {
 }
 
 /// A part of a gap.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NamedTime {
     pub name: String,
     pub ms: f64,
@@ -118,7 +127,7 @@ pub struct NamedTime {
 
 /// The profile of a CPU in so many columns, each the highest bin in it, from 0 to 1.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Profile {
+pub struct CpuProfile {
     pub cpu: usize,
     pub column_ms: f64,
     pub bins_1ms: Vec<f64>,
@@ -153,9 +162,9 @@ impl CpuFigures {
     }
 }
 
-impl Profile {
+impl CpuProfile {
     /// The profile of what a loop saw, `columns` wide.
-    pub fn of(observed: &Observed, columns: usize) -> Profile {
+    pub fn of(observed: &Observed, columns: usize) -> CpuProfile {
         let column_ms = observed.wall_ns() as f64 / 1e6 / columns.max(1) as f64;
         let peaks = |width_ns| {
             let mut peaks = vec![0.0_f64; columns];
@@ -167,7 +176,7 @@ impl Profile {
             }
             peaks
         };
-        Profile { cpu: observed.cpu, column_ms, bins_1ms: peaks(1_000_000), bins_10ms: peaks(10_000_000) }
+        CpuProfile { cpu: observed.cpu, column_ms, bins_1ms: peaks(1_000_000), bins_10ms: peaks(10_000_000) }
     }
 }
 
@@ -175,7 +184,7 @@ impl Profile {
 pub fn run(observed: &Observed) -> Run {
     let kept = longest(&observed.gaps, GAPS_KEPT);
     let left_out = (observed.gaps.len() - kept.len()) as u64;
-    let mut events = Events::of("gap", None);
+    let mut events = Events::of(GAP, None);
     kept.iter().for_each(|gap| events.push(gap.start_ns, gap.length_ns));
     Run {
         name: format!("cpu {}", observed.cpu),
@@ -216,11 +225,11 @@ mod tests {
 
     #[test]
     fn a_column_shows_its_highest_bin() {
-        let profile = Profile::of(&observed(), 10);
+        let profile = CpuProfile::of(&observed(), 10);
         assert_eq!(profile.column_ms, 10.0);
         assert_eq!(profile.bins_10ms, [0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         assert_eq!(profile.bins_1ms[1], 0.5);
-        assert_eq!(Profile::of(&Observed::default(), 3).bins_1ms, [0.0; 3]);
+        assert_eq!(CpuProfile::of(&Observed::default(), 3).bins_1ms, [0.0; 3]);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 use super::observed::{Gap, share};
 use super::tick::Tick;
 use crate::periodicity::period;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ const TIMES_MAX: usize = 100_000;
 const MERGE_NS: u64 = 5_000_000;
 
 /// What kind of thing takes time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HolderKind {
     /// The recorder that was started to learn these names.
@@ -52,7 +53,7 @@ impl HolderKind {
 }
 
 /// Who takes time.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Holder {
     pub kind: HolderKind,
     pub name: String,
@@ -87,7 +88,7 @@ pub enum Seen {
 
 /// A piece of a gap. The pieces of a gap follow each other and make it up.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Piece {
+pub struct GapPiece {
     pub seen: Seen,
     pub start_ns: u64,
     pub length_ns: u64,
@@ -95,7 +96,7 @@ pub struct Piece {
 
 /// A piece of a gap with who took it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Portion {
+pub struct GapPortion {
     pub holder: Holder,
     pub basis: Basis,
     pub start_ns: u64,
@@ -118,7 +119,7 @@ impl Holder {
 }
 
 /// Gives every piece of a gap a holder. The portions sum to the pieces exactly.
-pub fn attribute(pieces: &[Piece], tick: Option<&Tick>) -> Vec<Portion> {
+pub fn attribute(pieces: &[GapPiece], tick: Option<&Tick>) -> Vec<GapPortion> {
     let mut portions = Vec::with_capacity(pieces.len() + 1);
     for (at, piece) in pieces.iter().enumerate() {
         match &piece.seen {
@@ -141,8 +142,8 @@ pub fn attribute(pieces: &[Piece], tick: Option<&Tick>) -> Vec<Portion> {
 }
 
 /// The holder after a piece, else the one before it.
-fn neighbour(pieces: &[Piece], at: usize) -> Option<&Holder> {
-    let holder = |piece: &Piece| matches!(piece.seen, Seen::Holder(_));
+fn neighbour(pieces: &[GapPiece], at: usize) -> Option<&Holder> {
+    let holder = |piece: &GapPiece| matches!(piece.seen, Seen::Holder(_));
     let after = pieces[at..].iter().find(|piece| holder(piece));
     let found = after.or_else(|| pieces[..at].iter().rev().find(|piece| holder(piece)))?;
     match &found.seen {
@@ -152,7 +153,7 @@ fn neighbour(pieces: &[Piece], at: usize) -> Option<&Holder> {
 }
 
 /// A piece on the loop's own account: up to a length it is a holder's, and what is left is unexplained.
-fn split_own(portions: &mut Vec<Portion>, piece: &Piece, named: Option<(Holder, Basis, u64)>) {
+fn split_own(portions: &mut Vec<GapPortion>, piece: &GapPiece, named: Option<(Holder, Basis, u64)>) {
     let mut told = 0;
     if let Some((holder, basis, most)) = named {
         told = piece.length_ns.min(most);
@@ -162,14 +163,14 @@ fn split_own(portions: &mut Vec<Portion>, piece: &Piece, named: Option<(Holder, 
     push(portions, rest, Basis::Unexplained, piece.start_ns.saturating_add(told), piece.length_ns - told);
 }
 
-fn push(portions: &mut Vec<Portion>, holder: Holder, basis: Basis, start_ns: u64, length_ns: u64) {
+fn push(portions: &mut Vec<GapPortion>, holder: Holder, basis: Basis, start_ns: u64, length_ns: u64) {
     if length_ns > 0 {
-        portions.push(Portion { holder, basis, start_ns, length_ns });
+        portions.push(GapPortion { holder, basis, start_ns, length_ns });
     }
 }
 
 /// A holder with all that it took.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Resident {
     pub kind: HolderKind,
     pub name: String,
@@ -201,7 +202,7 @@ pub struct Residents {
 
 impl Residents {
     /// Adds the portions of one gap.
-    pub fn add(&mut self, portions: &[Portion]) {
+    pub fn add(&mut self, portions: &[GapPortion]) {
         let mut parts: BTreeMap<&Holder, (u64, u64)> = BTreeMap::new();
         for portion in portions {
             *self.by_basis.entry(portion.basis).or_default() += portion.length_ns;
@@ -213,7 +214,7 @@ impl Residents {
     }
 
     /// All stolen time that was added.
-    pub fn total_ns(&self) -> u64 {
+    pub(crate) fn total_ns(&self) -> u64 {
         self.by_basis.values().sum()
     }
 
@@ -267,9 +268,9 @@ fn merged(begins: &[u64]) -> Vec<u64> {
 }
 
 /// What a gap is a gap of, for callers that know nothing else of it.
-impl From<&Gap> for Piece {
-    fn from(gap: &Gap) -> Piece {
-        Piece { seen: Seen::Own, start_ns: gap.start_ns, length_ns: gap.length_ns }
+impl From<&Gap> for GapPiece {
+    fn from(gap: &Gap) -> GapPiece {
+        GapPiece { seen: Seen::Own, start_ns: gap.start_ns, length_ns: gap.length_ns }
     }
 }
 
@@ -284,16 +285,16 @@ mod tests {
         Seen::Holder(Holder::new(HolderKind::Thread, name))
     }
 
-    fn pieces(seen: &[(Seen, u64)], start: u64) -> Vec<Piece> {
+    fn pieces(seen: &[(Seen, u64)], start: u64) -> Vec<GapPiece> {
         let mut at = start;
         let piece = |(seen, length_ns): &(Seen, u64)| {
             at += length_ns;
-            Piece { seen: seen.clone(), start_ns: at - length_ns, length_ns: *length_ns }
+            GapPiece { seen: seen.clone(), start_ns: at - length_ns, length_ns: *length_ns }
         };
         seen.iter().map(piece).collect()
     }
 
-    fn told(portions: &[Portion]) -> Vec<(&str, Basis, u64)> {
+    fn told(portions: &[GapPortion]) -> Vec<(&str, Basis, u64)> {
         portions.iter().map(|portion| (portion.holder.name.as_str(), portion.basis, portion.length_ns)).collect()
     }
 

@@ -97,7 +97,7 @@ impl Observed {
     }
 
     /// The longest time without a complete record. Under load that may be all of it: the gap is the record then.
-    pub fn longest_record_ns(&self) -> u64 {
+    pub(crate) fn longest_record_ns(&self) -> u64 {
         let ends = self.records_ns.iter().copied().chain([self.end_ns]);
         let lengths = ends.scan(self.begin_ns, |begin, end| Some(end.saturating_sub(std::mem::replace(begin, end))));
         lengths.max().unwrap_or_default()

@@ -31,10 +31,10 @@ pub struct Tick {
 
 impl Tick {
     /// Most of a gap that one tick accounts for: more than that is somebody else.
-    pub const LENGTH_MAX_NS: u64 = 100_000;
+    pub(crate) const LENGTH_MAX_NS: u64 = 100_000;
 
     /// Whether a tick may have begun at this time. By chance that is so for one time in forty.
-    pub fn begins_at(&self, at_ns: u64) -> bool {
+    pub(crate) fn begins_at(&self, at_ns: u64) -> bool {
         (at_ns % self.period_ns + self.period_ns - self.phase_ns) % self.period_ns < self.period_ns / SHARPNESS
     }
 }

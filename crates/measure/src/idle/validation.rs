@@ -4,6 +4,7 @@
 use super::observed::{Gap, Observed, share};
 use crate::percentile::Share;
 use crate::summary::Summary;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An event that a program of our own made, with what it says of it itself. Times are CLOCK_MONOTONIC.
@@ -19,7 +20,7 @@ pub struct Injection {
 }
 
 /// The errors of all events of one kind, in microseconds.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Errors {
     pub n: usize,
     /// Of the difference without its sign.
@@ -31,7 +32,7 @@ pub struct Errors {
 }
 
 /// Injected CPU time against stolen time, event by event.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
     /// `gaps`, `gaps with names`, or `classic`.
     pub method: String,
@@ -44,7 +45,7 @@ pub struct Trial {
 }
 
 /// A program that reads a character, computes and echoes it, timed by itself and by the instrument.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Echo {
     pub method: String,
     pub n: usize,
@@ -57,10 +58,11 @@ pub struct Echo {
 }
 
 /// The stolen share against the kernel's account.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     pub method: String,
     /// `quiet`, or `loaded` with a process of normal priority on each CPU.
+    #[schemars(extend("enum" = ["quiet", "loaded"]))]
     pub load: String,
     pub stolen_share: f64,
     pub check_share: f64,
@@ -72,7 +74,7 @@ pub struct Check {
 }
 
 /// All that `--validate` finds.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Validation {
     pub trials: Vec<Trial>,
     pub echoes: Vec<Echo>,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Wake-ups that came very late: what took the time, and whether it comes back regularly.
 
+use super::mechanism::TimerMechanism;
 use crate::percentile::median;
 use crate::periodicity::{Period, period};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -27,9 +29,10 @@ pub fn outlier_threshold(lateness: &[u64]) -> u64 {
 }
 
 /// What time between a deadline and the wake-up went to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Cause {
+#[schemars(rename = "Cause")]
+pub enum LatenessCause {
     /// The timer had not made the thread ready yet: its interrupt came late.
     Timer,
     /// The handler of another interrupt.
@@ -47,26 +50,27 @@ pub enum Cause {
     Unexplained,
 }
 
-impl Cause {
+impl LatenessCause {
     /// The name in files.
     pub fn name(self) -> &'static str {
         match self {
-            Cause::Timer => "timer",
-            Cause::Interrupt => "interrupt",
-            Cause::Softirq => "softirq",
-            Cause::Thread => "thread",
-            Cause::IdleExit => "idle-exit",
-            Cause::Own => "own",
-            Cause::Rest => "rest",
-            Cause::Unexplained => "unexplained",
+            LatenessCause::Timer => "timer",
+            LatenessCause::Interrupt => "interrupt",
+            LatenessCause::Softirq => "softirq",
+            LatenessCause::Thread => "thread",
+            LatenessCause::IdleExit => "idle-exit",
+            LatenessCause::Own => "own",
+            LatenessCause::Rest => "rest",
+            LatenessCause::Unexplained => "unexplained",
         }
     }
 }
 
 /// A part of the time between a deadline and the wake-up.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Portion {
-    pub cause: Cause,
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Portion")]
+pub struct LatenessPortion {
+    pub cause: LatenessCause,
     /// Who, where the cause has a name.
     pub name: String,
     pub us: f64,
@@ -74,16 +78,15 @@ pub struct Portion {
 }
 
 /// A very late wake-up.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Outlier {
-    /// `absolute`, `relative`.
-    pub mechanism: String,
+    pub mechanism: TimerMechanism,
     pub cpu: u32,
     /// What the thread had asked for, CLOCK_MONOTONIC.
     pub deadline_ns: u64,
     pub lateness_us: f64,
     /// The largest first, summing to the lateness; `None` where nothing was recorded.
-    pub budget: Option<Vec<Portion>>,
+    pub budget: Option<Vec<LatenessPortion>>,
     /// Since when the largest had been at it, which may be before the deadline.
     pub culprit_begin_ns: Option<u64>,
 }
@@ -92,24 +95,25 @@ pub struct Outlier {
 const PORTIONS_MAX: usize = 16;
 
 /// The budget of `whole` nanoseconds from causes, names and nanoseconds, the largest first.
-pub fn budget(times: &[(Cause, String, u64)], whole: u64) -> Vec<Portion> {
+pub fn budget(times: &[(LatenessCause, String, u64)], whole: u64) -> Vec<LatenessPortion> {
     let portion = |cause, name: &str, ns: u64| {
         let percent = 100.0 * ns as f64 / whole.max(1) as f64;
-        Portion { cause, name: name.to_owned(), us: ns as f64 / 1e3, percent }
+        LatenessPortion { cause, name: name.to_owned(), us: ns as f64 / 1e3, percent }
     };
     let single = if times.len() > PORTIONS_MAX { PORTIONS_MAX - 1 } else { times.len() };
     let (large, small) = times.split_at(single);
-    let mut portions: Vec<Portion> = large.iter().map(|(cause, name, ns)| portion(*cause, name, *ns)).collect();
+    let mut portions: Vec<LatenessPortion> = large.iter().map(|(cause, name, ns)| portion(*cause, name, *ns)).collect();
     if !small.is_empty() {
-        portions.push(portion(Cause::Rest, "", small.iter().map(|(_, _, ns)| ns).sum()));
+        portions.push(portion(LatenessCause::Rest, "", small.iter().map(|(_, _, ns)| ns).sum()));
     }
     portions
 }
 
 /// What took most of the time of one outlier or of several.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Culprit {
-    pub cause: Cause,
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Culprit")]
+pub struct OutlierCulprit {
+    pub cause: LatenessCause,
     pub name: String,
     pub outliers: u64,
     pub total_us: f64,
@@ -137,27 +141,27 @@ pub fn at_once(outliers: &[Outlier]) -> u64 {
 }
 
 /// The culprits of these outliers, the one that took most first.
-pub fn culprits(outliers: &[Outlier]) -> Vec<Culprit> {
-    let mut groups: BTreeMap<(Cause, &str), Vec<(&Outlier, &Portion)>> = BTreeMap::new();
+pub fn culprits(outliers: &[Outlier]) -> Vec<OutlierCulprit> {
+    let mut groups: BTreeMap<(LatenessCause, &str), Vec<(&Outlier, &LatenessPortion)>> = BTreeMap::new();
     for outlier in outliers {
         if let Some(most) = outlier.budget.iter().flatten().next() {
             // Whoever ran while no timer fired has no part in it.
-            let name = if most.cause == Cause::Timer { "" } else { most.name.as_str() };
+            let name = if most.cause == LatenessCause::Timer { "" } else { most.name.as_str() };
             groups.entry((most.cause, name)).or_default().push((outlier, most));
         }
     }
-    let mut culprits: Vec<Culprit> =
+    let mut culprits: Vec<OutlierCulprit> =
         groups.into_iter().map(|((cause, name), hits)| culprit(cause, name, &hits)).collect();
     culprits.sort_by(|one, other| other.total_us.total_cmp(&one.total_us));
     culprits
 }
 
-fn culprit(cause: Cause, name: &str, hits: &[(&Outlier, &Portion)]) -> Culprit {
+fn culprit(cause: LatenessCause, name: &str, hits: &[(&Outlier, &LatenessPortion)]) -> OutlierCulprit {
     let mut begins: Vec<u64> = hits.iter().filter_map(|(outlier, _)| outlier.culprit_begin_ns).collect();
     begins.sort_unstable();
     begins.dedup_by(|later, earlier| later.saturating_sub(*earlier) <= MERGE_NS);
     let period: Option<Period> = period(&begins);
-    Culprit {
+    OutlierCulprit {
         cause,
         name: name.to_owned(),
         outliers: hits.len() as u64,
@@ -171,15 +175,15 @@ fn culprit(cause: Cause, name: &str, hits: &[(&Outlier, &Portion)]) -> Culprit {
 mod tests {
     use super::*;
 
-    fn outlier(at_s: f64, cause: Cause, name: &str) -> Outlier {
+    fn outlier(at_s: f64, cause: LatenessCause, name: &str) -> Outlier {
         let at = (at_s * 1e9) as u64;
-        let portion = |cause, name: &str, us, percent| Portion { cause, name: name.to_owned(), us, percent };
+        let portion = |cause, name: &str, us, percent| LatenessPortion { cause, name: name.to_owned(), us, percent };
         Outlier {
-            mechanism: "absolute".to_owned(),
+            mechanism: TimerMechanism::Absolute,
             cpu: 0,
             deadline_ns: at,
             lateness_us: 7_000.0,
-            budget: Some(vec![portion(cause, name, 6_930.0, 99.0), portion(Cause::Timer, "", 70.0, 1.0)]),
+            budget: Some(vec![portion(cause, name, 6_930.0, 99.0), portion(LatenessCause::Timer, "", 70.0, 1.0)]),
             culprit_begin_ns: Some(at - 300_000),
         }
     }
@@ -194,10 +198,10 @@ mod tests {
     #[test]
     fn a_regular_culprit_has_its_period() {
         let mut outliers: Vec<Outlier> =
-            (1..8).map(|turn| outlier(f64::from(turn) * 5.0, Cause::Thread, "burner")).collect();
-        outliers.push(outlier(5.003, Cause::Thread, "burner"));
-        outliers.push(outlier(6.1, Cause::Softirq, "network receive"));
-        outliers.extend([6.2, 6.3].map(|at| outlier(at, Cause::Timer, &format!("while {at} ran"))));
+            (1..8).map(|turn| outlier(f64::from(turn) * 5.0, LatenessCause::Thread, "burner")).collect();
+        outliers.push(outlier(5.003, LatenessCause::Thread, "burner"));
+        outliers.push(outlier(6.1, LatenessCause::Softirq, "network receive"));
+        outliers.extend([6.2, 6.3].map(|at| outlier(at, LatenessCause::Timer, &format!("while {at} ran"))));
         let found = culprits(&outliers);
         assert_eq!((found[0].name.as_str(), found[0].outliers, found.len()), ("burner", 8, 3));
         assert_eq!((found[1].name.as_str(), found[1].outliers), ("", 2));
@@ -209,10 +213,11 @@ mod tests {
 
     #[test]
     fn small_shares_are_put_together_and_nothing_is_lost() {
-        let times: Vec<_> = (0..40).map(|number| (Cause::Thread, format!("worker {number}"), 100 - number)).collect();
+        let times: Vec<_> =
+            (0..40).map(|number| (LatenessCause::Thread, format!("worker {number}"), 100 - number)).collect();
         let whole = times.iter().map(|(_, _, ns)| ns).sum();
         let portions = budget(&times, whole);
-        assert_eq!((portions.len(), portions[15].cause), (PORTIONS_MAX, Cause::Rest));
+        assert_eq!((portions.len(), portions[15].cause), (PORTIONS_MAX, LatenessCause::Rest));
         let percent: f64 = portions.iter().map(|portion| portion.percent).sum();
         assert!((percent - 100.0).abs() < 1e-9, "{percent}");
         assert_eq!(budget(&times[..16], whole).len(), 16);
@@ -220,14 +225,14 @@ mod tests {
 
     #[test]
     fn all_cpus_at_once_are_told() {
-        let on = |cpu, at_s| Outlier { cpu, ..outlier(at_s, Cause::Timer, "") };
+        let on = |cpu, at_s| Outlier { cpu, ..outlier(at_s, LatenessCause::Timer, "") };
         assert_eq!(at_once(&[on(0, 1.0), on(1, 1.00005), on(1, 2.0), on(1, 2.00001), on(0, 3.0)]), 2);
         assert_eq!(at_once(&[]), 0);
     }
 
     #[test]
     fn nothing_recorded_names_nobody() {
-        let unknown = Outlier { budget: None, ..outlier(5.0, Cause::Timer, "") };
+        let unknown = Outlier { budget: None, ..outlier(5.0, LatenessCause::Timer, "") };
         assert_eq!(culprits(&[unknown]), vec![]);
     }
 }

@@ -3,12 +3,17 @@
 //! 100.
 
 use crate::support::{Fixture, MIB, cgroup, holder, process, set, shown};
-use tipme_policy::{Event, GroupMemory, HOGS_MAX, MemorySample, Role, Strength};
+use tipme_policy::{DesktopEvent, GroupMemory, HOGS_MAX, MemorySample, Role, Strength};
 
 const TOTAL: u64 = 3_200 * MIB;
 
-fn sample(available_mib: u64, some_percent: f32, groups: &[GroupMemory]) -> Event {
-    Event::Memory(MemorySample { total: TOTAL, available: available_mib * MIB, some_percent, groups: groups.to_vec() })
+fn sample(available_mib: u64, some_percent: f32, groups: &[GroupMemory]) -> DesktopEvent {
+    DesktopEvent::Memory(MemorySample {
+        total: TOTAL,
+        available: available_mib * MIB,
+        some_percent,
+        groups: groups.to_vec(),
+    })
 }
 
 /// A focused client 10 and a hidden one, 20.
@@ -16,7 +21,7 @@ fn fixture() -> Fixture {
     let mut fixture = Fixture::new(Strength::Normal);
     fixture.at(0, shown(&[10, 11], true));
     fixture.at(0, shown(&[20, 21], false));
-    fixture.at(0, Event::Keyboard(Some(set(10))));
+    fixture.at(0, DesktopEvent::Keyboard(Some(set(10))));
     fixture
 }
 
@@ -89,11 +94,11 @@ fn the_share_itself_makes_no_hog_and_parts_count_together() {
 #[test]
 fn the_focused_set_and_the_core_are_never_hogs() {
     let mut fixture = fixture();
-    fixture.at(0, Event::Core(vec![process(1)]));
+    fixture.at(0, DesktopEvent::Core(vec![process(1)]));
     let groups = [holder(10, 900 * MIB), holder(1, 500 * MIB), holder(20, 50 * MIB)];
     let told = fixture.told(0, sample(10, 50.0, &groups));
     assert_eq!(told, ["protect 1: 500 MiB", "protect 10: 900 MiB"]);
-    fixture.at(100, Event::Keyboard(Some(set(20))));
+    fixture.at(100, DesktopEvent::Keyboard(Some(set(20))));
     fixture.at(200, sample(10, 50.0, &groups));
     assert_eq!(fixture.role(10), Some(Role::Focused), "not while it still has the favour either");
 }
@@ -103,8 +108,8 @@ fn a_focus_lost_while_memory_is_short_makes_a_hog() {
     let mut fixture = fixture();
     let groups = [holder(10, 900 * MIB)];
     fixture.at(0, sample(10, 0.0, &groups));
-    fixture.at(1_000, Event::Keyboard(Some(set(20))));
-    assert_eq!(fixture.told(1_200, Event::Time)[1..], ["protect 10: 0 MiB"]);
+    fixture.at(1_000, DesktopEvent::Keyboard(Some(set(20))));
+    assert_eq!(fixture.told(1_200, DesktopEvent::Time)[1..], ["protect 10: 0 MiB"]);
     assert_eq!(fixture.told(2_000, sample(10, 0.0, &groups))[0], "10 hog [10 11]: memory is short and it has 900 MiB");
 }
 
@@ -112,7 +117,7 @@ fn a_focus_lost_while_memory_is_short_makes_a_hog() {
 fn a_hog_that_gets_the_focus_is_released_at_once() {
     let mut fixture = fixture();
     fixture.at(0, sample(50, 0.0, &big(1_000)));
-    let told = fixture.told(6_000, Event::Keyboard(Some(set(20))));
+    let told = fixture.told(6_000, DesktopEvent::Keyboard(Some(set(20))));
     let expected =
         ["20 focused [20 21]: it has the keyboard focus", "will need 20", "release big", "protect 20: 1000 MiB"];
     assert_eq!(told, expected);
@@ -148,7 +153,7 @@ fn a_hog_without_a_window_becomes_a_set_of_its_own() {
     assert_eq!(fixture.told(1_000, sample(10, 0.0, &loose)), ["reclaim 70: 190 MiB"], "it is told to be cold once");
     let claimed = fixture.told(2_000, shown(&[10, 70], true));
     assert_eq!(claimed, ["70 forgotten", "10 focused [10 70]: it has the keyboard focus", "release 70"]);
-    let off = fixture.told(3_000, Event::Strength(Strength::Off));
+    let off = fixture.told(3_000, DesktopEvent::Strength(Strength::Off));
     assert_eq!(off, ["10 forgotten", "20 forgotten", "release batch"]);
 }
 
@@ -177,7 +182,7 @@ fn a_hogs_process_that_moves_to_the_focus_is_released_at_once() {
 fn a_hog_that_leaves_the_display_is_released() {
     let mut fixture = fixture();
     fixture.at(0, sample(50, 0.0, &big(1_000)));
-    assert_eq!(fixture.told(1_000, Event::Gone(set(20))), ["20 forgotten", "release big"]);
+    assert_eq!(fixture.told(1_000, DesktopEvent::Gone(set(20))), ["20 forgotten", "release big"]);
 }
 
 #[test]
@@ -191,7 +196,7 @@ fn protection_is_half_of_memory_at_most_and_follows_in_steps() {
     assert_eq!(fixture.told(4_000, sample(1_000, 0.0, &has(3_000))), ["protect 10: 1600 MiB"]);
     let both = [holder(10, 3_000 * MIB), holder(20, 200 * MIB)];
     fixture.at(5_000, sample(1_000, 0.0, &both));
-    let told = fixture.told(6_000, Event::Keyboard(Some(set(20))));
+    let told = fixture.told(6_000, DesktopEvent::Keyboard(Some(set(20))));
     let expected = [
         "20 focused [20 21]: it has the keyboard focus",
         "will need 20",
@@ -209,7 +214,7 @@ fn the_bounds_hold_and_a_void_sample_is_nothing() {
     let hogs = fixture.assigned.values().filter(|assignment| assignment.role == Role::Hog).count();
     assert_eq!((hogs, fixture.policy.dropped()), (HOGS_MAX, 2));
     let void = MemorySample { total: 0, available: 0, some_percent: f32::NAN, groups: many };
-    assert!(fixture.told(1, Event::Memory(void)).is_empty());
+    assert!(fixture.told(1, DesktopEvent::Memory(void)).is_empty());
 }
 
 #[test]
@@ -221,9 +226,9 @@ fn the_rest_has_room_until_memory_is_short_and_none_is_told_once_off() {
     };
     assert_eq!((room(0, 500), room(1, 500)), (Some(300), None));
     assert_eq!((room(2, 50), room(3, 50)), (Some(-150), Some(-150)), "while memory is short, each look tells it");
-    fixture.at(4, Event::Strength(Strength::Off));
+    fixture.at(4, DesktopEvent::Strength(Strength::Off));
     assert_eq!(fixture.room.take(), Some(i64::MAX));
-    fixture.at(5, Event::Time);
+    fixture.at(5, DesktopEvent::Time);
     fixture.at(6, sample(500, 0.0, &[]));
     assert_eq!(fixture.room, None);
 }

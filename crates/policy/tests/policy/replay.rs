@@ -6,7 +6,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tipme_policy::{
-    Action, Event, GroupMemory, Identity, Member, Membership, MemoryGroup, MemorySample, Policy, Role, SetId, Strength,
+    Action, DesktopEvent, GroupMemory, Identity, Member, Membership, MemoryGroup, MemorySample, Policy, Role, SetId,
+    Strength,
 };
 use tipme_record::Nanos;
 
@@ -46,30 +47,30 @@ fn sample() -> impl Strategy<Value = MemorySample> {
         .prop_map(|(total, available, some_percent, groups)| MemorySample { total, available, some_percent, groups })
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = DesktopEvent> {
     let id = || pid().prop_map(set);
     prop_oneof![
-        1 => vec(pid().prop_map(process), 0..3).prop_map(Event::Core),
-        2 => vec(pid().prop_map(process), 0..3).prop_map(Event::Busy),
+        1 => vec(pid().prop_map(process), 0..3).prop_map(DesktopEvent::Core),
+        2 => vec(pid().prop_map(process), 0..3).prop_map(DesktopEvent::Busy),
         6 => (id(), vec(member(), 0..6), any::<bool>())
-            .prop_map(|(id, members, visible)| Event::Set { id, members, visible }),
-        2 => id().prop_map(Event::Gone),
-        5 => option::of(id()).prop_map(Event::Keyboard),
-        2 => option::of(id()).prop_map(Event::Pointer),
-        1 => any::<bool>().prop_map(Event::Presence),
-        4 => sample().prop_map(Event::Memory),
-        1 => proptest::sample::select(&Strength::ALL[..]).prop_map(Event::Strength),
-        3 => Just(Event::Time),
+            .prop_map(|(id, members, visible)| DesktopEvent::Set { id, members, visible }),
+        2 => id().prop_map(DesktopEvent::Gone),
+        5 => option::of(id()).prop_map(DesktopEvent::Keyboard),
+        2 => option::of(id()).prop_map(DesktopEvent::Pointer),
+        1 => any::<bool>().prop_map(DesktopEvent::Presence),
+        4 => sample().prop_map(DesktopEvent::Memory),
+        1 => proptest::sample::select(&Strength::ALL[..]).prop_map(DesktopEvent::Strength),
+        3 => Just(DesktopEvent::Time),
     ]
 }
 
 /// Events, each so many milliseconds after the one before.
-fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
+fn events() -> impl Strategy<Value = Vec<(u64, DesktopEvent)>> {
     let wait = prop_oneof![Just(0), 0u64..400, 0u64..20_000, 0u64..700_000];
     vec((wait, event()), 0..60)
 }
 
-fn play(fixture: &mut Fixture, events: Vec<(u64, Event)>) -> u64 {
+fn play(fixture: &mut Fixture, events: Vec<(u64, DesktopEvent)>) -> u64 {
     let mut ms = 0;
     for (wait, event) in events {
         ms += wait;
@@ -105,7 +106,7 @@ proptest! {
     fn off_leaves_nothing_behind(events in events()) {
         let mut fixture = Fixture::new(Strength::Normal);
         let ms = play(&mut fixture, events);
-        fixture.at(ms, Event::Strength(Strength::Off));
+        fixture.at(ms, DesktopEvent::Strength(Strength::Off));
         prop_assert!(fixture.assigned.is_empty() && fixture.protected.is_empty() && fixture.limited.is_empty());
     }
 
@@ -113,14 +114,14 @@ proptest! {
     fn when_all_are_gone_nothing_is_left(events in events()) {
         let mut fixture = Fixture::new(Strength::Normal);
         let ms = play(&mut fixture, events);
-        fixture.at(ms, Event::Core(vec![]));
-        fixture.at(ms, Event::Busy(vec![]));
+        fixture.at(ms, DesktopEvent::Core(vec![]));
+        fixture.at(ms, DesktopEvent::Busy(vec![]));
         for pid in 0..=PIDS {
-            fixture.at(ms, Event::Gone(set(pid)));
+            fixture.at(ms, DesktopEvent::Gone(set(pid)));
         }
         for second in [0, 10] {
             let plenty = MemorySample { total: TOTAL, available: TOTAL, some_percent: 0.0, groups: vec![] };
-            fixture.at(ms + second * 1_000, Event::Memory(plenty));
+            fixture.at(ms + second * 1_000, DesktopEvent::Memory(plenty));
         }
         prop_assert!(fixture.assigned.is_empty() && fixture.protected.is_empty() && fixture.limited.is_empty());
     }
@@ -137,7 +138,7 @@ proptest! {
         while let Some(due) = policy.next() {
             prop_assert!(due > now, "{due} is not after {now}");
             now = due;
-            policy.handle(now, Event::Time);
+            policy.handle(now, DesktopEvent::Time);
             count += 1;
             prop_assert!(count <= DEADLINES_MAX, "time alone goes on for ever");
         }
@@ -150,11 +151,11 @@ proptest! {
         for (wait, event) in events {
             let until = ms + wait.min(30_000);
             while let Some(due) = waits.next_ms().filter(|due| *due <= until) {
-                waits.at(due, Event::Time);
+                waits.at(due, DesktopEvent::Time);
             }
             while ms < until {
                 ms = (ms + 500).min(until);
-                looks.at(ms, Event::Time);
+                looks.at(ms, DesktopEvent::Time);
             }
             waits.at(ms, event.clone());
             looks.at(ms, event);
@@ -168,10 +169,10 @@ proptest! {
         let mut fixture = Fixture::new(Strength::Normal);
         let ms = play(&mut fixture, events);
         let members = vec![Member { who: process(pid), because: Membership::Client }];
-        fixture.at(ms, Event::Strength(Strength::Normal));
-        fixture.at(ms, Event::Presence(true));
-        fixture.at(ms, Event::Set { id: set(pid), members, visible: false });
-        fixture.at(ms, Event::Keyboard(Some(set(pid))));
+        fixture.at(ms, DesktopEvent::Strength(Strength::Normal));
+        fixture.at(ms, DesktopEvent::Presence(true));
+        fixture.at(ms, DesktopEvent::Set { id: set(pid), members, visible: false });
+        fixture.at(ms, DesktopEvent::Keyboard(Some(set(pid))));
         prop_assert!(matches!(fixture.role(pid), Some(Role::Core | Role::Focused)));
     }
 }
@@ -182,11 +183,11 @@ fn what_many_share_goes_to_the_focus() {
     let who = |number: u32| Identity { pid: number, start: 1 };
     let shared: Vec<Member> = (1..=512).map(|pid| Member { who: who(pid), because: Membership::Property }).collect();
     for client in 1..=32 {
-        policy.handle(Nanos(0), Event::Set { id: SetId(who(client)), members: shared.clone(), visible: true });
+        policy.handle(Nanos(0), DesktopEvent::Set { id: SetId(who(client)), members: shared.clone(), visible: true });
     }
-    let actions = policy.handle(Nanos(1), Event::Keyboard(Some(SetId(who(300)))));
+    let actions = policy.handle(Nanos(1), DesktopEvent::Keyboard(Some(SetId(who(300)))));
     assert_eq!(actions, [], "nobody knows it");
-    let actions = policy.handle(Nanos(2), Event::Keyboard(Some(SetId(who(32)))));
+    let actions = policy.handle(Nanos(2), DesktopEvent::Keyboard(Some(SetId(who(32)))));
     let moved = actions.iter().filter(|action| matches!(action, Action::Assign(one) if one.members.len() > 32));
     assert_eq!(moved.count(), 1, "the focused one has all that are nobody's own");
 }

@@ -3,11 +3,12 @@
 
 use crate::support::{Fixture, members, process, set, shown};
 use tipme_policy::{
-    BUSY_MAX, CORE_MAX, Event, Identity, MEMBERS_MAX, Member, Membership, Reason, Role, SETS_MAX, SetId, Strength,
+    BUSY_MAX, CORE_MAX, DesktopEvent, Identity, MEMBERS_MAX, Member, Membership, Reason, Role, SETS_MAX, SetId,
+    Strength,
 };
 
-fn keyboard(pid: u32) -> Event {
-    Event::Keyboard(Some(set(pid)))
+fn keyboard(pid: u32) -> DesktopEvent {
+    DesktopEvent::Keyboard(Some(set(pid)))
 }
 
 /// Two visible clients, 10 with a child and 20, of which 10 has the keyboard focus.
@@ -22,19 +23,22 @@ fn two() -> Fixture {
 #[test]
 fn a_day_of_work() {
     let mut fixture = Fixture::new(Strength::Normal);
-    assert_eq!(fixture.told(0, Event::Core(vec![process(1)])), ["1 core [1]: the session needs it"]);
+    assert_eq!(fixture.told(0, DesktopEvent::Core(vec![process(1)])), ["1 core [1]: the session needs it"]);
     assert_eq!(fixture.told(1, shown(&[10, 11], false)), ["10 rest [10 11]: nobody attends to it"]);
     assert_eq!(fixture.told(2, shown(&[20], true)), ["20 visible [20]: one of its windows can be seen"]);
     assert_eq!(fixture.told(3, keyboard(10)), ["10 focused [10 11]: it has the keyboard focus"]);
-    let pointer = Event::Pointer(Some(set(20)));
+    let pointer = DesktopEvent::Pointer(Some(set(20)));
     assert_eq!(fixture.told(4, pointer), ["20 visible [20]: the pointer is in its window"]);
     assert_eq!(fixture.told(5, keyboard(20)), ["20 focused [20]: it has the keyboard focus"]);
     assert_eq!(fixture.next_ms(), Some(205));
     let lost = "10 recent [10 11]: it lost the keyboard focus within the last minute";
-    assert_eq!(fixture.told(205, Event::Time), [lost]);
-    assert_eq!(fixture.told(300, Event::Gone(set(20))), ["20 forgotten"]);
+    assert_eq!(fixture.told(205, DesktopEvent::Time), [lost]);
+    assert_eq!(fixture.told(300, DesktopEvent::Gone(set(20))), ["20 forgotten"]);
     assert_eq!(fixture.next_ms(), Some(60_005));
-    assert_eq!(fixture.told(60_005, Event::Time), ["10 recent 0.1 [10 11]: it lost the keyboard focus 1 min ago"]);
+    assert_eq!(
+        fixture.told(60_005, DesktopEvent::Time),
+        ["10 recent 0.1 [10 11]: it lost the keyboard focus 1 min ago"]
+    );
 }
 
 #[test]
@@ -42,8 +46,8 @@ fn favour_comes_at_once_and_goes_later() {
     let mut fixture = two();
     assert_eq!(fixture.told(1_000, keyboard(20)), ["20 focused [20]: it has the keyboard focus"]);
     assert_eq!((fixture.role(10), fixture.next_ms()), (Some(Role::Focused), Some(1_200)));
-    assert!(fixture.told(1_199, Event::Time).is_empty());
-    assert_eq!(fixture.told(1_200, Event::Time), ["10 visible [10 11]: one of its windows can be seen"]);
+    assert!(fixture.told(1_199, DesktopEvent::Time).is_empty());
+    assert_eq!(fixture.told(1_200, DesktopEvent::Time), ["10 visible [10 11]: one of its windows can be seen"]);
     assert_eq!(fixture.next_ms(), None);
 }
 
@@ -54,14 +58,14 @@ fn there_and_back_takes_nothing_away() {
     assert!(fixture.told(1_100, keyboard(10)).is_empty(), "10 still has the favour");
     assert!(fixture.told(1_150, keyboard(20)).is_empty(), "and so has 20");
     assert!(fixture.told(1_190, keyboard(10)).is_empty());
-    assert_eq!(fixture.told(1_390, Event::Time), ["20 visible [20]: one of its windows can be seen"]);
+    assert_eq!(fixture.told(1_390, DesktopEvent::Time), ["20 visible [20]: one of its windows can be seen"]);
 }
 
 #[test]
 fn any_news_brings_what_is_overdue() {
     let mut fixture = two();
     fixture.at(1_000, keyboard(20));
-    let told = fixture.told(5_000, Event::Pointer(None));
+    let told = fixture.told(5_000, DesktopEvent::Pointer(None));
     assert_eq!(told, ["10 visible [10 11]: one of its windows can be seen"]);
 }
 
@@ -70,10 +74,10 @@ fn recent_focus_fades_over_ten_minutes() {
     let mut fixture = Fixture::new(Strength::Normal);
     fixture.at(0, shown(&[10], false));
     fixture.at(0, keyboard(10));
-    fixture.at(1_000, Event::Keyboard(None));
+    fixture.at(1_000, DesktopEvent::Keyboard(None));
     let mut told = Vec::new();
     while let Some(due) = fixture.next_ms() {
-        told.extend(fixture.told(due, Event::Time).into_iter().map(|line| format!("{due} {line}")));
+        told.extend(fixture.told(due, DesktopEvent::Time).into_iter().map(|line| format!("{due} {line}")));
     }
     assert_eq!(told.len(), 11);
     assert_eq!(told[0], "1200 10 recent [10]: it lost the keyboard focus within the last minute");
@@ -91,27 +95,27 @@ fn a_focus_may_be_told_before_its_set() {
 #[test]
 fn a_set_that_is_gone_has_no_focus_when_it_comes_back() {
     let mut fixture = two();
-    assert_eq!(fixture.told(1, Event::Gone(set(10))), ["10 forgotten"]);
+    assert_eq!(fixture.told(1, DesktopEvent::Gone(set(10))), ["10 forgotten"]);
     assert_eq!(fixture.told(2, shown(&[10], false)), ["10 rest [10]: nobody attends to it"]);
 }
 
 #[test]
 fn a_user_who_is_away_leaves_the_focus_what_can_be_seen() {
     let mut fixture = two();
-    assert!(fixture.told(1_000, Event::Presence(false)).is_empty());
+    assert!(fixture.told(1_000, DesktopEvent::Presence(false)).is_empty());
     assert_eq!(fixture.next_ms(), Some(61_000));
     let away = "10 visible [10 11]: it has the keyboard focus, but nobody is at the desk";
-    assert_eq!(fixture.told(61_000, Event::Time), [away]);
+    assert_eq!(fixture.told(61_000, DesktopEvent::Time), [away]);
     assert_eq!(fixture.next_ms(), None);
     let back = ["10 focused [10 11]: it has the keyboard focus", "will need 10"];
-    assert_eq!(fixture.told(90_000, Event::Presence(true)), back);
+    assert_eq!(fixture.told(90_000, DesktopEvent::Presence(true)), back);
 }
 
 #[test]
 fn a_short_absence_changes_nothing() {
     let mut fixture = two();
-    fixture.at(1_000, Event::Presence(false));
-    assert!(fixture.told(4_000, Event::Presence(true)).is_empty());
+    fixture.at(1_000, DesktopEvent::Presence(false));
+    assert!(fixture.told(4_000, DesktopEvent::Presence(true)).is_empty());
     assert_eq!(fixture.next_ms(), None);
 }
 
@@ -119,7 +123,7 @@ fn a_short_absence_changes_nothing() {
 fn what_was_long_out_of_focus_is_brought_back() {
     let mut fixture = two();
     assert!(fixture.told(4_999, keyboard(20)).iter().all(|line| !line.starts_with("will need")));
-    fixture.at(6_000, Event::Time);
+    fixture.at(6_000, DesktopEvent::Time);
     assert_eq!(fixture.told(9_999, keyboard(10)).last().unwrap(), "will need 10");
     assert!(fixture.told(12_000, keyboard(20)).iter().all(|line| !line.starts_with("will need")));
 }
@@ -129,11 +133,11 @@ fn a_core_process_stands_alone() {
     let mut fixture = Fixture::new(Strength::Normal);
     fixture.at(0, shown(&[10, 11], true));
     fixture.at(0, shown(&[20, 10, 21], true));
-    let core = fixture.told(1, Event::Core(vec![process(10)]));
+    let core = fixture.told(1, DesktopEvent::Core(vec![process(10)]));
     assert_eq!(core, ["10 core [10]: the session needs it"], "what the window manager started is not a session");
     assert_eq!((fixture.role(11), fixture.role(21)), (None, Some(Role::Visible)));
     assert!(fixture.told(2, keyboard(10)).is_empty());
-    let plain = fixture.told(3, Event::Core(vec![]));
+    let plain = fixture.told(3, DesktopEvent::Core(vec![]));
     assert_eq!(plain, ["10 focused [10 11]: it has the keyboard focus"], "nobody is of the core by mere delay");
 }
 
@@ -146,7 +150,7 @@ fn a_client_is_judged_by_its_own_window() {
     let own = fixture.told(1, shown(&[20], false));
     let expected = ["10 focused [10 11]: it has the keyboard focus", "20 rest [20]: nobody attends to it"];
     assert_eq!(own, expected);
-    assert_eq!(fixture.told(2, Event::Gone(set(20)))[0], "20 forgotten");
+    assert_eq!(fixture.told(2, DesktopEvent::Gone(set(20)))[0], "20 forgotten");
     assert_eq!(fixture.role(20), Some(Role::Focused));
 }
 
@@ -165,7 +169,7 @@ fn a_shared_process_goes_with_the_most_favoured() {
 fn who_computes_for_nobody_is_of_the_rest() {
     let mut fixture = two();
     fixture.at(1, shown(&[10, 11], true));
-    let busy = |pids: &[u32]| Event::Busy(pids.iter().copied().map(process).collect());
+    let busy = |pids: &[u32]| DesktopEvent::Busy(pids.iter().copied().map(process).collect());
     let first = fixture.told(2, busy(&[11, 30, 31]));
     let expected =
         ["30 rest [30]: it computes, and nobody attends to it", "31 rest [31]: it computes, and nobody attends to it"];
@@ -173,7 +177,10 @@ fn who_computes_for_nobody_is_of_the_rest() {
     assert_eq!(fixture.told(3, busy(&[11, 31])), ["30 forgotten"]);
     assert_eq!(fixture.told(4, shown(&[20, 31], true))[0], "31 forgotten", "the window takes it over");
     assert!(fixture.told(5, busy(&[31])).is_empty());
-    assert_eq!(fixture.told(6, Event::Core(vec![process(31)])).last().unwrap(), "31 core [31]: the session needs it");
+    assert_eq!(
+        fixture.told(6, DesktopEvent::Core(vec![process(31)])).last().unwrap(),
+        "31 core [31]: the session needs it"
+    );
     assert!(fixture.told(7, busy(&[])).is_empty());
 }
 
@@ -182,22 +189,26 @@ fn another_process_with_the_same_id_is_another() {
     let mut fixture = Fixture::new(Strength::Normal);
     let reused = Identity { pid: 10, start: 5_000 };
     fixture.at(0, shown(&[10], true));
-    let again = Event::Set { id: SetId(reused), members: vec![], visible: false };
+    let again = DesktopEvent::Set { id: SetId(reused), members: vec![], visible: false };
     fixture.at(1, again);
     assert_eq!(fixture.role(10), Some(Role::Visible), "nobody has listed the new one");
     let member = Member { who: reused, because: Membership::Client };
-    fixture.at(2, Event::Set { id: SetId(reused), members: vec![member], visible: false });
+    fixture.at(2, DesktopEvent::Set { id: SetId(reused), members: vec![member], visible: false });
     assert_eq!(fixture.role(10), Some(Role::Rest), "the later one has the id now");
 }
 
 #[test]
 fn news_without_a_change_does_nothing() {
     let mut fixture = two();
-    let reordered = Event::Set { id: set(10), members: members(&[10, 11]).into_iter().rev().collect(), visible: true };
-    let events = [reordered, keyboard(10), Event::Pointer(None), Event::Presence(true), Event::Time];
-    for event in
-        events.into_iter().chain([Event::Gone(set(99)), Event::Core(vec![]), Event::Strength(Strength::Normal)])
-    {
+    let reordered =
+        DesktopEvent::Set { id: set(10), members: members(&[10, 11]).into_iter().rev().collect(), visible: true };
+    let events =
+        [reordered, keyboard(10), DesktopEvent::Pointer(None), DesktopEvent::Presence(true), DesktopEvent::Time];
+    for event in events.into_iter().chain([
+        DesktopEvent::Gone(set(99)),
+        DesktopEvent::Core(vec![]),
+        DesktopEvent::Strength(Strength::Normal),
+    ]) {
         assert!(fixture.told(1, event.clone()).is_empty(), "{event:?}");
     }
 }
@@ -205,12 +216,12 @@ fn news_without_a_change_does_nothing() {
 #[test]
 fn off_takes_everything_back_and_on_brings_it_again() {
     let mut fixture = two();
-    assert_eq!(fixture.told(1, Event::Strength(Strength::Off)), ["10 forgotten", "20 forgotten"]);
+    assert_eq!(fixture.told(1, DesktopEvent::Strength(Strength::Off)), ["10 forgotten", "20 forgotten"]);
     assert!(fixture.told(2, keyboard(20)).is_empty());
     assert_eq!((fixture.role(10), fixture.next_ms()), (None, None));
     let again = ["20 focused [20]: it has the keyboard focus", "10 visible [10 11]: one of its windows can be seen"];
-    assert_eq!(fixture.told(1_000, Event::Strength(Strength::Gentle)), again);
-    assert!(fixture.told(1_001, Event::Strength(Strength::Strong)).is_empty(), "the roles are the same");
+    assert_eq!(fixture.told(1_000, DesktopEvent::Strength(Strength::Gentle)), again);
+    assert!(fixture.told(1_001, DesktopEvent::Strength(Strength::Strong)).is_empty(), "the roles are the same");
 }
 
 #[test]
@@ -222,13 +233,13 @@ fn what_is_beyond_the_bounds_is_dropped_and_counted() {
     let pids = 1_000..1_000 + SETS_MAX as u32 + 1;
     pids.for_each(|pid| drop(fixture.at(0, shown(&[pid], true))));
     assert_eq!((fixture.assigned.len(), fixture.policy.dropped()), (SETS_MAX, 5));
-    fixture.at(0, Event::Gone(set(1_000)));
+    fixture.at(0, DesktopEvent::Gone(set(1_000)));
     fixture.at(0, shown(&[7_000], true));
     assert_eq!((fixture.role(7_000), fixture.policy.dropped()), (Some(Role::Visible), 5), "there is room again");
-    fixture.at(0, Event::Core((8_000..8_000 + CORE_MAX as u32 + 2).map(process).collect()));
+    fixture.at(0, DesktopEvent::Core((8_000..8_000 + CORE_MAX as u32 + 2).map(process).collect()));
     let core = fixture.assigned.values().filter(|assignment| assignment.role == Role::Core).count();
     assert_eq!((core, fixture.policy.dropped()), (CORE_MAX, 7));
-    fixture.at(0, Event::Busy((9_000..9_000 + BUSY_MAX as u32 + 4).map(process).collect()));
+    fixture.at(0, DesktopEvent::Busy((9_000..9_000 + BUSY_MAX as u32 + 4).map(process).collect()));
     let busy = fixture.assigned.values().filter(|assignment| assignment.reason == Reason::Busy).count();
     assert_eq!((busy, fixture.policy.dropped()), (BUSY_MAX, 11));
 }
@@ -237,8 +248,8 @@ fn what_is_beyond_the_bounds_is_dropped_and_counted() {
 fn process_zero_is_nobody() {
     let mut fixture = Fixture::new(Strength::Normal);
     let nobody = Identity { pid: 0, start: 0 };
-    assert!(fixture.told(0, Event::Core(vec![nobody])).is_empty());
-    assert!(fixture.told(0, Event::Set { id: SetId(nobody), members: vec![], visible: true }).is_empty());
+    assert!(fixture.told(0, DesktopEvent::Core(vec![nobody])).is_empty());
+    assert!(fixture.told(0, DesktopEvent::Set { id: SetId(nobody), members: vec![], visible: true }).is_empty());
     fixture.at(0, shown(&[10, 0], true));
     assert_eq!(fixture.assigned[&set(10)].members.len(), 1);
 }
@@ -247,6 +258,6 @@ fn process_zero_is_nobody() {
 fn time_that_goes_back_stands_still() {
     let mut fixture = two();
     fixture.at(10_000, keyboard(20));
-    assert!(fixture.told(5, Event::Time).is_empty());
+    assert!(fixture.told(5, DesktopEvent::Time).is_empty());
     assert_eq!(fixture.next_ms(), Some(10_200));
 }

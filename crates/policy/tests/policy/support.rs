@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::{
-    Action, Assignment, Event, GroupMemory, Identity, Member, Membership, MemoryAction, MemoryGroup, Policy, Role,
-    SetId, Strength,
+    Action, Assignment, DesktopEvent, GroupMemory, Identity, Member, Membership, MemoryAction, MemoryGroup, Policy,
+    Role, SetId, Strength,
 };
 use tipme_record::Nanos;
 
@@ -27,8 +27,8 @@ pub fn members(pids: &[u32]) -> Vec<Member> {
 }
 
 /// A set appears: the client comes first.
-pub fn shown(pids: &[u32], visible: bool) -> Event {
-    Event::Set { id: set(pids[0]), members: members(pids), visible }
+pub fn shown(pids: &[u32], visible: bool) -> DesktopEvent {
+    DesktopEvent::Set { id: set(pids[0]), members: members(pids), visible }
 }
 
 /// A process that has so many bytes.
@@ -63,14 +63,14 @@ impl Fixture {
     }
 
     /// Does what the policy says to an event, and checks it.
-    pub fn at(&mut self, ms: u64, event: Event) -> Vec<Action> {
+    pub fn at(&mut self, ms: u64, event: DesktopEvent) -> Vec<Action> {
         let actions = self.policy.handle(Nanos::from_millis(ms), event);
         actions.iter().for_each(|action| self.perform(action));
         actions
     }
 
     /// The same, as lines of text; without the room of the rest, which each look at memory tells.
-    pub fn told(&mut self, ms: u64, event: Event) -> Vec<String> {
+    pub fn told(&mut self, ms: u64, event: DesktopEvent) -> Vec<String> {
         let is_room = |action: &&Action| matches!(action, Action::Memory(MemoryAction::Room { .. }));
         self.at(ms, event).iter().filter(|action| !is_room(action)).map(line).collect()
     }

@@ -17,17 +17,17 @@ const LOST: Pid = Pid(13);
 /// The code of an answer of an X server.
 const REPLY: u8 = 1;
 
-fn head(kind: Kind, size: usize) -> Head {
+fn head(kind: RecordKind, size: usize) -> Head {
     Head { ts: Nanos(5_000_000), tid: Tid(7), size: size as u16, kind: kind as u8, generation: 1 }
 }
 
 fn owner(pid: Pid, uid: u32) -> Vec<u8> {
-    Owner { head: head(Kind::Owner, Owner::SIZE), pid, uid }.as_bytes().to_vec()
+    Owner { head: head(RecordKind::Owner, Owner::SIZE), pid, uid }.as_bytes().to_vec()
 }
 
 fn message(client: Pid, display: u32) -> Vec<u8> {
     let mut message = Message::new_zeroed();
-    message.head = head(Kind::Message, Message::SIZE);
+    message.head = head(RecordKind::Message, Message::SIZE);
     (message.pid, message.client, message.display) = (OF_ROOT, client, display);
     message.as_bytes().to_vec()
 }
@@ -42,25 +42,25 @@ fn told(client: Pid, display: u32, code: u8) -> Vec<u8> {
 
 fn wl_message(client: Pid, server: Pid) -> Vec<u8> {
     let mut message = WlMessage::new_zeroed();
-    message.head = head(Kind::WlMessage, WlMessage::SIZE);
+    message.head = head(RecordKind::WlMessage, WlMessage::SIZE);
     (message.pid, message.client, message.server) = (OF_ROOT, client, server);
     message.as_bytes().to_vec()
 }
 
 fn tty(session: Pid) -> Vec<u8> {
-    Tty { head: head(Kind::Tty, Tty::SIZE), port: 1, stage: 0, session }.as_bytes().to_vec()
+    Tty { head: head(RecordKind::Tty, Tty::SIZE), port: 1, stage: 0, session }.as_bytes().to_vec()
 }
 
 fn wait(pid: Pid) -> Wait {
     let mut wait = Wait::new_zeroed();
-    wait.head = head(Kind::Wait, Wait::SIZE);
+    wait.head = head(RecordKind::Wait, Wait::SIZE);
     (wait.pid, wait.syscall, wait.args, wait.address, wait.port) = (pid, 202, [0x7f12_3456_7894, 0x89, 5], 9, 80);
     wait
 }
 
 fn exit(pid: Pid) -> Vec<u8> {
     let mut exit = Exit::new_zeroed();
-    exit.head = head(Kind::Exit, Exit::SIZE + 8);
+    exit.head = head(RecordKind::Exit, Exit::SIZE + 8);
     exit.pid = pid;
     [exit.as_bytes(), b"secret\0\0"].concat()
 }
@@ -154,7 +154,7 @@ fn a_terminal_is_of_the_user_of_its_session() {
 fn reused(ended: &[(Pid, Nanos)]) -> Vec<u8> {
     let exits = ended.iter().map(|(pid, start)| {
         let mut exit = Exit::new_zeroed();
-        exit.head = Head { tid: Tid(pid.0), ..head(Kind::Exit, Exit::SIZE) };
+        exit.head = Head { tid: Tid(pid.0), ..head(RecordKind::Exit, Exit::SIZE) };
         (exit.pid, exit.start) = (*pid, *start);
         exit.as_bytes().to_vec()
     });
@@ -164,7 +164,7 @@ fn reused(ended: &[(Pid, Nanos)]) -> Vec<u8> {
 /// A process that lives at the mark.
 fn living(pid: Pid, start: Nanos) -> Vec<u8> {
     let mut task = Task::new_zeroed();
-    task.head = Head { tid: Tid(pid.0), ..head(Kind::Task, Task::SIZE) };
+    task.head = Head { tid: Tid(pid.0), ..head(RecordKind::Task, Task::SIZE) };
     (task.pid, task.start) = (pid, start);
     task.as_bytes().to_vec()
 }
@@ -226,7 +226,7 @@ fn a_lock_and_who_waits_for_it_have_the_same_disguise() {
     conceal(&mut incident, ANN, &|address| !address);
     let locks: Locks = incident.json(Section::Locks).expect("it is a document");
     let waits = rewrite::records(&incident, Section::Tasks)
-        .find_map(|(kind, bytes)| Wait::read(bytes).filter(|_| kind == Kind::Wait));
+        .find_map(|(kind, bytes)| Wait::read(bytes).filter(|_| kind == RecordKind::Wait));
     assert_eq!(locks.futexes[0].address, waits.expect("it stays").args[0]);
     assert_ne!(locks.futexes[0].address, wait(OF_BOB).args[0]);
 }

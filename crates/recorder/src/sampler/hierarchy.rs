@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the CPU controller's file system tells of one control group: its quota, how often it was throttled, who is in it.
 
-use super::sample::Sample;
+use super::sample::ProcSample;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -16,7 +16,7 @@ const PROCS_BYTES: u64 = 64 * 1024;
 
 /// The control group file systems differ in the names of their files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Version {
+pub(super) enum CgroupVersion {
     One,
     Two,
 }
@@ -25,21 +25,21 @@ pub(super) enum Version {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Hierarchy {
     pub(super) mount: PathBuf,
-    pub(super) version: Version,
+    pub(super) version: CgroupVersion,
     /// The table of the numbers of groups.
     pub(super) numbers: PathBuf,
 }
 
 /// CPU time per period, microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Limit {
+pub(super) struct CpuQuota {
     pub(super) quota_us: u64,
     pub(super) period_us: u64,
 }
 
 /// How often a group had been throttled when it was looked at.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Count {
+pub(super) struct ThrottleReading {
     pub(super) at: Nanos,
     /// Those lines of `cpu.stat`.
     pub(super) text: String,
@@ -60,34 +60,34 @@ impl Hierarchy {
             let (mount, numbers) = (PathBuf::from(line[1]), PathBuf::from("/proc/cgroups"));
             Hierarchy { mount, version, numbers }
         };
-        one.map(|line| at(line, Version::One)).or_else(|| two().map(|line| at(line, Version::Two)))
+        one.map(|line| at(line, CgroupVersion::One)).or_else(|| two().map(|line| at(line, CgroupVersion::Two)))
     }
 
     pub(super) fn limit_file(&self) -> &'static str {
         match self.version {
-            Version::One => "cpu.cfs_quota_us",
-            Version::Two => "cpu.max",
+            CgroupVersion::One => "cpu.cfs_quota_us",
+            CgroupVersion::Two => "cpu.max",
         }
     }
 
     /// How often a group has been throttled, where its controller counts.
-    pub(super) fn count(&self, group: &Path, now: Nanos) -> Option<Count> {
+    pub(super) fn count(&self, group: &Path, now: Nanos) -> Option<ThrottleReading> {
         let text = std::fs::read_to_string(self.mount.join(group).join("cpu.stat")).ok()?;
         let lines: Vec<&str> = text.lines().filter(|line| line.contains("throttled")).collect();
-        (!lines.is_empty()).then(|| Count { at: now, text: lines.join("\n") })
+        (!lines.is_empty()).then(|| ThrottleReading { at: now, text: lines.join("\n") })
     }
 
     /// The quota of a group, where it has one.
-    pub(super) fn limit(&self, group: &Path) -> Option<Limit> {
+    pub(super) fn limit(&self, group: &Path) -> Option<CpuQuota> {
         let text = std::fs::read_to_string(self.mount.join(group).join(self.limit_file())).ok()?;
         let mut words = text.split_whitespace();
         // No quota is -1 or `max`, which are no such numbers.
         let quota_us = words.next()?.parse().ok()?;
         let period = match self.version {
-            Version::One => std::fs::read_to_string(self.mount.join(group).join("cpu.cfs_period_us")).ok()?,
-            Version::Two => words.next()?.to_owned(),
+            CgroupVersion::One => std::fs::read_to_string(self.mount.join(group).join("cpu.cfs_period_us")).ok()?,
+            CgroupVersion::Two => words.next()?.to_owned(),
         };
-        Some(Limit { quota_us, period_us: period.trim().parse().ok()? })
+        Some(CpuQuota { quota_us, period_us: period.trim().parse().ok()? })
     }
 
     pub(super) fn processes(&self, group: &Path) -> Vec<u32> {
@@ -110,14 +110,14 @@ impl Hierarchy {
     }
 }
 
-impl Limit {
+impl CpuQuota {
     /// That of a group which has none any more.
-    pub(super) const PAST: Limit = Limit { quota_us: 0, period_us: 0 };
+    pub(super) const PAST: CpuQuota = CpuQuota { quota_us: 0, period_us: 0 };
 }
 
-impl Count {
-    pub(super) fn sample(self, number: u32) -> Sample {
-        Sample { at: self.at, source: SOURCE, text: format!("group {number}\n{}\n", self.text).into_bytes() }
+impl ThrottleReading {
+    pub(super) fn sample(self, number: u32) -> ProcSample {
+        ProcSample { at: self.at, source: SOURCE, text: format!("group {number}\n{}\n", self.text).into_bytes() }
     }
 }
 
@@ -129,9 +129,9 @@ mod tests {
     fn version_one_goes_first_where_both_are_mounted() {
         let mounts = "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu,cpuacct 0 0\n";
         let found = Hierarchy::among(mounts).map(|found| (found.mount, found.version));
-        assert_eq!(found, Some((PathBuf::from("/sys/fs/cgroup/cpu"), Version::One)));
+        assert_eq!(found, Some((PathBuf::from("/sys/fs/cgroup/cpu"), CgroupVersion::One)));
         let two = Hierarchy::among("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n").map(|found| found.version);
-        assert_eq!(two, Some(Version::Two));
+        assert_eq!(two, Some(CgroupVersion::Two));
         assert_eq!(Hierarchy::among("cgroup /c cgroup rw,memory 0 0\n"), None);
     }
 }

@@ -8,8 +8,8 @@
 //! is made in one go: it finds what is younger than the last one, and who is where at that moment. Each walk also
 //! compares how often a group was throttled with the walk before: a quota that came and went between two is found by that.
 
-use super::hierarchy::{Count, Hierarchy, Limit, SOURCE};
-use super::sample::Sample;
+use super::hierarchy::{CpuQuota, Hierarchy, SOURCE, ThrottleReading};
+use super::sample::ProcSample;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -58,14 +58,14 @@ struct Register {
     groups: Vec<LimitedGroup>,
     next_number: u32,
     /// Of every group that the last walk looked at.
-    counts: HashMap<PathBuf, Count>,
+    counts: HashMap<PathBuf, ThrottleReading>,
     /// Samples of groups that were throttled between two walks and have no quota any more.
-    past: Vec<(u32, Sample)>,
+    past: Vec<(u32, ProcSample)>,
 }
 
 /// A walk that may be interrupted after every directory.
 #[derive(Default)]
-struct Walk {
+struct QuotaWalk {
     /// Directories to look at, below the mount, with the numbers of the limited groups around them.
     open: VecDeque<(PathBuf, Vec<u32>)>,
     looked: usize,
@@ -73,16 +73,16 @@ struct Walk {
 
 /// The counters of one group; without a file once it is gone.
 #[derive(Default)]
-struct Counter {
+struct QuotaCounter {
     file: Option<File>,
-    samples: VecDeque<Sample>,
+    samples: VecDeque<ProcSample>,
 }
 
 /// Keeps the counters of one window.
 pub(crate) struct Quotas {
     hierarchy: Option<Hierarchy>,
     register: Register,
-    walk: Walk,
+    walk: QuotaWalk,
     next_count: Nanos,
     next_walk: Nanos,
     next_whole: Nanos,
@@ -92,7 +92,7 @@ pub(crate) struct Quotas {
     count: u32,
     /// Eager walks still to come, the present one included.
     eager: u32,
-    counters: BTreeMap<u32, Counter>,
+    counters: BTreeMap<u32, QuotaCounter>,
     /// Samples kept per group.
     limit: usize,
 }
@@ -103,19 +103,25 @@ impl Register {
     }
 
     /// The number of a group with this limit; `None` where there are too many.
-    fn note(&mut self, hierarchy: &Hierarchy, group: &Path, limit: Limit, grown: Option<[Count; 2]>) -> Option<u32> {
+    fn note(
+        &mut self,
+        hierarchy: &Hierarchy,
+        group: &Path,
+        limit: CpuQuota,
+        grown: Option<[ThrottleReading; 2]>,
+    ) -> Option<u32> {
         let path = format!("/{}", group.display());
         // The counters of a group with a quota are read at every tick, once it is known.
-        let grown = grown.filter(|_| limit == Limit::PAST || self.known(&path).is_none()).into_iter().flatten();
+        let grown = grown.filter(|_| limit == CpuQuota::PAST || self.known(&path).is_none()).into_iter().flatten();
         let number = self.number(hierarchy, group, limit)?;
         self.past.extend(grown.map(|count| (number, count.sample(number))));
         Some(number)
     }
 
-    fn number(&mut self, hierarchy: &Hierarchy, group: &Path, limit: Limit) -> Option<u32> {
+    fn number(&mut self, hierarchy: &Hierarchy, group: &Path, limit: CpuQuota) -> Option<u32> {
         let path = format!("/{}", group.display());
         if let Some(known) = self.known(&path) {
-            if limit != Limit::PAST {
+            if limit != CpuQuota::PAST {
                 (known.quota_us, known.period_us) = (limit.quota_us, limit.period_us);
             }
             return Some(known.number);
@@ -126,7 +132,7 @@ impl Register {
         let number = self.next_number;
         self.next_number += 1;
         let file = hierarchy.mount.join(group).join(hierarchy.limit_file()).display().to_string();
-        let Limit { quota_us, period_us } = limit;
+        let CpuQuota { quota_us, period_us } = limit;
         self.groups.push(LimitedGroup { number, path, file, quota_us, period_us, members: Vec::new() });
         Some(number)
     }
@@ -146,7 +152,7 @@ impl Register {
     }
 
     /// Keeps how often a group has been throttled; gives both counts where it was throttled since the last walk.
-    fn recount(&mut self, group: &Path, count: Count) -> Option<[Count; 2]> {
+    fn recount(&mut self, group: &Path, count: ThrottleReading) -> Option<[ThrottleReading; 2]> {
         let before = self.counts.insert(group.to_owned(), count.clone())?;
         (before.text != count.text).then_some([before, count])
     }
@@ -157,17 +163,17 @@ impl Register {
     }
 }
 
-impl Walk {
-    fn begin() -> Walk {
-        Walk { open: VecDeque::from([(PathBuf::new(), Vec::new())]), looked: 0 }
+impl QuotaWalk {
+    fn begin() -> QuotaWalk {
+        QuotaWalk { open: VecDeque::from([(PathBuf::new(), Vec::new())]), looked: 0 }
     }
 
     /// A walk over the groups that are known to have a quota, and those below them.
-    fn among(register: &Register) -> Walk {
+    fn among(register: &Register) -> QuotaWalk {
         let paths = || register.groups.iter().map(|group| Path::new(&group.path));
         let topmost = paths().filter(|path| !paths().any(|other| other != *path && path.starts_with(other)));
         let below = topmost.map(|path| (path.strip_prefix("/").unwrap_or(path).to_owned(), Vec::new()));
-        Walk { open: below.collect(), looked: 0 }
+        QuotaWalk { open: below.collect(), looked: 0 }
     }
 
     fn is_done(&self) -> bool {
@@ -179,7 +185,7 @@ impl Walk {
         let Some((group, mut within)) = self.open.pop_front() else { return };
         self.looked += 1;
         let grown = hierarchy.count(&group, now).and_then(|count| register.recount(&group, count));
-        let limit = hierarchy.limit(&group).or(grown.as_ref().map(|_| Limit::PAST));
+        let limit = hierarchy.limit(&group).or(grown.as_ref().map(|_| CpuQuota::PAST));
         within.extend(limit.and_then(|limit| register.note(hierarchy, &group, limit, grown)));
         if !within.is_empty() {
             register.add_members(&within, &hierarchy.processes(&group), now);
@@ -190,7 +196,7 @@ impl Walk {
     }
 }
 
-impl Counter {
+impl QuotaCounter {
     /// Reads the counters; what did not change only moves the newest sample on. A group that is gone
     /// keeps its samples.
     fn sample(&mut self, number: u32, now: Nanos, limit: usize) {
@@ -212,7 +218,7 @@ impl Counter {
         if self.samples.len() >= limit {
             self.samples.pop_front();
         }
-        self.samples.push_back(Sample { at: now, source: SOURCE, text });
+        self.samples.push_back(ProcSample { at: now, source: SOURCE, text });
     }
 }
 
@@ -223,7 +229,7 @@ impl Quotas {
     }
 
     fn below(hierarchy: Option<Hierarchy>, limit: usize) -> Quotas {
-        let (register, walk) = (Register::default(), Walk::default());
+        let (register, walk) = (Register::default(), QuotaWalk::default());
         let (next_count, next_walk, next_whole, counters) = (Nanos(0), Nanos(0), Nanos(0), BTreeMap::new());
         let (numbers, count, eager) = (None, 0, 0);
         Quotas { hierarchy, register, walk, next_count, next_walk, next_whole, numbers, count, eager, counters, limit }
@@ -281,11 +287,11 @@ impl Quotas {
         self.forget(from);
         self.next_walk = now.after(WALK_PERIOD);
         if self.eager == 0 && now < self.next_whole {
-            self.walk = Walk::among(&self.register);
+            self.walk = QuotaWalk::among(&self.register);
         } else {
             self.next_whole = now.after(WHOLE_PERIOD);
             self.register.counts.retain(|_, count| count.at >= now.before(COUNTED));
-            self.walk = Walk::begin();
+            self.walk = QuotaWalk::begin();
         }
     }
 
@@ -311,26 +317,26 @@ impl Quotas {
 
     /// The samples of all groups from `from` on.
     #[cfg(test)]
-    fn samples(&self, from: Nanos) -> impl Iterator<Item = &Sample> {
+    fn samples(&self, from: Nanos) -> impl Iterator<Item = &ProcSample> {
         self.counters.values().flat_map(|counter| &counter.samples).filter(move |sample| sample.at >= from)
     }
 
     /// All groups that were found, and those that a fresh walk finds now; with their samples from `from` on, and the
     /// last one before, which tells of what came after it.
-    pub(crate) fn at_mark(&self, from: Nanos, now: Nanos) -> (Groups, Vec<Sample>) {
+    pub(crate) fn at_mark(&self, from: Nanos, now: Nanos) -> (Groups, Vec<ProcSample>) {
         let mut register = self.register.clone();
         if let Some(hierarchy) = &self.hierarchy {
-            let mut walk = Walk::begin();
+            let mut walk = QuotaWalk::begin();
             while !walk.is_done() {
                 walk.step(hierarchy, &mut register, now);
             }
         }
-        let recent = |counter: &Counter| {
+        let recent = |counter: &QuotaCounter| {
             let before = counter.samples.iter().filter(|sample| sample.at < from).max_by_key(|sample| sample.at);
             before.into_iter().chain(counter.samples.iter().filter(|sample| sample.at >= from)).cloned().collect()
         };
-        let mut samples: Vec<Sample> =
-            self.counters.values().flat_map(|counter| -> Vec<Sample> { recent(counter) }).collect();
+        let mut samples: Vec<ProcSample> =
+            self.counters.values().flat_map(|counter| -> Vec<ProcSample> { recent(counter) }).collect();
         samples.extend(register.past.into_iter().map(|(_, sample)| sample));
         (Groups { limited: register.groups }, samples)
     }
@@ -339,14 +345,14 @@ impl Quotas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampler::hierarchy::Version;
+    use crate::sampler::hierarchy::CgroupVersion;
     use std::fs::{create_dir_all, write};
 
     /// A hierarchy of plain files below a folder of its own, which is removed in the end.
     struct Plain(Hierarchy);
 
     impl Plain {
-        fn new(name: &str, version: Version) -> Plain {
+        fn new(name: &str, version: CgroupVersion) -> Plain {
             let mount = std::env::temp_dir().join(format!("tipme-quotas-{name}-{}", std::process::id()));
             create_dir_all(&mount).expect("a folder can be made");
             let numbers = mount.join("numbers");
@@ -360,7 +366,7 @@ mod tests {
             write(dir.join("cpu.stat"), "nr_periods 9\nnr_throttled 4\nthrottled_time 100\n")
                 .expect("it can be written");
             write(dir.join("cpu.cfs_period_us"), "100000\n").expect("it can be written");
-            let text = limit.unwrap_or(if self.0.version == Version::One { "-1\n" } else { "max 100000\n" });
+            let text = limit.unwrap_or(if self.0.version == CgroupVersion::One { "-1\n" } else { "max 100000\n" });
             write(dir.join(self.0.limit_file()), text).expect("it can be written");
         }
 
@@ -392,7 +398,7 @@ mod tests {
 
     #[test]
     fn limits_hold_for_the_groups_below() {
-        for (version, limit) in [(Version::One, "5000\n"), (Version::Two, "5000 100000\n")] {
+        for (version, limit) in [(CgroupVersion::One, "5000\n"), (CgroupVersion::Two, "5000 100000\n")] {
             let plain = Plain::new(&format!("below-{version:?}"), version);
             plain.group("free", None, "10\n");
             plain.group("a", Some(limit), "11\n");
@@ -410,7 +416,7 @@ mod tests {
 
     #[test]
     fn a_group_is_found_within_two_seconds_and_at_once_at_a_mark() {
-        let plain = Plain::new("young", Version::One);
+        let plain = Plain::new("young", CgroupVersion::One);
         plain.group("old", None, "");
         let mut quotas = plain.quotas();
         ticks(&mut quotas, 1, 10);
@@ -425,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_quota_of_an_old_group_and_a_new_member_are_found() {
-        let plain = Plain::new("old", Version::Two);
+        let plain = Plain::new("old", CgroupVersion::Two);
         plain.count(7);
         plain.group("a", None, "42\n");
         let mut quotas = plain.quotas();
@@ -440,7 +446,9 @@ mod tests {
 
     #[test]
     fn a_quota_that_came_and_went_between_two_walks_is_found() {
-        for (version, line) in [(Version::One, "throttled_time 900000000"), (Version::Two, "throttled_usec 900000")] {
+        for (version, line) in
+            [(CgroupVersion::One, "throttled_time 900000000"), (CgroupVersion::Two, "throttled_usec 900000")]
+        {
             let plain = Plain::new(&format!("past-{version:?}"), version);
             plain.group("a", None, "42\n");
             plain.group("free", None, "43\n");
@@ -460,7 +468,7 @@ mod tests {
 
     #[test]
     fn who_died_and_what_is_gone_stays_for_a_window() {
-        let plain = Plain::new("gone", Version::One);
+        let plain = Plain::new("gone", CgroupVersion::One);
         plain.group("a", Some("5000\n"), "11\n12\n");
         let mut quotas = plain.quotas();
         ticks(&mut quotas, 1, 10);
@@ -474,7 +482,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded() {
-        let plain = Plain::new("many", Version::One);
+        let plain = Plain::new("many", CgroupVersion::One);
         let many: String = (1..3_000).map(|pid| format!("{pid}\n")).collect();
         for number in 0..GROUPS + 10 {
             plain.group(&format!("g{number}"), Some("5000\n"), if number == 0 { &many } else { "7\n" });
@@ -487,7 +495,7 @@ mod tests {
 
     #[test]
     fn counters_that_stand_still_take_no_room() {
-        let plain = Plain::new("still", Version::One);
+        let plain = Plain::new("still", CgroupVersion::One);
         plain.group("a", Some("5000\n"), "11\n");
         let mut quotas = plain.quotas();
         ticks(&mut quotas, 1, 300);

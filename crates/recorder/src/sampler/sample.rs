@@ -4,7 +4,7 @@
 use tipme_record::Nanos;
 
 #[derive(Clone)]
-pub(crate) struct Sample {
+pub(crate) struct ProcSample {
     pub(super) at: Nanos,
     /// A number in [`SOURCES`](super::SOURCES), or [`hierarchy::SOURCE`](super::hierarchy::SOURCE).
     pub(super) source: u32,

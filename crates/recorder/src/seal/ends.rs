@@ -25,22 +25,22 @@ const ACCESS_BITS: u32 = 3;
 type End = (u64, bool);
 
 /// A thread and its process.
-struct Waiter {
+struct PipeWaiter {
     tid: u32,
     pid: u32,
 }
 
 /// Who waits for which end of a pipe.
-pub(super) struct Waiting(BTreeMap<End, Vec<Waiter>>);
+pub(super) struct PipeWaiters(BTreeMap<End, Vec<PipeWaiter>>);
 
-impl Waiting {
+impl PipeWaiters {
     /// By the bytes of the task walk.
-    pub(super) fn by(tasks: &[u8]) -> Waiting {
-        let mut waiting: BTreeMap<End, Vec<Waiter>> = BTreeMap::new();
+    pub(super) fn by(tasks: &[u8]) -> PipeWaiters {
+        let mut waiting: BTreeMap<End, Vec<PipeWaiter>> = BTreeMap::new();
         for (wait, end) in waits(tasks).filter_map(|wait| Some((wait, end_of(&wait)?))).take(WAITERS_MAX) {
-            waiting.entry(end).or_default().push(Waiter { tid: wait.head.tid.0, pid: wait.pid.0 });
+            waiting.entry(end).or_default().push(PipeWaiter { tid: wait.head.tid.0, pid: wait.pid.0 });
         }
-        Waiting(waiting)
+        PipeWaiters(waiting)
     }
 
     /// Looks at the open files of all processes. Who has both ends itself waits for itself, which is idle.
@@ -114,7 +114,7 @@ mod tests {
         let inode = std::fs::metadata(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader)))
             .expect("it is open")
             .ino();
-        let wait = |pid: u32| Waiting(BTreeMap::from([((inode, true), vec![Waiter { tid: 7, pid }])]));
+        let wait = |pid: u32| PipeWaiters(BTreeMap::from([((inode, true), vec![PipeWaiter { tid: 7, pid }])]));
         let own = std::process::id();
         assert_eq!(wait(own).resolve(), []);
         let mut child = Command::new("sleep").arg("60").stdout(Stdio::from(writer)).spawn().expect("it starts");

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use tipme_record::incident::FileName;
 use tipme_record::records::{Attempt, Wait};
-use tipme_record::{CHUNK_BYTES, Kind, Pid, entries};
+use tipme_record::{CHUNK_BYTES, Pid, RecordKind, entries};
 
 /// Processes whose mappings are read: those that waited most often.
 const PROCESSES: usize = 32;
@@ -30,7 +30,7 @@ type Key = (u32, u64);
 
 /// What is to be named, and who may know it.
 #[derive(Default)]
-pub(super) struct Wanted {
+pub(super) struct WantedFiles {
     files: HashSet<Key>,
     /// How often each process waited.
     processes: BTreeMap<Pid, usize>,
@@ -40,14 +40,14 @@ pub(super) struct Wanted {
     lockers: BTreeSet<Pid>,
 }
 
-impl Wanted {
+impl WantedFiles {
     /// The files that the waits of a task walk and of a ring name, as far as their paths can be told to this user.
-    pub(super) fn by(tasks: &[u8], rare: &[u8], user: u32) -> Wanted {
+    pub(super) fn by(tasks: &[u8], rare: &[u8], user: u32) -> WantedFiles {
         let recorded = |kind| rare.chunks(CHUNK_BYTES).flat_map(entries).filter(move |entry| entry.kind == kind);
-        let waited = recorded(Kind::Wait).filter_map(|entry| Wait::read(entry.bytes));
+        let waited = recorded(RecordKind::Wait).filter_map(|entry| Wait::read(entry.bytes));
         let may_know = |pid| user == 0 || owner(pid) == Some(user);
-        let mut wanted = Wanted::of(waits(tasks).chain(waited), may_know);
-        wanted.add_locks(recorded(Kind::Attempt).filter_map(|entry| Attempt::read(entry.bytes)), may_know);
+        let mut wanted = WantedFiles::of(waits(tasks).chain(waited), may_know);
+        wanted.add_locks(recorded(RecordKind::Attempt).filter_map(|entry| Attempt::read(entry.bytes)), may_know);
         wanted
     }
 
@@ -64,8 +64,8 @@ impl Wanted {
         }
     }
 
-    fn of(waits: impl Iterator<Item = Wait>, may_know: impl Fn(Pid) -> bool) -> Wanted {
-        let mut wanted = Wanted::default();
+    fn of(waits: impl Iterator<Item = Wait>, may_know: impl Fn(Pid) -> bool) -> WantedFiles {
+        let mut wanted = WantedFiles::default();
         let mut known: HashMap<Pid, bool> = HashMap::new();
         for wait in waits.filter(|wait| wait.mode == REGULAR && wait.inode != 0) {
             if !*known.entry(wait.pid).or_insert_with(|| may_know(wait.pid)) {
@@ -147,7 +147,7 @@ mod tests {
 
     fn names(tasks: &[u8], user: u32) -> Vec<FileName> {
         let found = std::cell::RefCell::new(Vec::new());
-        Wanted::by(tasks, &[], user).resolve(|_| true, |file| found.borrow_mut().push(file));
+        WantedFiles::by(tasks, &[], user).resolve(|_| true, |file| found.borrow_mut().push(file));
         found.into_inner()
     }
 
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn what_is_named_is_bounded() {
         let many: Vec<u8> = (1..5_000).flat_map(|inode| wait(1, -1, (1, inode)).as_bytes().to_vec()).collect();
-        assert_eq!(Wanted::of(waits(&many), |_| true).files.len(), FILES);
+        assert_eq!(WantedFiles::of(waits(&many), |_| true).files.len(), FILES);
         assert!(names(&many, 0).is_empty());
     }
 }

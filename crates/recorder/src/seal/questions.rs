@@ -2,12 +2,12 @@
 //! What an incident wants to know of living processes. An incident is sealed within the time that is stated here,
 //! whatever they do.
 
-use super::ends::Waiting;
-use super::files::Wanted;
+use super::ends::PipeWaiters;
+use super::files::WantedFiles;
 use super::naming::name;
 use super::sealer::Sealer;
 use crate::capture::Capture;
-use crate::inquiry::{Asker, Inquiries};
+use crate::inquiry::{Inquirer, Inquiries};
 use crate::owners::{futex_owner, futex_waits};
 use crate::processes::user;
 use crate::symbols::{Modules, Stacks, user_addresses};
@@ -22,7 +22,7 @@ const LOCKS_TIMEOUT: Duration = Duration::from_secs(2);
 const NAMES_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What was found, and why there is not more.
-pub(super) struct Known {
+pub(super) struct FoundAnswers {
     pub(super) owners: Vec<FutexOwner>,
     pub(super) pipes: Vec<PipeEnd>,
     pub(super) files: Vec<FileName>,
@@ -38,12 +38,12 @@ enum Name {
 }
 
 /// Asks all processes that have to do with the incident, those of whoever gets it first.
-pub(super) fn ask(inquiries: &Inquiries, capture: &Capture, stacks: &Stacks, sealer: &Sealer) -> Known {
+pub(super) fn ask(inquiries: &Inquiries, capture: &Capture, stacks: &Stacks, sealer: &Sealer) -> FoundAnswers {
     let marker = capture.meta.marked_by_uid;
     let mut waits: BTreeMap<u32, Vec<Wait>> = BTreeMap::new();
     futex_waits(&capture.tasks).for_each(|wait| waits.entry(wait.pid.0).or_default().push(wait));
     let owners = inquiries.ask(LOCKS_TIMEOUT, move |asker| ask_locks(asker, waits, marker));
-    let files = Wanted::by(&capture.tasks, &capture.rings[1], marker);
+    let files = WantedFiles::by(&capture.tasks, &capture.rings[1], marker);
     let functions = user_addresses(stacks, &capture.rings[1]);
     let sealer = sealer.clone();
     let names = inquiries.ask(NAMES_TIMEOUT, move |asker| {
@@ -52,9 +52,9 @@ pub(super) fn ask(inquiries: &Inquiries, capture: &Capture, stacks: &Stacks, sea
     });
     let missing = [("owners of locks", owners.missing), ("names", names.missing)];
     let missing = missing.into_iter().filter_map(|(what, why)| Some(Missing { what: what.to_owned(), why: why? }));
-    let mut known = Known {
+    let mut known = FoundAnswers {
         owners: owners.found,
-        pipes: Waiting::by(&capture.tasks).resolve(),
+        pipes: PipeWaiters::by(&capture.tasks).resolve(),
         files: Vec::new(),
         functions: Vec::new(),
         missing: missing.collect(),
@@ -68,7 +68,7 @@ pub(super) fn ask(inquiries: &Inquiries, capture: &Capture, stacks: &Stacks, sea
     known
 }
 
-fn ask_locks(asker: &Asker<FutexOwner>, waits: BTreeMap<u32, Vec<Wait>>, marker: u32) -> Option<String> {
+fn ask_locks(asker: &Inquirer<FutexOwner>, waits: BTreeMap<u32, Vec<Wait>>, marker: u32) -> Option<String> {
     for (who, _, waits) in with_users(waits, marker) {
         let waits = waits.iter().take_while(|_| asker.may_ask(who));
         waits.filter_map(futex_owner).for_each(|owner| asker.tell(owner));
@@ -76,14 +76,14 @@ fn ask_locks(asker: &Asker<FutexOwner>, waits: BTreeMap<u32, Vec<Wait>>, marker:
     None
 }
 
-fn ask_files(asker: &Asker<Name>, files: Wanted) {
+fn ask_files(asker: &Inquirer<Name>, files: WantedFiles) {
     let may_ask = |pid: u32| user(pid).is_some_and(|who| asker.may_ask(who));
     files.resolve(|pid| may_ask(pid.0), |file| asker.tell(Name::File(file)));
 }
 
 /// Names functions as far as the marker may read programs; why there are not more.
 fn ask_functions(
-    asker: &Asker<Name>,
+    asker: &Inquirer<Name>,
     functions: Vec<(u32, BTreeSet<u64>)>,
     marker: u32,
     sealer: &Sealer,

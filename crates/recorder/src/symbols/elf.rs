@@ -24,7 +24,7 @@ const DYNAMIC_SYMBOLS: u64 = 11;
 type Field = (usize, usize);
 
 /// Where the fields of the headers and of a symbol are.
-struct Layout {
+struct ElfLayout {
     segments: Field,
     segment_count: Field,
     sections: Field,
@@ -44,7 +44,7 @@ struct Layout {
     symbol_length: Field,
 }
 
-const BITS_64: Layout = Layout {
+const BITS_64: ElfLayout = ElfLayout {
     segments: (32, 8),
     segment_count: (56, 2),
     sections: (40, 8),
@@ -64,7 +64,7 @@ const BITS_64: Layout = Layout {
     symbol_length: (16, 8),
 };
 
-const BITS_32: Layout = Layout {
+const BITS_32: ElfLayout = ElfLayout {
     segments: (28, 4),
     segment_count: (44, 2),
     sections: (32, 4),
@@ -105,14 +105,14 @@ pub(super) struct Image<'a> {
 
 /// Part of an image.
 #[derive(Clone, Copy)]
-struct Range {
+struct ImageRange {
     offset: u64,
     length: u64,
 }
 
 /// A function, and where its name stands.
 #[derive(Clone, Copy)]
-struct Function {
+struct FunctionSymbol {
     start: u64,
     length: u64,
     name: u64,
@@ -121,7 +121,7 @@ struct Function {
 impl Image<'_> {
     /// The names of the functions at these offsets into the image, as they stand there.
     pub(super) fn names(&self, offsets: &[u64]) -> Vec<Option<String>> {
-        let head = self.read(Range { offset: 0, length: 64 });
+        let head = self.read(ImageRange { offset: 0, length: 64 });
         let layout = match head.get(..6) {
             Some(b"\x7fELF\x02\x01") => &BITS_64,
             Some(b"\x7fELF\x01\x01") => &BITS_32,
@@ -149,7 +149,7 @@ impl Image<'_> {
     }
 
     /// The addresses that symbols have, by the segments that are loaded.
-    fn addresses(&self, layout: &Layout, head: &[u8], offsets: &[u64]) -> Vec<Option<u64>> {
+    fn addresses(&self, layout: &ElfLayout, head: &[u8], offsets: &[u64]) -> Vec<Option<u64>> {
         let segments = self.headers(head, layout.segments, layout.segment_count, layout.segment_bytes);
         let address = |offset: u64| {
             let mut segments = segments.chunks_exact(layout.segment_bytes);
@@ -164,20 +164,20 @@ impl Image<'_> {
 
     fn headers(&self, head: &[u8], offset: Field, count: Field, bytes: usize) -> Vec<u8> {
         let length = number(head, count) * bytes as u64;
-        self.read(Range { offset: number(head, offset), length: length.min(HEADERS_BYTES) })
+        self.read(ImageRange { offset: number(head, offset), length: length.min(HEADERS_BYTES) })
     }
 
     /// For each of the addresses, which are in their order, the function that begins nearest below it.
     ///
     /// The table has no order of its own, and is read once: of each function only the first address behind its begin
     /// matters, which the one with the greatest begin gets, and then all addresses until another function begins.
-    fn functions(&self, layout: &Layout, table: Range, wanted: &[u64]) -> Vec<Option<Function>> {
-        let mut nearest: Vec<Option<Function>> = vec![None; wanted.len()];
-        let order = |function: Option<Function>| function.map(|function| (function.start, function.length));
+    fn functions(&self, layout: &ElfLayout, table: ImageRange, wanted: &[u64]) -> Vec<Option<FunctionSymbol>> {
+        let mut nearest: Vec<Option<FunctionSymbol>> = vec![None; wanted.len()];
+        let order = |function: Option<FunctionSymbol>| function.map(|function| (function.start, function.length));
         let end = table.length.min(TABLE_BYTES);
         for at in (0..end).step_by(BLOCK_BYTES as usize) {
             let offset = table.offset.saturating_add(at);
-            let block = self.read(Range { offset, length: (end - at).min(BLOCK_BYTES) });
+            let block = self.read(ImageRange { offset, length: (end - at).min(BLOCK_BYTES) });
             for function in block.chunks_exact(layout.symbol_bytes).filter_map(|symbol| layout.function(symbol)) {
                 let first = wanted.partition_point(|ip| *ip < function.start);
                 let slot = nearest.get_mut(first).filter(|slot| order(**slot) < order(Some(function)));
@@ -187,7 +187,7 @@ impl Image<'_> {
                 break;
             }
         }
-        let carry = |last: &mut Option<Function>, slot: Option<Function>| {
+        let carry = |last: &mut Option<FunctionSymbol>, slot: Option<FunctionSymbol>| {
             *last = slot.or(*last);
             Some(*last)
         };
@@ -195,15 +195,15 @@ impl Image<'_> {
     }
 
     /// The text that begins in this place of a table of texts.
-    fn name(&self, texts: Range, at: u64) -> Option<String> {
+    fn name(&self, texts: ImageRange, at: u64) -> Option<String> {
         let length = texts.length.checked_sub(at)?.min(NAME_BYTES as u64);
-        let bytes = self.read(Range { offset: texts.offset.checked_add(at)?, length });
+        let bytes = self.read(ImageRange { offset: texts.offset.checked_add(at)?, length });
         let name = bytes.split(|byte| *byte == 0).next().filter(|name| !name.is_empty())?;
         Some(String::from_utf8_lossy(name).into_owned())
     }
 
     /// What there is of a part of the image.
-    fn read(&self, range: Range) -> Vec<u8> {
+    fn read(&self, range: ImageRange) -> Vec<u8> {
         let mut bytes = vec![0; range.length as usize];
         let Some(at) = self.base.checked_add(range.offset) else { return Vec::new() };
         let read = self.file.read_at(&mut bytes, at).unwrap_or(0);
@@ -212,21 +212,21 @@ impl Image<'_> {
     }
 }
 
-impl Layout {
-    fn section(&self, section: &[u8]) -> Range {
-        Range { offset: number(section, self.section_offset), length: number(section, self.section_length) }
+impl ElfLayout {
+    fn section(&self, section: &[u8]) -> ImageRange {
+        ImageRange { offset: number(section, self.section_offset), length: number(section, self.section_length) }
     }
 
     /// What may be code, and is part of this image.
-    fn function(&self, symbol: &[u8]) -> Option<Function> {
+    fn function(&self, symbol: &[u8]) -> Option<FunctionSymbol> {
         let kind = number(symbol, self.symbol_kind) & 0xf;
         let code = matches!(kind, 0 | 2 | 10) && number(symbol, self.symbol_section) != 0;
         let [start, length] = [self.symbol_start, self.symbol_length].map(|field| number(symbol, field));
-        code.then(|| Function { start, length, name: number(symbol, FIRST) })
+        code.then(|| FunctionSymbol { start, length, name: number(symbol, FIRST) })
     }
 }
 
-impl Function {
+impl FunctionSymbol {
     /// Whether an address behind its begin lies in it. Functions without a length reach to the next one in a table
     /// that names all of them.
     fn holds(&self, ip: u64, table: u64) -> bool {
@@ -241,7 +241,7 @@ mod tests {
     use std::io::Write;
 
     /// An image of a segment at 0x40_1000, with these symbols: name, kind, begin, length.
-    fn image(layout: &Layout, symbols: &[(&str, u64, u64, u64)]) -> Vec<u8> {
+    fn image(layout: &ElfLayout, symbols: &[(&str, u64, u64, u64)]) -> Vec<u8> {
         let mut bytes = vec![0; 64];
         let put = |bytes: &mut Vec<u8>, base: usize, (at, width): Field, value: u64| {
             bytes.resize(bytes.len().max(base + at + width), 0);

@@ -30,13 +30,13 @@ pub(crate) type Key = (u32, u64);
 pub(crate) struct Module {
     /// `None` for the code that the kernel brings.
     pub(crate) file: Option<Key>,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<ModulePath>,
     pub(crate) offsets: Vec<u64>,
 }
 
 /// Where a file may be found: by this path, as this process sees it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct ModulePath {
     pub(crate) pid: u32,
     pub(crate) path: String,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Place {
 pub(crate) type Answer = (usize, Vec<Option<String>>);
 
 /// Whose address lies at an offset, and how the file is called there.
-struct Caller {
+struct ModuleAddress {
     pid: u32,
     ip: u64,
     module: String,
@@ -53,11 +53,11 @@ struct Caller {
 
 /// Who asks for the names of a module.
 #[derive(Default)]
-struct Callers {
+struct ModuleUsers {
     /// Whose process was the first.
     user: u32,
     /// One for each offset.
-    callers: Vec<Caller>,
+    callers: Vec<ModuleAddress>,
     answered: bool,
 }
 
@@ -65,7 +65,7 @@ struct Callers {
 #[derive(Default)]
 pub(crate) struct Modules {
     modules: Vec<Module>,
-    callers: Vec<Callers>,
+    callers: Vec<ModuleUsers>,
     numbers: HashMap<Option<Key>, usize>,
     /// Where something is mapped that has no functions.
     nameless: Vec<u8>,
@@ -150,9 +150,9 @@ impl Modules {
             }
             self.numbers.insert(file, number);
             self.modules.push(Module { file, places: Vec::new(), offsets: Vec::new() });
-            self.callers.push(Callers { user, ..Callers::default() });
+            self.callers.push(ModuleUsers { user, ..ModuleUsers::default() });
         }
-        let place = Place { pid, path: mapping.path.to_owned() };
+        let place = ModulePath { pid, path: mapping.path.to_owned() };
         let places = &mut self.modules[number].places;
         if file.is_some() && places.len() < PLACES && !places.contains(&place) {
             places.push(place);
@@ -163,7 +163,7 @@ impl Modules {
     fn ask(&mut self, number: usize, pid: u32, ip: u64, mapping: &Mapping<'_>) {
         let offset = (ip - mapping.start).saturating_add(mapping.offset);
         self.modules[number].offsets.push(offset);
-        self.callers[number].callers.push(Caller { pid, ip, module: mapping.name().to_owned() });
+        self.callers[number].callers.push(ModuleAddress { pid, ip, module: mapping.name().to_owned() });
     }
 
     /// Nothing that is said is believed but names, once for each module.
@@ -175,7 +175,7 @@ impl Modules {
     }
 }
 
-impl Callers {
+impl ModuleUsers {
     fn name(&mut self, names: &[Option<String>]) -> Vec<u8> {
         self.answered = true;
         let mut out = Vec::new();

@@ -6,7 +6,7 @@
 //! process's. What `stat` says of it can differ from that, as on btrfs and overlayfs.
 
 use super::elf::Image;
-use super::modules::{Answer, Key, Module, Place, VDSO};
+use super::modules::{Answer, Key, Module, ModulePath, VDSO};
 use super::names::readable;
 use crate::processes::{Mapping, maps};
 use anyhow::{Context, Result};
@@ -84,11 +84,11 @@ fn kernels_code() -> Option<u64> {
     maps.lines().filter_map(Mapping::parse).find(|mapping| mapping.path == VDSO).map(|own| own.start)
 }
 
-impl Place {
+impl ModulePath {
     /// The file, if it is the one: as the process sees it where that may be known, as this one does, or as what the
     /// process runs, which has no path any more where it was replaced.
     fn open(&self, key: Key) -> Option<File> {
-        let Place { pid, path } = self;
+        let ModulePath { pid, path } = self;
         let paths = [format!("/proc/{pid}/root{path}"), path.clone(), format!("/proc/{pid}/exe")];
         paths.iter().filter_map(|path| regular(path)).find(|file| is_mapped_as(file, key))
     }
@@ -170,7 +170,7 @@ mod tests {
     fn only_the_very_file_is_opened_and_only_a_regular_one() {
         let (path, (device, inode)) = own_file();
         // Of a process that there is not.
-        let at = |path: &str| Place { pid: u32::MAX, path: path.to_owned() };
+        let at = |path: &str| ModulePath { pid: u32::MAX, path: path.to_owned() };
         let opened = at(&path).open((device, inode)).expect("it is the file");
         assert_eq!(opened.metadata().expect("it is open").ino(), inode);
         for key in [(device, inode + 1), (device + 1, inode)] {
@@ -192,7 +192,7 @@ mod tests {
         let exe = std::env::current_exe().expect("a test has a file");
         let maps = maps(std::process::id());
         let own = maps.lines().filter_map(Mapping::parse).find(|mapping| mapping.path == exe.to_string_lossy());
-        let gone = Place { pid: std::process::id(), path: "/no/such (deleted)".to_owned() };
+        let gone = ModulePath { pid: std::process::id(), path: "/no/such (deleted)".to_owned() };
         assert!(gone.open(own.expect("it is mapped").file).is_some());
     }
 }

@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader};
 use std::mem::offset_of;
 use tipme_record::records::{Lock, Message, Sample, Wait, WlMessage};
 use tipme_record::wayland::WlWord;
-use tipme_record::{CHUNK_BYTES, ChunkHead, Head, Kind, StackId, entries};
+use tipme_record::{CHUNK_BYTES, ChunkHead, Head, RecordKind, StackId, entries};
 use zerocopy::FromBytes;
 
 /// Set in every number that stands for a kernel address; no address of a process has this bit.
@@ -132,26 +132,26 @@ impl Placeless {
 
     fn clean(&self, record: &mut [u8]) {
         let Ok((head, _)) = Head::read_from_prefix(record) else { return };
-        match Kind::from_number(head.kind) {
-            Some(Kind::Sample) => {
+        match RecordKind::from_number(head.kind) {
+            Some(RecordKind::Sample) => {
                 let Some(sample) = Sample::read(record) else { return };
                 put(record, offset_of!(Sample, ip), &self.number(sample.ip).to_le_bytes());
                 put(record, offset_of!(Sample, kernel_stack), &self.id(sample.kernel_stack).to_le_bytes());
                 put(record, offset_of!(Sample, user_stack), &self.id(sample.user_stack).to_le_bytes());
             }
-            Some(Kind::Wait) => {
+            Some(RecordKind::Wait) => {
                 let Some(wait) = Wait::read(record) else { return };
                 put(record, offset_of!(Wait, stack), &self.id(wait.stack).to_le_bytes());
             }
-            Some(Kind::Lock) => {
+            Some(RecordKind::Lock) => {
                 let Some(lock) = Lock::read(record) else { return };
                 put(record, offset_of!(Lock, stack), &self.id(lock.stack).to_le_bytes());
             }
-            Some(Kind::Message) => {
+            Some(RecordKind::Message) => {
                 let Some(message) = Message::read(record) else { return };
                 clear_behind(record, Message::SIZE + size_of::<u32>() * usize::from(message.operations));
             }
-            Some(Kind::WlMessage) => {
+            Some(RecordKind::WlMessage) => {
                 let Some(message) = WlMessage::read(record) else { return };
                 clear_behind(record, WlMessage::SIZE + WlWord::SIZE * usize::from(message.operations));
             }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plots of a comparison: for each class all results on the same axes.
 
-use super::{File, NAME_CHARS, letter};
+use super::{ComparedResult, NAME_CHARS, letter};
 use crate::conditions::conditions;
 use crate::plot::words::{count, duration, plain};
-use crate::plot::{Figure, Quantity, Set, cumulative_by_count, cumulative_by_latency, histograms, percentiles};
-use tipme_measure::{ClassComparison, Comparison, Group, Side, latencies_ms};
+use crate::plot::{Figure, LatencySet, Quantity, cumulative_by_count, cumulative_by_latency, histograms, percentiles};
+use tipme_measure::{ClassComparison, ComparedSide, Comparison, RunGroup, latencies_ms};
 
 /// Classes beyond these have no plots: nobody looks at more.
 const CLASSES_MAX: usize = 64;
@@ -18,9 +18,9 @@ const BUCKETS_MS: [f64; 5] = [0.001, 0.01, 0.1, 1.0, 10.0];
 const BUCKETS_MAX: f64 = 200.0;
 
 /// File names and SVGs: histograms, percentiles, and the sum of all by their length and by their number.
-pub fn plots(kind: &str, files: &[File<'_>], comparison: &Comparison) -> Vec<(String, String)> {
+pub fn plots(kind: &str, files: &[ComparedResult<'_>], comparison: &Comparison) -> Vec<(String, String)> {
     let classes = comparison.groups.iter().flat_map(|group| group.classes.iter().map(move |class| (group, class)));
-    let of = |(index, (group, class)): (usize, (&Group, &ClassComparison))| {
+    let of = |(index, (group, class)): (usize, (&RunGroup, &ClassComparison))| {
         let sets = sets(files, group, class);
         let run = group.run.as_deref().unwrap_or_default();
         let title = [kind, run, &class.class].map(|name| plain(name, NAME_CHARS)).join(" ");
@@ -46,18 +46,18 @@ pub fn plots(kind: &str, files: &[File<'_>], comparison: &Comparison) -> Vec<(St
     classes.take(CLASSES_MAX).enumerate().flat_map(of).collect()
 }
 
-fn sets(files: &[File<'_>], group: &Group, class: &ClassComparison) -> Vec<Set> {
-    let sides: Vec<Side<'_>> = files.iter().map(File::side).collect();
+fn sets(files: &[ComparedResult<'_>], group: &RunGroup, class: &ClassComparison) -> Vec<LatencySet> {
+    let sides: Vec<ComparedSide<'_>> = files.iter().map(ComparedResult::side).collect();
     let latencies = latencies_ms(&sides, group.run.as_deref(), &class.class);
     let names = files.iter().enumerate().map(|(index, file)| format!("{} {}", letter(index), file.name));
-    names.zip(latencies).map(|(name, values_ms)| Set { name, values_ms }).collect()
+    names.zip(latencies).map(|(name, values_ms)| LatencySet { name, values_ms }).collect()
 }
 
 /// What was measured how often, what of it is missing, and under which conditions.
-fn footer(files: &[File<'_>], class: &ClassComparison) -> String {
+fn footer(files: &[ComparedResult<'_>], class: &ClassComparison) -> String {
     let threshold =
         class.threshold_ms.map_or_else(|| "No threshold".to_owned(), |ms| format!("Threshold {}", duration(ms)));
-    let side = |(index, file): (usize, &File<'_>)| {
+    let side = |(index, file): (usize, &ComparedResult<'_>)| {
         let figures = class.sides.get(index)?.as_ref()?;
         let (n, censored, lost) = (count(figures.n), figures.censored, figures.lost);
         let under = conditions(file.machine);
@@ -72,7 +72,7 @@ fn footer(files: &[File<'_>], class: &ClassComparison) -> String {
 }
 
 /// 10 ms, or less where all is short.
-fn bucket_ms(sets: &[Set]) -> f64 {
+fn bucket_ms(sets: &[LatencySet]) -> f64 {
     let most = sets.iter().flat_map(|set| &set.values_ms).copied().fold(0.0, f64::max);
     BUCKETS_MS.into_iter().find(|bucket| most / bucket <= BUCKETS_MAX).unwrap_or(BUCKETS_MS[4])
 }
@@ -86,7 +86,7 @@ fn safe(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_measure::{Events, Machine, Run, compare};
+    use tipme_measure::{Events, MeasuredMachine, Run, compare};
 
     #[test]
     fn every_class_has_its_plots_on_common_axes() {
@@ -95,9 +95,10 @@ mod tests {
             latencies.iter().for_each(|latency| events.push(0, latency * 1_000_000));
             Run { classes: vec![events], ..Run::default() }
         };
-        let machine = Machine::default();
+        let machine = MeasuredMachine::default();
         let (one, two) = ([of("../key", &[5, 7, 100])], [of("../key", &[500]), of("click", &[7])]);
-        let files = [("one", &one[..]), ("<two>", &two)].map(|(name, runs)| File { name, machine: &machine, runs });
+        let files =
+            [("one", &one[..]), ("<two>", &two)].map(|(name, runs)| ComparedResult { name, machine: &machine, runs });
         let comparison = compare(&files.map(|file| file.side()));
         let plots = plots("measure", &files, &comparison);
         let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
@@ -114,7 +115,7 @@ mod tests {
 
     #[test]
     fn buckets_follow_the_longest() {
-        let of = |values_ms: &[f64]| bucket_ms(&[Set { name: String::new(), values_ms: values_ms.to_vec() }]);
+        let of = |values_ms: &[f64]| bucket_ms(&[LatencySet { name: String::new(), values_ms: values_ms.to_vec() }]);
         assert_eq!(
             [of(&[0.05]), of(&[150.0]), of(&[1.0, 250.0]), of(&[1e9]), of(&[])],
             [0.001, 1.0, 10.0, 10.0, 0.001]

@@ -3,8 +3,8 @@
 
 use crate::plot::words::{count, duration, number, plain};
 use tipme_measure::{
-    ClassComparison, Cumulative, DEVIATION_MAX_PERCENT, Difference, Differences, Figures, Group, Overall, REPEATS_MAX,
-    REPEATS_MIN, Statement, Whole,
+    ClassComparison, ComparedFigures, CumulativeComparison, DEVIATION_MAX_PERCENT, Difference, Differences, Overall,
+    REPEATS_MAX, REPEATS_MIN, RunGroup, Statement, Whole,
 };
 
 /// Names of files, runs and classes are cut after so many characters.
@@ -20,7 +20,7 @@ const BY_THRESHOLD: [&str; 4] = ["ELR at 0.9 T", "ELR at T", "ELR at 1.1 T", "Ap
 type Row = (&'static str, Vec<String>);
 
 /// The tables of a group, each behind an empty line.
-pub(super) fn group(group: &Group) -> Vec<String> {
+pub(super) fn group(group: &RunGroup) -> Vec<String> {
     let run = group.run.as_ref().map_or_else(String::new, |run| match plain(run, NAME_CHARS) {
         name if name.is_empty() => "runs without a name, ".to_owned(),
         name => format!("{name}, "),
@@ -50,16 +50,18 @@ fn class(run: &str, class: &ClassComparison) -> Vec<String> {
     lines
 }
 
-fn class_rows(sides: &[Option<Figures>]) -> Vec<Row> {
-    let row = |name, of: &dyn Fn(&Figures) -> Option<String>| -> Row {
-        let figure = |side: &Option<Figures>| side.as_ref().and_then(of).unwrap_or_else(|| NOTHING.to_owned());
+fn class_rows(sides: &[Option<ComparedFigures>]) -> Vec<Row> {
+    let row = |name, of: &dyn Fn(&ComparedFigures) -> Option<String>| -> Row {
+        let figure = |side: &Option<ComparedFigures>| side.as_ref().and_then(of).unwrap_or_else(|| NOTHING.to_owned());
         (name, sides.iter().map(figure).collect())
     };
     // What had not ended was longer than what is known of it, so that these figures are bounds.
-    let least = |side: &Figures, text: String| if side.censored > 0 { format!(">= {text}") } else { text };
-    let time = |side: &Figures, figure: Option<f64>| figure.map(|ms| least(side, duration(ms)));
-    let rate = |side: &Figures, figure: Option<f64>| figure.map(|rate| least(side, format!("{} ms/min", number(rate))));
-    let most = |side: &Figures, score: f64| format!("{}{score:.2}", if side.censored > 0 { "<= " } else { "" });
+    let least = |side: &ComparedFigures, text: String| if side.censored > 0 { format!(">= {text}") } else { text };
+    let time = |side: &ComparedFigures, figure: Option<f64>| figure.map(|ms| least(side, duration(ms)));
+    let rate = |side: &ComparedFigures, figure: Option<f64>| {
+        figure.map(|rate| least(side, format!("{} ms/min", number(rate))))
+    };
+    let most = |side: &ComparedFigures, score: f64| format!("{}{score:.2}", if side.censored > 0 { "<= " } else { "" });
     vec![
         row("repeats", &|side| Some(count(side.repeats))),
         row("n", &|side| Some(count(side.n))),
@@ -106,15 +108,15 @@ fn whole(run: &str, overall: &Overall) -> Vec<String> {
 }
 
 /// `6.52 s, deviation 1.2 %`
-fn cumulative(cumulative: &Cumulative) -> Option<String> {
+fn cumulative(cumulative: &CumulativeComparison) -> Option<String> {
     let mean = duration(cumulative.mean_ms?);
     let deviation = cumulative.deviation_percent.map(|percent| format!(" ±{percent:.1} %"));
     Some(format!("{mean}{}", deviation.unwrap_or_default()))
 }
 
 /// Which sides have repeats that differ too much among themselves.
-fn spread(sides: &[Option<Cumulative>]) -> Option<String> {
-    let unusable = |side: &Option<Cumulative>| {
+fn spread(sides: &[Option<CumulativeComparison>]) -> Option<String> {
+    let unusable = |side: &Option<CumulativeComparison>| {
         side.is_some_and(|cumulative| cumulative.unusable && cumulative.deviation_percent.is_some())
     };
     let letters: Vec<String> =

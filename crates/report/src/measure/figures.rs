@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plots of a result.
 
-use super::{Event, Measured};
+use super::{EventRow, Measured};
 use crate::conditions;
 use crate::plot::words::duration;
 use crate::plot::{
-    Bar, Figure, Quantity, Set, cumulative_by_count, cumulative_by_latency, histograms, latency_profile,
+    Figure, LatencySet, ProfileBar, Quantity, cumulative_by_count, cumulative_by_latency, histograms, latency_profile,
     latency_profile_zoom, percentiles,
 };
 
@@ -70,18 +70,18 @@ fn footer(result: &Measured) -> String {
 }
 
 /// Events with a latency.
-fn timed(result: &Measured) -> impl Iterator<Item = (&Event, f64)> {
+fn timed(result: &Measured) -> impl Iterator<Item = (&EventRow, f64)> {
     result.details.events.iter().filter_map(|event| Some((event, event.latency_ms?)))
 }
 
 /// The events of the repeat in the middle, but for its start.
-fn bars(result: &Measured) -> Vec<Bar> {
+fn bars(result: &Measured) -> Vec<ProfileBar> {
     let mut order: Vec<(usize, f64)> = result.details.cumulative.repeats_ms.iter().copied().enumerate().collect();
     order.sort_by(|one, other| one.1.total_cmp(&other.1));
     let middle = order.get(order.len().saturating_sub(1) / 2).map_or(1, |(index, _)| index + 1);
     let own = || timed(result).filter(|(event, _)| event.repeat == middle && event.class != "start");
     let begin = own().map(|(event, _)| event.t_ns).min().unwrap_or_default();
-    let bar = |(event, latency_ms): (&Event, f64)| Bar {
+    let bar = |(event, latency_ms): (&EventRow, f64)| ProfileBar {
         start_s: event.t_ns.saturating_sub(begin) as f64 / 1e9,
         latency_ms,
         censored: event.outcome == "open",
@@ -90,15 +90,15 @@ fn bars(result: &Measured) -> Vec<Bar> {
 }
 
 /// The part of the run around its longest event.
-fn busiest(bars: &[Bar]) -> (f64, f64) {
+fn busiest(bars: &[ProfileBar]) -> (f64, f64) {
     let longest = bars.iter().max_by(|one, other| one.latency_ms.total_cmp(&other.latency_ms));
     let from = longest.map_or(0.0, |bar| (bar.start_s - ZOOM_S / 2.0).max(0.0));
     (from, from + ZOOM_S)
 }
 
 /// The start is left out: it would press all others flat.
-fn by_class(result: &Measured) -> Vec<Set> {
-    let set = |class: &str| Set {
+fn by_class(result: &Measured) -> Vec<LatencySet> {
+    let set = |class: &str| LatencySet {
         name: class.to_owned(),
         values_ms: timed(result).filter(|(event, _)| event.class == class).map(|(_, ms)| ms).collect(),
     };
@@ -107,9 +107,9 @@ fn by_class(result: &Measured) -> Vec<Set> {
 }
 
 /// The start is left out, as in the cumulative latency.
-fn by_repeat(result: &Measured) -> Vec<Set> {
+fn by_repeat(result: &Measured) -> Vec<LatencySet> {
     let runs = result.runs.iter().enumerate();
-    let set = |(index, elapsed_ns): (usize, u64)| Set {
+    let set = |(index, elapsed_ns): (usize, u64)| LatencySet {
         name: format!("repeat {} ({} elapsed)", index + 1, duration(elapsed_ns as f64 / 1e6)),
         values_ms: timed(result)
             .filter(|(event, _)| event.repeat == index + 1 && event.class != "start")
@@ -119,7 +119,7 @@ fn by_repeat(result: &Measured) -> Vec<Set> {
     runs.map(|(index, run)| set((index, run.duration_ns))).collect()
 }
 
-fn bucket(sets: &[Set]) -> f64 {
+fn bucket(sets: &[LatencySet]) -> f64 {
     let most = sets.iter().flat_map(|set| &set.values_ms).copied().fold(0.0, f64::max);
     let fits = |width: &&f64| most / **width <= BUCKETS;
     BUCKETS_MS.iter().find(fits).copied().unwrap_or(BUCKETS_MS[BUCKETS_MS.len() - 1])
@@ -127,27 +127,27 @@ fn bucket(sets: &[Set]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ClassFigures, Cumulative, Details};
+    use super::super::{ClassFigures, CumulativeLatencies, MeasureDetails};
     use super::*;
-    use tipme_measure::{Machine, Run, SCHEMA};
+    use tipme_measure::{MeasuredMachine, Run, SCHEMA};
 
     fn result(latencies_ms: &[(usize, f64)]) -> Measured {
-        let event = |(index, (repeat, ms)): (usize, &(usize, f64))| Event {
+        let event = |(index, (repeat, ms)): (usize, &(usize, f64))| EventRow {
             repeat: *repeat,
             t_ns: 1_000_000_000 * (index as u64 + 1),
             class: "key".to_owned(),
             latency_ms: Some(*ms),
-            ..Event::default()
+            ..EventRow::default()
         };
-        let details = Details {
+        let details = MeasureDetails {
             application: vec!["/usr/bin/mousepad".to_owned()],
             script: "editor".to_owned(),
             events: latencies_ms.iter().enumerate().map(event).collect(),
             classes: vec![ClassFigures { class: "key".to_owned(), threshold_ms: 100.0, ..ClassFigures::default() }],
-            cumulative: Cumulative { repeats_ms: vec![30.0, 10.0, 20.0], ..Cumulative::default() },
-            ..Details::default()
+            cumulative: CumulativeLatencies { repeats_ms: vec![30.0, 10.0, 20.0], ..CumulativeLatencies::default() },
+            ..MeasureDetails::default()
         };
-        let (machine, runs) = (Machine::default(), vec![Run::default(); 3]);
+        let (machine, runs) = (MeasuredMachine::default(), vec![Run::default(); 3]);
         Measured { schema: SCHEMA, kind: "measure".to_owned(), version: "0".to_owned(), machine, runs, details }
     }
 

@@ -2,11 +2,12 @@
 //! The result as text.
 
 use super::{
-    ClassCounters, ClassFigures, DEVIATION_PERCENT_MAX, Details, InterArrival, LONG_MS, LongEvent, Measured,
+    ClassCounters, ClassFigures, DEVIATION_PERCENT_MAX, InterArrival, LONG_MS, LongEvent, MeasureDetails, Measured,
     MilestoneFigures,
 };
+use crate::conditions;
 use crate::plot::words::{count, decimal, duration, plain};
-use crate::{conditions, strip};
+use crate::strip::strip;
 use std::fmt::Write;
 
 /// Names of applications, labels and reasons are cut after so many characters.
@@ -55,8 +56,12 @@ fn head(result: &Measured) -> String {
         ),
         Some(why) => writeln!(
             out,
-            "timed by the reports of the DAMAGE extension; input and drawing are joined by time only, which is \
-             speculative ({})",
+            "timed by {}; input and drawing are joined by time only, which is speculative ({})",
+            if details.instrument == "screencopy" {
+                "pictures of the screen"
+            } else {
+                "the reports of the DAMAGE extension"
+            },
             plain(why, REASON_CHARS)
         ),
     };
@@ -64,7 +69,7 @@ fn head(result: &Measured) -> String {
     out
 }
 
-fn classes(details: &Details) -> String {
+fn classes(details: &MeasureDetails) -> String {
     let mut out = format!(
         "{:11} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}  {:>5} {:>6} {:>5} {:>5}\n",
         "class", "n", "p50", "p98", "max", "IP98", "T", "Apdex", "silent", "open", "lost"
@@ -117,7 +122,7 @@ fn time(ms: Option<f64>) -> String {
     ms.map_or("-".to_owned(), duration)
 }
 
-fn cumulative(details: &Details) -> String {
+fn cumulative(details: &MeasureDetails) -> String {
     let cumulative = &details.cumulative;
     let repeats: Vec<String> = cumulative.repeats_ms.iter().map(|ms| duration(*ms)).collect();
     let verdict = match (cumulative.deviation_percent, cumulative.usable) {
@@ -134,7 +139,7 @@ fn cumulative(details: &Details) -> String {
     )
 }
 
-fn rates(details: &Details) -> String {
+fn rates(details: &MeasureDetails) -> String {
     let mut out = String::new();
     match &details.elr {
         None => out += "excess latency rate: not known, nobody interacted\n",
@@ -240,7 +245,7 @@ fn counters(rows: &[ClassCounters]) -> String {
     out + "\n"
 }
 
-fn driver(details: &Details) -> String {
+fn driver(details: &MeasureDetails) -> String {
     let driver = &details.driver;
     let restless = match details.restless_waits {
         0 => String::new(),
@@ -258,13 +263,13 @@ fn driver(details: &Details) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cumulative, DriverCost, Event, ExcessRate, Scores};
+    use super::super::{CumulativeLatencies, DriverCost, EventRow, ExcessRate, Scores};
     use super::*;
-    use tipme_measure::{Machine, Run, SCHEMA};
+    use tipme_measure::{MeasuredMachine, Run, SCHEMA};
 
     fn sample() -> Measured {
-        let event = Event { latency_ms: Some(12.0), join: Some("exact".to_owned()), ..Event::default() };
-        let details = Details {
+        let event = EventRow { latency_ms: Some(12.0), join: Some("exact".to_owned()), ..EventRow::default() };
+        let details = MeasureDetails {
             script: "editor".to_owned(),
             about: "plain-text editing".to_owned(),
             application: vec!["mousepad".to_owned()],
@@ -298,7 +303,7 @@ mod tests {
                 top_share: Some(1.0),
                 ..ExcessRate::default()
             }),
-            cumulative: Cumulative {
+            cumulative: CumulativeLatencies {
                 repeats_ms: vec![100.0, 140.0],
                 mean_ms: Some(120.0),
                 deviation_percent: Some(23.6),
@@ -319,10 +324,10 @@ mod tests {
                 ..ClassCounters::default()
             }],
             driver: DriverCost { cpu_ms: 42.0, cpu_percent: 0.4, requests: 30, reports: 20 },
-            ..Details::default()
+            ..MeasureDetails::default()
         };
         let runs = vec![Run { duration_ns: 5_000_000_000, ..Run::default() }; 2];
-        let machine = Machine { cpus: 2, ..Machine::default() };
+        let machine = MeasuredMachine { cpus: 2, ..MeasuredMachine::default() };
         Measured { schema: SCHEMA, kind: "measure".to_owned(), version: "0".to_owned(), machine, runs, details }
     }
 
@@ -361,7 +366,7 @@ mod tests {
 
     #[test]
     fn an_empty_result_can_be_printed() {
-        let result = Measured { details: Details::default(), ..sample() };
+        let result = Measured { details: MeasureDetails::default(), ..sample() };
         assert!(text(&result).contains("no event over 50 ms"));
     }
 }

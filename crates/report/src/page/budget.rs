@@ -5,14 +5,14 @@ use crate::figures::{percent, rest_ms, span};
 use crate::kinds::about;
 use crate::page::head::swatch;
 use maud::{Markup, html};
-use tipme_analysis::model::{Finding, Interval, Kind, Verdict};
+use tipme_analysis::model::{CauseKind, Finding, Interval, Verdict};
 use tipme_analysis::scene::Look;
 
 /// Shares of the latency below this are not worth a line.
 const SHARE_MIN_MS: f64 = 0.05;
 
 /// One part of the time.
-struct Share<'a> {
+struct BudgetShare<'a> {
     look: Look,
     name: &'a str,
     ms: f64,
@@ -20,7 +20,7 @@ struct Share<'a> {
 }
 
 /// The bar and its lines.
-pub fn section(verdict: &Verdict, interval: &Interval) -> Markup {
+pub(super) fn section(verdict: &Verdict, interval: &Interval) -> Markup {
     let shares = shares(verdict, interval);
     html! {
         section aria-labelledby="budget" {
@@ -36,8 +36,8 @@ pub fn section(verdict: &Verdict, interval: &Interval) -> Markup {
     }
 }
 
-fn shares<'a>(verdict: &'a Verdict, interval: &Interval) -> Vec<Share<'a>> {
-    let found = verdict.findings.iter().map(|finding| Share {
+fn shares<'a>(verdict: &'a Verdict, interval: &Interval) -> Vec<BudgetShare<'a>> {
+    let found = verdict.findings.iter().map(|finding| BudgetShare {
         look: Look::of_kind(finding.kind),
         name: about(finding.kind).name,
         ms: finding.ms,
@@ -45,14 +45,14 @@ fn shares<'a>(verdict: &'a Verdict, interval: &Interval) -> Vec<Share<'a>> {
     });
     let rest = [
         (Look::App, "Usual work, and shares too small to tell", rest_ms(verdict, interval)),
-        (Look::Unknown, about(Kind::Unattributed).name, verdict.unattributed_ms),
+        (Look::Unknown, about(CauseKind::Unattributed).name, verdict.unattributed_ms),
     ];
-    let rest = rest.map(|(look, name, ms)| Share { look, name, ms, finding: None });
+    let rest = rest.map(|(look, name, ms)| BudgetShare { look, name, ms, finding: None });
     found.chain(rest).filter(|share| share.ms >= SHARE_MIN_MS).collect()
 }
 
 /// Rectangles in percent of the width, so that the bar is as wide as the page.
-fn bar(shares: &[Share<'_>], interval: &Interval) -> Markup {
+fn bar(shares: &[BudgetShare<'_>], interval: &Interval) -> Markup {
     let mut at = 0.0;
     let mut places = Vec::new();
     for share in shares {
@@ -74,11 +74,11 @@ fn bar(shares: &[Share<'_>], interval: &Interval) -> Markup {
 }
 
 /// As short as is exact enough for a picture.
-pub fn figure(value: f64) -> String {
+pub(super) fn figure(value: f64) -> String {
     format!("{value:.3}")
 }
 
-fn line(share: &Share<'_>, interval: &Interval) -> Markup {
+fn line(share: &BudgetShare<'_>, interval: &Interval) -> Markup {
     html! {
         tr {
             th scope="row" {

@@ -2,7 +2,7 @@
 //! What the page's script draws, as JSON that can stand in an element of HTML.
 
 use serde::Serialize;
-use tipme_analysis::scene::{Curve, Look, Scene, Track};
+use tipme_analysis::scene::{Curve, Look, Scene, Track, TrackGroup};
 
 /// What the script reads.
 #[derive(Serialize)]
@@ -13,12 +13,14 @@ struct Data<'a> {
     texts: &'a [String],
     /// Names and words of looks, by number.
     looks: Vec<(&'a str, &'a str)>,
+    /// Groups of tracks in their order, with what they show.
+    groups: Vec<(TrackGroup, &'static str)>,
     tracks: &'a [Track],
     curves: &'a [Curve],
 }
 
 /// The data of a scene.
-pub fn json(scene: &Scene) -> String {
+pub(super) fn json(scene: &Scene) -> String {
     let us = |ns: u64| ns.clamp(scene.from_ns, scene.to_ns.max(scene.from_ns)).saturating_sub(scene.from_ns) / 1_000;
     let interval = scene.verdict.interval.as_ref();
     let data = Data {
@@ -26,6 +28,7 @@ pub fn json(scene: &Scene) -> String {
         interval_us: interval.map_or((0, 0), |interval| (us(interval.start_ns), us(interval.end_ns))),
         texts: &scene.texts,
         looks: Look::ALL.iter().map(|(_, name, words)| (*name, *words)).collect(),
+        groups: TrackGroup::ALL.map(|group| (group, group.title())).to_vec(),
         tracks: &scene.tracks,
         curves: &scene.curves,
     };

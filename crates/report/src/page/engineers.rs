@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use tipme_analysis::model::{Interval, Verdict};
 
 /// The verdict as `tipme diagnose` prints it, and how to get at more.
-pub fn section(verdict: &Verdict) -> Markup {
+pub(super) fn section(verdict: &Verdict) -> Markup {
     let id = &verdict.incident.id;
     html! {
         section aria-labelledby="engineers" {

@@ -6,8 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-const STYLE: &str = include_str!("page.css");
-pub const SCRIPT: &str = include_str!("page.js");
+pub(super) const STYLE: &str = include_str!("page.css");
+pub(super) const SCRIPT: &str = include_str!("page.js");
 
 /// Only this very style and script count, and nothing is loaded.
 fn policy() -> String {
@@ -24,7 +24,7 @@ fn source(text: &str) -> String {
 }
 
 /// A whole page.
-pub fn frame(title: &str, body: &Markup) -> String {
+pub(super) fn frame(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {

@@ -10,12 +10,12 @@ use tipme_analysis::model::{About, Finding, Interval, Verdict};
 use tipme_analysis::scene::{Look, Scene};
 
 /// The verdict in a few words.
-pub fn title(verdict: &Verdict) -> String {
+pub(super) fn title(verdict: &Verdict) -> String {
     notice(verdict).summary
 }
 
 /// The sentence, its cause, and what the user said.
-pub fn head(scene: &Scene) -> Markup {
+pub(super) fn head(scene: &Scene) -> Markup {
     let verdict = &scene.verdict;
     html! {
         p.about { (about(&verdict.incident)) }
@@ -64,7 +64,7 @@ fn words(incident: &About) -> Markup {
 }
 
 /// What to try against the first cause, and how the same is made to happen again.
-pub fn remedy(verdict: &Verdict) -> Markup {
+pub(super) fn remedy(verdict: &Verdict) -> Markup {
     html! {
         @if let Some(first) = verdict.findings.first() {
             section.try aria-labelledby="try" {
@@ -94,14 +94,14 @@ fn again(first: &Finding) -> Markup {
 }
 
 /// What the page tells of whom.
-pub fn privacy() -> &'static str {
+pub(super) fn privacy() -> &'static str {
     "Made by tipme. This page is complete in itself and asks nothing of any network. It names programs, files and \
      hosts of this machine, but no key that was pressed and no text. Look through it before you give it away; tipme \
      scrub makes a copy of the incident without such names, and tipme report makes a page of that."
 }
 
 /// A small field in the colour of a look.
-pub fn swatch(look: Look) -> Markup {
+pub(super) fn swatch(look: Look) -> Markup {
     let class = format!("look-{}", look.name());
     html! { svg.swatch width="12" height="12" aria-hidden="true" { rect.(class) width="12" height="12" {} } }
 }

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use tipme_analysis::scene::{JobUse, Scene};
 
 /// The jobs with most of the CPUs' time.
-pub fn section(scene: &Scene) -> Markup {
+pub(super) fn section(scene: &Scene) -> Markup {
     html! {
         @if !scene.jobs.is_empty() {
             section aria-labelledby="jobs" {

@@ -6,12 +6,8 @@
   const data = JSON.parse(document.getElementById('data').textContent);
   if (!place || !data || !data.length_us) return;
 
-  const TITLES = {
-    input: 'Your keys and clicks', messages: 'Messages on the display', chain: 'What the wait was for',
-    threads: 'What the programs on the way did', cpus: 'Who ran on the CPUs', disks: 'Disks',
-    pressure: 'How often somebody had to wait',
-  };
-  const HEIGHTS = { chain: 30, cpus: 18, threads: 18, disks: 44, pressure: 30 };
+  const TITLES = Object.fromEntries(data.groups);
+  const HEIGHTS = { chain: 30, cpus: 18, threads: 18, disks: 44, pressure: 30, others: 14 };
   const LANES_MAX = 4, LANE = 9, NARROWEST_US = 20, STEP = 0.2;
   const ORDER = Object.keys(TITLES);
   const evidence = document.getElementById('evidence');
@@ -45,7 +41,7 @@
   const track = ({ group, name, bars }) => {
     bars = bars.map(([from, length, look, text, count = 1, percent = 100]) =>
       ({ from, to: from + length, look, text: data.texts[text], count, percent, lane: 0 }));
-    const loose = group === 'input' || group === 'messages';
+    const loose = group === 'input' || group === 'messages' || group === 'started';
     const lanes = loose ? spread(bars) : 1;
     return { group, name, bars, lanes, loose, height: loose ? lanes * LANE + 4 : HEIGHTS[group] };
   };
@@ -64,6 +60,7 @@
   const tracks = [...data.tracks.map(track), ...data.curves.map(curve)]
     .sort((a, b) => ORDER.indexOf(a.group) - ORDER.indexOf(b.group));
   let view = [0, data.length_us];
+  let everything = false;
   let chosen = null;
   let width = 1;
 
@@ -86,8 +83,13 @@
     const axis = row('', 20);
     axis.element.classList.add('axis');
     for (const one of tracks) {
-      if (one.group !== group) place.append(html('h3', TITLES[group = one.group]));
+      if (one.group !== group) {
+        const title = html('h3', TITLES[group = one.group]);
+        title.classList.add(group);
+        place.append(title);
+      }
       Object.assign(one, row(one.group === 'chain' ? '' : one.name, one.height));
+      one.element.classList.add(group);
       one.picture.dataset.track = tracks.indexOf(one);
     }
     return axis;
@@ -253,7 +255,8 @@
   /** The bar of another row at the same time. */
   const turn = by => {
     if (chosen === null) return choose(0, 0);
-    const index = Math.min(tracks.length - 1, Math.max(0, chosen.track + by));
+    const shown = everything ? tracks.length : tracks.findLastIndex(one => one.group !== 'others') + 1;
+    const index = Math.min(shown - 1, Math.max(0, chosen.track + by));
     const { from, to } = tracks[chosen.track].bars[chosen.bar];
     const middle = (Math.max(from, view[0]) + Math.min(to, view[1])) / 2;
     const away = bar => middle < bar.from ? bar.from - middle : middle > bar.to ? middle - bar.to : 0;
@@ -269,8 +272,14 @@
     '+': () => zoom(0.6), '=': () => zoom(0.6), '-': () => zoom(1 / 0.6),
     0: whole, Escape: () => choose(null),
   };
+  const others = button => {
+    everything = place.classList.toggle('everything');
+    button.setAttribute('aria-pressed', everything);
+    if (!everything && chosen !== null && tracks[chosen.track].group === 'others') choose(null);
+    redraw();
+  };
   const BUTTONS = {
-    in: () => zoom(0.6), out: () => zoom(1 / 0.6), left: () => pan(-STEP), right: () => pan(STEP), all: whole, wait,
+    others, in: () => zoom(0.6), out: () => zoom(1 / 0.6), left: () => pan(-STEP), right: () => pan(STEP), all: whole, wait,
   };
 
   const axis = build();
@@ -298,7 +307,7 @@
   place.addEventListener('click', point);
   const tools = document.querySelector('.tools');
   tools.hidden = false;
-  tools.addEventListener('click', event => BUTTONS[event.target.dataset.do]?.());
+  tools.addEventListener('click', event => BUTTONS[event.target.dataset.do]?.(event.target));
   new ResizeObserver(redraw).observe(axis.element);
 
   /** On paper what is folded up is open, and the whole is shown as wide as the sheet. */

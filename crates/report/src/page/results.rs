@@ -5,7 +5,7 @@ use super::frame::frame;
 use crate::conditions::conditions;
 use crate::plot::words::plain;
 use maud::{Markup, PreEscaped, html};
-use tipme_measure::Machine;
+use tipme_measure::MeasuredMachine;
 
 /// Bytes of plots in one page; further ones are left out.
 const PLOT_BYTES_MAX: usize = 4_000_000;
@@ -14,9 +14,9 @@ const TITLE_CHARS: usize = 120;
 
 /// What a page of results shows.
 #[derive(Clone, Copy, Debug)]
-pub struct Results<'a> {
+pub struct ResultsPage<'a> {
     pub title: &'a str,
-    pub machine: &'a Machine,
+    pub machine: &'a MeasuredMachine,
     /// The tables.
     pub text: &'a str,
     /// SVG documents of this crate's making.
@@ -24,7 +24,7 @@ pub struct Results<'a> {
 }
 
 /// The page of results.
-pub fn results(results: &Results<'_>) -> String {
+pub fn results(results: &ResultsPage<'_>) -> String {
     let title = plain(results.title, TITLE_CHARS);
     let shown = shown(results.plots);
     let body = html! {
@@ -70,8 +70,8 @@ mod tests {
     #[test]
     fn a_page_of_results_is_bounded_and_says_what_is_left_out() {
         let plots = vec!["<svg></svg>".repeat(100_000); 5];
-        let machine = Machine::default();
-        let page = results(&Results { title: "a <b>", machine: &machine, text: "1 < 2", plots: &plots });
+        let machine = MeasuredMachine::default();
+        let page = results(&ResultsPage { title: "a <b>", machine: &machine, text: "1 < 2", plots: &plots });
         assert!(page.len() < 5_000_000 && page.contains("Not shown: 2 more plots"));
         assert!(page.contains("<h1>a &lt;b&gt;</h1>") && page.contains("1 &lt; 2"));
     }

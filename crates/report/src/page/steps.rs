@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use tipme_analysis::model::{Interval, Step, Verdict};
 
 /// The steps of the chain.
-pub fn section(verdict: &Verdict, interval: &Interval) -> Markup {
+pub(super) fn section(verdict: &Verdict, interval: &Interval) -> Markup {
     html! {
         @if !verdict.chain.is_empty() {
             section.long aria-labelledby="steps" {

@@ -4,7 +4,7 @@
 use crate::page::head::swatch;
 use maud::{Markup, html};
 use std::collections::BTreeSet;
-use tipme_analysis::scene::{Look, Scene};
+use tipme_analysis::scene::{Look, Scene, TrackGroup};
 
 const HOW: &str = "Time runs from left to right; the wait itself is the lighter field. Point at a bar, or move to it with \
                    the arrow keys, to read what it stands for.";
@@ -12,7 +12,7 @@ const KEYS: &str = "Keys: ← → next bar, ↑ ↓ next line, + − zoom, Shift
                     drag to move, double click or Ctrl and wheel to zoom.";
 
 /// The place for the tracks, with its legend.
-pub fn section(scene: &Scene) -> Markup {
+pub(super) fn section(scene: &Scene) -> Markup {
     html! {
         section aria-labelledby="timeline-title" {
             h2 #timeline-title { "What happened" }
@@ -24,6 +24,9 @@ pub fn section(scene: &Scene) -> Markup {
                 button type="button" data-do="right" { "Later" }
                 button type="button" data-do="all" { "All" }
                 button type="button" data-do="wait" { "The wait" }
+                @if scene.tracks.iter().any(|track| track.group == TrackGroup::Others) {
+                    button type="button" data-do="others" aria-pressed="false" { "All programs" }
+                }
             }
             noscript { p { "The picture needs scripts, which this browser does not run; the same is told in words below." } }
             div #timeline tabindex="0" role="application" aria-roledescription="timeline" aria-describedby="keys"

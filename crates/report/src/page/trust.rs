@@ -8,7 +8,7 @@ use tipme_analysis::model::Verdict;
 use tipme_analysis::scene::{ProgramUse, Scene};
 
 /// Notes, losses and costs.
-pub fn section(scene: &Scene) -> Markup {
+pub(super) fn section(scene: &Scene) -> Markup {
     let verdict = &scene.verdict;
     html! {
         section aria-labelledby="trust" {

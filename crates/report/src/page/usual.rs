@@ -6,7 +6,7 @@ use crate::page::budget::figure;
 use crate::text::usual;
 use maud::{Markup, html};
 use tipme_analysis::model::{Baseline, Interval};
-use tipme_analysis::scene::{Observed, Scene};
+use tipme_analysis::scene::{Scene, UsualLatencies};
 
 /// Bars of the picture.
 const COLUMNS: usize = 40;
@@ -16,7 +16,7 @@ const TOP: f64 = 44.0;
 const BOTTOM: f64 = 122.0;
 
 /// The distribution, or what is known of it.
-pub fn section(scene: &Scene, interval: &Interval) -> Markup {
+pub(super) fn section(scene: &Scene, interval: &Interval) -> Markup {
     let baseline = scene.verdict.baseline.as_ref();
     html! {
         section aria-labelledby="usual" {
@@ -40,17 +40,17 @@ fn learned(baseline: Option<&Baseline>) -> Markup {
 }
 
 /// A logarithmic axis from the shortest to the longest.
-struct Axis {
+struct LogAxis {
     least: f64,
     most: f64,
 }
 
-impl Axis {
-    fn new(observed: &Observed, interval: &Interval) -> Axis {
+impl LogAxis {
+    fn new(observed: &UsualLatencies, interval: &Interval) -> LogAxis {
         let all = || observed.latencies_ms.iter().copied().chain([interval.latency_ms, interval.threshold_ms]);
         let positive = || all().filter(|ms| *ms > 0.0);
         let (least, most) = (positive().fold(f64::MAX, f64::min), positive().fold(f64::MIN_POSITIVE, f64::max));
-        Axis { least: (least / 1.5).clamp(1e-4, 1e9), most: (most * 1.5).clamp(2e-4, 1e10) }
+        LogAxis { least: (least / 1.5).clamp(1e-4, 1e9), most: (most * 1.5).clamp(2e-4, 1e10) }
     }
 
     /// Percent of the width.
@@ -65,8 +65,8 @@ impl Axis {
     }
 }
 
-fn picture(observed: &Observed, interval: &Interval) -> Markup {
-    let axis = Axis::new(observed, interval);
+fn picture(observed: &UsualLatencies, interval: &Interval) -> Markup {
+    let axis = LogAxis::new(observed, interval);
     let counts = counts(&axis, observed);
     let fullest = counts.iter().copied().max().unwrap_or(1).max(1);
     let told = format!(
@@ -89,7 +89,7 @@ fn picture(observed: &Observed, interval: &Interval) -> Markup {
 }
 
 /// What the columns count: of very many others, some.
-fn hint(observed: &Observed) -> String {
+fn hint(observed: &UsualLatencies) -> String {
     let shown = observed.latencies_ms.len();
     let rest = if shown < observed.n {
         format!("; of all {} others, {shown} are counted, taken evenly", observed.n)
@@ -99,7 +99,7 @@ fn hint(observed: &Observed) -> String {
     format!("Each column counts others of that length; the axis is logarithmic{rest}.")
 }
 
-fn counts(axis: &Axis, observed: &Observed) -> Vec<usize> {
+fn counts(axis: &LogAxis, observed: &UsualLatencies) -> Vec<usize> {
     let mut counts = vec![0; COLUMNS];
     for ms in &observed.latencies_ms {
         counts[((axis.place(*ms) / 100.0 * COLUMNS as f64) as usize).min(COLUMNS - 1)] += 1;
@@ -116,12 +116,12 @@ fn column(at: usize, count: usize, fullest: usize) -> Markup {
     }
 }
 
-fn tick(axis: &Axis, ms: f64) -> Markup {
+fn tick(axis: &LogAxis, ms: f64) -> Markup {
     let text = if ms >= 1_000.0 { format!("{} s", ms / 1_000.0) } else { format!("{ms} ms") };
     html! { (label(axis.place(ms), HEIGHT - 8.0, &text, "tick")) }
 }
 
-fn mark(axis: &Axis, ms: f64, text: &str, y: f64, class: &str) -> Markup {
+fn mark(axis: &LogAxis, ms: f64, text: &str, y: f64, class: &str) -> Markup {
     let x = axis.place(ms);
     html! {
         line.{ "mark " (class) } x1={ (figure(x)) "%" } x2={ (figure(x)) "%" } y1=(y + 4.0) y2=(BOTTOM) {}
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn columns_that_count_not_all_say_so() {
-        let told = |n| hint(&Observed { latencies_ms: vec![1.0, 2.0], n });
+        let told = |n| hint(&UsualLatencies { latencies_ms: vec![1.0, 2.0], n });
         assert_eq!(told(2), "Each column counts others of that length; the axis is logarithmic.");
         assert!(told(7).ends_with("logarithmic; of all 7 others, 2 are counted, taken evenly."), "{}", told(7));
     }

@@ -3,31 +3,31 @@
 
 use super::page::{Anchor, Area, PAGE_WIDTH, Page, SMALL_SIZE, TEXT_SIZE, font, pixel};
 use super::palette::{GRID, INK, colour, dashes};
-use super::scale::{Scale, Tick};
+use super::scale::{AxisTick, Scale};
 use super::words::{duration, width};
 
 /// Pixels that the labels of an axis need to be told apart.
 const ROOM_X: f64 = 70.0;
 const ROOM_Y: f64 = 26.0;
 /// How a threshold is drawn.
-pub const DASHES: &str = r#" stroke-dasharray="6 4""#;
+pub(super) const DASHES: &str = r#" stroke-dasharray="6 4""#;
 
 /// An axis with its name and unit.
-pub struct Axis<'a> {
+pub(super) struct Axis<'a> {
     pub scale: Scale,
     pub name: &'a str,
 }
 
 /// Both axes of an area with all their labels.
-pub fn draw(page: &mut Page, area: &Area, across: &Axis<'_>, upwards: &Axis<'_>) {
+pub(super) fn draw(page: &mut Page, area: &Area, across: &Axis<'_>, upwards: &Axis<'_>) {
     draw_upwards(page, area, upwards);
     draw_across(page, area, &across.scale);
     name_across(page, area, across);
 }
 
 /// The vertical axis.
-pub fn draw_upwards(page: &mut Page, area: &Area, axis: &Axis<'_>) {
-    for Tick { share, label } in axis.scale.ticks(area.height, ROOM_Y) {
+pub(super) fn draw_upwards(page: &mut Page, area: &Area, axis: &Axis<'_>) {
+    for AxisTick { share, label } in axis.scale.ticks(area.height, ROOM_Y) {
         let y = area.y(share);
         page.line((area.left, y), (area.right(), y), &grid(&label));
         page.line((area.left - tick_length(&label), y), (area.left, y), &ink());
@@ -40,8 +40,8 @@ pub fn draw_upwards(page: &mut Page, area: &Area, axis: &Axis<'_>) {
 }
 
 /// The grid of the horizontal axis and its ticks, without labels.
-pub fn draw_across(page: &mut Page, area: &Area, scale: &Scale) {
-    for Tick { share, label } in scale.ticks(area.width, ROOM_X) {
+pub(super) fn draw_across(page: &mut Page, area: &Area, scale: &Scale) {
+    for AxisTick { share, label } in scale.ticks(area.width, ROOM_X) {
         let x = area.x(share);
         page.line((x, area.top), (x, area.bottom()), &grid(&label));
         page.line((x, area.bottom()), (x, area.bottom() + tick_length(&label)), &ink());
@@ -50,9 +50,9 @@ pub fn draw_across(page: &mut Page, area: &Area, scale: &Scale) {
 }
 
 /// The labels of the horizontal axis and its name. A label that would touch the one before is left out.
-pub fn name_across(page: &mut Page, area: &Area, axis: &Axis<'_>) {
+pub(super) fn name_across(page: &mut Page, area: &Area, axis: &Axis<'_>) {
     let mut taken = 0.0;
-    for Tick { share, label } in axis.scale.ticks(area.width, ROOM_X) {
+    for AxisTick { share, label } in axis.scale.ticks(area.width, ROOM_X) {
         let half = width(&label, SMALL_SIZE) / 2.0;
         let x = area.x(share);
         if !label.is_empty() && x - half > taken && x + half <= PAGE_WIDTH {
@@ -78,7 +78,7 @@ fn ink() -> String {
 }
 
 /// A dashed line across an area, with its value beside it, where no data can be hidden.
-pub fn threshold(page: &mut Page, area: &Area, scale: &Scale, ms: f64) {
+pub(super) fn threshold(page: &mut Page, area: &Area, scale: &Scale, ms: f64) {
     let y = area.y(scale.share(ms));
     let style = format!(r#"stroke="{INK}" stroke-width="1.5"{DASHES}"#);
     page.line((area.left, y), (area.right(), y), &style);
@@ -86,7 +86,7 @@ pub fn threshold(page: &mut Page, area: &Area, scale: &Scale, ms: f64) {
 }
 
 /// A curve that rises in steps, from shares; more dashes than those of its number may be given.
-pub fn stairs(page: &mut Page, area: &Area, points: &[(f64, f64)], index: usize, more: &str) {
+pub(super) fn stairs(page: &mut Page, area: &Area, points: &[(f64, f64)], index: usize, more: &str) {
     let mut data = String::new();
     for (x, y) in points {
         let (x, y) = (pixel(area.x(*x)), pixel(area.y(*y)));
@@ -96,7 +96,7 @@ pub fn stairs(page: &mut Page, area: &Area, points: &[(f64, f64)], index: usize,
 }
 
 /// A curve of straight pieces, from shares.
-pub fn slopes(page: &mut Page, area: &Area, points: &[(f64, f64)], index: usize) {
+pub(super) fn slopes(page: &mut Page, area: &Area, points: &[(f64, f64)], index: usize) {
     let mut data = String::new();
     for (x, y) in points {
         let command = if data.is_empty() { 'M' } else { 'L' };
@@ -111,7 +111,7 @@ fn curve_style(index: usize, more: &str) -> String {
 }
 
 /// A dot at the end of a curve, from shares.
-pub fn dot(page: &mut Page, area: &Area, (x, y): (f64, f64), index: usize) {
+pub(super) fn dot(page: &mut Page, area: &Area, (x, y): (f64, f64), index: usize) {
     let (x, y) = (area.x(x), area.y(y));
     page.rect((x - 2.5, y - 2.5, 5.0, 5.0), &format!(r#"rx="2.5" fill="{}""#, colour(index)));
 }

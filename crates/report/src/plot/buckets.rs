@@ -11,17 +11,17 @@ const WIDTH_MAX: f64 = 1e15;
 const CLOSE: f64 = 1e-9;
 
 /// The width as given, or 10 ms where it is not a width.
-pub fn usable(width: f64) -> f64 {
+pub(crate) fn usable(width: f64) -> f64 {
     if width.is_finite() && width > 0.0 { width.clamp(WIDTH_MIN, WIDTH_MAX) } else { WIDTH }
 }
 
 /// The number of the bucket that a value falls into; the last possible one where it is too large.
-pub fn place(value: f64, width: f64) -> u64 {
+pub(crate) fn place(value: f64, width: f64) -> u64 {
     (value / width + CLOSE).floor() as u64
 }
 
 /// Number and count of the buckets that are not empty, in order.
-pub fn counts(ascending: &[f64], width: f64) -> Vec<(u64, u64)> {
+pub(crate) fn counts(ascending: &[f64], width: f64) -> Vec<(u64, u64)> {
     let mut out: Vec<(u64, u64)> = Vec::new();
     for value in ascending {
         let at = place(*value, width);

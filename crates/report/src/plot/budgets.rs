@@ -3,7 +3,7 @@
 
 use super::Figure;
 use super::axes::{self, Axis};
-use super::page::{Anchor, Area, Entry, Mark, Page, SMALL_SIZE, TEXT_SIZE, font};
+use super::page::{Anchor, Area, LegendEntry, MarkStyle, Page, SMALL_SIZE, TEXT_SIZE, font};
 use super::palette::{COLOURS, REST, colour, ink_on};
 use super::scale::Scale;
 use super::values::{NAME_CHARS, is_time, remarks};
@@ -22,7 +22,7 @@ const SUMS_WIDTH: f64 = 60.0;
 const LABEL_CHARS: usize = 32;
 
 /// A row as it is drawn: its name, and a time for each colour, the last for all others.
-struct Row {
+struct BudgetRow {
     label: String,
     parts: [f64; NAMES_MAX + 1],
 }
@@ -34,20 +34,20 @@ pub fn budgets(figure: &Figure<'_>, rows: &[(String, Vec<(String, f64)>)]) -> St
     let strange = shown.iter().flat_map(|row| &row.1).filter(|part| !is_time(part.1)).count();
     page.remark(&remarks(strange, "times", rows.len() - shown.len(), "rows"));
     let (names, others) = names(shown);
-    let rows: Vec<Row> = shown.iter().map(|row| row_of(row, &names)).collect();
+    let rows: Vec<BudgetRow> = shown.iter().map(|row| row_of(row, &names)).collect();
     if rows.is_empty() {
         return page.nothing("no events");
     }
     page.legend(&legend(&names, others));
     let area = page.area_beside(LABELS_WIDTH, SUMS_WIDTH, ROW_HEIGHT * rows.len() as f64 + 6.0);
-    let across = Scale::up_to(rows.iter().map(Row::total).fold(0.0, f64::max));
+    let across = Scale::up_to(rows.iter().map(BudgetRow::total).fold(0.0, f64::max));
     axes::draw_across(&mut page, &area, &across);
     rows.iter().enumerate().for_each(|(index, row)| draw_row(&mut page, &area, &across, row, index));
     axes::name_across(&mut page, &area, &Axis { scale: across, name: "time, ms" });
     page.finish()
 }
 
-impl Row {
+impl BudgetRow {
     fn total(&self) -> f64 {
         self.parts.iter().sum()
     }
@@ -65,8 +65,8 @@ fn names(rows: &[(String, Vec<(String, f64)>)]) -> (Vec<String>, usize) {
     (names, sums.len().saturating_sub(NAMES_MAX))
 }
 
-fn row_of((label, parts): &(String, Vec<(String, f64)>), names: &[String]) -> Row {
-    let mut row = Row { label: plain(label, LABEL_CHARS), parts: [0.0; NAMES_MAX + 1] };
+fn row_of((label, parts): &(String, Vec<(String, f64)>), names: &[String]) -> BudgetRow {
+    let mut row = BudgetRow { label: plain(label, LABEL_CHARS), parts: [0.0; NAMES_MAX + 1] };
     for (name, ms) in parts.iter().filter(|part| is_time(part.1)) {
         let place = names.iter().position(|known| known == name).unwrap_or(NAMES_MAX);
         row.parts[place] += ms;
@@ -74,11 +74,11 @@ fn row_of((label, parts): &(String, Vec<(String, f64)>), names: &[String]) -> Ro
     row
 }
 
-fn legend(names: &[String], others: usize) -> Vec<Entry> {
-    let entry = |mark, text| Entry { mark, text };
+fn legend(names: &[String], others: usize) -> Vec<LegendEntry> {
+    let entry = |mark, text| LegendEntry { mark, text };
     let named = names.iter().enumerate();
-    let named = named.map(|(index, name)| entry(Mark::Box(colour(index)), plain(name, NAME_CHARS)));
-    let rest = (others > 0).then(|| entry(Mark::Box(REST), format!("others, of {others} kinds")));
+    let named = named.map(|(index, name)| entry(MarkStyle::Box(colour(index)), plain(name, NAME_CHARS)));
+    let rest = (others > 0).then(|| entry(MarkStyle::Box(REST), format!("others, of {others} kinds")));
     named.chain(rest).collect()
 }
 
@@ -86,7 +86,7 @@ fn colour_of(place: usize) -> &'static str {
     if place == NAMES_MAX { REST } else { colour(place) }
 }
 
-fn draw_row(page: &mut Page, area: &Area, across: &Scale, row: &Row, index: usize) {
+fn draw_row(page: &mut Page, area: &Area, across: &Scale, row: &BudgetRow, index: usize) {
     let top = area.top + 6.0 + ROW_HEIGHT * index as f64;
     let baseline = top + 13.0;
     page.text((area.left - 8.0, baseline), Anchor::End, &font(TEXT_SIZE), &fitted(&row.label, area.left - 20.0));
@@ -132,8 +132,8 @@ mod tests {
         let rows = [("a".to_owned(), many), row(&[("part 3", 50.0), ("part 0", f64::NAN)])];
         let (names, others) = names(&rows);
         assert_eq!((names.len(), others, names[0].as_str()), (NAMES_MAX, 4, "part 3"));
-        let drawn: Vec<Row> = rows.iter().map(|row| row_of(row, &names)).collect();
-        assert_eq!(drawn.iter().map(Row::total).collect::<Vec<_>>(), [66.0, 50.0]);
+        let drawn: Vec<BudgetRow> = rows.iter().map(|row| row_of(row, &names)).collect();
+        assert_eq!(drawn.iter().map(BudgetRow::total).collect::<Vec<_>>(), [66.0, 50.0]);
         assert_eq!(drawn[0].parts[NAMES_MAX], 7.0);
     }
 

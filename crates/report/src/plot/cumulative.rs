@@ -2,17 +2,17 @@
 //! Cumulative latency, events sorted by duration: over their latency, and over their number.
 
 use super::axes::{self, Axis};
-use super::page::{Entry, Mark, PLOT_HEIGHT, Page};
+use super::page::{LegendEntry, MarkStyle, PLOT_HEIGHT, Page};
 use super::palette::{colour, dashes};
 use super::scale::Scale;
 use super::thin::rising;
 use super::values::{Sorted, extremes, sorted};
-use super::{Figure, Set};
+use super::{Figure, LatencySet};
 
 const MS_PER_S: f64 = 1e3;
 
 /// How much of all latency the events up to each latency make up. The horizontal axis is logarithmic.
-pub fn cumulative_by_latency(figure: &Figure<'_>, sets: &[Set]) -> String {
+pub fn cumulative_by_latency(figure: &Figure<'_>, sets: &[LatencySet]) -> String {
     let (mut page, sets) = begin(figure, sets, Sorted::summary);
     let Some((_, most)) = extremes(&sets) else { return page.nothing("no events") };
     let least = sets.iter().filter_map(|set| set.values.iter().find(|value| **value > 0.0)).copied().reduce(f64::min);
@@ -34,7 +34,7 @@ pub fn cumulative_by_latency(figure: &Figure<'_>, sets: &[Set]) -> String {
 
 /// How much all latency is of the shortest event, the two shortest, and on to all: the steeper the end, the more the
 /// run is spoilt by a few. What a run took in all besides its latency belongs into the name of its set.
-pub fn cumulative_by_count(figure: &Figure<'_>, sets: &[Set]) -> String {
+pub fn cumulative_by_count(figure: &Figure<'_>, sets: &[LatencySet]) -> String {
     let (mut page, sets) = begin(figure, sets, Sorted::summary);
     if extremes(&sets).is_none() {
         return page.nothing("no events");
@@ -56,12 +56,12 @@ pub fn cumulative_by_count(figure: &Figure<'_>, sets: &[Set]) -> String {
 }
 
 /// A page with what is said of each set in its legend.
-pub(super) fn begin(figure: &Figure<'_>, sets: &[Set], said: fn(&Sorted) -> String) -> (Page, Vec<Sorted>) {
+pub(super) fn begin(figure: &Figure<'_>, sets: &[LatencySet], said: fn(&Sorted) -> String) -> (Page, Vec<Sorted>) {
     let (sets, remarks) = sorted(sets);
     let mut page = Page::new(figure);
     page.remark(&remarks);
-    let mark = |index| Mark::Line(colour(index), dashes(index));
-    let entry = |(index, set): (usize, &Sorted)| Entry { mark: mark(index), text: said(set) };
+    let mark = |index| MarkStyle::Line(colour(index), dashes(index));
+    let entry = |(index, set): (usize, &Sorted)| LegendEntry { mark: mark(index), text: said(set) };
     page.legend(&sets.iter().enumerate().map(entry).collect::<Vec<_>>());
     (page, sets)
 }

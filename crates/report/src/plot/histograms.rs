@@ -8,14 +8,14 @@ use super::palette::colour;
 use super::scale::Scale;
 use super::values::{extremes, sorted};
 use super::words::number;
-use super::{Figure, Set};
+use super::{Figure, LatencySet};
 
 /// Height of one of several panels, and of a single one.
 const PANEL_HEIGHT: f64 = 120.0;
 const ALONE_HEIGHT: f64 = 260.0;
 
 /// Events by latency, in buckets, with a logarithmic number of events; blank where there are none.
-pub fn histograms(figure: &Figure<'_>, sets: &[Set], bucket_ms: f64) -> String {
+pub fn histograms(figure: &Figure<'_>, sets: &[LatencySet], bucket_ms: f64) -> String {
     let bucket = buckets::usable(bucket_ms);
     let mut page = Page::new(figure);
     let (sets, remarks) = sorted(sets);

@@ -3,25 +3,25 @@
 
 use super::Figure;
 use super::axes::{self, Axis};
-use super::page::{Entry, Mark, PLOT_HEIGHT, Page};
+use super::page::{LegendEntry, MarkStyle, PLOT_HEIGHT, Page};
 use super::palette::{colour, dashes};
 use super::scale::Scale;
 use super::values::is_time;
 
 /// One way of dealing with a load.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Curve {
+pub struct LevelCurve {
     pub name: String,
     /// Levels, in rising order, with their times in milliseconds.
     pub points: Vec<(f64, f64)>,
 }
 
 /// Curves over the level of the load, on a logarithmic axis of times; and a dashed line at a time to compare with.
-pub fn levels(figure: &Figure<'_>, curves: &[Curve], name: &str, line_ms: Option<f64>) -> String {
-    let curves: Vec<Curve> = curves.iter().take(super::SETS_MAX).map(drawable).collect();
+pub fn levels(figure: &Figure<'_>, curves: &[LevelCurve], name: &str, line_ms: Option<f64>) -> String {
+    let curves: Vec<LevelCurve> = curves.iter().take(super::SETS_MAX).map(drawable).collect();
     let mut page = Page::new(figure);
-    let entry = |(index, curve): (usize, &Curve)| Entry {
-        mark: Mark::Line(colour(index), dashes(index)),
+    let entry = |(index, curve): (usize, &LevelCurve)| LegendEntry {
+        mark: MarkStyle::Line(colour(index), dashes(index)),
         text: curve.name.clone(),
     };
     page.legend(&curves.iter().enumerate().map(entry).collect::<Vec<_>>());
@@ -46,9 +46,9 @@ pub fn levels(figure: &Figure<'_>, curves: &[Curve], name: &str, line_ms: Option
 }
 
 /// Without what is no time.
-fn drawable(curve: &Curve) -> Curve {
+fn drawable(curve: &LevelCurve) -> LevelCurve {
     let points = curve.points.iter().copied().filter(|point| point.0.is_finite() && is_time(point.1));
-    Curve { name: curve.name.clone(), points: points.collect() }
+    LevelCurve { name: curve.name.clone(), points: points.collect() }
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn each_curve_has_its_line_and_its_dots() {
         let figure = Figure { title: "typing", ..Figure::default() };
-        let curve = |name: &str, ms: f64| Curve { name: name.to_owned(), points: vec![(0.0, 0.3), (20.0, ms)] };
+        let curve = |name: &str, ms: f64| LevelCurve { name: name.to_owned(), points: vec![(0.0, 0.3), (20.0, ms)] };
         let svg = levels(&figure, &[curve("unmanaged", 900.0), curve("managed", 0.4)], "delay, ms", Some(50.0));
         assert!(svg.starts_with("<svg") && svg.contains("unmanaged") && svg.contains("delay, ms"));
         assert_eq!(svg.matches(r#"rx="2.5""#).count(), 4);
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn nothing_is_said_to_be_nothing() {
         let figure = Figure { title: "typing", ..Figure::default() };
-        let hostile = Curve { name: "<&".to_owned(), points: vec![(f64::NAN, 1.0), (1.0, f64::NAN), (1.0, -1.0)] };
+        let hostile = LevelCurve { name: "<&".to_owned(), points: vec![(f64::NAN, 1.0), (1.0, f64::NAN), (1.0, -1.0)] };
         let svg = levels(&figure, &[hostile], "delay, ms", None);
         assert!(svg.contains("no events") && svg.contains("&lt;&amp;"));
     }

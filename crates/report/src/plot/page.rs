@@ -6,20 +6,20 @@ use super::palette::INK;
 use super::words::{escaped, plain, width, wrapped};
 
 /// Pixels of the page and of its parts.
-pub const PAGE_WIDTH: f64 = 1_000.0;
+pub(super) const PAGE_WIDTH: f64 = 1_000.0;
 const LEFT: f64 = 84.0;
 /// The width of a usual area.
-pub const PLOT_WIDTH: f64 = 860.0;
+pub(super) const PLOT_WIDTH: f64 = 860.0;
 /// The height of a usual area.
-pub const PLOT_HEIGHT: f64 = 320.0;
+pub(super) const PLOT_HEIGHT: f64 = 320.0;
 /// Left of title, legend and footer.
 const MARGIN: f64 = 16.0;
 
 const TITLE_SIZE: f64 = 17.0;
 /// Of legends and names of axes.
-pub const TEXT_SIZE: f64 = 12.0;
+pub(super) const TEXT_SIZE: f64 = 12.0;
 /// Of ticks and footer.
-pub const SMALL_SIZE: f64 = 11.0;
+pub(super) const SMALL_SIZE: f64 = 11.0;
 
 const TITLE_CHARS: usize = 200;
 const FOOTER_CHARS: usize = 1_200;
@@ -28,7 +28,7 @@ const LEGEND_CHARS: usize = 140;
 
 /// A rectangle in which values are drawn.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Area {
+pub(super) struct Area {
     pub left: f64,
     pub top: f64,
     pub width: f64,
@@ -36,41 +36,41 @@ pub struct Area {
 }
 
 impl Area {
-    pub fn x(&self, share: f64) -> f64 {
+    pub(super) fn x(&self, share: f64) -> f64 {
         self.left + share * self.width
     }
 
     /// Shares count from below.
-    pub fn y(&self, share: f64) -> f64 {
+    pub(super) fn y(&self, share: f64) -> f64 {
         self.bottom() - share * self.height
     }
 
-    pub fn right(&self) -> f64 {
+    pub(super) fn right(&self) -> f64 {
         self.left + self.width
     }
 
-    pub fn bottom(&self) -> f64 {
+    pub(super) fn bottom(&self) -> f64 {
         self.top + self.height
     }
 }
 
 /// Where a text stands beside its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Anchor {
+pub(super) enum Anchor {
     Start,
     Middle,
     End,
 }
 
 /// A sign of the legend with what it stands for.
-pub struct Entry {
-    pub mark: Mark,
+pub(super) struct LegendEntry {
+    pub mark: MarkStyle,
     pub text: String,
 }
 
 /// How something is drawn.
 #[derive(Clone, Copy)]
-pub enum Mark {
+pub(super) enum MarkStyle {
     Box(&'static str),
     /// Colour and dashes, as an attribute.
     Line(&'static str, &'static str),
@@ -79,7 +79,7 @@ pub enum Mark {
 }
 
 /// What has been drawn so far.
-pub struct Page {
+pub(super) struct Page {
     body: String,
     title: String,
     footer: String,
@@ -89,7 +89,7 @@ pub struct Page {
 
 impl Page {
     /// A page with its title.
-    pub fn new(figure: &Figure<'_>) -> Page {
+    pub(super) fn new(figure: &Figure<'_>) -> Page {
         let title = plain(figure.title, TITLE_CHARS);
         let footer = plain(figure.footer, FOOTER_CHARS);
         let mut page = Page { body: String::new(), title, footer, y: 12.0 };
@@ -102,14 +102,14 @@ impl Page {
     }
 
     /// Adds sentences of the program itself to the footer.
-    pub fn remark(&mut self, sentences: &[String]) {
+    pub(super) fn remark(&mut self, sentences: &[String]) {
         for sentence in sentences {
             self.footer = format!("{sentence} {}", self.footer);
         }
     }
 
     /// A line of a legend, or several where there is much to say.
-    pub fn legend(&mut self, entries: &[Entry]) {
+    pub(super) fn legend(&mut self, entries: &[LegendEntry]) {
         let mut x = f64::INFINITY;
         for entry in entries {
             let text = plain(&entry.text, LEGEND_CHARS);
@@ -124,13 +124,13 @@ impl Page {
         }
     }
 
-    fn mark(&mut self, mark: Mark, x: f64, y: f64) {
+    fn mark(&mut self, mark: MarkStyle, x: f64, y: f64) {
         match mark {
-            Mark::Box(colour) => self.rect((x + 2.0, y - 6.0, 12.0, 12.0), &format!(r#"fill="{colour}""#)),
-            Mark::Line(colour, dashes) => {
+            MarkStyle::Box(colour) => self.rect((x + 2.0, y - 6.0, 12.0, 12.0), &format!(r#"fill="{colour}""#)),
+            MarkStyle::Line(colour, dashes) => {
                 self.line((x, y), (x + 17.0, y), &format!(r#"stroke="{colour}" stroke-width="2"{dashes}"#));
             }
-            Mark::Open(colour) => {
+            MarkStyle::Open(colour) => {
                 self.path(&arrow(x + 8.0, y - 4.0), &format!(r#"fill="{colour}""#));
                 self.line((x + 8.0, y + 6.0), (x + 8.0, y - 2.0), &format!(r#"stroke="{colour}" stroke-width="2""#));
             }
@@ -138,30 +138,30 @@ impl Page {
     }
 
     /// A line of text above an area.
-    pub fn caption(&mut self, text: &str) {
+    pub(super) fn caption(&mut self, text: &str) {
         self.y += 22.0;
         self.text((LEFT, self.y - 2.0), Anchor::Start, &font(TEXT_SIZE), &plain(text, LEGEND_CHARS));
     }
 
     /// Takes the next rows of the page for an area of the usual width.
-    pub fn area(&mut self, height: f64) -> Area {
+    pub(super) fn area(&mut self, height: f64) -> Area {
         self.area_beside(0.0, 0.0, height)
     }
 
     /// The same with more room for names at its left and right.
-    pub fn area_beside(&mut self, left: f64, right: f64, height: f64) -> Area {
+    pub(super) fn area_beside(&mut self, left: f64, right: f64, height: f64) -> Area {
         let top = self.y + 12.0;
         self.y = top + height;
         Area { left: LEFT + left, top, width: PLOT_WIDTH - left - right, height }
     }
 
     /// Takes rows for what stands below an area.
-    pub fn skip(&mut self, height: f64) {
+    pub(super) fn skip(&mut self, height: f64) {
         self.y += height;
     }
 
     /// A frame that says that there is nothing to draw.
-    pub fn nothing(mut self, what: &str) -> String {
+    pub(super) fn nothing(mut self, what: &str) -> String {
         let area = self.area(PLOT_HEIGHT / 2.0);
         self.empty(&area, what);
         self.skip(8.0);
@@ -169,32 +169,32 @@ impl Page {
     }
 
     /// Says in an area that there is nothing to draw.
-    pub fn empty(&mut self, area: &Area, what: &str) {
+    pub(super) fn empty(&mut self, area: &Area, what: &str) {
         let Area { left, top, width, height } = *area;
         self.rect((left, top, width, height), &format!(r#"fill="none" stroke="{INK}""#));
         let at = (area.x(0.5), area.y(0.5) + 5.0);
         self.text(at, Anchor::Middle, r#"font-size="15" fill-opacity="0.7""#, what);
     }
 
-    pub fn rect(&mut self, (x, y, width, height): (f64, f64, f64, f64), style: &str) {
+    pub(super) fn rect(&mut self, (x, y, width, height): (f64, f64, f64, f64), style: &str) {
         let [x, y, width, height] = [x, y, width.max(0.0), height.max(0.0)].map(pixel);
         self.element(&format!(r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" {style}/>"#));
     }
 
-    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), style: &str) {
+    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), style: &str) {
         let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(pixel);
         self.element(&format!(r#"<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" {style}/>"#));
     }
 
     /// A path, unless it is empty. The data must come from this crate.
-    pub fn path(&mut self, data: &str, style: &str) {
+    pub(super) fn path(&mut self, data: &str, style: &str) {
         if !data.is_empty() {
             self.element(&format!(r#"<path d="{data}" {style}/>"#));
         }
     }
 
     /// A text from anywhere; the style must come from this crate.
-    pub fn text(&mut self, at: (f64, f64), anchor: Anchor, style: &str, text: &str) {
+    pub(super) fn text(&mut self, at: (f64, f64), anchor: Anchor, style: &str, text: &str) {
         let (x, y) = (pixel(at.0), pixel(at.1));
         let anchor = match anchor {
             Anchor::Start => "",
@@ -205,7 +205,7 @@ impl Page {
     }
 
     /// A text that is read from below, in the middle of an area's height.
-    pub fn text_upwards(&mut self, area: &Area, text: &str) {
+    pub(super) fn text_upwards(&mut self, area: &Area, text: &str) {
         let (x, y) = (MARGIN, pixel(area.y(0.5)));
         let turned = format!(r#"{} transform="rotate(-90 {x} {y})""#, font(TEXT_SIZE));
         self.text((x, area.y(0.5)), Anchor::Middle, &turned, text);
@@ -217,7 +217,7 @@ impl Page {
     }
 
     /// The whole, with its footer.
-    pub fn finish(mut self) -> String {
+    pub(super) fn finish(mut self) -> String {
         self.y += 6.0;
         let style = format!(r##"font-size="{SMALL_SIZE}" fill="#555555""##);
         for line in wrapped(&self.footer.clone(), SMALL_SIZE, PAGE_WIDTH - 2.0 * MARGIN, FOOTER_LINES) {
@@ -234,17 +234,17 @@ impl Page {
 }
 
 /// The attribute of a font size.
-pub fn font(size: f64) -> String {
+pub(super) fn font(size: f64) -> String {
     format!(r#"font-size="{size}""#)
 }
 
 /// The outline of an arrow head that points upwards with its tip at this place.
-pub fn arrow(x: f64, y: f64) -> String {
+pub(super) fn arrow(x: f64, y: f64) -> String {
     format!("M{} {}l4.5 8h-9Z", pixel(x), pixel(y - 3.0))
 }
 
 /// A coordinate to a hundredth of a pixel; what is not a number becomes 0, what is far outside is brought near.
-pub fn pixel(value: f64) -> f64 {
+pub(super) fn pixel(value: f64) -> f64 {
     let value = if value.is_finite() { value.clamp(-1e5, 1e5) } else { 0.0 };
     (value * 100.0).round() / 100.0 + 0.0
 }

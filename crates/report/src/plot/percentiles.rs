@@ -7,14 +7,14 @@ use super::page::{Area, PLOT_HEIGHT, Page};
 use super::scale::Scale;
 use super::thin::rising;
 use super::values::{Sorted, extremes};
-use super::{Figure, Set};
+use super::{Figure, LatencySet};
 
 /// As for printed percentiles: with fewer values above, a percentile depends on chance.
 const VALUES_ABOVE: f64 = 5.0;
 const DOTS: &str = r#" stroke-dasharray="2 3""#;
 
 /// Times over their percentile by nearest rank, up to the largest value. Dotted where fewer than five values lie above.
-pub fn percentiles(figure: &Figure<'_>, sets: &[Set]) -> String {
+pub fn percentiles(figure: &Figure<'_>, sets: &[LatencySet]) -> String {
     let (mut page, sets) = begin(figure, sets, Sorted::extent);
     let Some((_, most)) = extremes(&sets) else { return page.nothing("no events") };
     page.remark(&["Dotted: fewer than five values lie above; the dot is the largest value.".to_owned()]);

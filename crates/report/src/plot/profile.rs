@@ -2,13 +2,13 @@
 //! The latency profile: a bar for each event where it began, as high as it lasted.
 
 use super::axes::{self, Axis};
-use super::page::{Area, Entry, Mark, PLOT_HEIGHT, Page, arrow, pixel};
+use super::page::{Area, LegendEntry, MarkStyle, PLOT_HEIGHT, Page, arrow, pixel};
 use super::palette::{ALARM, CALM, INK, colour};
 use super::scale::Scale;
 use super::thin::Highest;
 use super::values::{is_moment, is_time, remarks};
 use super::words::{count, duration};
-use super::{Bar, Figure};
+use super::{Figure, ProfileBar};
 
 /// What had not ended.
 const OPEN: usize = 3;
@@ -16,7 +16,7 @@ const OPEN: usize = 3;
 const HEADROOM: f64 = 3.0;
 
 /// The whole run.
-pub fn latency_profile(figure: &Figure<'_>, bars: &[Bar], threshold_ms: Option<f64>) -> String {
+pub fn latency_profile(figure: &Figure<'_>, bars: &[ProfileBar], threshold_ms: Option<f64>) -> String {
     draw(figure, bars, threshold_ms, None)
 }
 
@@ -24,7 +24,7 @@ pub fn latency_profile(figure: &Figure<'_>, bars: &[Bar], threshold_ms: Option<f
 /// span of time.
 pub fn latency_profile_zoom(
     figure: &Figure<'_>,
-    bars: &[Bar],
+    bars: &[ProfileBar],
     threshold_ms: Option<f64>,
     from_s: f64,
     to_s: f64,
@@ -34,16 +34,16 @@ pub fn latency_profile_zoom(
 }
 
 /// What is seen of the events.
-struct View {
-    bars: Vec<Bar>,
+struct ProfileView {
+    bars: Vec<ProfileBar>,
     across: Scale,
     upwards: Scale,
     threshold_ms: Option<f64>,
 }
 
-fn draw(figure: &Figure<'_>, bars: &[Bar], threshold_ms: Option<f64>, part: Option<(f64, f64)>) -> String {
+fn draw(figure: &Figure<'_>, bars: &[ProfileBar], threshold_ms: Option<f64>, part: Option<(f64, f64)>) -> String {
     let mut page = Page::new(figure);
-    let whole: Vec<Bar> =
+    let whole: Vec<ProfileBar> =
         bars.iter().copied().filter(|bar| is_moment(bar.start_s) && is_time(bar.latency_ms)).collect();
     page.remark(&remarks(bars.len() - whole.len(), "times", 0, ""));
     let Some(view) = view(whole, threshold_ms.filter(|ms| is_time(*ms)), part) else {
@@ -66,7 +66,7 @@ fn draw(figure: &Figure<'_>, bars: &[Bar], threshold_ms: Option<f64>, part: Opti
 }
 
 /// `None` where no event is seen.
-fn view(mut bars: Vec<Bar>, threshold_ms: Option<f64>, part: Option<(f64, f64)>) -> Option<View> {
+fn view(mut bars: Vec<ProfileBar>, threshold_ms: Option<f64>, part: Option<(f64, f64)>) -> Option<ProfileView> {
     bars.retain(|bar| part.is_none_or(|(from, to)| (from..=to).contains(&bar.start_s)));
     let first = bars.iter().map(|bar| bar.start_s).reduce(f64::min)?;
     let last = bars.iter().map(|bar| bar.start_s).fold(first, f64::max);
@@ -77,37 +77,37 @@ fn view(mut bars: Vec<Bar>, threshold_ms: Option<f64>, part: Option<(f64, f64)>)
         None => Scale::around(first, last),
     };
     let top = threshold_ms.filter(|ms| *ms <= most * HEADROOM).unwrap_or(most).max(most);
-    Some(View { bars, across, upwards: Scale::up_to(top), threshold_ms })
+    Some(ProfileView { bars, across, upwards: Scale::up_to(top), threshold_ms })
 }
 
-impl View {
-    fn is_long(&self, bar: &Bar) -> bool {
+impl ProfileView {
+    fn is_long(&self, bar: &ProfileBar) -> bool {
         self.threshold_ms.is_some_and(|ms| bar.latency_ms > ms)
     }
 }
 
-fn legend(view: &View, drawn_ms: Option<f64>) -> Vec<Entry> {
-    let n = |wanted: &dyn Fn(&Bar) -> bool| view.bars.iter().filter(|bar| wanted(bar)).count();
+fn legend(view: &ProfileView, drawn_ms: Option<f64>) -> Vec<LegendEntry> {
+    let n = |wanted: &dyn Fn(&ProfileBar) -> bool| view.bars.iter().filter(|bar| wanted(bar)).count();
     let long = n(&|bar| !bar.censored && view.is_long(bar));
     let short = n(&|bar| !bar.censored && !view.is_long(bar));
     let open = n(&|bar| bar.censored);
-    let entry = |mark, text| Entry { mark, text };
+    let entry = |mark, text| LegendEntry { mark, text };
     let mut entries = match view.threshold_ms.map(duration) {
-        None => vec![entry(Mark::Box(CALM), format!("events: {}", count(short)))],
+        None => vec![entry(MarkStyle::Box(CALM), format!("events: {}", count(short)))],
         Some(limit) => vec![
-            entry(Mark::Box(CALM), format!("up to {limit}: {}", count(short))),
-            entry(Mark::Box(ALARM), format!("above {limit}: {}", count(long))),
+            entry(MarkStyle::Box(CALM), format!("up to {limit}: {}", count(short))),
+            entry(MarkStyle::Box(ALARM), format!("above {limit}: {}", count(long))),
         ],
     };
     if open > 0 {
-        entries.push(entry(Mark::Open(colour(OPEN)), format!("not ended, at least so long: {}", count(open))));
+        entries.push(entry(MarkStyle::Open(colour(OPEN)), format!("not ended, at least so long: {}", count(open))));
     }
-    entries.extend(drawn_ms.map(|ms| entry(Mark::Line(INK, axes::DASHES), format!("threshold {}", duration(ms)))));
+    entries.extend(drawn_ms.map(|ms| entry(MarkStyle::Line(INK, axes::DASHES), format!("threshold {}", duration(ms)))));
     entries
 }
 
-fn draw_bars(page: &mut Page, area: &Area, view: &View) {
-    let shown = |wanted: &dyn Fn(&Bar) -> bool| {
+fn draw_bars(page: &mut Page, area: &Area, view: &ProfileView) {
+    let shown = |wanted: &dyn Fn(&ProfileBar) -> bool| {
         let mut highest = Highest::new();
         let wanted = view.bars.iter().filter(|bar| wanted(bar));
         wanted.for_each(|bar| highest.add(view.across.share(bar.start_s), view.upwards.share(bar.latency_ms)));

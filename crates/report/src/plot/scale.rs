@@ -16,14 +16,14 @@ const CLOSE: f64 = 1e-9;
 
 /// The values that an axis shows, and how they are spread.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Scale {
-    shape: Shape,
+pub(super) struct Scale {
+    shape: ScaleShape,
     from: f64,
     to: f64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Shape {
+enum ScaleShape {
     Linear,
     Log,
     /// 1 / (1 - p), logarithmic, with ticks at shares that are usual.
@@ -32,7 +32,7 @@ enum Shape {
 
 /// A mark on an axis.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Tick {
+pub(super) struct AxisTick {
     /// 0 at the begin of the axis, 1 at its end.
     pub share: f64,
     /// Empty at a mark between labels.
@@ -41,13 +41,13 @@ pub struct Tick {
 
 impl Scale {
     /// Exactly from one value to another.
-    pub fn linear(from: f64, to: f64) -> Scale {
+    pub(super) fn linear(from: f64, to: f64) -> Scale {
         let span_min = SPAN_MIN.max(from.abs() * CLOSE);
-        Scale { shape: Shape::Linear, from, to: to.max(from + span_min) }
+        Scale { shape: ScaleShape::Linear, from, to: to.max(from + span_min) }
     }
 
     /// From zero to a round value that is not smaller than this.
-    pub fn up_to(most: f64) -> Scale {
+    pub(super) fn up_to(most: f64) -> Scale {
         if most <= 0.0 {
             return Scale::linear(0.0, 1.0);
         }
@@ -55,7 +55,7 @@ impl Scale {
     }
 
     /// From zero, or from near the least where all lie far from zero.
-    pub fn around(least: f64, most: f64) -> Scale {
+    pub(super) fn around(least: f64, most: f64) -> Scale {
         if least <= most / 2.0 || most - least < SPAN_MIN {
             return Scale::up_to(most);
         }
@@ -64,47 +64,47 @@ impl Scale {
     }
 
     /// Logarithmic, between round values that enclose these.
-    pub fn log(least: f64, most: f64) -> Scale {
+    pub(super) fn log(least: f64, most: f64) -> Scale {
         let from = round_step(least.max(LOG_MIN) * (1.0 + CLOSE) / 2.5);
         let to = round_step(most.max(LOG_MIN) * (1.0 - CLOSE));
-        Scale { shape: Shape::Log, from, to: to.max(from * 10.0) }
+        Scale { shape: ScaleShape::Log, from, to: to.max(from * 10.0) }
     }
 
     /// Logarithmic numbers of events, on which also a single one has a height.
-    pub fn counts(most: u64) -> Scale {
-        Scale { shape: Shape::Log, from: 0.5, to: round_step(most.max(5) as f64 * (1.0 - CLOSE)) }
+    pub(super) fn counts(most: u64) -> Scale {
+        Scale { shape: ScaleShape::Log, from: 0.5, to: round_step(most.max(5) as f64 * (1.0 - CLOSE)) }
     }
 
     /// Shares up to the largest of so many values.
-    pub fn tail(n: usize) -> Scale {
-        Scale { shape: Shape::Tail, from: 1.0, to: (n as f64).max(10.0) }
+    pub(super) fn tail(n: usize) -> Scale {
+        Scale { shape: ScaleShape::Tail, from: 1.0, to: (n as f64).max(10.0) }
     }
 
     /// Whether a value lies on the axis.
-    pub fn holds(&self, value: f64) -> bool {
+    pub(super) fn holds(&self, value: f64) -> bool {
         (self.from..=self.to).contains(&value)
     }
 
     /// How much the axis shows.
-    pub fn span(&self) -> f64 {
+    pub(super) fn span(&self) -> f64 {
         self.to - self.from
     }
 
     /// Where a value stands: 0 at the begin of the axis, 1 at its end, and never outside.
-    pub fn share(&self, value: f64) -> f64 {
+    pub(super) fn share(&self, value: f64) -> f64 {
         let share = match self.shape {
-            Shape::Linear => (value - self.from) / (self.to - self.from),
-            Shape::Log | Shape::Tail => (value.max(self.from) / self.from).log10() / self.decades(),
+            ScaleShape::Linear => (value - self.from) / (self.to - self.from),
+            ScaleShape::Log | ScaleShape::Tail => (value.max(self.from) / self.from).log10() / self.decades(),
         };
         if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
     }
 
     /// The ticks of an axis of so many pixels, each label having so much room.
-    pub fn ticks(&self, pixels: f64, room: f64) -> Vec<Tick> {
+    pub(super) fn ticks(&self, pixels: f64, room: f64) -> Vec<AxisTick> {
         match self.shape {
-            Shape::Linear => self.linear_ticks(pixels, room),
-            Shape::Log => self.log_ticks(pixels, room),
-            Shape::Tail => self.tail_ticks(pixels, room),
+            ScaleShape::Linear => self.linear_ticks(pixels, room),
+            ScaleShape::Log => self.log_ticks(pixels, room),
+            ScaleShape::Tail => self.tail_ticks(pixels, room),
         }
     }
 
@@ -112,11 +112,11 @@ impl Scale {
         (self.to / self.from).log10()
     }
 
-    fn tick(&self, value: f64, label: String) -> Tick {
-        Tick { share: self.share(value), label }
+    fn tick(&self, value: f64, label: String) -> AxisTick {
+        AxisTick { share: self.share(value), label }
     }
 
-    fn linear_ticks(&self, pixels: f64, room: f64) -> Vec<Tick> {
+    fn linear_ticks(&self, pixels: f64, room: f64) -> Vec<AxisTick> {
         let step = round_step(self.span() * room / pixels);
         let decimals = (-(step * (1.0 + CLOSE)).log10().floor()).clamp(0.0, 12.0) as usize;
         let first = (self.from / step - CLOSE).ceil();
@@ -126,7 +126,7 @@ impl Scale {
     }
 
     /// Powers of ten, with 2 and 5 where there is room, and marks between while they can be told apart.
-    fn log_ticks(&self, pixels: f64, room: f64) -> Vec<Tick> {
+    fn log_ticks(&self, pixels: f64, room: f64) -> Vec<AxisTick> {
         let decade = pixels / self.decades();
         let every = (room / decade).ceil().max(1.0) as i32;
         let mut ticks = Vec::new();
@@ -151,7 +151,7 @@ impl Scale {
     }
 
     /// 50 %, 90 %, 99 % and on; 75, 95 and 98 % where there is room.
-    fn tail_ticks(&self, pixels: f64, room: f64) -> Vec<Tick> {
+    fn tail_ticks(&self, pixels: f64, room: f64) -> Vec<AxisTick> {
         let wide = pixels / self.decades() * 0.3 >= room;
         let more = [4.0, 20.0, 50.0].into_iter().filter(|_| wide);
         let nines = (1..=12).map(|exponent| 10f64.powi(exponent));
@@ -167,7 +167,7 @@ impl Scale {
 }
 
 /// The least of 1, 2 and 5 times a power of ten that is not smaller than this.
-pub fn round_step(least: f64) -> f64 {
+pub(super) fn round_step(least: f64) -> f64 {
     let least = if least.is_finite() && least > 0.0 { least } else { 1.0 };
     let exponent = least.log10().floor() as i32;
     // Powers below one are divided by, since only whole powers of ten are exact.
@@ -183,7 +183,7 @@ fn rounded_up(value: f64, step: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn labels(ticks: &[Tick]) -> String {
+    fn labels(ticks: &[AxisTick]) -> String {
         let shown: Vec<&str> = ticks.iter().map(|tick| tick.label.as_str()).filter(|label| !label.is_empty()).collect();
         shown.join(" ")
     }

@@ -4,10 +4,10 @@
 use super::page::PLOT_WIDTH;
 
 /// A column for each half pixel of the width, so that a plot may be magnified once.
-pub const COLUMNS: usize = 2 * PLOT_WIDTH as usize;
+pub(super) const COLUMNS: usize = 2 * PLOT_WIDTH as usize;
 
 /// The column of a share of the width.
-pub fn column(share: f64) -> usize {
+pub(super) fn column(share: f64) -> usize {
     // A cast from a float ends at the bounds of the integer, and makes 0 of what is not a number.
     ((share * COLUMNS as f64) as usize).min(COLUMNS - 1)
 }
@@ -15,7 +15,7 @@ pub fn column(share: f64) -> usize {
 /// The points of a curve that never falls, shares from left to right: of each column the first and the last.
 ///
 /// The first is the least and the last the largest of its column, so that the curve keeps its outline.
-pub fn rising(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
+pub(super) fn rising(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let mut kept: Vec<(f64, f64)> = Vec::new();
     let (mut at, mut many) = (usize::MAX, false);
     for point in points {
@@ -31,15 +31,15 @@ pub fn rising(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
 }
 
 /// The highest of each column, in the order of the columns.
-pub struct Highest(Vec<Option<(f64, f64)>>);
+pub(super) struct Highest(Vec<Option<(f64, f64)>>);
 
 impl Highest {
-    pub fn new() -> Highest {
+    pub(super) fn new() -> Highest {
         Highest(vec![None; COLUMNS])
     }
 
     /// Takes a value at a share of the width.
-    pub fn add(&mut self, share: f64, value: f64) {
+    pub(super) fn add(&mut self, share: f64, value: f64) {
         let slot = &mut self.0[column(share)];
         if slot.is_none_or(|(_, known)| known < value) {
             *slot = Some((share, value));
@@ -47,7 +47,7 @@ impl Highest {
     }
 
     /// Share and value of what stands highest in each column.
-    pub fn points(&self) -> impl Iterator<Item = (f64, f64)> {
+    pub(super) fn points(&self) -> impl Iterator<Item = (f64, f64)> {
         self.0.iter().flatten().copied()
     }
 }

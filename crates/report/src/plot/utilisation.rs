@@ -3,7 +3,7 @@
 
 use super::Figure;
 use super::axes::{self, Axis};
-use super::page::{Area, Entry, Mark, PLOT_HEIGHT, Page, pixel};
+use super::page::{Area, LegendEntry, MarkStyle, PLOT_HEIGHT, Page, pixel};
 use super::palette::{CALM, colour};
 use super::scale::Scale;
 use super::thin::{COLUMNS, column};
@@ -26,7 +26,7 @@ pub fn utilisation(figure: &Figure<'_>, bins: &[(f64, f64)], bin_ms: f64) -> Str
     let Some(first) = known.iter().map(|bin| bin.0).reduce(f64::min) else { return page.nothing("no records") };
     let last = known.iter().map(|bin| bin.0).fold(first, f64::max);
     let across = Scale::linear(first, last + bin_s);
-    let spans: Vec<Span> = known.iter().map(|(start, share)| span(&across, *start, bin_s, *share)).collect();
+    let spans: Vec<UtilisationSpan> = known.iter().map(|(start, share)| span(&across, *start, bin_s, *share)).collect();
     let crowded = spans.len() > COLUMNS;
     page.legend(&legend(&known, bin_ms, crowded));
     let area = page.area(PLOT_HEIGHT);
@@ -44,30 +44,30 @@ pub fn utilisation(figure: &Figure<'_>, bins: &[(f64, f64)], bin_ms: f64) -> Str
 
 /// A part of the width with its utilisation, all as shares.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Span {
+struct UtilisationSpan {
     from: f64,
     to: f64,
     height: f64,
 }
 
-fn span(across: &Scale, start: f64, bin_s: f64, height: f64) -> Span {
-    Span { from: across.share(start), to: across.share(start + bin_s), height }
+fn span(across: &Scale, start: f64, bin_s: f64, height: f64) -> UtilisationSpan {
+    UtilisationSpan { from: across.share(start), to: across.share(start + bin_s), height }
 }
 
-fn legend(bins: &[(f64, f64)], bin_ms: f64, crowded: bool) -> Vec<Entry> {
+fn legend(bins: &[(f64, f64)], bin_ms: f64, crowded: bool) -> Vec<LegendEntry> {
     let mean = bins.iter().map(|bin| bin.1).sum::<f64>() / bins.len().max(1) as f64;
     let all = format!("{} bins of {} ms, mean {} %", count(bins.len()), number(bin_ms), number(100.0 * mean));
     if !crowded {
-        return vec![Entry { mark: Mark::Box(CALM), text: all }];
+        return vec![LegendEntry { mark: MarkStyle::Box(CALM), text: all }];
     }
     vec![
-        Entry { mark: Mark::Box(CALM), text: format!("{all}; each column: mean of its bins") },
-        Entry { mark: Mark::Box(colour(LIGHT)), text: "its busiest bin".to_owned() },
+        LegendEntry { mark: MarkStyle::Box(CALM), text: format!("{all}; each column: mean of its bins") },
+        LegendEntry { mark: MarkStyle::Box(colour(LIGHT)), text: "its busiest bin".to_owned() },
     ]
 }
 
 /// The busiest bin and the mean of the bins of each column that has any.
-fn columns(spans: &[Span]) -> (Vec<Span>, Vec<Span>) {
+fn columns(spans: &[UtilisationSpan]) -> (Vec<UtilisationSpan>, Vec<UtilisationSpan>) {
     let mut sums = vec![(0u64, 0.0, 0.0f64); COLUMNS];
     for span in spans {
         // So many bins that do not overlap are each narrower than a column, and so touch two at most.
@@ -81,15 +81,15 @@ fn columns(spans: &[Span]) -> (Vec<Span>, Vec<Span>) {
     let edge = |index: usize| index as f64 / COLUMNS as f64;
     let shown = sums.iter().enumerate().filter(|(_, (n, ..))| *n > 0);
     let spans = |height: fn(&(u64, f64, f64)) -> f64| {
-        let span = |(index, sums)| Span { from: edge(index), to: edge(index + 1), height: height(sums) };
+        let span = |(index, sums)| UtilisationSpan { from: edge(index), to: edge(index + 1), height: height(sums) };
         shown.clone().map(span).collect()
     };
     (spans(|sums| sums.2), spans(|sums| sums.1 / sums.0 as f64))
 }
 
 /// One outline for all spans, each at least half a pixel wide.
-fn blocks(area: &Area, spans: &[Span]) -> String {
-    let block = |span: &Span| {
+fn blocks(area: &Area, spans: &[UtilisationSpan]) -> String {
+    let block = |span: &UtilisationSpan| {
         let (left, right) = (area.x(span.from), area.x(span.to).max(area.x(span.from) + 0.5));
         let [left, right, top, bottom] = [left, right, area.y(span.height), area.bottom()].map(pixel);
         format!("M{left} {bottom}V{top}H{right}V{bottom}Z")
@@ -110,8 +110,8 @@ mod tests {
         let n = 10 * COLUMNS;
         let at = |index: usize| index as f64 / n as f64;
         let height = |index: usize| if index == 777 { 1.0 } else { 0.2 };
-        let spans: Vec<Span> =
-            (0..n).map(|index| Span { from: at(index), to: at(index + 1), height: height(index) }).collect();
+        let spans: Vec<UtilisationSpan> =
+            (0..n).map(|index| UtilisationSpan { from: at(index), to: at(index + 1), height: height(index) }).collect();
         let (busiest, means) = columns(&spans);
         assert_eq!((busiest.len(), means.len()), (COLUMNS, COLUMNS));
         assert_eq!(busiest[77].height, 1.0);
@@ -120,7 +120,8 @@ mod tests {
 
     #[test]
     fn what_is_between_bins_stays_blank() {
-        let spans = [Span { from: 0.0, to: 0.1, height: 1.0 }, Span { from: 0.9, to: 1.0, height: 1.0 }];
+        let spans =
+            [UtilisationSpan { from: 0.0, to: 0.1, height: 1.0 }, UtilisationSpan { from: 0.9, to: 1.0, height: 1.0 }];
         let (busiest, _) = columns(&spans);
         assert!(busiest.iter().all(|span| span.from < 0.002 || span.from >= 0.9));
     }

@@ -2,35 +2,35 @@
 //! What of the given values can be drawn.
 
 use super::words::{count, duration, plain};
-use super::{SETS_MAX, Set};
+use super::{LatencySet, SETS_MAX};
 
 /// Larger than any time that is measured: 31 years, in milliseconds.
 const TIME_MAX: f64 = 1e12;
 /// Names are cut after so many characters.
-pub const NAME_CHARS: usize = 60;
+pub(crate) const NAME_CHARS: usize = 60;
 
 /// A set ready to be drawn: its values in ascending order, none of them outside what can be drawn.
-pub struct Sorted {
+pub(crate) struct Sorted {
     pub name: String,
     pub values: Vec<f64>,
     pub total_ms: f64,
 }
 
 impl Sorted {
-    fn of(set: &Set) -> Sorted {
+    fn of(set: &LatencySet) -> Sorted {
         let mut values: Vec<f64> = set.values_ms.iter().copied().filter(|value| is_time(*value)).collect();
         values.sort_unstable_by(f64::total_cmp);
         Sorted { name: plain(&set.name, NAME_CHARS), total_ms: values.iter().sum(), values }
     }
 
     /// Name, number of events and the longest of them.
-    pub fn extent(&self) -> String {
+    pub(crate) fn extent(&self) -> String {
         let Some(longest) = self.values.last() else { return self.summary() };
         format!("{}: n {}, longest {}", self.name, count(self.values.len()), duration(*longest))
     }
 
     /// Name, number of events and their sum.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let Sorted { name, values, total_ms } = self;
         match values.len() {
             0 => format!("{name}: no events"),
@@ -41,17 +41,17 @@ impl Sorted {
 }
 
 /// Whether it is a time: finite, not negative, and less than a life.
-pub fn is_time(ms: f64) -> bool {
+pub(crate) fn is_time(ms: f64) -> bool {
     (0.0..=TIME_MAX).contains(&ms)
 }
 
 /// Whether it is a moment, before or after the begin of a run.
-pub fn is_moment(s: f64) -> bool {
+pub(crate) fn is_moment(s: f64) -> bool {
     is_time(s.abs())
 }
 
 /// The sets that are drawn, and what is to be said of those that are not.
-pub fn sorted(sets: &[Set]) -> (Vec<Sorted>, Vec<String>) {
+pub(crate) fn sorted(sets: &[LatencySet]) -> (Vec<Sorted>, Vec<String>) {
     let shown: Vec<Sorted> = sets.iter().take(SETS_MAX).map(Sorted::of).collect();
     let given: usize = sets.iter().take(SETS_MAX).map(|set| set.values_ms.len()).sum();
     let kept: usize = shown.iter().map(|set| set.values.len()).sum();
@@ -59,14 +59,14 @@ pub fn sorted(sets: &[Set]) -> (Vec<Sorted>, Vec<String>) {
 }
 
 /// What stands in the footer where something is not drawn.
-pub fn remarks(strange: usize, kind: &str, further: usize, things: &str) -> Vec<String> {
+pub(crate) fn remarks(strange: usize, kind: &str, further: usize, things: &str) -> Vec<String> {
     let strange = (strange > 0).then(|| format!("Left out, being no {kind}: {}.", count(strange)));
     let further = (further > 0).then(|| format!("Further {things}, not drawn: {}.", count(further)));
     strange.into_iter().chain(further).collect()
 }
 
 /// The least and the largest value of all sets; `None` where there are no values.
-pub fn extremes(sets: &[Sorted]) -> Option<(f64, f64)> {
+pub(crate) fn extremes(sets: &[Sorted]) -> Option<(f64, f64)> {
     let firsts = sets.iter().filter_map(|set| set.values.first()).copied();
     let lasts = sets.iter().filter_map(|set| set.values.last()).copied();
     firsts.reduce(f64::min).zip(lasts.reduce(f64::max))
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn what_is_no_time_is_left_out_and_counted() {
         let values_ms = vec![3.0, f64::NAN, 1.0, f64::INFINITY, -1.0, 1e13, 0.0];
-        let sets = vec![Set { name: "x".to_owned(), values_ms }; SETS_MAX + 2];
+        let sets = vec![LatencySet { name: "x".to_owned(), values_ms }; SETS_MAX + 2];
         let (shown, remarks) = sorted(&sets);
         assert_eq!((shown.len(), shown[0].values.as_slice()), (SETS_MAX, [0.0, 1.0, 3.0].as_slice()));
         assert_eq!(extremes(&shown), Some((0.0, 3.0)));
@@ -89,8 +89,8 @@ mod tests {
 
     #[test]
     fn a_set_is_summed_up() {
-        let of = |values_ms| Sorted::of(&Set { name: "key".to_owned(), values_ms }).summary();
-        let extent = Sorted::of(&Set { name: "key".to_owned(), values_ms: vec![2.0, 1.0] }).extent();
+        let of = |values_ms| Sorted::of(&LatencySet { name: "key".to_owned(), values_ms }).summary();
+        let extent = Sorted::of(&LatencySet { name: "key".to_owned(), values_ms: vec![2.0, 1.0] }).extent();
         insta::assert_snapshot!(extent, @"key: n 2, longest 2 ms");
         insta::assert_snapshot!(of(vec![]), @"key: no events");
         insta::assert_snapshot!(of(vec![0.25]), @"key: 1 event, 250 µs");

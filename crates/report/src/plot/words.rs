@@ -33,7 +33,7 @@ fn cut(letters: impl Iterator<Item = char>, chars_max: usize) -> String {
 }
 
 /// A text as it may stand in XML, between tags as well as in an attribute.
-pub fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -49,7 +49,7 @@ pub fn escaped(text: &str) -> String {
 }
 
 /// How many pixels a text takes at most at a font size, guessed from the widest of the usual fonts.
-pub fn width(text: &str, size: f64) -> f64 {
+pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(em).sum::<f64>() * size
 }
 
@@ -65,7 +65,7 @@ fn em(letter: char) -> f64 {
 }
 
 /// A text in lines of at most so many pixels; what does not fit into the last line is cut.
-pub fn wrapped(text: &str, size: f64, pixels: f64, lines_max: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, size: f64, pixels: f64, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace().flat_map(|word| pieces(word, size, pixels)) {
         match lines.last_mut() {
@@ -102,7 +102,7 @@ fn pieces(word: &str, size: f64, pixels: f64) -> Vec<String> {
 }
 
 /// A number with so many decimals, its thousands set apart; whole ones from ten million on as `1.2e7`.
-pub fn decimal(value: f64, decimals: usize) -> String {
+pub(crate) fn decimal(value: f64, decimals: usize) -> String {
     if decimals == 0 && value.abs() >= 1e7 {
         return format!("{value:e}");
     }
@@ -126,12 +126,12 @@ pub fn grouped(digits: &str) -> String {
 }
 
 /// How many of something there are.
-pub fn count(n: usize) -> String {
+pub(crate) fn count(n: usize) -> String {
     grouped(&n.to_string())
 }
 
 /// A number of three significant digits; digits before the point are kept.
-pub fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     if value.abs() >= 1e7 {
         return format!("{value:.2e}");
     }
@@ -141,7 +141,7 @@ pub fn number(value: f64) -> String {
 }
 
 /// A time for people: `12.3 s`, `938 ms`, `52 µs`.
-pub fn duration(ms: f64) -> String {
+pub(crate) fn duration(ms: f64) -> String {
     match ms {
         1_000.0.. => format!("{} s", number(ms / 1e3)),
         1.0.. => format!("{} ms", number(ms)),

@@ -4,7 +4,7 @@
 use super::units::{grouped, micros};
 use crate::plot::words::plain;
 use tipme_measure::Document;
-use tipme_measure::timer::{Cause, Culprit, Outlier, Portion, TimerDetails};
+use tipme_measure::timer::{LatenessCause, LatenessPortion, Outlier, OutlierCulprit, TimerDetails};
 
 /// Outliers that are listed; the file has more of them.
 const LISTED: usize = 10;
@@ -33,7 +33,7 @@ pub(super) fn text(document: &Document<TimerDetails>) -> String {
         lines.push("Who took most of them:".to_owned());
         lines.extend(details.culprits.iter().take(LISTED).map(culprit));
     }
-    if details.culprits.iter().any(|culprit| culprit.cause == Cause::Timer) {
+    if details.culprits.iter().any(|culprit| culprit.cause == LatenessCause::Timer) {
         lines.push(TIMER.to_owned());
     }
     lines.join("\n") + "\n"
@@ -63,29 +63,29 @@ fn line(outlier: &Outlier, begin_ns: u64) -> String {
             .join(", "),
     };
     let at = outlier.deadline_ns.saturating_sub(begin_ns) as f64 / 1e9;
-    let mechanism = plain(&outlier.mechanism, NAME_CHARS);
+    let mechanism = outlier.mechanism.name();
     format!("  {:>9}  {mechanism} on CPU {} at {at:.3} s: {budget}", micros(outlier.lateness_us), outlier.cpu)
 }
 
-fn portion(portion: &Portion) -> String {
+fn portion(portion: &LatenessPortion) -> String {
     format!("{:.0} % {}", portion.percent, who(portion.cause, &portion.name))
 }
 
 /// The cause in words, with its name where it has one.
-fn who(cause: Cause, name: &str) -> String {
+fn who(cause: LatenessCause, name: &str) -> String {
     let name = plain(name, NAME_CHARS);
     match cause {
-        Cause::Thread => format!("thread {name}"),
-        Cause::Interrupt | Cause::Softirq => name,
-        Cause::Timer => format!("timer not fired {name}").trim_end().to_owned(),
-        Cause::IdleExit => "exit from idle".to_owned(),
-        Cause::Own => "on its own way back".to_owned(),
-        Cause::Rest => "small shares".to_owned(),
-        Cause::Unexplained => "unexplained".to_owned(),
+        LatenessCause::Thread => format!("thread {name}"),
+        LatenessCause::Interrupt | LatenessCause::Softirq => name,
+        LatenessCause::Timer => format!("timer not fired {name}").trim_end().to_owned(),
+        LatenessCause::IdleExit => "exit from idle".to_owned(),
+        LatenessCause::Own => "on its own way back".to_owned(),
+        LatenessCause::Rest => "small shares".to_owned(),
+        LatenessCause::Unexplained => "unexplained".to_owned(),
     }
 }
 
-fn culprit(culprit: &Culprit) -> String {
+fn culprit(culprit: &OutlierCulprit) -> String {
     let period = culprit.period_s.map(|seconds| {
         let deviation = culprit.period_deviation_percent.unwrap_or(0.0);
         format!(", every {} (deviation {deviation:.1} %)", micros(seconds * 1e6))

@@ -2,16 +2,16 @@
 //! The plots of a timer measurement.
 
 use crate::conditions::conditions;
-use crate::plot::{Figure, Quantity, Set, budgets, histograms, percentiles};
+use crate::plot::{Figure, LatencySet, Quantity, budgets, histograms, percentiles};
 use crate::timer::heading;
 use tipme_measure::Document;
-use tipme_measure::timer::{BIN_NS, Mechanism, Outlier, Series, TimerDetails};
+use tipme_measure::timer::{BIN_NS, Outlier, TimerDetails, TimerMechanism, WakeUpSeries};
 
 /// Worst outliers that are drawn.
 const DRAWN: usize = 20;
 
 /// Names of files, and what is in them.
-pub fn plots(document: &Document<TimerDetails>) -> Vec<(&'static str, String)> {
+pub fn plots(document: &Document<TimerDetails>) -> Vec<(String, String)> {
     let footer = heading(document);
     let figure = |title, quantity| Figure { title, quantity, footer: &footer };
     let intervals = sets(document, |series| series.intervals());
@@ -19,29 +19,29 @@ pub fn plots(document: &Document<TimerDetails>) -> Vec<(&'static str, String)> {
     let between = figure("Times between wake-ups", Quantity::Interval);
     let late = figure("Lateness of wake-ups", Quantity::Lateness);
     let mut plots = vec![
-        ("timer-intervals.svg", histograms(&between, &intervals, BIN_NS as f64 / 1e6)),
-        ("timer-lateness.svg", percentiles(&late, &lateness)),
+        ("timer-intervals.svg".to_owned(), histograms(&between, &intervals, BIN_NS as f64 / 1e6)),
+        ("timer-lateness.svg".to_owned(), percentiles(&late, &lateness)),
     ];
     let worst = worst(&document.details.outliers);
     if !worst.is_empty() {
         let footer = conditions(&document.machine);
         let figure =
             Figure { title: "What the latest wake-ups waited for", quantity: Quantity::Lateness, footer: &footer };
-        plots.push(("timer-budgets.svg", budgets(&figure, &worst)));
+        plots.push(("timer-budgets.svg".to_owned(), budgets(&figure, &worst)));
     }
     plots
 }
 
 /// One set for each mechanism, of all its threads, in milliseconds.
-fn sets(document: &Document<TimerDetails>, of: impl Fn(&Series<'_>) -> Vec<u64>) -> Vec<Set> {
+fn sets(document: &Document<TimerDetails>, of: impl Fn(&WakeUpSeries<'_>) -> Vec<u64>) -> Vec<LatencySet> {
     let details = &document.details;
-    let values = |mechanism: Mechanism| {
+    let values = |mechanism: TimerMechanism| {
         let threads = details.threads.iter().zip(&document.runs).filter(|(thread, _)| thread.mechanism == mechanism);
-        let series = threads.filter_map(|(_, run)| Series::new(run, details.period_ns));
+        let series = threads.filter_map(|(_, run)| WakeUpSeries::new(run, details.period_ns));
         series.flat_map(|series| of(&series)).map(|ns| ns as f64 / 1e6).collect()
     };
     let mechanisms = details.mechanisms.iter().map(|measured| measured.mechanism);
-    mechanisms.map(|mechanism| Set { name: mechanism.name().to_owned(), values_ms: values(mechanism) }).collect()
+    mechanisms.map(|mechanism| LatencySet { name: mechanism.name().to_owned(), values_ms: values(mechanism) }).collect()
 }
 
 /// The latest wake-ups that are explained.
@@ -52,7 +52,7 @@ fn worst(outliers: &[Outlier]) -> Vec<(String, Vec<(String, f64)>)> {
     let drawn = known.into_iter().take(DRAWN).enumerate();
     drawn
         .map(|(index, (outlier, portions))| {
-            let name = format!("{}. {}, CPU {}", index + 1, outlier.mechanism, outlier.cpu);
+            let name = format!("{}. {}, CPU {}", index + 1, outlier.mechanism.name(), outlier.cpu);
             let parts = portions.iter().map(|portion| {
                 let name = if portion.name.is_empty() { portion.cause.name() } else { &portion.name };
                 (name.to_owned(), portion.us / 1e3)

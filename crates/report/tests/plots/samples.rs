@@ -2,47 +2,38 @@
 //! A sample of every plot, written to the folder for temporary files of the build, to be looked at.
 
 use crate::xml;
+use fastrand::Rng;
 use std::path::Path;
-use tipme_report::plot::{self, Bar, Figure, Set};
+use tipme_report::plot::{self, Figure, LatencySet, ProfileBar};
 
 const FOOTER: &str = "kernel 6.18.44, 2 CPUs (Some CPU @ 2.00GHz), virtual machine, clock tsc, HZ 250, \
     load 0.12 0.20 0.30, steal 0.1 %. n 1,300, 60.0 s, threshold 100 ms, lost 0, not ended 3.";
 
-/// Numbers from 0 to 1 that look like chance and are always the same.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as f64 / (1u64 << 31) as f64
-    }
-
-    /// Mostly short, seldom long: as latencies are.
-    fn latency(&mut self, usual_ms: f64) -> f64 {
-        let (spread, tail) = (self.next(), self.next());
-        usual_ms * (0.6 + 0.8 * spread) + if tail > 0.97 { usual_ms * 20.0 * self.next() } else { 0.0 }
-    }
+/// Mostly short, seldom long: as latencies are.
+fn latency(chance: &mut Rng, usual_ms: f64) -> f64 {
+    let (spread, tail) = (chance.f64(), chance.f64());
+    usual_ms * (0.6 + 0.8 * spread) + if tail > 0.97 { usual_ms * 20.0 * chance.f64() } else { 0.0 }
 }
 
-fn set(name: &str, n: usize, usual_ms: f64) -> Set {
-    let mut chance = Chance(n as u64);
-    Set { name: name.to_owned(), values_ms: (0..n).map(|_| chance.latency(usual_ms)).collect() }
+fn set(name: &str, n: usize, usual_ms: f64) -> LatencySet {
+    let mut chance = Rng::with_seed(n as u64);
+    LatencySet { name: name.to_owned(), values_ms: (0..n).map(|_| latency(&mut chance, usual_ms)).collect() }
 }
 
-fn bars(n: usize, seconds: f64) -> Vec<Bar> {
-    let mut chance = Chance(7);
-    let bar = |index: usize| Bar {
-        start_s: seconds * (index as f64 + chance.next()) / n as f64,
-        latency_ms: chance.latency(20.0),
+fn bars(n: usize, seconds: f64) -> Vec<ProfileBar> {
+    let mut chance = Rng::with_seed(7);
+    let bar = |index: usize| ProfileBar {
+        start_s: seconds * (index as f64 + chance.f64()) / n as f64,
+        latency_ms: latency(&mut chance, 20.0),
         censored: index + 3 >= n,
     };
     (0..n).map(bar).collect()
 }
 
 fn bins(n: usize, bin_ms: f64) -> Vec<(f64, f64)> {
-    let mut chance = Chance(3);
+    let mut chance = Rng::with_seed(3);
     let share = |index: usize, chance: f64| if index % 500 < 30 { 0.8 + 0.2 * chance } else { 0.06 * chance };
-    (0..n).map(|index| (index as f64 * bin_ms / 1e3, share(index, chance.next()))).collect()
+    (0..n).map(|index| (index as f64 * bin_ms / 1e3, share(index, chance.f64()))).collect()
 }
 
 fn rows() -> Vec<(String, Vec<(String, f64)>)> {
@@ -64,25 +55,25 @@ fn rows() -> Vec<(String, Vec<(String, f64)>)> {
 }
 
 /// Intervals that all lie far from zero.
-fn far() -> Vec<Set> {
-    let mut chance = Chance(11);
-    let values_ms = (0..5_000).map(|_| 99.0 + chance.latency(1.0)).collect();
-    vec![Set { name: "interval".to_owned(), values_ms }]
+fn far() -> Vec<LatencySet> {
+    let mut chance = Rng::with_seed(11);
+    let values_ms = (0..5_000).map(|_| 99.0 + latency(&mut chance, 1.0)).collect();
+    vec![LatencySet { name: "interval".to_owned(), values_ms }]
 }
 
 fn long_name() -> String {
     "<b>&amp; Wide WORDS and 漢字 \u{1b}[31m".repeat(60)
 }
 
-fn long_names() -> Vec<Set> {
+fn long_names() -> Vec<LatencySet> {
     (0..18)
-        .map(|index| Set { name: format!("{index} {}", long_name()), values_ms: vec![f64::from(index); 3] })
+        .map(|index| LatencySet { name: format!("{index} {}", long_name()), values_ms: vec![f64::from(index); 3] })
         .collect()
 }
 
 fn many_rows() -> Vec<(String, Vec<(String, f64)>)> {
-    let mut chance = Chance(5);
-    let mut parts = || (0..14).map(|part| (format!("part {part}"), 9.0 * chance.next())).collect();
+    let mut chance = Rng::with_seed(5);
+    let mut parts = || (0..14).map(|part| (format!("part {part}"), 9.0 * chance.f64())).collect();
     (0..50).map(|row| (format!("event {row}"), parts())).collect()
 }
 
@@ -94,7 +85,8 @@ fn samples() -> Vec<(&'static str, String)> {
     let micro = [set("timerfd, SCHED_OTHER", 50_000, 0.052), set("timerfd, SCHED_FIFO 80", 50_000, 0.011)];
     let name = long_name();
     let named = Figure { title: &name, footer: &name, ..Figure::default() };
-    let many: Vec<Set> = (0..12).map(|index| set(&format!("run {index} of many"), 300, 5.0 + index as f64)).collect();
+    let many: Vec<LatencySet> =
+        (0..12).map(|index| set(&format!("run {index} of many"), 300, 5.0 + index as f64)).collect();
     vec![
         ("profile", plot::latency_profile(&figure("Latency of typing in xterm"), &typing, Some(100.0))),
         ("profile-zoom", plot::latency_profile_zoom(&figure("The same, 2 s of it"), &typing, Some(100.0), 20.0, 22.0)),

@@ -2,15 +2,15 @@
 //! Controllers and weights where the delegated group is not empty at once.
 
 use crate::engine::Engine;
-use crate::fake::{DIR, Machine, Memory, ROOT};
+use crate::fake::{DIR, FakeMachine, MemoryLog, ROOT};
 use crate::groups::{CONTROLLERS, RETRY_TICKS};
 use crate::ledger::Ledger;
 use crate::subtree::Subtree;
 use std::collections::BTreeSet;
 use tipme_policy::{Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength};
 
-fn engine(machine: &Machine) -> Engine<Machine, Memory> {
-    let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is not a file");
+fn engine(machine: &FakeMachine) -> Engine<FakeMachine, MemoryLog> {
+    let (ledger, _) = Ledger::open(machine.clone(), MemoryLog::default()).expect("memory is not a file");
     let mut engine = Engine::new(ledger, Backend::Cgroup, Strength::Normal);
     engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
     engine
@@ -23,18 +23,18 @@ fn focused(who: Identity) -> Action {
 }
 
 /// The delegated group's controllers that are on.
-fn controllers(machine: &Machine) -> BTreeSet<(String, String)> {
+fn controllers(machine: &FakeMachine) -> BTreeSet<(String, String)> {
     machine.state.borrow().controllers.clone()
 }
 
-fn weight(machine: &Machine, set: Identity) -> Option<i64> {
+fn weight(machine: &FakeMachine, set: Identity) -> Option<i64> {
     let path = format!("{DIR}/set-{}-{}", set.pid, set.start);
     machine.state.borrow().groups.get(&path).and_then(|files| files.get("cpu.weight").copied())
 }
 
 #[test]
 fn a_child_that_is_born_while_its_parent_moves_keeps_no_controller_off() {
-    let machine = Machine::new();
+    let machine = FakeMachine::new();
     let (editor, shell) = (machine.fork(10, None, true), machine.fork(20, None, true));
     machine.fork_before_change.set(Some((shell, 21)));
     let mut engine = engine(&machine);
@@ -48,7 +48,7 @@ fn a_child_that_is_born_while_its_parent_moves_keeps_no_controller_off() {
 
 #[test]
 fn what_kept_the_controllers_off_is_asked_again_and_all_groups_get_their_weights() {
-    let mut machine = Machine::new();
+    let mut machine = FakeMachine::new();
     let (editor, other) = (machine.fork(10, None, true), machine.fork(20, None, true));
     let pager = machine.fork(30, None, true);
     machine.state.borrow_mut().processes.get_mut(&other).expect("it lives").uid = 7;

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Changes of units that are not answered in time: they may happen later, and are taken back all the same.
 use super::*;
-use crate::fake::{APP, LOGIN, Machine, Memory, ROOT};
+use crate::fake::{APP, FakeMachine, LOGIN, MemoryLog, ROOT};
 use crate::groups::step;
 use crate::units_names::Property;
 
 const SCOPE: &str = "/cg/user.slice/user-1000.slice/tipme-7-8-9.scope";
 
-fn weight() -> Place {
-    Place::Unit { folder: APP.to_owned(), property: Property::CpuWeight }
+fn weight() -> KnobPlace {
+    KnobPlace::Unit { folder: APP.to_owned(), property: Property::CpuWeight }
 }
 
 /// A machine with a process in a login, and its ledger.
-fn fixture() -> (Machine, Memory, Ledger<Machine, Memory>, Identity) {
-    let (machine, log) = (Machine::new(), Memory::default());
+fn fixture() -> (FakeMachine, MemoryLog, Ledger<FakeMachine, MemoryLog>, Identity) {
+    let (machine, log) = (FakeMachine::new(), MemoryLog::default());
     let who = machine.fork(20, None, true);
     machine.state.borrow_mut().processes.get_mut(&who).expect("it lives").group = LOGIN.to_owned();
     let (ledger, _) = Ledger::open(machine.clone(), log.clone()).expect("memory is not a file");
     (machine, log, ledger, who)
 }
 
-fn put(ledger: &mut Ledger<Machine, Memory>, from: i64, to: i64) -> Done {
-    ledger.commit(vec![Step { from: from.into(), ..step(weight(), to.into(), (-1).into()) }])
+fn put(ledger: &mut Ledger<FakeMachine, MemoryLog>, from: i64, to: i64) -> Done {
+    ledger.commit(vec![LedgerStep { from: from.into(), ..step(weight(), to.into(), (-1).into()) }])
 }
 
-fn has(machine: &Machine) -> Option<i64> {
+fn has(machine: &FakeMachine) -> Option<i64> {
     machine.state.borrow().units.get(&(APP.to_owned(), Property::CpuWeight)).copied()
 }
 
@@ -33,7 +33,7 @@ fn a_stop_soon_after_nobody_answered_takes_back() {
     let (machine, _, mut ledger, _) = fixture();
     assert_eq!(put(&mut ledger, -1, 500).changed, 1);
     machine.closed.set(true);
-    assert_eq!(ledger.world.get(&weight()), Err(Fault::Refused(libc::ENOTCONN)));
+    assert_eq!(ledger.world.get(&weight()), Err(KnobFault::Refused(libc::ENOTCONN)));
     let restored = ledger.restore();
     assert_eq!((restored.restored, restored.failed, has(&machine)), (1, 0, None));
 }
@@ -46,7 +46,7 @@ fn a_change_that_comes_late_is_taken_back() {
             first.into_iter().for_each(|number| drop(put(&mut ledger, -1, number)));
             machine.slow.set(true);
             let done = put(&mut ledger, first.unwrap_or(-1), 500);
-            assert_eq!(done.failed, [(weight(), Why::Refused(libc::ETIMEDOUT))]);
+            assert_eq!(done.failed, [(weight(), SkipReason::Refused(libc::ETIMEDOUT))]);
             machine.slow.set(false);
             if lands {
                 machine.land();
@@ -77,11 +77,11 @@ fn what_is_taken_back_late_is_not_taken_for_somebody_elses() {
 #[test]
 fn a_scope_that_comes_late_is_known_and_left() {
     let (machine, log, mut ledger, who) = fixture();
-    let scope = Place::Scope { folder: SCOPE.to_owned(), root: ROOT.to_owned(), first: who };
-    let details = Details { session: 0, return_to: Some(LOGIN.to_owned()) };
+    let scope = KnobPlace::Scope { folder: SCOPE.to_owned(), root: ROOT.to_owned(), first: who };
+    let details = CellDetails { session: 0, return_to: Some(LOGIN.to_owned()) };
     machine.slow.set(true);
-    let done = ledger.commit(vec![Step { details, ..step(scope.clone(), 1.into(), 0.into()) }]);
-    assert_eq!(done.failed, [(scope, Why::Refused(libc::ETIMEDOUT))]);
+    let done = ledger.commit(vec![LedgerStep { details, ..step(scope.clone(), 1.into(), 0.into()) }]);
+    assert_eq!(done.failed, [(scope, SkipReason::Refused(libc::ETIMEDOUT))]);
     machine.slow.set(false);
     drop(ledger);
     machine.land();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use crate::engine::Engine;
-use crate::fake::{APP, DIR, LOGIN, Machine, Memory, ROOT, TOTAL};
+use crate::fake::{APP, DIR, FakeMachine, LOGIN, MemoryLog, ROOT, TOTAL};
 use crate::ledger::Ledger;
 use crate::placements::Units;
 use crate::subtree::Subtree;
 use crate::units_names::Property;
-use crate::why::{Applied, Knob, Why};
+use crate::why::{Applied, Knob, SkipReason};
 use tipme_policy::{
     Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason, Role, SetId,
     Strength, UNLIMITED,
@@ -13,20 +13,20 @@ use tipme_policy::{
 
 const MIB: i64 = 1 << 20;
 
-struct Fixture {
-    engine: Engine<Machine, Memory>,
-    machine: Machine,
+struct LimitsFixture {
+    engine: Engine<FakeMachine, MemoryLog>,
+    machine: FakeMachine,
     pid: u32,
 }
 
-impl Fixture {
-    fn new(backend: Backend) -> Fixture {
-        let machine = Machine::new();
-        let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is not a file");
+impl LimitsFixture {
+    fn new(backend: Backend) -> LimitsFixture {
+        let machine = FakeMachine::new();
+        let (ledger, _) = Ledger::open(machine.clone(), MemoryLog::default()).expect("memory is not a file");
         let mut engine = Engine::new(ledger, backend, Strength::Normal);
         engine.subtree = Some(Subtree::new(DIR.to_owned(), ROOT.to_owned()));
         engine.units = Some(Units::new(ROOT.to_owned()));
-        Fixture { engine, machine, pid: 10 }
+        LimitsFixture { engine, machine, pid: 10 }
     }
 
     fn process(&mut self, group: &str, mib: u64) -> Identity {
@@ -83,8 +83,8 @@ fn relieve(who: Identity, bytes: u64) -> Action {
 }
 
 /// Two processes of a hog, with 10 and 8 MiB of the 24 that their folder has.
-fn hogs(backend: Backend) -> (Fixture, [Identity; 2], String) {
-    let mut fixture = Fixture::new(backend);
+fn hogs(backend: Backend) -> (LimitsFixture, [Identity; 2], String) {
+    let mut fixture = LimitsFixture::new(backend);
     let group = if backend == Backend::Systemd { APP } else { DIR };
     let pair = [fixture.process(group, 10), fixture.process(group, 8)];
     fixture.assign(Role::Hog, &pair);
@@ -169,11 +169,11 @@ fn a_process_that_is_gone_or_elsewhere_leaves_no_limit_and_gets_no_group() {
 
 #[test]
 fn the_seat_of_a_process_that_is_gone_goes() {
-    let mut fixture = Fixture::new(Backend::Systemd);
+    let mut fixture = LimitsFixture::new(Backend::Systemd);
     let [_, hog, term] = [LOGIN; 3].map(|group| fixture.process(group, 1));
     fixture.assign(Role::Focused, &[term]);
     fixture.high(hog, 1);
-    let placements = |fixture: &Fixture| fixture.engine.units.as_ref().expect("it has units").placements.len();
+    let placements = |fixture: &LimitsFixture| fixture.engine.units.as_ref().expect("it has units").placements.len();
     assert_eq!(placements(&fixture), 2);
     [hog, term].iter().for_each(|who| fixture.machine.exit(*who));
     fixture.relieve(hog, UNLIMITED);
@@ -185,12 +185,12 @@ fn the_seat_of_a_process_that_is_gone_goes() {
 
 #[test]
 fn protection_that_an_administrator_has_set_stays() {
-    let mut fixture = Fixture::new(Backend::Cgroup);
+    let mut fixture = LimitsFixture::new(Backend::Cgroup);
     let who = fixture.process(DIR, 1);
     fixture.assign(Role::Focused, &[who]);
     fixture.put(DIR, "memory.low", 77);
     let applied = fixture.engine.apply(&[Action::Memory(MemoryAction::Protect { set: SetId(who), bytes: 8_192 })]);
-    let told = applied.skipped.iter().any(|skipped| skipped.why == Why::SetByOther("77".to_owned()));
+    let told = applied.skipped.iter().any(|skipped| skipped.why == SkipReason::SetByOther("77".to_owned()));
     assert!(told, "{applied:?}");
     let state = fixture.machine.state.borrow();
     let low = |group: &str| state.groups[group]["memory.low"];
@@ -198,8 +198,8 @@ fn protection_that_an_administrator_has_set_stays() {
 }
 
 /// A group `rest` with 20 MiB; the kernel can take 6 of them.
-fn with_rest() -> (Fixture, String) {
-    let mut fixture = Fixture::new(Backend::Cgroup);
+fn with_rest() -> (LimitsFixture, String) {
+    let mut fixture = LimitsFixture::new(Backend::Cgroup);
     let [front, _] = [DIR; 2].map(|group| fixture.process(group, 1));
     fixture.assign(Role::Focused, &[front]);
     let rest = format!("{DIR}/rest");
@@ -245,7 +245,7 @@ fn a_rest_whose_tasks_all_wait_gets_no_less_and_half_of_what_is_kept_free() {
 
 #[test]
 fn a_rest_that_was_not_made_here_is_not_limited() {
-    let mut fixture = Fixture::new(Backend::Cgroup);
+    let mut fixture = LimitsFixture::new(Backend::Cgroup);
     let rest = format!("{DIR}/rest");
     let files = [("memory.current", 5 * MIB), ("memory.high", -1)].map(|(name, number)| (name.to_owned(), number));
     fixture.machine.state.borrow_mut().groups.insert(rest.clone(), files.into());

@@ -7,8 +7,8 @@ use crate::cgroup;
 use crate::journal::hash;
 use crate::processes;
 use crate::units_real;
-use crate::why::Why;
-use crate::world::{Advice, Autogroup, Fault, Place, Stock, Thread, ThreadKnob, Value, World};
+use crate::why::SkipReason;
+use crate::world::{Advice, Autogroup, KnobFault, KnobPlace, Stock, ThreadKnob, ThreadSettings, Value, World};
 use rustix::fs::CWD;
 use std::path::Path;
 use tipme_policy::Identity;
@@ -28,66 +28,73 @@ impl World for Linux {
         self.bus.begin_restore();
     }
 
-    fn get(&self, place: &Place) -> Result<Value, Fault> {
+    fn get(&self, place: &KnobPlace) -> Result<Value, KnobFault> {
         match place {
-            Place::Thread { process, tid, start, knob } => {
+            KnobPlace::Thread { process, tid, start, knob } => {
                 self.held(*process)?.check_thread(*tid, *start)?;
                 self.get_thread(*tid, *knob).map(Value::Number)
             }
-            Place::Autogroup { number, session } => {
+            KnobPlace::Autogroup { number, session } => {
                 self.speaker(*number, *session).map(|(_, nice)| Value::Number(nice))
             }
-            Place::Trace { value, .. } => Ok(Value::Number(*value)),
-            Place::File { path } => cgroup::get(path).map(Value::Number),
-            Place::Controller { group, name } => cgroup::has_controller(group, name).map(Value::Number),
-            Place::Member { process, root } => {
+            KnobPlace::Trace { value, .. } => Ok(Value::Number(*value)),
+            KnobPlace::File { path } => cgroup::get(path).map(Value::Number),
+            KnobPlace::Controller { group, name } => cgroup::has_controller(group, name).map(Value::Number),
+            KnobPlace::Member { process, root } => {
                 self.held(*process)?.check()?;
-                cgroup::group_of(&self.proc, process.pid, root).map(Value::Text).ok_or(Fault::Vanished)
+                cgroup::group_of(&self.proc, process.pid, root).map(Value::Text).ok_or(KnobFault::Vanished)
             }
-            Place::Group { path, .. } => Ok(Value::Number(i64::from(Path::new(path).is_dir()))),
-            Place::Scope { folder, .. } => units_real::exists(self, folder).map(Value::Number),
-            Place::Unit { folder, property } => units_real::get(self, folder, *property).map(Value::Number),
+            KnobPlace::Group { path, .. } => Ok(Value::Number(i64::from(Path::new(path).is_dir()))),
+            KnobPlace::Scope { folder, .. } => units_real::exists(self, folder).map(Value::Number),
+            KnobPlace::Unit { folder, property } => units_real::get(self, folder, *property).map(Value::Number),
         }
     }
 
-    fn set(&mut self, place: &Place, value: &Value) -> Result<(), Fault> {
+    fn set(&mut self, place: &KnobPlace, value: &Value) -> Result<(), KnobFault> {
         match (place, value) {
-            (Place::Thread { process, tid, start, knob }, Value::Number(number)) => {
+            (KnobPlace::Thread { process, tid, start, knob }, Value::Number(number)) => {
                 self.held(*process)?.check_thread(*tid, *start)?;
                 set_thread(*tid, *knob, *number)
             }
-            (Place::Autogroup { number, session }, Value::Number(nice)) => self.set_autogroup(*number, *session, *nice),
-            (Place::File { path }, Value::Number(number)) => cgroup::set(path, *number),
-            (Place::Controller { group, name }, Value::Number(on)) => cgroup::set_controller(group, name, *on != 0),
-            (Place::Member { process, root }, Value::Text(group)) => {
+            (KnobPlace::Autogroup { number, session }, Value::Number(nice)) => {
+                self.set_autogroup(*number, *session, *nice)
+            }
+            (KnobPlace::File { path }, Value::Number(number)) => cgroup::set(path, *number),
+            (KnobPlace::Controller { group, name }, Value::Number(on)) => cgroup::set_controller(group, name, *on != 0),
+            (KnobPlace::Member { process, root }, Value::Text(group)) => {
                 self.held(*process)?.check()?;
                 cgroup::enter(process.pid, root, group)
             }
-            (Place::Group { path, .. }, Value::Number(1)) => cgroup::make(path),
-            (Place::Group { path, .. }, Value::Number(_)) => cgroup::remove(path),
-            (Place::Unit { folder, property }, Value::Number(number)) => {
+            (KnobPlace::Group { path, .. }, Value::Number(1)) => cgroup::make(path),
+            (KnobPlace::Group { path, .. }, Value::Number(_)) => cgroup::remove(path),
+            (KnobPlace::Unit { folder, property }, Value::Number(number)) => {
                 units_real::set(self, folder, *property, *number)
             }
-            (Place::Scope { folder, root, first }, Value::Number(1)) => units_real::begin(self, folder, root, *first),
-            (Place::Scope { folder, .. }, Value::Number(_)) => units_real::end(self, folder),
+            (KnobPlace::Scope { folder, root, first }, Value::Number(1)) => {
+                units_real::begin(self, folder, root, *first)
+            }
+            (KnobPlace::Scope { folder, .. }, Value::Number(_)) => units_real::end(self, folder),
             // A journal that says such a thing was not written here.
-            _ => Err(Fault::Refused(libc::EINVAL)),
+            _ => Err(KnobFault::Refused(libc::EINVAL)),
         }
     }
 
-    fn admit(&self, place: &Place) -> Result<(), Why> {
+    fn admit(&self, place: &KnobPlace) -> Result<(), SkipReason> {
         match place {
-            Place::Thread { process, .. } | Place::Member { process, .. } => self.admit_process(*process),
-            Place::Scope { first, .. } => self.admit_process(*first),
-            Place::Unit { folder, .. } => units_real::admit(self, folder, self.owner, self.under),
-            Place::Autogroup { number, session } => self.admit_session(*number, *session),
-            Place::Trace { .. } | Place::File { .. } | Place::Controller { .. } | Place::Group { .. } => Ok(()),
+            KnobPlace::Thread { process, .. } | KnobPlace::Member { process, .. } => self.admit_process(*process),
+            KnobPlace::Scope { first, .. } => self.admit_process(*first),
+            KnobPlace::Unit { folder, .. } => units_real::admit(self, folder, self.owner, self.under),
+            KnobPlace::Autogroup { number, session } => self.admit_session(*number, *session),
+            KnobPlace::Trace { .. }
+            | KnobPlace::File { .. }
+            | KnobPlace::Controller { .. }
+            | KnobPlace::Group { .. } => Ok(()),
         }
     }
 
-    fn reversible(&self, place: &Place, baseline: &Value) -> bool {
+    fn reversible(&self, place: &KnobPlace, baseline: &Value) -> bool {
         match (place, baseline) {
-            (Place::Thread { tid, knob, .. }, Value::Number(baseline)) if !self.may_nice => match knob {
+            (KnobPlace::Thread { tid, knob, .. }, Value::Number(baseline)) if !self.may_nice => match knob {
                 ThreadKnob::Nice => nice_allowed(&self.proc, *tid, *baseline),
                 ThreadKnob::Slice => true,
                 ThreadKnob::Scheduling => nice_allowed(&self.proc, *tid, 0),
@@ -101,13 +108,14 @@ impl World for Linux {
         self.slices.are_there()
     }
 
-    fn threads(&self, process: Identity) -> Result<Vec<Thread>, Fault> {
+    fn threads(&self, process: Identity) -> Result<Vec<ThreadSettings>, KnobFault> {
         let held = self.held(process)?;
         let stat = held.stat()?;
         let threads = held.threads(stat.threads).into_iter();
         // A thread that ends between two of these calls is left out.
-        let threads: Vec<Thread> = threads.filter_map(|(tid, start)| self.thread(tid, start, stat.session)).collect();
-        if threads.is_empty() { Err(Fault::Vanished) } else { Ok(threads) }
+        let threads: Vec<ThreadSettings> =
+            threads.filter_map(|(tid, start)| self.thread(tid, start, stat.session)).collect();
+        if threads.is_empty() { Err(KnobFault::Vanished) } else { Ok(threads) }
     }
 
     fn session(&self, process: Identity) -> Option<u32> {
@@ -153,7 +161,7 @@ impl World for Linux {
         cgroup::tree(group).into_iter().filter_map(|pid| processes::identity(&self.proc, pid)).collect()
     }
 
-    fn reclaim(&mut self, group: &str, bytes: u64) -> Result<(), Fault> {
+    fn reclaim(&mut self, group: &str, bytes: u64) -> Result<(), KnobFault> {
         cgroup::reclaim(group, bytes)
     }
 
@@ -175,7 +183,7 @@ impl World for Linux {
         cgroup::full_percent(group)
     }
 
-    fn advise(&mut self, process: Identity, advice: Advice, most: u64) -> Result<u64, Fault> {
+    fn advise(&mut self, process: Identity, advice: Advice, most: u64) -> Result<u64, KnobFault> {
         advice::give(&self.proc, process, advice, most, &mut self.cursors)
     }
 

@@ -2,9 +2,9 @@
 //! Threads on a machine in memory: what is left alone, who is found, and how often anybody looks.
 
 use crate::engine::Engine;
-use crate::fake::{Machine, Memory};
+use crate::fake::{FakeMachine, MemoryLog};
 use crate::ledger::Ledger;
-use crate::why::{Applied, Knob, Why};
+use crate::why::{Applied, Knob, SkipReason};
 use tipme_policy::{Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength, knobs};
 
 /// A slice that no table knows, in nanoseconds.
@@ -12,17 +12,17 @@ const OTHER_SLICE: i64 = 3_000_000;
 const NICE: usize = 0;
 const SLICE: usize = 1;
 
-struct Fixture {
-    machine: Machine,
-    log: Memory,
-    engine: Engine<Machine, Memory>,
+struct ThreadsFixture {
+    machine: FakeMachine,
+    log: MemoryLog,
+    engine: Engine<FakeMachine, MemoryLog>,
 }
 
-impl Fixture {
-    fn new() -> Fixture {
-        let (machine, log) = (Machine::new(), Memory::default());
+impl ThreadsFixture {
+    fn new() -> ThreadsFixture {
+        let (machine, log) = (FakeMachine::new(), MemoryLog::default());
         let (ledger, _) = Ledger::open(machine.clone(), log.clone()).expect("the test made it");
-        Fixture { machine, log, engine: Engine::new(ledger, Backend::Nice, Strength::Normal) }
+        ThreadsFixture { machine, log, engine: Engine::new(ledger, Backend::Nice, Strength::Normal) }
     }
 
     fn assign(&mut self, role: Role, processes: &[Identity]) -> Applied {
@@ -49,34 +49,34 @@ fn nice(role: Role) -> i64 {
 
 #[test]
 fn a_slice_that_somebody_has_set_stays_and_nothing_else_does() {
-    let mut fixture = Fixture::new();
+    let mut fixture = ThreadsFixture::new();
     let who = fixture.machine.fork(20, None, true);
     fixture.set(who, SLICE, OTHER_SLICE);
     let applied = fixture.assign(Role::Focused, &[who]);
     assert_eq!((fixture.value(who, SLICE), fixture.value(who, NICE)), (OTHER_SLICE, nice(Role::Focused)));
     let left: Vec<_> = applied.skipped.iter().map(|left| (left.knob, left.why.clone())).collect();
-    assert_eq!(left, [(Knob::Slice, Why::SetByOther("3000 us".to_owned()))]);
+    assert_eq!(left, [(Knob::Slice, SkipReason::SetByOther("3000 us".to_owned()))]);
     fixture.engine.restore();
     assert_eq!((fixture.value(who, SLICE), fixture.value(who, NICE)), (OTHER_SLICE, 0));
 }
 
 #[test]
 fn a_slice_that_somebody_sets_after_us_stays() {
-    let mut fixture = Fixture::new();
+    let mut fixture = ThreadsFixture::new();
     let who = fixture.machine.fork(20, None, true);
     fixture.assign(Role::Focused, &[who]);
     fixture.set(who, SLICE, OTHER_SLICE);
     let applied = fixture.assign(Role::Rest, &[who]);
     assert_eq!((fixture.value(who, SLICE), fixture.value(who, NICE)), (OTHER_SLICE, 0));
     let left: Vec<_> = applied.skipped.iter().map(|left| (left.knob, left.why.clone())).collect();
-    assert_eq!(left, [(Knob::Slice, Why::ChangedByOther("3000 us".to_owned()))]);
+    assert_eq!(left, [(Knob::Slice, SkipReason::ChangedByOther("3000 us".to_owned()))]);
     assert_eq!(fixture.engine.restore().changed_by_others, 1);
     assert_eq!(fixture.value(who, SLICE), OTHER_SLICE);
 }
 
 #[test]
 fn whoever_is_born_while_its_parent_is_changed_follows() {
-    let mut fixture = Fixture::new();
+    let mut fixture = ThreadsFixture::new();
     let parent = fixture.machine.fork(20, None, true);
     fixture.assign(Role::Focused, &[parent]);
     fixture.machine.fork_before_change.set(Some((parent, 30)));
@@ -87,7 +87,7 @@ fn whoever_is_born_while_its_parent_is_changed_follows() {
 
 #[test]
 fn where_nobody_is_born_each_process_is_looked_at_once() {
-    let mut fixture = Fixture::new();
+    let mut fixture = ThreadsFixture::new();
     let processes = [20, 30, 40].map(|pid| fixture.machine.fork(pid, None, true));
     for role in [Role::Focused, Role::Visible, Role::Focused] {
         fixture.machine.looks.set(0);
@@ -98,7 +98,7 @@ fn where_nobody_is_born_each_process_is_looked_at_once() {
 
 #[test]
 fn one_write_announces_all_changes_of_a_call() {
-    let mut fixture = Fixture::new();
+    let mut fixture = ThreadsFixture::new();
     let processes = [20, 30, 40].map(|pid| fixture.machine.fork(pid, None, true));
     fixture.log.crash_point.taken.set(0);
     assert_eq!(fixture.assign(Role::Focused, &processes).changed, 9);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use crate::engine::Engine;
-use crate::fake::{APP, LOGIN, Machine, Memory, ROOT, SERVICE};
+use crate::fake::{APP, FakeMachine, LOGIN, MemoryLog, ROOT, SERVICE};
 use crate::ledger::Ledger;
 use crate::placements::Units;
 use crate::units_names::Property;
-use crate::why::{Applied, Knob, Why};
+use crate::why::{Applied, Knob, SkipReason};
 use tipme_policy::{
     Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason, Role, SetId, Strength,
 };
@@ -13,19 +13,19 @@ const APPS: &str = "/cg/user.slice/user-1000.slice/user@1000.service/app.slice";
 const USER: &str = "/cg/user.slice/user-1000.slice/user@1000.service";
 
 /// An engine, the machine that it works on, and the number of the next process.
-struct Fixture {
-    engine: Engine<Machine, Memory>,
-    machine: Machine,
+struct UnitsFixture {
+    engine: Engine<FakeMachine, MemoryLog>,
+    machine: FakeMachine,
     pid: u32,
 }
 
-impl Fixture {
-    fn new() -> Fixture {
-        let machine = Machine::new();
-        let (ledger, _) = Ledger::open(machine.clone(), Memory::default()).expect("memory is not a file");
+impl UnitsFixture {
+    fn new() -> UnitsFixture {
+        let machine = FakeMachine::new();
+        let (ledger, _) = Ledger::open(machine.clone(), MemoryLog::default()).expect("memory is not a file");
         let mut engine = Engine::new(ledger, Backend::Systemd, Strength::Normal);
         engine.units = Some(Units::new(ROOT.to_owned()));
-        Fixture { engine, machine, pid: 10 }
+        UnitsFixture { engine, machine, pid: 10 }
     }
 
     fn process(&mut self, group: &str) -> Identity {
@@ -56,7 +56,7 @@ impl Fixture {
 
 #[test]
 fn of_a_login_only_what_is_weighed_is_split_out() {
-    let mut fixture = Fixture::new();
+    let mut fixture = UnitsFixture::new();
     let [shell, term, make] = [LOGIN; 3].map(|group| fixture.process(group));
     fixture.assign(Role::Rest, make, &[make]);
     let applied = fixture.assign(Role::Focused, term, &[term]);
@@ -78,7 +78,7 @@ fn of_a_login_only_what_is_weighed_is_split_out() {
 
 #[test]
 fn a_login_is_never_left_empty() {
-    let mut fixture = Fixture::new();
+    let mut fixture = UnitsFixture::new();
     let [term, other] = [LOGIN; 2].map(|group| fixture.process(group));
     fixture.assign(Role::Core, other, &[other]);
     fixture.assign(Role::Focused, term, &[term]);
@@ -88,7 +88,7 @@ fn a_login_is_never_left_empty() {
 
 #[test]
 fn a_program_keeps_its_unit_and_its_background_job_leaves_it() {
-    let mut fixture = Fixture::new();
+    let mut fixture = UnitsFixture::new();
     let [term, shell, job] = [APP; 3].map(|group| fixture.process(group));
     fixture.assign(Role::Focused, term, &[term, shell, job]);
     assert_eq!(fixture.group(job), APP);
@@ -106,11 +106,11 @@ fn a_program_keeps_its_unit_and_its_background_job_leaves_it() {
 
 #[test]
 fn nobody_is_taken_out_of_a_service() {
-    let mut fixture = Fixture::new();
+    let mut fixture = UnitsFixture::new();
     let [server, other] = [SERVICE; 2].map(|group| fixture.process(group));
     let applied = fixture.assign(Role::Core, server, &[server]);
     let found = applied.skipped.iter().find(|skipped| skipped.knob == Knob::Group).map(|skipped| &skipped.why);
-    assert_eq!(found, Some(&Why::Unit("display.service".to_owned())));
+    assert_eq!(found, Some(&SkipReason::Unit("display.service".to_owned())));
     assert_eq!((fixture.group(server), fixture.weight(SERVICE)), (SERVICE.to_owned(), None));
     fixture.assign(Role::Core, other, &[other]);
     assert_eq!(fixture.weight(SERVICE), Some(500), "all in it are of the core");
@@ -118,17 +118,20 @@ fn nobody_is_taken_out_of_a_service() {
 
 #[test]
 fn a_weight_that_somebody_has_set_stays() {
-    let mut fixture = Fixture::new();
+    let mut fixture = UnitsFixture::new();
     let term = fixture.process(APP);
     fixture.machine.state.borrow_mut().units.insert((APP.to_owned(), Property::CpuWeight), 250);
     let applied = fixture.assign(Role::Focused, term, &[term]);
-    assert!(applied.skipped.iter().any(|skipped| skipped.why == Why::SetByOther("250".to_owned())), "{applied:?}");
+    assert!(
+        applied.skipped.iter().any(|skipped| skipped.why == SkipReason::SetByOther("250".to_owned())),
+        "{applied:?}"
+    );
     assert_eq!((fixture.weight(APP), fixture.has(APP, Property::IoWeight)), (Some(250), Some(500)));
 }
 
 #[test]
 fn a_hog_is_limited_in_a_scope_of_its_own_and_goes_back_when_it_is_free() {
-    let mut fixture = Fixture::new();
+    let mut fixture = UnitsFixture::new();
     let [_, hog] = [LOGIN; 2].map(|group| fixture.process(group));
     let group = MemoryGroup::Process(hog);
     let high = Action::Memory(MemoryAction::High { group: group.clone(), bytes: 1 << 20 });
@@ -142,7 +145,7 @@ fn a_hog_is_limited_in_a_scope_of_its_own_and_goes_back_when_it_is_free() {
 
 #[test]
 fn protection_is_carried_by_all_that_is_above() {
-    let mut fixture = Fixture::new();
+    let mut fixture = UnitsFixture::new();
     let [first, second] = [fixture.process(APP), fixture.process(LOGIN)];
     fixture.assign(Role::Focused, first, &[first]);
     fixture.assign(Role::Core, second, &[second]);
@@ -157,21 +160,21 @@ fn protection_is_carried_by_all_that_is_above() {
 
 #[test]
 fn where_nobody_answers_nice_values_are_set_and_it_is_told() {
-    let mut fixture = Fixture::new();
+    let mut fixture = UnitsFixture::new();
     let term = fixture.process(APP);
     fixture.machine.mute.set(true);
     let applied = fixture.assign(Role::Focused, term, &[term]);
-    assert!(applied.skipped.iter().any(|skipped| skipped.why == Why::Refused(libc::ETIMEDOUT)), "{applied:?}");
+    assert!(applied.skipped.iter().any(|skipped| skipped.why == SkipReason::Refused(libc::ETIMEDOUT)), "{applied:?}");
     assert!(fixture.machine.state.borrow().processes[&term].threads.values().all(|values| values[0] < 0));
 }
 
 #[test]
 fn a_scope_that_comes_late_is_no_seat_and_is_left_again() {
-    let mut fixture = Fixture::new();
+    let mut fixture = UnitsFixture::new();
     let [_, term, second] = [LOGIN; 3].map(|group| fixture.process(group));
     fixture.machine.slow.set(true);
     let applied = fixture.assign(Role::Focused, term, &[term, second]);
-    assert!(applied.skipped.iter().any(|skipped| skipped.why == Why::Refused(libc::ETIMEDOUT)), "{applied:?}");
+    assert!(applied.skipped.iter().any(|skipped| skipped.why == SkipReason::Refused(libc::ETIMEDOUT)), "{applied:?}");
     assert_eq!((fixture.group(term), applied.vanished), (LOGIN.to_owned(), 0));
     let known = |(scope, _): &(_, _)| fixture.engine.ledger.cell(scope).is_some();
     assert!(fixture.machine.late.borrow().iter().all(known));

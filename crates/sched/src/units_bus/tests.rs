@@ -77,9 +77,9 @@ fn errors_have_their_meaning() {
         _ => Err("org.freedesktop.systemd1.UnitExists"),
     });
     let bus = Bus::new(run.path());
-    assert_eq!(bus.get(&unit(), Property::IoWeight), Err(Fault::Vanished));
-    assert_eq!(bus.set(&unit(), Property::MemoryLow, 0), Err(Fault::Refused(libc::EACCES)));
-    assert_eq!(bus.start(&unit(), 1), Err(Fault::Refused(libc::EEXIST)));
+    assert_eq!(bus.get(&unit(), Property::IoWeight), Err(KnobFault::Vanished));
+    assert_eq!(bus.set(&unit(), Property::MemoryLow, 0), Err(KnobFault::Refused(libc::EACCES)));
+    assert_eq!(bus.start(&unit(), 1), Err(KnobFault::Refused(libc::EEXIST)));
     drop(bus);
     assert_eq!(served.join().expect("the server does not panic").len(), 3);
 }
@@ -111,7 +111,7 @@ fn a_bus_of_another_user_is_not_believed() {
     std::os::unix::fs::chown(folder.join("bus"), Some(77), None).expect("the server of the test works");
     let bus = Bus::new(run.path());
     let unit = Unit { service_manager: ServiceManager::User(77), ..unit() };
-    assert_eq!(bus.get(&unit, Property::CpuWeight), Err(Fault::Refused(libc::EPERM)), "root listens");
+    assert_eq!(bus.get(&unit, Property::CpuWeight), Err(KnobFault::Refused(libc::EPERM)), "root listens");
     let (stream, _) = listener.accept().expect("the server of the test works");
     let peer = rustix::net::sockopt::socket_peercred(&stream).expect("the server of the test works");
     assert_eq!(peer.uid.as_raw(), 77, "it was called as the user");
@@ -122,7 +122,7 @@ fn a_manager_that_hangs_is_asked_once() {
     let (run, listener) = socket();
     let bus = Bus::new(run.path());
     for _ in 0..5 {
-        assert_eq!(bus.get(&unit(), Property::CpuWeight), Err(Fault::Refused(libc::ENOTCONN)));
+        assert_eq!(bus.get(&unit(), Property::CpuWeight), Err(KnobFault::Refused(libc::ENOTCONN)));
     }
     assert_eq!(bus.state.borrow().opening.load(Ordering::Relaxed), 1);
     listener.set_nonblocking(true).expect("the server of the test works");
@@ -141,11 +141,11 @@ fn connections_that_hang_are_bounded_and_only_new_ones_are_refused() {
     let bus = Bus::new(run.path());
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
     bus.state.borrow().opening.store(HANGING_MAX, Ordering::Relaxed);
-    assert_eq!(bus.open(ServiceManager::User(77)), Err(Fault::Refused(libc::ENOTCONN)));
+    assert_eq!(bus.open(ServiceManager::User(77)), Err(KnobFault::Refused(libc::ENOTCONN)));
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
     assert_eq!(bus.state.borrow().opening.load(Ordering::Relaxed), HANGING_MAX, "who was refused does not count");
     bus.state.borrow().opening.store(0, Ordering::Relaxed);
-    assert_eq!(bus.open(ServiceManager::User(78)), Err(Fault::Vanished), "they have ended");
+    assert_eq!(bus.open(ServiceManager::User(78)), Err(KnobFault::Vanished), "they have ended");
     drop(bus);
     assert_eq!(served.join().expect("the server does not panic").len(), 2);
 }
@@ -157,10 +157,10 @@ fn a_restore_asks_again_who_did_not_answer_for_a_bounded_time() {
     let bus = Bus::new(run.path());
     bus.give_up(&unit(), FOLDER);
     bus.state.borrow_mut().spent = CREDIT * 100;
-    assert_eq!(bus.get(&unit(), Property::CpuWeight), Err(Fault::Refused(libc::ENOTCONN)));
+    assert_eq!(bus.get(&unit(), Property::CpuWeight), Err(KnobFault::Refused(libc::ENOTCONN)));
     bus.begin_restore();
     assert_eq!(bus.get(&unit(), Property::CpuWeight), Ok(7));
-    let (end, late) = (bus.state.borrow().until.expect("it is bounded"), Fault::Refused(libc::ENOTCONN));
+    let (end, late) = (bus.state.borrow().until.expect("it is bounded"), KnobFault::Refused(libc::ENOTCONN));
     assert_eq!(bus.state.borrow_mut().admit(ServiceManager::System, end), Err(late));
     bus.end_restore();
     assert_eq!(bus.state.borrow_mut().admit(ServiceManager::System, end), Ok(()));
@@ -175,11 +175,11 @@ fn calls_that_follow_one_another_have_a_bound_together() {
     let mut state = bus.state.borrow_mut();
     let now = state.last;
     state.spent = CREDIT;
-    assert_eq!(state.admit(ServiceManager::System, now), Err(Fault::Later));
-    assert!(crate::why::Why::Later.to_string().contains("systemd"), "it is not only the kernel");
+    assert_eq!(state.admit(ServiceManager::System, now), Err(KnobFault::Later));
+    assert!(crate::why::SkipReason::Later.to_string().contains("systemd"), "it is not only the kernel");
     assert_eq!(state.admit(ServiceManager::System, now + Duration::from_millis(100)), Ok(()), "time gives it back");
     state.closed.insert(ServiceManager::System, now + REST);
-    assert_eq!(state.admit(ServiceManager::System, now + REST / 2), Err(Fault::Refused(libc::ENOTCONN)));
+    assert_eq!(state.admit(ServiceManager::System, now + REST / 2), Err(KnobFault::Refused(libc::ENOTCONN)));
     assert_eq!(state.admit(ServiceManager::User(7), now + REST / 2), Ok(()), "another one answers");
     assert_eq!(state.admit(ServiceManager::System, now + REST), Ok(()));
 }

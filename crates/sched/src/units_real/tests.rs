@@ -2,7 +2,7 @@
 use super::*;
 use crate::units_bus::Bus;
 use crate::units_bus::tests::{manager, socket};
-use crate::world::{Place, World};
+use crate::world::{KnobPlace, World};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -50,7 +50,7 @@ fn no_scope_is_begun_with_another_process_of_the_same_number() {
     let (proc, linux) = machine(run.path());
     let served = manager(listener, |_| Ok(0));
     write(proc.path(), Identity { start: 6, ..FIRST }, "/login");
-    assert_eq!(begin(&linux, SCOPE, "/cg", FIRST), Err(Fault::Vanished));
+    assert_eq!(begin(&linux, SCOPE, "/cg", FIRST), Err(KnobFault::Vanished));
     drop(linux);
     assert!(served.join().expect("the server does not panic").is_empty(), "systemd was told a number");
 }
@@ -64,7 +64,7 @@ fn a_scope_that_got_another_process_of_the_same_number_is_not_weighed() {
         write(&table, Identity { start: 6, ..FIRST }, &SCOPE[3..]);
         Ok(0)
     });
-    assert_eq!(begin(&linux, SCOPE, "/cg", FIRST), Err(Fault::Vanished));
+    assert_eq!(begin(&linux, SCOPE, "/cg", FIRST), Err(KnobFault::Vanished));
     drop(linux);
     assert_eq!(served.join().expect("the server does not panic").len(), 1);
 }
@@ -74,10 +74,10 @@ fn a_scope_that_does_not_come_may_come_late() {
     let (run, listener) = socket();
     let (_proc, linux) = machine(run.path());
     let served = manager(listener, |_| Ok(0));
-    assert_eq!(begin(&linux, SCOPE, "/cg", FIRST), Err(Fault::Refused(libc::ETIMEDOUT)));
-    let scope = |folder: &str| Place::Scope { folder: folder.to_owned(), root: "/cg".to_owned(), first: FIRST };
-    assert_eq!(linux.get(&scope(SCOPE)), Err(Fault::Later));
-    assert_eq!(end(&linux, SCOPE), Err(Fault::Refused(libc::EINPROGRESS)));
+    assert_eq!(begin(&linux, SCOPE, "/cg", FIRST), Err(KnobFault::Refused(libc::ETIMEDOUT)));
+    let scope = |folder: &str| KnobPlace::Scope { folder: folder.to_owned(), root: "/cg".to_owned(), first: FIRST };
+    assert_eq!(linux.get(&scope(SCOPE)), Err(KnobFault::Later));
+    assert_eq!(end(&linux, SCOPE), Err(KnobFault::Refused(libc::EINPROGRESS)));
     assert_eq!(linux.get(&scope("/cg/other.scope")), Ok(0.into()));
     assert_eq!(end(&linux, "/cg/other.scope"), Ok(()));
     drop(linux);
@@ -96,5 +96,5 @@ fn a_unit_with_more_processes_than_are_looked_at_is_left_alone() {
     fill(ADMITTED_MAX);
     assert_eq!(admit(&linux, folder, Some(7), None), Ok(()), "they are gone");
     fill(ADMITTED_MAX + 1);
-    assert!(matches!(admit(&linux, folder, Some(7), None), Err(Why::TooMany(_))));
+    assert!(matches!(admit(&linux, folder, Some(7), None), Err(SkipReason::TooMany(_))));
 }

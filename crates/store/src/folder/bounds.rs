@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub const PINNED_MAX: usize = 20;
 
 /// Bytes that the pinned incidents of one user may take.
-pub const PINNED_BYTES_MAX: u64 = 512 << 20;
+pub(crate) const PINNED_BYTES_MAX: u64 = 512 << 20;
 
 /// So much, and no more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,17 +21,17 @@ pub struct Room {
 
 /// How much may lie in the folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Bounds {
+pub struct FolderBounds {
     /// Of everybody together.
     pub all: Room,
     /// Of each user.
     pub user: Room,
 }
 
-impl Default for Bounds {
+impl Default for FolderBounds {
     /// 2 GiB and 200 incidents, of one user half of that.
-    fn default() -> Bounds {
-        Bounds { all: Room { bytes: 2 << 30, count: 200 }, user: Room { bytes: 1 << 30, count: 100 } }
+    fn default() -> FolderBounds {
+        FolderBounds { all: Room { bytes: 2 << 30, count: 200 }, user: Room { bytes: 1 << 30, count: 100 } }
     }
 }
 
@@ -50,7 +50,7 @@ pub struct Listed {
 
 /// What goes next beside the incident of `writer` that was just written: the oldest of a user who has too many, else of
 /// the one who has most, while all together have too many.
-pub(super) fn first_to_go(others: &[Listed], writer: Option<u32>, bounds: Bounds) -> Option<usize> {
+pub(super) fn first_to_go(others: &[Listed], writer: Option<u32>, bounds: FolderBounds) -> Option<usize> {
     let mut shares: BTreeMap<u32, Room> = BTreeMap::new();
     for incident in others {
         let share = shares.entry(incident.owner).or_insert(Room { bytes: 0, count: 0 });

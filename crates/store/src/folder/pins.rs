@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What owners may do with their incidents, whose folder belongs to root: keep one for good, or remove it.
 
-use super::Folder;
+use super::IncidentFolder;
 use super::bounds::{Listed, PINNED_BYTES_MAX, PINNED_MAX, kept};
 use crate::error::WriteError;
 use crate::id::{ENDING, is_plain_id, pin_name};
@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-impl Folder {
+impl IncidentFolder {
     /// Removes an incident on behalf of user `uid`, and its pin.
     ///
     /// # Errors
@@ -24,8 +24,8 @@ impl Folder {
     /// Keeps an incident from being pruned on behalf of user `uid`, or lets it go again.
     ///
     /// # Errors
-    /// As [`Folder::remove`], and where its owner would have more pinned than may be: [`PINNED_MAX`] or
-    /// [`PINNED_BYTES_MAX`].
+    /// As [`IncidentFolder::remove`], and where its owner would have more pinned than may be: [`PINNED_MAX`] or
+    /// `PINNED_BYTES_MAX`.
     pub fn pin(&self, id: &str, uid: u32, pinned: bool) -> Result<(), WriteError> {
         let mut incident = self.of(id, uid)?;
         if !pinned {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files and the folder. The test of a full disk mounts a small file system, so it needs root.
 
-use crate::support::{Sequence, incident};
+use crate::support::incident;
+use fastrand::Rng;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tipme_record::incident::{Incident, Section, Words};
-use tipme_store::{Folder, append_words, read, write};
+use tipme_store::{IncidentFolder, append_words, read, write};
 
 fn words(text: &str) -> Words {
     Words { text: text.into(), right: None, at_ns: 9 }
@@ -104,30 +105,30 @@ fn a_full_disk_leaves_nothing_behind() {
     let dir = disk.0.path();
     let kept = write(dir, &incident("kept"), 0).unwrap();
     let mut large = incident("large");
-    let mut noise = Sequence(3);
-    large.push(Section::Rare, (0..2 << 20).map(|_| noise.next() as u8).collect());
+    let mut noise = Rng::with_seed(3);
+    large.push(Section::Rare, (0..2 << 20).map(|_| noise.u8(..)).collect());
     let error = write(dir, &large, 0).expect_err("2 MiB do not fit").to_string();
     assert!(error.ends_with("the disk is full; free some space there, or record with --state-dir on another disk"));
     assert_eq!(names(dir), ["kept.tipme"]);
 
     fill(dir);
     let before = fs::read(&kept).unwrap();
-    let text: String = (0..60_000).map(|_| char::from(b'!' + noise.below(90) as u8)).collect();
+    let text: String = (0..60_000).map(|_| char::from(b'!' + noise.u8(..90))).collect();
     append_words(&kept, &words(&text)).expect_err("the disk is full");
     assert_eq!(fs::read(&kept).unwrap(), before);
 }
 
 /// An incident that takes 64 KiB on the disk.
 fn sizeable(id: &str) -> Incident {
-    let (mut incident, mut noise) = (incident(id), Sequence(3));
-    incident.push(Section::Rare, (0..64 << 10).map(|_| noise.next() as u8).collect());
+    let (mut incident, mut noise) = (incident(id), Rng::with_seed(3));
+    incident.push(Section::Rare, (0..64 << 10).map(|_| noise.u8(..)).collect());
     incident
 }
 
 #[test]
 fn on_a_full_disk_old_incidents_of_the_marker_make_room_and_no_others() {
     let disk = SmallDisk::mount();
-    let folder = Folder::open(disk.0.path()).unwrap();
+    let folder = IncidentFolder::open(disk.0.path()).unwrap();
     for (id, owner) in [("a", 4343), ("b", 4242), ("c", 4242)] {
         folder.write(&sizeable(id), owner).unwrap();
     }
@@ -192,7 +193,7 @@ fn words_follow_an_interrupted_call_but_no_damage() {
 #[test]
 fn words_from_a_socket_stay_in_the_folder() {
     let dir = TempDir::new().unwrap();
-    let folder = Folder::open(&dir.path().join("incidents")).unwrap();
+    let folder = IncidentFolder::open(&dir.path().join("incidents")).unwrap();
     let inside = folder.write(&incident("one"), 1000).unwrap();
     let outside = write(dir.path(), &incident("one"), 1000).unwrap();
     folder.append_words(&inside, &words("mine"), 1000).unwrap();
@@ -234,11 +235,11 @@ fn words_do_not_wait_for_the_owner_of_a_file() {
 #[test]
 fn a_stale_partial_file_goes_at_the_start() {
     let dir = TempDir::new().unwrap();
-    let folder = Folder::open(dir.path()).unwrap();
+    let folder = IncidentFolder::open(dir.path()).unwrap();
     folder.write(&incident("one"), 0).unwrap();
     fs::write(dir.path().join("two.tipme.partial"), b"TIPME").unwrap();
     assert_eq!(folder.list().unwrap().len(), 1);
-    let folder = Folder::open(dir.path()).unwrap();
+    let folder = IncidentFolder::open(dir.path()).unwrap();
     assert_eq!(names(folder.path()), ["one.tipme"]);
 }
 
@@ -246,7 +247,7 @@ fn a_stale_partial_file_goes_at_the_start() {
 fn a_missing_folder_or_file_is_no_surprise() {
     let dir = TempDir::new().unwrap();
     let missing = dir.path().join("none");
-    assert_eq!(Folder::at(&missing).list().unwrap(), []);
+    assert_eq!(IncidentFolder::at(&missing).list().unwrap(), []);
     let error = write(&missing, &incident("one"), 0).expect_err("no folder").to_string();
     assert!(error.ends_with("check that the folder exists and that the recorder may write there"), "{error}");
     assert!(read(&missing).expect_err("no file").to_string().starts_with("it cannot be opened: "));

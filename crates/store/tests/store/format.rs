@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 use tipme_record::incident::Section;
+use tipme_record::packed::{Bits, LAYOUT};
 use tipme_record::wayland::HINTS;
 use tipme_record::{Column, TABLES, Table};
 
@@ -11,6 +12,8 @@ const BEGIN: &str = "<!-- made from the declarations: begin -->\n";
 const END: &str = "<!-- made from the declarations: end -->\n";
 const HINTS_BEGIN: &str = "<!-- hints of Wayland messages: begin -->\n";
 const HINTS_END: &str = "<!-- hints of Wayland messages: end -->\n";
+const PACKED_BEGIN: &str = "<!-- fields of packed records: begin -->\n";
+const PACKED_END: &str = "<!-- fields of packed records: end -->\n";
 const REWRITE: &str = "TIPME_WRITE_DOCS=1 cargo test -p tipme-store format";
 
 fn tables() -> String {
@@ -20,6 +23,15 @@ fn tables() -> String {
 fn hints() -> String {
     let rows = HINTS.iter().map(|(_, value, meaning)| format!("| {value} | {} |\n", meaning.trim()));
     format!("\n| hint | meaning |\n|---|---|\n{}\n", rows.collect::<String>())
+}
+
+fn packed() -> String {
+    let rows = LAYOUT.iter().map(|Bits { name, at, count, doc }| {
+        let last = at + count - 1;
+        let bits = if last == *at { format!("{at}") } else { format!("{at} to {last}") };
+        format!("| {bits} | `{name}` | {doc} |\n")
+    });
+    format!("\n| bits | name | meaning |\n|---|---|---|\n{}\n", rows.collect::<String>())
 }
 
 fn table(table: &Table) -> String {
@@ -54,7 +66,8 @@ fn the_format_document_has_every_record() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
     let text = std::fs::read_to_string(&path).expect("docs/format.md is there");
     let with_hints = filled(&text, HINTS_BEGIN, HINTS_END, &hints());
-    let made = filled(&with_hints, BEGIN, END, &(tables() + "\n"));
+    let with_packed = filled(&with_hints, PACKED_BEGIN, PACKED_END, &packed());
+    let made = filled(&with_packed, BEGIN, END, &(tables() + "\n"));
     if std::env::var_os("TIPME_WRITE_DOCS").is_some() {
         // By renaming, since the other test may be reading it.
         std::fs::write(path.with_extension("new"), &made).expect("docs can be written");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Encoding and decoding: what goes in comes out, and what is damaged is never taken for whole.
 
-use crate::support::{Sequence, incident};
+use crate::support::incident;
+use fastrand::Rng;
 use proptest::prelude::*;
 use tipme_record::incident::{Incident, Section};
 use tipme_store::{HEADER_BYTES, ReadError, SECTION_HEAD_BYTES, decode, encode, with_sums};
@@ -78,11 +79,11 @@ fn every_cut_at_a_border_is_noticed() {
 #[test]
 fn mutations_of_a_file_never_panic() {
     let bytes = encode(&incident("a")).unwrap();
-    let mut random = Sequence(0x7195_15ed);
+    let mut random = Rng::with_seed(0x7195_15ed);
     let (mut partial, mut refused) = (0, 0);
     for _ in 0..5000 {
         let mut copy = bytes.clone();
-        for _ in 0..=random.below(4) {
+        for _ in 0..=random.usize(..4) {
             mutate(&mut copy, &mut random);
         }
         for bytes in [with_sums(copy.clone()), copy] {
@@ -96,19 +97,19 @@ fn mutations_of_a_file_never_panic() {
 }
 
 /// One change: in the heads as often as in the content, since that is where decisions are made.
-fn mutate(bytes: &mut Vec<u8>, random: &mut Sequence) {
+fn mutate(bytes: &mut Vec<u8>, random: &mut Rng) {
     if bytes.is_empty() {
         return;
     }
-    let end = if random.below(2) == 0 { bytes.len().min(400) } else { bytes.len() };
-    let at = random.below(end);
-    match random.below(5) {
-        0 => bytes[at] ^= 1 << random.below(8),
-        1 => bytes[at] = [0, 0xff, 0x7f, 0x80][random.below(4)],
+    let end = if random.usize(..2) == 0 { bytes.len().min(400) } else { bytes.len() };
+    let at = random.usize(..end);
+    match random.usize(..5) {
+        0 => bytes[at] ^= 1 << random.usize(..8),
+        1 => bytes[at] = [0, 0xff, 0x7f, 0x80][random.usize(..4)],
         2 => bytes.truncate(at),
-        3 => drop(bytes.drain(at..(at + 1 + random.below(40)).min(bytes.len()))),
+        3 => drop(bytes.drain(at..(at + 1 + random.usize(..40)).min(bytes.len()))),
         _ => {
-            let piece: Vec<u8> = bytes[at..].iter().copied().take(1 + random.below(64)).collect();
+            let piece: Vec<u8> = bytes[at..].iter().copied().take(1 + random.usize(..64)).collect();
             bytes.splice(at..at, piece);
         }
     }
@@ -163,14 +164,14 @@ fn an_unknown_section_is_left_out_and_named() {
 #[test]
 fn a_newer_version_says_so() {
     let mut bytes = encode(&incident("a")).unwrap();
-    bytes[8] = 2;
+    bytes[8] = 3;
     let mut fixed = bytes[..60].to_vec();
     fixed[12..16].fill(0);
     fixed.extend([0; 4]);
     bytes[60..64].copy_from_slice(&crc32fast::hash(&fixed).to_le_bytes());
     assert_eq!(
         decode(&bytes).expect_err("newer").to_string(),
-        "format version 2 is newer than 1, the newest that this tipme reads; use a newer tipme"
+        "format version 3 is newer than 2, the newest that this tipme reads; use a newer tipme"
     );
 }
 

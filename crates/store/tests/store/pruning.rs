@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use tipme_store::{Bounds, Folder, PINNED_MAX, Room};
+use tipme_store::{FolderBounds, IncidentFolder, PINNED_MAX, Room};
 
 /// Users without an account; one of them means ill.
 const ILL: u32 = 4242;
@@ -18,18 +18,18 @@ const OTHER: u32 = 4343;
 const ALL_FIT: Room = Room { bytes: u64::MAX, count: usize::MAX };
 
 /// So much of all together, and of one user whatever fits.
-fn in_all(all: Room) -> Bounds {
-    Bounds { all, user: ALL_FIT }
+fn in_all(all: Room) -> FolderBounds {
+    FolderBounds { all, user: ALL_FIT }
 }
 
 /// So much of each user, and of all together whatever fits.
-fn of_each(user: Room) -> Bounds {
-    Bounds { all: ALL_FIT, user }
+fn of_each(user: Room) -> FolderBounds {
+    FolderBounds { all: ALL_FIT, user }
 }
 
 /// A folder of incidents, and the temporary folder that holds it.
 struct Incidents {
-    folder: Folder,
+    folder: IncidentFolder,
     _temporary: TempDir,
 }
 
@@ -37,7 +37,7 @@ impl Incidents {
     fn new() -> Incidents {
         let temporary = TempDir::new().unwrap();
         fs::set_permissions(temporary.path(), Permissions::from_mode(0o755)).unwrap();
-        Incidents { folder: Folder::open(&temporary.path().join("incidents")).unwrap(), _temporary: temporary }
+        Incidents { folder: IncidentFolder::open(&temporary.path().join("incidents")).unwrap(), _temporary: temporary }
     }
 
     /// With incidents of these ids and owners.
@@ -52,7 +52,7 @@ impl Incidents {
     }
 
     /// Writes one and prunes, as the recorder does at a mark.
-    fn mark(&self, id: &str, owner: u32, bounds: Bounds) {
+    fn mark(&self, id: &str, owner: u32, bounds: FolderBounds) {
         let written = self.write(id, owner);
         self.folder.clone().with_bounds(bounds).prune(&written).unwrap();
     }
@@ -101,7 +101,7 @@ fn what_was_just_written_stays_whatever_its_id() {
 fn a_length_without_content_costs_nothing() {
     let incidents = Incidents::with(&[("a", 0), ("b", OTHER), ("c", ILL)]);
     as_ill("truncate", &["-s", "3G"], &incidents.path("c"));
-    incidents.mark("d", OTHER, Bounds::default());
+    incidents.mark("d", OTHER, FolderBounds::default());
     assert_eq!(incidents.ids(), ["a", "b", "c", "d"]);
 }
 

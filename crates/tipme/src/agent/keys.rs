@@ -3,39 +3,39 @@
 
 use anyhow::Result;
 use std::fmt;
-use tipme_desktop::hotkeys::{Action, HotKeys, Refusal, Why};
+use tipme_desktop::hotkeys::{HotKeyAction, HotKeyRefusal, HotKeys, RefusalReason};
 use tipme_report::Notice;
 
 /// Keys that mark where the one that was asked for is taken, in this order.
 const FALLBACKS: [&str; 3] = ["super+minus", "ctrl+alt+shift+m", "ctrl+alt+pause"];
 
 /// The keys as they are held now.
-pub struct Held {
+pub struct AgentKeys {
     /// The key that marks, as it is told; `None` where none does.
     mark: Option<String>,
-    refusals: Vec<Refusal>,
+    refusals: Vec<HotKeyRefusal>,
 }
 
 /// Has another key mark where that is taken which shall.
 ///
 /// # Errors
 /// Where the display cannot be used.
-pub fn settle(keys: &mut HotKeys) -> Result<Held> {
+pub fn settle(keys: &mut HotKeys) -> Result<AgentKeys> {
     let whole = |keys: &HotKeys| {
         let refused = keys.refusals().iter().filter(|one| matters(one)).map(|one| &one.chord).collect::<Vec<_>>();
-        keys.keys(Action::Mark).into_iter().find(|chord| !refused.contains(chord)).map(ToString::to_string)
+        keys.keys(HotKeyAction::Mark).into_iter().find(|chord| !refused.contains(chord)).map(ToString::to_string)
     };
     for fallback in FALLBACKS {
         if whole(keys).is_some() {
             break;
         }
-        keys.add(Action::Mark, fallback.parse()?)?;
+        keys.add(HotKeyAction::Mark, fallback.parse()?)?;
     }
-    let mark = whole(keys).or_else(|| keys.keys(Action::Mark).first().map(ToString::to_string));
-    Ok(Held { mark, refusals: keys.refusals().to_vec() })
+    let mark = whole(keys).or_else(|| keys.keys(HotKeyAction::Mark).first().map(ToString::to_string));
+    Ok(AgentKeys { mark, refusals: keys.refusals().to_vec() })
 }
 
-impl Held {
+impl AgentKeys {
     /// A line for each key that cannot be had: which, who probably has it, and the remedy.
     pub fn complaints(&self, manager: Option<&str>) -> Vec<String> {
         self.refusals.iter().map(|refusal| self.complaint(refusal, manager)).collect()
@@ -44,9 +44,9 @@ impl Held {
     /// What the person at the screen is told; nothing where all keys are held.
     pub fn notice(&self, manager: Option<&str>) -> Option<Notice> {
         let refusals = || self.refusals.iter().filter(|refusal| matters(refusal));
-        let first = refusals().max_by_key(|refusal| refusal.action == Action::Mark)?;
+        let first = refusals().max_by_key(|refusal| refusal.action == HotKeyAction::Mark)?;
         let summary = match &self.mark {
-            _ if first.action != Action::Mark => format!("{} is not available", first.chord),
+            _ if first.action != HotKeyAction::Mark => format!("{} is not available", first.chord),
             Some(mark) => format!("{mark} marks instead of {}", first.chord),
             None => format!("No key marks: {} is not available", first.chord),
         };
@@ -59,17 +59,17 @@ impl Held {
         Some(Notice::new(summary, body))
     }
 
-    fn complaint(&self, refusal: &Refusal, manager: Option<&str>) -> String {
-        let Refusal { action, chord, why } = refusal;
+    fn complaint(&self, refusal: &HotKeyRefusal, manager: Option<&str>) -> String {
+        let HotKeyRefusal { action, chord, why } = refusal;
         let who = manager.map(|name| format!(", probably the window manager {name}")).unwrap_or_default();
         let what = match why {
-            Why::Missing => "is on no key of this keyboard".to_owned(),
-            Why::Taken => format!("is held by another program{who}"),
-            Why::MainTaken => format!("is held by another program{who}; it works on the keypad"),
-            Why::KeypadTaken => format!("is held on the keypad by another program{who}; it works elsewhere"),
+            RefusalReason::Missing => "is on no key of this keyboard".to_owned(),
+            RefusalReason::Taken => format!("is held by another program{who}"),
+            RefusalReason::MainTaken => format!("is held by another program{who}; it works on the keypad"),
+            RefusalReason::KeypadTaken => format!("is held on the keypad by another program{who}; it works elsewhere"),
         };
         let now = match &self.mark {
-            _ if *action != Action::Mark || !matters(refusal) => String::new(),
+            _ if *action != HotKeyAction::Mark || !matters(refusal) => String::new(),
             Some(mark) => format!(" {mark} marks."),
             None => " Until then mark with: tipme mark.".to_owned(),
         };
@@ -77,7 +77,7 @@ impl Held {
     }
 }
 
-impl fmt::Display for Held {
+impl fmt::Display for AgentKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = self.mark.as_deref().unwrap_or("no key");
         write!(f, "{mark} marks")?;
@@ -88,17 +88,17 @@ impl fmt::Display for Held {
 }
 
 /// Whether the person has to know: few people press these keys on the keypad.
-fn matters(refusal: &Refusal) -> bool {
-    refusal.why != Why::KeypadTaken
+fn matters(refusal: &HotKeyRefusal) -> bool {
+    refusal.why != RefusalReason::KeypadTaken
 }
 
 /// The option that chooses another key.
-fn option(action: Action) -> &'static str {
+fn option(action: HotKeyAction) -> &'static str {
     match action {
-        Action::Mark => "--mark-key",
-        Action::Start => "--start-key",
-        Action::StopKeys => "--stop-keys-key",
-        Action::StartKeys => "--start-keys-key",
+        HotKeyAction::Mark => "--mark-key",
+        HotKeyAction::Start => "--start-key",
+        HotKeyAction::StopKeys => "--stop-keys-key",
+        HotKeyAction::StartKeys => "--start-keys-key",
     }
 }
 
@@ -106,14 +106,14 @@ fn option(action: Action) -> &'static str {
 mod tests {
     use super::*;
 
-    fn refusal(action: Action, chord: &str, why: Why) -> Refusal {
-        Refusal { action, chord: chord.parse().expect("a chord"), why }
+    fn refusal(action: HotKeyAction, chord: &str, why: RefusalReason) -> HotKeyRefusal {
+        HotKeyRefusal { action, chord: chord.parse().expect("a chord"), why }
     }
 
     #[test]
     fn a_key_that_is_taken_is_told_with_who_has_it_and_the_remedy() {
-        let refusals = vec![refusal(Action::StartKeys, "ctrl+alt+1", Why::Taken)];
-        let held = Held { mark: Some("ctrl+alt+minus".to_owned()), refusals };
+        let refusals = vec![refusal(HotKeyAction::StartKeys, "ctrl+alt+1", RefusalReason::Taken)];
+        let held = AgentKeys { mark: Some("ctrl+alt+minus".to_owned()), refusals };
         let line = "hot key ctrl+alt+1 (restart the recording of input) is held by another program, probably the \
                     window manager Xfwm4. Try: tipme agent --start-keys-key KEY";
         assert_eq!(held.notice(Some("Xfwm4")), Some(Notice::new("ctrl+alt+1 is not available", line)));
@@ -122,9 +122,11 @@ mod tests {
 
     #[test]
     fn what_marks_instead_is_told_or_that_nothing_does() {
-        let refusals =
-            vec![refusal(Action::Start, "f9", Why::Missing), refusal(Action::Mark, "ctrl+alt+minus", Why::MainTaken)];
-        let held = |mark: Option<&str>| Held { mark: mark.map(str::to_owned), refusals: refusals.clone() };
+        let refusals = vec![
+            refusal(HotKeyAction::Start, "f9", RefusalReason::Missing),
+            refusal(HotKeyAction::Mark, "ctrl+alt+minus", RefusalReason::MainTaken),
+        ];
+        let held = |mark: Option<&str>| AgentKeys { mark: mark.map(str::to_owned), refusals: refusals.clone() };
         let told = |mark| held(mark).notice(None).map(|notice| (notice.summary, notice.body)).expect("a notice");
         let (summary, body) = told(Some("super+minus"));
         assert_eq!(summary, "super+minus marks instead of ctrl+alt+minus");
@@ -141,7 +143,10 @@ mod tests {
     #[test]
     fn nothing_is_told_at_the_screen_where_all_keys_are_held_but_on_the_keypad() {
         let mark = Some("ctrl+alt+minus".to_owned());
-        let held = Held { mark, refusals: vec![refusal(Action::Mark, "ctrl+alt+minus", Why::KeypadTaken)] };
+        let held = AgentKeys {
+            mark,
+            refusals: vec![refusal(HotKeyAction::Mark, "ctrl+alt+minus", RefusalReason::KeypadTaken)],
+        };
         assert_eq!((held.notice(None), held.to_string().as_str()), (None, "ctrl+alt+minus marks"));
         let line = "hot key ctrl+alt+minus (mark) is held on the keypad by another program; it works elsewhere. Try: \
                     tipme agent --mark-key KEY";

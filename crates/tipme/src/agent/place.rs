@@ -3,20 +3,20 @@
 
 use anyhow::{Result, bail};
 use tipme_control::journal;
-use tipme_desktop::Target;
+use tipme_desktop::DisplayTarget;
 use tipme_desktop::presence::{Presence, window_manager};
 
-pub struct Place {
+pub struct AgentPlace {
     presence: Presence,
-    target: Target,
+    target: DisplayTarget,
 }
 
-impl Place {
+impl AgentPlace {
     /// # Errors
     /// Where another agent has it, or the display cannot be used.
-    pub fn take(target: &Target) -> Result<Place> {
+    pub fn take(target: &DisplayTarget) -> Result<AgentPlace> {
         match Presence::claim(target)? {
-            Ok(presence) => Ok(Place { presence, target: target.clone() }),
+            Ok(presence) => Ok(AgentPlace { presence, target: target.clone() }),
             Err(other) => bail!(
                 "another agent (process {}) serves display :{} already: {}; end it first: kill {0}",
                 other.pid,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Texts in the corner of the screen, one below the other. Each has a thread that nobody waits for.
 
-use super::press::Press;
+use super::press::PressNumber;
 use super::workers::Workers;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tipme_control::journal;
 use tipme_desktop::popup::{MARGIN, Popup};
-use tipme_desktop::{Error, Target, clock};
+use tipme_desktop::{DisplayError, DisplayTarget, clock};
 use tipme_record::Nanos;
 
 /// Popups that are open at a time.
@@ -24,32 +24,32 @@ const ENDING: &str = "A click closes this.";
 
 /// The popups of a display.
 pub struct Popups {
-    target: Target,
+    target: DisplayTarget,
     workers: Workers,
-    places: Places,
+    places: PopupPlaces,
     /// Of all popups so far.
     count: u64,
 }
 
 /// Where the popups are that are wanted.
 #[derive(Clone, Default)]
-struct Places(Arc<Mutex<Vec<Place>>>);
+struct PopupPlaces(Arc<Mutex<Vec<PopupPlace>>>);
 
-struct Place {
+struct PopupPlace {
     number: u64,
-    press: Option<Press>,
+    press: Option<PressNumber>,
     /// Of the screen; empty before it is shown.
     rows: Range<u16>,
 }
 
 impl Popups {
-    pub fn on(target: Target) -> Popups {
-        let target = Target { timeout: SERVER_TIMEOUT, ..target };
-        Popups { target, workers: Workers::new(POPUPS_MAX), places: Places::default(), count: 0 }
+    pub fn on(target: DisplayTarget) -> Popups {
+        let target = DisplayTarget { timeout: SERVER_TIMEOUT, ..target };
+        Popups { target, workers: Workers::new(POPUPS_MAX), places: PopupPlaces::default(), count: 0 }
     }
 
     /// Shows a text in the place of what was shown of the same press, and below that how to get more of it.
-    pub fn show(&mut self, text: String, more: &str, press: Option<Press>) {
+    pub fn show(&mut self, text: String, more: &str, press: Option<PressNumber>) {
         let (target, places, number) = (self.target.clone(), self.places.clone(), self.count);
         let ending = format!("{more}{ENDING}");
         self.count += 1;
@@ -67,15 +67,15 @@ impl Popups {
     }
 }
 
-impl Places {
-    fn all(&self) -> MutexGuard<'_, Vec<Place>> {
+impl PopupPlaces {
+    fn all(&self) -> MutexGuard<'_, Vec<PopupPlace>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn want(&self, number: u64, press: Option<Press>) {
+    fn want(&self, number: u64, press: Option<PressNumber>) {
         let mut all = self.all();
         all.retain(|place| press.is_none() || place.press != press);
-        all.push(Place { number, press, rows: 0..0 });
+        all.push(PopupPlace { number, press, rows: 0..0 });
     }
 
     fn is_wanted(&self, number: u64) -> bool {
@@ -95,7 +95,7 @@ impl Places {
         Some(top)
     }
 
-    fn show(&self, number: u64, target: &Target, text: &str, ending: &str) -> Result<(), Error> {
+    fn show(&self, number: u64, target: &DisplayTarget, text: &str, ending: &str) -> Result<(), DisplayError> {
         let popup = Popup::make(target, text, ending)?;
         let Some(top) = self.take(number, popup.height()) else { return Ok(()) };
         popup.show(top)?;
@@ -104,20 +104,20 @@ impl Places {
 }
 
 /// Shows a text, and waits until it is closed.
-pub fn show_alone(target: &Target, text: &str, wanted: &dyn Fn() -> bool) -> Result<(), Error> {
+pub fn show_alone(target: &DisplayTarget, text: &str, wanted: &dyn Fn() -> bool) -> Result<(), DisplayError> {
     let popup = Popup::make(target, text, ENDING)?;
     popup.show(MARGIN)?;
     serve(&popup, wanted)
 }
 
-fn serve(popup: &Popup, wanted: &dyn Fn() -> bool) -> Result<(), Error> {
+fn serve(popup: &Popup, wanted: &dyn Fn() -> bool) -> Result<(), DisplayError> {
     let until = Instant::now() + READ_TIMEOUT;
     while wanted() && Instant::now() < until && popup.serve(clock::now().after(POLL_INTERVAL))? {}
     Ok(())
 }
 
 /// The first row that has so many free ones below it.
-fn free_row(taken: &[Place], height: u16) -> u16 {
+fn free_row(taken: &[PopupPlace], height: u16) -> u16 {
     let taken = || taken.iter().map(|place| &place.rows).filter(|rows| !rows.is_empty());
     let below = |rows: &Range<u16>| rows.end.saturating_add(MARGIN);
     let is_free = |top: &u16| {
@@ -133,16 +133,16 @@ mod tests {
 
     #[test]
     fn popups_stand_below_each_other_and_fill_gaps() {
-        let places = Places::default();
+        let places = PopupPlaces::default();
         let take = |number, press, height| {
             places.want(number, press);
             places.take(number, height)
         };
-        assert_eq!([take(0, None, 100), take(1, Some(Press(7)), 50)], [Some(12), Some(124)]);
+        assert_eq!([take(0, None, 100), take(1, Some(PressNumber(7)), 50)], [Some(12), Some(124)]);
         assert_eq!(take(2, None, 30), Some(186));
         places.give_up(0);
         assert_eq!([take(3, None, 60), take(4, None, 40)], [Some(12), Some(228)]);
-        assert_eq!(take(5, Some(Press(7)), 20), Some(84), "it takes the place of what was told of its press");
+        assert_eq!(take(5, Some(PressNumber(7)), 20), Some(84), "it takes the place of what was told of its press");
         assert_eq!((places.is_wanted(1), places.take(1, 9)), (false, None));
     }
 }

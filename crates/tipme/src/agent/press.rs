@@ -3,4 +3,4 @@
 
 /// One press of a key, of all that the agent has seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Press(pub u64);
+pub struct PressNumber(pub u64);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The loop of the agent: keys of an X display, or what a Wayland desktop binds.
 
-use super::place::Place;
+use super::place::AgentPlace;
 use super::{Agent, POLL_INTERVAL, wayland};
 use crate::arguments;
 use anyhow::{Context, Result, ensure};
 use std::process::ExitCode;
-use tipme_control::interrupt::Interrupt;
+use tipme_control::interrupt::InterruptFlag;
 use tipme_control::journal;
-use tipme_desktop::hotkeys::{Event, HotKeys};
-use tipme_desktop::{Target, portal};
+use tipme_desktop::hotkeys::{HotKeyEvent, HotKeys};
+use tipme_desktop::{DisplayTarget, portal};
 
 /// Serves the keys until SIGINT or SIGTERM.
 ///
 /// Prints `ready: …` once the keys are held that can be had, `marked PATH` for each incident, and then its cause.
-pub fn run(arguments: arguments::Agent) -> Result<ExitCode> {
-    let interrupt = Interrupt::install()?;
+pub fn run(arguments: arguments::AgentArguments) -> Result<ExitCode> {
+    let interrupt = InterruptFlag::install()?;
     if arguments.display.is_none() && portal::is_wayland() {
         return wayland::run(&arguments, &interrupt);
     }
@@ -25,23 +25,23 @@ pub fn run(arguments: arguments::Agent) -> Result<ExitCode> {
     );
     let name = arguments.display.clone().or_else(|| std::env::var("DISPLAY").ok());
     let name = name.context("no display is named; set DISPLAY or give --display")?;
-    let target = Target::parse(&name)?;
-    let mut place = Place::take(&target)?;
+    let target = DisplayTarget::parse(&name)?;
+    let mut place = AgentPlace::take(&target)?;
     let mut keys = HotKeys::grab(&target, arguments.keys.bindings())?;
     let agent = Agent::start(&arguments, name);
     agent.announce(&mut keys, &place)?;
     agent.look_for_recorder();
     while interrupt.check().is_ok() {
         match keys.next(POLL_INTERVAL)? {
-            Some(Event::Pressed { action, .. }) => agent.press(action),
-            Some(Event::Lost(why)) => {
+            Some(HotKeyEvent::Pressed { action, .. }) => agent.press(action),
+            Some(HotKeyEvent::Lost(why)) => {
                 journal::warning(format!("{why}; waiting for the display to come back")).tell();
             }
-            Some(Event::Restored) => {
-                place = Place::take(&target)?;
+            Some(HotKeyEvent::Restored) => {
+                place = AgentPlace::take(&target)?;
                 agent.announce(&mut keys, &place)?;
             }
-            Some(Event::Changed) => agent.announce(&mut keys, &place)?,
+            Some(HotKeyEvent::Changed) => agent.announce(&mut keys, &place)?,
             None => {}
         }
     }

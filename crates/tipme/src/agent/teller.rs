@@ -5,13 +5,13 @@
 //! was said of it before. Buttons come back as [`Choice`]s.
 
 use super::popups::Popups;
-use super::press::Press;
+use super::press::PressNumber;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use tipme_control::journal;
-use tipme_desktop::notify::{Note, Notifier, Pressed};
+use tipme_desktop::notify::{Note, Notifier, PressedButton};
 use tipme_recorder::StateDirs;
 use tipme_report::Notice;
 
@@ -42,13 +42,13 @@ pub enum Choice {
 }
 
 /// What is chosen of an incident, and the press that it came from.
-pub type Chosen = (Choice, PathBuf, Press);
+pub type Chosen = (Choice, PathBuf, PressNumber);
 
 /// Something to be told.
 pub struct Message {
     pub notice: Notice,
     /// What it is about: it takes the place of what was told of this before.
-    pub press: Option<Press>,
+    pub press: Option<PressNumber>,
     /// Something follows soon: where no notification can be shown, this is not told.
     pub passing: bool,
     /// The incident that it is the verdict of.
@@ -64,7 +64,7 @@ impl From<Notice> for Message {
 /// A notification that was shown.
 struct Shown {
     id: u32,
-    press: Press,
+    press: PressNumber,
     verdict: Option<PathBuf>,
 }
 
@@ -112,7 +112,7 @@ fn show_all(mut screen: Screen, messages: &Receiver<Message>) {
 }
 
 /// Hands on what a button means, where it is one of a verdict.
-fn choose(button: &Pressed, shown: &AllShown, choices: &SyncSender<Chosen>) {
+fn choose(button: &PressedButton, shown: &AllShown, choices: &SyncSender<Chosen>) {
     let Some((.., choice)) = BUTTONS.iter().find(|(key, ..)| *key == button.key) else { return };
     let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(of_it) = shown.iter().rev().find(|shown| shown.id == button.id) else { return };
@@ -145,7 +145,7 @@ impl Screen {
         }
     }
 
-    fn id(&self, press: Press) -> Option<u32> {
+    fn id(&self, press: PressNumber) -> Option<u32> {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         shown.iter().rev().find(|shown| shown.press == press).map(|shown| shown.id)
     }

@@ -2,7 +2,7 @@
 //! The agent under Wayland: the desktop binds the keys, by the portal for that or by its own settings, whose commands reach the
 //! agent over the message bus. Nothing is grabbed on Xwayland besides, or one press would mark twice.
 
-use super::place::Place;
+use super::place::AgentPlace;
 use super::{Agent, POLL_INTERVAL, popups};
 use crate::arguments;
 use crate::desktop_keys::DesktopKeys;
@@ -10,10 +10,10 @@ use anyhow::{Error, Result, bail};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
-use tipme_control::interrupt::Interrupt;
-use tipme_control::{Client, DEFAULT_STATE_DIR, Request, Response, journal};
-use tipme_desktop::Target;
-use tipme_desktop::hotkeys::Action;
+use tipme_control::interrupt::InterruptFlag;
+use tipme_control::{Client, DEFAULT_STATE_DIR, RecorderRequest, RecorderResponse, journal};
+use tipme_desktop::DisplayTarget;
+use tipme_desktop::hotkeys::HotKeyAction;
 use tipme_desktop::notify::{Note, Notifier};
 use tipme_desktop::on_bus::{self, OnBus};
 use tipme_desktop::portal::Shortcuts;
@@ -22,16 +22,16 @@ use tipme_desktop::portal::Shortcuts;
 const REMEDY: &str = "Try: tipme setup. Or: sudo tipme record --hot-keys always";
 
 /// Serves the desktop's keys until SIGINT or SIGTERM. With a press, the agent that is there serves that one.
-pub fn run(arguments: &arguments::Agent, interrupt: &Interrupt) -> Result<ExitCode> {
+pub fn run(arguments: &arguments::AgentArguments, interrupt: &InterruptFlag) -> Result<ExitCode> {
     if let Some(action) = arguments.press
         && matches!(on_bus::press(action), Ok(true))
     {
         return Ok(ExitCode::SUCCESS);
     }
     let display = std::env::var("DISPLAY").unwrap_or_default();
-    let target = Target::parse(&display).ok();
+    let target = DisplayTarget::parse(&display).ok();
     let (on_bus, presses) = claim()?.unzip();
-    let place = target.as_ref().map(Place::take).transpose()?;
+    let place = target.as_ref().map(AgentPlace::take).transpose()?;
     let agent = Agent::start(arguments, display.clone());
     arguments.press.into_iter().for_each(|action| agent.press(action));
     presses.into_iter().for_each(|presses| serve(&agent, presses));
@@ -61,7 +61,7 @@ pub fn run(arguments: &arguments::Agent, interrupt: &Interrupt) -> Result<ExitCo
 ///
 /// # Errors
 /// Where the desktop takes them back.
-fn wait(agent: &Arc<Agent>, shortcuts: Option<&Shortcuts>, interrupt: &Interrupt) -> Result<()> {
+fn wait(agent: &Arc<Agent>, shortcuts: Option<&Shortcuts>, interrupt: &InterruptFlag) -> Result<()> {
     while interrupt.check().is_ok() {
         match shortcuts {
             Some(shortcuts) => shortcuts.next(POLL_INTERVAL)?.into_iter().for_each(|action| agent.press(action)),
@@ -75,7 +75,7 @@ fn wait(agent: &Arc<Agent>, shortcuts: Option<&Shortcuts>, interrupt: &Interrupt
 ///
 /// # Errors
 /// Where another agent has it.
-fn claim() -> Result<Option<(OnBus, Receiver<Action>)>> {
+fn claim() -> Result<Option<(OnBus, Receiver<HotKeyAction>)>> {
     match OnBus::claim() {
         Ok(Ok(claimed)) => Ok(Some(claimed)),
         Ok(Err(other)) => bail!(
@@ -91,28 +91,28 @@ fn claim() -> Result<Option<(OnBus, Receiver<Action>)>> {
 }
 
 /// Does what commands of key bindings ask for, on a thread of its own.
-fn serve(agent: &Arc<Agent>, presses: Receiver<Action>) {
+fn serve(agent: &Arc<Agent>, presses: Receiver<HotKeyAction>) {
     let agent = Arc::clone(agent);
     std::thread::spawn(move || presses.iter().for_each(|action| agent.press(action)));
 }
 
 /// What marks where the desktop's settings have a key for that, or where one was pressed just now.
-fn bound_by_settings(arguments: &arguments::Agent) -> Option<String> {
+fn bound_by_settings(arguments: &arguments::AgentArguments) -> Option<String> {
     let bound = DesktopKeys::of_session().and_then(|keys| keys.mark_key());
     let pressed = || arguments.press.map(|_| "a key of the desktop".to_owned());
     bound.or_else(pressed).map(|key| format!("{key} marks"))
 }
 
-fn recorder_takes_keys(arguments: &arguments::Agent) -> bool {
+fn recorder_takes_keys(arguments: &arguments::AgentArguments) -> bool {
     let client = Client::new(arguments.state_dir.as_deref().unwrap_or(DEFAULT_STATE_DIR.as_ref()));
-    matches!(client.call(&Request::Status), Ok(Response::Status(status)) if status.any_keyboard)
+    matches!(client.call(&RecorderRequest::Status), Ok(RecorderResponse::Status(status)) if status.any_keyboard)
 }
 
 /// Says at the screen that no key marks. An agent that starts at login has nobody who reads its errors.
 fn refuse(
-    arguments: &arguments::Agent,
-    target: Option<&Target>,
-    interrupt: &Interrupt,
+    arguments: &arguments::AgentArguments,
+    target: Option<&DisplayTarget>,
+    interrupt: &InterruptFlag,
     why: &Error,
 ) -> Result<ExitCode> {
     let (summary, body) = ("No key marks under Wayland", format!("{why:#}.\n{REMEDY}"));

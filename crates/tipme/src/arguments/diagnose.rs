@@ -4,7 +4,7 @@
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::path::PathBuf;
-use tipme_analysis::model::Kind;
+use tipme_analysis::model::CauseKind;
 
 #[derive(Args)]
 #[command(after_help = "Text is as wide as the terminal; where a program reads it, each fact has one line.
@@ -53,7 +53,7 @@ pub const FOUND: &str = "found";
 
 /// Names of kinds.
 fn kinds() -> PossibleValuesParser {
-    let kinds = Kind::CAUSES.iter().chain([&Kind::Unattributed]).map(|kind| kind.name());
+    let kinds = CauseKind::CAUSES.iter().chain([&CauseKind::Unattributed]).map(|kind| kind.name());
     PossibleValuesParser::new(kinds.map(PossibleValue::new).chain([PossibleValue::new(FOUND).hide(true)]))
 }
 

@@ -2,7 +2,7 @@
 //! Options for hot keys: which they are, and where `tipme record` sees them itself.
 
 use clap::{Args, ValueEnum};
-use tipme_desktop::hotkeys::{Action, Bindings, Chord};
+use tipme_desktop::hotkeys::{Bindings, Chord, HotKeyAction};
 
 /// Where the recorder takes hot keys from the keyboards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -16,17 +16,17 @@ pub enum HotKeysChoice {
 }
 
 #[derive(Args)]
-pub struct HotKeys {
+pub struct HotKeyArguments {
     /// Where to take hot keys from the keyboards themselves
     #[arg(long, value_name = "WHERE", value_enum, default_value = "console")]
     pub hot_keys: HotKeysChoice,
     #[command(flatten)]
-    pub keys: Keys,
+    pub keys: KeyArguments,
 }
 
 /// The keys themselves, in the session and on the console.
 #[derive(Args)]
-pub struct Keys {
+pub struct KeyArguments {
     /// Key that marks
     #[arg(long, value_name = "KEY", default_value = "ctrl+alt+minus")]
     pub mark_key: Chord,
@@ -41,14 +41,14 @@ pub struct Keys {
     pub start_keys_key: Chord,
 }
 
-impl Keys {
+impl KeyArguments {
     /// Which key does what.
     pub fn bindings(&self) -> Bindings {
         let chords = [
-            (Action::Start, &self.start_key),
-            (Action::Mark, &self.mark_key),
-            (Action::StopKeys, &self.stop_keys_key),
-            (Action::StartKeys, &self.start_keys_key),
+            (HotKeyAction::Start, &self.start_key),
+            (HotKeyAction::Mark, &self.mark_key),
+            (HotKeyAction::StopKeys, &self.stop_keys_key),
+            (HotKeyAction::StartKeys, &self.start_keys_key),
         ];
         Bindings(chords.map(|(action, chord)| (action, chord.clone())).to_vec())
     }

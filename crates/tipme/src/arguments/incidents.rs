@@ -5,7 +5,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
-use tipme_analysis::model::Kind;
+use tipme_analysis::model::CauseKind;
 
 const SECONDS_OF_DAY: f64 = 86_400.0;
 /// The longest time that can be looked back.
@@ -32,7 +32,7 @@ pub struct Incidents {
     #[arg(long, value_name = "NAME")]
     pub app: Option<String>,
     /// Those with a first cause of this kind only, such as disk-queue
-    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(Kind::CAUSES.iter().map(|kind| kind.name())))]
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(CauseKind::CAUSES.iter().map(|kind| kind.name())))]
     pub kind: Option<String>,
 }
 

@@ -3,11 +3,11 @@
 
 use clap::Args;
 use tipme_command::size;
-use tipme_store::{Bounds, Room};
+use tipme_store::{FolderBounds, Room};
 
 /// How much the recorder keeps. The newest incident always stays; pinned ones do not count.
 #[derive(Args)]
-pub struct Kept {
+pub struct KeepArguments {
     /// Incidents that are kept in all; beyond that the oldest of the user who has most go
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_incidents: u32,
@@ -22,10 +22,13 @@ pub struct Kept {
     pub max_user_size: u64,
 }
 
-impl Kept {
-    pub fn bounds(&self) -> Bounds {
+impl KeepArguments {
+    pub fn bounds(&self) -> FolderBounds {
         let room = |bytes, count: u32| Room { bytes, count: count as usize };
-        Bounds { all: room(self.max_size, self.max_incidents), user: room(self.max_user_size, self.max_user_incidents) }
+        FolderBounds {
+            all: room(self.max_size, self.max_incidents),
+            user: room(self.max_user_size, self.max_user_incidents),
+        }
     }
 }
 
@@ -37,11 +40,11 @@ mod tests {
     #[derive(Parser)]
     struct Alone {
         #[command(flatten)]
-        kept: Kept,
+        kept: KeepArguments,
     }
 
     #[test]
     fn what_is_kept_by_default_is_what_the_store_says() {
-        assert_eq!(Alone::parse_from(["record"]).kept.bounds(), Bounds::default());
+        assert_eq!(Alone::parse_from(["record"]).kept.bounds(), FolderBounds::default());
     }
 }

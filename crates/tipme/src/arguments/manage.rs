@@ -132,7 +132,7 @@ pub enum BackendChoice {
 #[derive(Args)]
 #[command(after_help = "Example:
   tipme why $(pidof firefox)")]
-pub struct Why {
+pub struct WhyArguments {
     /// The process
     pub pid: u32,
     /// One JSON document instead of text

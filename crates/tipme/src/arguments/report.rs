@@ -9,6 +9,7 @@ use std::path::PathBuf;
     after_help = "The page is complete in itself: it can be mailed, printed, and read without a network. Examples:
   tipme report
   tipme report 20260101T12 -o hang.html
+  tipme report 20260101T12 -o hang.svg      the timeline alone, with the states of all programs
   tipme report FILE --app xterm -o - > hang.html
   tipme measure editor --json editor.json && tipme report editor.json"
 )]
@@ -17,7 +18,8 @@ pub struct Report {
     /// ends in .json [default: your newest incident]
     #[arg(value_name = "INCIDENT|RESULT")]
     pub file: Option<String>,
-    /// Where to write it; - is standard output [default: tipme-ID.html in this folder]
+    /// Where to write it; - is standard output, and a name that ends in .svg gets the timeline of an incident as a picture
+    /// [default: tipme-ID.html in this folder]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Replace a file that is there

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 
 /// A document that a verb prints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Document {
+pub enum SchemaName {
     /// tipme diagnose
     Verdict,
     /// tipme incidents
@@ -26,5 +26,5 @@ pub enum Document {
 pub struct Schema {
     /// The document
     #[arg(value_enum)]
-    pub document: Document,
+    pub document: SchemaName,
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys of GNOME: custom key bindings of its settings daemon, one folder of settings for each.
 
-use super::keys::{Key, Keys};
+use super::keys::{KeyBinding, KeyBindings};
 use super::names;
 use super::settings::ask;
 use anyhow::{Context, Result};
-use tipme_desktop::hotkeys::Action;
+use tipme_desktop::hotkeys::HotKeyAction;
 
 const DAEMON: &str = "org.gnome.settings-daemon.plugins.media-keys";
 const LIST: &str = "custom-keybindings";
@@ -14,25 +14,25 @@ const FOLDERS: &str = "/org/gnome/settings-daemon/plugins/media-keys/custom-keyb
 const OURS: &str = "tipme-";
 
 pub fn mark_key() -> Option<String> {
-    let folder = folder(Action::Mark);
+    let folder = folder(HotKeyAction::Mark);
     let listed = list().ok()?.contains(&folder);
     let key = ask("gsettings", &["get", &schema(&folder), "binding"]).ok()?;
     Some(key.trim_matches('\'').to_owned()).filter(|key| listed && !key.is_empty())
 }
 
-pub fn has(keys: &Keys) -> bool {
+pub fn has(keys: &KeyBindings) -> bool {
     let Ok(list) = list() else { return false };
     let is = |folder: &str, (name, value): (&str, String)| {
         ask("gsettings", &["get", &schema(folder), name]).is_ok_and(|known| known.trim_matches('\'') == value)
     };
-    let known = |key: &Key| {
+    let known = |key: &KeyBinding| {
         let folder = folder(key.action);
         list.contains(&folder) && settings(key).into_iter().all(|setting| is(&folder, setting))
     };
     keys.all.iter().all(known)
 }
 
-pub fn bind(keys: &Keys) -> Result<()> {
+pub fn bind(keys: &KeyBindings) -> Result<()> {
     let mut list: Vec<String> = list()?.into_iter().filter(|folder| !is_ours(folder)).collect();
     for key in &keys.all {
         let folder = folder(key.action);
@@ -57,12 +57,12 @@ pub fn unbind() -> Result<()> {
 }
 
 /// What the settings of a key are.
-fn settings(key: &Key) -> [(&'static str, String); 3] {
+fn settings(key: &KeyBinding) -> [(&'static str, String); 3] {
     let name = format!("tipme: {}", key.action.purpose());
     [("name", name), ("command", key.command.clone()), ("binding", names::gnome(&key.chord))]
 }
 
-fn folder(action: Action) -> String {
+fn folder(action: HotKeyAction) -> String {
     format!("{FOLDERS}/{OURS}{}/", action.name())
 }
 

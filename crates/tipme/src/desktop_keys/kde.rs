@@ -2,12 +2,12 @@
 //! Keys of KDE: a desktop entry with shortcuts, which its daemon for global shortcuts reads when the session begins, and shows
 //! in the system settings, where the person may change them.
 
-use super::keys::{Key, Keys};
+use super::keys::{KeyBinding, KeyBindings};
 use super::names;
 use super::settings::{MADE, folder_of, put, remove};
 use anyhow::Result;
 use std::path::PathBuf;
-use tipme_desktop::hotkeys::Action;
+use tipme_desktop::hotkeys::HotKeyAction;
 
 const SHORTCUT: &str = "X-KDE-Shortcuts=";
 
@@ -16,11 +16,11 @@ pub fn mark_key() -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix(SHORTCUT)).map(str::to_owned)
 }
 
-pub fn has(keys: &Keys) -> bool {
+pub fn has(keys: &KeyBindings) -> bool {
     file().is_ok_and(|file| std::fs::read_to_string(file).is_ok_and(|known| known == text(keys)))
 }
 
-pub fn bind(keys: &Keys) -> Result<()> {
+pub fn bind(keys: &KeyBindings) -> Result<()> {
     put(&file()?, &text(keys))
 }
 
@@ -33,8 +33,9 @@ fn file() -> Result<PathBuf> {
 }
 
 /// The entry's own command marks; the others are its actions. One that is not to be displayed has no shortcuts.
-fn text(keys: &Keys) -> String {
-    let (mark, others): (Vec<&Key>, Vec<&Key>) = keys.all.iter().partition(|key| key.action == Action::Mark);
+fn text(keys: &KeyBindings) -> String {
+    let (mark, others): (Vec<&KeyBinding>, Vec<&KeyBinding>) =
+        keys.all.iter().partition(|key| key.action == HotKeyAction::Mark);
     let actions: Vec<&str> = others.iter().map(|key| key.action.name()).collect();
     let mut text = format!("{MADE}\n[Desktop Entry]\nType=Application\n");
     text.extend(mark.iter().map(|key| lines(key)));
@@ -43,7 +44,7 @@ fn text(keys: &Keys) -> String {
     text
 }
 
-fn lines(key: &Key) -> String {
+fn lines(key: &KeyBinding) -> String {
     let (purpose, chord) = (key.action.purpose(), names::kde(&key.chord));
     format!("Name=tipme: {purpose}\nExec={}\n{SHORTCUT}{chord}\n", key.command)
 }

@@ -2,35 +2,35 @@
 //! Keys, and the commands that they are bound to.
 
 use anyhow::{Result, ensure};
-use tipme_desktop::hotkeys::{Action, Bindings, Chord};
+use tipme_desktop::hotkeys::{Bindings, Chord, HotKeyAction};
 
 /// What is bound.
-pub struct Keys {
+pub struct KeyBindings {
     /// The command that is the agent.
     pub agent: String,
-    pub all: Vec<Key>,
+    pub all: Vec<KeyBinding>,
 }
 
 /// A key, and the command that it is bound to.
-pub struct Key {
-    pub action: Action,
+pub struct KeyBinding {
+    pub action: HotKeyAction,
     pub chord: Chord,
     pub command: String,
 }
 
-impl Keys {
+impl KeyBindings {
     /// Keys that have the agent of these words do what they are for.
     ///
     /// # Errors
     /// Where a word has letters that some desktop's settings read as something else.
-    pub fn new(bindings: &Bindings, agent: &[String]) -> Result<Keys> {
+    pub fn new(bindings: &Bindings, agent: &[String]) -> Result<KeyBindings> {
         let agent = command(agent)?;
-        let key = |(action, chord): &(Action, Chord)| {
+        let key = |(action, chord): &(HotKeyAction, Chord)| {
             let command = format!("{agent} --press {}", action.name());
-            Key { action: *action, chord: chord.clone(), command }
+            KeyBinding { action: *action, chord: chord.clone(), command }
         };
         let all = bindings.0.iter().map(key).collect();
-        Ok(Keys { agent, all })
+        Ok(KeyBindings { agent, all })
     }
 }
 

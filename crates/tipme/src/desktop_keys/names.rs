@@ -32,39 +32,29 @@ const NAMES: [(&str, &str, &str); 23] = [
 
 /// `Ctrl+Alt+minus`, `Mod4+F12`.
 pub fn sway(chord: &Chord) -> String {
-    let (held, key) = parts(chord);
-    let held = held.iter().map(|name| match name.as_str() {
-        "ctrl" | "control" => "Ctrl+",
-        "alt" => "Alt+",
-        "shift" => "Shift+",
-        _ => "Mod4+",
-    });
-    held.collect::<String>() + &keysym(&key)
+    written(chord, ["Ctrl+", "Alt+", "Shift+", "Mod4+"], keysym)
 }
 
 /// `<Control><Alt>minus`, `<Super>F12`.
 pub fn gnome(chord: &Chord) -> String {
-    let (held, key) = parts(chord);
-    let held = held.iter().map(|name| match name.as_str() {
-        "ctrl" | "control" => "<Control>",
-        "alt" => "<Alt>",
-        "shift" => "<Shift>",
-        _ => "<Super>",
-    });
-    held.collect::<String>() + &keysym(&key)
+    written(chord, ["<Control>", "<Alt>", "<Shift>", "<Super>"], keysym)
 }
 
 /// `Ctrl+Alt+-`, `Meta+F12`.
 pub fn kde(chord: &Chord) -> String {
+    written(chord, ["Ctrl+", "Alt+", "Shift+", "Meta+"], of_qt)
+}
+
+/// A chord, with the words of a desktop for control, alt, shift and super, and its names of keys.
+fn written(chord: &Chord, [control, alt, shift, super_]: [&str; 4], name: fn(&str) -> String) -> String {
     let (held, key) = parts(chord);
-    let held = held.iter().map(|name| match name.as_str() {
-        "ctrl" | "control" => "Ctrl+",
-        "alt" => "Alt+",
-        "shift" => "Shift+",
-        _ => "Meta+",
-    });
-    let named = NAMES.iter().find(|(name, ..)| *name == key).map(|(.., qt)| (*qt).to_owned());
-    held.collect::<String>() + &named.unwrap_or_else(|| key.to_uppercase())
+    let word = |held: &String| match held.as_str() {
+        "ctrl" | "control" => control,
+        "alt" => alt,
+        "shift" => shift,
+        _ => super_,
+    };
+    held.iter().map(word).collect::<String>() + &name(&key)
 }
 
 /// The modifiers and the key, as our own texts have them.
@@ -84,6 +74,12 @@ fn keysym(key: &str) -> String {
         _ if key.len() > 1 => key.to_uppercase(),
         _ => key.to_owned(),
     })
+}
+
+/// Qt's name of a key: letters and digits are their own.
+fn of_qt(key: &str) -> String {
+    let named = NAMES.iter().find(|(name, ..)| *name == key).map(|(.., qt)| (*qt).to_owned());
+    named.unwrap_or_else(|| key.to_uppercase())
 }
 
 #[cfg(test)]

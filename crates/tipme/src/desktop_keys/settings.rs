@@ -2,6 +2,9 @@
 //! Settings of the person: files, and what the programs of a desktop say.
 
 use anyhow::{Context, Result, ensure};
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -24,13 +27,24 @@ pub fn folder_of(variable: &str, below_home: &str) -> Result<PathBuf> {
     folder.context("HOME is not set; run this in a session")
 }
 
-/// Writes a file of the person's, with the folders on the way.
+/// Writes a file of the person's, with the folders on the way: all of it, or nothing and what was there stays. A link
+/// stays one, and who may read the file, too.
 ///
 /// # Errors
 /// Where it cannot be written.
 pub fn put(file: &Path, text: &str) -> Result<()> {
-    std::fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
-    Ok(std::fs::write(file, text)?)
+    let place = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let folder = place.parent().unwrap_or(Path::new("/"));
+    let failed = || format!("cannot write {}", file.display());
+    std::fs::create_dir_all(folder).with_context(failed)?;
+    let mut new =
+        tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(folder).with_context(failed)?;
+    if let Ok(known) = place.metadata() {
+        new.as_file().set_permissions(known.permissions()).with_context(failed)?;
+    }
+    new.write_all(text.as_bytes()).with_context(failed)?;
+    new.persist(&place).with_context(failed)?;
+    Ok(())
 }
 
 /// Removes a file of ours, where it is there.
@@ -40,4 +54,34 @@ pub fn remove(file: &Path) -> Result<()> {
         std::fs::remove_file(file)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(file: &Path) -> u32 {
+        file.metadata().expect("it is there").permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_where_a_link_leads_and_keeps_its_mode() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (kept, link) = (folder.path().join("dotfiles/config"), folder.path().join("config"));
+        put(&kept, "first\n").expect("the folder is made");
+        assert_eq!(mode(&kept), 0o644);
+        std::fs::set_permissions(&kept, Permissions::from_mode(0o600)).expect("it is ours");
+        std::os::unix::fs::symlink(&kept, &link).expect("a link");
+        put(&link, "second\n").expect("it can be written");
+        assert!(link.is_symlink() && mode(&kept) == 0o600);
+        assert_eq!(std::fs::read_to_string(&kept).expect("it is there"), "second\n");
+        assert_eq!(std::fs::read_dir(folder.path().join("dotfiles")).expect("it is there").count(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_what_was_there() {
+        let error = put(Path::new("/proc/version"), "nothing").expect_err("nobody writes there");
+        assert!(error.to_string().contains("cannot write /proc/version"), "{error}");
+        assert!(std::fs::read_to_string("/proc/version").expect("it is there").starts_with("Linux"));
+    }
 }

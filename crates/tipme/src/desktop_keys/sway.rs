@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys of sway: a file of our own beside the person's configuration, which includes it. What runs is told besides.
 
-use super::keys::{Key, Keys};
+use super::keys::{KeyBinding, KeyBindings};
 use super::names;
 use super::settings::{MADE, ask, folder_of, put, remove};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
-use tipme_desktop::hotkeys::Action;
+use tipme_desktop::hotkeys::HotKeyAction;
 
 /// The name of our file.
 const FILE: &str = "tipme.conf";
@@ -16,24 +16,24 @@ const OF_ALL: &str = "/etc/sway/config";
 
 /// What sway says of itself.
 #[derive(Deserialize)]
-struct Version {
+struct SwayVersion {
     loaded_config_file_name: Option<PathBuf>,
 }
 
 pub fn mark_key() -> Option<String> {
     let text = std::fs::read_to_string(own_file().ok()?).ok()?;
-    let pressing = format!("--press {}", Action::Mark.name());
+    let pressing = format!("--press {}", HotKeyAction::Mark.name());
     let line = text.lines().find(|line| line.ends_with(&pressing))?;
     line.strip_prefix("bindsym ")?.split(' ').next().map(str::to_owned)
 }
 
-pub fn has(keys: &Keys) -> bool {
+pub fn has(keys: &KeyBindings) -> bool {
     let Ok(file) = own_file() else { return false };
     let included = configuration().and_then(|path| Ok(std::fs::read_to_string(path)?)).unwrap_or_default();
     std::fs::read_to_string(&file).is_ok_and(|known| known == text(keys)) && included.contains(&include(&file))
 }
 
-pub fn bind(keys: &Keys) -> Result<()> {
+pub fn bind(keys: &KeyBindings) -> Result<()> {
     unbind()?;
     let (file, configuration) = (own_file()?, configuration()?);
     put(&file, &text(keys))?;
@@ -66,12 +66,12 @@ pub fn unbind() -> Result<()> {
 }
 
 /// Lines for the configuration. Sway starts nothing by entries for logins, but by its own.
-fn text(keys: &Keys) -> String {
+fn text(keys: &KeyBindings) -> String {
     let lines: Vec<String> = keys.all.iter().map(line).collect();
     format!("{MADE}\nexec {}\n{}\n", keys.agent, lines.join("\n"))
 }
 
-fn line(key: &Key) -> String {
+fn line(key: &KeyBinding) -> String {
     format!("bindsym {} exec {}", names::sway(&key.chord), key.command)
 }
 
@@ -98,7 +98,7 @@ fn own_file() -> Result<PathBuf> {
 fn configuration() -> Result<PathBuf> {
     let folder = folder_of("XDG_CONFIG_HOME", ".config")?;
     let said = ask("swaymsg", &["-r", "-t", "get_version"]).ok();
-    let read = said.and_then(|said| serde_json::from_str::<Version>(&said).ok()?.loaded_config_file_name);
+    let read = said.and_then(|said| serde_json::from_str::<SwayVersion>(&said).ok()?.loaded_config_file_name);
     let own = read.filter(|path| !path.starts_with("/etc") && !path.starts_with("/usr"));
     Ok(own.unwrap_or_else(|| folder.join("sway/config")))
 }

@@ -28,7 +28,7 @@ const ANALYSIS: &str = env!("TIPME_ANALYSIS");
 
 /// Of a verdict, what a list shows.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Summary {
+pub struct VerdictSummary {
     /// The first line of the verdict.
     pub headline: String,
     /// The application that the person waited for; empty where nothing was found that took long.
@@ -42,11 +42,11 @@ pub struct Summary {
     pub user_right: Option<bool>,
 }
 
-impl Summary {
-    pub fn of(verdict: &Verdict) -> Summary {
+impl VerdictSummary {
+    pub fn of(verdict: &Verdict) -> VerdictSummary {
         let first = verdict.findings.first();
         let interval = verdict.interval.as_ref();
-        Summary {
+        VerdictSummary {
             headline: cut(&tipme_report::headline(verdict)),
             application: interval.map(|interval| cut(&interval.client.comm)).unwrap_or_default(),
             latency_ms: interval.map(|interval| interval.latency_ms),
@@ -75,15 +75,15 @@ fn cut(text: &str) -> String {
 
 /// A document in the folder.
 #[derive(Serialize, Deserialize)]
-struct Document {
+struct KeptVerdict {
     analysis: String,
-    file: File,
-    summary: Summary,
+    file: FileIdentity,
+    summary: VerdictSummary,
 }
 
 /// A file as it was: another one, or more words in it, differ in this.
 #[derive(PartialEq, Serialize, Deserialize)]
-struct File {
+struct FileIdentity {
     device: u64,
     inode: u64,
     bytes: u64,
@@ -91,9 +91,9 @@ struct File {
     modified_ns: i64,
 }
 
-impl File {
-    fn of(meta: &Metadata) -> File {
-        File {
+impl FileIdentity {
+    fn of(meta: &Metadata) -> FileIdentity {
+        FileIdentity {
             device: meta.dev(),
             inode: meta.ino(),
             bytes: meta.len(),
@@ -104,21 +104,21 @@ impl File {
 }
 
 /// The user's folder of verdicts; where there can be none, nothing is kept.
-pub struct Kept(Option<PathBuf>);
+pub struct VerdictFolder(Option<PathBuf>);
 
-impl Kept {
+impl VerdictFolder {
     /// The folder as it is, or one that is made.
-    pub fn open() -> Kept {
-        Kept(folder())
+    pub fn open() -> VerdictFolder {
+        VerdictFolder(folder())
     }
 
     /// What was found in this very file.
-    pub fn get(&self, incident: &Path) -> Option<Summary> {
+    pub fn get(&self, incident: &Path) -> Option<VerdictSummary> {
         let path = self.path(incident)?;
         let meta =
             fs::symlink_metadata(&path).ok().filter(|meta| meta.is_file() && meta.len() <= DOCUMENT_BYTES_MAX)?;
-        let document: Document = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
-        let file = File::of(&fs::metadata(incident).ok()?);
+        let document: KeptVerdict = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+        let file = FileIdentity::of(&fs::metadata(incident).ok()?);
         let fits = document.analysis == ANALYSIS && document.file == file && meta.uid() == geteuid().as_raw();
         fits.then_some(document.summary)
     }
@@ -126,9 +126,9 @@ impl Kept {
     /// Keeps what was found in a file that was so before it was read; it is found again where that fails.
     pub fn put(&self, incident: &Path, before: &Metadata, verdict: &Verdict) {
         let (Some(path), Ok(after)) = (self.path(incident), fs::metadata(incident)) else { return };
-        let file = File::of(before);
-        if file == File::of(&after) {
-            let document = Document { analysis: ANALYSIS.to_owned(), file, summary: Summary::of(verdict) };
+        let file = FileIdentity::of(before);
+        if file == FileIdentity::of(&after) {
+            let document = KeptVerdict { analysis: ANALYSIS.to_owned(), file, summary: VerdictSummary::of(verdict) };
             // A list is right without it, but slower.
             let _ = write(&path, &document);
             self.prune();
@@ -193,7 +193,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// Writes beside, and renames: a reader sees all of it or nothing.
-fn write(path: &Path, document: &Document) -> io::Result<()> {
+fn write(path: &Path, document: &KeptVerdict) -> io::Result<()> {
     let partial = path.with_extension(format!("{}.partial", std::process::id()));
     let written = fs::File::create_new(&partial)
         .and_then(|mut file| file.write_all(&serde_json::to_vec(document)?))

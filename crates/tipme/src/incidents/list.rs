@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The list: one line for an incident, the newest last.
 
-use super::kept::{Kept, Summary};
+use super::kept::{VerdictFolder, VerdictSummary};
 use super::named::{all, is_own};
 use super::when;
 use crate::arguments::Incidents;
@@ -13,21 +13,21 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tipme_command::output::layout;
 use tipme_report::{Layout, Tone};
-use tipme_store::{Folder, Listed, id_at};
+use tipme_store::{IncidentFolder, Listed, id_at};
 
 /// More verdicts than that which are to be found first are told of, since each takes about a second.
 const SILENT_MAX: usize = 3;
 
 /// An incident and what was found in it; or why nothing can be.
-struct Row {
+struct IncidentRow {
     listed: Listed,
-    found: Result<Summary>,
+    found: Result<VerdictSummary>,
 }
 
 /// Incidents of this machine, the newest last, as `tipme incidents --json` prints them.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "tipme incidents --json")]
-pub struct Document {
+pub struct IncidentsDocument {
     pub schema: u32,
     pub incidents: Vec<One>,
     /// Incidents of other users, which this user may not read.
@@ -66,11 +66,11 @@ pub struct One {
 
 /// What is listed, and what is not.
 struct Rows {
-    rows: Vec<Row>,
+    rows: Vec<IncidentRow>,
     foreign: usize,
 }
 
-pub fn run(folder: &Folder, arguments: &Incidents) -> Result<ExitCode> {
+pub fn run(folder: &IncidentFolder, arguments: &Incidents) -> Result<ExitCode> {
     let from = arguments.since.map(|time| id_at(ago(time)));
     let mut listed = all(folder)?;
     listed.retain(|one| from.as_ref().is_none_or(|from| one.id >= *from));
@@ -94,23 +94,23 @@ fn ago(time: Duration) -> u64 {
 }
 
 /// Verdicts that are kept are taken; the others are found one at a time, since many incidents take minutes.
-fn find_all(listed: Vec<Listed>) -> Vec<Row> {
-    let kept = Kept::open();
-    let known: Vec<Option<Summary>> = listed.iter().map(|one| kept.get(&one.path)).collect();
+fn find_all(listed: Vec<Listed>) -> Vec<IncidentRow> {
+    let kept = VerdictFolder::open();
+    let known: Vec<Option<VerdictSummary>> = listed.iter().map(|one| kept.get(&one.path)).collect();
     let missing = known.iter().filter(|found| found.is_none()).count();
     if missing > SILENT_MAX {
         eprintln!("tipme: diagnosing {missing} incidents, whose verdicts are kept from now on");
     }
-    let find = |(listed, known): (Listed, Option<Summary>)| {
+    let find = |(listed, known): (Listed, Option<VerdictSummary>)| {
         let found = known.map_or_else(|| diagnose::summary(&listed.path), Ok);
-        Row { listed, found }
+        IncidentRow { listed, found }
     };
     listed.into_iter().zip(known).map(find).collect()
 }
 
-impl Row {
+impl IncidentRow {
     fn fits(&self, arguments: &Incidents) -> bool {
-        let none = Summary::default();
+        let none = VerdictSummary::default();
         let found = self.found.as_ref().unwrap_or(&none);
         let app = arguments.app.as_ref().is_none_or(|app| *app == found.application);
         app && arguments.kind.as_ref().is_none_or(|kind| Some(kind) == found.kind.as_ref())
@@ -119,7 +119,7 @@ impl Row {
     fn document(&self) -> One {
         let (found, error) = match &self.found {
             Ok(found) => (found.clone(), None),
-            Err(error) => (Summary::default(), Some(format!("{error:#}"))),
+            Err(error) => (VerdictSummary::default(), Some(format!("{error:#}"))),
         };
         One {
             id: self.listed.id.clone(),
@@ -151,7 +151,7 @@ impl Row {
     }
 
     /// What is said of it, behind whether it is pinned and whether the cause was the one.
-    fn words(&self, found: &Summary) -> String {
+    fn words(&self, found: &VerdictSummary) -> String {
         let pinned = if self.listed.pinned { "(pinned) " } else { "" };
         let answer = match found.user_right {
             Some(true) => "(it was this) ",
@@ -162,11 +162,11 @@ impl Row {
     }
 }
 
-fn latency(found: &Summary) -> String {
+fn latency(found: &VerdictSummary) -> String {
     found.latency_ms.map(|ms| format!("{ms:.0} ms")).unwrap_or_default()
 }
 
-fn cause(found: &Summary) -> String {
+fn cause(found: &VerdictSummary) -> String {
     match &found.kind {
         Some(kind) if found.culprit.is_empty() => kind.clone(),
         Some(kind) => format!("{kind}: {}", found.culprit),
@@ -197,15 +197,15 @@ fn block([id, time, application, latency, cause, words]: &[String; 6], layout: &
 }
 
 impl Rows {
-    fn document(&self) -> Document {
+    fn document(&self) -> IncidentsDocument {
         let (right, wrong) = self.answers();
-        let incidents = self.rows.iter().map(Row::document).collect();
-        Document { schema: 1, incidents, foreign: self.foreign, right, wrong }
+        let incidents = self.rows.iter().map(IncidentRow::document).collect();
+        IncidentsDocument { schema: 1, incidents, foreign: self.foreign, right, wrong }
     }
 
     /// A table where it fits, else two lines or more for each incident.
     fn text(&self, layout: &Layout) -> String {
-        let cells: Vec<[String; 6]> = self.rows.iter().map(Row::cells).collect();
+        let cells: Vec<[String; 6]> = self.rows.iter().map(IncidentRow::cells).collect();
         let lines = table(&cells);
         let widest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
         let mut text = if layout.columns.is_none_or(|columns| widest <= columns) {

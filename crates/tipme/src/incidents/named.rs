@@ -4,13 +4,13 @@
 use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
-use tipme_store::{Folder, Listed};
+use tipme_store::{IncidentFolder, Listed};
 
 /// Ids that are named where the beginning of an id fits several, at most.
 const NAMED_MAX: usize = 5;
 
 /// The file of an incident: named by its path, its id, or the beginning of its id; else the newest that is this user's.
-pub fn find(folder: &Folder, name: Option<&str>) -> Result<PathBuf> {
+pub fn find(folder: &IncidentFolder, name: Option<&str>) -> Result<PathBuf> {
     let place = folder.path().display();
     if let Some(file) = name.map(Path::new).filter(|file| file.is_file()) {
         return Ok(file.to_owned());
@@ -36,7 +36,7 @@ pub fn find(folder: &Folder, name: Option<&str>) -> Result<PathBuf> {
 }
 
 /// All that are there, the oldest first.
-pub fn all(folder: &Folder) -> Result<Vec<Listed>> {
+pub fn all(folder: &IncidentFolder) -> Result<Vec<Listed>> {
     folder.list().with_context(|| format!("cannot read {}", folder.path().display()))
 }
 

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use tipme_analysis::Options;
+use tipme_analysis::DiagnoseOptions;
 
 /// Pages that are kept, at most: the newest.
 const KEPT_MAX: usize = 20;
@@ -45,7 +45,7 @@ fn make(incident: &Path) -> Result<PathBuf> {
         .context("there is no folder to keep the page in; set XDG_CACHE_HOME, or give tipme report -o FILE")?;
     let id = incident.file_stem().unwrap_or_default().to_string_lossy();
     let place = folder.join(format!("{id}{PAGE}"));
-    written::write(&place, &page(incident, &Options::default())?, true)?;
+    written::write(&place, &page(incident, &DiagnoseOptions::default())?, true)?;
     prune(&folder);
     Ok(place)
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use tipme_measure::Document;
 use tipme_measure::timer::TimerDetails;
 use tipme_report::measure::{self, Measured};
-use tipme_report::{Results, comparison, results, single, timer};
+use tipme_report::{ResultsPage, comparison, results, single, timer};
 
 /// Text and plots of a result.
 type KeyFigure = (String, Vec<String>);
@@ -29,7 +29,7 @@ pub fn page(path: &Path) -> Result<String> {
         _ => (single::text(&read.runs), single::plots(&read.machine, &read.runs)),
     };
     let title = format!("{}: {name}", comparison::command(&read.kind));
-    Ok(results(&Results { title: &title, machine: &read.machine, text: &text, plots: &plots }))
+    Ok(results(&ResultsPage { title: &title, machine: &read.machine, text: &text, plots: &plots }))
 }
 
 fn measured(path: &Path) -> Result<KeyFigure> {

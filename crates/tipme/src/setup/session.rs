@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is the person's: the agent, now and at each login, and a press of the key to see that all of it works.
 
-use super::step::Step;
+use super::step::SetupStep;
 use super::system;
 use crate::arguments::Setup;
-use crate::desktop_keys::{DesktopKeys, Keys, MADE, folder_of, put};
+use crate::desktop_keys::{DesktopKeys, KeyBindings, MADE, folder_of, put};
 use crate::incidents::find;
 use crate::record::user_name;
 use anyhow::{Context, Result, bail};
@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tipme_command::program;
-use tipme_desktop::hotkeys::{Action, Bindings, Chord};
+use tipme_desktop::hotkeys::{Bindings, Chord, HotKeyAction};
 use tipme_desktop::inject::{Pace, Typist};
-use tipme_desktop::presence::{self, Agent};
-use tipme_desktop::{Target, on_bus, portal};
+use tipme_desktop::presence::{self, RunningAgent};
+use tipme_desktop::{DisplayTarget, on_bus, portal};
 use tipme_recorder::StateDirs;
-use tipme_store::Folder;
+use tipme_store::IncidentFolder;
 
 /// Which desktops start it for everybody, where it was installed.
 const FOR_ALL: &str = "/etc/xdg/autostart/tipme-agent.desktop";
@@ -28,7 +28,7 @@ const FOR_ALL: &str = "/etc/xdg/autostart/tipme-agent.desktop";
 const TIMEOUT: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-pub fn plan(arguments: &Setup) -> Result<Vec<Step>> {
+pub fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
     if let Some(step) = other_user() {
         return Ok(vec![step]);
     }
@@ -36,46 +36,44 @@ pub fn plan(arguments: &Setup) -> Result<Vec<Step>> {
     Ok([at_login(arguments)?].into_iter().chain(keys).chain([now(arguments)?]).collect())
 }
 
-pub fn undo(arguments: &Setup) -> Result<Vec<Step>> {
+pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     if let Some(step) = other_user() {
         return Ok(vec![step]);
     }
     let mut steps = Vec::new();
     if let Some(agent) = running(display().as_ref()).ok().flatten() {
-        steps.push(Step::to_do(format!("end the agent (process {})", agent.pid), move || end(&agent)));
+        steps.push(SetupStep::to_do(format!("end the agent (process {})", agent.pid), move || end(&agent)));
     }
     steps.extend(not_at_login(autostart()?, arguments));
     let bound = DesktopKeys::of_session().filter(|desktop| desktop.mark_key().is_some());
-    steps.extend(
-        bound.map(|desktop| {
-            Step::to_do(format!("bind no key of {} to tipme", desktop.name()), move || desktop.unbind())
-        }),
-    );
+    steps.extend(bound.map(|desktop| {
+        SetupStep::to_do(format!("bind no key of {} to tipme", desktop.name()), move || desktop.unbind())
+    }));
     Ok(steps)
 }
 
 /// Keys of a Wayland desktop: by its portal, which the agent asks, else by its settings.
-fn desktop_keys(arguments: &Setup) -> Result<Step> {
+fn desktop_keys(arguments: &Setup) -> Result<SetupStep> {
     if portal::is_offered() {
-        return Ok(Step::so("the desktop binds the keys when the agent asks for them (portal GlobalShortcuts)"));
+        return Ok(SetupStep::so("the desktop binds the keys when the agent asks for them (portal GlobalShortcuts)"));
     }
     let words = words(arguments)?;
     let Some(desktop) = DesktopKeys::of_session() else {
         let command = format!("{} --press mark", words.join(" "));
-        return Ok(Step::by_hand(format!("in the settings of the desktop bind a key to this command: {command}")));
+        return Ok(SetupStep::by_hand(format!("in the settings of the desktop bind a key to this command: {command}")));
     };
     let mut bindings = Bindings::default();
-    arguments.mark_key.iter().for_each(|key| bindings.set(Action::Mark, key.clone()));
-    let (keys, name) = (Keys::new(&bindings, &words)?, desktop.name());
+    arguments.mark_key.iter().for_each(|key| bindings.set(HotKeyAction::Mark, key.clone()));
+    let (keys, name) = (KeyBindings::new(&bindings, &words)?, desktop.name());
     if desktop.has(&keys) {
-        return Ok(Step::so(format!("{name} has the keys: {} marks", desktop.mark_key().unwrap_or_default())));
+        return Ok(SetupStep::so(format!("{name} has the keys: {} marks", desktop.mark_key().unwrap_or_default())));
     }
     let what = format!("bind keys in the settings of {name}{}", desktop.since_when());
-    Ok(Step::to_do(what, move || desktop.bind(&keys)))
+    Ok(SetupStep::to_do(what, move || desktop.bind(&keys)))
 }
 
 /// The agent of this session: that of the X11 display, or under Wayland that on the bus.
-fn running(target: Option<&Target>) -> Result<Option<Agent>> {
+fn running(target: Option<&DisplayTarget>) -> Result<Option<RunningAgent>> {
     if portal::is_wayland() {
         return Ok(on_bus::find()?);
     }
@@ -83,13 +81,17 @@ fn running(target: Option<&Target>) -> Result<Option<Agent>> {
 }
 
 /// Takes back what starts the agent at login. One that starts for everybody is hidden from this person.
-fn not_at_login(file: PathBuf, arguments: &Setup) -> Option<Step> {
+fn not_at_login(file: PathBuf, arguments: &Setup) -> Option<SetupStep> {
     let text = std::fs::read_to_string(&file).unwrap_or_default();
     let what = format!("start no agent at login, by {}", file.display());
     if Path::new(FOR_ALL).exists() && arguments.state_dir.is_none() {
-        return Some(if text == hidden() { Step::so(what) } else { Step::to_do(what, move || put(&file, &hidden())) });
+        return Some(if text == hidden() {
+            SetupStep::so(what)
+        } else {
+            SetupStep::to_do(what, move || put(&file, &hidden()))
+        });
     }
-    text.starts_with(MADE).then(|| Step::to_do(what, move || Ok(std::fs::remove_file(&file)?)))
+    text.starts_with(MADE).then(|| SetupStep::to_do(what, move || Ok(std::fs::remove_file(&file)?)))
 }
 
 /// The entry of a person who wants no agent, in the place of the one for everybody.
@@ -98,14 +100,14 @@ fn hidden() -> String {
 }
 
 /// Root has no business in a session of somebody else.
-fn other_user() -> Option<Step> {
+fn other_user() -> Option<SetupStep> {
     let person = system::person();
     let name = user_name(person);
     (person != geteuid().as_raw())
-        .then(|| Step::by_hand(format!("run this too as {name}, in the session: tipme setup")))
+        .then(|| SetupStep::by_hand(format!("run this too as {name}, in the session: tipme setup")))
 }
 
-fn at_login(arguments: &Setup) -> Result<Step> {
+fn at_login(arguments: &Setup) -> Result<SetupStep> {
     let (file, command) = (autostart()?, words(arguments)?);
     let text = format!(
         "{MADE}\n[Desktop Entry]\nType=Application\nName=tipme session agent\n\
@@ -115,17 +117,17 @@ fn at_login(arguments: &Setup) -> Result<Step> {
     let usual = arguments.mark_key.is_none() && arguments.state_dir.is_none();
     let known = std::fs::read_to_string(&file).unwrap_or_default();
     if known == text {
-        return Ok(Step::so(format!("the agent starts at login, by {}", file.display())));
+        return Ok(SetupStep::so(format!("the agent starts at login, by {}", file.display())));
     }
     if usual && Path::new(FOR_ALL).exists() && !file.exists() {
-        return Ok(Step::so(format!("the agent starts at login, by {FOR_ALL}")));
+        return Ok(SetupStep::so(format!("the agent starts at login, by {FOR_ALL}")));
     }
     if usual && Path::new(FOR_ALL).exists() && known == hidden() {
         let what = format!("start the agent at login, by {FOR_ALL}");
-        return Ok(Step::to_do(what, move || Ok(std::fs::remove_file(&file)?)));
+        return Ok(SetupStep::to_do(what, move || Ok(std::fs::remove_file(&file)?)));
     }
     let what = format!("start the agent at login, by {}", file.display());
-    Ok(Step::to_do(what, move || put(&file, &text)))
+    Ok(SetupStep::to_do(what, move || put(&file, &text)))
 }
 
 /// A word as desktop entries have it: quoted, and each backslash of that written twice.
@@ -142,23 +144,23 @@ fn quoted(word: &str) -> String {
     format!("\"{quoted}\"")
 }
 
-fn now(arguments: &Setup) -> Result<Step> {
+fn now(arguments: &Setup) -> Result<SetupStep> {
     let (target, words) = (display(), words(arguments)?);
     let place = match &target {
         _ if portal::is_wayland() => "this session".to_owned(),
         Some(target) => format!("display :{}", target.display),
-        None => return Ok(Step::by_hand("no display is named; in the session: tipme setup")),
+        None => return Ok(SetupStep::by_hand("no display is named; in the session: tipme setup")),
     };
     let Some(agent) = running(target.as_ref())? else {
-        return Ok(Step::to_do(format!("start the agent of {place}"), move || start(&words, target.as_ref())));
+        return Ok(SetupStep::to_do(format!("start the agent of {place}"), move || start(&words, target.as_ref())));
     };
     let what = format!("the agent serves {place}: {} (process {})", agent.words, agent.pid);
     Ok(match &arguments.mark_key {
         Some(key) if !portal::is_wayland() && !agent.words.starts_with(&format!("{key} marks")) => {
             let what = format!("start the agent of {place} again, with another key");
-            Step::to_do(what, move || end(&agent).and_then(|()| start(&words, target.as_ref())))
+            SetupStep::to_do(what, move || end(&agent).and_then(|()| start(&words, target.as_ref())))
         }
-        _ => Step::so(what),
+        _ => SetupStep::so(what),
     })
 }
 
@@ -176,7 +178,7 @@ fn words(arguments: &Setup) -> Result<Vec<String>> {
     Ok(words)
 }
 
-fn start(words: &[String], target: Option<&Target>) -> Result<()> {
+fn start(words: &[String], target: Option<&DisplayTarget>) -> Result<()> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -192,7 +194,7 @@ fn start(words: &[String], target: Option<&Target>) -> Result<()> {
 }
 
 /// Ends an agent that is this program, and waits until it is gone.
-fn end(agent: &Agent) -> Result<()> {
+fn end(agent: &RunningAgent) -> Result<()> {
     let proc = PathBuf::from(format!("/proc/{}", agent.pid));
     let pid = Pid::from_raw(agent.pid as i32).filter(|_| is_agent(&proc));
     let pid = pid.with_context(|| format!("process {} is no tipme agent of yours; end it yourself", agent.pid))?;
@@ -230,7 +232,7 @@ pub fn press(arguments: &Setup) -> bool {
 fn test(arguments: &Setup) -> Result<PathBuf> {
     let target = display();
     let agent = running(target.as_ref())?.context("no agent serves this session")?;
-    let folder = Folder::at(StateDirs::choose(arguments.state_dir.as_deref()).incidents());
+    let folder = IncidentFolder::at(StateDirs::choose(arguments.state_dir.as_deref()).incidents());
     let newest = || find(&folder, None).ok();
     let (before, key) = (newest(), agent.words.split(' ').next().unwrap_or_default());
     match target.filter(|_| !portal::is_wayland()) {
@@ -239,7 +241,7 @@ fn test(arguments: &Setup) -> Result<PathBuf> {
             Typist::open(&target, Pace::default())?.chord(&chord)?;
         }
         // Nobody but the person can press a key of the desktop's: this is what comes of it.
-        None => drop(on_bus::press(Action::Mark)?),
+        None => drop(on_bus::press(HotKeyAction::Mark)?),
     }
     if wait(|| newest() != before)
         && let Some(incident) = newest()
@@ -249,8 +251,8 @@ fn test(arguments: &Setup) -> Result<PathBuf> {
     bail!("{key} was pressed, and no incident came within {} s; see the notification", TIMEOUT.as_secs())
 }
 
-fn display() -> Option<Target> {
-    Target::parse(&std::env::var("DISPLAY").ok()?).ok()
+fn display() -> Option<DisplayTarget> {
+    DisplayTarget::parse(&std::env::var("DISPLAY").ok()?).ok()
 }
 
 fn autostart() -> Result<PathBuf> {

@@ -4,12 +4,12 @@
 use anyhow::Result;
 
 /// One thing to be done.
-pub struct Step {
+pub struct SetupStep {
     what: String,
-    work: Work,
+    work: StepWork,
 }
 
-enum Work {
+enum StepWork {
     /// It is so already.
     Nothing,
     /// It has to be done by hand.
@@ -17,41 +17,41 @@ enum Work {
     Do(Box<dyn FnOnce() -> Result<()>>),
 }
 
-impl Step {
-    pub fn so(what: impl Into<String>) -> Step {
-        Step { what: what.into(), work: Work::Nothing }
+impl SetupStep {
+    pub fn so(what: impl Into<String>) -> SetupStep {
+        SetupStep { what: what.into(), work: StepWork::Nothing }
     }
 
-    pub fn by_hand(what: impl Into<String>) -> Step {
-        Step { what: what.into(), work: Work::ByHand }
+    pub fn by_hand(what: impl Into<String>) -> SetupStep {
+        SetupStep { what: what.into(), work: StepWork::ByHand }
     }
 
-    pub fn to_do(what: impl Into<String>, work: impl FnOnce() -> Result<()> + 'static) -> Step {
-        Step { what: what.into(), work: Work::Do(Box::new(work)) }
+    pub fn to_do(what: impl Into<String>, work: impl FnOnce() -> Result<()> + 'static) -> SetupStep {
+        SetupStep { what: what.into(), work: StepWork::Do(Box::new(work)) }
     }
 
     /// A line of the plan.
     pub fn plan(&self) -> String {
         let how = match self.work {
-            Work::Nothing => "so already",
-            Work::ByHand => "by hand",
-            Work::Do(_) => "to do",
+            StepWork::Nothing => "so already",
+            StepWork::ByHand => "by hand",
+            StepWork::Do(_) => "to do",
         };
         format!("{how:12}{}", self.what)
     }
 
     /// Whether there is something to be done.
     pub fn is_to_do(&self) -> bool {
-        matches!(self.work, Work::Do(_))
+        matches!(self.work, StepWork::Do(_))
     }
 
     /// Does it, and says how it went.
     pub fn take(self) -> bool {
-        let Step { what, work } = self;
+        let SetupStep { what, work } = self;
         match work {
-            Work::Nothing => true,
-            Work::ByHand => false,
-            Work::Do(work) => match work() {
+            StepWork::Nothing => true,
+            StepWork::ByHand => false,
+            StepWork::Do(work) => match work() {
                 Ok(()) => {
                     println!("done        {what}");
                     true

@@ -2,7 +2,7 @@
 //! What is the machine's: the service that records, and who may mark.
 
 use super::settings;
-use super::step::Step;
+use super::step::SetupStep;
 use crate::arguments::Setup;
 use crate::record::user_name;
 use anyhow::{Context, Result, bail};
@@ -10,8 +10,8 @@ use rustix::process::geteuid;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use tipme_control::{Client, DEFAULT_STATE_DIR, GROUP, Request, accounts};
-use tipme_desktop::polkit::{self, Answer};
+use tipme_control::{Client, DEFAULT_STATE_DIR, GROUP, RecorderRequest, accounts};
+use tipme_desktop::polkit::{self, Authorization};
 
 const SERVICE: &str = "tipmed";
 const SETTINGS: &str = "/etc/default/tipme";
@@ -19,49 +19,50 @@ const SETTINGS: &str = "/etc/default/tipme";
 const SYSTEMD: &str = "/run/systemd/system";
 
 /// A recorder in a folder of its own is started and stopped by whoever gave it that.
-pub fn plan(arguments: &Setup) -> Result<Vec<Step>> {
+pub fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
     let (dir, own) = folder(arguments);
-    let answer = Client::new(dir).call(&Request::Status);
+    let answer = Client::new(dir).call(&RecorderRequest::Status);
     match answer {
-        Ok(_) => return Ok(vec![Step::so("a recorder runs, and lets you mark"), at_start(own)]),
-        Err(error) if own => return Ok(vec![Step::by_hand(error.to_string())]),
+        Ok(_) => return Ok(vec![SetupStep::so("a recorder runs, and lets you mark"), at_start(own)]),
+        Err(error) if own => return Ok(vec![SetupStep::by_hand(error.to_string())]),
         Err(_) => {}
     }
     let mut steps = allow()?;
     if !Path::new(SYSTEMD).exists() {
         let why = "no systemd runs here; have the machine start this with every start, and start it now";
         let user = if person() == 0 { String::new() } else { format!(" --allow-user {}", person()) };
-        steps.push(Step::by_hand(format!("{why}: sudo tipme record{user}")));
+        steps.push(SetupStep::by_hand(format!("{why}: sudo tipme record{user}")));
     } else if !is_installed() {
-        steps.push(Step::by_hand(format!("there is no service {SERVICE}; install it: sudo make install")));
+        steps.push(SetupStep::by_hand(format!("there is no service {SERVICE}; install it: sudo make install")));
     } else {
         let words = ["systemctl", "enable", SERVICE];
-        steps.push(Step::to_do(format!("record with every start of the machine: {}", words.join(" ")), move || {
-            run(&words)
-        }));
+        steps.push(SetupStep::to_do(
+            format!("record with every start of the machine: {}", words.join(" ")),
+            move || run(&words),
+        ));
         let words = ["systemctl", "restart", SERVICE];
-        steps.push(Step::to_do(format!("record from now on: {}", words.join(" ")), move || run(&words)));
+        steps.push(SetupStep::to_do(format!("record from now on: {}", words.join(" ")), move || run(&words)));
     }
     Ok(steps)
 }
 
 /// Whether the recorder that runs comes back with the next start.
-fn at_start(own: bool) -> Step {
+fn at_start(own: bool) -> SetupStep {
     if own || !is_installed() {
-        return Step::so("who started the recorder starts it again after the next start of the machine");
+        return SetupStep::so("who started the recorder starts it again after the next start of the machine");
     }
     let words = ["systemctl", "enable", SERVICE];
-    Step::to_do(format!("record with every start of the machine: {}", words.join(" ")), move || run(&words))
+    SetupStep::to_do(format!("record with every start of the machine: {}", words.join(" ")), move || run(&words))
 }
 
-pub fn undo(arguments: &Setup) -> Result<Vec<Step>> {
+pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     if folder(arguments).1 {
-        return Ok(vec![Step::so("the recorder goes on: who started it stops it")]);
+        return Ok(vec![SetupStep::so("the recorder goes on: who started it stops it")]);
     }
     let mut steps = Vec::new();
     if Path::new(SYSTEMD).exists() && is_installed() {
         let words = ["systemctl", "disable", "--now", SERVICE];
-        steps.push(Step::to_do(format!("record no longer: {}", words.join(" ")), move || run(&words)));
+        steps.push(SetupStep::to_do(format!("record no longer: {}", words.join(" ")), move || run(&words)));
     }
     steps.extend(disallow());
     Ok(steps)
@@ -69,7 +70,7 @@ pub fn undo(arguments: &Setup) -> Result<Vec<Step>> {
 
 /// What it takes that the person may mark: nothing where polkit says so or the person is named, else the group. Who has
 /// no account in the machine's own files is named in the settings.
-fn allow() -> Result<Vec<Step>> {
+fn allow() -> Result<Vec<SetupStep>> {
     let (user, name) = (person(), user_name(person()));
     let text = settings_text()?;
     let named = settings::allow(&text, user);
@@ -79,19 +80,19 @@ fn allow() -> Result<Vec<Step>> {
         format!("{name} may mark, as a member of the group {GROUP}")
     } else if named.is_none() {
         format!("{name} may mark, as {SETTINGS} says")
-    } else if polkit::of_process(std::process::id(), user) == Answer::Yes {
+    } else if polkit::of_process(std::process::id(), user) == Authorization::Yes {
         format!("{name} may mark, as polkit says ({})", polkit::ACTION)
     } else if let Some(account) = accounts::user_name(user) {
         let what = format!("let {name} mark: a member of the group {GROUP}");
-        return Ok(vec![Step::to_do(what, move || {
+        return Ok(vec![SetupStep::to_do(what, move || {
             run(&["groupadd", "--system", "--force", GROUP])?;
             run(&["gpasswd", "--add", &account, GROUP])
         })]);
     } else {
         let text = named.unwrap_or_default();
-        return Ok(vec![Step::to_do(format!("let {name} mark, in {SETTINGS}"), move || write(SETTINGS, &text))]);
+        return Ok(vec![SetupStep::to_do(format!("let {name} mark, in {SETTINGS}"), move || write(SETTINGS, &text))]);
     };
-    Ok(vec![Step::so(so)])
+    Ok(vec![SetupStep::so(so)])
 }
 
 fn settings_text() -> Result<String> {
@@ -102,15 +103,15 @@ fn settings_text() -> Result<String> {
 }
 
 /// What takes back that the person may mark.
-fn disallow() -> Vec<Step> {
+fn disallow() -> Vec<SetupStep> {
     let (user, name, mut steps) = (person(), user_name(person()), Vec::new());
     if let Some(text) = settings::disallow(&settings_text().unwrap_or_default(), user) {
         let what = format!("let {name} no longer mark, in {SETTINGS}");
-        steps.push(Step::to_do(what, move || write(SETTINGS, &text)));
+        steps.push(SetupStep::to_do(what, move || write(SETTINGS, &text)));
     }
     if let Some(account) = accounts::user_name(user).filter(|_| accounts::is_member(GROUP, user)) {
         let what = format!("let {name} no longer mark: out of the group {GROUP}");
-        steps.push(Step::to_do(what, move || run(&["gpasswd", "--delete", &account, GROUP])));
+        steps.push(SetupStep::to_do(what, move || run(&["gpasswd", "--delete", &account, GROUP])));
     }
     steps
 }

@@ -9,8 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
-use tipme_bench::Session;
-use tipme_bench::process::Process;
+use tipme_bench::PrivateSession;
+use tipme_bench::process::ProcessGroup;
 use tipme_bench::session::SessionOptions;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
@@ -22,12 +22,12 @@ pub fn tipme() -> Command {
 
 /// A private display.
 pub struct Desktop {
-    pub session: Session,
+    pub session: PrivateSession,
 }
 
 /// A terminal with a shell on it.
 pub struct Terminal {
-    process: Process,
+    process: ProcessGroup,
     /// A place in its window.
     at: (i16, i16),
     pub window: u32,
@@ -36,7 +36,7 @@ pub struct Terminal {
 impl Desktop {
     pub fn start() -> Desktop {
         forget_nice_value();
-        Desktop { session: Session::start(SessionOptions::default()).unwrap() }
+        Desktop { session: PrivateSession::start(SessionOptions::default()).unwrap() }
     }
 
     /// A terminal that waits, with the focus.
@@ -49,7 +49,7 @@ impl Desktop {
         let mut command = Command::new("xterm");
         command.args(["-geometry", &format!("40x10{place}"), "-e", "sh", "-c", script]);
         self.session.prepare(&mut command);
-        let process = Process::start("a terminal", command, None).unwrap();
+        let process = ProcessGroup::start("a terminal", command, None).unwrap();
         let watcher = Watcher::open(&self.session.target()).unwrap();
         let window = watcher.wait_for_focus(process.pid(), TIMEOUT).unwrap();
         let mut corner = place[1..].split('+').map(|number| number.parse::<i16>().unwrap() + 60);

@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
-use tipme_bench::process::Process;
+use tipme_bench::process::ProcessGroup;
 use tipme_desktop::window::Watcher;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{
@@ -88,7 +88,7 @@ fn cookie(file: &Path) -> Vec<u8> {
 }
 
 /// A terminal of another user, who may use the display.
-pub fn other_users_terminal(desktop: &Desktop, folder: &TempDir) -> (Process, Window) {
+pub fn other_users_terminal(desktop: &Desktop, folder: &TempDir) -> (ProcessGroup, Window) {
     let authority = folder.path().join("authority");
     std::fs::copy(desktop.session.folder().join("authority"), &authority).unwrap();
     for path in [folder.path(), &authority] {
@@ -98,7 +98,7 @@ pub fn other_users_terminal(desktop: &Desktop, folder: &TempDir) -> (Process, Wi
     command.args(["-geometry", "20x5+300+300", "-e", "sh", "-c", "read wait"]);
     desktop.session.prepare(&mut command);
     command.env("XAUTHORITY", &authority).env("HOME", "/").current_dir("/").uid(NOBODY).gid(NOBODY);
-    let process = Process::start("another user's terminal", command, None).unwrap();
+    let process = ProcessGroup::start("another user's terminal", command, None).unwrap();
     let watcher = Watcher::open(&desktop.session.target()).unwrap();
     let window = watcher.wait_for_focus(process.pid(), crate::family::TIMEOUT).unwrap();
     (process, window)
@@ -110,11 +110,11 @@ fn lost(terminal: &Terminal, favoured: i32) {
 }
 
 /// A process of the display's user that no window has anything to do with.
-fn victim() -> Process {
+fn victim() -> ProcessGroup {
     forget_nice_value();
     let mut command = Command::new("sleep");
     command.arg("1000");
-    Process::start("a process of the user", command, None).unwrap()
+    ProcessGroup::start("a process of the user", command, None).unwrap()
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn helpers_of_another_user_are_not_believed_and_ones_own_are() {
     let desktop = Desktop::start();
     let mut command = Command::new("sleep");
     command.arg("1000").uid(NOBODY).gid(NOBODY);
-    let (other, own) = (Process::start("a process of another user", command, None).unwrap(), victim());
+    let (other, own) = (ProcessGroup::start("a process of another user", command, None).unwrap(), victim());
     let terminal = desktop.terminal("+20+20");
     let managed = Managed::start(&desktop, &[]);
     Forger::local(&desktop).claim(terminal.window, "_TIPME_PROCESS_SET", &[other.pid(), 1, own.pid(), 999_999_999]);
@@ -183,7 +183,7 @@ fn a_program_gets_nothing_by_the_name_of_a_sound_server() {
     std::fs::copy("/usr/bin/sleep", &copy).unwrap();
     let mut command = Command::new(&copy);
     command.arg("1000");
-    let named = Process::start("a program of that name", command, None).unwrap();
+    let named = ProcessGroup::start("a program of that name", command, None).unwrap();
     let name = || std::fs::read_to_string(format!("/proc/{}/comm", named.pid())).unwrap();
     until("its name", || name() == "pipewire\n");
     let managed = Managed::start(&desktop, &[]);
@@ -249,13 +249,13 @@ fn a_client_from_afar_names_a_process_in_vain() {
 }
 
 /// An X server that also listens for clients on other machines.
-fn server_with_tcp(folder: &Path) -> (Process, u16) {
+fn server_with_tcp(folder: &Path) -> (ProcessGroup, u16) {
     let authority = folder.join("authority");
     std::fs::write(&authority, tipme_desktop::authority_file("", b"sixteen letters!")).unwrap();
     let mut command = Command::new("Xvfb");
     command.args(["-displayfd", "1", "-listen", "tcp", "-noreset", "-auth"]).arg(&authority);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut server = Process::start("an X server", command, None).unwrap();
+    let mut server = ProcessGroup::start("an X server", command, None).unwrap();
     let mut line = String::new();
     BufReader::new(server.child().stdout.take().unwrap()).read_line(&mut line).unwrap();
     (server, line.trim().parse().unwrap())

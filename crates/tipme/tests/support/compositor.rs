@@ -105,14 +105,24 @@ impl Compositor {
 
     /// A terminal with this title that shows what is typed, and has the focus.
     pub fn terminal(&self, title: &str) -> Program {
+        self.terminal_with(title, &["cat"])
+    }
+
+    /// The same with another program on it.
+    pub fn terminal_with(&self, title: &str, program: &[&str]) -> Program {
         let file = self.dir.path().join("terminal");
         std::fs::write(&file, format!("title={title}\nlocked-title=yes\n")).unwrap();
         std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
-        let terminal = self.command("foot").arg("-c").arg(&file).arg("cat").spawn();
+        let terminal = self.command("foot").arg("-c").arg(&file).args(program).spawn();
         let terminal = Program(terminal.expect("foot is installed: make test-deps"));
-        let listed = format!("\"pid\": {},", terminal.0.id());
-        wait_for("the terminal's window", || self.tree().contains(&listed));
+        self.wait_for_window(&terminal);
         terminal
+    }
+
+    /// Waits until a program has a window.
+    pub fn wait_for_window(&self, program: &Program) {
+        let listed = format!("\"pid\": {},", program.0.id());
+        wait_for("a window", || self.tree().contains(&listed));
     }
 
     /// A terminal of X11, which shows what is typed and has the focus, and the X server's process.
@@ -152,7 +162,7 @@ fn user_program(dir: &Path, user: u32, name: &str) -> Command {
     command
 }
 
-fn wait_for(what: &str, done: impl Fn() -> bool) {
+pub fn wait_for(what: &str, done: impl Fn() -> bool) {
     let begun = Instant::now();
     while !done() {
         assert!(begun.elapsed() < TIMEOUT, "{what} did not come");

@@ -2,12 +2,13 @@
 //! Mutated lines for a daemon's socket: each has an answer, and the daemon neither ends nor grows.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
+use fastrand::Rng;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
-use tipme_fuzz::{Sequence, TARGETS, mutate};
+use tipme_fuzz::{TARGETS, mutate};
 
 /// Lines, unless the environment says another number; `make fuzz` sends a hundred thousand.
 const LINES: u64 = 1_500;
@@ -24,8 +25,8 @@ pub fn send_mutated(daemon: &str, socket: &Path, pid: u32) {
     let count = std::env::var(COUNT).ok().and_then(|count| count.parse().ok()).unwrap_or(LINES);
     let (mut answered, mut early) = (0, 0);
     for number in 0..count {
-        let mut random = Sequence::new(number);
-        let mut line = seeds[random.below(seeds.len())].clone();
+        let mut random = Rng::with_seed(number);
+        let mut line = seeds[random.usize(..seeds.len())].clone();
         mutate(&mut line, &mut random);
         line.push(b'\n');
         answered += u64::from(say(socket, &line));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 use tipme_record::incident::{Incident, Meta, Section};
-use tipme_record::{CHUNK_BYTES, Entry, Nanos, entries};
+use tipme_record::{CHUNK_BYTES, ChunkEntry, Nanos, entries};
 
 /// The program under test.
 pub fn tipme() -> Command {
@@ -67,14 +67,15 @@ impl Recording {
         tipme().args(["mark", "-m", text, "--state-dir"]).arg(self.dir.path()).output().unwrap()
     }
 
-    /// Marks and reads the incident back.
+    /// Marks and reads the incident back, with whole records of the scheduler.
     pub fn mark(&self) -> (PathBuf, Incident) {
         let output = self.mark_output("it hung");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8(output.stdout).unwrap();
         let path = PathBuf::from(text.lines().last().unwrap());
-        let incident = tipme_store::read(&path).unwrap();
+        let mut incident = tipme_store::read(&path).unwrap();
         assert_eq!(incident.damage, []);
+        incident.push(Section::Sched, tipme_record::unpacked(incident.bytes(Section::Sched)));
         (path, incident)
     }
 
@@ -100,8 +101,8 @@ pub fn meta(incident: &Incident) -> Meta {
     incident.json(Section::Meta).unwrap()
 }
 
-/// All records of a section of chunks.
-pub fn records(incident: &Incident, section: Section) -> impl Iterator<Item = Entry<'_>> {
+/// All records of a section of chunks, but for packed ones.
+pub fn records(incident: &Incident, section: Section) -> impl Iterator<Item = ChunkEntry<'_>> {
     incident.bytes(section).chunks(CHUNK_BYTES).flat_map(entries)
 }
 

@@ -5,7 +5,7 @@
 
 use crate::screen::until;
 use std::os::unix::net::UnixStream;
-use tipme_bench::Session;
+use tipme_bench::PrivateSession;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt, MapState, Window};
 use x11rb::rust_connection::{DefaultStream, RustConnection};
@@ -31,7 +31,7 @@ pub struct Popup {
 }
 
 impl Viewer {
-    pub fn open(session: &Session) -> Viewer {
+    pub fn open(session: &PrivateSession) -> Viewer {
         let path = format!("/tmp/.X11-unix/X{}", session.target().display);
         let (stream, _) = DefaultStream::from_unix_stream(UnixStream::connect(path).unwrap()).unwrap();
         let authority = std::fs::read(session.folder().join("authority")).unwrap();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tipme_bench::Session;
+use tipme_bench::PrivateSession;
 
 /// A bus that starts no programs by itself, for all users who have an account.
 const BUS: &str = r#"<busconfig><type>session</type><listen>unix:dir=/tmp</listen><policy context="default">
@@ -58,7 +58,7 @@ impl Bus {
     }
 
     /// Starts a notification daemon, which keeps what it shows in a file, and waits until it shows something.
-    pub fn start_notifications(&self, session: &Session) -> (Running, PathBuf) {
+    pub fn start_notifications(&self, session: &PrivateSession) -> (Running, PathBuf) {
         let (settings, shown) = (self.folder.path().join("dunstrc"), self.folder.path().join("shown"));
         let keep = r#"echo "$DUNST_ID $(date +%s%3N) $DUNST_SUMMARY" >> "${0%/*}/ids"
             printf '%s\n%s\n' "$DUNST_SUMMARY" "$DUNST_BODY" >> "${0%/*}/shown""#;
@@ -83,7 +83,7 @@ impl Bus {
 
 impl Bus {
     /// Starts the other daemon, GNOME's, and an ear for what it is sent, which keeps that in a file.
-    pub fn start_other_notifications(&self, session: &Session) -> ([Running; 2], PathBuf) {
+    pub fn start_other_notifications(&self, session: &PrivateSession) -> ([Running; 2], PathBuf) {
         let heard = self.folder.path().join("heard");
         let mut ear = Command::new("dbus-monitor");
         ear.arg("member=Notify").env(ADDRESS, &self.address).stdout(std::fs::File::create(&heard).unwrap());

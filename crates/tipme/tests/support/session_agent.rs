@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use tipme_bench::Session;
+use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
 use tipme_desktop::inject::{Pace, Typist};
 
@@ -26,14 +26,14 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub fn start(session: &Session, state_dir: &Path, change: impl FnOnce(&mut Command)) -> Agent {
+    pub fn start(session: &PrivateSession, state_dir: &Path, change: impl FnOnce(&mut Command)) -> Agent {
         Agent::start_anywhere(session, state_dir, |command| {
             change(command.args(["--display", &session.display_name()]));
         })
     }
 
     /// An agent that has to find out itself what kind of session it is in.
-    pub fn start_anywhere(session: &Session, state_dir: &Path, change: impl FnOnce(&mut Command)) -> Agent {
+    pub fn start_anywhere(session: &PrivateSession, state_dir: &Path, change: impl FnOnce(&mut Command)) -> Agent {
         let mut command = tipme();
         command.arg("agent").arg("--state-dir").arg(state_dir);
         session.show(&mut command);
@@ -77,11 +77,11 @@ impl Drop for Agent {
     }
 }
 
-pub fn session() -> Session {
-    Session::start(SessionOptions::default()).unwrap()
+pub fn session() -> PrivateSession {
+    PrivateSession::start(SessionOptions::default()).unwrap()
 }
 
-pub fn press(session: &Session, keys: &[&str]) {
+pub fn press(session: &PrivateSession, keys: &[&str]) {
     let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
     for key in keys {
         typist.chord(&key.parse().unwrap()).unwrap();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs in which nothing goes wrong: no finding is expected.
 
-use crate::process::Process;
-use crate::selftest::fault::{App, Fault, Injected, Injection};
+use crate::process::ProcessGroup;
+use crate::selftest::fault::{App, Fault, InjectedCauses, PreparedFault};
 use crate::selftest::site::{DisplayServer, Site};
 use crate::session;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use tipme_desktop::Target;
+use tipme_desktop::DisplayTarget;
 use tipme_desktop::window::Watcher;
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -29,19 +29,19 @@ pub(super) const FAULTS: &[Fault] = &[
         apps: &App::ALL,
         programs: &["sh", "nice", "taskset", "sleep"],
         pinned: true,
-        prepare: |site| Ok(Box::new(Work::prepare(site)?)),
+        prepare: |site| Ok(Box::new(HarmlessWork::prepare(site)?)),
     },
 ];
 
 struct Nothing;
 
-impl Injection for Nothing {
+impl PreparedFault for Nothing {
     fn begin(&mut self, _: u32) -> Result<()> {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<Injected> {
-        Ok(Injected::default())
+    fn end(&mut self) -> Result<InjectedCauses> {
+        Ok(InjectedCauses::default())
     }
 }
 
@@ -55,28 +55,31 @@ const WRITE: &str = "n=0; while [ $n -lt 600 ]; do n=$((n + 1)); echo $n >> \"$0
 const COMPUTE: &str = "ulimit -t 30; while :; do :; done";
 
 /// Work beside the application that does not delay it.
-struct Work {
-    jobs: Vec<Process>,
+struct HarmlessWork {
+    jobs: Vec<ProcessGroup>,
     cpu: usize,
     file: PathBuf,
 }
 
-impl Work {
+impl HarmlessWork {
     /// Opens the second terminal, before the application's window and so without its focus. Under Wayland there is none: the
     /// whole screen is watched there for the answer.
-    fn prepare(site: &Site) -> Result<Work> {
+    fn prepare(site: &Site) -> Result<HarmlessWork> {
         let jobs = match &site.display {
             DisplayServer::X11 { number, authority } => vec![second_terminal(*number, authority)?],
             DisplayServer::Wayland { .. } => Vec::new(),
         };
-        Ok(Work { jobs, cpu: site.cpu, file: site.folder.join("log") })
+        Ok(HarmlessWork { jobs, cpu: site.cpu, file: site.folder.join("log") })
     }
 }
 
-fn second_terminal(number: u32, authority: &Path) -> Result<Process> {
+fn second_terminal(number: u32, authority: &Path) -> Result<ProcessGroup> {
     session::require(&["xterm"])?;
-    let target =
-        Target { authority: Some(authority.to_owned()), timeout: Duration::from_secs(10), ..Target::new(number) };
+    let target = DisplayTarget {
+        authority: Some(authority.to_owned()),
+        timeout: Duration::from_secs(10),
+        ..DisplayTarget::new(number)
+    };
     let watcher = Watcher::open(&target)?;
     let mut command = Command::new("xterm");
     command.args(["-geometry", "40x10+600+500", "-xrm", "XTerm*cursorBlink: false", "-e", "sh", "-c", PRINT]);
@@ -86,7 +89,7 @@ fn second_terminal(number: u32, authority: &Path) -> Result<Process> {
     Ok(terminal)
 }
 
-impl Injection for Work {
+impl PreparedFault for HarmlessWork {
     fn begin(&mut self, _: u32) -> Result<()> {
         let other = if self.cpu == 0 { 1 } else { 0 };
         let mut compute = Command::new("nice");
@@ -98,16 +101,16 @@ impl Injection for Work {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<Injected> {
+    fn end(&mut self) -> Result<InjectedCauses> {
         for job in &mut self.jobs {
             job.expect_alive().context("the work beside the application did not last")?;
         }
         self.jobs.clear();
-        Ok(Injected::default())
+        Ok(InjectedCauses::default())
     }
 }
 
-fn start(name: &str, mut command: Command, cpu: Option<usize>) -> Result<Process> {
+fn start(name: &str, mut command: Command, cpu: Option<usize>) -> Result<ProcessGroup> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    Process::start(name, command, cpu)
+    ProcessGroup::start(name, command, cpu)
 }

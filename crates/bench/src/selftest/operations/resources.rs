@@ -6,7 +6,7 @@
 
 use super::waits::Operation;
 use crate::selftest::workers::{
-    Delay, Mapping, compute, millis, note, number, read_file, spin_rounds, touch_file, use_cpu_time, word,
+    Delay, MappedPages, compute, millis, note, number, read_file, spin_rounds, touch_file, use_cpu_time, word,
 };
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -98,7 +98,7 @@ fn count_work(words: &[&str]) -> Result<()> {
 /// Takes memory once and keeps it until it was delayed enough: every page must come from what others have.
 /// It does not start over, where the delay is too short, since what it gives back is free for it.
 fn fill_memory(words: &[&str]) -> Result<()> {
-    let mut memory = Mapping::of_memory(mebibytes(words)?, false)?;
+    let mut memory = MappedPages::of_memory(mebibytes(words)?, false)?;
     until_blocked(words, |delay| {
         (0..memory.pages())
             .take_while(|page| page % CLOCK_EVERY != 0 || delay.goes_on())
@@ -138,12 +138,12 @@ fn remap(words: &[&str]) -> Result<()> {
         let filler = std::thread::Builder::new().name("filler".to_string());
         filler.spawn_scoped(scope, || {
             while !done.load(Ordering::Relaxed) {
-                drop(Mapping::of_memory(bytes, true));
+                drop(MappedPages::of_memory(bytes, true));
             }
         })?;
         let delayed = until_blocked(words, |delay| {
             while delay.goes_on() {
-                drop(Mapping::of_memory(LINE.len(), true)?);
+                drop(MappedPages::of_memory(LINE.len(), true)?);
             }
             Ok(())
         });

@@ -29,30 +29,30 @@ const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
 /// The value of a header's field.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Value {
+enum HeaderValue {
     Text(String),
     Number(u32),
 }
 
 /// A message: its header's fields, and its body as bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Message {
+struct BusMessage {
     kind: u8,
     serial: u32,
-    fields: Vec<(u8, Value)>,
+    fields: Vec<(u8, HeaderValue)>,
     body: Vec<u8>,
 }
 
-impl Message {
+impl BusMessage {
     fn text(&self, wanted: u8) -> Option<&str> {
         self.fields.iter().find_map(|(code, value)| match value {
-            Value::Text(text) if *code == wanted => Some(text.as_str()),
+            HeaderValue::Text(text) if *code == wanted => Some(text.as_str()),
             _ => None,
         })
     }
 
     fn answers(&self, serial: u32) -> bool {
-        self.kind == RETURN && self.fields.contains(&(REPLY_SERIAL, Value::Number(serial)))
+        self.kind == RETURN && self.fields.contains(&(REPLY_SERIAL, HeaderValue::Number(serial)))
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -72,10 +72,10 @@ impl Message {
     }
 
     /// From the 16 bytes at the start and what comes behind them.
-    fn decode(head: &[u8; 16], rest: &[u8]) -> Option<Message> {
+    fn decode(head: &[u8; 16], rest: &[u8]) -> Option<BusMessage> {
         let (_, fields) = lengths(head);
         let (body_at, serial) = (fields.next_multiple_of(8), number_at(head, 8)?);
-        let mut message = Message { kind: head[1], serial, fields: Vec::new(), body: rest.get(body_at..)?.to_vec() };
+        let mut message = BusMessage { kind: head[1], serial, fields: Vec::new(), body: rest.get(body_at..)?.to_vec() };
         let (fields, mut at) = (rest.get(..fields)?, 0);
         while at < fields.len() {
             let (field, next) = take_field(fields, at)?;
@@ -90,7 +90,7 @@ fn align(bytes: &mut Vec<u8>, to: usize) {
     bytes.resize(bytes.len().next_multiple_of(to), 0);
 }
 
-fn put_field(out: &mut Vec<u8>, code: u8, value: &Value) {
+fn put_field(out: &mut Vec<u8>, code: u8, value: &HeaderValue) {
     let letter = match code {
         PATH => b'o',
         REPLY_SERIAL => b'u',
@@ -99,9 +99,9 @@ fn put_field(out: &mut Vec<u8>, code: u8, value: &Value) {
     };
     out.extend([code, 1, letter, 0]);
     match value {
-        Value::Number(number) => out.extend(number.to_le_bytes()),
-        Value::Text(text) if code == SIGNATURE => put_short(out, text),
-        Value::Text(text) => put_text(out, text),
+        HeaderValue::Number(number) => out.extend(number.to_le_bytes()),
+        HeaderValue::Text(text) if code == SIGNATURE => put_short(out, text),
+        HeaderValue::Text(text) => put_text(out, text),
     }
 }
 
@@ -117,10 +117,10 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
 }
 
 /// A field with its code, and where it ends. Fields begin at multiples of eight, so a value does at one of four.
-fn take_field(bytes: &[u8], at: usize) -> Option<((u8, Value), usize)> {
+fn take_field(bytes: &[u8], at: usize) -> Option<((u8, HeaderValue), usize)> {
     let (code, letter, value_at) = (*bytes.get(at)?, *bytes.get(at + 2)?, at + 4);
     let (value, end) = match letter {
-        b'u' => (Value::Number(number_at(bytes, value_at)?), value_at + 4),
+        b'u' => (HeaderValue::Number(number_at(bytes, value_at)?), value_at + 4),
         b'g' => take_text(bytes, value_at + 1, usize::from(*bytes.get(value_at)?))?,
         b's' | b'o' => take_text(bytes, value_at + 4, number_at(bytes, value_at)? as usize)?,
         _ => return None,
@@ -128,9 +128,9 @@ fn take_field(bytes: &[u8], at: usize) -> Option<((u8, Value), usize)> {
     Some(((code, value), end))
 }
 
-fn take_text(bytes: &[u8], at: usize, length: usize) -> Option<(Value, usize)> {
+fn take_text(bytes: &[u8], at: usize, length: usize) -> Option<(HeaderValue, usize)> {
     let text = bytes.get(at..at.checked_add(length)?)?;
-    Some((Value::Text(String::from_utf8_lossy(text).into_owned()), at + length + 1))
+    Some((HeaderValue::Text(String::from_utf8_lossy(text).into_owned()), at + length + 1))
 }
 
 fn number_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -144,17 +144,17 @@ fn lengths(head: &[u8; 16]) -> (usize, usize) {
 }
 
 /// A connection to the bus.
-struct Bus {
+struct BusConnection {
     stream: UnixStream,
     serial: u32,
 }
 
-impl Bus {
+impl BusConnection {
     /// Connects as the user that this process runs as, and greets.
-    fn open(path: &str) -> Result<Bus> {
+    fn open(path: &str) -> Result<BusConnection> {
         let stream = UnixStream::connect(path).with_context(|| format!("cannot connect to {path}"))?;
         stream.set_read_timeout(Some(TIMEOUT))?;
-        let mut bus = Bus { stream, serial: 0 };
+        let mut bus = BusConnection { stream, serial: 0 };
         let user = rustix::process::geteuid().as_raw().to_string();
         let user: String = user.bytes().map(|digit| format!("{digit:02x}")).collect();
         bus.stream.write_all(format!("\0AUTH EXTERNAL {user}\r\n").as_bytes())?;
@@ -175,14 +175,14 @@ impl Bus {
         Ok(line)
     }
 
-    fn send(&mut self, kind: u8, fields: Vec<(u8, Value)>, body: Vec<u8>) -> Result<u32> {
+    fn send(&mut self, kind: u8, fields: Vec<(u8, HeaderValue)>, body: Vec<u8>) -> Result<u32> {
         self.serial += 1;
-        let message = Message { kind, serial: self.serial, fields, body };
+        let message = BusMessage { kind, serial: self.serial, fields, body };
         self.stream.write_all(&message.encode()).context("the message bus is gone")?;
         Ok(self.serial)
     }
 
-    fn receive(&mut self) -> Result<Message> {
+    fn receive(&mut self) -> Result<BusMessage> {
         let mut head = [0; 16];
         self.stream.read_exact(&mut head).context("nothing comes from the message bus")?;
         let (body, fields) = lengths(&head);
@@ -192,40 +192,40 @@ impl Bus {
         }
         let mut rest = vec![0; length];
         self.stream.read_exact(&mut rest)?;
-        Message::decode(&head, &rest).context("a message is damaged")
+        BusMessage::decode(&head, &rest).context("a message is damaged")
     }
 
     /// Calls a method of a service, with its path, and waits for the answer.
     fn call(&mut self, (service, path, member): (&str, &str, &str), body: Option<(&str, Vec<u8>)>) -> Result<()> {
-        let mut fields: Vec<(u8, Value)> =
+        let mut fields: Vec<(u8, HeaderValue)> =
             [(PATH, path), (INTERFACE, service), (MEMBER, member), (DESTINATION, service)]
-                .map(|(code, text)| (code, Value::Text(text.to_string())))
+                .map(|(code, text)| (code, HeaderValue::Text(text.to_string())))
                 .into();
         let (signature, body) = body.unwrap_or_default();
         if !signature.is_empty() {
-            fields.push((SIGNATURE, Value::Text(signature.to_string())));
+            fields.push((SIGNATURE, HeaderValue::Text(signature.to_string())));
         }
         let serial = self.send(CALL, fields, body)?;
         while !self.receive()?.answers(serial) {}
         Ok(())
     }
 
-    fn answer(&mut self, call: &Message) -> Result<()> {
+    fn answer(&mut self, call: &BusMessage) -> Result<()> {
         let caller = call.text(SENDER).context("a call without a sender")?.to_string();
-        let fields = vec![(REPLY_SERIAL, Value::Number(call.serial)), (DESTINATION, Value::Text(caller))];
+        let fields = vec![(REPLY_SERIAL, HeaderValue::Number(call.serial)), (DESTINATION, HeaderValue::Text(caller))];
         self.send(RETURN, fields, Vec::new()).map(|_| ())
     }
 }
 
 /// Asks the service that [`serve`] stands for.
 pub(in crate::selftest) fn look_up(words: &[&str]) -> Result<()> {
-    Bus::open(word(words, 0)?)?.call((SERVICE, SERVICE_PATH, LOOK_UP), None)
+    BusConnection::open(word(words, 0)?)?.call((SERVICE, SERVICE_PATH, LOOK_UP), None)
 }
 
 /// `bus-service SOCKET MS`: computes before it answers a call.
 pub(super) fn serve(words: &[&str]) -> Result<()> {
     limit_life();
-    let mut bus = Bus::open(word(words, 0)?)?;
+    let mut bus = BusConnection::open(word(words, 0)?)?;
     let mut name = Vec::new();
     put_text(&mut name, SERVICE);
     align(&mut name, 4);
@@ -247,21 +247,21 @@ mod tests {
 
     #[test]
     fn messages_are_read_back() {
-        let text = |code, text: &str| (code, Value::Text(text.to_string()));
+        let text = |code, text: &str| (code, HeaderValue::Text(text.to_string()));
         let fields = vec![
             text(PATH, "/a"),
             text(MEMBER, "LookUp"),
             text(SIGNATURE, "su"),
-            (REPLY_SERIAL, Value::Number(7)),
+            (REPLY_SERIAL, HeaderValue::Number(7)),
             text(SENDER, ":1.4"),
         ];
-        let message = Message { kind: RETURN, serial: 3, fields, body: vec![1, 2, 3] };
+        let message = BusMessage { kind: RETURN, serial: 3, fields, body: vec![1, 2, 3] };
         let bytes = message.encode();
         let (head, rest) = bytes.split_first_chunk().expect("sixteen bytes");
-        assert_eq!(Message::decode(head, rest), Some(message.clone()));
+        assert_eq!(BusMessage::decode(head, rest), Some(message.clone()));
         assert!(message.answers(7) && !message.answers(8));
         for cut in 0..rest.len().saturating_sub(4) {
-            assert_eq!(Message::decode(head, &rest[..cut]), None, "{cut} of {}", rest.len());
+            assert_eq!(BusMessage::decode(head, &rest[..cut]), None, "{cut} of {}", rest.len());
         }
     }
 }

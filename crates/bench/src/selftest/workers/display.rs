@@ -32,19 +32,19 @@ const REQUESTS_MAX: u64 = 8;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection with a picture and a pen.
-struct Client {
+struct DrawingClient {
     stream: UnixStream,
     picture: u32,
     pen: u32,
     root: u32,
 }
 
-impl Client {
-    fn open(display: u64, authority: &str) -> Result<Client> {
+impl DrawingClient {
+    fn open(display: u64, authority: &str) -> Result<DrawingClient> {
         let stream = UnixStream::connect(format!("/tmp/.X11-unix/X{display}"))
             .with_context(|| format!("display :{display} cannot be reached"))?;
         stream.set_read_timeout(Some(TIMEOUT))?;
-        let mut client = Client { stream, picture: 0, pen: 0, root: 0 };
+        let mut client = DrawingClient { stream, picture: 0, pen: 0, root: 0 };
         client.greet(&cookie(authority)?)?;
         Ok(client)
     }
@@ -146,7 +146,7 @@ fn first_root(greeting: &[u8]) -> Result<u32> {
 /// `x-flood DISPLAY AUTHORITY MS COUNT`: requests that each keep the server busy for a time.
 pub(super) fn flood(words: &[&str]) -> Result<()> {
     limit_life();
-    let mut client = Client::open(number(words, 0)?, word(words, 1)?)?;
+    let mut client = DrawingClient::open(number(words, 0)?, word(words, 1)?)?;
     let (time, count) = (millis(words, 2)?, number(words, 3)?.min(REQUESTS_MAX));
     client.make_picture()?;
     client.settle()?;
@@ -161,7 +161,7 @@ pub(super) fn flood(words: &[&str]) -> Result<()> {
 /// `x-grab DISPLAY AUTHORITY MS`: the server serves nobody else for a time.
 pub(super) fn grab(words: &[&str]) -> Result<()> {
     limit_life();
-    let mut client = Client::open(number(words, 0)?, word(words, 1)?)?;
+    let mut client = DrawingClient::open(number(words, 0)?, word(words, 1)?)?;
     client.send(GRAB_SERVER, 0, &[])?;
     client.settle()?;
     say_ready("")?;

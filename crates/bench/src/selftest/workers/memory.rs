@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A process that takes most of the memory of its control group.
 
-use super::pages::Mapping;
+use super::pages::MappedPages;
 use super::work::{limit_life, number, word};
 use crate::worker::say_ready;
 use anyhow::{Context, Result};
@@ -26,7 +26,7 @@ const REST: Duration = Duration::from_millis(20);
 pub(super) fn hog(words: &[&str]) -> Result<()> {
     limit_life();
     std::fs::write("/proc/self/oom_score_adj", "1000").context("cannot offer myself to be killed")?;
-    let mut memory = Mapping::of_memory((number(words, 0)?.clamp(1, MIB_MAX) << 20) as usize, false)?;
+    let mut memory = MappedPages::of_memory((number(words, 0)?.clamp(1, MIB_MAX) << 20) as usize, false)?;
     walk(&mut memory);
     match words.get(1) {
         Some(path) => keep_dirty(path, number(words, 2)?.clamp(1, MIB_MAX)),
@@ -34,12 +34,12 @@ pub(super) fn hog(words: &[&str]) -> Result<()> {
     }
 }
 
-fn walk(memory: &mut Mapping) {
+fn walk(memory: &mut MappedPages) {
     (0..memory.pages()).for_each(|page| memory.fill(page));
 }
 
 /// Until the end of its life.
-fn keep_in_use(memory: &mut Mapping) -> Result<()> {
+fn keep_in_use(memory: &mut MappedPages) -> Result<()> {
     say_ready("")?;
     loop {
         sleep(REST);

@@ -16,35 +16,35 @@ pub(in crate::selftest) const PAGE_BYTES: usize = 4096;
 const MAPPED_MAX: usize = 1 << 30;
 
 /// Some mapped memory; unmapped when dropped.
-pub(crate) struct Mapping {
+pub(crate) struct MappedPages {
     begin: NonNull<c_void>,
     bytes: usize,
 }
 
-impl Mapping {
+impl MappedPages {
     /// Maps a file for reading; what is touched is read alone.
-    pub(crate) fn of(file: &File) -> Result<Mapping> {
-        let mapping = Mapping::of_file(file, ProtFlags::READ)?;
+    pub(crate) fn of(file: &File) -> Result<MappedPages> {
+        let mapping = MappedPages::of_file(file, ProtFlags::READ)?;
         mapping.advise(Advice::Random).context("cannot switch off read-ahead")?;
         Ok(mapping)
     }
 
     /// Maps a file for reading and writing, as applications do: what lies around is read along.
-    pub(crate) fn of_writable(file: &File) -> Result<Mapping> {
-        Mapping::of_file(file, ProtFlags::READ | ProtFlags::WRITE)
+    pub(crate) fn of_writable(file: &File) -> Result<MappedPages> {
+        MappedPages::of_file(file, ProtFlags::READ | ProtFlags::WRITE)
     }
 
-    fn of_file(file: &File, access: ProtFlags) -> Result<Mapping> {
+    fn of_file(file: &File, access: ProtFlags) -> Result<MappedPages> {
         let bytes = file.metadata()?.len() as usize;
         ensure!((1..=MAPPED_MAX).contains(&bytes), "a file of {bytes} bytes cannot be mapped");
         // SAFETY: a new mapping at a place that the kernel chooses touches nothing that exists.
         let begin = unsafe { mmap(null_mut(), bytes, access, MapFlags::SHARED, file, 0) };
-        Ok(Mapping { begin: NonNull::new(begin.context("cannot map the file")?).context("mapped at zero")?, bytes })
+        Ok(MappedPages { begin: NonNull::new(begin.context("cannot map the file")?).context("mapped at zero")?, bytes })
     }
 
     /// Memory of which each page is alone, however large the machine likes them.
-    pub(crate) fn of_small_pages(bytes: usize) -> Result<Mapping> {
-        let mapping = Mapping::of_memory(bytes, false)?;
+    pub(crate) fn of_small_pages(bytes: usize) -> Result<MappedPages> {
+        let mapping = MappedPages::of_memory(bytes, false)?;
         // Where the kernel has no large pages, there is nothing to switch off.
         let _ = mapping.advise(Advice::LinuxNoHugepage);
         Ok(mapping)
@@ -56,13 +56,13 @@ impl Mapping {
     }
 
     /// Memory that is empty, and in place at once where it is `filled`.
-    pub(in crate::selftest) fn of_memory(bytes: usize, filled: bool) -> Result<Mapping> {
+    pub(in crate::selftest) fn of_memory(bytes: usize, filled: bool) -> Result<MappedPages> {
         ensure!((1..=MAPPED_MAX).contains(&bytes), "{bytes} bytes cannot be mapped");
         let flags = if filled { MapFlags::PRIVATE | MapFlags::POPULATE } else { MapFlags::PRIVATE };
         let both = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at a place that the kernel chooses touches nothing that exists.
         let begin = unsafe { mmap_anonymous(null_mut(), bytes, both, flags) }.context("cannot map memory")?;
-        Ok(Mapping { begin: NonNull::new(begin).context("mapped at zero")?, bytes })
+        Ok(MappedPages { begin: NonNull::new(begin).context("mapped at zero")?, bytes })
     }
 
     pub(crate) fn pages(&self) -> usize {
@@ -89,7 +89,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for MappedPages {
     fn drop(&mut self) {
         // SAFETY: nothing refers to the mapping any more.
         let _ = unsafe { munmap(self.begin.as_ptr(), self.bytes) };
@@ -117,7 +117,7 @@ impl Shuffle {
 /// Touches pages of a mapped file until that has delayed this thread long enough.
 pub(in crate::selftest) fn touch_file(path: &str, delay: &Delay) -> Result<()> {
     let file = File::open(path).with_context(|| format!("cannot open {path}"))?;
-    let mapping = Mapping::of(&file).with_context(|| format!("cannot map {path}"))?;
+    let mapping = MappedPages::of(&file).with_context(|| format!("cannot map {path}"))?;
     let mut pages = Shuffle::below(mapping.pages());
     while delay.goes_on() {
         mapping.touch(pages.next());
@@ -160,9 +160,9 @@ mod tests {
     fn files_and_memory_can_be_touched_everywhere() {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         file.write_all(&[7; 3 * PAGE_BYTES + 1]).expect("room");
-        let mapping = Mapping::of(file.as_file()).expect("it can be mapped");
+        let mapping = MappedPages::of(file.as_file()).expect("it can be mapped");
         assert_eq!((0..9).map(|page| u32::from(mapping.touch(page))).sum::<u32>(), 63);
-        let mut memory = Mapping::of_memory(2 * PAGE_BYTES, false).expect("memory");
+        let mut memory = MappedPages::of_memory(2 * PAGE_BYTES, false).expect("memory");
         memory.fill(1);
         assert_eq!((memory.touch(0), memory.touch(1)), (0, 1));
         let path = file.path().to_str().expect("plain letters");

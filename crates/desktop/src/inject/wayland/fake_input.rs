@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A keyboard by the interface `org_kde_kwin_fake_input`, which KWin has for programs that it trusts.
+//! Keyboard and pointer by the interface `org_kde_kwin_fake_input`, which KWin has for programs that it trusts.
 
+use super::events::{button_code, notch};
 use crate::clock;
-use crate::compositor::{Heard, Link};
-use crate::error::Error;
-use crate::inject::device::Device;
+use crate::compositor::{CompositorLink, CompositorState};
+use crate::error::DisplayError;
+use crate::inject::device::InjectionDevice;
 use protocol::org_kde_kwin_fake_input::OrgKdeKwinFakeInput;
 use tipme_record::Nanos;
 use wayland_client::delegate_noop;
+use wayland_client::protocol::wl_pointer::Axis;
 
 /// The interface as Rust, made of its description when this is built.
 #[allow(missing_docs, clippy::all, reason = "generated")]
@@ -23,44 +25,64 @@ mod protocol {
     wayland_scanner::generate_client_code!("src/inject/wayland/fake-input.xml");
 }
 
-delegate_noop!(Heard: ignore OrgKdeKwinFakeInput);
+delegate_noop!(CompositorState: ignore OrgKdeKwinFakeInput);
 
 /// The version that has keys.
 const VERSION: u32 = 4;
 
 /// The interface, where KWin offers it to this program, with keys.
-pub(super) fn offered(link: &mut Link) -> Option<OrgKdeKwinFakeInput> {
+pub(super) fn offered(link: &mut CompositorLink) -> Option<OrgKdeKwinFakeInput> {
     link.bind(VERSION).filter(|input| wayland_client::Proxy::version(input) == VERSION)
 }
 
-/// KWin's keyboard for others.
+/// KWin's keyboard and pointer for others.
 pub(super) struct FakeInput {
-    link: Link,
+    link: CompositorLink,
     input: OrgKdeKwinFakeInput,
 }
 
 impl FakeInput {
     /// Says who types and why, and waits until KWin has heard it.
-    pub(super) fn authenticate(mut link: Link, input: OrgKdeKwinFakeInput) -> Result<FakeInput, Error> {
+    pub(super) fn authenticate(
+        mut link: CompositorLink,
+        input: OrgKdeKwinFakeInput,
+    ) -> Result<FakeInput, DisplayError> {
         input.authenticate("tipme".to_owned(), "types at a program that is measured".to_owned());
         link.settle()?;
         Ok(FakeInput { link, input })
     }
+
+    /// Sends what the interface was told to do; when that was.
+    fn send(&self, tell: impl FnOnce(&OrgKdeKwinFakeInput)) -> Result<Nanos, DisplayError> {
+        let at = clock::now();
+        tell(&self.input);
+        self.link.flush()?;
+        Ok(at)
+    }
 }
 
-impl Device for FakeInput {
+impl InjectionDevice for FakeInput {
     fn display(&self) -> String {
         self.link.name().to_owned()
     }
 
-    fn key(&mut self, code: u8, pressed: bool) -> Result<Nanos, Error> {
-        let at = clock::now();
-        self.input.keyboard_key(code.into(), pressed.into());
-        self.link.flush()?;
-        Ok(at)
+    fn key(&mut self, code: u8, pressed: bool) -> Result<Nanos, DisplayError> {
+        self.send(|input| input.keyboard_key(code.into(), pressed.into()))
     }
 
-    fn settle(&mut self) -> Result<(), Error> {
+    fn button(&mut self, button: u8, pressed: bool) -> Result<Nanos, DisplayError> {
+        self.send(|input| input.button(button_code(button), pressed.into()))
+    }
+
+    fn turn_wheel(&mut self, down: bool) -> Result<Nanos, DisplayError> {
+        self.send(|input| input.axis(Axis::VerticalScroll.into(), notch(down)))
+    }
+
+    fn move_to(&mut self, x: i16, y: i16) -> Result<Nanos, DisplayError> {
+        self.send(|input| input.pointer_motion_absolute(x.into(), y.into()))
+    }
+
+    fn settle(&mut self) -> Result<(), DisplayError> {
         self.link.settle()
     }
 }

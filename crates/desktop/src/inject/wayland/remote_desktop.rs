@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A keyboard by Mutter's own interface for remote desktops, `org.gnome.Mutter.RemoteDesktop`, over D-Bus.
+//! Keyboard and pointer by Mutter's own interface for remote desktops, `org.gnome.Mutter.RemoteDesktop`, over D-Bus.
 
+use super::events::button_code;
 use crate::clock;
-use crate::compositor::Link;
-use crate::error::Error;
-use crate::inject::device::Device;
+use crate::compositor::CompositorLink;
+use crate::error::DisplayError;
+use crate::inject::device::InjectionDevice;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_res_uid;
+use serde::Serialize;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -18,7 +20,7 @@ use tipme_record::Nanos;
 use zbus::Address;
 use zbus::address::transport::{Transport, UnixSocket};
 use zbus::blocking::{Connection, Proxy, connection::Builder};
-use zbus::zvariant::OwnedObjectPath;
+use zbus::zvariant::{DynamicType, OwnedObjectPath};
 
 const NAME: &str = "org.gnome.Mutter.RemoteDesktop";
 const OBJECT: &str = "/org/gnome/Mutter/RemoteDesktop";
@@ -28,7 +30,12 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The variable that names the bus of a session.
 const VARIABLE: &[u8] = b"DBUS_SESSION_BUS_ADDRESS=";
 
-/// A session of Mutter's in which keys can be pressed; it ends with the value.
+/// The axis of a wheel.
+const VERTICAL: u32 = 0;
+/// Further than any screen: from there the pointer is at its first corner.
+const FAR: f64 = -100_000.0;
+
+/// A session of Mutter's in which keys and buttons can be pressed; it ends with the value.
 pub(super) struct RemoteDesktop {
     session: Proxy<'static>,
     display: String,
@@ -38,7 +45,7 @@ impl RemoteDesktop {
     /// Opens a session at the compositor behind a link, on the bus of whoever runs it and with that one's rights.
     ///
     /// The error says why that cannot be done.
-    pub(super) fn open(link: &Link, socket: &Path) -> Result<RemoteDesktop, String> {
+    pub(super) fn open(link: &CompositorLink, socket: &Path) -> Result<RemoteDesktop, String> {
         let display = link.name().to_owned();
         let owner = Uid::from_raw(link.listener().uid);
         let address = bus_address(link.listener().pid, socket)?;
@@ -49,23 +56,42 @@ impl RemoteDesktop {
         Ok(RemoteDesktop { session, display })
     }
 
-    fn failed(&self, error: &zbus::Error) -> Error {
-        Error::Compositor { display: self.display.clone(), reason: error.to_string() }
+    /// Calls a method of the session, and does not wait; when that was.
+    fn notify(&self, method: &'static str, arguments: &(impl Serialize + DynamicType)) -> Result<Nanos, DisplayError> {
+        let at = clock::now();
+        let sent = self.session.call_noreply(method, arguments);
+        sent.map_err(|error| self.failed(&error)).map(|()| at)
+    }
+
+    fn failed(&self, error: &zbus::Error) -> DisplayError {
+        DisplayError::Compositor { display: self.display.clone(), reason: error.to_string() }
     }
 }
 
-impl Device for RemoteDesktop {
+impl InjectionDevice for RemoteDesktop {
     fn display(&self) -> String {
         self.display.clone()
     }
 
-    fn key(&mut self, code: u8, pressed: bool) -> Result<Nanos, Error> {
-        let at = clock::now();
-        let sent = self.session.call_noreply("NotifyKeyboardKeycode", &(u32::from(code), pressed));
-        sent.map_err(|error| self.failed(&error)).map(|()| at)
+    fn key(&mut self, code: u8, pressed: bool) -> Result<Nanos, DisplayError> {
+        self.notify("NotifyKeyboardKeycode", &(u32::from(code), pressed))
     }
 
-    fn settle(&mut self) -> Result<(), Error> {
+    fn button(&mut self, button: u8, pressed: bool) -> Result<Nanos, DisplayError> {
+        self.notify("NotifyPointerButton", &(button_code(button) as i32, pressed))
+    }
+
+    fn turn_wheel(&mut self, down: bool) -> Result<Nanos, DisplayError> {
+        self.notify("NotifyPointerAxisDiscrete", &(VERTICAL, if down { 1i32 } else { -1 }))
+    }
+
+    /// Without a stream of the screen only relative motions are taken: first one into the corner.
+    fn move_to(&mut self, x: i16, y: i16) -> Result<Nanos, DisplayError> {
+        self.notify("NotifyPointerMotionRelative", &(FAR, FAR))?;
+        self.notify("NotifyPointerMotionRelative", &(f64::from(x), f64::from(y)))
+    }
+
+    fn settle(&mut self) -> Result<(), DisplayError> {
         let peer =
             self.session.connection().call_method(Some(NAME), OBJECT, Some("org.freedesktop.DBus.Peer"), "Ping", &());
         peer.map(|_| ()).map_err(|error| self.failed(&error))

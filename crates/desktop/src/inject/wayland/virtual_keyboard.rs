@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A keyboard by the protocol `zwp_virtual_keyboard_v1`, which sway and other compositors have.
+//! A keyboard by the protocol `zwp_virtual_keyboard_v1`, which sway and other compositors have; beside it they have a pointer.
 
+use super::events::stamp;
+use super::virtual_pointer::VirtualPointer;
 use crate::clock;
-use crate::compositor::{Heard, Link};
-use crate::error::Error;
-use crate::inject::device::Device;
+use crate::compositor::{CompositorLink, CompositorState};
+use crate::error::DisplayError;
+use crate::inject::device::InjectionDevice;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::Write;
@@ -16,9 +18,9 @@ use wayland_client::protocol::wl_seat::WlSeat;
 use wayland_protocols_misc::zwp_virtual_keyboard_v1::client::zwp_virtual_keyboard_manager_v1::ZwpVirtualKeyboardManagerV1;
 use wayland_protocols_misc::zwp_virtual_keyboard_v1::client::zwp_virtual_keyboard_v1::ZwpVirtualKeyboardV1;
 
-delegate_noop!(Heard: ignore WlSeat);
-delegate_noop!(Heard: ignore ZwpVirtualKeyboardManagerV1);
-delegate_noop!(Heard: ignore ZwpVirtualKeyboardV1);
+delegate_noop!(CompositorState: ignore WlSeat);
+delegate_noop!(CompositorState: ignore ZwpVirtualKeyboardManagerV1);
+delegate_noop!(CompositorState: ignore ZwpVirtualKeyboardV1);
 
 /// A US keyboard: what the compositor compiles a keymap from, and its clients after it.
 const KEYMAP: &str = r#"xkb_keymap {
@@ -33,41 +35,53 @@ const KEYMAP: &str = r#"xkb_keymap {
 const MODIFIERS: [(u8, u32); 4] = [(42, 1), (29, 4), (56, 8), (125, 64)];
 
 /// The interface, where the compositor has it.
-pub(super) fn offered(link: &mut Link) -> Option<ZwpVirtualKeyboardManagerV1> {
+pub(super) fn offered(link: &mut CompositorLink) -> Option<ZwpVirtualKeyboardManagerV1> {
     link.bind(1)
 }
 
-/// A virtual keyboard, which is unplugged with the value.
+/// A virtual keyboard, and a pointer where the compositor has virtual ones; they are unplugged with the value.
 pub(super) struct VirtualKeyboard {
-    link: Link,
+    link: CompositorLink,
     keyboard: ZwpVirtualKeyboardV1,
+    pointer: Option<VirtualPointer>,
     /// Bits of the modifiers that are held.
     held: u32,
 }
 
 impl VirtualKeyboard {
-    /// Plugs a US keyboard in, and waits until the compositor has it.
-    pub(super) fn plug_in(mut link: Link, manager: &ZwpVirtualKeyboardManagerV1) -> Result<VirtualKeyboard, Error> {
+    /// Plugs a US keyboard and a pointer in, and waits until the compositor has them.
+    pub(super) fn plug_in(
+        mut link: CompositorLink,
+        manager: &ZwpVirtualKeyboardManagerV1,
+    ) -> Result<VirtualKeyboard, DisplayError> {
         let seat: Option<WlSeat> = link.bind(1);
         let seat = seat.ok_or_else(|| link.lost("it has no seat"))?;
         let keyboard = manager.create_virtual_keyboard(&seat, &link.handle(), ());
         let file = keymap_file().map_err(|error| link.lost(error))?;
         keyboard.keymap(KeymapFormat::XkbV1.into(), file.as_fd(), KEYMAP.len() as u32 + 1);
+        let pointer = VirtualPointer::plug_in(&mut link, &seat);
         link.settle()?;
-        Ok(VirtualKeyboard { link, keyboard, held: 0 })
+        Ok(VirtualKeyboard { link, keyboard, pointer, held: 0 })
+    }
+
+    /// Has the pointer do something now.
+    fn point(&self, act: impl FnOnce(&VirtualPointer, &CompositorLink, u32)) -> Result<Nanos, DisplayError> {
+        let pointer = self.pointer.as_ref().ok_or_else(|| DisplayError::NoPointer { display: self.display() })?;
+        let at = clock::now();
+        act(pointer, &self.link, stamp(at));
+        self.link.flush()?;
+        Ok(at)
     }
 }
 
-impl Device for VirtualKeyboard {
+impl InjectionDevice for VirtualKeyboard {
     fn display(&self) -> String {
         self.link.name().to_owned()
     }
 
-    fn key(&mut self, code: u8, pressed: bool) -> Result<Nanos, Error> {
+    fn key(&mut self, code: u8, pressed: bool) -> Result<Nanos, DisplayError> {
         let at = clock::now();
-        // The clock of input devices, which goes round.
-        let stamp = (at.0 / 1_000_000) as u32;
-        self.keyboard.key(stamp, code.into(), pressed.into());
+        self.keyboard.key(stamp(at), code.into(), pressed.into());
         if let Some((_, bit)) = MODIFIERS.iter().find(|(known, _)| *known == code) {
             self.held = if pressed { self.held | bit } else { self.held & !bit };
             self.keyboard.modifiers(self.held, 0, 0, 0);
@@ -76,7 +90,19 @@ impl Device for VirtualKeyboard {
         Ok(at)
     }
 
-    fn settle(&mut self) -> Result<(), Error> {
+    fn button(&mut self, button: u8, pressed: bool) -> Result<Nanos, DisplayError> {
+        self.point(|pointer, _, stamp| pointer.button(stamp, button, pressed))
+    }
+
+    fn turn_wheel(&mut self, down: bool) -> Result<Nanos, DisplayError> {
+        self.point(|pointer, _, stamp| pointer.turn_wheel(stamp, down))
+    }
+
+    fn move_to(&mut self, x: i16, y: i16) -> Result<Nanos, DisplayError> {
+        self.point(|pointer, link, stamp| pointer.move_to(stamp, (x, y), link.screen()))
+    }
+
+    fn settle(&mut self) -> Result<(), DisplayError> {
         self.link.settle()
     }
 }

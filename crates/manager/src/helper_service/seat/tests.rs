@@ -9,13 +9,13 @@ const USER: u32 = 1000;
 const SERVER: Identity = Identity { pid: 900, start: 77 };
 
 /// A machine with the user in front of console 7, and the display server there.
-struct Machine {
+struct SeatFixture {
     dir: TempDir,
 }
 
-impl Machine {
-    fn new() -> Machine {
-        let machine = Machine { dir: TempDir::new().expect("a folder can be made") };
+impl SeatFixture {
+    fn new() -> SeatFixture {
+        let machine = SeatFixture { dir: TempDir::new().expect("a folder can be made") };
         machine.write("run/seats/seat0", "IS_SEAT0=1\nACTIVE=c2\nACTIVE_UID=1000\nSESSIONS=c2 4\n");
         machine.session("UID=1000\nACTIVE=1\nSTATE=active\nREMOTE=0\nTYPE=x11\nORIGINAL_TYPE=x11\nVTNR=7\n");
         machine.stat(900, 7);
@@ -64,7 +64,7 @@ impl Machine {
 
 #[test]
 fn who_is_in_front_sits_there() {
-    let machine = Machine::new();
+    let machine = SeatFixture::new();
     assert!(machine.seats().has(USER));
     assert!(!machine.seats().has(1001));
     machine.write("run/seats/seat0", "IS_SEAT0=1\nSESSIONS=c2 4\n");
@@ -77,12 +77,12 @@ fn who_is_in_front_sits_there() {
 
 #[test]
 fn the_display_server_of_the_session_in_front_may_be_favoured() {
-    assert_eq!(Machine::new().judged(), Ok(()));
+    assert_eq!(SeatFixture::new().judged(), Ok(()));
 }
 
 #[test]
 fn no_other_process_of_root_may() {
-    let machine = Machine::new();
+    let machine = SeatFixture::new();
     assert!(machine.seats().may_favour(1001, SERVER).is_err(), "another user's display");
     assert!(machine.seats().may_favour(USER, Identity { start: 78, ..SERVER }).is_err(), "its number was used again");
     machine.hold(4711);
@@ -101,7 +101,7 @@ fn no_other_process_of_root_may() {
 
 #[test]
 fn a_session_that_is_not_graphical_from_the_begin_is_not_enough() {
-    let machine = Machine::new();
+    let machine = SeatFixture::new();
     let rest = "UID=1000\nREMOTE=0\nVTNR=7";
     for (kind, may) in [("TYPE=x11", true), ("TYPE=tty", false), ("TYPE=x11\nORIGINAL_TYPE=tty", false)] {
         machine.session(&format!("{rest}\n{kind}\n"));
@@ -115,7 +115,7 @@ fn a_session_that_is_not_graphical_from_the_begin_is_not_enough() {
 
 #[test]
 fn only_processes_of_the_session_in_front_and_of_the_users_own_manager_are_in_front() {
-    let machine = Machine::new();
+    let machine = SeatFixture::new();
     let in_front = |groups: &str| {
         machine.write("proc/901/cgroup", groups);
         machine.seats().is_in_front(USER, 901)

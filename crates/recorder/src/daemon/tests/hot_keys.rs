@@ -24,14 +24,14 @@ const LETTERS: [u16; 3] = [31, 18, 46];
 /// Long enough for any machine; nothing waits so long where all is well.
 const SEALED_MAX: Duration = Duration::from_secs(120);
 
-fn options(dir: &Path, scope: Scope) -> Options {
+fn options(dir: &Path, scope: Scope) -> RecorderOptions {
     let hot_keys = HotKeyOptions {
         scope,
         bindings: Bindings::default(),
         console: dir.join("no-console"),
         judge: dir.join("no-judge"),
     };
-    Options {
+    RecorderOptions {
         dirs: StateDirs::below(dir),
         window: crate::seconds(20),
         memory: 16 << 20,
@@ -40,7 +40,7 @@ fn options(dir: &Path, scope: Scope) -> Options {
         without: vec!["samples".to_owned()],
         details: Vec::new(),
         allowed: Vec::new(),
-        kept: tipme_store::Bounds::default(),
+        kept: tipme_store::FolderBounds::default(),
         auto: None,
         hot_keys: Some(hot_keys),
         sealer: Sealer::Here,
@@ -48,21 +48,21 @@ fn options(dir: &Path, scope: Scope) -> Options {
 }
 
 /// A keyboard, and what a recorder makes of its keys.
-struct Fixture<'a> {
+struct KeyboardFixture<'a> {
     recorder: Recorder<'a>,
     keyboard: OwnedFd,
 }
 
-impl<'a> Fixture<'a> {
-    fn new(options: &'a Options, storage: &'a mut Storage) -> Fixture<'a> {
+impl<'a> KeyboardFixture<'a> {
+    fn new(options: &'a RecorderOptions, storage: &'a mut Storage) -> KeyboardFixture<'a> {
         std::fs::create_dir_all(options.dirs.run_dir()).unwrap();
         let kernel = Kernel::arm(storage, &kernel_options(options)).expect("these tests need root");
-        let folder = Folder::open(options.dirs.incidents()).unwrap();
-        let mut recorder = Recorder::new(options, kernel, folder, Counter::start(&options.sealer)).unwrap();
+        let folder = IncidentFolder::open(options.dirs.incidents()).unwrap();
+        let mut recorder = Recorder::new(options, kernel, folder, CounterProcess::start(&options.sealer)).unwrap();
         let (read, keyboard) = pipe_with(PipeFlags::NONBLOCK).unwrap();
         let chords = options.hot_keys.as_ref().unwrap().chords().unwrap();
         recorder.inputs = Inputs::of(Some(Devices::of(vec![(0, read)])), chords);
-        Fixture { recorder, keyboard }
+        KeyboardFixture { recorder, keyboard }
     }
 
     /// Presses keys together, all at this time, and lets the recorder do what it does ten times a second.
@@ -114,7 +114,7 @@ fn inputs(incident: &Incident) -> Vec<Input> {
 fn a_hot_key_marks_when_it_was_pressed_and_leaves_no_code() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
-    let mut fixture = Fixture::new(&options, &mut storage);
+    let mut fixture = KeyboardFixture::new(&options, &mut storage);
     std::thread::sleep(Duration::from_millis(100));
     let at = just_now();
     LETTERS.iter().for_each(|code| fixture.press(&[*code], at));
@@ -134,7 +134,7 @@ fn the_window_reaches_back_from_the_press() {
     let mut options = options(dir.path(), Scope::Always);
     options.window = crate::seconds(1);
     let mut storage = Storage::default();
-    let mut fixture = Fixture::new(&options, &mut storage);
+    let mut fixture = KeyboardFixture::new(&options, &mut storage);
     std::thread::sleep(Duration::from_millis(100));
     let at = just_now();
     let from = at.before(options.window);
@@ -156,7 +156,7 @@ fn the_window_reaches_back_from_the_press() {
 fn one_press_marks_once_however_often_it_is_told() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
-    let mut fixture = Fixture::new(&options, &mut storage);
+    let mut fixture = KeyboardFixture::new(&options, &mut storage);
     std::thread::sleep(Duration::from_secs(1));
     let now = just_now();
     let first = now.before(SAME_PRESS);
@@ -181,7 +181,7 @@ fn one_press_marks_once_however_often_it_is_told() {
 fn input_is_stopped_and_restarted_by_hot_keys() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
-    let mut fixture = Fixture::new(&options, &mut storage);
+    let mut fixture = KeyboardFixture::new(&options, &mut storage);
     fixture.press(&[CTRL, ALT, ZERO], just_now());
     assert!(fixture.recorder.unrecorded.is_stopped());
     LETTERS.iter().for_each(|code| fixture.press(&[*code], just_now()));
@@ -198,7 +198,7 @@ fn input_is_stopped_and_restarted_by_hot_keys() {
 fn where_no_console_shows_text_a_hot_key_of_consoles_does_nothing() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), Scope::Console), Storage::default());
-    let mut fixture = Fixture::new(&options, &mut storage);
+    let mut fixture = KeyboardFixture::new(&options, &mut storage);
     fixture.press(&[CTRL, ALT, ZERO], just_now());
     fixture.press(&[CTRL, ALT, MINUS], just_now());
     assert!(!fixture.recorder.unrecorded.is_stopped());
@@ -206,7 +206,7 @@ fn where_no_console_shows_text_a_hot_key_of_consoles_does_nothing() {
 }
 
 /// As if this user sat in front of the machine.
-fn seat(fixture: &mut Fixture<'_>, dir: &Path, uid: u32) {
+fn seat(fixture: &mut KeyboardFixture<'_>, dir: &Path, uid: u32) {
     let seats = dir.join("seats");
     std::fs::create_dir_all(&seats).unwrap();
     std::fs::write(seats.join("seat0"), format!("ACTIVE=3\nACTIVE_UID={uid}\n")).unwrap();
@@ -217,7 +217,7 @@ fn seat(fixture: &mut Fixture<'_>, dir: &Path, uid: u32) {
 fn keys_are_of_the_user_who_sat_there_when_they_were_pressed() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
-    let mut fixture = Fixture::new(&options, &mut storage);
+    let mut fixture = KeyboardFixture::new(&options, &mut storage);
     for uid in [4242, 4343] {
         seat(&mut fixture, dir.path(), uid);
         // The first look after somebody else came cannot tell whose they are.
@@ -236,13 +236,13 @@ fn keys_are_of_the_user_who_sat_there_when_they_were_pressed() {
 fn who_wants_no_keys_recorded_is_heard_whatever_another_wants() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
-    let mut fixture = Fixture::new(&options, &mut storage);
-    assert_eq!(fixture.recorder.record_keys(4343, false), Response::Done);
+    let mut fixture = KeyboardFixture::new(&options, &mut storage);
+    assert_eq!(fixture.recorder.record_keys(4343, false), RecorderResponse::Done);
     let answer = fixture.recorder.record_keys(4242, true);
-    assert!(matches!(&answer, Response::Error(why) if why.contains("user 4343")), "{answer:?}");
+    assert!(matches!(&answer, RecorderResponse::Error(why) if why.contains("user 4343")), "{answer:?}");
     LETTERS.iter().for_each(|code| fixture.press(&[*code], just_now()));
     assert!(fixture.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
-    assert_eq!(fixture.recorder.record_keys(4343, true), Response::Done);
+    assert_eq!(fixture.recorder.record_keys(4343, true), RecorderResponse::Done);
     LETTERS.iter().for_each(|code| fixture.press(&[*code], just_now()));
     assert!(!fixture.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
 }
@@ -260,7 +260,7 @@ fn who_may_not_mark_may_not_by_the_console_either() {
     let dir = tempfile::TempDir::new().unwrap();
     let (mut options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
     options.allowed = vec![4343];
-    let mut fixture = Fixture::new(&options, &mut storage);
+    let mut fixture = KeyboardFixture::new(&options, &mut storage);
     give_console(dir.path(), 4242);
     fixture.press(&[CTRL, ALT, MINUS], just_now());
     fixture.press(&[CTRL, ALT, ZERO], just_now());
@@ -275,7 +275,7 @@ fn who_may_not_mark_may_not_by_the_console_either() {
 fn who_marks_too_often_is_told_to_wait_and_root_is_not() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
-    let mut fixture = Fixture::new(&options, &mut storage);
+    let mut fixture = KeyboardFixture::new(&options, &mut storage);
     assert!((0..MARKS_BURST).all(|_| fixture.recorder.turn_of(4242).is_ok()));
     let why = fixture.recorder.turn_of(4242).err().unwrap();
     assert!(why.starts_with("user 4242 marks too often; wait"), "{why}");

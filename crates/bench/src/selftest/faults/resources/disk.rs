@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The disk is slow, or others fill its queue.
 
-use super::shortage::{DELAY_MS, Scene, Shortage, block, fill_queue, order, shortfall};
-use crate::process::Process;
+use super::shortage::{DELAY_MS, Shortage, ShortageEffects, block, fill_queue, order, shortfall};
+use crate::process::ProcessGroup;
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
 use crate::selftest::fault::{App, Fault};
 use crate::selftest::site::{Site, text};
@@ -16,7 +16,7 @@ pub(super) const PAGE_IN: Fault = Fault {
     apps: App::OURS,
     programs: &PROGRAMS,
     pinned: false,
-    prepare: |site| Ok(shortfall(site, Reading::prepare(&site.folder, DOCUMENT_BLOCKS, "touch-file", false)?)),
+    prepare: |site| Ok(shortfall(site, ApplicationReads::prepare(&site.folder, DOCUMENT_BLOCKS, "touch-file", false)?)),
 };
 
 pub(super) const PAGE_IN_BEHIND_WRITER: Fault = Fault {
@@ -26,7 +26,7 @@ pub(super) const PAGE_IN_BEHIND_WRITER: Fault = Fault {
     apps: App::OURS,
     programs: &PROGRAMS,
     pinned: false,
-    prepare: |site| Ok(shortfall(site, Reading::prepare(&site.folder, SMALL_BLOCKS, "touch-file", true)?)),
+    prepare: |site| Ok(shortfall(site, ApplicationReads::prepare(&site.folder, SMALL_BLOCKS, "touch-file", true)?)),
 };
 
 pub(super) const QUEUE: Fault = Fault {
@@ -36,7 +36,7 @@ pub(super) const QUEUE: Fault = Fault {
     apps: App::OURS,
     programs: &PROGRAMS,
     pinned: false,
-    prepare: |site| Ok(shortfall(site, Reading::prepare(&site.folder, SMALL_BLOCKS, "read-file", true)?)),
+    prepare: |site| Ok(shortfall(site, ApplicationReads::prepare(&site.folder, SMALL_BLOCKS, "read-file", true)?)),
 };
 
 pub(super) const FSYNC: Fault = Fault {
@@ -56,7 +56,7 @@ pub(super) const LOCK_OWNER: Fault = Fault {
     apps: App::OURS,
     programs: &PROGRAMS,
     pinned: false,
-    prepare: |site| Ok(shortfall(site, TwoHops { reader: Reader::LockOwner, disk: small_disk(&site.folder)? })),
+    prepare: |site| Ok(shortfall(site, TwoHops { reader: DiskReader::LockOwner, disk: small_disk(&site.folder)? })),
 };
 
 pub(super) const HELPER: Fault = Fault {
@@ -66,7 +66,7 @@ pub(super) const HELPER: Fault = Fault {
     apps: App::OURS,
     programs: &PROGRAMS,
     pinned: false,
-    prepare: |site| Ok(shortfall(site, TwoHops { reader: Reader::Helper, disk: small_disk(&site.folder)? })),
+    prepare: |site| Ok(shortfall(site, TwoHops { reader: DiskReader::Helper, disk: small_disk(&site.folder)? })),
 };
 
 const DOCUMENT: &str = "document";
@@ -90,34 +90,34 @@ fn disk_with(folder: &Path, format: Format, blocks: usize) -> Result<PrivateDisk
 }
 
 /// Removes the document from memory and fills the disk's queue.
-fn fill_behind(site: &Site, disk: &PrivateDisk) -> Result<Process> {
+fn fill_behind(site: &Site, disk: &PrivateDisk) -> Result<ProcessGroup> {
     disk.evict(DOCUMENT)?;
     fill_queue(site, disk, WRITER, WRITING_S)
 }
 
 /// The application itself reads, with an order of this name; with or without writers.
-struct Reading {
+struct ApplicationReads {
     disk: PrivateDisk,
     order: &'static str,
     writers: bool,
 }
 
-impl Reading {
-    fn prepare(folder: &Path, blocks: usize, order: &'static str, writers: bool) -> Result<Reading> {
+impl ApplicationReads {
+    fn prepare(folder: &Path, blocks: usize, order: &'static str, writers: bool) -> Result<ApplicationReads> {
         let format = if writers { Format::Plain } else { Format::Direct };
-        Ok(Reading { disk: disk_with(folder, format, blocks)?, order, writers })
+        Ok(ApplicationReads { disk: disk_with(folder, format, blocks)?, order, writers })
     }
 }
 
-impl Shortage for Reading {
-    fn begin(&mut self, site: &Site, app: u32) -> Result<Scene> {
+impl Shortage for ApplicationReads {
+    fn begin(&mut self, site: &Site, app: u32) -> Result<ShortageEffects> {
         let order = order(site, self.order, &[&text(&self.disk.outside(DOCUMENT))]);
         if self.writers {
-            return Ok(Scene::with(fill_behind(site, &self.disk)?, order));
+            return Ok(ShortageEffects::with(fill_behind(site, &self.disk)?, order));
         }
         self.disk.evict(DOCUMENT)?;
         let (culprits, names) = (site.family(app)?, vec![self.disk.device().to_string()]);
-        Ok(Scene { jobs: Vec::new(), orders: vec![order], culprits, names })
+        Ok(ShortageEffects { jobs: Vec::new(), orders: vec![order], culprits, names })
     }
 }
 
@@ -130,15 +130,15 @@ struct Syncing {
 }
 
 impl Shortage for Syncing {
-    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<ShortageEffects> {
         let dirtied = text(&self.disk.outside("export"));
         let job = site.start("video-export", &["dirtier", &dirtied, DIRTY_MIB], None)?.process;
-        Ok(Scene::with(job, order(site, "sync", &[&text(&self.disk.outside("settings"))])))
+        Ok(ShortageEffects::with(job, order(site, "sync", &[&text(&self.disk.outside("settings"))])))
     }
 }
 
 /// Who reads behind the writers for the application.
-enum Reader {
+enum DiskReader {
     LockOwner,
     Helper,
 }
@@ -146,24 +146,24 @@ enum Reader {
 /// The application waits for a process that waits for the disk.
 struct TwoHops {
     disk: PrivateDisk,
-    reader: Reader,
+    reader: DiskReader,
 }
 
 impl Shortage for TwoHops {
-    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<ShortageEffects> {
         let writer = fill_behind(site, &self.disk)?;
         let (between, document) = (site.path("between"), text(&self.disk.outside(DOCUMENT)));
         let between_text = text(&between);
         let (name, program, order) = match self.reader {
-            Reader::LockOwner => ("indexer", "lock-reader", "file-lock"),
-            Reader::Helper => ("spell-checker", "reader-service", "ask"),
+            DiskReader::LockOwner => ("indexer", "lock-reader", "file-lock"),
+            DiskReader::Helper => ("spell-checker", "reader-service", "ask"),
         };
-        if matches!(self.reader, Reader::LockOwner) {
+        if matches!(self.reader, DiskReader::LockOwner) {
             std::fs::write(&between, "").with_context(|| format!("cannot write {between_text}"))?;
         }
         let reader = site.start(name, &[program, &between_text, &document, DELAY_MS], None)?.process;
-        let mut scene = Scene::with(writer, format!("{order} {between_text}"));
-        scene.jobs.push(reader);
-        Ok(scene)
+        let mut effects = ShortageEffects::with(writer, format!("{order} {between_text}"));
+        effects.jobs.push(reader);
+        Ok(effects)
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel itself is busy for somebody, or holds a lock for somebody.
 
-use super::shortage::{Scene, Shortage, order, shortfall};
+use super::shortage::{Shortage, ShortageEffects, order, shortfall};
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
 use crate::selftest::fault::{App, Fault};
 use crate::selftest::site::{START_TIMEOUT, Site, text};
@@ -56,14 +56,14 @@ struct Flooded {
 }
 
 impl Shortage for Flooded {
-    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<ShortageEffects> {
         let words = ["unshare", "--net", "--mount", "sh", "-euc", ENTER, &mask(site.cpu)].map(OsString::from);
         let flood = site.command("packet-flood", &["flood", SOCKETS, FLOOD_MS])?;
         let other = other_cpu(site.cpu).context("this needs two CPUs")?;
         let job = worker::start("packet-flood", worker::behind(&words, &flood)?, Some(other), START_TIMEOUT)?.process;
-        let mut scene = Scene::with(job, order(site, "rounds", &[&self.picoseconds.to_string()]));
-        scene.names.push("softirq network receive".to_string());
-        Ok(scene)
+        let mut effects = ShortageEffects::with(job, order(site, "rounds", &[&self.picoseconds.to_string()]));
+        effects.names.push("softirq network receive".to_string());
+        Ok(effects)
     }
 }
 
@@ -85,9 +85,9 @@ const FILLED_MIB: &str = "256";
 struct MemoryMap;
 
 impl Shortage for MemoryMap {
-    fn begin(&mut self, site: &Site, app: u32) -> Result<Scene> {
+    fn begin(&mut self, site: &Site, app: u32) -> Result<ShortageEffects> {
         let order = order(site, "remap", &[FILLED_MIB]);
-        Ok(Scene { orders: vec![order], culprits: site.family(app)?, ..Scene::default() })
+        Ok(ShortageEffects { orders: vec![order], culprits: site.family(app)?, ..ShortageEffects::default() })
     }
 }
 
@@ -101,11 +101,11 @@ struct Inode {
 }
 
 impl Shortage for Inode {
-    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<ShortageEffects> {
         self.disk.write(LOG, b"begin\n", 1)?;
         let log = text(&self.disk.outside(LOG));
         let job = site.start("log-compactor", &["rewriter", &log, PORTION_MIB], None)?.process;
-        Ok(Scene::with(job, order(site, "append", &[&log])))
+        Ok(ShortageEffects::with(job, order(site, "append", &[&log])))
     }
 }
 

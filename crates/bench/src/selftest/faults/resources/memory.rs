@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of the application's control group is taken by another process in it.
 
-use super::shortage::{Scene, Shortage, block, fill_queue, order, shortfall};
+use super::shortage::{Shortage, ShortageEffects, block, fill_queue, order, shortfall};
 use crate::group::ControlGroup;
-use crate::process::Process;
+use crate::process::ProcessGroup;
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
 use crate::selftest::fault::{App, Fault};
 use crate::selftest::site::{START_TIMEOUT, Site, text};
@@ -81,7 +81,7 @@ impl Pressure {
     }
 
     /// Starts a worker program inside the group.
-    fn start(&self, site: &Site, name: &str, words: &[&str]) -> Result<Process> {
+    fn start(&self, site: &Site, name: &str, words: &[&str]) -> Result<ProcessGroup> {
         let enter =
             ["sh", "-euc", ENTER].map(OsString::from).into_iter().chain([self.group.procs_file().into_os_string()]);
         let command = worker::behind(&enter.collect::<Vec<_>>(), &site.command(name, words)?)?;
@@ -89,27 +89,27 @@ impl Pressure {
     }
 
     /// The application needs memory while the group is full of data that a slow disk takes in.
-    fn fill_with_data(&self, site: &Site) -> Result<Scene> {
+    fn fill_with_data(&self, site: &Site) -> Result<ShortageEffects> {
         let data = text(&self.disk.outside("data"));
         let hog = self.start(site, HOG_NAME, &["memory-hog", TAKEN_BESIDE_DATA_MIB, &data, DATA_MIB])?;
         // So that what is written back waits.
         let writers = fill_queue(site, &self.disk, WRITER, WRITING_S)?;
-        let mut scene = Scene::with(hog, order(site, "fill-memory", &[NEEDED_MIB]));
-        scene.jobs.push(writers);
-        Ok(scene)
+        let mut effects = ShortageEffects::with(hog, order(site, "fill-memory", &[NEEDED_MIB]));
+        effects.jobs.push(writers);
+        Ok(effects)
     }
 
     /// The application needs a file that memory of another process has pushed out.
-    fn evict_document(&self, site: &Site) -> Result<Scene> {
+    fn evict_document(&self, site: &Site) -> Result<ShortageEffects> {
         let document = text(&self.disk.outside(DOCUMENT));
         drop(self.start(site, "reader", &["warm", &document])?);
         let hog = self.start(site, HOG_NAME, &["memory-hog", TAKEN_MIB])?;
-        Ok(Scene::with(hog, order(site, "touch-file", &[&document])))
+        Ok(ShortageEffects::with(hog, order(site, "touch-file", &[&document])))
     }
 }
 
 impl Shortage for Pressure {
-    fn begin(&mut self, site: &Site, app: u32) -> Result<Scene> {
+    fn begin(&mut self, site: &Site, app: u32) -> Result<ShortageEffects> {
         for pid in site.family(app)? {
             self.group.take(pid)?;
         }

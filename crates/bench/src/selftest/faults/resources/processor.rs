@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Others have the CPU.
 
-use super::shortage::{Scene, Shortage, order, shortfall};
-use crate::process::{Process, group_members};
+use super::shortage::{Shortage, ShortageEffects, order, shortfall};
+use crate::process::{ProcessGroup, group_members};
 use crate::random;
 use crate::selftest::fault::{App, Fault};
 use crate::selftest::site::{Site, text};
@@ -37,7 +37,7 @@ pub(super) const STORM: Fault = Fault {
     apps: &App::ALL,
     programs: &["xargs", "gzip", "taskset"],
     pinned: true,
-    prepare: |site| Ok(shortfall(site, Storm { observer: None })),
+    prepare: |site| Ok(shortfall(site, ApplicationStorm { observer: None })),
 };
 
 pub(super) const REALTIME: Fault = Fault {
@@ -70,12 +70,12 @@ const HOGGING_MS: &str = "9000";
 struct Hogs;
 
 impl Shortage for Hogs {
-    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<ShortageEffects> {
         let count = if site.patient()?.is_some() { FEW } else { MANY };
         let hogs = site.start("hogs", &["hogs", count, HOGGING_MS], Some(site.cpu))?;
-        let mut scene = Scene::with(hogs.process, order(site, "work", &[]));
-        scene.culprits.extend(hogs.said.split(' ').filter_map(|child| child.parse::<u32>().ok()));
-        Ok(scene)
+        let mut effects = ShortageEffects::with(hogs.process, order(site, "work", &[]));
+        effects.culprits.extend(hogs.said.split(' ').filter_map(|child| child.parse::<u32>().ok()));
+        Ok(effects)
     }
 }
 
@@ -92,13 +92,13 @@ const START_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// `xargs` keeps many `gzip` at work on the application's CPU.
-struct Storm {
+struct ApplicationStorm {
     observer: Option<Observer>,
 }
 
-impl Shortage for Storm {
+impl Shortage for ApplicationStorm {
     /// The parent may use any CPU, so that its children are not starved of new ones by themselves.
-    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<ShortageEffects> {
         let parallel = if site.patient()?.is_some() { PARALLEL } else { PARALLEL_MANY };
         let (input, list) = (site.path("input"), site.path("list"));
         std::fs::write(&input, random::text(INPUT_BYTES)).context("cannot write the storm's input")?;
@@ -117,10 +117,10 @@ impl Shortage for Storm {
             "-c",
         ]);
         command.stdin(File::open(&list)?).stdout(Stdio::null()).stderr(Stdio::null());
-        let job = Process::start("the compression job", command, None)?;
+        let job = ProcessGroup::start("the compression job", command, None)?;
         wait_for_members(&job, parallel)?;
         self.observer = Some(Observer::of(job.pid()));
-        Ok(Scene::with(job, order(site, "work", &[])))
+        Ok(ShortageEffects::with(job, order(site, "work", &[])))
     }
 
     fn end(&mut self) -> Vec<u32> {
@@ -128,7 +128,7 @@ impl Shortage for Storm {
     }
 }
 
-fn wait_for_members(job: &Process, count: usize) -> Result<()> {
+fn wait_for_members(job: &ProcessGroup, count: usize) -> Result<()> {
     let deadline = Instant::now() + START_TIMEOUT;
     while job.members().len() < count {
         if Instant::now() >= deadline {
@@ -181,11 +181,11 @@ const PIPE: &str = "poke";
 struct Realtime;
 
 impl Shortage for Realtime {
-    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<ShortageEffects> {
         let pipe = site.pipe(PIPE)?;
         let words = ["realtime-hog", &pipe, REALTIME_MS];
         let hog = site.start("audio-engine", &words, Some(site.cpu))?.process;
-        Ok(Scene::with(hog, order(site, "poke", &[&pipe])))
+        Ok(ShortageEffects::with(hog, order(site, "poke", &[&pipe])))
     }
 
     fn release(&mut self, site: &Site) -> Result<()> {
@@ -229,12 +229,12 @@ const INTO_TURN: Nanos = Nanos::from_millis(2);
 struct Periodic;
 
 impl Shortage for Periodic {
-    fn begin(&mut self, site: &Site, _app: u32) -> Result<Scene> {
+    fn begin(&mut self, site: &Site, _app: u32) -> Result<ShortageEffects> {
         let first = clock::now().after(PERIOD);
         let words = ["realtime-turns", &first.0.to_string(), "1000", "200", "12"];
         let hog = site.start("backlight-daemon", &words, Some(site.cpu))?.process;
         let _elsewhere = Elsewhere::than(site.cpu)?;
         sleep_until(Nanos(first.0 + TURNS_BEFORE * PERIOD.0).after(INTO_TURN));
-        Ok(Scene { culprits: vec![hog.pid()], jobs: vec![hog], ..Scene::default() })
+        Ok(ShortageEffects { culprits: vec![hog.pid()], jobs: vec![hog], ..ShortageEffects::default() })
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The application may have no more of the CPU, however free that is.
 
-use super::shortage::{NOTE, Scene, Shortage, order, shortfall};
+use super::shortage::{NOTE, Shortage, ShortageEffects, order, shortfall};
 use crate::group::ControlGroup;
-use crate::selftest::fault::{App, Fault, Injection};
+use crate::selftest::fault::{App, Fault, PreparedFault};
 use crate::selftest::site::Site;
 use crate::selftest::workers::noted;
 use anyhow::Result;
@@ -53,7 +53,7 @@ struct Quota {
     before: Option<Nanos>,
 }
 
-fn quota(site: &Site, neighbour: bool) -> Result<Box<dyn Injection>> {
+fn quota(site: &Site, neighbour: bool) -> Result<Box<dyn PreparedFault>> {
     let (group, note) = (ControlGroup::with_cpu_quota(QUOTA_US)?, site.folder.join(NOTE));
     Ok(shortfall(site, Quota { group, neighbour, note, before: None }))
 }
@@ -85,7 +85,7 @@ fn read_held_back(statistics: &str) -> Option<Nanos> {
 }
 
 impl Shortage for Quota {
-    fn begin(&mut self, site: &Site, app: u32) -> Result<Scene> {
+    fn begin(&mut self, site: &Site, app: u32) -> Result<ShortageEffects> {
         let culprits = site.family(app)?;
         let mut jobs = Vec::new();
         if self.neighbour {
@@ -99,7 +99,7 @@ impl Shortage for Quota {
         }
         self.before = self.held_back();
         let names = vec![self.group.name().to_string()];
-        Ok(Scene { jobs, orders: vec![order(site, "spend", &[SPENT_MS])], culprits, names })
+        Ok(ShortageEffects { jobs, orders: vec![order(site, "spend", &[SPENT_MS])], culprits, names })
     }
 
     fn end(&mut self) -> Vec<u32> {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A shortage as a fault: what is in effect, and what the application is told to do.
 
-use crate::process::Process;
+use crate::process::ProcessGroup;
 use crate::selftest::disk::PrivateDisk;
-use crate::selftest::fault::{Injected, InjectedCause, Injection};
+use crate::selftest::fault::{InjectedCause, InjectedCauses, PreparedFault};
 use crate::selftest::operations;
 use crate::selftest::site::{START_TIMEOUT, Site, text};
 use crate::selftest::workers::noted;
@@ -32,8 +32,8 @@ fn delay_ms(site: &Site) -> Result<Option<f64>> {
 
 /// What is in effect after a fault has begun.
 #[derive(Default)]
-pub(super) struct Scene {
-    pub(super) jobs: Vec<Process>,
+pub(super) struct ShortageEffects {
+    pub(super) jobs: Vec<ProcessGroup>,
     /// For the application, at its next key.
     pub(super) orders: Vec<String>,
     pub(super) culprits: Vec<u32>,
@@ -41,17 +41,22 @@ pub(super) struct Scene {
     pub(super) names: Vec<String>,
 }
 
-impl Scene {
+impl ShortageEffects {
     /// A job that is the culprit, and what the application shall do.
-    pub(super) fn with(job: Process, order: String) -> Scene {
-        Scene { culprits: vec![job.pid()], jobs: vec![job], orders: vec![order], ..Scene::default() }
+    pub(super) fn with(job: ProcessGroup, order: String) -> ShortageEffects {
+        ShortageEffects {
+            culprits: vec![job.pid()],
+            jobs: vec![job],
+            orders: vec![order],
+            ..ShortageEffects::default()
+        }
     }
 }
 
 /// One kind of shortage, prepared.
 pub(super) trait Shortage {
     /// Starts the jobs.
-    fn begin(&mut self, site: &Site, app: u32) -> Result<Scene>;
+    fn begin(&mut self, site: &Site, app: u32) -> Result<ShortageEffects>;
 
     /// Called when everything is in effect and the orders are given, right before the key.
     fn release(&mut self, _site: &Site) -> Result<()> {
@@ -67,31 +72,32 @@ pub(super) trait Shortage {
 
 /// A shortage as a fault. The jobs end before what they stand on.
 struct Shortfall<S> {
-    scene: Option<Scene>,
+    effects: Option<ShortageEffects>,
     shortage: S,
     site: Site,
 }
 
 /// Makes a fault of a shortage.
-pub(super) fn shortfall<S: Shortage + 'static>(site: &Site, shortage: S) -> Box<dyn Injection> {
-    Box::new(Shortfall { scene: None, shortage, site: site.clone() })
+pub(super) fn shortfall<S: Shortage + 'static>(site: &Site, shortage: S) -> Box<dyn PreparedFault> {
+    Box::new(Shortfall { effects: None, shortage, site: site.clone() })
 }
 
-impl<S: Shortage> Injection for Shortfall<S> {
+impl<S: Shortage> PreparedFault for Shortfall<S> {
     fn begin(&mut self, app: u32) -> Result<()> {
-        let scene = self.scene.insert(self.shortage.begin(&self.site, app)?);
-        if !scene.orders.is_empty() {
-            operations::order(&self.site.folder, &scene.orders)?;
+        let effects = self.effects.insert(self.shortage.begin(&self.site, app)?);
+        if !effects.orders.is_empty() {
+            operations::order(&self.site.folder, &effects.orders)?;
         }
         self.shortage.release(&self.site)
     }
 
-    fn end(&mut self) -> Result<Injected> {
-        let Scene { jobs, mut culprits, names, .. } = self.scene.take().context("the fault has not begun")?;
+    fn end(&mut self) -> Result<InjectedCauses> {
+        let ShortageEffects { jobs, mut culprits, names, .. } =
+            self.effects.take().context("the fault has not begun")?;
         drop(jobs);
         culprits.extend(self.shortage.end());
         let ms = delay_ms(&self.site)?;
-        Ok(Injected { causes: vec![InjectedCause { pids: culprits, names, ms }] })
+        Ok(InjectedCauses { causes: vec![InjectedCause { pids: culprits, names, ms }] })
     }
 }
 
@@ -101,7 +107,7 @@ pub(super) fn block() -> Vec<u8> {
 }
 
 /// Fills the queue of a disk for so many seconds, by a process of this name.
-pub(super) fn fill_queue(site: &Site, disk: &PrivateDisk, name: &str, seconds: &str) -> Result<Process> {
+pub(super) fn fill_queue(site: &Site, disk: &PrivateDisk, name: &str, seconds: &str) -> Result<ProcessGroup> {
     let writers = site.command(name, &["writers", &text(&disk.inside("")), seconds])?;
     Ok(worker::start(name, worker::behind(&disk.prefix(), &writers)?, None, START_TIMEOUT)?.process)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The causes, each put in place with a length in milliseconds.
 
-use super::parts::{Culprit, Part};
+use super::parts::{PreparedCause, WaitCulprit};
 use crate::selftest::site::{START_TIMEOUT, Site};
 use crate::worker::{self, Ready};
 use anyhow::{Context, Result, bail};
@@ -17,14 +17,14 @@ const HOGS_MS: &str = "5000";
 /// CPU time of whoever needs that CPU, too: the turns of the others add up to about 700 ms.
 const STARVED_MS: u32 = 15;
 
-pub fn mutex_asleep(_: &Site, millis: u32) -> Result<Part> {
-    Ok(Part::alone(format!("mutex-asleep {millis}")))
+pub(crate) fn mutex_asleep(_: &Site, millis: u32) -> Result<PreparedCause> {
+    Ok(PreparedCause::alone(format!("mutex-asleep {millis}")))
 }
 
-pub fn mutex_starved(site: &Site, _: u32) -> Result<Part> {
+pub(crate) fn mutex_starved(site: &Site, _: u32) -> Result<PreparedCause> {
     let (hogs, pids) = start_hogs(site)?;
     let order = format!("mutex-starved {} {STARVED_MS}", site.cpu);
-    Ok(Part { order, culprit: Culprit::Processes(pids), _jobs: vec![hogs] })
+    Ok(PreparedCause { order, culprit: WaitCulprit::Processes(pids), _jobs: vec![hogs] })
 }
 
 /// The job, and the processes that it has.
@@ -36,78 +36,86 @@ fn start_hogs(site: &Site) -> Result<(Ready, Vec<u32>)> {
     Ok((hogs, pids))
 }
 
-pub fn write_lock(_: &Site, millis: u32) -> Result<Part> {
-    Ok(Part::alone(format!("write-lock {millis}")))
+pub(crate) fn write_lock(_: &Site, millis: u32) -> Result<PreparedCause> {
+    Ok(PreparedCause::alone(format!("write-lock {millis}")))
 }
 
-pub fn condition(_: &Site, millis: u32) -> Result<Part> {
-    Ok(Part::alone(format!("condition {millis}")))
+pub(crate) fn condition(_: &Site, millis: u32) -> Result<PreparedCause> {
+    Ok(PreparedCause::alone(format!("condition {millis}")))
 }
 
-pub fn pool(_: &Site, millis: u32) -> Result<Part> {
-    Ok(Part::alone(format!("pool {millis}")))
+pub(crate) fn pool(_: &Site, millis: u32) -> Result<PreparedCause> {
+    Ok(PreparedCause::alone(format!("pool {millis}")))
 }
 
-pub fn semaphore(site: &Site, millis: u32) -> Result<Part> {
+pub(crate) fn semaphore(site: &Site, millis: u32) -> Result<PreparedCause> {
     let file = site.word("semaphores");
     let job = site.start("index-builder", &["semaphore", &file, &millis.to_string()], None)?;
-    Ok(Part::with(format!("semaphore {file}"), vec![job]))
+    Ok(PreparedCause::with(format!("semaphore {file}"), vec![job]))
 }
 
-pub fn file_lock(site: &Site, millis: u32) -> Result<Part> {
+pub(crate) fn file_lock(site: &Site, millis: u32) -> Result<PreparedCause> {
     held_lock(site, millis, "file-lock", "flock")
 }
 
-pub fn record_lock(site: &Site, millis: u32) -> Result<Part> {
+pub(crate) fn record_lock(site: &Site, millis: u32) -> Result<PreparedCause> {
     held_lock(site, millis, "record-lock", "record")
 }
 
 /// The job holds the lock from now on, so the application's wait is shorter by what passes before the key.
-fn held_lock(site: &Site, millis: u32, order: &str, kind: &str) -> Result<Part> {
+fn held_lock(site: &Site, millis: u32, order: &str, kind: &str) -> Result<PreparedCause> {
     let file = site.file("mailbox")?;
     let job = site.start("mail-fetcher", &["lock-holder", &file, kind, &(millis + LEAD_MS).to_string()], None)?;
-    Ok(Part::with(format!("{order} {file}"), vec![job]))
+    Ok(PreparedCause::with(format!("{order} {file}"), vec![job]))
 }
 
-pub fn slow_helper(site: &Site, millis: u32) -> Result<Part> {
+pub(crate) fn slow_helper(site: &Site, millis: u32) -> Result<PreparedCause> {
     asked_helper(site, "spell-checker", &["compute", &millis.to_string()])
 }
 
-pub fn sleeping_helper(site: &Site, millis: u32) -> Result<Part> {
+pub(crate) fn sleeping_helper(site: &Site, millis: u32) -> Result<PreparedCause> {
     asked_helper(site, "clock-applet", &["sleep", &millis.to_string()])
 }
 
-fn asked_helper(site: &Site, alias: &str, how: &[&str]) -> Result<Part> {
+fn asked_helper(site: &Site, alias: &str, how: &[&str]) -> Result<PreparedCause> {
     let socket = site.word("helper");
     let job = site.start(alias, &[&["helper", &socket], how].concat(), None)?;
-    Ok(Part::with(format!("ask {socket}"), vec![job]))
+    Ok(PreparedCause::with(format!("ask {socket}"), vec![job]))
 }
 
 /// The first helper waits for the second, which is to blame.
-pub fn helper_chain(site: &Site, millis: u32) -> Result<Part> {
+pub(crate) fn helper_chain(site: &Site, millis: u32) -> Result<PreparedCause> {
     let (first, second) = (site.word("front"), site.word("behind"));
     let behind = site.start("thesaurus", &["helper", &second, "compute", &millis.to_string()], None)?;
     let front = site.start("proof-reader", &["helper", &first, "ask", &second], None)?;
-    Ok(Part::with(format!("ask {first}"), vec![behind, front]))
+    Ok(PreparedCause::with(format!("ask {first}"), vec![behind, front]))
 }
 
 /// The helper is ready before the others begin to compute.
-pub fn helper_starved(site: &Site, _: u32) -> Result<Part> {
+pub(crate) fn helper_starved(site: &Site, _: u32) -> Result<PreparedCause> {
     let socket = site.word("helper");
     let words = ["helper", &socket, "starve", &STARVED_MS.to_string()];
     let helper = site.start("spell-checker", &words, Some(site.cpu))?;
     let (hogs, pids) = start_hogs(site)?;
-    Ok(Part { order: format!("ask {socket}"), culprit: Culprit::Processes(pids), _jobs: vec![hogs, helper] })
+    Ok(PreparedCause {
+        order: format!("ask {socket}"),
+        culprit: WaitCulprit::Processes(pids),
+        _jobs: vec![hogs, helper],
+    })
 }
 
-pub fn contained_helper(site: &Site, millis: u32) -> Result<Part> {
+pub(crate) fn contained_helper(site: &Site, millis: u32) -> Result<PreparedCause> {
     let socket = site.word("helper");
     let inner = site.command("boxed-helper", &["helper", &socket, "compute", &millis.to_string()])?;
     let contain = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "--"].map(OsString::from);
     let command = worker::behind(&contain, &inner)?;
     let job = worker::start("the contained helper", command, None, START_TIMEOUT)?;
     let helper = only_child(job.pid())?;
-    Ok(Part { order: format!("ask {socket}"), culprit: Culprit::Processes(vec![helper]), _jobs: vec![job] })
+    Ok(PreparedCause {
+        order: format!("ask {socket}"),
+        culprit: WaitCulprit::Processes(vec![helper]),
+        _jobs: vec![job],
+    })
 }
 
 fn only_child(pid: u32) -> Result<u32> {
@@ -118,26 +126,26 @@ fn only_child(pid: u32) -> Result<u32> {
     child.parse().with_context(|| format!("\"{child}\" is not a process"))
 }
 
-pub fn full_pipe(site: &Site, millis: u32) -> Result<Part> {
+pub(crate) fn full_pipe(site: &Site, millis: u32) -> Result<PreparedCause> {
     let pipe = site.pipe("log-pipe")?;
     let job = site.start("log-collector", &["pipe-reader", &pipe, &(millis + LEAD_MS).to_string()], None)?;
-    Ok(Part::with(format!("fill-pipe {pipe}"), vec![job]))
+    Ok(PreparedCause::with(format!("fill-pipe {pipe}"), vec![job]))
 }
 
-pub fn empty_pipe(site: &Site, millis: u32) -> Result<Part> {
+pub(crate) fn empty_pipe(site: &Site, millis: u32) -> Result<PreparedCause> {
     let pipe = site.pipe("thumbnail-pipe")?;
     let job = site.start("thumbnailer", &["pipe-writer", &pipe, &(millis + LEAD_MS).to_string()], None)?;
-    Ok(Part::with(format!("read-pipe {pipe}"), vec![job]))
+    Ok(PreparedCause::with(format!("read-pipe {pipe}"), vec![job]))
 }
 
-pub fn event_counter(site: &Site, millis: u32) -> Result<Part> {
+pub(crate) fn event_counter(site: &Site, millis: u32) -> Result<PreparedCause> {
     let socket = site.word("counter");
     let job = site.start("frame-pacer", &["counter", &socket, &millis.to_string()], None)?;
-    Ok(Part::with(format!("event-counter {socket}"), vec![job]))
+    Ok(PreparedCause::with(format!("event-counter {socket}"), vec![job]))
 }
 
 /// The application and the service talk through a bus of their own, which is not to blame.
-pub fn message_bus(site: &Site, millis: u32) -> Result<Part> {
+pub(crate) fn message_bus(site: &Site, millis: u32) -> Result<PreparedCause> {
     let socket = site.word("bus");
     let mut command = Command::new("dbus-daemon");
     command.args(["--session", "--nofork", "--nopidfile", "--print-address=1", "--address"]);
@@ -145,42 +153,42 @@ pub fn message_bus(site: &Site, millis: u32) -> Result<Part> {
     command.arg(format!("unix:path={socket}")).stdin(Stdio::null()).stderr(Stdio::null());
     let bus = worker::start_saying("unix:", "the message bus", command, None, START_TIMEOUT)?;
     let service = site.start("dictionary", &["bus-service", &socket, &millis.to_string()], None)?;
-    Ok(Part::with(format!("bus-call {socket}"), vec![service, bus]))
+    Ok(PreparedCause::with(format!("bus-call {socket}"), vec![service, bus]))
 }
 
-pub fn loopback_service(site: &Site, millis: u32) -> Result<Part> {
+pub(crate) fn loopback_service(site: &Site, millis: u32) -> Result<PreparedCause> {
     let job = site.start("licence-server", &["service", &millis.to_string()], None)?;
     let address = format!("127.0.0.1:{}", job.said);
-    let culprit = Culprit::Service(job.pid(), address.clone());
-    Ok(Part { order: format!("request {address}"), culprit, _jobs: vec![job] })
+    let culprit = WaitCulprit::Service(job.pid(), address.clone());
+    Ok(PreparedCause { order: format!("request {address}"), culprit, _jobs: vec![job] })
 }
 
-pub fn child_wait(site: &Site, millis: u32) -> Result<Part> {
+pub(crate) fn child_wait(site: &Site, millis: u32) -> Result<PreparedCause> {
     started_child(site, &format!("sleep {}", f64::from(millis) / 1e3))
 }
 
 /// The child is a worker program; its words go into the order.
-pub fn child_computes(site: &Site, millis: u32) -> Result<Part> {
+pub(crate) fn child_computes(site: &Site, millis: u32) -> Result<PreparedCause> {
     let command = site.command("font-cache", &["compute", &millis.to_string()])?;
     let words = [command.get_program()].into_iter().chain(command.get_args());
     let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     started_child(site, &words.join(" "))
 }
 
-fn started_child(site: &Site, command: &str) -> Result<Part> {
+fn started_child(site: &Site, command: &str) -> Result<PreparedCause> {
     let note = site.folder.join("child");
     let order = format!("child {} {command}", note.display());
-    Ok(Part { order, culprit: Culprit::Noted(note), _jobs: Vec::new() })
+    Ok(PreparedCause { order, culprit: WaitCulprit::Noted(note), _jobs: Vec::new() })
 }
 
-pub fn own_sleep(_: &Site, millis: u32) -> Result<Part> {
-    Ok(Part::alone(format!("sleep {millis}")))
+pub(crate) fn own_sleep(_: &Site, millis: u32) -> Result<PreparedCause> {
+    Ok(PreparedCause::alone(format!("sleep {millis}")))
 }
 
-pub fn own_computation(_: &Site, millis: u32) -> Result<Part> {
-    Ok(Part::alone(format!("compute {millis}")))
+pub(crate) fn own_computation(_: &Site, millis: u32) -> Result<PreparedCause> {
+    Ok(PreparedCause::alone(format!("compute {millis}")))
 }
 
-pub fn poll_timeout(_: &Site, millis: u32) -> Result<Part> {
-    Ok(Part::alone(format!("poll {millis}")))
+pub(crate) fn poll_timeout(_: &Site, millis: u32) -> Result<PreparedCause> {
+    Ok(PreparedCause::alone(format!("poll {millis}")))
 }

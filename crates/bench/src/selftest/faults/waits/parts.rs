@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Causes that an application of ours is told to run into: an order for it, and the jobs behind it.
 
-use crate::selftest::fault::{Injected, InjectedCause, Injection};
+use crate::selftest::fault::{InjectedCause, InjectedCauses, PreparedFault};
 use crate::selftest::operations::{self, DoneOrder};
 use crate::selftest::site::Site;
 use crate::worker::Ready;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
 /// Who keeps the application waiting.
-pub(super) enum Culprit {
+pub(super) enum WaitCulprit {
     /// The process that carries out the order.
     Application,
     Processes(Vec<u32>),
@@ -20,32 +20,32 @@ pub(super) enum Culprit {
 }
 
 /// One cause, in place.
-pub struct Part {
+pub(crate) struct PreparedCause {
     pub(super) order: String,
-    pub(super) culprit: Culprit,
+    pub(super) culprit: WaitCulprit,
     /// They end with it.
     pub(super) _jobs: Vec<Ready>,
 }
 
-impl Part {
+impl PreparedCause {
     /// The application is told to do something by itself.
-    pub(super) fn alone(order: String) -> Part {
-        Part { order, culprit: Culprit::Application, _jobs: Vec::new() }
+    pub(super) fn alone(order: String) -> PreparedCause {
+        PreparedCause { order, culprit: WaitCulprit::Application, _jobs: Vec::new() }
     }
 
     /// The application is told to do something for which it needs the first of the jobs.
-    pub(super) fn with(order: String, jobs: Vec<Ready>) -> Part {
-        let culprit = Culprit::Processes(jobs.iter().take(1).map(Ready::pid).collect());
-        Part { order, culprit, _jobs: jobs }
+    pub(super) fn with(order: String, jobs: Vec<Ready>) -> PreparedCause {
+        let culprit = WaitCulprit::Processes(jobs.iter().take(1).map(Ready::pid).collect());
+        PreparedCause { order, culprit, _jobs: jobs }
     }
 
     /// What was done, by the application's own account.
     fn cause(&self, order: &DoneOrder) -> Result<InjectedCause> {
         let (pids, names) = match &self.culprit {
-            Culprit::Application => (vec![order.pid], Vec::new()),
-            Culprit::Processes(pids) => (pids.clone(), Vec::new()),
-            Culprit::Noted(path) => (vec![noted(path)?], Vec::new()),
-            Culprit::Service(pid, address) => (vec![*pid], vec![address.clone()]),
+            WaitCulprit::Application => (vec![order.pid], Vec::new()),
+            WaitCulprit::Processes(pids) => (pids.clone(), Vec::new()),
+            WaitCulprit::Noted(path) => (vec![noted(path)?], Vec::new()),
+            WaitCulprit::Service(pid, address) => (vec![*pid], vec![address.clone()]),
         };
         Ok(InjectedCause { pids, names, ms: Some(order.done.since(order.begun).millis()) })
     }
@@ -57,23 +57,23 @@ fn noted(path: &Path) -> Result<u32> {
 }
 
 /// Puts a cause in place that delays the application by about so many milliseconds.
-pub type Make = fn(&Site, u32) -> Result<Part>;
+pub(super) type Make = fn(&Site, u32) -> Result<PreparedCause>;
 
 /// Causes, one after the other.
-pub struct OrderedCauses {
+pub(crate) struct OrderedCauses {
     site: Site,
     makes: &'static [(Make, u32)],
-    parts: Vec<Part>,
+    parts: Vec<PreparedCause>,
 }
 
 impl OrderedCauses {
     /// Prepares causes, each with its milliseconds.
-    pub fn prepare(site: &Site, makes: &'static [(Make, u32)]) -> Result<Box<dyn Injection>> {
+    pub(crate) fn prepare(site: &Site, makes: &'static [(Make, u32)]) -> Result<Box<dyn PreparedFault>> {
         Ok(Box::new(OrderedCauses { site: site.clone(), makes, parts: Vec::new() }))
     }
 }
 
-impl Injection for OrderedCauses {
+impl PreparedFault for OrderedCauses {
     fn begin(&mut self, _: u32) -> Result<()> {
         for (make, millis) in self.makes {
             self.parts.push(make(&self.site, *millis)?);
@@ -82,7 +82,7 @@ impl Injection for OrderedCauses {
         operations::order(&self.site.folder, &orders)
     }
 
-    fn end(&mut self) -> Result<Injected> {
+    fn end(&mut self) -> Result<InjectedCauses> {
         let parts = std::mem::take(&mut self.parts);
         let done_orders = operations::done_orders(&self.site.folder)?;
         if done_orders.len() != parts.len() {
@@ -93,6 +93,6 @@ impl Injection for OrderedCauses {
             .zip(&done_orders)
             .map(|(part, order)| part.cause(order))
             .collect::<Result<Vec<InjectedCause>>>()?;
-        Ok(Injected { causes })
+        Ok(InjectedCauses { causes })
     }
 }

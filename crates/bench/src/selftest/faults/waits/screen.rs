@@ -3,7 +3,7 @@
 //!
 //! How long the key took is seen on the screen.
 
-use crate::selftest::fault::{Injected, InjectedCause, Injection};
+use crate::selftest::fault::{InjectedCause, InjectedCauses, PreparedFault};
 use crate::selftest::site::{DisplayServer, Site};
 use crate::selftest::workers::Stopped;
 use crate::worker::Ready;
@@ -24,32 +24,32 @@ struct Begun<F> {
     stopped: Option<Stopped>,
 }
 
-impl<F: Fn(&Site, u32) -> Result<(Ready, Option<Stopped>)>> Injection for Begun<F> {
+impl<F: Fn(&Site, u32) -> Result<(Ready, Option<Stopped>)>> PreparedFault for Begun<F> {
     fn begin(&mut self, app: u32) -> Result<()> {
         let (job, stopped) = (self.begin)(&self.site, app)?;
         (self.job, self.stopped) = (Some(job), stopped);
         Ok(())
     }
 
-    fn end(&mut self) -> Result<Injected> {
+    fn end(&mut self) -> Result<InjectedCauses> {
         self.stopped = None;
         let pids = self.job.take().iter().map(Ready::pid).collect();
-        Ok(Injected { causes: vec![InjectedCause { pids, ..InjectedCause::default() }] })
+        Ok(InjectedCauses { causes: vec![InjectedCause { pids, ..InjectedCause::default() }] })
     }
 }
 
-fn prepare<F>(site: &Site, begin: F) -> Result<Box<dyn Injection>>
+fn prepare<F>(site: &Site, begin: F) -> Result<Box<dyn PreparedFault>>
 where
     F: Fn(&Site, u32) -> Result<(Ready, Option<Stopped>)> + 'static,
 {
     Ok(Box::new(Begun { site: site.clone(), begin, job: None, stopped: None }))
 }
 
-pub(super) fn server_busy(site: &Site) -> Result<Box<dyn Injection>> {
+pub(super) fn server_busy(site: &Site) -> Result<Box<dyn PreparedFault>> {
     prepare(site, |site, _| Ok((client(site, "chart-painter", "x-flood", &[REQUEST_MS, REQUESTS])?, None)))
 }
 
-pub(super) fn server_grab(site: &Site) -> Result<Box<dyn Injection>> {
+pub(super) fn server_grab(site: &Site) -> Result<Box<dyn PreparedFault>> {
     prepare(site, |site, _| Ok((client(site, "screen-shooter", "x-grab", &[HELD_MS])?, None)))
 }
 
@@ -60,12 +60,12 @@ fn client(site: &Site, alias: &str, program: &str, words: &[&str]) -> Result<Rea
 }
 
 /// The job stops the process that takes the keys, and lets it go on after a time.
-pub(super) fn stopped(site: &Site) -> Result<Box<dyn Injection>> {
+pub(super) fn stopped(site: &Site) -> Result<Box<dyn PreparedFault>> {
     prepare(site, |site, app| stop(site, site.patient()?.unwrap_or(app)))
 }
 
 /// The same to the compositor.
-pub(super) fn compositor_stopped(site: &Site) -> Result<Box<dyn Injection>> {
+pub(super) fn compositor_stopped(site: &Site) -> Result<Box<dyn PreparedFault>> {
     prepare(site, |site, _| match site.display {
         DisplayServer::Wayland { compositor } => stop(site, compositor),
         DisplayServer::X11 { .. } => bail!("this takes a compositor of Wayland"),

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compositing managers: what a client draws is shown only when that client of its own has drawn the screen.
+
+use crate::decode::messages::Side;
+use crate::join::answer::{Interaction, Join, Milestone, Reached};
+use crate::join::drawing_cause::Hop;
+use crate::timeline::pauses::Pause;
+use crate::timeline::recording::Recording;
+use tipme_measure::InputClass;
+use tipme_record::{Nanos, Pid, Tid};
+
+/// A client that takes in damage and draws at least so often composes the screen.
+const FRAMES_MIN: usize = 3;
+
+/// A screen that is shown later than this after what was drawn was late.
+const LATE_MIN: Nanos = Nanos::from_millis(200);
+
+/// The manager hears of a drawing within this time.
+const HEARD_MAX: Nanos = Nanos::from_millis(2);
+
+/// It may return to its event wait this long before its drawing is sent.
+const SENT_MAX: Nanos = Nanos::from_millis(20);
+
+/// A compositing manager: its process, its server, and its drawings by time.
+pub(crate) struct CompositingManager {
+    client: Pid,
+    server: Pid,
+    drawn: Vec<(Nanos, Tid)>,
+}
+
+/// All compositing managers.
+pub(crate) fn compositors(recording: &Recording) -> Vec<CompositingManager> {
+    let streams = recording.messages.streams().iter();
+    let found = streams.filter_map(|stream| {
+        let majors = recording.messages.majors(stream);
+        let sent = stream.side(Side::RequestSent);
+        let takes = |word: &&crate::decode::protocol::Word| majors.takes_damage(**word);
+        let damages = sent.iter().flat_map(|part| recording.messages.words(part)).filter(takes).count();
+        let drawn: Vec<_> = sent.iter().filter(|part| recording.messages.draws(stream, part)).collect();
+        let drawn: Vec<(Nanos, Tid)> = drawn.into_iter().map(|part| (part.ts, part.tid)).collect();
+        let composes = damages >= FRAMES_MIN && drawn.len() >= FRAMES_MIN;
+        composes.then_some(CompositingManager { client: stream.client, server: stream.server, drawn })
+    });
+    found.collect()
+}
+
+/// When a response was shown at last, where the manager was busy or stopped from the drawing on until then.
+pub(crate) fn shown(
+    recording: &Recording,
+    compositors: &[CompositingManager],
+    response: &Interaction,
+) -> Option<Reached> {
+    let drawing =
+        response.drawing.filter(|_| response.join == Join::Exact && response.delivery.class != InputClass::Motion)?;
+    let server = recording.messages.stream(response.delivery.stream)?.server;
+    let others = compositors.iter().filter(|one| one.client != response.delivery.client && one.server == server);
+    let shown = others.filter_map(|compositor| {
+        let next = compositor.drawn.partition_point(|(sent, _)| *sent <= drawing.end);
+        let last = compositor.drawn.last()?.1;
+        let (sent, tid) = compositor.drawn.get(next).copied().unwrap_or((recording.mark, last));
+        let heard = drawing.end.after(HEARD_MAX);
+        let busy = !recording.is_paused_at(tid, heard.after(Nanos(1)), Pause::EventWait)
+            && recording.pause_after(tid, heard, Pause::EventWait) >= sent.before(SENT_MAX);
+        (busy && sent.since(drawing.end) >= LATE_MIN).then_some((sent, tid))
+    });
+    let (at, tid) = shown.min()?;
+    let mut hops = vec![
+        Hop { tid, lo: drawing.end, hi: at },
+        Hop { tid: response.delivery.server, lo: drawing.sent, hi: drawing.end },
+        Hop { tid: drawing.tid, lo: response.delivery.input, hi: drawing.sent },
+    ];
+    hops.extend(response.hops.iter().copied());
+    let (milestone, noticed) = (Milestone::Response, response.noticed);
+    Some(Reached { milestone, at, drawing: None, hops, noticed, command: false })
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether an input caused a drawing: the way back from the drawing over wake-ups, terminals and
+//! display messages until a burst in which the client dequeued an input event.
+//!
+//! An idle wait leads to its waker only, since what the thread did before has nothing to do with what
+//! it does now. So does a wait for a condition, of threads that dequeue no input themselves: they get their work so.
+//! Inside a burst both the thread and those who ended its waits may lead to an input; the
+//! latest one counts. What was written to the terminal of a thread that was busy did not wake it, but
+//! is read in the end: each such write is a way of its own.
+//!
+//! Who draws in frames has a timer, or a compositor of Wayland, wake it for the next one: over a short wait of that kind
+//! the way goes on to what the thread did before. A thread that drew frame after frame already when the input was dequeued would have
+//! drawn anyway: then the drawing may answer the input or not.
+
+use crate::decode::messages::Side;
+use crate::join::server_drawings::missed;
+use crate::timeline::bursts::{Burst, Wake};
+use crate::timeline::recording::Recording;
+use std::collections::HashMap;
+use tipme_record::{Nanos, Pid, Tid};
+
+/// Threads that one walk visits at most.
+const NODES_MAX: usize = 256;
+
+/// Writes to a busy thread's terminal that are followed, the latest ones.
+const WRITES_MAX: usize = 16;
+
+/// Waits for a frame on one way at most: a frame is begun, drawn and shown by a timer each.
+const FRAMES_MAX: usize = 3;
+
+/// A stay of the way in one thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Hop {
+    pub tid: Tid,
+    pub lo: Nanos,
+    pub hi: Nanos,
+}
+
+/// A burst that dequeued input: the thread, from when until when it could have dequeued it, and the way there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct InputBurst {
+    pub tid: Tid,
+    pub from: Nanos,
+    pub until: Nanos,
+    pub hops: Vec<Hop>,
+    /// The drawing would have come without the input, too.
+    pub doubtful: bool,
+}
+
+/// Where a walk ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Trace {
+    /// In bursts that dequeued input, the earliest first.
+    Input(Vec<InputBurst>),
+    /// At a timer, a device or something older: no input caused the drawing.
+    Elsewhere,
+    /// The way was lost.
+    Lost,
+}
+
+/// When each thread of a client dequeued input events on one stream.
+#[derive(Default)]
+pub(crate) struct Receipts {
+    by_tid: HashMap<Tid, Vec<Nanos>>,
+    earliest: Option<Nanos>,
+}
+
+struct Node {
+    tid: Tid,
+    hi: Nanos,
+    parent: usize,
+    /// Which way it belongs to, an index into the walk's `best`.
+    way: usize,
+    /// Waits for a frame between it and the drawing.
+    frames: usize,
+    /// Whether the last of these waits was its own thread's.
+    before_frame: bool,
+}
+
+/// One walk back.
+pub(crate) struct CauseWalk<'a> {
+    recording: &'a Recording,
+    receipts: &'a Receipts,
+    stream: usize,
+    client: Pid,
+    nodes: Vec<Node>,
+    /// Nodes still to visit.
+    open: Vec<usize>,
+    /// The node of each way, thread and time.
+    known: HashMap<(usize, Tid, Nanos), usize>,
+    /// The best place of each way so far.
+    best: Vec<Option<Best>>,
+    lost: bool,
+}
+
+/// A place that dequeued input.
+#[derive(Clone, Copy)]
+struct Best {
+    node: usize,
+    /// Begin of the burst.
+    from: Nanos,
+    /// The latest receipt in it.
+    latest: Nanos,
+    /// A thread on the way drew frame after frame already.
+    doubtful: bool,
+}
+
+impl Receipts {
+    pub(crate) fn add(&mut self, tid: Tid, at: Nanos) {
+        let times = self.by_tid.entry(tid).or_default();
+        let index = times.partition_point(|time| *time <= at);
+        times.insert(index, at);
+        self.earliest = Some(self.earliest.map_or(at, |earliest| earliest.min(at)));
+    }
+
+    /// The latest receipt of a thread in `lo..=hi`.
+    fn latest(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<Nanos> {
+        let times = self.by_tid.get(&tid)?;
+        let index = times.partition_point(|time| *time <= hi).checked_sub(1)?;
+        times.get(index).copied().filter(|time| *time >= lo)
+    }
+}
+
+impl<'a> CauseWalk<'a> {
+    pub(crate) fn new(recording: &'a Recording, receipts: &'a Receipts, stream: usize) -> CauseWalk<'a> {
+        let client = recording.messages.stream(stream).map_or(Pid(0), |stream| stream.client);
+        let (nodes, open, known, best) = (Vec::new(), Vec::new(), HashMap::new(), Vec::new());
+        CauseWalk { recording, receipts, stream, client, nodes, open, known, best, lost: false }
+    }
+
+    /// Walks back from what a thread did at a time.
+    pub(crate) fn back(mut self, tid: Tid, at: Nanos) -> Trace {
+        let Some(earliest) = self.receipts.earliest else { return Trace::Elsewhere };
+        self.best.push(None);
+        self.add(tid, at, usize::MAX, 0);
+        while let Some(index) = self.next() {
+            let node = &self.nodes[index];
+            let known = self.best[node.way].map_or(earliest, |best| best.latest);
+            if node.hi >= known {
+                self.visit(index);
+            }
+        }
+        let mut found: Vec<Best> = self.best.iter().flatten().copied().collect();
+        found.sort_by_key(|best| best.latest);
+        match found.is_empty() {
+            false => Trace::Input(found.into_iter().map(|best| self.input_burst(best)).collect()),
+            true if self.lost => Trace::Lost,
+            true => Trace::Elsewhere,
+        }
+    }
+
+    /// The open node that lies latest: the latest receipt counts, and the nodes are bounded.
+    fn next(&mut self) -> Option<usize> {
+        let latest = (0..self.open.len()).max_by_key(|place| (self.nodes[self.open[*place]].hi, *place))?;
+        Some(self.open.swap_remove(latest))
+    }
+
+    fn visit(&mut self, index: usize) {
+        let (tid, hi, way) = (self.nodes[index].tid, self.nodes[index].hi, self.nodes[index].way);
+        if let Some((writer, at)) = self.recording.terminals.writer(tid, hi) {
+            return self.add(writer, at, index, way);
+        }
+        let burst = self.work(tid, hi);
+        if let Some(latest) = self.receipts.latest(tid, burst.start, hi) {
+            if self.best[way].is_none_or(|best| best.latest < latest || self.is_shorter(best, (index, latest))) {
+                let doubtful = self.would_come_anyway(index, latest);
+                self.best[way] = Some(Best { node: index, from: burst.start, latest, doubtful });
+            }
+            return;
+        }
+        if let Some((client, at)) = self.request_before(tid, burst.start, hi) {
+            return self.add(client, at, index, way);
+        }
+        self.add_writers(tid, burst.start, index);
+        for (helper, at) in self.recording.helpers(tid, &burst, hi) {
+            self.add(helper, at, index, way);
+        }
+        match burst.wake {
+            Wake::Task(waker) => {
+                self.add_before_frame(index, burst.start);
+                self.add(waker, burst.start, index, way);
+            }
+            Wake::Interrupt => self.add_before_frame(index, burst.start),
+            Wake::Unknown => self.lost = true,
+        }
+    }
+
+    /// Whether a node leads to the same receipt over fewer threads: who was waited for on the way explains a wait, and
+    /// is no part of the way.
+    fn is_shorter(&self, best: Best, (index, latest): (usize, Nanos)) -> bool {
+        best.latest == latest && self.hops(index) < self.hops(best.node)
+    }
+
+    /// How many threads there are between a node and the drawing, with both.
+    fn hops(&self, index: usize) -> usize {
+        std::iter::successors(self.nodes.get(index), |node| self.nodes.get(node.parent)).count()
+    }
+
+    /// The burst of a thread; where it takes no input, only what it does since it last waited for a condition.
+    fn work(&self, tid: Tid, hi: Nanos) -> Burst {
+        let burst = self.recording.burst(tid, hi);
+        let takes_input = self.receipts.by_tid.contains_key(&tid) || self.recording.terminals.reads(tid);
+        if takes_input { burst } else { self.recording.since_condition(tid, burst, hi) }
+    }
+
+    fn add(&mut self, tid: Tid, hi: Nanos, parent: usize, way: usize) {
+        let (most, frames) = self.nodes.get(parent).map_or((hi, 0), |parent| (parent.hi, parent.frames));
+        self.push(Node { tid, hi: hi.min(most), parent, way, frames, before_frame: false });
+    }
+
+    /// Who injects input, and is not the client itself, stands for the person: what that one does is another input's
+    /// matter.
+    fn push(&mut self, node: Node) {
+        let pid = self.recording.tasks.pid(node.tid, node.hi);
+        if pid != self.client && self.recording.messages.injectors().contains(&pid) {
+            return;
+        }
+        if let Some(index) = self.known.get(&(node.way, node.tid, node.hi)).copied() {
+            return self.shorten(index, node);
+        }
+        if self.nodes.len() >= NODES_MAX || node.tid == Tid(0) {
+            self.lost = true;
+            return;
+        }
+        self.known.insert((node.way, node.tid, node.hi), self.nodes.len());
+        self.open.push(self.nodes.len());
+        self.nodes.push(node);
+    }
+
+    /// Two threads that wait for each other in turn lead to the same place again and again: it is visited once, by the way
+    /// over the fewest threads.
+    fn shorten(&mut self, index: usize, node: Node) {
+        let (known, new) = (self.hops(self.nodes[index].parent), self.hops(node.parent));
+        if new < known || (new == known && self.open.contains(&index)) {
+            self.nodes[index] = node;
+        }
+    }
+
+    /// What a thread did before it waited for a frame, where it began again so at a time.
+    fn add_before_frame(&mut self, parent: usize, at: Nanos) {
+        let Node { tid, way, frames, .. } = self.nodes[parent];
+        if let Some(hi) = self.recording.frame_wait(tid, at).filter(|_| frames < FRAMES_MAX) {
+            self.push(Node { tid, hi, parent, way, frames: frames + 1, before_frame: true });
+        }
+    }
+
+    /// Whether a thread that waited for a frame on the way drew in frames already when an input was dequeued.
+    fn would_come_anyway(&self, index: usize, dequeued: Nanos) -> bool {
+        let mut way = std::iter::successors(self.nodes.get(index), |node| self.nodes.get(node.parent));
+        way.any(|node| node.before_frame && self.recording.is_paced(node.tid, dequeued))
+    }
+
+    /// Opens a way for each write to the terminal of a thread that was busy when it was made.
+    fn add_writers(&mut self, tid: Tid, from: Nanos, index: usize) {
+        let hi = self.nodes[index].hi;
+        let written: Vec<_> = self.recording.terminals.written_to(tid, from, hi).take(WRITES_MAX).collect();
+        for (writer, at) in written {
+            self.best.push(None);
+            self.add(writer, at, index, self.best.len() - 1);
+        }
+    }
+
+    /// A server answers the request on this stream that it dequeued last: who sent it, and when. It cannot have been
+    /// idle since then: where it was, the right send is not recorded, and the request is as old as its receipt.
+    fn request_before(&self, server: Tid, lo: Nanos, hi: Nanos) -> Option<(Tid, Nanos)> {
+        let (at, place) = self.recording.messages.last_received(server, hi)?;
+        let stream = self.recording.messages.stream(place.stream)?;
+        let (_, sent) = stream.sent(Side::RequestReceived, place.part)?;
+        let since = if missed(self.recording, sent.ts, (at, server)) { at } else { sent.ts.min(at) };
+        (at >= lo && place.stream == self.stream).then_some((sent.tid, since))
+    }
+
+    fn input_burst(&self, best: Best) -> InputBurst {
+        let (tid, until) = (self.nodes[best.node].tid, self.nodes[best.node].hi);
+        let mut hops = Vec::new();
+        let (mut at, mut lo) = (best.node, best.latest);
+        while let Some(node) = self.nodes.get(at) {
+            hops.push(Hop { tid: node.tid, lo: lo.min(node.hi), hi: node.hi });
+            (lo, at) = (node.hi, node.parent);
+        }
+        hops.reverse();
+        InputBurst { tid, from: best.from, until, hops, doubtful: best.doubtful }
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Keys that are held. Under Wayland the compositor tells a client once that a key was pressed, and once that it was
+//! let go; between these the client repeats the key by itself, from a timer.
+//!
+//! So while a key is held, what a timer starts in the thread that took the key, or in the client's first thread, counts as
+//! an input that was taken at once, if a drawing follows from it: other timers draw as well, but rarely while somebody
+//! types. Where repeats came regularly, the next one is due one period later; where the thread was not idle then, it
+//! owes that one since.
+
+use crate::decode::messages::{Side, Stream};
+use crate::decode::objects::Act;
+use crate::join::inputs::Delivery;
+use crate::timeline::pauses::Pause;
+use crate::timeline::recording::Recording;
+use tipme_measure::InputClass;
+use tipme_record::{Nanos, Tid};
+
+/// No desktop repeats a key sooner.
+const DELAY_MIN: Nanos = Nanos::from_millis(150);
+
+/// Nor more slowly.
+const PERIOD_MAX: Nanos = Nanos::from_millis(200);
+
+/// Repeats of one key that are looked at.
+const REPEATS_MAX: usize = 4_096;
+
+/// So many repeats tell their period.
+const PERIODS: usize = 3;
+
+/// A key that is held: the input that began it, and until when.
+struct HeldKey<'a> {
+    press: &'a Delivery,
+    taken: (Nanos, Tid),
+    until: Nanos,
+}
+
+/// The repeats of all keys that were held, as inputs that their clients took from a timer.
+pub(crate) fn repeats(recording: &Recording, deliveries: &[Delivery]) -> Vec<Delivery> {
+    let holds = recording.messages.streams().iter().enumerate().flat_map(|(index, stream)| {
+        let presses = deliveries.iter().filter(|one| one.stream == index && one.class == InputClass::Key).collect();
+        holds(recording, stream, presses)
+    });
+    holds.flat_map(|hold| of_hold(recording, &hold)).collect()
+}
+
+/// The keys of a connection that were held for long; `presses` are those that its client was told of.
+fn holds<'a>(recording: &Recording, stream: &Stream, presses: Vec<&'a Delivery>) -> Vec<HeldKey<'a>> {
+    let keys = keys(recording, stream);
+    let hold = |(index, (at, act)): (usize, &(Nanos, Act))| {
+        let press = presses.partition_point(|press| press.sent <= *at).checked_sub(1)?;
+        let press = *presses.get(press).filter(|_| *act == Act::KeyPress)?;
+        let until = keys.get(index + 1).map_or(recording.mark, |(next, _)| *next);
+        let taken = press.dequeued.filter(|(taken, _)| until.since(*taken) > DELAY_MIN)?;
+        Some(HeldKey { press, taken, until })
+    };
+    keys.iter().enumerate().filter_map(hold).collect()
+}
+
+/// What a client was told of its keyboard: presses, and what ends them.
+fn keys(recording: &Recording, stream: &Stream) -> Vec<(Nanos, Act)> {
+    let parts = stream.side(Side::EventSent).iter();
+    let told = parts.flat_map(|part| recording.messages.words(part).iter().map(|word| (part.ts, word.act())));
+    let keys = told.filter_map(|(at, act)| Some((at, act?)));
+    keys.filter(|(_, act)| matches!(act, Act::KeyPress | Act::KeyRelease | Act::Leave)).collect()
+}
+
+fn of_hold(recording: &Recording, hold: &HeldKey<'_>) -> Vec<Delivery> {
+    let (taken, reader) = hold.taken;
+    let first = Tid(hold.press.client.0);
+    let threads = [reader].into_iter().chain((first != reader).then_some(first));
+    let repeats = threads.flat_map(|tid| {
+        let mut at = recording.timer_wakes(tid, taken.after(DELAY_MIN), hold.until);
+        at.truncate(REPEATS_MAX);
+        let owed = owed(recording, tid, &at, hold.until);
+        at.into_iter().chain(owed).map(move |at| Delivery {
+            input: at,
+            sent: at,
+            dequeued: Some((at, tid)),
+            released: None,
+            repeated: true,
+            ..*hold.press
+        })
+    });
+    repeats.collect()
+}
+
+/// When repeats were due while their thread was not idle, so that they came late or not at all.
+fn owed(recording: &Recording, tid: Tid, repeats: &[Nanos], until: Nanos) -> Vec<Nanos> {
+    let due = |window: &[Nanos]| {
+        let (first, second) = (window[1].since(window[0]), window[2].since(window[1]));
+        let regular = first.max(second) <= PERIOD_MAX && first.0.abs_diff(second.0) <= first.min(second).0 / 2;
+        regular.then_some((window[2].after(second), second))
+    };
+    let next = |index: usize| repeats.get(index + PERIODS).copied().unwrap_or(until);
+    let due = repeats.windows(PERIODS).enumerate().filter_map(|(index, window)| Some((due(window)?, next(index))));
+    let late = due.filter(|((due, period), next)| *next > due.after(*period));
+    let late = late.map(|((due, _), _)| due);
+    late.filter(|due| !recording.is_paused_at(tid, due.after(Nanos(1)), Pause::Idle)).collect()
+}

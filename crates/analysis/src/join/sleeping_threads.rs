@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Threads that sleep in the middle of something and dequeue inputs meanwhile without acting on them: `(sleep-for 2)`
+//! in Emacs.
+//!
+//! Such a thread waits for events at a place of its program where inputs do not usually find it, is there again after it
+//! dequeued one, leaves because its time is up, and goes to where inputs find it. A prompt is at such a place too, but
+//! it is left because of the input that it asks for.
+
+use crate::timeline::event_waits::found_in;
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::{Span, ThreadState};
+use crate::timeline::waits::selects;
+use tipme_record::{Nanos, Tid};
+
+/// Segments of one sleep, at most.
+const SEGMENTS_MAX: usize = 65_536;
+
+/// When a thread returns to its event wait that dequeued an input at a time, was blocked from `paused` on, and slept
+/// around both.
+pub(super) fn until(recording: &Recording, tid: Tid, dequeued: Nanos, paused: Nanos) -> Option<Nanos> {
+    let place = found_in(recording, tid, dequeued).filter(|place| selects(place.0))?;
+    let is_event_wait = |signature| recording.is_usual_event_wait(tid, signature) == Some(true);
+    if is_event_wait(place) {
+        return None;
+    }
+    let first = recording.timeline.at(tid, paused)?.index;
+    let spans = (first..).map_while(|index| recording.timeline.span(tid, index)).take(SEGMENTS_MAX);
+    let blocked = spans.filter(|span| span.segment.state == ThreadState::Blocked && span.end < recording.mark);
+    let mut last: Option<Span> = None;
+    for span in blocked {
+        match recording.waits_in(&span) {
+            Some(signature) if signature == place => last = Some(span),
+            Some(signature) if is_event_wait(signature) => {
+                return last.filter(|last| last.task_waker().is_none()).map(|_| span.start);
+            }
+            Some(_) if last.is_none() => return None,
+            _ => {}
+        }
+    }
+    None
+}

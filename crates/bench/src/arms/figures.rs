@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is kept of a comparison beside a load.
+
+use super::turns::{Block, TurnResults};
+use super::{Arm, ArmComparison, ArmTurn, is_steady};
+use crate::experiment::MeasuredRepeats;
+use crate::load::{Achieved, LoadKind};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::PathBuf;
+use tipme_measure::{Events, Run, Share, Summary};
+
+const P95: Share = Share(9_500);
+
+/// A comparison that has ended, with what only this kind of measurement has.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct Compared<M> {
+    /// What was done, in words.
+    pub title: &'static str,
+    /// The highest level of the load.
+    pub load: u32,
+    pub unloaded: Option<ArmFigures>,
+    /// Of each arm at the highest level; `null` where it was not measured.
+    pub unmanaged: Option<ArmFigures>,
+    pub managed: Option<ArmFigures>,
+    pub against: Against,
+    /// Arms that were asked for and that this machine lacks.
+    pub not_available: Vec<Lacking>,
+    pub arms: Vec<ArmRow>,
+    pub conditions: ArmConditions,
+    #[serde(flatten)]
+    pub more: M,
+}
+
+/// What others do instead of managing, at the highest level; `null` where it was not measured.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct Against {
+    pub nice19: Option<ArmFigures>,
+    pub autogroup: Option<ArmFigures>,
+    pub weight: Option<ArmFigures>,
+}
+
+/// An arm that this machine lacks.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Lacking {
+    pub arm: Arm,
+    pub because: String,
+}
+
+/// Times of one turn, over all blocks, by nearest rank.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, JsonSchema)]
+pub struct ArmFigures {
+    /// `null` where there is no value.
+    pub p50_ms: Option<f64>,
+    /// `null` with fewer than 100 values: there are not five above it.
+    pub p95_ms: Option<f64>,
+    /// `null` with fewer than 500 values.
+    pub p99_ms: Option<f64>,
+    pub max_ms: Option<f64>,
+    pub n: usize,
+    /// How many had not ended when they were given up: their times are at least what counts here.
+    pub unanswered: usize,
+}
+
+/// One turn of a comparison.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct ArmRow {
+    /// As in `load 20, managed`.
+    pub turn: String,
+    pub arm: Arm,
+    /// Runnable processes aimed at.
+    pub level: u32,
+    pub figures: ArmFigures,
+    /// Runnable processes of the load on average; `null` without a load.
+    pub runnable_mean: Option<f64>,
+    /// Work that the load did.
+    pub rounds_per_s: Option<f64>,
+    /// What of it is missing beside the same load unmanaged; below 0 where there is more.
+    pub throughput_lost_percent: Option<f64>,
+    /// The fewest rounds that a process of the load did in any ten seconds; 0 is starvation, `null` was not watched.
+    pub window_rounds_min: Option<u64>,
+}
+
+/// What was compared, and how.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Conditions")]
+pub struct ArmConditions {
+    #[serde(rename = "type")]
+    pub kind: LoadKind,
+    pub demand_pages_per_ms: u32,
+    pub reuse: f64,
+    /// Of the load at its highest level.
+    pub memory_bytes: u64,
+    pub sessions: u32,
+    /// Where the load's processes are, in words.
+    pub place: String,
+    pub blocks: usize,
+    /// Whether who types and watches had real-time priority.
+    pub realtime: bool,
+    /// As they were chosen for the manager; `null` where it chose itself.
+    pub strength: Option<String>,
+    pub backend: Option<String>,
+    pub cgroup: Option<PathBuf>,
+}
+
+impl ArmFigures {
+    /// Of times in nanoseconds, in any order.
+    pub fn of(times_ns: Vec<u64>, unanswered: usize) -> ArmFigures {
+        let summary = Summary::new(times_ns);
+        let ms = |ns: u64| ns as f64 / 1e6;
+        ArmFigures {
+            p50_ms: summary.value(Share::P50).map(ms),
+            p95_ms: summary.shown(P95).map(ms),
+            p99_ms: summary.shown(Share::P99).map(ms),
+            max_ms: summary.max().map(ms),
+            n: summary.n(),
+            unanswered,
+        }
+    }
+}
+
+impl ArmRow {
+    fn of<T>(cell: &TurnResults<T>) -> ArmRow {
+        let events = cell.blocks.iter().map(|block| &block.events);
+        let unanswered = events.clone().map(|events| events.censored as usize).sum();
+        ArmRow::new(
+            cell.turn,
+            ArmFigures::of(events.flat_map(|one| one.latencies_ns.clone()).collect(), unanswered),
+            cell.load,
+        )
+    }
+
+    pub(crate) fn new(turn: ArmTurn, figures: ArmFigures, load: Option<Achieved>) -> ArmRow {
+        ArmRow {
+            turn: turn.name(),
+            arm: turn.arm,
+            level: turn.level,
+            figures,
+            runnable_mean: load.map(|load| load.runnable_mean),
+            rounds_per_s: load.map(|load| load.rounds_per_s),
+            throughput_lost_percent: None,
+            window_rounds_min: load.and_then(|load| load.window_rounds_min),
+        }
+    }
+}
+
+impl<M> Compared<M> {
+    /// The figures of all turns; each block is a run of the document.
+    pub(crate) fn measured<T>(
+        title: &'static str,
+        comparison: &ArmComparison,
+        cells: Vec<TurnResults<T>>,
+        more: M,
+    ) -> MeasuredRepeats<Compared<M>> {
+        let mut arms: Vec<ArmRow> = cells.iter().map(ArmRow::of).collect();
+        fill_lost(&mut arms);
+        let load = comparison.level_max();
+        let at = |turn: ArmTurn| {
+            arms.iter().find(|row| (row.level, row.arm) == (turn.level, turn.arm)).map(|row| row.figures)
+        };
+        let of = |arm| at(ArmTurn { level: load, arm });
+        let figures = Compared {
+            title,
+            load,
+            unloaded: at(ArmTurn::UNLOADED),
+            unmanaged: of(Arm::Unmanaged),
+            managed: of(Arm::Managed),
+            against: Against { nice19: of(Arm::Nice19), autogroup: of(Arm::Autogroup), weight: of(Arm::Weight) },
+            not_available: lacking(comparison),
+            conditions: ArmConditions::of(comparison),
+            more,
+            arms,
+        };
+        MeasuredRepeats { runs: cells.into_iter().flat_map(runs).collect(), figures }
+    }
+}
+
+impl ArmConditions {
+    fn of(comparison: &ArmComparison) -> ArmConditions {
+        ArmConditions {
+            kind: comparison.kind,
+            demand_pages_per_ms: comparison.pages.demand,
+            reuse: comparison.pages.reuse,
+            memory_bytes: comparison.load_bytes(),
+            sessions: comparison.sessions,
+            place: comparison.place(),
+            blocks: comparison.blocks,
+            realtime: is_steady(),
+            strength: comparison.manager.strength.clone(),
+            backend: comparison.manager.backend.clone(),
+            cgroup: comparison.manager.cgroup.clone(),
+        }
+    }
+}
+
+/// Those that were asked for and cannot be measured here.
+pub(super) fn lacking(comparison: &ArmComparison) -> Vec<Lacking> {
+    let asked = comparison.against.iter();
+    asked.filter_map(|arm| Some(Lacking { arm: *arm, because: arm.lacks()? })).collect()
+}
+
+/// Each block is a repeat.
+fn runs<T>(cell: TurnResults<T>) -> impl Iterator<Item = Run> {
+    cell.blocks.into_iter().map(move |block| run(cell.turn.name(), block))
+}
+
+/// From the begin of the first event to the end of the last one.
+pub(crate) fn run<T>(name: String, block: Block<T>) -> Run {
+    let Events { starts_ns, latencies_ns, .. } = &block.events;
+    let last = starts_ns.last().zip(latencies_ns.last()).map_or(0, |(start, time)| start + time);
+    let first = starts_ns.first().copied().unwrap_or(last);
+    let duration_ns = last.saturating_sub(first);
+    Run { name, duration_ns, interactive_ns: Some(duration_ns), lost: 0, classes: vec![block.events] }
+}
+
+/// Fills in what of the load's work is missing beside the same load unmanaged.
+pub(super) fn fill_lost(rows: &mut [ArmRow]) {
+    let unmanaged: Vec<(u32, f64)> = rows
+        .iter()
+        .filter(|row| row.arm == Arm::Unmanaged)
+        .filter_map(|row| Some((row.level, row.rounds_per_s.filter(|rate| *rate > 0.0)?)))
+        .collect();
+    for row in rows.iter_mut().filter(|row| row.arm != Arm::Unmanaged) {
+        let before = unmanaged.iter().find(|(level, _)| *level == row.level);
+        row.throughput_lost_percent =
+            before.zip(row.rounds_per_s).map(|((_, before), now)| 100.0 * (1.0 - now / before));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_percentile_is_told_where_enough_values_lie_above_it_and_nowhere_else() {
+        let of = |n: u64| ArmFigures::of((0..n).map(|ms| ms * MS).collect(), 0);
+        assert_eq!((of(99).p95_ms, of(99).p50_ms, of(99).max_ms), (None, Some(49.0), Some(98.0)));
+        assert_eq!((of(100).p95_ms, of(499).p99_ms, of(500).p99_ms), (Some(94.0), None, Some(494.0)));
+        assert_eq!(ArmFigures::of(Vec::new(), 0), ArmFigures::default());
+    }
+}

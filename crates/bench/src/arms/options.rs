@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options that the benchmarks beside a load have in common.
+
+use super::{Arm, ArmComparison, ManagerProgram};
+use crate::choice::one_of;
+use crate::driver::Programs;
+use crate::load::{DEMAND_MAX, LEVEL_MAX, LoadKind, Pages, default_memory, share};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use tipme_command::size;
+
+#[derive(Args)]
+pub struct BesideOptions {
+    /// Runnable processes beside it, 0 to 64; several numbers one after the other
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "20", value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
+    pub load: Vec<u32>,
+    /// Measure with the manager as well, in turns
+    #[arg(long)]
+    pub managed: bool,
+    /// Measure this instead of the manager as well, in turns; may be given several times
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = one_of(&Arm::ALTERNATIVES))]
+    pub against: Vec<Arm>,
+    /// Turns of each arm
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=50))]
+    pub blocks: u8,
+    /// What the load's processes do; see tipme load [default: cpu, and big for warmstart]
+    #[arg(long = "type", value_name = "TYPE", value_enum)]
+    pub kind: Option<LoadKind>,
+    /// Different pages that a process of the load touches in a millisecond of CPU time [default: as is usual for the type]
+    #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..=i64::from(DEMAND_MAX)))]
+    pub demand: Option<u32>,
+    /// The share of them that the millisecond before touched too, 0 to 1 [default: as is usual for the type]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub reuse: Option<f64>,
+    /// Memory of big and stream at the highest load: bytes, or with K, M or G [default: as in tipme load]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
+    /// Spread the load over so many sessions, as over terminals; 0 leaves it in the session of the display's programs
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
+    pub sessions: u32,
+    #[command(flatten)]
+    pub manager: ManagerOptions,
+    /// Write the result as one JSON document
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write plots into this folder
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
+}
+
+/// How the manager is started.
+#[derive(Args)]
+pub struct ManagerOptions {
+    /// Strength of the manager [default: its own]
+    #[arg(long, value_name = "STRENGTH", requires = "managed")]
+    pub strength: Option<String>,
+    /// Back end of the manager [default: its own choice]
+    #[arg(long, value_name = "BACKEND", requires = "managed")]
+    pub backend: Option<String>,
+    /// Control group, version 2, that the manager may use, as of tipme manage --cgroup
+    #[arg(long, value_name = "DIR", requires = "managed")]
+    pub cgroup: Option<PathBuf>,
+    /// A program that stands in for this one as the manager
+    #[arg(long, value_name = "PROGRAM", hide = true)]
+    pub manager: Option<PathBuf>,
+}
+
+impl BesideOptions {
+    /// What is compared, with a load of this kind where none is named.
+    pub(crate) fn comparison(&self, programs: Programs, usual: LoadKind) -> ArmComparison {
+        let kind = self.kind.unwrap_or(usual);
+        let usual = kind.pages();
+        ArmComparison {
+            levels: self.load.clone(),
+            managed: self.managed,
+            against: self.against.clone(),
+            blocks: self.blocks.into(),
+            kind,
+            pages: Pages { demand: self.demand.unwrap_or(usual.demand), reuse: self.reuse.unwrap_or(usual.reuse) },
+            memory: self.memory.unwrap_or_else(default_memory),
+            sessions: self.sessions,
+            manager: self.manager.program(&programs),
+            launcher: programs.launcher,
+        }
+    }
+
+    pub(crate) fn files(&self) -> (Option<&Path>, Option<&Path>) {
+        (self.json.as_deref(), self.svg.as_deref())
+    }
+}
+
+impl ManagerOptions {
+    pub(crate) fn program(&self, programs: &Programs) -> ManagerProgram {
+        ManagerProgram {
+            strength: self.strength.clone(),
+            backend: self.backend.clone(),
+            cgroup: self.cgroup.clone(),
+            ..ManagerProgram::new(self.manager.clone().unwrap_or_else(|| programs.tipme.clone()))
+        }
+    }
+}

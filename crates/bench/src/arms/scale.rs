@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! In which figure, and in which unit, turns are compared.
+
+use super::figures::{ArmFigures, ArmRow};
+
+/// The one figure by which turns are compared and drawn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyFigure {
+    /// `p95`, or `median` where a turn has too few values for that.
+    pub name: &'static str,
+    pub of: fn(&ArmFigures) -> Option<f64>,
+}
+
+impl KeyFigure {
+    /// The same for all turns.
+    pub(crate) fn of(rows: &[ArmRow], scale: ArmScale) -> KeyFigure {
+        let many = scale == ArmScale::Latency && rows.iter().all(|row| row.figures.p95_ms.is_some());
+        match many {
+            true => KeyFigure { name: "p95", of: |figures| figures.p95_ms },
+            false => KeyFigure { name: "median", of: |figures| figures.p50_ms },
+        }
+    }
+}
+
+/// What the times of a table are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ArmScale {
+    /// Milliseconds, many of them: percentiles.
+    Latency,
+    /// Seconds, few of them: the median and the longest.
+    Elapsed,
+}
+
+impl ArmScale {
+    pub(super) fn shown(self, ms: Option<f64>) -> String {
+        match (self, ms) {
+            (_, None) => "-".to_owned(),
+            (ArmScale::Latency, Some(ms)) => format!("{ms:.2}"),
+            (ArmScale::Elapsed, Some(ms)) => format!("{:.2}", ms / 1e3),
+        }
+    }
+
+    pub(super) fn unit(self) -> &'static str {
+        if self == ArmScale::Latency { "ms" } else { "s" }
+    }
+}

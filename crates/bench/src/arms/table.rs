@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A comparison beside a load, for people: a table with a row for each turn, what the manager changes, and the paper's
+//! figure 2 in characters and as a plot.
+
+use super::chart::chart;
+use super::figures::{ArmRow, Compared};
+use super::scale::{ArmScale, KeyFigure};
+use super::{Arm, ArmComparison, NOT_STEADY};
+use crate::choice::name;
+use tipme_measure::Document;
+use tipme_report::conditions;
+use tipme_report::plot::{Figure, LevelCurve, levels};
+
+/// What is said of a kind of measurement.
+pub(crate) struct ArmTerms {
+    /// What stands above the first column.
+    pub of: &'static str,
+    /// What the times are, as in "p95 of the delay".
+    pub times_of: &'static str,
+    pub scale: ArmScale,
+    /// What the paper found, a line each.
+    pub paper: &'static [&'static str],
+    /// The time at which the plot has its line, and only where the paper's scale is ours.
+    pub line_ms: Option<f64>,
+}
+
+/// With which bounds, the table, the paper's figures, and under which conditions.
+pub(crate) fn text<M>(document: &Document<Compared<M>>, terms: &ArmTerms, bounds: &[String]) -> String {
+    let rows = &document.details.arms;
+    let indented = |lines: &[String]| lines.iter().map(|line| format!("  {line}\n")).collect::<String>();
+    let mut out = format!("{}\n{}", document.details.title, indented(&notes(&document.details, bounds)));
+    out += &format!("\n{}\n", arms(rows, terms.scale, terms.of));
+    out += &against_unloaded(rows, terms.scale);
+    out += &progress(rows);
+    if rows.iter().any(|row| row.level > 0) {
+        out += &format!("\n{}", chart(rows, KeyFigure::of(rows, terms.scale), terms.times_of));
+    }
+    out.extend(terms.paper.iter().map(|line| format!("  {line}\n")));
+    out + &format!("{}\n", conditions(&document.machine))
+}
+
+/// A curve of each arm over the level of the load.
+pub(crate) fn plots<M>(document: &Document<Compared<M>>, terms: &ArmTerms, bounds: &[String]) -> Vec<(String, String)> {
+    let footer = [notes(&document.details, bounds), vec![conditions(&document.machine)]].concat().join("; ");
+    let figure = Figure { title: document.details.title, footer: &footer, ..Figure::default() };
+    let rows = &document.details.arms;
+    let key_figure = KeyFigure::of(rows, terms.scale);
+    let name = format!("{} of {}, ms", key_figure.name, terms.times_of);
+    let plot = levels(&figure, &curves(rows, key_figure), &name, terms.line_ms);
+    vec![(format!("{}.svg", document.kind), plot)]
+}
+
+/// Under which conditions, and what is missing.
+fn notes<M>(figures: &Compared<M>, bounds: &[String]) -> Vec<String> {
+    let place = (figures.load > 0).then(|| figures.conditions.place.clone());
+    let lacking = figures.not_available.iter();
+    let lacking = lacking.map(|one| format!("{}: not available, because {}", name(&one.arm), one.because));
+    let steadiness = (!figures.conditions.realtime).then(|| NOT_STEADY.to_owned());
+    bounds.iter().cloned().chain(place).chain(lacking).chain(steadiness).collect()
+}
+
+/// How many turns there are and what is missing, for the line before the begin.
+pub(crate) fn turns_words(comparison: &ArmComparison) -> String {
+    let lacking = comparison.against.iter().filter_map(|arm| Some((name(arm), arm.lacks()?)));
+    let missing = lacking.map(|(arm, because)| format!("; {arm}: not available, because {because}"));
+    let turns = comparison.turns(0).len();
+    format!("{} blocks of {turns} turns{}", comparison.blocks, missing.collect::<String>())
+}
+
+/// What the load was.
+pub(crate) fn load_words<M>(figures: &Compared<M>) -> String {
+    let conditions = &figures.conditions;
+    if figures.load == 0 {
+        return format!("{} blocks; no load", conditions.blocks);
+    }
+    format!(
+        "{} blocks; load {}: {} pages per ms, reuse {}, {} MiB at most",
+        conditions.blocks,
+        name(&conditions.kind),
+        conditions.demand_pages_per_ms,
+        conditions.reuse,
+        conditions.memory_bytes >> 20
+    )
+}
+
+/// One for each arm; each has a point where its figure is told.
+fn curves(rows: &[ArmRow], key_figure: KeyFigure) -> Vec<LevelCurve> {
+    let mut curves: Vec<LevelCurve> = Vec::new();
+    for row in rows {
+        let Some(ms) = (key_figure.of)(&row.figures) else { continue };
+        let (arm, point) = (name(&row.arm), (f64::from(row.level), ms));
+        match curves.iter_mut().find(|curve| curve.name == arm) {
+            Some(curve) => curve.points.push(point),
+            None => curves.push(LevelCurve { name: arm, points: vec![point] }),
+        }
+    }
+    curves
+}
+
+/// A table with a row for each turn.
+fn arms(rows: &[ArmRow], scale: ArmScale, of: &str) -> String {
+    let unit = scale.unit();
+    let head = format!(
+        "{of:22} {:>6} {:>9} {:>9} {:>9} {:>9}  {:>8} {:>7}\n",
+        "n",
+        format!("p50 {unit}"),
+        format!("p95 {unit}"),
+        format!("p99 {unit}"),
+        format!("max {unit}"),
+        "runnable",
+        "lost %"
+    );
+    std::iter::once(head).chain(rows.iter().map(|row| line(row, scale))).collect()
+}
+
+fn line(row: &ArmRow, scale: ArmScale) -> String {
+    let figures = &row.figures;
+    let median = scale.shown(figures.p50_ms);
+    let unanswered = match figures.unanswered {
+        0 => String::new(),
+        many => format!("  ({many} not answered in time)"),
+    };
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
+    format!(
+        "{:22} {:>6} {median:>9} {:>9} {:>9} {:>9}  {:>8} {:>7}{unanswered}\n",
+        row.turn,
+        figures.n,
+        scale.shown(figures.p95_ms),
+        scale.shown(figures.p99_ms),
+        scale.shown(figures.max_ms),
+        number(row.runnable_mean),
+        number(row.throughput_lost_percent),
+    )
+}
+
+/// A line for each turn beside a load: how its p95, or its median where times are few, compares with unloaded.
+fn against_unloaded(rows: &[ArmRow], scale: ArmScale) -> String {
+    let Some(calm) = rows.iter().find(|row| row.level == 0 && row.arm == Arm::Unmanaged) else { return String::new() };
+    let key_figure = KeyFigure::of(rows, scale);
+    let loaded = rows.iter().filter(|row| row.level > 0);
+    let lines = loaded.filter_map(|row| {
+        let (ms, calm) = ((key_figure.of)(&row.figures)?, (key_figure.of)(&calm.figures).filter(|ms| *ms > 0.0)?);
+        let (name, more) = (key_figure.name, scale.shown(Some(ms - calm)));
+        Some(format!("  {}: {name} {:.2} times unloaded, {more} {} more\n", row.turn, ms / calm, scale.unit()))
+    });
+    lines.collect()
+}
+
+/// A line for each turn whose load was watched: whether all of its processes got on.
+fn progress(rows: &[ArmRow]) -> String {
+    let watched = rows.iter().filter_map(|row| Some((&row.turn, row.window_rounds_min?)));
+    let lines = watched.map(|(turn, rounds)| {
+        let starved = if rounds == 0 { "; starved" } else { "" };
+        format!("  {turn}: every process of the load did {rounds} rounds or more in any 10 s{starved}\n")
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ArmTurn;
+    use super::super::figures::{ArmFigures, fill_lost};
+    use super::*;
+    use crate::load::Achieved;
+
+    const MS: u64 = 1_000_000;
+
+    fn row(arm: Arm, level: u32, times_ms: &[u64], rounds_per_s: f64) -> ArmRow {
+        let figures = ArmFigures::of(times_ms.iter().map(|ms| ms * MS).collect(), 0);
+        let load = Achieved { runnable_mean: 19.84, rounds_per_s, ..Achieved::default() };
+        ArmRow::new(ArmTurn { level, arm }, figures, (level > 0).then_some(load))
+    }
+
+    fn rows() -> Vec<ArmRow> {
+        let hundred = |ms: u64| (0..100).map(|more| ms + more / 50).collect::<Vec<u64>>();
+        let mut rows = vec![
+            row(Arm::Unmanaged, 0, &hundred(1), 0.0),
+            row(Arm::Unmanaged, 20, &hundred(40), 1_000.0),
+            row(Arm::Managed, 20, &hundred(1), 990.0),
+        ];
+        fill_lost(&mut rows);
+        rows
+    }
+
+    #[test]
+    fn each_turn_has_a_row() {
+        insta::assert_snapshot!(arms(&rows(), ArmScale::Latency, "typing"), @r"
+        typing                      n    p50 ms    p95 ms    p99 ms    max ms  runnable  lost %
+        unloaded                  100      1.00      2.00         -      2.00         -       -
+        load 20, unmanaged        100     40.00     41.00         -     41.00      19.8       -
+        load 20, managed          100      1.00      2.00         -      2.00      19.8     1.0
+        ");
+        insta::assert_snapshot!(against_unloaded(&rows(), ArmScale::Latency), @r"
+          load 20, unmanaged: p95 20.50 times unloaded, 39.00 ms more
+          load 20, managed: p95 1.00 times unloaded, 0.00 ms more
+        ");
+    }
+
+    #[test]
+    fn few_long_times_are_shown_by_their_median() {
+        let mut few = row(Arm::Managed, 20, &[3_000, 1_000, 2_000], 1.0);
+        few.figures.unanswered = 1;
+        let text = arms(&[few], ArmScale::Elapsed, "scrolling");
+        assert!(text.contains("p50 s") && text.contains("      2.00         -         -      3.00"), "{text}");
+        assert!(text.contains("(1 not answered in time)"), "{text}");
+    }
+
+    #[test]
+    fn where_a_turn_has_too_few_values_medians_are_compared() {
+        let mut few = rows();
+        assert_eq!(KeyFigure::of(&few, ArmScale::Latency).name, "p95");
+        assert_eq!(KeyFigure::of(&few, ArmScale::Elapsed).name, "median");
+        few[1].figures = ArmFigures::of((0..99).map(|ms| ms * MS).collect(), 0);
+        let key_figure = KeyFigure::of(&few, ArmScale::Latency);
+        assert_eq!((key_figure.name, (key_figure.of)(&few[1].figures)), ("median", Some(49.0)));
+    }
+
+    #[test]
+    fn starvation_is_told() {
+        let mut rows = rows();
+        assert_eq!(progress(&rows), "");
+        (rows[1].window_rounds_min, rows[2].window_rounds_min) = (Some(812), Some(0));
+        insta::assert_snapshot!(progress(&rows), @r"
+          load 20, unmanaged: every process of the load did 812 rounds or more in any 10 s
+          load 20, managed: every process of the load did 0 rounds or more in any 10 s; starved
+        ");
+    }
+
+    #[test]
+    fn nothing_measured_gives_no_number() {
+        let empty = row(Arm::Managed, 5, &[], 0.0);
+        assert!(arms(std::slice::from_ref(&empty), ArmScale::Latency, "typing").contains('-'));
+        assert_eq!(against_unloaded(&[empty], ArmScale::Latency), "");
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options of `tipme bench fork`.
+
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+use tipme_command::duration;
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  tipme bench fork
+  tipme bench fork --load fork --every 500ms -d 60s --json fork.json --svg plots
+
+A process sleeps 50 ms, computes for 10 ms of CPU time, and notes the time, alone and beside a
+load on the same CPU. It needs no right; with root, the longest intervals are explained. All
+processes end with it.
+
+Exit codes: 0 fine, 1 an interval was more than 50 ms late, 2 could not measure.")]
+pub struct Fork {
+    /// What else that CPU has to do; each is held against none
+    #[arg(long, value_name = "LOAD", value_enum, default_value = "all")]
+    pub load: LoadChoice,
+    /// Intervals for each load, at most; the paper took 10000
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub samples: u32,
+    /// How long to measure each load, at most
+    #[arg(short, long, value_name = "TIME", default_value = "20s", value_parser = duration)]
+    pub duration: Duration,
+    /// Between two forks of the load "fork"
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
+    pub every: Duration,
+    /// The CPU of all processes [default: the last one]
+    #[arg(long, value_name = "N")]
+    pub cpu: Option<usize>,
+    /// Do not record meanwhile, and so do not explain the longest intervals
+    #[arg(long)]
+    pub no_trace: bool,
+    /// Write the result as one JSON document
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the histograms as fork.svg below this folder
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
+}
+
+/// What else the CPU has to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ForkLoad {
+    /// Nothing
+    None,
+    /// One process that computes for ever
+    Hog,
+    /// A process that computes for ever, ended and forked again and again, as in the paper
+    Fork,
+    /// Four short lives at a time, as in a build
+    Storm,
+}
+
+/// A load, or all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoadChoice {
+    One(ForkLoad),
+    All,
+}
+
+impl ValueEnum for LoadChoice {
+    fn value_variants<'a>() -> &'a [LoadChoice] {
+        &[
+            LoadChoice::One(ForkLoad::None),
+            LoadChoice::One(ForkLoad::Hog),
+            LoadChoice::One(ForkLoad::Fork),
+            LoadChoice::One(ForkLoad::Storm),
+            LoadChoice::All,
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            LoadChoice::One(load) => load.to_possible_value(),
+            LoadChoice::All => Some(PossibleValue::new("all").help("Each of them")),
+        }
+    }
+}
+
+impl Fork {
+    /// The loads, one after the other. The calm comes first, to hold the others against.
+    pub(super) fn loads(&self) -> Vec<ForkLoad> {
+        match self.load {
+            LoadChoice::All => ForkLoad::value_variants().to_vec(),
+            LoadChoice::One(ForkLoad::None) => vec![ForkLoad::None],
+            LoadChoice::One(load) => vec![ForkLoad::None, load],
+        }
+    }
+}

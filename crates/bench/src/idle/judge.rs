@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme idle --validate`: programs of known work are watched.
+
+use super::options::{GAP_MIN, IdleOptions};
+use super::trace::IdleIncident;
+use super::validation::{Method, Round, ValidationSetup, validate};
+use crate::driver::BenchDriver;
+use crate::experiment::MeasuredRepeats;
+use anyhow::Result;
+use tipme_analysis::{CpuOwner, Recording, cpu_intervals};
+use tipme_measure::idle::{
+    Check, Echo, Gap, IdleDetails, Injection, Observed, Trial, Validation, errors, stolen_by_gaps, stolen_by_records,
+};
+use tipme_measure::{Events, Run, Share, Summary};
+use tipme_record::{Cpu, Nanos};
+
+/// The class of the events: how far what was seen is from what was done.
+pub(super) const ERROR: &str = "error";
+/// What is demanded of the default loop, in microseconds, and with names.
+const P50_US_MAX: f64 = 35.0;
+const P90_US_MAX: f64 = 100.0;
+const TRACED_P50_US_MAX: f64 = 15.0;
+/// What is demanded of its shares, in points of per cent.
+const QUIET_POINTS_MAX: f64 = 1.0;
+const LOADED_POINTS_MAX: f64 = 2.0;
+
+/// The thread id of no thread: the CPU is idle, or nobody knows.
+const NOBODY: u32 = 0;
+
+/// Lets the programs be watched, and says how well they were seen.
+pub(super) fn run(
+    options: &IdleOptions,
+    trace: bool,
+    driver: &mut dyn BenchDriver,
+) -> Result<MeasuredRepeats<IdleDetails>> {
+    let (programs, interrupt) = (driver.programs(), driver.interrupt());
+    let setup = ValidationSetup {
+        launcher: programs.launcher,
+        tipme: programs.tipme,
+        resolution: options.resolution,
+        cpus: options.cpus.clone(),
+        trace,
+    };
+    let rounds = validate(&setup, &interrupt, &mut |text| driver.line(text))?;
+    let (mut validation, mut runs) = (Validation::default(), Vec::new());
+    for round in &rounds {
+        judge(round, setup.trace, &mut validation, &mut runs)?;
+    }
+    Ok(MeasuredRepeats { runs, figures: details(options, validation) })
+}
+
+fn details(options: &IdleOptions, validation: Validation) -> IdleDetails {
+    IdleDetails {
+        method: "gaps".to_owned(),
+        resolution_ns: options.resolution.as_nanos() as u64,
+        gap_min_ns: Some(GAP_MIN.as_nanos() as u64),
+        no_names_because: Some("--validate looks at known work only".to_owned()),
+        validation: Some(validation),
+        ..IdleDetails::default()
+    }
+}
+
+/// Adds what a round shows.
+fn judge(round: &Round, traced: bool, validation: &mut Validation, runs: &mut Vec<Run>) -> Result<()> {
+    match round {
+        Round::Events { method, observed, events, pid, incident } => {
+            let recording = incident.as_ref().map(read).transpose()?;
+            let pairs: Vec<(u64, u64)> = events
+                .iter()
+                .map(|event| (stolen(*method, observed, event, recording.as_ref(), *pid), event.cpu_ns))
+                .collect();
+            validation.trials.push(trial(*method, &pairs));
+            runs.push(as_run(*method, observed, events, &pairs));
+        }
+        Round::Echoes { method, observed, events } => {
+            let pair = |event: &Injection| {
+                (stolen(*method, observed, event, None, 0), event.ended_ns.saturating_sub(event.began_ns))
+            };
+            validation.echoes.push(echo(*method, &events.iter().map(pair).collect::<Vec<_>>()));
+        }
+        Round::Share { method, observed, loaded, incident } => {
+            let recording = incident.as_ref().map(read).transpose()?;
+            let most = points_max(*method, *loaded, traced);
+            validation.checks.push(check(*method, observed, *loaded, most, recording.as_ref()));
+        }
+    }
+    Ok(())
+}
+
+fn read(incident: &IdleIncident) -> Result<Recording> {
+    Ok(Recording::read(&tipme_command::incident::read(&incident.path)?)?)
+}
+
+/// What the loop missed through an event. With a recording, only what is recorded as the program's.
+fn stolen(method: Method, observed: &Observed, event: &Injection, recording: Option<&Recording>, pid: u32) -> u64 {
+    if method == Method::Classic {
+        let record_ns = observed.clock.classic.map_or(0, |classic| classic.begin_ns);
+        return stolen_by_records(observed, event, record_ns);
+    }
+    stolen_by_gaps(&observed.gaps, event, |gap| {
+        recording.map_or(gap.length_ns, |recording| had(recording, observed, gap, |tid| tid == pid))
+    })
+}
+
+/// How long some threads had the CPU in a gap: without others, and without the way into and out of the kernel.
+///
+/// Interrupts of a thread are its own: most kernels charge them to whom they interrupt.
+fn had(recording: &Recording, observed: &Observed, gap: &Gap, counts: impl Fn(u32) -> bool) -> u64 {
+    let (from, to) = (Nanos(gap.start_ns), Nanos(gap.end_ns()));
+    let cpu_intervals = cpu_intervals(recording, Cpu(observed.cpu as u32), from, to);
+    let mut running = observed.tid;
+    let own = cpu_intervals.iter().filter(|one| {
+        running = match &one.owner {
+            CpuOwner::Thread { tid, .. } => tid.0,
+            CpuOwner::Interrupt { .. } | CpuOwner::Softirq { .. } => running,
+            CpuOwner::Idle | CpuOwner::Unknown => NOBODY,
+        };
+        counts(running)
+    });
+    own.map(|one| one.time().0).sum()
+}
+
+fn trial(method: Method, pairs: &[(u64, u64)]) -> Trial {
+    let (p50_us_max, p90_us_max) = match method {
+        Method::Gaps => (Some(P50_US_MAX), Some(P90_US_MAX)),
+        Method::Traced => (Some(TRACED_P50_US_MAX), Some(P90_US_MAX)),
+        Method::Classic => (None, None),
+    };
+    let injected = Summary::new(pairs.iter().map(|(_, injected)| *injected).collect());
+    Trial {
+        method: method.name().to_owned(),
+        injected_ms_min: injected.value(Share(0)).unwrap_or_default() as f64 / 1e6,
+        injected_ms_max: injected.max().unwrap_or_default() as f64 / 1e6,
+        errors: errors(pairs),
+        p50_us_max,
+        p90_us_max,
+    }
+}
+
+fn echo(method: Method, pairs: &[(u64, u64)]) -> Echo {
+    let median = |value: fn(&(u64, u64)) -> u64| {
+        Summary::new(pairs.iter().map(value).collect()).value(Share::P50).unwrap_or_default() as f64
+    };
+    Echo {
+        method: method.name().to_owned(),
+        n: pairs.len(),
+        conventional_ms: median(|pair| pair.1) / 1e6,
+        stolen_ms: median(|pair| pair.0) / 1e6,
+        missed_us: median(|pair| pair.0.saturating_sub(pair.1)) / 1e3,
+    }
+}
+
+/// What is demanded of a check. On a quiet machine interrupts and a hypervisor are much of what is stolen, and only
+/// names tell what the kernel does not count as stolen.
+fn points_max(method: Method, loaded: bool, traced: bool) -> Option<f64> {
+    match (method, loaded) {
+        (Method::Classic, _) => None,
+        (_, true) => Some(LOADED_POINTS_MAX),
+        (Method::Gaps, false) if traced => None,
+        (_, false) => Some(QUIET_POINTS_MAX),
+    }
+}
+
+/// All stolen time is held against the kernel's account, or, with a recording, what other threads had of it: interrupts
+/// and what a hypervisor takes are charged to the loop.
+fn check(
+    method: Method,
+    observed: &[Observed],
+    loaded: bool,
+    most: Option<f64>,
+    recording: Option<&Recording>,
+) -> Check {
+    let load = if loaded { "loaded" } else { "quiet" };
+    let Some(recording) = recording else { return Check::of(method.name(), load, observed, most) };
+    let others = |one: &Observed| {
+        let threads = |gap| had(recording, one, gap, |tid| tid != one.tid && tid != NOBODY);
+        one.gaps.iter().map(threads).sum()
+    };
+    let stolen: Vec<u64> = observed.iter().map(others).collect();
+    Check::of_part(method.name(), load, observed, &stolen, most)
+}
+
+/// The errors of a trial as events, without their sign.
+fn as_run(method: Method, observed: &Observed, events: &[Injection], pairs: &[(u64, u64)]) -> Run {
+    let mut class = Events::of(ERROR, None);
+    for (event, (stolen, injected)) in events.iter().zip(pairs) {
+        class.push(event.due_ns, stolen.abs_diff(*injected));
+    }
+    let (name, duration_ns) = (method.name().to_owned(), observed.wall_ns());
+    Run { name, duration_ns, interactive_ns: None, lost: observed.gaps_lost, classes: vec![class] }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who took the time of the gaps, by what was recorded meanwhile.
+
+use super::watch::LoopOutcome;
+use std::collections::BTreeMap;
+use tipme_analysis::{CpuInterval, CpuOwner, Recording, cpu_intervals, is_recorder};
+use tipme_measure::MeasuredMachine;
+use tipme_measure::idle::{
+    Basis, Exclusion, Gap, GapPiece, GapPortion, Holder, HolderKind, NamedGap, NamedTime, Observed, Resident,
+    Residents, Seen, StolenShares, Tick, attribute, tick,
+};
+use tipme_record::{Cpu, Nanos};
+
+/// Long gaps that are listed.
+const LARGEST: usize = 20;
+
+/// The names of a measurement.
+pub(super) struct Named {
+    /// `None` where nothing was recorded.
+    pub share: Option<StolenShares>,
+    pub residents: Vec<Resident>,
+    pub largest: Vec<NamedGap>,
+    /// For each CPU.
+    pub cpus: Vec<NamedCpu>,
+}
+
+/// What else names show of a CPU.
+#[derive(Clone, Copy, Default)]
+pub(super) struct NamedCpu {
+    /// Where a tick shows.
+    pub ticks_per_s: Option<f64>,
+    /// `None` where nothing was recorded.
+    pub exclusion: Option<Exclusion>,
+}
+
+/// All that names of one CPU's gaps are made from.
+struct Namer<'a> {
+    recording: Option<&'a Recording>,
+    observed: &'a Observed,
+    tick: Option<Tick>,
+    exclusion: Option<Exclusion>,
+    virtualised: bool,
+}
+
+/// Names all gaps. Without a recording only the timer tick has a name.
+pub(super) fn name(recording: Option<&Recording>, outcome: &LoopOutcome, machine: &MeasuredMachine) -> Named {
+    let mut residents = Residents::default();
+    let mut largest = Vec::new();
+    let mut cpus = Vec::new();
+    for (one, counted) in outcome.observed.iter().zip(&outcome.counted) {
+        let counted = counted.iter().map(|counted| counted.count).sum();
+        let namer = Namer::new(recording, one, counted, machine);
+        one.gaps.iter().for_each(|gap| residents.add(&namer.portions(gap)));
+        let longest = tipme_measure::idle::longest(&one.gaps, LARGEST);
+        largest.extend(longest.iter().map(|gap| {
+            let portions = if recording.is_some() { namer.portions(gap) } else { Vec::new() };
+            named_gap(one, gap, &portions)
+        }));
+        cpus.push(namer.figures());
+    }
+    largest.sort_by(|one, other| other.length_ms.total_cmp(&one.length_ms));
+    largest.truncate(LARGEST);
+    let shares = shares(&residents);
+    let residents = residents.finish();
+    let share = recording.map(|_| StolenShares { recorder: recorder_share(&residents), ..shares });
+    Named { share, residents, largest, cpus }
+}
+
+impl<'a> Namer<'a> {
+    /// Looks at all gaps of a CPU, for what can only be known from them together.
+    fn new(
+        recording: Option<&'a Recording>,
+        observed: &'a Observed,
+        counted: u64,
+        machine: &MeasuredMachine,
+    ) -> Namer<'a> {
+        let tick = tick(&observed.gaps, observed.wall_ns(), machine.hz);
+        let virtualised = machine.virtualised == Some(true);
+        let mut namer = Namer { recording, observed, tick, exclusion: None, virtualised };
+        if recording.is_some() {
+            let mut exclusion = Exclusion::new(counted, observed.faults);
+            observed.gaps.iter().for_each(|gap| exclusion.add(&namer.portions(gap)));
+            namer.exclusion = Some(exclusion);
+        }
+        namer
+    }
+
+    fn figures(&self) -> NamedCpu {
+        let seconds = self.observed.wall_ns() as f64 / 1e9;
+        NamedCpu { ticks_per_s: self.tick.map(|tick| tick.seen as f64 / seconds), exclusion: self.exclusion }
+    }
+
+    /// Who took the time of a gap.
+    fn portions(&self, gap: &Gap) -> Vec<GapPortion> {
+        let Some(recording) = self.recording else {
+            return attribute(&[GapPiece::from(gap)], self.tick.as_ref()).into_iter().map(unrecorded).collect();
+        };
+        let mut portions = attribute(&pieces(recording, self.observed, gap), self.tick.as_ref());
+        if let Some(exclusion) = &self.exclusion {
+            exclusion.apply(&mut portions, self.virtualised);
+        }
+        portions
+    }
+}
+
+fn shares(residents: &Residents) -> StolenShares {
+    let [recorded, beside, tick, outside] =
+        [Basis::Recorded, Basis::Beside, Basis::Period, Basis::Excluded].map(|basis| residents.share(basis));
+    StolenShares { named: recorded + beside + tick + outside, recorded, beside, tick, outside, recorder: 0.0 }
+}
+
+fn recorder_share(residents: &[Resident]) -> f64 {
+    let own = residents.iter().filter(|one| one.kind == HolderKind::Recorder);
+    own.map(|one| one.share_of_stolen).sum()
+}
+
+/// What the records say of a gap.
+fn pieces(recording: &Recording, observed: &Observed, gap: &Gap) -> Vec<GapPiece> {
+    let (from, to) = (Nanos(gap.start_ns), Nanos(gap.end_ns()));
+    let cpu_intervals = cpu_intervals(recording, Cpu(observed.cpu as u32), from, to);
+    cpu_intervals.into_iter().map(|one| piece(recording, observed, one)).collect()
+}
+
+/// What is left where nothing was recorded may be anybody's.
+fn unrecorded(portion: GapPortion) -> GapPortion {
+    match portion.holder.kind {
+        HolderKind::Unexplained => {
+            GapPortion { holder: Holder::new(HolderKind::Unexplained, "anybody: nothing was recorded"), ..portion }
+        }
+        _ => portion,
+    }
+}
+
+fn piece(recording: &Recording, observed: &Observed, interval: CpuInterval) -> GapPiece {
+    let (start_ns, length_ns) = (interval.from.0, interval.time().0);
+    let holder = |kind, name: String| Seen::Holder(Holder::new(kind, name));
+    let seen = match interval.owner {
+        CpuOwner::Thread { tid, .. } if tid.0 == observed.tid => Seen::Own,
+        CpuOwner::Thread { tid, .. } if is_recorder(recording, tid, interval.from) => {
+            holder(HolderKind::Recorder, "tipme record, which finds these names".to_owned())
+        }
+        CpuOwner::Thread { name, .. } => holder(HolderKind::Thread, name),
+        CpuOwner::Interrupt { name } => holder(HolderKind::Interrupt, name),
+        CpuOwner::Softirq { name } => holder(HolderKind::Softirq, name),
+        // The loop never waits, so somebody keeps it from running: the quota of its control group.
+        CpuOwner::Idle => holder(HolderKind::Thread, "nobody: the loop was held back by a quota".to_owned()),
+        CpuOwner::Unknown => Seen::Nothing,
+    };
+    GapPiece { seen, start_ns, length_ns }
+}
+
+fn named_gap(observed: &Observed, gap: &Gap, portions: &[GapPortion]) -> NamedGap {
+    let mut times: BTreeMap<&str, u64> = BTreeMap::new();
+    for portion in portions {
+        *times.entry(&portion.holder.name).or_default() += portion.length_ns;
+    }
+    let named = |(name, ns): (&str, u64)| NamedTime { name: name.to_owned(), ms: ns as f64 / 1e6 };
+    let mut by: Vec<NamedTime> = times.into_iter().map(named).collect();
+    by.sort_by(|one, other| other.ms.total_cmp(&one.ms));
+    NamedGap {
+        cpu: observed.cpu,
+        start_s: gap.start_ns.saturating_sub(observed.begin_ns) as f64 / 1e9,
+        length_ms: gap.length_ns as f64 / 1e6,
+        by,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed() -> Observed {
+        let gap = |at: u64| Gap { start_ns: 1_000_000_000 + at * 4_000_000, length_ns: 5_000 };
+        let mut gaps: Vec<Gap> = (0..250).map(gap).collect();
+        gaps.push(Gap { start_ns: 2_002_000_000, length_ns: 1_250_000 });
+        Observed { begin_ns: 1_000_000_000, end_ns: 2_010_000_000, gaps, ..Observed::default() }
+    }
+
+    fn outcome() -> LoopOutcome {
+        LoopOutcome { observed: vec![observed()], counted: vec![Vec::new()] }
+    }
+
+    #[test]
+    fn without_a_recording_the_tick_is_known_and_nothing_else() {
+        let named = name(None, &outcome(), &MeasuredMachine::default());
+        assert!(named.share.is_none());
+        let told: Vec<(HolderKind, u64)> = named.residents.iter().map(|one| (one.kind, one.gaps)).collect();
+        assert_eq!(told, [(HolderKind::TimerTick, 250), (HolderKind::Unexplained, 1)]);
+        assert_eq!(named.residents[0].period_ms, Some(4.0));
+        assert_eq!((named.largest[0].length_ms, named.largest[0].by.len()), (1.25, 0));
+        let ticks = named.cpus[0].ticks_per_s;
+        assert!(ticks.is_some_and(|ticks| (ticks - 247.5).abs() < 0.1), "{ticks:?}");
+    }
+
+    #[test]
+    fn what_is_not_held_has_no_name() {
+        let named = name(Some(&Recording::default()), &outcome(), &MeasuredMachine::default());
+        let share = named.share.expect("there is a recording");
+        assert_eq!((share.named, share.recorder), (0.0, 0.0));
+        assert_eq!(named.largest[0].by[0].name, "no records");
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How well the instrument sees what is known to have happened.
+
+use tipme_measure::idle::{Check, Echo, Trial, Validation};
+
+/// What the two kinds of stolen shares mean.
+const NAMED: &str = "With names it is what other threads had; without, also interrupts and what a hypervisor took, which most\n\
+                     kernels count as the loop's own.\n";
+
+/// Three tables: events of known CPU time, echoes, and shares under different loads.
+pub(super) fn validation(validation: &Validation) -> String {
+    let parts = [trials(&validation.trials), echoes(&validation.echoes), checks(&validation.checks)];
+    let verdict = if validation.is_good() { "All within the limits.\n" } else { "NOT all within the limits.\n" };
+    parts.join("\n") + "\n" + verdict
+}
+
+fn limit(value: Option<f64>, unit: &str) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.0} {unit}"))
+}
+
+fn word(good: bool) -> &'static str {
+    if good { "ok" } else { "FAILED" }
+}
+
+fn trials(trials: &[Trial]) -> String {
+    let range = trials.first().map_or((0.0, 0.0), |trial| (trial.injected_ms_min, trial.injected_ms_max));
+    let head = format!(
+        "Stolen time of each event against the CPU time that the kernel charged for it, {:.2} to {:.2} ms:\n{}",
+        range.0, range.1, "method             events  error p50      p90       max      bias   limits p50, p90\n"
+    );
+    let row = |trial: &Trial| {
+        let errors = &trial.errors;
+        format!(
+            "{:<17} {:>7} {:>7.1} µs {:>5.1} µs {:>6.1} µs {:>+6.1} µs   {}, {}  {}\n",
+            trial.method,
+            errors.n,
+            errors.p50_us,
+            errors.p90_us,
+            errors.max_us,
+            errors.bias_us,
+            limit(trial.p50_us_max, "µs"),
+            limit(trial.p90_us_max, "µs"),
+            word(trial.is_good())
+        )
+    };
+    std::iter::once(head).chain(trials.iter().map(row)).collect()
+}
+
+fn echoes(echoes: &[Echo]) -> String {
+    let head = "A program that reads a character, computes and echoes it (median):\n\
+                method             echoes  its own time stamps  idle loop  what they miss\n";
+    let row = |echo: &Echo| {
+        format!(
+            "{:<17} {:>7} {:>17.3} ms {:>7.3} ms {:>12.1} µs\n",
+            echo.method, echo.n, echo.conventional_ms, echo.stolen_ms, echo.missed_us
+        )
+    };
+    std::iter::once(head.to_owned()).chain(echoes.iter().map(row)).collect()
+}
+
+fn checks(checks: &[Check]) -> String {
+    let head = "Stolen share against the kernel's account of the loops' CPU time:\n\
+                method             load      stolen     check   worst CPU  limit   records  longest record\n";
+    let row = |check: &Check| {
+        format!(
+            "{:<17}  {:<7} {:>6.2} %  {:>6.2} %  {:>+6.2} pt  {:>5}  {:>8}  {:>11.1} ms  {}\n",
+            check.method,
+            check.load,
+            100.0 * check.stolen_share,
+            100.0 * check.check_share,
+            check.difference_points,
+            limit(check.difference_points_max, "pt"),
+            check.records,
+            check.longest_record_ms,
+            word(check.is_good())
+        )
+    };
+    let named = checks.iter().any(|check| check.method == "gaps with names");
+    let why = named.then(|| NAMED.to_owned());
+    std::iter::once(head.to_owned()).chain(checks.iter().map(row)).chain(why).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_measure::idle::Errors;
+
+    #[test]
+    fn limits_stand_beside_the_errors() {
+        let errors = Errors { n: 240, p50_us: 11.2, p90_us: 40.0, max_us: 900.0, bias_us: 9.0 };
+        let trial = Trial {
+            method: "gaps".to_owned(),
+            injected_ms_min: 0.05,
+            injected_ms_max: 9.9,
+            errors,
+            p50_us_max: Some(35.0),
+            p90_us_max: Some(100.0),
+        };
+        let echo = Echo { method: "gaps".to_owned(), n: 100, conventional_ms: 5.01, stolen_ms: 5.04, missed_us: 31.0 };
+        let check = Check {
+            method: "gaps".to_owned(),
+            load: "loaded".to_owned(),
+            stolen_share: 0.997,
+            check_share: 0.96,
+            difference_points: 3.7,
+            difference_points_max: Some(2.0),
+            records: 9,
+            longest_record_ms: 412.0,
+        };
+        let all = Validation { trials: vec![trial], echoes: vec![echo], checks: vec![check] };
+        insta::assert_snapshot!(validation(&all), @r"
+        Stolen time of each event against the CPU time that the kernel charged for it, 0.05 to 9.90 ms:
+        method             events  error p50      p90       max      bias   limits p50, p90
+        gaps                  240    11.2 µs  40.0 µs  900.0 µs   +9.0 µs   35 µs, 100 µs  ok
+
+        A program that reads a character, computes and echoes it (median):
+        method             echoes  its own time stamps  idle loop  what they miss
+        gaps                  100             5.010 ms   5.040 ms         31.0 µs
+
+        Stolen share against the kernel's account of the loops' CPU time:
+        method             load      stolen     check   worst CPU  limit   records  longest record
+        gaps               loaded   99.70 %   96.00 %   +3.70 pt   2 pt         9        412.0 ms  FAILED
+
+        NOT all within the limits.
+        ");
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why the longest intervals of a load were late, by what was recorded meanwhile.
+
+use super::figures::{Longest, MeasuredLoad};
+use super::sidecar::SidecarRecorder;
+use crate::driver::BenchDriver;
+use crate::interrupt::InterruptFlag;
+use anyhow::{Context, Result};
+use std::time::Duration;
+use tipme_analysis::Recording;
+use tipme_record::{Nanos, Tid};
+
+/// How far back from the end of a load the longest intervals are looked for: what an incident holds.
+const WINDOW_NS: u64 = 40_000_000_000;
+/// How many of each load are explained, and from which excess on.
+const EXPLAINED_MAX: usize = 3;
+const EXPLAINED_MIN_NS: u64 = 5_000_000;
+
+/// A recorder beside a benchmark, or why there is none.
+pub(crate) struct Explainer {
+    recorder: Result<SidecarRecorder, String>,
+    interrupt: InterruptFlag,
+}
+
+impl Explainer {
+    /// Starts the recorder, with `details` of the use of resources, unless it is unwanted.
+    pub(crate) fn start(driver: &dyn BenchDriver, unwanted: bool, details: &[&str]) -> Result<Explainer> {
+        let (programs, interrupt) = (driver.programs(), driver.interrupt());
+        let recorder = if unwanted {
+            Err("--no-trace was given".to_owned())
+        } else {
+            let recorder = SidecarRecorder::start(&programs.tipme, &programs.launcher, details, &interrupt);
+            interrupt.check()?;
+            recorder.map_err(|error| format!("{error:#}"))
+        };
+        Ok(Explainer { recorder, interrupt })
+    }
+
+    /// Why nothing is explained; `None` where it is.
+    pub(crate) fn blind_because(&self) -> Option<String> {
+        self.recorder.as_ref().err().cloned()
+    }
+
+    /// To be called when a load has ended. Of each interval the measuring process itself sleeps for `sleep`.
+    pub(crate) fn explain(&self, load: MeasuredLoad, sleep: Duration) -> Result<MeasuredLoad> {
+        let Ok(recorder) = &self.recorder else { return Ok(load) };
+        let path = recorder.mark(&self.interrupt)?;
+        let incident = tipme_store::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(MeasuredLoad { longest: longest(&Recording::read(&incident)?, &load, sleep), ..load })
+    }
+}
+
+/// The longest intervals that a recording still holds.
+fn longest(recording: &Recording, load: &MeasuredLoad, sleep: Duration) -> Vec<Longest> {
+    let (intervals, sleep) = (&load.intervals, sleep.as_nanos() as u64);
+    let begun = intervals.starts_ns.first().copied().unwrap_or_default();
+    let from = begun.saturating_add(intervals.duration_ns).saturating_sub(WINDOW_NS);
+    let own = Nanos(intervals.expected_ns.saturating_sub(sleep));
+    let spans = intervals.longest_since(from, EXPLAINED_MAX).into_iter();
+    let late = spans.filter(|(start, end)| end - start >= intervals.expected_ns + EXPLAINED_MIN_NS);
+    let explained = late.filter_map(|(start, end)| {
+        let due = Nanos(start.saturating_add(sleep));
+        let explanation = tipme_analysis::explain(recording, Tid(load.tid), due, Nanos(end), own)?;
+        Some(Longest { start_s: (start - begun) as f64 / 1e9, explanation })
+    });
+    explained.collect()
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is kept of a benchmark of regular work.
+
+use crate::experiment::MeasuredRepeats;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tipme_analysis::IntervalExplanation;
+use tipme_measure::{InputClass, IntervalFigures, Intervals, ThresholdProfile};
+
+/// As in the papers.
+pub(super) const BUCKET_NS: u64 = 10_000_000;
+
+/// All loads, one after the other.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct LoadIntervals<C> {
+    /// What was done, in words.
+    pub title: &'static str,
+    /// With which bounds, a line each.
+    pub bounds: Vec<String>,
+    /// How long an interval would be if nothing came between.
+    pub expected_ms: Option<f64>,
+    pub conditions: C,
+    pub loads: Vec<MeasuredLoad>,
+    /// `null` where the longest intervals are explained.
+    pub not_explained_because: Option<String>,
+}
+
+/// The intervals under one load.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct MeasuredLoad {
+    #[serde(flatten)]
+    pub intervals: Intervals,
+    pub figures: IntervalFigures,
+    /// Milliseconds from which a bucket begins, and how many intervals are in it; empty ones are left out.
+    pub histogram_10ms: Vec<(f64, u64)>,
+    /// Processes of the load that ended before their time, such as for want of memory.
+    pub casualties: usize,
+    /// CPU time that the measuring process had.
+    pub cpu_ns: Option<u64>,
+    /// The longest of them, and why.
+    pub longest: Vec<Longest>,
+    /// The measuring thread.
+    #[serde(skip)]
+    pub tid: u32,
+}
+
+/// An interval that was late.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct Longest {
+    /// From the begin of the load.
+    pub start_s: f64,
+    pub explanation: IntervalExplanation,
+}
+
+impl MeasuredLoad {
+    pub(super) fn new(intervals: Intervals, tid: u32, cpu_ns: Option<u64>) -> MeasuredLoad {
+        let buckets = intervals.histogram(BUCKET_NS).into_iter();
+        MeasuredLoad {
+            figures: intervals.figures(),
+            histogram_10ms: buckets.map(|(from, count)| (from as f64 / 1e6, count)).collect(),
+            intervals,
+            casualties: 0,
+            cpu_ns,
+            longest: Vec::new(),
+            tid,
+        }
+    }
+}
+
+impl<C> LoadIntervals<C> {
+    /// With the runs of the document: a latency is what an interval has beyond the expected, and is noticed as one of a
+    /// class is.
+    pub(crate) fn measured(self, class: InputClass) -> MeasuredRepeats<LoadIntervals<C>> {
+        let limits = class.limits(ThresholdProfile::Default);
+        MeasuredRepeats { runs: self.loads.iter().map(|load| load.intervals.run(limits)).collect(), figures: self }
+    }
+}
+
+/// How long an interval is expected to be, by the first load.
+pub(crate) fn expected_ms(loads: &[MeasuredLoad]) -> Option<f64> {
+    loads.first().map(|load| load.intervals.expected_ns as f64 / 1e6)
+}

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine itself, for benchmarks that are run.
+
+mod background;
+mod recorder;
+mod weights;
+
+use crate::alone::MachineLock;
+use crate::arms::{Arm, BenchManager, ManagerProgram, SETTLING};
+use crate::compositor::{Compositor, untold};
+use crate::driver::{
+    Around, BackgroundJob, BenchDriver, BenchStage, Clock, Habits, Programs, User, WINDOW_TIMEOUT, Watch,
+};
+use crate::interrupt::InterruptFlag;
+use crate::intervals::Cleanup;
+use crate::load::{Achieved, RoundsSampler, RunningLoad, Speed};
+use crate::pinned::Pinned;
+use crate::priority::Priority;
+use crate::process::{ProcessGroup, family, is_group_member, major_faults};
+use crate::progress::ProgressListener;
+use crate::screen::{Place, TerminalScreen};
+use crate::seen::DrawingWatch;
+use crate::session::{self, PrivateSession, SessionOptions};
+use crate::system::{Build, Tree};
+use anyhow::{Context, Result, bail};
+use background::Background;
+use recorder::FocusRecorder;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tipme_desktop::inject::{Pace, Typist};
+use tipme_desktop::window::{DamageWatch, Watcher};
+use tipme_desktop::{DisplayTarget, clock};
+use tipme_record::Nanos;
+use weights::Weights;
+
+const X11_ONLY: &str = "this can be measured on X11 only";
+
+/// Drives this machine.
+pub struct LiveDriver<P> {
+    pub programs: Programs,
+    pub interrupt: InterruptFlag,
+    pub progress: P,
+}
+
+impl<P: ProgressListener> ProgressListener for LiveDriver<P> {
+    fn line(&mut self, text: &str) {
+        self.progress.line(text);
+    }
+}
+
+impl<P: ProgressListener> BenchDriver for LiveDriver<P> {
+    fn programs(&self) -> Programs {
+        self.programs.clone()
+    }
+
+    fn interrupt(&self) -> InterruptFlag {
+        self.interrupt.clone()
+    }
+
+    /// Tries out how fast this CPU is, while no other measurement of this kind runs.
+    fn stage(&mut self, place: &Place, needed: &[&str]) -> Result<Box<dyn BenchStage + '_>> {
+        session::require(needed)?;
+        let alone = MachineLock::wait_in_turn(&self.interrupt, &mut self.progress)?;
+        let speed = Speed::try_out()?;
+        drop(alone);
+        let display = PrivateDisplay::open(place)?;
+        let typist = display.screen().typist(Pace::default())?;
+        Ok(Box::new(LiveStage {
+            programs: &self.programs,
+            interrupt: &self.interrupt,
+            progress: &mut self.progress,
+            speed,
+            display,
+            typist,
+            recorder: None,
+            watched: Vec::new(),
+            windows: None,
+            build: None,
+        }))
+    }
+}
+
+/// A display of a benchmark's own, or a compositor that runs.
+enum PrivateDisplay {
+    X11(PrivateSession),
+    Wayland(Compositor),
+}
+
+impl PrivateDisplay {
+    fn open(place: &Place) -> Result<PrivateDisplay> {
+        Ok(match place {
+            Place::X11 => PrivateDisplay::X11(PrivateSession::start(SessionOptions::default())?),
+            Place::Wayland => PrivateDisplay::Wayland(Compositor::start(None)?),
+            Place::Compositor(name) => PrivateDisplay::Wayland(Compositor::running(name, None)?),
+        })
+    }
+
+    fn screen(&self) -> &dyn TerminalScreen {
+        match self {
+            PrivateDisplay::X11(session) => session,
+            PrivateDisplay::Wayland(compositor) => compositor,
+        }
+    }
+
+    fn screen_mut(&mut self) -> &mut dyn TerminalScreen {
+        match self {
+            PrivateDisplay::X11(session) => session,
+            PrivateDisplay::Wayland(compositor) => compositor,
+        }
+    }
+
+    /// Where only X11 will do.
+    fn session(&self) -> Result<&PrivateSession> {
+        match self {
+            PrivateDisplay::X11(session) => Ok(session),
+            PrivateDisplay::Wayland(_) => bail!(X11_ONLY),
+        }
+    }
+
+    fn session_mut(&mut self) -> Result<&mut PrivateSession> {
+        match self {
+            PrivateDisplay::X11(session) => Ok(session),
+            PrivateDisplay::Wayland(_) => bail!(X11_ONLY),
+        }
+    }
+}
+
+/// A private display on this machine. Fields are dropped in their order: who is shown, then the display.
+struct LiveStage<'a> {
+    windows: Option<Windows>,
+    build: Option<PreparedBuild>,
+    programs: &'a Programs,
+    interrupt: &'a InterruptFlag,
+    progress: &'a mut dyn ProgressListener,
+    speed: Speed,
+    display: PrivateDisplay,
+    /// One for all turns: a compositor whose last keyboard is unplugged takes the focus away.
+    typist: Typist,
+    /// Tells the manager of the focus on a compositor.
+    recorder: Option<FocusRecorder>,
+    /// Display server, terminal and its program.
+    watched: Vec<u32>,
+}
+
+/// Further programs with windows, and who sees which one has the focus.
+struct Windows {
+    watcher: Watcher,
+    open: Vec<(&'static str, ProcessGroup)>,
+}
+
+impl Windows {
+    fn wait_for_focus(&self, name: &'static str) -> Result<()> {
+        let found = self.open.iter().find(|(window, _)| *window == name);
+        let group = found.with_context(|| format!("{name} is not open"))?.1.pid();
+        let focused = self.watcher.wait_for_focus_of(|pid| is_group_member(pid, group), WINDOW_TIMEOUT);
+        focused.with_context(|| format!("the window of {name} does not get the focus"))?;
+        Ok(())
+    }
+}
+
+/// The files of a build.
+struct PreparedBuild {
+    tree: Tree,
+    /// Removes them where this process no longer can.
+    _cleanup: Cleanup,
+}
+
+impl ProgressListener for LiveStage<'_> {
+    fn line(&mut self, text: &str) {
+        self.progress.line(text);
+    }
+}
+
+impl Clock for LiveStage<'_> {
+    fn now(&self) -> Nanos {
+        clock::now()
+    }
+
+    fn sleep(&mut self, time: Duration) -> Result<()> {
+        self.interrupt.sleep(time)
+    }
+}
+
+impl BenchStage for LiveStage<'_> {
+    fn folder(&self) -> &Path {
+        self.display.screen().folder()
+    }
+
+    fn target(&self) -> Result<DisplayTarget> {
+        Ok(self.display.session()?.target())
+    }
+
+    fn speed(&self) -> Speed {
+        self.speed
+    }
+
+    fn open_terminal(&mut self, program: &[OsString]) -> Result<()> {
+        self.display.screen_mut().open_terminal(&mut self.typist, &[], program)?;
+        self.watch()
+    }
+
+    fn open_program(&mut self, name: &str, mut command: Command) -> Result<()> {
+        self.display.session()?.prepare(&mut command);
+        command.stderr(Stdio::inherit());
+        self.display.session_mut()?.open_program(name, command)?;
+        self.watch()
+    }
+
+    fn open_window(&mut self, name: &'static str, mut command: Command) -> Result<()> {
+        self.interrupt.check()?;
+        let session = self.display.session()?;
+        if self.windows.is_none() {
+            self.windows = Some(Windows { watcher: Watcher::open(&session.target())?, open: Vec::new() });
+        }
+        let windows = self.windows.as_mut().context("there is somebody who sees windows")?;
+        session.prepare(&mut command);
+        windows.open.push((name, ProcessGroup::start(name, command, None)?));
+        windows.wait_for_focus(name)
+    }
+
+    fn prepare_build(&mut self) -> Result<String> {
+        let mut cleanup = Cleanup::start(&self.programs.launcher)?;
+        let tree = Tree::make(&mut cleanup)?;
+        let work = tree.work().name();
+        self.build = Some(PreparedBuild { tree, _cleanup: cleanup });
+        Ok(work)
+    }
+
+    fn record_focus(&mut self) -> Result<()> {
+        if matches!(self.display, PrivateDisplay::Wayland(_)) {
+            let recorder = FocusRecorder::start(&self.programs.tipme, self.display.screen(), self.interrupt)?;
+            self.recorder = Some(recorder);
+        }
+        Ok(())
+    }
+
+    fn user(&mut self, habits: Habits) -> Result<Box<dyn User + '_>> {
+        let _priority = Priority::realtime();
+        let seen = match habits.watch {
+            Watch::Terminal => {
+                let screen = self.display.screen();
+                DrawingWatch::watch(screen.watch()?.with_context(|| untold(&screen.name()))?, habits.quiet)?
+            }
+            Watch::Screen => {
+                let target = self.display.session()?.target();
+                DrawingWatch::watch(Box::new(DamageWatch::open_screen(&target)?), habits.quiet)?
+            }
+        };
+        self.typist.set_pace(habits.pace);
+        let (interrupt, watched, windows) = (self.interrupt, &self.watched[..], self.windows.as_ref());
+        let (progress, typist) = (&mut *self.progress, &mut self.typist);
+        Ok(Box::new(LiveUser { interrupt, watched, windows, progress, typist, seen, _priority }))
+    }
+
+    /// No other measurement of this kind runs meanwhile.
+    fn turn(
+        &mut self,
+        around: &Around<'_>,
+        measure: &mut dyn FnMut(&mut dyn BenchStage) -> Result<()>,
+    ) -> Result<Option<Achieved>> {
+        let _alone = MachineLock::wait_in_turn(self.interrupt, self.progress)?;
+        self.interrupt.check()?;
+        let managed = around.arm == Arm::Managed;
+        let recorder = self.recorder.as_ref().map(FocusRecorder::folder);
+        let program = ManagerProgram { recorder, ..around.manager.clone() };
+        let manager =
+            managed.then(|| BenchManager::start(&program, self.display.screen(), self.interrupt)).transpose()?;
+        let mut background = around.job.as_ref().map(|job| self.start(job)).transpose()?;
+        let weights = match around.arm {
+            Arm::Weight => Some(Weights::set(self.display.screen(), background.as_ref(), &self.programs.launcher)?),
+            _ => None,
+        };
+        self.interrupt.sleep(SETTLING)?;
+        let load = observed(background.as_mut(), || measure(self))?;
+        drop(background);
+        drop(weights);
+        manager.map_or(Ok(()), BenchManager::stop)?;
+        Ok(load)
+    }
+}
+
+impl LiveStage<'_> {
+    fn start(&self, job: &BackgroundJob) -> Result<Background> {
+        match job {
+            BackgroundJob::Load(options) => Ok(Background::Load(RunningLoad::start(options)?)),
+            BackgroundJob::Build { own_session } => {
+                let build = self.build.as_ref().context("there is nothing to build")?;
+                Ok(Background::Build(Build::start(&build.tree, *own_session, &self.programs.launcher)?))
+            }
+        }
+    }
+
+    fn watch(&mut self) -> Result<()> {
+        let screen = self.display.screen();
+        let server = screen.server_pid()?;
+        let terminal = screen.terminal_pid().context("no terminal is open")?;
+        self.watched = family(terminal).into_iter().chain([server]).collect();
+        Ok(())
+    }
+}
+
+/// Measures, and says what the background did meanwhile; fails where that did not last.
+fn observed(background: Option<&mut Background>, measure: impl FnOnce() -> Result<()>) -> Result<Option<Achieved>> {
+    let _pinned = Pinned::new();
+    let Some(background) = background else { return measure().map(|()| None) };
+    let sampler = background.sample_rounds()?;
+    let before = background.reading();
+    measure()?;
+    let achieved = Achieved::between(before, background.reading());
+    let window_rounds_min = sampler.map_or(Ok(None), RoundsSampler::finish)?;
+    background.expect_whole().context("the measurement does not count")?;
+    Ok(Some(Achieved { window_rounds_min, ..achieved }))
+}
+
+/// Presses keys by the display's own means, and notes what it draws; both ahead of what runs beside.
+struct LiveUser<'a> {
+    interrupt: &'a InterruptFlag,
+    watched: &'a [u32],
+    windows: Option<&'a Windows>,
+    progress: &'a mut dyn ProgressListener,
+    typist: &'a mut Typist,
+    seen: DrawingWatch,
+    _priority: Priority,
+}
+
+impl ProgressListener for LiveUser<'_> {
+    fn line(&mut self, text: &str) {
+        self.progress.line(text);
+    }
+}
+
+impl Clock for LiveUser<'_> {
+    fn now(&self) -> Nanos {
+        clock::now()
+    }
+
+    fn sleep(&mut self, time: Duration) -> Result<()> {
+        self.interrupt.sleep(time)
+    }
+}
+
+impl User for LiveUser<'_> {
+    fn key(&mut self, letter: char) -> Result<Nanos> {
+        self.interrupt.check()?;
+        Ok(self.typist.key(letter)?)
+    }
+
+    fn focus(&mut self, window: &'static str, (x, y): (i16, i16)) -> Result<()> {
+        self.interrupt.check()?;
+        self.typist.click_at(x, y, 1)?;
+        self.windows.context("no window is open")?.wait_for_focus(window)
+    }
+
+    fn last_drawing(&self) -> Nanos {
+        self.seen.last()
+    }
+
+    fn page_ins(&self) -> u64 {
+        major_faults(self.watched)
+    }
+
+    fn drawings(self: Box<Self>) -> Result<Vec<Nanos>> {
+        self.seen.finish()
+    }
+}

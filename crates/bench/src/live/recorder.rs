@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The recorder that tells the manager of the focus on a compositor of Wayland.
+
+use crate::interrupt::InterruptFlag;
+use crate::programs::Follower;
+use crate::screen::TerminalScreen;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How long it may take to arm.
+const ARM_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// One that runs. Dropping it ends it.
+pub(super) struct FocusRecorder {
+    state: TempDir,
+    _process: Follower,
+}
+
+impl FocusRecorder {
+    pub(super) fn start(tipme: &Path, screen: &dyn TerminalScreen, interrupt: &InterruptFlag) -> Result<FocusRecorder> {
+        let state = tempfile::Builder::new().prefix("tipme-bench-").tempdir().context("cannot make a folder")?;
+        let mut command = Command::new(tipme);
+        command.args(["record", "--hot-keys", "off", "--display", &screen.name(), "--state-dir"]).arg(state.path());
+        screen.show(&mut command);
+        let process = Follower::start("tipme record", command)?;
+        process.wait_for("recording", ARM_TIMEOUT, interrupt)?;
+        Ok(FocusRecorder { state, _process: process })
+    }
+
+    /// Where the manager finds it.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.state.path().to_owned()
+    }
+}

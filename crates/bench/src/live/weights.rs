@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a focus booster does that sets only `cpu.weight`: the focused program's control group gets more of it.
+//!
+//! Focused program, display server and load are in three groups side by side, as where each has a unit of its own
+//! under systemd. Processes go back to where they were, and the groups are removed.
+
+use super::background::Background;
+use crate::group::ControlGroup;
+use crate::intervals::{Cleanup, PREFIX};
+use crate::process::family;
+use crate::screen::TerminalScreen;
+use crate::worker::WorkerLauncher;
+use anyhow::{Context, Result};
+use std::path::Path;
+
+/// The weight of the focused program. A usual ratio of such boosters.
+const FOCUSED_WEIGHT: u32 = 3_000;
+/// The kernel's own, which the others have.
+const USUAL_WEIGHT: u32 = 100;
+
+/// Groups with their weights. Dropping it moves everybody back and removes them.
+pub(super) struct Weights {
+    _groups: Vec<ControlGroup>,
+    /// Removes the groups where this process no longer can.
+    _cleanup: Cleanup,
+}
+
+impl Weights {
+    pub(super) fn set(
+        screen: &dyn TerminalScreen,
+        background: Option<&Background>,
+        launcher: &WorkerLauncher,
+    ) -> Result<Weights> {
+        let focused = family(screen.terminal_pid().context("no program has the focus")?);
+        let server = screen.server_pid()?;
+        let load = background.map(Background::pids).unwrap_or_default();
+        let mut cleanup = Cleanup::start(launcher)?;
+        let sets = [(focused, FOCUSED_WEIGHT), (vec![server], USUAL_WEIGHT), (load, USUAL_WEIGHT)];
+        let groups = sets.iter().map(|(members, weight)| group(members, *weight, &mut cleanup));
+        Ok(Weights { _groups: groups.collect::<Result<Vec<ControlGroup>>>()?, _cleanup: cleanup })
+    }
+}
+
+fn group(members: &[u32], weight: u32, cleanup: &mut Cleanup) -> Result<ControlGroup> {
+    let mut group = ControlGroup::with_weight(PREFIX, weight)?;
+    cleanup.group(group.folder())?;
+    for pid in members {
+        match group.take(*pid) {
+            Ok(()) => {}
+            Err(error) if Path::new(&format!("/proc/{pid}")).exists() => return Err(error),
+            // Who has just ended needs no weight.
+            Err(_) => {}
+        }
+    }
+    Ok(group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::lacks_unified;
+    use crate::process::ProcessGroup;
+    use std::process::Command;
+
+    /// Where the controller is not one of version 2, the reason is told; where it is, processes go in and come back.
+    #[test]
+    fn a_group_has_its_weight_and_gives_everybody_back() {
+        if lacks_unified("cpu").is_some() {
+            assert!(
+                ControlGroup::with_weight(PREFIX, FOCUSED_WEIGHT).is_err(),
+                "what is said to be lacking can be had"
+            );
+            return;
+        }
+        let mut command = Command::new("sleep");
+        command.arg("60");
+        let process = ProcessGroup::start("a sleeper", command, None).expect("sleep starts");
+        let place = || std::fs::read_to_string(format!("/proc/{}/cgroup", process.pid())).expect("it lives");
+        let before = place();
+        let mut group = ControlGroup::with_weight(PREFIX, FOCUSED_WEIGHT).expect("a group");
+        group.take(process.pid()).expect("it lives");
+        let weight = std::fs::read_to_string(group.folder().join("cpu.weight")).expect("a weight");
+        assert_eq!((weight.trim(), place() == before), ("3000", false));
+        drop(group);
+        assert_eq!(place(), before);
+    }
+}

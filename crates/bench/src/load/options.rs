@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options of `tipme load`, and what comes of them: a load for so long, and what it achieved.
+
+use super::{Achieved, DEMAND_MAX, LEVEL_MAX, LoadKind, LoadOptions, Pages, RunningLoad, Speed, default_memory, share};
+use crate::driver::BenchDriver;
+use crate::machine::Survey;
+use anyhow::Result;
+use clap::Args;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tipme_command::{duration, size};
+use tipme_measure::SCHEMA;
+
+/// Between two lines of progress.
+const NEWS: Duration = Duration::from_secs(5);
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  tipme load cpu
+  tipme load big --level 8 --memory 512M -d 5min
+  tipme load stream --level 4 --folder /var/tmp
+  tipme load cpu --demand 50 --reuse 0.8 --json
+
+A process of the load works in rounds of about a millisecond of CPU time, in each of which it
+touches DEMAND different pages; REUSE is the share of them that the round before touched too. The
+four types are those of Evans et al. (1993): cpu (2 pages per ms, reuse 0.95), forks (4, 0.1, in
+children that live for 5 to 65 rounds), big (200, 0.95), stream (200, 0).
+
+The processes end with tipme load, with Ctrl-C, which prints what was achieved until then, and a
+minute after their time at the latest; they are the first to go where memory runs out.
+
+Exit codes: 0 it ran, 2 it could not.")]
+pub struct LoadArguments {
+    /// What the processes do
+    #[arg(value_name = "TYPE", value_enum)]
+    pub kind: LoadKind,
+    /// Processes that are runnable at any time: the load average aimed at, 1 to 64
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(LEVEL_MAX)))]
+    pub level: u32,
+    /// How long it runs
+    #[arg(short, long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    pub duration: Duration,
+    /// Different pages that a process touches in a millisecond of CPU time [default: as is usual for the type]
+    #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..=i64::from(DEMAND_MAX)))]
+    pub demand: Option<u32>,
+    /// The share of them that the millisecond before touched too, 0 to 1 [default: as is usual for the type]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub reuse: Option<f64>,
+    /// Memory of big and stream together: bytes, or with K, M or G [default: a quarter of what is available, at most 1G]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
+    /// Spread the processes over so many sessions, as over terminals; 0 leaves them in the caller's
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
+    pub sessions: u32,
+    /// Let stream write files in this folder, one for each process, which nobody else sees [default: memory]
+    #[arg(long, value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+    /// One JSON document instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A load that has ended.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[schemars(title = "Result of tipme load")]
+pub struct LoadOutcome {
+    #[schemars(extend("const" = SCHEMA))]
+    pub schema: u32,
+    pub load: LoadKind,
+    /// Where its processes were, in words.
+    pub place: String,
+    /// Runnable processes that were aimed at.
+    pub level: u32,
+    /// What the kernel says of the last minute, with everything else that ran or waited for a disk.
+    pub load_average_1min: Option<f64>,
+    /// Bound of all processes together.
+    pub memory_bytes: u64,
+    /// Different pages touched in a millisecond of CPU time, as asked for.
+    pub demand_pages_per_ms: u32,
+    /// The share of these that the millisecond before had touched too, as asked for.
+    pub reuse: f64,
+    #[serde(flatten)]
+    pub achieved: Achieved,
+}
+
+impl LoadArguments {
+    /// Lets the load run for its time, or until it is interrupted: what it achieved until then is told.
+    pub fn run(&self, driver: &mut dyn BenchDriver) -> Result<LoadOutcome> {
+        let options = self.options(driver)?;
+        options.check()?;
+        driver.line(&plan(&options));
+        let achieved = run_for(&options, driver)?;
+        Ok(LoadOutcome {
+            schema: SCHEMA,
+            load: options.kind,
+            place: options.place(),
+            level: options.level,
+            load_average_1min: Survey::begin().end().load_average.map(|averages| averages[0]),
+            memory_bytes: options.bytes_each() * u64::from(options.level),
+            demand_pages_per_ms: options.pages.demand,
+            reuse: options.pages.reuse,
+            achieved,
+        })
+    }
+
+    fn options(&self, driver: &dyn BenchDriver) -> Result<LoadOptions> {
+        let usual = self.kind.pages();
+        let (speed, launcher) = (Speed::try_out()?, driver.programs().launcher);
+        Ok(LoadOptions {
+            pages: Pages { demand: self.demand.unwrap_or(usual.demand), reuse: self.reuse.unwrap_or(usual.reuse) },
+            memory: self.memory.unwrap_or_else(default_memory),
+            sessions: self.sessions,
+            folder: self.folder.clone(),
+            ..LoadOptions::usual(self.kind, self.level, self.duration, speed, &launcher)
+        })
+    }
+}
+
+/// What it will take, told before it begins.
+fn plan(options: &LoadOptions) -> String {
+    format!(
+        "{} processes {}, {} MiB of memory together, {:.0} s",
+        options.level,
+        options.place(),
+        (options.bytes_each() * u64::from(options.level)) >> 20,
+        options.time.as_secs_f64()
+    )
+}
+
+fn run_for(options: &LoadOptions, driver: &mut dyn BenchDriver) -> Result<Achieved> {
+    let (mut load, interrupt) = (RunningLoad::start(options)?, driver.interrupt());
+    let (begun, before, sampler) = (Instant::now(), load.reading(), load.sample_rounds()?);
+    driver.line("running");
+    while begun.elapsed() < options.time && interrupt.check().is_ok() {
+        let left = options.time.saturating_sub(begun.elapsed());
+        match load.run(NEWS.min(left), &interrupt) {
+            Err(error) if interrupt.check().is_ok() => return Err(error),
+            _ => driver.line(&news(Achieved::between(before, load.reading()))),
+        }
+    }
+    let achieved = Achieved::between(before, load.reading());
+    Ok(Achieved { window_rounds_min: sampler.finish()?, ..achieved })
+}
+
+fn news(achieved: Achieved) -> String {
+    let casualties = match achieved.casualties {
+        0 => String::new(),
+        many => format!(", {many} processes ended early"),
+    };
+    format!(
+        "{:.0} s, {:.1} runnable, {:.0} rounds a second{casualties}",
+        achieved.seconds, achieved.runnable_mean, achieved.rounds_per_s
+    )
+}

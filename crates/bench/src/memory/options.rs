@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options of `tipme bench memory`, and what they ask of the machine.
+
+use super::backing::Backing;
+use super::programs::{CHILD_BYTES, OWN_BYTES};
+use crate::choice::name;
+use crate::intervals::{Bounds, GRACE, TIMEOUT};
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Duration;
+use tipme_command::{duration, size};
+
+/// The smallest limit: the processes themselves need some of it.
+const LIMIT_MIN: u64 = 12 << 20;
+/// The share of the buffers that the memory holds where no limit is given, as a divisor.
+const SHARE: u64 = 3;
+/// Making and removing what it takes, for each number of children.
+const AROUND: Duration = Duration::from_secs(10);
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo tipme bench memory
+  sudo tipme bench memory --children 8 -d 60s --json memory.json --svg plots
+  sudo tipme bench memory --backing zram --children 4
+
+A process sleeps 100 ms, reads a word of the next page of its 4 MiB, and notes the time; each
+child writes a word of page after page of 12 MiB, all the time. All of them are in a control
+group of their own, whose memory is too small for them, so the machine does not run short; pages
+go to a private disk, whose data are kept in memory. Disk, group and processes are gone
+afterwards, however it ends.
+
+Exit codes: 0 fine, 1 an interval was more than 100 ms late, 2 could not measure.")]
+pub struct Memory {
+    /// Measure beside so many children, 0 to 32; several numbers one after the other
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "0,1,4,8", value_parser = clap::value_parser!(u8).range(0..=32))]
+    pub children: Vec<u8>,
+    /// Intervals for each number of children, at most; the paper took 10000
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub samples: u32,
+    /// How long to measure for each number of children, at most
+    #[arg(short, long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub duration: Duration,
+    /// Where pages go that memory does not hold
+    #[arg(long, value_name = "WHERE", value_enum, default_value_t = Backing::File)]
+    pub backing: Backing,
+    /// Memory of all processes together: bytes, or with K, M or G [default: a third of the buffers, at least 12M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub limit: Option<u64>,
+    /// Requests a second that the private disk takes; 0 for as many as it can
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub requests: u32,
+    /// Do not record meanwhile, and so do not explain the longest intervals
+    #[arg(long)]
+    pub no_trace: bool,
+    /// Write the result as one JSON document
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the histograms as memory.svg below this folder
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
+}
+
+impl Memory {
+    pub(super) fn bounds(&self) -> Bounds {
+        Bounds { intervals: self.samples as usize, time: self.duration }
+    }
+
+    /// The memory that the processes get together.
+    pub(super) fn limit_bytes(&self) -> u64 {
+        self.limit.unwrap_or_else(|| (self.buffers_bytes() / SHARE).next_multiple_of(1 << 20).max(LIMIT_MIN))
+    }
+
+    /// All buffers with the most children.
+    pub(super) fn buffers_bytes(&self) -> u64 {
+        let children = self.children.iter().copied().max().unwrap_or_default();
+        (OWN_BYTES + usize::from(children) * CHILD_BYTES) as u64
+    }
+
+    /// The longest that measuring may take, apart from making and removing what it needs.
+    fn time_max(&self) -> Duration {
+        (self.duration + GRACE) * self.children.len() as u32
+    }
+
+    /// Longer than all of it can take.
+    pub(super) fn life(&self) -> Duration {
+        self.time_max() + TIMEOUT * (2 + self.children.len() as u32)
+    }
+
+    /// What it will take, told before it begins.
+    pub(super) fn plan(&self) -> String {
+        let loads = self.children.len();
+        format!(
+            "{loads} loads, {} s each, {} s in all at most; {} MiB of memory for {} MiB of buffers",
+            self.duration.as_secs(),
+            (self.time_max() + AROUND * loads as u32).as_secs(),
+            self.limit_bytes() >> 20,
+            self.buffers_bytes() >> 20
+        )
+    }
+
+    /// Whether it can be measured here; an error says why not, and what helps.
+    pub(super) fn check(&self) -> Result<()> {
+        let limit = self.limit_bytes();
+        ensure!(limit >= LIMIT_MIN, "a limit below {} MiB does not hold the processes themselves", LIMIT_MIN >> 20);
+        if !rustix::process::geteuid().is_root() {
+            bail!(
+                "memory can only be limited by a control group, and that takes root; run it with sudo, \
+                 or see `tipme bench fork`, which needs no right"
+            );
+        }
+        if let Some(because) = self.backing.availability().not_available_because {
+            bail!("backing {} is not available, because {because}", name(&self.backing));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::parsed;
+
+    #[test]
+    fn the_memory_never_holds_all_buffers() {
+        for children in 1..=32 {
+            let options = parsed::<Memory>(&format!("--children 0,{children}"));
+            assert!(options.limit_bytes() < options.buffers_bytes(), "{children}");
+            assert!(options.limit_bytes() >= LIMIT_MIN);
+        }
+        assert_eq!(parsed::<Memory>("--children 0,1,4,8").limit_bytes(), 34 << 20);
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        let error = parsed::<Memory>("--children 1 --limit 1M").check().expect_err("too little");
+        assert!(error.to_string().contains("below 12 MiB"), "{error}");
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What only the benchmark of page-ins has.
+
+use super::block::TurnMeasurements;
+use super::options::Pagein;
+use super::room::MemoryRoom;
+use crate::arms::{ArmComparison, ArmFigures, TurnResults};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tipme_record::Nanos;
+
+/// What was walked through, beside how large a hog.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct Walked {
+    pub working_set_bytes: u64,
+    /// In so many keys the program goes once through all of it.
+    pub keys_per_lap: usize,
+    pub keys_per_block: usize,
+    /// Between an answer and the next key.
+    pub every_s: f64,
+    pub hog_bytes: u64,
+    /// Whether memory was to run out.
+    pub shortage: bool,
+    pub room: MemoryRoom,
+    /// Keys that were not typed for want of time.
+    pub untyped: usize,
+    pub turns: Vec<WalkedTurn>,
+}
+
+/// The keys of one turn, over all blocks.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct WalkedTurn {
+    pub turn: String,
+    /// Page faults that waited for a disk.
+    pub page_ins: u64,
+    /// How long the program took to go through its pages.
+    pub walk: ArmFigures,
+    pub key_to_drawing: ArmFigures,
+}
+
+impl Walked {
+    pub(super) fn of(
+        options: &Pagein,
+        comparison: &ArmComparison,
+        room: MemoryRoom,
+        cells: &[TurnResults<TurnMeasurements>],
+    ) -> Walked {
+        Walked {
+            working_set_bytes: options.working_set,
+            keys_per_lap: options.keys_per_lap.into(),
+            keys_per_block: options.keys_per_block(),
+            every_s: options.every.as_secs_f64(),
+            hog_bytes: comparison.load_bytes(),
+            shortage: !options.without_shortage,
+            room,
+            untyped: cells.iter().flat_map(|cell| &cell.blocks).map(|block| block.more.untyped).sum(),
+            turns: cells.iter().map(turn).collect(),
+        }
+    }
+}
+
+fn turn(cell: &TurnResults<TurnMeasurements>) -> WalkedTurn {
+    let figures = |times: fn(&TurnMeasurements) -> &Vec<Nanos>| {
+        ArmFigures::of(cell.blocks.iter().flat_map(|block| times(&block.more)).map(|time| time.0).collect(), 0)
+    };
+    WalkedTurn {
+        turn: cell.turn.name(),
+        page_ins: cell.blocks.iter().map(|block| block.more.page_ins).sum(),
+        walk: figures(|told| &told.walks),
+        key_to_drawing: figures(|told| &told.latencies),
+    }
+}

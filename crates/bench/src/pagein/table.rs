@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is said of page-ins: under which conditions, and what the manager changed.
+
+use super::figures::{Walked, WalkedTurn};
+use crate::arms::{Arm, ArmRow, ArmScale, ArmTerms, Compared, KeyFigure, load_words};
+
+pub(super) const TITLE: &str =
+    "Page-ins beside a hog: what the program with the focus waits for its own pages after a key";
+pub(super) const TERMS: ArmTerms = ArmTerms {
+    of: "page-in wait",
+    times_of: "the wait",
+    scale: ArmScale::Latency,
+    paper: &[
+        "Evans et al. (1993), section 4.4.2: \"It doesn't matter how high a process' priority is if there is no free memory",
+        "available\"; it has no figures of page-ins",
+    ],
+    line_ms: None,
+};
+
+/// A line each.
+pub(super) fn bounds(figures: &Compared<Walked>) -> Vec<String> {
+    let (more, room) = (&figures.more, &figures.more.room);
+    let keys = format!(
+        "{} keys in each turn behind a lap that does not count, {} s apart; a working set of {} MiB, once in {} keys",
+        more.keys_per_block,
+        more.every_s,
+        more.working_set_bytes >> 20,
+        more.keys_per_lap
+    );
+    let memory = format!(
+        "{} MiB of memory, of which {} were available, and {} of free swap{}",
+        room.total >> 20,
+        room.available >> 20,
+        room.swap_free >> 20,
+        if more.shortage { "" } else { "; memory did not run out: nothing is compared" }
+    );
+    let turns = more.turns.iter().map(turn_words);
+    [keys, load_words(figures), memory].into_iter().chain(turns).chain(against_unmanaged(&figures.arms)).collect()
+}
+
+fn turn_words(turn: &WalkedTurn) -> String {
+    let (page_ins, seen) = (turn.page_ins, &turn.key_to_drawing);
+    let ms = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}"));
+    format!(
+        "{}: {page_ins} page faults waited for a disk; from the key to the drawing p50 {}, p95 {}, max {} ms",
+        turn.turn,
+        ms(seen.p50_ms),
+        ms(seen.p95_ms),
+        ms(seen.max_ms)
+    )
+}
+
+/// A line for each arm beside the hog: its wait as a share of that of the unmanaged one.
+fn against_unmanaged(rows: &[ArmRow]) -> Vec<String> {
+    let key_figure = KeyFigure::of(rows, ArmScale::Latency);
+    let beside = |row: &&ArmRow| row.level > 0;
+    let unmanaged = rows.iter().filter(beside).find(|row| row.arm == Arm::Unmanaged);
+    let Some(before) = unmanaged.and_then(|row| (key_figure.of)(&row.figures)).filter(|ms| *ms > 0.0) else {
+        return Vec::new();
+    };
+    let others = rows.iter().filter(beside).filter(|row| row.arm != Arm::Unmanaged);
+    let shares = others.filter_map(|row| Some((&row.turn, (key_figure.of)(&row.figures)? / before)));
+    shares
+        .map(|(turn, share)| format!("{turn}: {} of the wait {share:.3} times that of unmanaged", key_figure.name))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arms::{ArmFigures, ArmTurn};
+
+    fn row(arm: Arm, level: u32, ms: u64) -> ArmRow {
+        ArmRow::new(ArmTurn { level, arm }, ArmFigures::of(vec![ms * 1_000_000; 100], 0), None)
+    }
+
+    #[test]
+    fn managed_is_held_against_unmanaged() {
+        let all = [row(Arm::Unmanaged, 0, 0), row(Arm::Unmanaged, 1, 400), row(Arm::Managed, 1, 10)];
+        assert_eq!(against_unmanaged(&all), ["load 1, managed: p95 of the wait 0.025 times that of unmanaged"]);
+        assert!(against_unmanaged(&[row(Arm::Unmanaged, 1, 0), row(Arm::Managed, 1, 10)]).is_empty());
+    }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options of `tipme bench system`, how long it takes, and what cannot be measured.
+
+use super::applications::{self, RUN_MAX};
+use super::build::Build;
+use crate::arms::{Arm, ArmComparison, ArmTurn, ManagerOptions};
+use crate::driver::Programs;
+use crate::estimate::DurationEstimate;
+use crate::load::{LEVEL_MAX, LoadKind, default_memory};
+use crate::session::PrivateSession;
+use anyhow::{Result, ensure};
+use clap::{Args, ValueEnum};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::ops::Add;
+use std::path::PathBuf;
+use std::time::Duration;
+use tipme_command::size;
+
+/// What runs beside the script is observed for so many times what the script takes where nothing is slow.
+const OBSERVED: f64 = 1.5;
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  sudo tipme bench system --managed
+  sudo tipme bench system --beside nothing,build --rounds 4 --managed --json system.json
+
+A script goes round a terminal with vi, one with less, one with a shell and, where it is
+installed, mousepad, on a private display: it clicks into a window, waits until that has the
+focus, types, and lets each key be answered. Measured is the time of the whole script, beside
+nothing, beside a build (make with cc of made-up files, again and again; where there is no
+compiler, xargs with gzip), and beside a heavy synthetic load (tipme load big). Printed with the
+paper's table 1.
+
+Exit codes: 0 measured, 2 could not measure.")]
+pub struct System {
+    /// What runs beside the script
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "nothing,build,synthetic", value_enum)]
+    pub beside: Vec<Beside>,
+    /// How often the script goes round the applications
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub rounds: u16,
+    /// Runnable processes of the synthetic load, 1 to 64
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(LEVEL_MAX)))]
+    pub load: u32,
+    /// Memory of the synthetic load: bytes, or with K, M or G [default: as in tipme load]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
+    /// Spread the synthetic load over so many sessions; 0 leaves it, and the build, in that of the display's programs
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
+    pub sessions: u32,
+    /// Measure with the manager as well, in turns
+    #[arg(long)]
+    pub managed: bool,
+    /// Runs beside each with each arm
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=50))]
+    pub blocks: u8,
+    #[command(flatten)]
+    pub manager: ManagerOptions,
+    /// Write the result as one JSON document
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// What runs beside the script.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Beside {
+    /// Nothing
+    Nothing,
+    /// A real build
+    Build,
+    /// A heavy synthetic load
+    Synthetic,
+}
+
+impl System {
+    /// Each once, in order.
+    fn beside(&self) -> Vec<Beside> {
+        let mut beside = self.beside.clone();
+        beside.sort_unstable();
+        beside.dedup();
+        beside
+    }
+
+    /// What is compared; its load is the synthetic one.
+    pub(super) fn comparison(&self, programs: &Programs) -> ArmComparison {
+        let loads = self.beside.contains(&Beside::Synthetic);
+        ArmComparison {
+            levels: vec![if loads { self.load } else { 0 }],
+            managed: self.managed,
+            against: Vec::new(),
+            blocks: self.blocks.into(),
+            kind: LoadKind::Big,
+            pages: LoadKind::Big.pages(),
+            memory: self.memory.unwrap_or_else(default_memory),
+            sessions: self.sessions,
+            manager: self.manager.program(programs),
+            launcher: programs.launcher.clone(),
+        }
+    }
+
+    /// The turns of one block.
+    pub(super) fn turns(&self, block: usize) -> Vec<(Beside, Arm)> {
+        let arms = if self.managed { &[Arm::Unmanaged, Arm::Managed][..] } else { &[Arm::Unmanaged] };
+        let each = |beside| arms.iter().map(move |arm| (beside, *arm));
+        let mut turns: Vec<(Beside, Arm)> = self.beside().into_iter().flat_map(each).collect();
+        if block % 2 == 1 {
+            turns.reverse();
+        }
+        turns
+    }
+
+    /// How many runs of the script there are.
+    fn runs(&self) -> usize {
+        self.turns(0).len() * usize::from(self.blocks)
+    }
+
+    /// How long what runs beside the script is observed, at least. Where arms are compared it is longer than the script
+    /// mostly takes, so that the script's own work is the same part of it: else who is done sooner, with the same
+    /// work in less time, would be charged for it.
+    pub(super) fn observed(&self, beside: Beside) -> Duration {
+        let compared = self.managed && beside != Beside::Nothing;
+        if compared { applications::about(self.rounds).mul_f64(OBSERVED).min(RUN_MAX) } else { Duration::ZERO }
+    }
+
+    /// What it will take, told before it begins.
+    pub(super) fn plan(&self) -> String {
+        format!("{} runs; {}", self.runs(), self.estimate())
+    }
+
+    /// How long all of it takes; about that where nothing is slow.
+    fn estimate(&self) -> DurationEstimate {
+        let turns = self.turns(0).into_iter().map(|(beside, arm)| {
+            // The script fails where it takes longer.
+            let most = RUN_MAX + applications::VISIT_MAX;
+            let script =
+                DurationEstimate::new(applications::about(self.rounds).max(self.observed(beside)).min(most), most);
+            let level = if beside == Beside::Synthetic { self.load } else { 0 };
+            let build = if beside == Beside::Build { Build::ESTIMATE } else { DurationEstimate::default() };
+            script + build + ArmTurn { level, arm }.around()
+        });
+        let first = DurationEstimate::new(applications::about(1), RUN_MAX + applications::VISIT_MAX);
+        PrivateSession::ESTIMATE
+            + applications::ESTIMATE
+            + first
+            + turns.fold(DurationEstimate::default(), DurationEstimate::add) * usize::from(self.blocks)
+    }
+
+    pub(super) fn check(&self, comparison: &ArmComparison) -> Result<()> {
+        ensure!(!self.beside.is_empty(), "nothing to measure beside");
+        comparison.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::parsed;
+
+    #[test]
+    fn each_second_block_goes_backwards() {
+        let options: System = parsed("--beside nothing,build --managed --blocks 2");
+        let mut backwards = options.turns(1);
+        backwards.reverse();
+        assert_eq!((options.turns(0), options.runs()), (backwards, 8));
+    }
+
+    #[test]
+    fn only_what_is_run_takes_time() {
+        let about = |beside| parsed::<System>(&format!("--beside {beside} --rounds 1 --managed")).estimate().about;
+        assert!(about("nothing") < about("synthetic") && about("nothing") < about("build"));
+        let alone = |rounds| parsed::<System>(&format!("--beside build --managed --rounds {rounds}")).estimate();
+        assert!((1..=1_000).map(alone).all(|estimate| estimate.about <= estimate.most));
+    }
+
+    #[test]
+    fn what_is_compared_is_observed_for_longer_than_the_script_takes() {
+        let options: System = parsed("--beside nothing,build --managed");
+        assert!(options.observed(Beside::Build) > applications::about(options.rounds));
+        assert_eq!(options.observed(Beside::Nothing), Duration::ZERO);
+        assert_eq!(parsed::<System>("--beside build").observed(Beside::Build), Duration::ZERO);
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Very late wake-ups: found in a measurement, explained from a recording.
+
+use super::threads::ThreadWakeUps;
+use super::trace::TimerRecorder;
+use crate::interrupt::InterruptFlag;
+use anyhow::{Context, Result};
+use tipme_analysis::{Lateness, Recording, lateness};
+use tipme_measure::timer::{OUTLIERS_MAX, Outlier, TimerMechanism, WakeUpSeries, budget, outlier_threshold};
+use tipme_record::{Cpu, Nanos, Tid};
+
+/// The latest wake-ups of one mechanism.
+pub(super) struct LatestWakeUps {
+    mechanism: TimerMechanism,
+    /// Later ones are outliers.
+    pub threshold_ns: u64,
+    /// How many there are.
+    pub over: u64,
+    /// The latest of them.
+    worst: Vec<tipme_analysis::Late>,
+}
+
+/// Finds those later than the threshold, or than what is usual where none is given.
+pub(super) fn find(
+    tracks: &[ThreadWakeUps],
+    mechanism: TimerMechanism,
+    period_ns: u64,
+    threshold_ns: Option<u64>,
+) -> LatestWakeUps {
+    let mut all: Vec<tipme_analysis::Late> =
+        tracks.iter().flat_map(|track| wakes(track, mechanism, period_ns)).collect();
+    let own = |late: &tipme_analysis::Late| late.wake.since(late.deadline).0;
+    let usual = || outlier_threshold(&all.iter().map(own).collect::<Vec<u64>>());
+    let threshold_ns = threshold_ns.unwrap_or_else(usual);
+    all.retain(|late| own(late) > threshold_ns);
+    all.sort_by_key(|late| std::cmp::Reverse(own(late)));
+    let over = all.len() as u64;
+    all.truncate(OUTLIERS_MAX);
+    LatestWakeUps { mechanism, threshold_ns, over, worst: all }
+}
+
+fn wakes(track: &ThreadWakeUps, mechanism: TimerMechanism, period_ns: u64) -> Vec<tipme_analysis::Late> {
+    let (tid, cpu) = (Tid(track.thread.tid), Cpu(track.thread.cpu));
+    let asked = WakeUpSeries::new(&track.run, period_ns).map(|series| series.asked(mechanism)).unwrap_or_default();
+    let late = |(deadline, wake)| tipme_analysis::Late { tid, cpu, deadline: Nanos(deadline), wake: Nanos(wake) };
+    asked.into_iter().map(late).collect()
+}
+
+/// Explains them where there is a recorder; nothing is kept where none is that late.
+pub(super) fn explain(
+    late: &LatestWakeUps,
+    trace: Option<&TimerRecorder>,
+    interrupt: &InterruptFlag,
+) -> Result<Vec<Outlier>> {
+    let recording = trace.filter(|_| !late.worst.is_empty()).map(|trace| recorded(trace, interrupt)).transpose()?;
+    let explained = |one: &tipme_analysis::Late| recording.as_ref().and_then(|recording| lateness(recording, one));
+    Ok(late.worst.iter().map(|one| outlier(late.mechanism, one, explained(one))).collect())
+}
+
+fn recorded(trace: &TimerRecorder, interrupt: &InterruptFlag) -> Result<Recording> {
+    let path = trace.mark(interrupt)?;
+    let incident = tipme_store::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    // It goes with its folder anyway; until then the next ones need the room.
+    let _ = std::fs::remove_file(&path);
+    Ok(Recording::read(&incident)?)
+}
+
+fn outlier(mechanism: TimerMechanism, late: &tipme_analysis::Late, explained: Option<Lateness>) -> Outlier {
+    let whole = late.wake.since(late.deadline);
+    let portions = |lateness: &Lateness| {
+        let times = lateness.portions.iter().map(|(cause, name, time)| (*cause, name.clone(), time.0));
+        budget(&times.collect::<Vec<_>>(), whole.0)
+    };
+    Outlier {
+        mechanism,
+        cpu: late.cpu.0,
+        deadline_ns: late.deadline.0,
+        lateness_us: whole.0 as f64 / 1e3,
+        budget: explained.as_ref().map(portions),
+        culprit_begin_ns: explained.map(|lateness| lateness.begin.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_measure::timer::{LATENESS, MeasuredThread};
+    use tipme_measure::{Events, Run};
+
+    const PERIOD: u64 = 1_000_000;
+
+    /// A thread with one late wake-up among many.
+    fn track(late_ns: u64) -> ThreadWakeUps {
+        let mut events = Events::of(LATENESS, None);
+        (1..=100).for_each(|number| events.push(number * PERIOD, if number == 50 { late_ns } else { 50_000 }));
+        let thread =
+            MeasuredThread { mechanism: TimerMechanism::Absolute, cpu: 1, tid: 7, locked: true, slack_ns: None };
+        ThreadWakeUps { thread, run: Run { duration_ns: 100 * PERIOD, classes: vec![events], ..Run::default() } }
+    }
+
+    #[test]
+    fn outliers_are_found_by_what_is_usual_or_asked_for() {
+        let tracks = [track(900_000), track(3_000_000)];
+        let usual = find(&tracks, TimerMechanism::Absolute, PERIOD, None);
+        assert_eq!((usual.threshold_ns, usual.over, usual.worst.len()), (1_000_000, 1, 1));
+        let asked = find(&tracks, TimerMechanism::Absolute, PERIOD, Some(10_000));
+        assert_eq!((asked.over, asked.worst.len()), (200, OUTLIERS_MAX));
+        assert_eq!(asked.worst[0].wake.since(asked.worst[0].deadline), Nanos(3_000_000));
+    }
+
+    #[test]
+    fn without_a_recorder_there_is_no_budget() {
+        let late = find(&[track(3_000_000)], TimerMechanism::Absolute, PERIOD, None);
+        let outliers = explain(&late, None, &InterruptFlag::default()).expect("there is nothing to fail");
+        assert_eq!((outliers[0].lateness_us, outliers[0].cpu, &outliers[0].budget), (3_000.0, 1, &None));
+    }
+}

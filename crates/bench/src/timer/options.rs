@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options of `tipme bench timer`.
+
+use super::policy::SchedPolicy;
+use super::threads::{PERIOD_MAX, PERIOD_MIN, TimerOptions, cpus as usable};
+use crate::choice::repeats;
+use crate::cpu_list::{CpuList, cpu_list};
+use anyhow::Result as Outcome;
+use clap::{Args, ValueEnum};
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::time::Duration;
+use tipme_command::duration;
+use tipme_measure::timer::TimerMechanism;
+
+#[derive(Args)]
+#[command(after_help = "One thread on each CPU is to wake up at regular times. Printed are the times
+between its wake-ups (as in tables 1 to 3 of Jones and Regehr, 1999) and how late they come; with
+root also what the latest waited for. Naive sleeping (relative) beside absolute deadlines shows
+what it costs to sleep for a period instead of until a deadline.
+
+Exit codes: 0 measured, 1 a wake-up was later than --threshold, 2 could not be measured. Examples:
+  tipme bench timer
+  tipme bench timer --mechanism relative,absolute
+  sudo tipme bench timer --policy fifo:80 --period 100us -d 30s --threshold 200us
+  tipme bench timer --mechanism all --rates --json before.json --svg plots
+  tipme bench timer --repeat 5 --json before/    then, changed: tipme compare before/ after/
+  tipme bench timer --show before.json after.json")]
+pub struct Timer {
+    /// From one deadline to the next, 10us to 1s
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = period)]
+    pub period: Duration,
+    /// How long to measure each mechanism
+    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub duration: Duration,
+    /// What the threads sleep with; several are measured one after the other
+    #[arg(long, value_enum, value_name = "MECHANISM", value_delimiter = ',', default_value = "absolute")]
+    pub mechanism: Vec<MechanismChoice>,
+    /// Scheduling policy of the threads: other, fifo:PRIORITY or rr:PRIORITY
+    #[arg(long, value_name = "POLICY", default_value = "other")]
+    pub policy: SchedPolicy,
+    /// CPUs to measure, such as 0,2-3
+    #[arg(long, value_name = "all|LIST", default_value = "all", value_parser = cpus)]
+    pub cpus: Cpus,
+    /// By how many nanoseconds the kernel may delay the threads' timers to handle several at once
+    #[arg(long, value_name = "NS")]
+    pub slack: Option<NonZeroU64>,
+    /// Later wake-ups are explained and fail [default: explained from 1 ms on, or 10 times the median]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub threshold: Option<Duration>,
+    /// How often all of it is measured: tipme compare needs five repeats
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = repeats)]
+    pub repeat: usize,
+    /// Write the result as one JSON document; with --repeat, one for each into this new folder
+    #[arg(long, value_name = "FILE|DIR")]
+    pub json: Option<PathBuf>,
+    /// Write plots into this folder; with --repeat, into one below it for each
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
+    /// Also ask each mechanism for periods from 50 us to 10 ms, and say what it gives
+    #[arg(long)]
+    pub rates: bool,
+    /// Record nothing beside the measurement, even as root: late wake-ups are not explained
+    #[arg(long)]
+    pub no_trace: bool,
+    /// Measure nothing, and show the tables of results that were written before side by side
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["json", "svg", "rates", "threshold", "repeat"])]
+    pub show: Vec<PathBuf>,
+}
+
+/// What threads sleep with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum MechanismChoice {
+    /// clock_nanosleep until the next deadline
+    Absolute,
+    /// nanosleep for the rest of the time until the next deadline
+    Nanosleep,
+    /// nanosleep for a period after each wake-up, whatever the deadline: naive
+    Relative,
+    /// A periodic timerfd
+    Timerfd,
+    /// A periodic POSIX timer with a signal
+    Itimer,
+    /// poll with a timeout, in whole milliseconds
+    Poll,
+    /// All of these
+    All,
+}
+
+/// CPUs that are asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Cpus {
+    All,
+    List(Vec<usize>),
+}
+
+fn period(text: &str) -> Result<Duration, String> {
+    let period = duration(text)?;
+    if (PERIOD_MIN..=PERIOD_MAX).contains(&period) {
+        return Ok(period);
+    }
+    Err(format!("choose a period from {PERIOD_MIN:?} to {PERIOD_MAX:?}"))
+}
+
+/// `all`, or numbers and ranges.
+fn cpus(text: &str) -> Result<Cpus, String> {
+    if text == "all" {
+        return Ok(Cpus::All);
+    }
+    cpu_list(text).map(|CpuList(list)| Cpus::List(list))
+}
+
+impl Timer {
+    /// What the threads are to do, on CPUs that this process may use.
+    pub(super) fn options(&self) -> Outcome<TimerOptions> {
+        let asked = match &self.cpus {
+            Cpus::All => None,
+            Cpus::List(list) => Some(&list[..]),
+        };
+        let (period, duration, policy, slack_ns) = (self.period, self.duration, self.policy, self.slack);
+        Ok(TimerOptions { period, duration, policy, cpus: usable(asked)?, slack_ns })
+    }
+
+    /// Each of those that were chosen once, in the order of the choice.
+    pub(super) fn mechanisms(&self) -> Vec<TimerMechanism> {
+        let mut mechanisms = Vec::new();
+        for mechanism in self.mechanism.iter().flat_map(|choice| chosen(*choice)) {
+            if !mechanisms.contains(mechanism) {
+                mechanisms.push(*mechanism);
+            }
+        }
+        mechanisms
+    }
+}
+
+fn chosen(choice: MechanismChoice) -> &'static [TimerMechanism] {
+    match choice {
+        MechanismChoice::Absolute => &[TimerMechanism::Absolute],
+        MechanismChoice::Nanosleep => &[TimerMechanism::Nanosleep],
+        MechanismChoice::Relative => &[TimerMechanism::Relative],
+        MechanismChoice::Timerfd => &[TimerMechanism::Timerfd],
+        MechanismChoice::Itimer => &[TimerMechanism::Itimer],
+        MechanismChoice::Poll => &[TimerMechanism::Poll],
+        MechanismChoice::All => &TimerMechanism::ALL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::parsed;
+
+    #[test]
+    fn each_mechanism_is_measured_once() {
+        let chosen = |words| parsed::<Timer>(words).mechanisms();
+        assert_eq!(
+            chosen("--mechanism relative,absolute,relative"),
+            [TimerMechanism::Relative, TimerMechanism::Absolute]
+        );
+        assert_eq!(chosen("--mechanism all"), TimerMechanism::ALL);
+    }
+
+    #[test]
+    fn cpus_are_numbers_and_ranges() {
+        assert_eq!(cpus("all"), Ok(Cpus::All));
+        assert_eq!(cpus("3,0-1,1"), Ok(Cpus::List(vec![0, 1, 3])));
+        assert!(cpus("some").is_err());
+    }
+
+    #[test]
+    fn periods_have_bounds() {
+        assert_eq!(period("100us"), Ok(Duration::from_micros(100)));
+        assert!(period("9us").is_err() && period("2s").is_err() && period("1").is_err());
+    }
+}

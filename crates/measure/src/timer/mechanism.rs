@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What periodic threads can sleep with.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a periodic thread sleeps with.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "Mechanism")]
+pub enum TimerMechanism {
+    /// `clock_nanosleep` until the next deadline.
+    Absolute,
+    /// `nanosleep` for what is left until the next deadline.
+    Nanosleep,
+    /// `nanosleep` for a whole period after each wake-up: deadlines are not looked at.
+    Relative,
+    /// A periodic `timerfd`.
+    Timerfd,
+    /// A periodic POSIX timer that sends a signal.
+    Itimer,
+    /// `poll` for what is left until the next deadline, rounded up to whole milliseconds.
+    Poll,
+}
+
+impl TimerMechanism {
+    /// All of them.
+    pub const ALL: [TimerMechanism; 6] = [
+        TimerMechanism::Absolute,
+        TimerMechanism::Nanosleep,
+        TimerMechanism::Relative,
+        TimerMechanism::Timerfd,
+        TimerMechanism::Itimer,
+        TimerMechanism::Poll,
+    ];
+
+    /// The name in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimerMechanism::Absolute => "absolute",
+            TimerMechanism::Nanosleep => "nanosleep",
+            TimerMechanism::Relative => "relative",
+            TimerMechanism::Timerfd => "timerfd",
+            TimerMechanism::Itimer => "itimer",
+            TimerMechanism::Poll => "poll",
+        }
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Texts of /proc that several programs read, each read in one way.
+
+/// A line of `/proc/PID/stat`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StatLine<'a> {
+    pub pid: u32,
+    /// The name, which may hold anything, spaces and brackets too.
+    pub command: &'a str,
+    fields: Vec<&'a str>,
+}
+
+impl<'a> StatLine<'a> {
+    /// `None` where it is no such line.
+    pub fn read(line: &'a str) -> Option<StatLine<'a>> {
+        let (pid, rest) = line.split_once(" (")?;
+        let (command, rest) = rest.rsplit_once(") ")?;
+        Some(StatLine { pid: pid.trim().parse().ok()?, command, fields: rest.split_ascii_whitespace().collect() })
+    }
+
+    /// The field with this number in proc_pid_stat(5), where the state is the third.
+    pub fn field(&self, number: usize) -> Option<&'a str> {
+        self.fields.get(number.checked_sub(3)?).copied()
+    }
+}
+
+/// The real and the effective user in the text of `/proc/PID/status`.
+pub fn users(status: &str) -> Option<(u32, u32)> {
+    let mut ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace();
+    Some((ids.next()?.parse().ok()?, ids.next()?.parse().ok()?))
+}
+
+/// The path of the control group of version 2 in the text of `/proc/PID/cgroup`; it begins with a slash.
+pub fn control_group(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| line.strip_prefix("0::"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_brackets() {
+        let stat = StatLine::read("7 (a) b (c) S 1 2 3\n").expect("it is a line");
+        assert_eq!((stat.pid, stat.command), (7, "a) b (c"));
+        assert_eq!([3, 4, 6].map(|number| stat.field(number)), [Some("S"), Some("1"), Some("3")]);
+        assert_eq!([0, 7].map(|number| stat.field(number)), [None; 2]);
+        assert!(["", "7 a S", "x (a) S"].iter().all(|line| StatLine::read(line).is_none()));
+    }
+
+    #[test]
+    fn users_and_groups_are_found() {
+        assert_eq!(users("Name:\tx\nUid:\t1000\t0\t0\t0\n"), Some((1000, 0)));
+        assert_eq!((users("Name:\tx\n"), users("Uid:\t1\n")), (None, None));
+        assert_eq!(control_group("1:name=systemd:/x\n0::/a/b\n"), Some("/a/b"));
+        assert_eq!(control_group("1:cpu:/\n"), None);
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Keys that an input method takes before the terminal does, on a compositor of Wayland. Needs root, sway, foot and perl.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+#[path = "support/compositor.rs"]
+mod compositor;
+
+use compositor::{Compositor, DISPLAY, Program};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use support::{Recording, diagnose, records};
+use tipme_bench::alone::MachineLock;
+use tipme_bench::interrupt::InterruptFlag;
+use tipme_desktop::clock;
+use tipme_record::incident::{Incident, Section};
+use tipme_record::records::WlMessage;
+use tipme_record::wayland::{HIDDEN, PRESSED, SHAPE, TEXT, WlWord};
+use tipme_record::{Nanos, RecordKind};
+
+/// Only a test that fails waits for so long.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// For so long the input method is stopped: longer than anything that a busy machine is likely to add to a key.
+const STOPPED: Duration = Duration::from_secs(3);
+
+/// What the input method makes of each key; the message that says so is as long as that of a key.
+const WORD: &str = "xyloquartz";
+
+/// An input method that grabs the keyboard, says so, and makes a word of each key: it speaks the protocol itself.
+const METHOD: &str = r#"use strict; use IO::Socket::UNIX; $| = 1;
+my $socket = IO::Socket::UNIX->new("$ENV{XDG_RUNTIME_DIR}/$ENV{WAYLAND_DISPLAY}") or die $!;
+my ($next, $in, $done, $seat, $manager, $method, $grab) = (4, "", 0);
+sub ask { my ($object, $opcode, $body) = @_; $socket->syswrite(pack("LSS", $object, $opcode, 8 + length $body) . $body); }
+sub text { my $text = "$_[0]\0"; pack("L", length $text) . $text . "\0" x (-length($text) % 4) }
+sub bind_to { my ($name, $interface) = @_; ask(2, 0, pack("L", $name) . text($interface) . pack("LL", 1, $next)); $next++ }
+ask(1, 1, pack("L", 2));
+ask(1, 0, pack("L", 3));
+while ($socket->sysread($in, 65536, length $in)) {
+    while (length $in >= 8) {
+        my ($object, $opcode, $size) = unpack("LSS", $in);
+        last if length $in < $size;
+        my $body = substr(substr($in, 0, $size, ""), 8);
+        if ($object == 2 && $opcode == 0) {
+            my ($name, $length) = unpack("LL", $body);
+            my $interface = substr($body, 8, $length - 1);
+            $seat = bind_to($name, $interface) if $interface eq "wl_seat";
+            $manager = bind_to($name, $interface) if $interface eq "zwp_input_method_manager_v2";
+        } elsif ($object == 3) {
+            $method = $next++;
+            ask($manager, 0, pack("LL", $seat, $method));
+        } elsif ($method && $object == $method && $opcode == 5) {
+            $done++;
+            next if $grab;
+            $grab = $next++;
+            ask($method, 5, pack("L", $grab));
+            print "grabbed\n";
+        } elsif ($grab && $object == $grab && $opcode == 1 && (unpack("LLLL", $body))[3] == 1) {
+            ask($method, 0, text("xyloquartz"));
+            ask($method, 3, pack("L", $done));
+        }
+    }
+}
+"#;
+
+/// Starts the input method, and waits until it has the keyboard.
+fn input_method(compositor: &Compositor) -> Program {
+    let script = compositor.home().join("method");
+    std::fs::write(&script, METHOD).unwrap();
+    let method = compositor.command("perl").arg(script).stdout(Stdio::piped()).spawn();
+    let mut method = Program(method.expect("perl is installed: make test-deps"));
+    let mut line = String::new();
+    BufReader::new(method.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "grabbed\n");
+    method
+}
+
+/// The terminal's keys that it is known to have answered.
+fn answered(path: &Path, client: u32) -> usize {
+    let (_, text) = diagnose(path, &["--interactions", "--json"]);
+    let told: Value = serde_json::from_str(&text).unwrap();
+    let own = |one: &&Value| one["client_pid"] == client && one["class"] == "key" && one["join"] == "exact";
+    told["interactions"].as_array().unwrap().iter().filter(own).count()
+}
+
+fn marked_with(recording: &Recording, client: u32, count: usize) -> (PathBuf, Incident) {
+    let begun = Instant::now();
+    loop {
+        let (path, incident) = recording.mark();
+        let known = answered(&path, client);
+        if known >= count {
+            return (path, incident);
+        }
+        assert!(begun.elapsed() < TIMEOUT, "{known} keys of {count} are answered: {}", path.display());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// What messages told from some time on.
+fn words(incident: &Incident, since: Nanos) -> Vec<WlWord> {
+    let messages = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::WlMessage);
+    let read = messages.filter_map(|entry| Some((WlMessage::read(entry.bytes)?, entry.bytes)));
+    let read = read.filter(|(message, _)| message.head.ts >= since);
+    read.flat_map(|(message, bytes)| WlWord::list(&bytes[WlMessage::SIZE..], message.operations)).collect()
+}
+
+#[test]
+fn what_an_input_method_makes_of_a_key_answers_it_and_is_not_recorded() {
+    let compositor = Compositor::start();
+    let mut keyboard = compositor.keyboard();
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let terminal = compositor.terminal("text");
+    let _method = input_method(&compositor);
+    keyboard.text("0123456789").unwrap();
+    let (path, incident) = marked_with(&recording, terminal.0.id(), 8);
+    let contains = |bytes: &[u8]| bytes.windows(WORD.len()).any(|window| window == WORD.as_bytes());
+    assert!(incident.sections.iter().all(|(_, bytes)| !contains(bytes)) && !contains(&std::fs::read(path).unwrap()));
+    // A key of the grab is as long as what tells of one key that was held as the keyboard entered.
+    let grabbed =
+        words(&incident, Nanos(0)).into_iter().filter(|word| (word.opcode, word.units) == (1, 6) && word.hint != 0);
+    assert!(grabbed.clone().count() >= 16);
+    assert!(grabbed.into_iter().all(|word| (1..=2).contains(&(word.hint & SHAPE))));
+}
+
+#[test]
+fn keys_and_texts_of_an_input_method_are_hidden_where_somebody_wants_that() {
+    let compositor = Compositor::start();
+    let mut keyboard = compositor.keyboard();
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let _terminal = compositor.terminal("text");
+    let _method = input_method(&compositor);
+    let client = tipme_control::Client::new(recording.dir.path());
+    client.call(&tipme_control::RecorderRequest::Keys { record: false }).unwrap();
+    let since = clock::now();
+    keyboard.text("0123456789").unwrap();
+    keyboard.settle().unwrap();
+    let words = words(&recording.mark().1, since);
+    assert!(words.iter().any(|word| word.hint == HIDDEN), "{words:?}");
+    assert!(words.iter().all(|word| word.hint != TEXT && word.hint & SHAPE != PRESSED), "{words:?}");
+}
+
+#[test]
+fn an_input_method_that_was_stopped_is_named() {
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
+    let compositor = Compositor::start();
+    let mut keyboard = compositor.keyboard();
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let terminal = compositor.terminal("text");
+    let (method, client) = (input_method(&compositor), terminal.0.id());
+    keyboard.text("0123456789").unwrap();
+    let before = answered(&marked_with(&recording, client, 8).0, client);
+    let process = Pid::from_raw(method.0.id() as i32).unwrap();
+    kill_process(process, Signal::STOP).unwrap();
+    keyboard.key('x').unwrap();
+    std::thread::sleep(STOPPED);
+    kill_process(process, Signal::CONT).unwrap();
+    let (path, _) = marked_with(&recording, client, before + 1);
+    let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
+    let verdict: Value = serde_json::from_str(&verdict).unwrap();
+    let (interval, finding) = (&verdict["interval"], &verdict["findings"][0]);
+    assert_eq!((&interval["class"], &finding["kind"]), (&"key".into(), &"stopped".into()), "{verdict:#}");
+    assert_eq!((&interval["client"]["pid"], &interval["inferred"]), (&client.into(), &true.into()), "{verdict:#}");
+    assert!(interval["latency_ms"].as_f64().unwrap() >= STOPPED.as_secs_f64() * 900.0, "{verdict:#}");
+    let named = format!("perl (pid {})", method.0.id());
+    assert!(serde_json::to_string(finding).unwrap().contains(&named), "{verdict:#}");
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Clicks and the wheel at unmodified programs on a compositor of Wayland. Needs root, sway, foot and mousepad.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+#[path = "support/compositor.rs"]
+mod compositor;
+
+use compositor::{Compositor, DISPLAY, Program, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use support::{Recording, diagnose};
+use tipme_bench::alone::MachineLock;
+use tipme_bench::interrupt::InterruptFlag;
+use tipme_desktop::inject::Typist;
+
+/// Only a test that fails waits for so long.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// For so long a process is stopped: longer than anything that a busy machine is likely to add to a click.
+const STOPPED: Duration = Duration::from_secs(3);
+
+/// Has the terminal report the pointer, which its echo shows.
+const REPORTS: &str = "stty -icanon; printf '\\033[?1000h'; : >reports; exec cat";
+
+/// Clicks at so many places, then waits until the compositor has it.
+fn click(typist: &mut Typist, count: i16) {
+    for place in 0..count {
+        typist.click_at(100 + 20 * place, 150 + 30 * (place % 5), 1).unwrap();
+    }
+    typist.settle().unwrap();
+}
+
+/// The interactions of a class that a program answered by a drawing that they are known to have caused.
+fn exact(path: &std::path::Path, class: &str, client: u32) -> Vec<Value> {
+    let (_, text) = diagnose(path, &["--interactions", "--json"]);
+    let told: Value = serde_json::from_str(&text).unwrap();
+    let all = told["interactions"].as_array().unwrap().clone();
+    let own = |one: &Value| one["class"] == class && one["client_pid"] == client && one["join"] == "exact";
+    all.into_iter().filter(own).collect()
+}
+
+/// Marks until a program answered so many: a busy machine may still be at it.
+fn marked_with(recording: &Recording, class: &str, client: u32, count: usize) -> PathBuf {
+    let begun = Instant::now();
+    loop {
+        let (path, _) = recording.mark();
+        let known = exact(&path, class, client).len();
+        if known >= count {
+            return path;
+        }
+        assert!(begun.elapsed() < TIMEOUT, "{known} of {count} were answered: {}", path.display());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// A terminal that shows each click.
+fn terminal(compositor: &Compositor) -> Program {
+    let terminal = compositor.terminal_with("clicks", &["sh", "-c", REPORTS]);
+    wait_for("the terminal's program", || compositor.home().join("reports").exists());
+    terminal
+}
+
+#[test]
+fn a_click_and_a_notch_of_the_wheel_are_answered_by_the_terminal() {
+    let compositor = Compositor::start();
+    let mut typist = compositor.keyboard();
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let terminal = terminal(&compositor);
+    click(&mut typist, 8);
+    for notch in 0..8 {
+        typist.scroll(notch % 2 == 0).unwrap();
+    }
+    marked_with(&recording, "click", terminal.0.id(), 6);
+    let path = marked_with(&recording, "scroll", terminal.0.id(), 6);
+    for click in exact(&path, "click", terminal.0.id()) {
+        let at = |name: &str| click[name].as_u64().unwrap();
+        assert!(at("input_ns") <= at("taken_ns") && at("taken_ns") < at("drawn_ns"), "{click:#}");
+    }
+}
+
+#[test]
+fn a_click_into_an_editor_is_answered_by_it() {
+    let compositor = Compositor::start();
+    let mut typist = compositor.keyboard();
+    let recording = Recording::start(&["--display", DISPLAY]);
+    std::fs::write(compositor.home().join("text"), "line of text\n".repeat(60)).unwrap();
+    let mut command = compositor.command("mousepad");
+    command.envs([("GDK_BACKEND", "wayland"), ("GSETTINGS_BACKEND", "memory"), ("NO_AT_BRIDGE", "1")]);
+    let editor = Program(command.args(["--disable-server", "text"]).spawn().expect("mousepad: make test-deps"));
+    compositor.wait_for_window(&editor);
+    let begun = Instant::now();
+    // A program that has just come up takes its time to have its pointer.
+    while exact(&recording.mark().0, "click", editor.0.id()).len() < 6 {
+        assert!(begun.elapsed() < TIMEOUT, "no click is answered");
+        click(&mut typist, 8);
+    }
+}
+
+#[test]
+fn a_program_that_was_stopped_around_a_click_is_named() {
+    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
+    let compositor = Compositor::start();
+    let mut typist = compositor.keyboard();
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let terminal = terminal(&compositor);
+    let client = terminal.0.id();
+    click(&mut typist, 8);
+    let before = exact(&marked_with(&recording, "click", client, 6), "click", client).len();
+    let process = Pid::from_raw(client as i32).unwrap();
+    kill_process(process, Signal::STOP).unwrap();
+    typist.click(1).unwrap();
+    std::thread::sleep(STOPPED);
+    kill_process(process, Signal::CONT).unwrap();
+    let path = marked_with(&recording, "click", client, before + 1);
+    let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
+    let verdict: Value = serde_json::from_str(&verdict).unwrap();
+    let (interval, finding) = (&verdict["interval"], &verdict["findings"][0]);
+    assert_eq!((&interval["class"], &finding["kind"]), (&"click".into(), &"stopped".into()), "{verdict:#}");
+    assert!(interval["latency_ms"].as_f64().unwrap() >= STOPPED.as_secs_f64() * 900.0, "{verdict:#}");
+}

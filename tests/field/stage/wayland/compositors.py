@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Compositors without a screen, as an ordinary user starts them."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+from .. import processes
+
+# Numbers of displays that sway tries, one after the other; here from the end, since others begin at the begin.
+NUMBERS = range(32, 0, -1)
+START_MAX_S = 30
+SWAY = """output HEADLESS-1 resolution {width}x{height}
+xwayland disable
+default_border none
+include {home}/remote/letter
+"""
+ENVIRONMENT = {
+    "sway": {"WLR_BACKENDS": "headless", "WLR_LIBINPUT_NO_DEVICES": "1", "WLR_RENDERER": "pixman"},
+    "mutter": {},
+    "kwin_wayland": {"KWIN_COMPOSE": "Q", "KWIN_WAYLAND_NO_PERMISSION_CHECKS": "1"},
+}
+
+
+def start(session):
+    """Starts the scenario's compositor, and waits until it listens."""
+    name = session.scenario.manager
+    session.env.update(ENVIRONMENT[name])
+    display = f"wayland-{free_number()}"
+    session.start("server", COMMANDS[name](session, display))
+    socket = session.folder / "run" / display
+    limit = time.monotonic() + START_MAX_S
+    while not socket.exists():
+        if time.monotonic() > limit:
+            raise processes.CannotRun(f"{name} did not start: {(session.folder / 'server.log').read_text()[-300:]}")
+        time.sleep(0.05)
+    time.sleep(1)
+    session.env["WAYLAND_DISPLAY"] = session.display = display
+
+
+def free_number():
+    """A number that no compositor of this machine has, since the recorder tells them apart by it."""
+    sockets = pathlib.Path("/proc/net/unix").read_text()
+    taken = {int(number) for number in re.findall(r"/wayland-(\d+)$", sockets, re.MULTILINE)}
+    return next(number for number in NUMBERS if number not in taken)
+
+
+def sway(session, display):
+    """It chooses its number by itself: the lock files of those below are taken."""
+    width, height = session.SIZE
+    config = session.folder / "home/.config/sway.conf"
+    config.write_text(SWAY.format(width=width, height=height, home=session.folder / "home"))
+    os.chmod(config, 0o644)
+    for number in range(1, int(display.removeprefix("wayland-"))):
+        (session.folder / f"run/wayland-{number}.lock").mkdir()
+    return ["sway", "-c", config]
+
+
+def mutter(session, display):
+    width, height = session.SIZE
+    return ["mutter", "--headless", "--virtual-monitor", f"{width}x{height}", "--wayland", "--no-x11", "--wayland-display", display]
+
+
+def kwin(session, display):
+    """A copy of it: with the file's capability it would not start here."""
+    width, height = session.SIZE
+    copy = session.folder / "kwin_wayland"
+    shutil.copyfile(shutil.which("kwin_wayland"), copy)
+    copy.chmod(0o755)
+    return [copy, "--virtual", "--width", width, "--height", height, "--socket", display, "--no-lockscreen"]
+
+
+COMMANDS = {"sway": sway, "mutter": mutter, "kwin_wayland": kwin}
+
+
+def sway_message(session, *words):
+    return ["swaymsg", "-s", next((session.folder / "run").glob("sway-ipc.*")), *words]
+
+
+def ask_sway(session, *words):
+    """What sway says to a command of its own protocol."""
+    done = processes.start(sway_message(session, "-r", *words), session.env, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.communicate(timeout=10)[0])
+
+
+def focused(tree):
+    """The process whose window has the focus in sway's tree; None where none has."""
+    if tree.get("focused") and "pid" in tree:
+        return tree["pid"]
+    below = (focused(node) for node in (*tree["nodes"], *tree["floating_nodes"]))
+    return next((pid for pid in below if pid), None)

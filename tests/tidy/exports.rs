@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a library makes public is named outside of it. What is not is `pub(crate)`, or nobody needs it.
+//!
+//! Looked at are functions, methods and constants, by their names alone; types are the compiler's matter (its lint
+//! `unreachable_pub`, which each library turns on), since one can be used that is never named.
+
+use crate::source::flat;
+use crate::tree::{Source, expect_none, root, rust};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// What may stand between `pub` and the name's own keyword.
+const QUALIFIERS: [&str; 3] = ["unsafe", "async", "const"];
+
+/// A file: what it makes public, each with its line, and all its words.
+struct Read<'a> {
+    source: &'a Source,
+    public: Vec<(String, usize)>,
+    words: BTreeSet<String>,
+}
+
+impl Read<'_> {
+    fn of(source: &Source) -> Read<'_> {
+        let tokens = flat(source.text.parse().unwrap_or_else(|error| panic!("{}: {error}", source.at(1))));
+        let public = public(&tokens);
+        Read { source, public, words: tokens.into_iter().map(|(word, _)| word).collect() }
+    }
+}
+
+fn read(sources: &[Source]) -> Vec<Read<'_>> {
+    sources.iter().map(Read::of).collect()
+}
+
+/// Belongs to a library's own sources: its tests and its programs are others who use it.
+fn is_of(source: &Source, library: &str) -> bool {
+    let sources = Path::new("crates").join(library).join("src");
+    source.path.starts_with(&sources) && !source.path.starts_with(sources.join("bin"))
+}
+
+/// Public functions and constants of a file, with their lines.
+fn public(tokens: &[(String, usize)]) -> Vec<(String, usize)> {
+    let begins = (0..tokens.len()).filter(|at| tokens[*at].0 == "pub");
+    begins.filter_map(|at| public_name(&tokens[at + 1..])).collect()
+}
+
+/// The name that is declared behind `pub`.
+fn public_name(tokens: &[(String, usize)]) -> Option<(String, usize)> {
+    let words = || tokens.iter().map(|(word, _)| word.as_str());
+    let qualifiers = words().take_while(|word| QUALIFIERS.contains(word)).count();
+    let is_function = words().nth(qualifiers) == Some("fn");
+    let is_constant = ["const", "static"].contains(&words().next()?) && qualifiers < 2;
+    let at = if is_function { qualifiers + 1 } else { 1 };
+    let (name, line) = tokens.get(at)?;
+    let named = name.starts_with(|first: char| first.is_alphabetic() || first == '_');
+    ((is_function || is_constant) && named).then(|| (name.clone(), *line))
+}
+
+/// What a library makes public though nothing outside of it has that name.
+fn unnamed(library: &str, files: &[Read<'_>]) -> Vec<String> {
+    let (own, others): (Vec<&Read>, Vec<&Read>) = files.iter().partition(|file| is_of(file.source, library));
+    let is_named = |name: &String| others.iter().any(|file| file.words.contains(name));
+    let of = |file: &&Read| {
+        let found = file.public.iter().filter(|(name, _)| !is_named(name));
+        found.map(|(name, line)| format!("{} {name}", file.source.at(*line))).collect::<Vec<String>>()
+    };
+    own.iter().flat_map(of).collect()
+}
+
+fn libraries() -> Vec<String> {
+    let listed = std::fs::read_dir(root().join("crates")).expect("the crates are there").flatten();
+    let libraries = listed.filter(|entry| entry.path().join("src/lib.rs").is_file());
+    libraries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn nothing_is_public_that_nobody_outside_names() {
+    let sources = rust();
+    let files = read(&sources);
+    let unnamed = libraries().into_iter().flat_map(|library| unnamed(&library, &files));
+    expect_none(unnamed.collect(), "public, and not named outside");
+}
+
+#[test]
+fn each_library_has_the_compiler_look_for_types() {
+    let without = libraries().into_iter().filter(|library| {
+        let root = crate::tree::text(&format!("crates/{library}/src/lib.rs"));
+        !root.contains("#![warn(unreachable_pub)]")
+    });
+    expect_none(without.collect(), "the lint unreachable_pub is not on");
+}
+
+#[test]
+fn a_planted_public_item_is_found() {
+    let source = |path: &str, text: &str| Source { path: PathBuf::from(path), text: text.to_owned() };
+    let library =
+        "pub const A: u8 = 1;\npub(crate) fn b() {}\npub const fn c() {}\npub struct D;\nimpl D { pub fn e() {} }";
+    let mut sources =
+        vec![source("crates/x/src/lib.rs", library), source("crates/y/src/main.rs", "fn main() { x::c() }")];
+    assert_eq!(unnamed("x", &read(&sources)), ["crates/x/src/lib.rs:1 A", "crates/x/src/lib.rs:5 e"]);
+    sources.push(source("crates/x/tests/a.rs", "use x::{A, D};\nfn f() { D::e(A) }"));
+    assert_eq!(unnamed("x", &read(&sources)), [""; 0]);
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every table of figures in a document says of when, of which commit and of which machine they are, and how to have
+//! them again.
+//!
+//! A table is one of figures where at least two of five cells that are not in its first column begin with a number. What
+//! it has to say stands between the heading of its section and the table, or before the document's first section.
+
+use crate::tree::{expect_none, root};
+use std::path::Path;
+
+/// What repeats figures: the begin of a command between backquotes.
+const COMMANDS: [&str; 5] = ["`make ", "`scripts/", "`tests/", "`tipme ", "written by make "];
+
+/// Tables of a document: the line of each one's head, its section's text above it, and its cells.
+struct Table<'a> {
+    line: usize,
+    above: String,
+    cells: Vec<&'a str>,
+}
+
+fn tables(document: &str) -> Vec<Table<'_>> {
+    let lines: Vec<&str> = document.lines().collect();
+    let rules = (1..lines.len()).filter(|at| lines[*at].starts_with("|---"));
+    let table = |rule: usize| Table { line: rule, above: above(&lines[..rule - 1]), cells: cells(&lines[rule + 1..]) };
+    rules.map(table).collect()
+}
+
+/// What stands before the first section, and in the section at the end.
+fn above(lines: &[&str]) -> String {
+    let first = lines.iter().position(|line| line.starts_with("## ")).unwrap_or(lines.len());
+    let last = lines.iter().rposition(|line| line.starts_with('#')).unwrap_or(0);
+    [&lines[..first], &lines[last..]].concat().join(" ")
+}
+
+/// The cells of the rows that come next, without those of the first column and empty ones.
+fn cells<'a>(lines: &[&'a str]) -> Vec<&'a str> {
+    let rows = lines.iter().take_while(|line| line.starts_with('|'));
+    rows.flat_map(|row| row.trim_matches('|').split('|').skip(1))
+        .map(str::trim)
+        .filter(|cell| !cell.is_empty())
+        .collect()
+}
+
+impl Table<'_> {
+    fn is_of_figures(&self) -> bool {
+        let is_figure =
+            |cell: &&&str| cell.trim_start_matches(['*', '+', '-', '<']).starts_with(|c: char| c.is_ascii_digit());
+        let figures = self.cells.iter().filter(is_figure).count();
+        figures * 5 >= self.cells.len() * 2 && figures > 0
+    }
+
+    /// What is not said of the figures.
+    fn unsaid(&self) -> Vec<&'static str> {
+        let said = [
+            ("the date", has_date(&self.above)),
+            ("the commit", has_commit(&self.above)),
+            ("the machine", self.above.contains(" CPUs")),
+            ("the command", COMMANDS.iter().any(|command| self.above.contains(command))),
+        ];
+        said.into_iter().filter(|(_, there)| !there).map(|(what, _)| what).collect()
+    }
+}
+
+/// A day such as `2026-01-31` stands in a text.
+fn has_date(text: &str) -> bool {
+    let is_date = |word: &[u8]| {
+        let form = |(at, byte): (usize, &u8)| if [4, 7].contains(&at) { *byte == b'-' } else { byte.is_ascii_digit() };
+        word.iter().enumerate().all(form)
+    };
+    text.as_bytes().windows(10).any(is_date)
+}
+
+/// A commit is named in a text by seven digits of its number or more.
+fn has_commit(text: &str) -> bool {
+    let digits = |rest: &str| rest.trim_start_matches('`').chars().take_while(char::is_ascii_hexdigit).count();
+    text.match_indices("commit ").any(|(at, word)| digits(&text[at + word.len()..]) >= 7)
+}
+
+/// The documents below a folder.
+fn documents(folder: &Path) -> Vec<std::path::PathBuf> {
+    let paths = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let (folders, files): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());
+    let files = files.into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    files.chain(folders.iter().flat_map(|folder| documents(folder))).collect()
+}
+
+#[test]
+fn every_table_of_figures_says_where_they_are_from() {
+    let mut paths = documents(&root().join("docs"));
+    paths.push(root().join("README.md"));
+    let (mut found, mut looked_at) = (Vec::new(), 0);
+    for path in paths {
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        for table in tables(&text).iter().filter(|table| table.is_of_figures()) {
+            looked_at += 1;
+            let unsaid = table.unsaid();
+            let place = format!("{}:{}", path.strip_prefix(root()).unwrap_or(&path).display(), table.line);
+            found.extend((!unsaid.is_empty()).then(|| format!("{place} does not say {}", unsaid.join(", "))));
+        }
+    }
+    assert!(looked_at > 20, "the tables were not found");
+    expect_none(found, "figures of which nobody knows when");
+}
+
+#[test]
+fn a_planted_table_without_its_commit_is_found() {
+    let table = "| arm | ms |\n|---|---|\n| bare | 6.31 |\n";
+    let with = |words: &str| {
+        let document = format!("# Costs\n\nBy `make bench`.\n\n## One\n\n{words}\n\n{table}");
+        tables(&document)[0].unsaid()
+    };
+    assert_eq!(with("2026-01-31, commit 0123abc, 2 CPUs."), [""; 0]);
+    assert_eq!(with("2026-01-31, 2 CPUs."), ["the commit"]);
+    assert_eq!(with("31 January, commit abc."), ["the date", "the commit", "the machine"]);
+    assert!(tables(table)[0].is_of_figures());
+    assert!(!tables("| verb | does |\n|---|---|\n| mark | saves 40 s |\n")[0].is_of_figures());
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Each type and each trait has a name of its own: who finds it in one place has not to ask which one is meant in another.
+
+use crate::source::flat;
+use crate::tree::{Source, expect_none, rust};
+use std::collections::BTreeMap;
+use std::path::{Component, PathBuf};
+
+const DECLARE: [&str; 4] = ["struct", "enum", "trait", "union"];
+
+/// What a library or program declares, by name: in its macros and its unit tests, too.
+fn declared(sources: &[Source]) -> BTreeMap<String, Vec<String>> {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for source in sources.iter().filter(|source| is_looked_at(source)) {
+        let tokens = flat(source.text.parse().unwrap_or_else(|error| panic!("{}: {error}", source.at(1))));
+        for pair in tokens.windows(2) {
+            if DECLARE.contains(&pair[0].0.as_str()) && pair[1].0.starts_with(char::is_uppercase) {
+                places.entry(pair[1].0.clone()).or_default().push(source.at(pair[1].1));
+            }
+        }
+    }
+    places
+}
+
+fn is_looked_at(source: &Source) -> bool {
+    source.path.components().nth(2) == Some(Component::Normal("src".as_ref()))
+}
+
+/// Names that are declared more than once, with the places.
+fn repeated(sources: &[Source]) -> Vec<String> {
+    let several = declared(sources).into_iter().filter(|(_, places)| places.len() > 1);
+    several.map(|(name, places)| format!("{name}: {}", places.join(", "))).collect()
+}
+
+#[test]
+fn each_type_has_a_name_of_its_own() {
+    assert!(declared(&rust()).len() > 500, "the declarations were not found");
+    expect_none(repeated(&rust()), "a name means several things: say which one of them it is");
+}
+
+#[test]
+fn a_planted_second_meaning_is_found() {
+    let source = |path: &str, text: &str| Source { path: PathBuf::from(path), text: text.to_owned() };
+    let first = || source("crates/record/src/a.rs", "pub struct Piece;\nenum Other {}");
+    let within = |path: &str| repeated(&[first(), source(path, "mod tests {\n    trait Piece {}\n}")]);
+    let found = ["Piece: crates/record/src/a.rs:1, crates/sched/src/b/c.rs:2"];
+    assert_eq!(within("crates/sched/src/b/c.rs"), found);
+    assert!(within("crates/sched/tests/c.rs").is_empty());
+    let made = source("crates/record/src/m.rs", "macro_rules! m { () => { pub enum Other { A } } }");
+    assert_eq!(repeated(&[first(), made]).len(), 1);
+}
