@@ -16,11 +16,11 @@ use crate::decode::messages::Side;
 use crate::join::server_drawings::missed;
 use crate::timeline::bursts::{Burst, Wake};
 use crate::timeline::recording::Recording;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use tipme_record::{Nanos, Pid, Tid};
 
 /// Threads that one walk visits at most.
-const NODES_MAX: usize = 256;
+const NODES_MAX: usize = 128;
 
 /// Writes to a busy thread's terminal that are followed, the latest ones.
 const WRITES_MAX: usize = 16;
@@ -84,8 +84,8 @@ pub(crate) struct CauseWalk<'a> {
     stream: usize,
     client: Pid,
     nodes: Vec<Node>,
-    /// Nodes still to visit.
-    open: Vec<usize>,
+    /// Nodes still to visit, by time.
+    open: BTreeSet<(Nanos, usize)>,
     /// The node of each way, thread and time.
     known: HashMap<(usize, Tid, Nanos), usize>,
     /// The best place of each way so far.
@@ -124,7 +124,7 @@ impl Receipts {
 impl<'a> CauseWalk<'a> {
     pub(crate) fn new(recording: &'a Recording, receipts: &'a Receipts, stream: usize) -> CauseWalk<'a> {
         let client = recording.messages.stream(stream).map_or(Pid(0), |stream| stream.client);
-        let (nodes, open, known, best) = (Vec::new(), Vec::new(), HashMap::new(), Vec::new());
+        let (nodes, open, known, best) = (Vec::new(), BTreeSet::new(), HashMap::new(), Vec::new());
         CauseWalk { recording, receipts, stream, client, nodes, open, known, best, lost: false }
     }
 
@@ -133,7 +133,8 @@ impl<'a> CauseWalk<'a> {
         let Some(earliest) = self.receipts.earliest else { return Trace::Elsewhere };
         self.best.push(None);
         self.add(tid, at, usize::MAX, 0);
-        while let Some(index) = self.next() {
+        // The latest first: the latest receipt counts, and the nodes are bounded.
+        while let Some((_, index)) = self.open.pop_last() {
             let node = &self.nodes[index];
             let known = self.best[node.way].map_or(earliest, |best| best.latest);
             if node.hi >= known {
@@ -149,12 +150,6 @@ impl<'a> CauseWalk<'a> {
         }
     }
 
-    /// The open node that lies latest: the latest receipt counts, and the nodes are bounded.
-    fn next(&mut self) -> Option<usize> {
-        let latest = (0..self.open.len()).max_by_key(|place| (self.nodes[self.open[*place]].hi, *place))?;
-        Some(self.open.swap_remove(latest))
-    }
-
     fn visit(&mut self, index: usize) {
         let (tid, hi, way) = (self.nodes[index].tid, self.nodes[index].hi, self.nodes[index].way);
         if let Some((writer, at)) = self.recording.terminals.writer(tid, hi) {
@@ -166,6 +161,10 @@ impl<'a> CauseWalk<'a> {
                 let doubtful = self.would_come_anyway(index, latest);
                 self.best[way] = Some(Best { node: index, from: burst.start, latest, doubtful });
             }
+            return;
+        }
+        if self.nodes.len() >= NODES_MAX {
+            self.lost = true;
             return;
         }
         if let Some((client, at)) = self.request_before(tid, burst.start, hi) {
@@ -211,27 +210,27 @@ impl<'a> CauseWalk<'a> {
     /// Who injects input, and is not the client itself, stands for the person: what that one does is another input's
     /// matter.
     fn push(&mut self, node: Node) {
-        let pid = self.recording.tasks.pid(node.tid, node.hi);
-        if pid != self.client && self.recording.messages.injectors().contains(&pid) {
-            return;
-        }
-        if let Some(index) = self.known.get(&(node.way, node.tid, node.hi)).copied() {
+        let place = (node.way, node.tid, node.hi);
+        if let Some(index) = self.known.get(&place).copied() {
             return self.shorten(index, node);
         }
         if self.nodes.len() >= NODES_MAX || node.tid == Tid(0) {
             self.lost = true;
             return;
         }
-        self.known.insert((node.way, node.tid, node.hi), self.nodes.len());
-        self.open.push(self.nodes.len());
-        self.nodes.push(node);
+        let pid = self.recording.tasks.pid(node.tid, node.hi);
+        if pid == self.client || !self.recording.messages.injectors().contains(&pid) {
+            self.known.insert(place, self.nodes.len());
+            self.open.insert((node.hi, self.nodes.len()));
+            self.nodes.push(node);
+        }
     }
 
     /// Two threads that wait for each other in turn lead to the same place again and again: it is visited once, by the way
     /// over the fewest threads.
     fn shorten(&mut self, index: usize, node: Node) {
         let (known, new) = (self.hops(self.nodes[index].parent), self.hops(node.parent));
-        if new < known || (new == known && self.open.contains(&index)) {
+        if new < known || (new == known && self.open.contains(&(node.hi, index))) {
             self.nodes[index] = node;
         }
     }

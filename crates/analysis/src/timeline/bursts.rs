@@ -50,6 +50,7 @@ impl Recording {
         let condition = || span.segment.state == ThreadState::Blocked && self.waits.is_for_condition(span);
         match pause {
             Pause::Idle => self.separates(span),
+            Pause::Condition => condition(),
             Pause::Rest => self.separates(span) || condition(),
             Pause::EventWait => self.is_event_wait(span),
         }
@@ -86,8 +87,16 @@ impl Recording {
 
     /// The part of a burst up to some time in which the thread did not wait for a condition.
     pub(crate) fn since_condition(&self, tid: Tid, burst: Burst, at: Nanos) -> Burst {
-        let condition = self.waits_within(tid, &burst, at).find(|span| self.waits.is_for_condition(span));
+        let condition = self.pause_before(tid, at, Pause::Condition).filter(|span| span.end > burst.start);
         condition.map_or(burst, |span| Burst { start: span.end, wake: wake(&span) })
+    }
+
+    /// The last pause of a thread that ended by then.
+    fn pause_before(&self, tid: Tid, at: Nanos, pause: Pause) -> Option<Span> {
+        let pauses = self.pauses(tid, pause);
+        let ended = |index: &u32| self.timeline.span(tid, *index as usize).is_some_and(|span| span.end <= at);
+        let last = pauses.partition_point(ended).checked_sub(1)?;
+        self.timeline.span(tid, pauses[last] as usize)
     }
 
     /// When a thread began to wait for a frame, where a timer or its compositor ended that wait at a time.

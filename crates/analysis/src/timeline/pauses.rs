@@ -12,7 +12,9 @@ use tipme_record::Tid;
 pub enum Pause {
     /// A wait for whatever comes next.
     Idle,
-    /// The same, or a wait for a condition: nothing that somebody else's answer depends on.
+    /// A wait for a condition: others signal it when there is work.
+    Condition,
+    /// Either of them: nothing that somebody else's answer depends on.
     Rest,
     /// The event wait of a thread that takes input.
     EventWait,
