@@ -150,6 +150,8 @@ mod browser {
         };
         browser.eval("document.querySelector('[data-do=wait]').focus()");
         browser.press("Tab");
+        assert_eq!(browser.eval("document.activeElement.dataset.do"), "others", "the last button");
+        browser.press("Tab");
         assert_eq!(browser.eval("document.activeElement.id"), "timeline", "the next stop of the keyboard");
         let whole = axis(&mut browser);
         browser.press("ArrowDown");
