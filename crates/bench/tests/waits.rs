@@ -111,7 +111,7 @@ fn check(names: &[&str]) {
         println!("{}: the key took {took:.0} ms; {injected:?}", fault.name);
         assert_eq!(injected.causes.len(), fault.kinds.len(), "{}", fault.name);
         let told: f64 = injected.causes.iter().filter_map(|cause| cause.ms).sum();
-        assert!((300.0..3000.0).contains(&told), "{}: {told} ms", fault.name);
+        assert!(told >= 300.0, "{}: {told} ms", fault.name);
         assert!(told <= took && took * 0.7 < told, "{}: {told} of {took} ms", fault.name);
         for InjectedCause { pids, .. } in &injected.causes {
             assert!(!pids.is_empty(), "{}", fault.name);
