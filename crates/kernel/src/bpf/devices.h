@@ -21,8 +21,6 @@ const volatile bool dirty_in_structure = 1;
 #define LOCAL_TIMER 0xfffffff0
 #define FUNCTION_CALL 0xfffffff1
 
-__u64 irq_begin[MAX_CPUS], softirq_begin[MAX_CPUS], vector_begin[MAX_CPUS];
-
 /* The detour makes a plain number of the pointer, which the verifier allows no arithmetic on. */
 static __always_inline __u64 number_of(const void *pointer)
 {
@@ -61,30 +59,38 @@ static __always_inline void end_interrupt(__u64 begin, __u32 number, __u32 soft)
 SEC("tp_btf/irq_handler_entry")
 int BPF_PROG(irq_entry, int irq)
 {
-	irq_begin[bpf_get_smp_processor_id() & (MAX_CPUS - 1)] = bpf_ktime_get_ns();
-	this_interrupt()->hard = 1;
+	struct in_interrupt *mine = this_interrupt();
+
+	mine->irq_begin = bpf_ktime_get_ns();
+	mine->hard = 1;
 	return 0;
 }
 
 SEC("tp_btf/irq_handler_exit")
 int BPF_PROG(irq_exit, int irq)
 {
-	this_interrupt()->hard = 0;
-	end_interrupt(irq_begin[bpf_get_smp_processor_id() & (MAX_CPUS - 1)], irq, 0);
+	struct in_interrupt *mine = this_interrupt();
+
+	mine->hard = 0;
+	end_interrupt(mine->irq_begin, irq, 0);
 	return 0;
 }
 
 static __always_inline int begin_vector(void)
 {
-	vector_begin[bpf_get_smp_processor_id() & (MAX_CPUS - 1)] = bpf_ktime_get_ns();
-	this_interrupt()->hard = 1;
+	struct in_interrupt *mine = this_interrupt();
+
+	mine->vector_begin = bpf_ktime_get_ns();
+	mine->hard = 1;
 	return 0;
 }
 
 static __always_inline int end_vector(__u32 number)
 {
-	this_interrupt()->hard = 0;
-	end_interrupt(vector_begin[bpf_get_smp_processor_id() & (MAX_CPUS - 1)], number, 0);
+	struct in_interrupt *mine = this_interrupt();
+
+	mine->hard = 0;
+	end_interrupt(mine->vector_begin, number, 0);
 	return 0;
 }
 
@@ -117,16 +123,20 @@ int BPF_PROG(call_exit)
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(softirq_entry, unsigned int vector)
 {
-	softirq_begin[bpf_get_smp_processor_id() & (MAX_CPUS - 1)] = bpf_ktime_get_ns();
-	this_interrupt()->soft = 1;
+	struct in_interrupt *mine = this_interrupt();
+
+	mine->softirq_begin = bpf_ktime_get_ns();
+	mine->soft = 1;
 	return 0;
 }
 
 SEC("tp_btf/softirq_exit")
 int BPF_PROG(softirq_exit, unsigned int vector)
 {
-	this_interrupt()->soft = 0;
-	end_interrupt(softirq_begin[bpf_get_smp_processor_id() & (MAX_CPUS - 1)], vector, 1);
+	struct in_interrupt *mine = this_interrupt();
+
+	mine->soft = 0;
+	end_interrupt(mine->softirq_begin, vector, 1);
 	return 0;
 }
 

@@ -30,8 +30,9 @@ const volatile bool switch_has_state = 1;
 #define DESCRIBE_AGAIN 10
 __u32 described[DESCRIBED];
 
-/* Set while a CPU handles an interrupt or a softirq, by the programs in devices.h. */
-struct in_interrupt { __u8 hard, soft, unused[62]; };
+/* Set while a CPU handles an interrupt or a softirq, by the programs in devices.h, and when each began. A line of the cache
+ * of its own for each CPU: interrupts are frequent on all of them at once. */
+struct in_interrupt { __u64 irq_begin, softirq_begin, vector_begin; __u8 hard, soft; } __attribute__((aligned(64)));
 struct in_interrupt in_interrupts[MAX_CPUS];
 
 static __always_inline struct in_interrupt *this_interrupt(void)
