@@ -2,8 +2,10 @@
 //! What this kernel and this user allow, for `tipme doctor`.
 
 use crate::detail::Detail;
-use crate::load::{Kernel, KernelOptions, Storage};
+use crate::load::{Kernel, KernelOptions, Storage, possible_cpus};
+use crate::memory::least_memory;
 use libbpf_rs::Btf;
+use tipme_record::Nanos;
 
 /// One thing that was looked at.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,8 +22,9 @@ pub fn check() -> Vec<KernelCheck> {
         .map_err(|_| "not readable: kernel has no BTF; use a kernel with CONFIG_DEBUG_INFO_BTF=y".to_owned());
     let mut findings = vec![KernelCheck { what: "kernel types (BTF)".to_owned(), result: btf }];
     let options = KernelOptions {
-        memory: 32 << 20,
+        memory: least_memory(possible_cpus().unwrap_or(1)),
         without: Vec::new(),
+        window: Nanos(0),
         hertz: 99,
         display: None,
         details: Detail::ALL.to_vec(),

@@ -29,6 +29,5 @@ pub use detail::Detail;
 pub use doctor::{KernelCheck, check};
 pub use focus::FocusGained;
 pub use load::{DisplayNumber, Kernel, KernelOptions, Storage};
-pub use memory::Shares;
 pub use programs::classes;
 pub use tables::CommandLine;

@@ -3,7 +3,7 @@
 
 use crate::detail::{Detail, DetailThresholds};
 use crate::focus::{FocusChanges, FocusGained, of_holder};
-use crate::memory::{Pool, Shares};
+use crate::memory::{Pool, Shares, least_chunks};
 use crate::perf::cpu_clock;
 use crate::programs::{Hook, Program, REQUIRED, classes, hooks_of, programs_of};
 use crate::skeleton::types::holder;
@@ -37,6 +37,8 @@ pub struct KernelOptions {
     pub without: Vec<String>,
     /// The only display whose traffic is recorded; `None` for all.
     pub display: Option<DisplayNumber>,
+    /// How far back a mark reaches.
+    pub window: Nanos,
     /// CPU samples per second and CPU.
     pub hertz: u64,
     /// What is recorded more closely than usual.
@@ -46,15 +48,17 @@ pub struct KernelOptions {
 /// The armed kernel side. Dropping it detaches every program and frees every ring.
 pub struct Kernel<'a> {
     pub(crate) skeleton: TipmeSkel<'a>,
-    pools: [Pool; 3],
+    pool: Pool,
     /// The walk over all tasks.
     pub(crate) walk: Link,
     focus: FocusChanges,
     /// Held for their effect: what is dropped is detached.
     _links: Vec<Link>,
-    shares: Shares,
     chosen: Chosen,
 }
+
+/// A mark is heard so long after it was asked for, at most, and then reaches back from when it was.
+const LATE: Nanos = Nanos::from_secs(5);
 
 /// What is recorded, and by which programs.
 struct Chosen {
@@ -75,15 +79,11 @@ impl<'a> Kernel<'a> {
         let mut chosen = choose(options)?;
         let mut skeleton = load(storage, &chosen.programs, shares, options)?;
         fill_queues(&mut skeleton, shares)?;
-        let pools = [
-            Pool::map(skeleton.maps.pool_sched.as_fd(), shares.chunks(RingClass::Sched))?,
-            Pool::map(skeleton.maps.pool_rare.as_fd(), shares.chunks(RingClass::Rare))?,
-            Pool::map(skeleton.maps.pool_exits.as_fd(), shares.chunks(RingClass::Exits))?,
-        ];
+        let pool = Pool::map(skeleton.maps.pool.as_fd(), shares.total())?;
         let attached = attach(&skeleton, &mut chosen, options.hertz)?;
         let walk = attached.walk.context("the task walk is not there")?;
         let focus = FocusChanges::open(&skeleton.maps.focus_changes)?;
-        Ok(Kernel { skeleton, pools, walk, focus, _links: attached.links, shares, chosen })
+        Ok(Kernel { skeleton, pool, walk, focus, _links: attached.links, chosen })
     }
 
     /// Classes that are being recorded.
@@ -101,14 +101,9 @@ impl<'a> Kernel<'a> {
         hooks_of(class, &self.chosen.programs)
     }
 
-    /// How memory is shared out.
-    pub fn shares(&self) -> Shares {
-        self.shares
-    }
-
     /// Copies the chunks of a class that hold records from `from` on, while the kernel writes.
     pub fn chunks(&self, class: RingClass, from: Nanos) -> Vec<u8> {
-        self.pools[class as usize].copy_since(from)
+        self.pool.copy_since(class, from)
     }
 
     /// Records of the class are complete after this time; zero where nothing was overwritten yet.
@@ -166,7 +161,7 @@ fn sees_all_processes() -> bool {
 }
 
 /// CPUs that programs may run on.
-fn possible_cpus() -> Result<usize> {
+pub(crate) fn possible_cpus() -> Result<usize> {
     libbpf_rs::num_possible_cpus().context("cannot tell the number of CPUs")
 }
 
@@ -264,10 +259,10 @@ fn load<'a>(
 }
 
 fn configure(open: &mut OpenTipmeSkel<'_>, shares: Shares, options: &KernelOptions) -> Result<()> {
-    open.maps.pool_sched.set_max_entries(shares.chunks(RingClass::Sched))?;
-    open.maps.pool_rare.set_max_entries(shares.chunks(RingClass::Rare))?;
-    open.maps.pool_exits.set_max_entries(shares.chunks(RingClass::Exits))?;
+    open.maps.pool.set_max_entries(shares.total())?;
     let rodata = open.maps.rodata_data.as_deref_mut().context("the programs have no constants")?;
+    (rodata.shares, rodata.least_share) = (shares.0, least_chunks(possible_cpus()?) as u32);
+    rodata.kept_ns = options.window.after(LATE).0;
     rodata.scramble = random()?;
     let limits = DetailThresholds::of(&options.details);
     (rodata.min_block_ns, rodata.long_interrupt_ns) = (limits.block.0, limits.interrupt.0);
@@ -322,17 +317,23 @@ fn kernel_at_least(major: u32, minor: u32) -> bool {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
 }
 
+/// Bits of a number in a slot of a queue, as in `ring.h`.
+const NUMBER_BITS: u32 = 24;
+
 /// Puts every chunk into its queue, before the first program runs.
 fn fill_queues(skeleton: &mut TipmeSkel<'_>, shares: Shares) -> Result<()> {
     let bss = skeleton.maps.bss_data.as_deref_mut().context("the programs have no variables")?;
-    for class in RingClass::ALL {
-        let queue = &mut bss.queues[class as usize];
-        let count = shares.chunks(class);
-        for (slot, index) in queue.chunks.iter_mut().zip(0..count) {
-            *slot = index;
+    let mut number = 0;
+    for (queue, share) in bss.queues.iter_mut().zip(shares.0) {
+        for (turn, slot) in (0_u64..).zip(&mut queue.slots) {
+            // The turn that the slot is for, and the number + 1 of a chunk or 0.
+            let has_chunk = turn < u64::from(share);
+            number += u64::from(has_chunk);
+            *slot = turn << NUMBER_BITS | if has_chunk { number } else { 0 };
         }
-        queue.tail = u64::from(count);
+        queue.tail = u64::from(share);
     }
+    bss.owned = shares.0;
     Ok(())
 }
 

@@ -9,37 +9,50 @@ use std::ptr::NonNull;
 use tipme_record::{CHUNK_BYTES, ChunkEntry, ChunkHead, Nanos, RingClass, entries};
 use zerocopy::FromBytes;
 
-/// Chunks of a class at most; the queue in the kernel has this many places.
-pub(crate) const CHUNKS_MAX: usize = 16384;
+/// Chunks at most; the queues in the kernel have this many places.
+const CHUNKS_MAX: u64 = 16384;
+
+/// CPUs at most; the kernel programs have this many places to write to.
+pub(crate) const CPUS_MAX: usize = 1024;
 
 /// Memory that the stack table, the command lines and the wait table take, in bytes.
 const TABLES_BYTES: u64 = 10 << 20;
 
-/// Chunks per class, in the order of [`RingClass::ALL`].
+/// Chunks per class, in the order of [`RingClass::ALL`], as they are at first: the kernel programs lend what nobody needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shares(pub [u32; 3]);
+pub(crate) struct Shares(pub(crate) [u32; 3]);
 
 impl Shares {
     /// Shares out `memory` bytes: of what the tables leave a sixteenth goes to the identities of the dead; of the rest three
-    /// fifths go to switches and wake-ups, and two to rare records. Needs two chunks per CPU and class.
-    pub fn of(memory: u64, cpus: usize) -> Result<Shares> {
-        let chunks = memory.saturating_sub(TABLES_BYTES) / CHUNK_BYTES as u64;
-        let least = 2 * cpus as u64 + 4;
+    /// fifths go to switches and wake-ups, and two to rare records. Each class has [`least_chunks`], though.
+    pub(crate) fn of(memory: u64, cpus: usize) -> Result<Shares> {
+        let chunks = (memory.saturating_sub(TABLES_BYTES) / CHUNK_BYTES as u64).min(CHUNKS_MAX);
+        let least = least_chunks(cpus);
+        ensure!(cpus <= CPUS_MAX, "this machine may have {cpus} CPUs, and no more than {CPUS_MAX} can be recorded");
+        let needed = least_memory(cpus);
+        ensure!(memory >= needed, "too little memory for {cpus} CPUs: give --memory {}M or more", needed >> 20);
         let exits = (chunks / 16).max(least);
-        let rest = chunks.saturating_sub(exits);
-        // The two fifths for rare records are the smaller share.
-        let needed = ((least + (least * 5).div_ceil(2)) * CHUNK_BYTES as u64 + TABLES_BYTES).div_ceil(1 << 20);
-        ensure!(rest * 2 / 5 >= least, "too little memory for {cpus} CPUs: give --memory {needed}M or more");
-        Ok(Shares([rest * 3 / 5, rest * 2 / 5, exits].map(|share| share.min(CHUNKS_MAX as u64) as u32)))
+        let rare = ((chunks - exits) * 2 / 5).max(least);
+        Ok(Shares([chunks - exits - rare, rare, exits].map(|share| share as u32)))
     }
 
-    /// Chunks of one class.
-    pub fn chunks(self, class: RingClass) -> u32 {
-        self.0[class as usize]
+    /// Chunks of all classes.
+    pub(crate) fn total(self) -> u32 {
+        self.0.iter().sum()
     }
 }
 
-/// A pool of chunks, mapped read-only while the kernel writes to it.
+/// The least memory for the rings of so many CPUs: whole MiB, in bytes.
+pub(crate) fn least_memory(cpus: usize) -> u64 {
+    (3 * least_chunks(cpus) * CHUNK_BYTES as u64 + TABLES_BYTES).next_multiple_of(1 << 20)
+}
+
+/// Chunks that each class keeps: one for each CPU that there may ever be, and those that are being exchanged.
+pub(crate) fn least_chunks(cpus: usize) -> u64 {
+    cpus as u64 + cpus as u64 / 16 + 4
+}
+
+/// The chunks of all classes, mapped read-only while the kernel writes to them.
 pub(crate) struct Pool {
     base: NonNull<u8>,
     chunks: usize,
@@ -87,25 +100,29 @@ impl Pool {
         }
     }
 
-    /// Copies all chunks that hold records from `from` on. A chunk that is taken again during its copy
+    /// Copies all chunks of a class that hold records from `from` on. A chunk that is taken again during its copy
     /// held the oldest records of all and is left out.
-    pub(crate) fn copy_since(&self, from: Nanos) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.chunks * CHUNK_BYTES);
+    pub(crate) fn copy_since(&self, class: RingClass, from: Nanos) -> Vec<u8> {
+        let wanted = self.chunks_since(class, from);
+        let mut out = Vec::with_capacity(wanted.len() * CHUNK_BYTES);
         let mut again = vec![0; CHUNK_BYTES];
-        for index in 0..self.chunks {
-            let head = self.head(index);
-            let too_old = head.closed != Nanos(0) && head.closed < from;
-            if head.taken == 0 || too_old {
-                continue;
-            }
+        for (index, taken) in wanted {
             let start = out.len();
             out.resize(start + CHUNK_BYTES, 0);
             self.copy_chunk(index, &mut out[start..], &mut again);
-            if self.head(index).taken != head.taken {
+            if self.head(index).taken != taken {
                 out.truncate(start);
             }
         }
         out
+    }
+
+    /// The chunks that hold such records now: which, and how often each was taken.
+    fn chunks_since(&self, class: RingClass, from: Nanos) -> Vec<(usize, u64)> {
+        let heads = (0..self.chunks).map(|index| (index, self.head(index)));
+        let is_old = |head: &ChunkHead| head.closed != Nanos(0) && head.closed < from;
+        let wanted = heads.filter(|(_, head)| head.taken != 0 && head.class == class as u32 && !is_old(head));
+        wanted.map(|(index, head)| (index, head.taken)).collect()
     }
 }
 
@@ -134,6 +151,8 @@ fn complete(copy: &mut [u8], later: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    mod simulated;
+
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};
     use tipme_record::packed::WORD_BYTES;
@@ -144,11 +163,25 @@ mod tests {
         for (mib, rate) in [(32, 25_000), (64, 80_000), (128, 200_000)] {
             let shares = Shares::of(mib << 20, 2).unwrap();
             let room = (CHUNK_BYTES - 512 - size_of::<ChunkHead>()) / WORD_BYTES;
-            let records = u64::from(shares.chunks(RingClass::Sched)) * room as u64;
+            let records = u64::from(shares.0[RingClass::Sched as usize]) * room as u64;
             assert!(records >= 40 * rate, "{records} in {mib} MiB");
-            let total: u64 = shares.0.iter().map(|chunks| u64::from(*chunks)).sum();
-            assert!(total * CHUNK_BYTES as u64 + TABLES_BYTES <= mib << 20);
+            assert!(u64::from(shares.total()) * CHUNK_BYTES as u64 + TABLES_BYTES <= mib << 20);
         }
+    }
+
+    #[test]
+    fn many_cpus_have_a_chunk_of_each_class_each_in_the_memory_that_there_is() {
+        for (mib, cpus) in [(16, 2), (32, 64), (64, 256), (128, 512), (512, 1024)] {
+            let shares = Shares::of(mib << 20, cpus).unwrap();
+            let least = *shares.0.iter().min().unwrap();
+            assert!(u64::from(least) >= least_chunks(cpus), "{least} in {mib} MiB for {cpus} CPUs");
+            assert!(u64::from(shares.total()) * CHUNK_BYTES as u64 + TABLES_BYTES <= mib << 20);
+        }
+        let refused = |mib: u64, cpus| Shares::of(mib << 20, cpus).unwrap_err().to_string();
+        assert_eq!(refused(64, 512), "too little memory for 512 CPUs: give --memory 113M or more");
+        assert!(Shares::of(113 << 20, 512).is_ok());
+        assert_eq!(refused(512, 1025), "this machine may have 1025 CPUs, and no more than 1024 can be recorded");
+        assert_eq!(Shares::of(64 << 30, 8).unwrap().total(), 16_384);
     }
 
     /// Chunks of the pool that is written while it is read, and how often the writer takes one.
@@ -216,7 +249,7 @@ mod tests {
         });
         let (mut copies, mut records) = (0, 0u64);
         while !writer.is_finished() || copies < 3 {
-            let copied = pool.copy_since(Nanos(0));
+            let copied = pool.copy_since(RingClass::Sched, Nanos(0));
             for chunk in copied.chunks(CHUNK_BYTES) {
                 let mut last = 0;
                 for entry in tipme_record::entries(chunk) {
@@ -237,7 +270,7 @@ mod tests {
     #[test]
     fn too_little_memory_names_what_is_needed() {
         let error = Shares::of(10 << 20, 64).unwrap_err().to_string();
-        assert!(error.contains("--memory 39M"), "{error}");
-        assert!(Shares::of(39 << 20, 64).is_ok() && Shares::of(38 << 20, 64).is_err());
+        assert!(error.contains("--memory 24M"), "{error}");
+        assert!(Shares::of(24 << 20, 64).is_ok() && Shares::of(23 << 20, 64).is_err());
     }
 }

@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use tipme_kernel::{Kernel, KernelOptions, Storage};
+use tipme_record::Nanos;
 
 fn main() {
     if std::env::args().any(|argument| argument == "child") {
@@ -33,8 +34,8 @@ fn main() {
 
 fn arm_and_wait() -> ! {
     let mut storage = Storage::default();
-    let options =
-        KernelOptions { memory: 32 << 20, without: Vec::new(), display: None, hertz: 99, details: Vec::new() };
+    let (memory, window) = (32 << 20, Nanos(0));
+    let options = KernelOptions { memory, without: Vec::new(), display: None, window, hertz: 99, details: Vec::new() };
     let _kernel = Kernel::arm(&mut storage, &options).unwrap();
     println!("armed");
     loop {

@@ -136,7 +136,7 @@ fn kernel_options(options: &RecorderOptions) -> KernelOptions {
         Tap::All | Tap::Off => None,
     };
     let details = options.details.clone();
-    KernelOptions { memory: options.memory, without, display, hertz: 99, details }
+    KernelOptions { memory: options.memory, without, display, window: options.window, hertz: 99, details }
 }
 
 struct Recorder<'a> {

@@ -120,7 +120,7 @@ pub struct Record {
     /// Seconds that an incident reaches back, if the memory holds them
     #[arg(long, value_name = "SECONDS", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub window: u64,
-    /// Locked memory for records, a hard cap: bytes, or with K, M or G [default: a 128th of the machine's, but 64M to 128M]
+    /// Locked memory for records, a hard cap: bytes, or with K, M or G [default: a 128th of the machine's, but 64M to 128M and 192K for each CPU]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
     /// Record only this display, such as :0 or wayland-0; "none" records no display at all [default: all]

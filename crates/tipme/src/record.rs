@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use tipme_command::program;
 use tipme_control::accounts;
 use tipme_desktop::console::ACTIVE;
+use tipme_record::{CHUNK_BYTES, RingClass};
 use tipme_recorder::{AutoMode, AutoOptions, HotKeyOptions, RecorderOptions, Scope, Sealer, StateDirs, Tap};
 
 /// Records until it is stopped.
@@ -25,7 +26,7 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
     let options = RecorderOptions {
         dirs: StateDirs::choose(arguments.state_dir.as_deref()),
         window: tipme_recorder::seconds(arguments.window),
-        memory: arguments.memory.unwrap_or_else(|| default_memory(machine_memory())),
+        memory: arguments.memory.unwrap_or_else(|| default_memory(machine_memory(), machine_cpus())),
         tap,
         without: arguments.without,
         details: arguments.detail,
@@ -45,9 +46,17 @@ fn machine_memory() -> u64 {
     machine.totalram.saturating_mul(machine.mem_unit.into())
 }
 
+/// CPUs that may be used now.
+fn machine_cpus() -> u64 {
+    std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64)
+}
+
+/// What each CPU has to itself of the recorder's memory: the chunk of each class that it writes to.
+const CPU_BYTES: u64 = (RingClass::ALL.len() * CHUNK_BYTES) as u64;
+
 /// Bytes for records where nothing else is asked for: more on a machine with more memory, which has more CPUs to record.
-fn default_memory(machine: u64) -> u64 {
-    (machine / 128).clamp(64 << 20, 128 << 20) >> 20 << 20
+fn default_memory(machine: u64, cpus: u64) -> u64 {
+    (machine / 128).clamp(64 << 20, (128 << 20) + cpus * CPU_BYTES) >> 20 << 20
 }
 
 fn auto_options(auto: AutoChoice, per_hour: u8) -> Result<AutoOptions> {
@@ -103,7 +112,8 @@ mod tests {
 
     #[test]
     fn memory_grows_with_the_machine_within_bounds() {
-        let default_mib = |gib: u64| default_memory(gib << 30) >> 20;
-        assert_eq!([1, 8, 12, 16, 1024].map(default_mib), [64, 64, 96, 128, 128]);
+        let default_mib = |(gib, cpus): (u64, u64)| default_memory(gib << 30, cpus) >> 20;
+        let machines = [(1, 1), (8, 2), (12, 8), (16, 8), (32, 16), (64, 64), (1024, 256), (16, 256)];
+        assert_eq!(machines.map(default_mib), [64, 64, 96, 128, 131, 140, 176, 128]);
     }
 }

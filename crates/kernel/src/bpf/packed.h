@@ -40,7 +40,7 @@ static __always_inline bool write_word(struct place *mine, __u64 now, __u32 runn
 		return 0;
 	if (offset > CHUNK_BYTES - RECORD_MAX)
 		return 0;
-	struct chunk *chunk = chunk_at(SCHED, (place >> 40) - 1);
+	struct chunk *chunk = chunk_at((place >> 40) - 1);
 	if (!chunk)
 		return 0;
 	mine->word = place + sizeof(word);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /* Rings that overwrite their oldest chunk.
  *
- * Each class has a pool of chunks and a queue of the chunks that no CPU owns. A CPU fills the chunk
+ * Each class has a share of the pool of chunks, and a queue of those that no CPU owns. A CPU fills the chunk
  * it owns; when it is full the chunk goes to the end of the queue and the CPU takes the one at the
  * front, which was filled longest ago. So memory follows the load, whichever CPU carries it, a CPU
  * that sleeps keeps what it wrote, and no CPU writes into another's chunk.
+ *
+ * Memory follows the load between switches and rare records, too: where the oldest chunk of one class is older
+ * than any mark copies, the other class takes it before a younger one of its own. The share comes back as soon as
+ * it is needed.
  *
  * A CPU's place is one word: chunk number + 1 (24 bits), generation (8), offset (32). Reserving is
  * one atomic addition, because an interrupt may reserve in the middle of a program that reserves. */
@@ -19,7 +23,8 @@
 bool input_hidden;
 
 #define MAX_CPUS 1024
-#define QUEUE 16384 /* chunks per class at most, a power of two: 1 GiB */
+#define QUEUE 16384 /* chunks at most, a power of two: 1 GiB */
+#define TRIES 16 /* so many other CPUs may take or give a chunk at the same time */
 #define RECORD_MAX 512
 
 /* Blocks of this length deserve a description; set by the loader, as the other limits are. */
@@ -29,71 +34,147 @@ enum ring_class { SCHED, RARE, EXITS, CLASSES };
 
 struct chunk { struct rec_chunk_head head; __u8 data[CHUNK_BYTES - sizeof(struct rec_chunk_head)]; };
 
-#define POOL(name)                               \
-	struct {                                 \
-		__uint(type, BPF_MAP_TYPE_ARRAY); \
-		__uint(map_flags, BPF_F_MMAPABLE); \
-		__uint(max_entries, 1);          \
-		__type(key, __u32);              \
-		__type(value, struct chunk);     \
-	} name SEC(".maps")
-POOL(pool_sched);
-POOL(pool_rare);
-POOL(pool_exits);
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct chunk);
+} pool SEC(".maps");
+
+/* No mark copies what is older. Set by the loader, as the two below are. */
+const volatile __u64 kept_ns = 40000000000ull;
+/* How many chunks each class has at first, and how many it keeps at least. */
+const volatile __u32 shares[CLASSES], least_share;
 
 /* Where a CPU writes; and for the scheduler's records what a reader of its chunk knows, see packed.h: the time of the last
  * whole record; in which chunk and generation, and who runs, in one word; the bits that all packed records have there;
  * and with which priority it runs. */
 struct place { __u64 word, since, known, same; __u32 prio, unused[7]; } __attribute__((aligned(64)));
-struct queue { __u64 head, unused[7], tail, unused2[7]; __u32 chunks[QUEUE]; };
+/* A slot holds the turn that it is for and, once somebody has given it, the number + 1 of a chunk. So who is stopped in the
+ * middle holds nobody up: what it has begun is either done or can be done by others. */
+struct queue { __u64 head, unused[7], tail, unused2[7]; __u64 slots[QUEUE]; };
+#define NUMBER_BITS 24
+#define NUMBER ((1ull << NUMBER_BITS) - 1)
 
 /* Filled by the loader: queues hold every chunk before the first program runs. */
 struct queue queues[CLASSES];
+/* How many chunks each class has now. */
+__u32 owned[CLASSES];
 struct place places[CLASSES][MAX_CPUS];
 /* Time of the newest record that was overwritten, per class. */
 __u64 overwritten_until[CLASSES];
 /* Records that found no chunk, per class. */
 __u64 dropped[CLASSES];
 
-static __always_inline struct chunk *chunk_at(enum ring_class class, __u32 index)
+static __always_inline struct chunk *chunk_at(__u32 index)
 {
-	if (class == SCHED)
-		return bpf_map_lookup_elem(&pool_sched, &index);
-	if (class == RARE)
-		return bpf_map_lookup_elem(&pool_rare, &index);
-	return bpf_map_lookup_elem(&pool_exits, &index);
+	return bpf_map_lookup_elem(&pool, &index);
 }
 
-/* Takes the chunk at the front of the queue and returns the place at its first record. */
+/* A word as it is now, which another CPU may have changed since it was read last. */
+static __always_inline __u64 fresh(__u64 *word)
+{
+	return *(volatile __u64 *)word;
+}
+
+/* Takes the chunk at the front of a queue: its number + 1. 0 where there is none, since every chunk is a CPU's own or
+ * is being exchanged. */
+static __always_inline __u32 take_first(enum ring_class class)
+{
+	struct queue *queue = &queues[class];
+
+	for (int tries = 0; tries < TRIES; tries++) {
+		__u64 turn = fresh(&queue->head), *slot = &queue->slots[turn & (QUEUE - 1)], seen = fresh(slot);
+		if (seen == turn << NUMBER_BITS)
+			return 0;
+		if (seen >> NUMBER_BITS != turn || __sync_val_compare_and_swap(&queue->head, turn, turn + 1) != turn)
+			continue;
+		*slot = (turn + QUEUE) << NUMBER_BITS;
+		return seen & NUMBER;
+	}
+	return 0;
+}
+
+/* Puts a chunk at the end of a queue. What it holds is copied even where that fails so often: it is then never written to. */
+static __always_inline void give_last(enum ring_class class, __u32 number)
+{
+	struct queue *queue = &queues[class];
+
+	for (int tries = 0; tries < TRIES; tries++) {
+		__u64 turn = fresh(&queue->tail), empty = turn << NUMBER_BITS;
+		__u64 seen = __sync_val_compare_and_swap(&queue->slots[turn & (QUEUE - 1)], empty, empty | number);
+		__sync_val_compare_and_swap(&queue->tail, turn, turn + 1);
+		if (seen == empty)
+			return;
+	}
+}
+
+/* Whether no mark would copy what the chunk at the front of a queue holds. */
+static __always_inline bool is_spent(enum ring_class class, __u64 now)
+{
+	__u64 slot = queues[class].slots[queues[class].head & (QUEUE - 1)];
+	struct chunk *chunk = chunk_at((__u32)(slot & NUMBER) - 1);
+
+	return chunk && (!chunk->head.taken || chunk->head.closed + kept_ns < now);
+}
+
+/* From whose queue a class takes its next chunk. */
+static __always_inline enum ring_class giver(enum ring_class class, __u64 now)
+{
+	enum ring_class other = class == SCHED ? RARE : SCHED;
+
+	if (class == EXITS || is_spent(class, now))
+		return class;
+	if (owned[class] < shares[class] || (owned[other] > least_share && is_spent(other, now)))
+		return other;
+	return class;
+}
+
+/* The number + 1 of the chunk that a class writes to next; 0 where there is none. */
+static __always_inline __u32 next_number(enum ring_class class, __u64 now)
+{
+	enum ring_class from = giver(class, now);
+	__u32 number = take_first(from);
+
+	if (from == class)
+		return number;
+	if (!number)
+		return take_first(class);
+	__sync_fetch_and_add(&owned[class], 1);
+	__sync_fetch_and_add(&owned[from], -1);
+	return number;
+}
+
+/* Takes a chunk and returns the place at its first record. */
 static __always_inline __u64 take_chunk(enum ring_class class, __u32 cpu, __u64 now)
 {
-	__u64 turn = __sync_fetch_and_add(&queues[class].head, 1);
-	__u32 index = queues[class].chunks[turn & (QUEUE - 1)];
-	struct chunk *chunk = chunk_at(class, index);
+	__u32 number = next_number(class, now);
+	struct chunk *chunk = chunk_at(number - 1);
 
 	if (!chunk)
 		return 0;
-	if (chunk->head.taken && chunk->head.closed > overwritten_until[class])
-		overwritten_until[class] = chunk->head.closed;
+	__u32 before = chunk->head.class;
+	if (chunk->head.taken && before < CLASSES && chunk->head.closed > overwritten_until[before])
+		overwritten_until[before] = chunk->head.closed;
 	__u64 taken = chunk->head.taken + 1;
 	chunk->head.taken = taken;
 	chunk->head.opened = now;
 	chunk->head.cpu = cpu;
 	chunk->head.class = class;
 	chunk->head.closed = 0;
-	return ((__u64)(index + 1) << 40) | ((taken & 0xff) << 32) | sizeof(struct rec_chunk_head);
+	return ((__u64)number << 40) | ((taken & 0xff) << 32) | sizeof(struct rec_chunk_head);
 }
 
 static __always_inline void give_chunk(enum ring_class class, __u64 place, __u64 now)
 {
-	__u32 index = (place >> 40) - 1;
-	struct chunk *chunk = chunk_at(class, index);
+	__u32 number = place >> 40;
+	struct chunk *chunk = chunk_at(number - 1);
 
 	if (!chunk)
 		return;
 	chunk->head.closed = now;
-	__u64 turn = __sync_fetch_and_add(&queues[class].tail, 1);
-	queues[class].chunks[turn & (QUEUE - 1)] = index;
+	give_last(class, number);
 }
 
 /* The CPU's chunk is full, or it has none: exchange it. An interrupt may have done so meanwhile. */
@@ -104,12 +185,12 @@ static __always_inline void next_chunk(enum ring_class class, __u32 cpu, __u64 n
 
 	if ((old >> 40) && (__u32)old <= CHUNK_BYTES - RECORD_MAX)
 		return;
-	/* The loader makes more chunks than CPUs, so the queue is never empty here. */
-	__u64 fresh = take_chunk(class, cpu, now);
-	if (!fresh)
+	/* The loader makes more chunks than CPUs: none is left only while many CPUs exchange theirs. */
+	__u64 taken = take_chunk(class, cpu, now);
+	if (!taken)
 		return;
-	if (__sync_val_compare_and_swap(word, old, fresh) != old)
-		give_chunk(class, fresh, now);
+	if (__sync_val_compare_and_swap(word, old, taken) != old)
+		give_chunk(class, taken, now);
 	else if (old >> 40)
 		give_chunk(class, old, now);
 }
@@ -138,7 +219,7 @@ static __always_inline void *reserve(enum ring_class class, __u32 size, __u64 no
 		__u64 place = __sync_fetch_and_add(word, size);
 		__u64 offset = (__u32)place;
 		if ((place >> 40) && offset <= CHUNK_BYTES - RECORD_MAX) {
-			struct chunk *chunk = chunk_at(class, (place >> 40) - 1);
+			struct chunk *chunk = chunk_at((place >> 40) - 1);
 			if (!chunk)
 				break;
 			*generation = place >> 32;

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Many CPUs, simulated: the kernel programs' own code for the rings, compiled for this machine, writes into a pool as so
+//! many CPUs would, while the pool is copied. What was copied last is sealed, read back, and laid out as a timeline.
+
+use crate::memory::{Pool, Shares, least_chunks};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use tempfile::TempDir;
+use tipme_analysis::Recording;
+use tipme_record::incident::{Incident, Meta, Section};
+use tipme_record::packed::WORD_BYTES;
+use tipme_record::records::{Rename, Switch};
+use tipme_record::{CHUNK_BYTES, ChunkHead, Cpu, Nanos, RingClass, entries, unpacked};
+use zerocopy::FromBytes;
+
+/// As in `tests/rings/rings.c`.
+const TIDS: u64 = 61;
+const FIRST_TID: u64 = 1_000;
+const EVENT_NS: u64 = 5_000;
+/// So far back a mark reaches. What one class of records holds beyond that, another one may have.
+const KEPT: Nanos = Nanos::from_secs(12);
+/// So many switches are written at least before records of other kinds become frequent, and so many at the end.
+const QUIET: u64 = 4_000_000;
+const LOUD: u64 = 6_000_000;
+
+/// The program that writes, and the pool that it writes to.
+struct SimulatedFeed {
+    program: Child,
+    orders: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    pool: Pool,
+    shares: Shares,
+}
+
+/// What the program says: of each class until when records were overwritten and how many chunks it has, how many records
+/// found no chunk, whether it still writes, what time it is, and how many switches it has written.
+struct FeedState {
+    overwritten: [Nanos; 3],
+    owned: [u32; 3],
+    dropped: u64,
+    is_running: bool,
+    now: Nanos,
+    switches: u64,
+}
+
+fn compiled(folder: &Path) -> PathBuf {
+    let [source, program] = [Path::new("tests/rings/rings.c"), &folder.join("rings")].map(Path::to_owned);
+    let mut clang = Command::new("clang");
+    clang.args(["-O2", "-pthread", "-Wall", "-Werror", "-Wno-unused", "-Wno-unknown-attributes"]);
+    clang.args(["-I", "tests/rings", "-iquote", "src/bpf", "-iquote", env!("OUT_DIR")]);
+    assert!(clang.arg(source).arg("-o").arg(&program).status().unwrap().success());
+    program
+}
+
+impl SimulatedFeed {
+    fn start(program: &Path, cpus: usize, memory: u64) -> SimulatedFeed {
+        let shares = Shares::of(memory, cpus).unwrap();
+        let file = memfd_create("pool", MemfdFlags::empty()).unwrap();
+        ftruncate(&file, u64::from(shares.total()) * CHUNK_BYTES as u64).unwrap();
+        let mut command = Command::new(program);
+        command.arg(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+        let shared = shares.0.map(u64::from);
+        let numbers = [&[cpus as u64][..], &shared, &[least_chunks(cpus), KEPT.0]].concat();
+        command.args(numbers.iter().map(u64::to_string)).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut program = command.spawn().unwrap();
+        let (orders, answers) = (program.stdin.take().unwrap(), program.stdout.take().unwrap());
+        let pool = Pool::map(file.as_fd(), shares.total()).unwrap();
+        let mut feed = SimulatedFeed { program, orders, answers: BufReader::new(answers), pool, shares };
+        // It has opened the file when it answers.
+        feed.order("go");
+        feed
+    }
+
+    fn order(&mut self, order: &str) -> FeedState {
+        let mut line = String::new();
+        writeln!(self.orders, "{order}").unwrap();
+        self.answers.read_line(&mut line).unwrap();
+        let numbers: Vec<u64> = line.split_whitespace().map(|number| number.parse().unwrap()).collect();
+        FeedState {
+            overwritten: [0, 3, 6].map(|at| Nanos(numbers[at])),
+            owned: [2, 5, 8].map(|at| numbers[at] as u32),
+            dropped: numbers[1] + numbers[4] + numbers[7],
+            is_running: numbers[9] > 0,
+            now: Nanos(numbers[10]),
+            switches: numbers[11],
+        }
+    }
+
+    fn copy(&self) -> [Vec<u8>; 3] {
+        RingClass::ALL.map(|class| self.pool.copy_since(class, Nanos(0)))
+    }
+}
+
+impl Drop for SimulatedFeed {
+    fn drop(&mut self) {
+        self.program.kill().ok();
+        self.program.wait().ok();
+    }
+}
+
+fn tid_of(cpu: u64, turn: u64) -> u64 {
+    FIRST_TID + cpu * TIDS + turn % TIDS
+}
+
+/// The chunks of a copy, in the order in which they were opened.
+fn chunks(copied: &[u8]) -> Vec<(ChunkHead, &[u8])> {
+    let mut chunks: Vec<_> =
+        copied.chunks(CHUNK_BYTES).map(|chunk| (ChunkHead::read_from_prefix(chunk).unwrap().0, chunk)).collect();
+    chunks.sort_by_key(|(head, _)| head.opened);
+    chunks
+}
+
+/// The times of each CPU's switches after `held`, none of which is torn or missing.
+fn switches(copied: &[u8], held: Nanos) -> BTreeMap<u64, Vec<Nanos>> {
+    let mut found: BTreeMap<u64, Vec<Nanos>> = BTreeMap::new();
+    let mut last: BTreeMap<u64, u64> = BTreeMap::new();
+    for (head, chunk) in chunks(copied) {
+        let cpu = u64::from(head.cpu);
+        let whole = unpacked(chunk);
+        for switch in whole.chunks(CHUNK_BYTES).flat_map(entries).map(|entry| Switch::read(entry.bytes).unwrap()) {
+            let (tid, next) = (u64::from(switch.head.tid.0), u64::from(switch.next.0));
+            let turn = tid.wrapping_sub(tid_of(cpu, 0));
+            assert!(turn < TIDS && next == tid_of(cpu, turn + 1), "torn on CPU {cpu}: {switch:?}");
+            if switch.head.ts <= held {
+                continue;
+            }
+            let before = last.insert(cpu, next).unwrap_or(tid);
+            assert_eq!(before, tid, "a switch of CPU {cpu} is missing before {switch:?}");
+            found.entry(cpu).or_default().push(switch.head.ts);
+        }
+    }
+    found
+}
+
+/// Names tell their own time and CPU.
+fn expect_whole_names(copied: &[u8]) {
+    for (head, chunk) in chunks(copied) {
+        for name in entries(chunk).map(|entry| Rename::read(entry.bytes).unwrap()) {
+            let word = |at: usize| u64::from_le_bytes(*name.comm[at..].first_chunk().unwrap());
+            let (ts, cpu) = (name.head.ts.0, name.head.tid.0);
+            assert_eq!((word(0), word(8), cpu), (ts, !ts, head.cpu), "torn on CPU {}: {name:?}", head.cpu);
+        }
+    }
+}
+
+/// The copies are sealed, read back and laid out: each CPU ran what it was switched to.
+fn expect_timeline(folder: &Path, [sched, rare, exits]: [Vec<u8>; 3], held: Nanos) {
+    let found = switches(&sched, held);
+    let mark = found.values().filter_map(|times| times.last()).max().unwrap().after(Nanos(1));
+    let bytes = [&sched, &rare, &exits].map(Vec::len).iter().sum();
+    let mut incident = Incident::default();
+    let meta = Meta { id: tipme_store::id_at(mark.0), mark_ns: mark.0, held_from_ns: held.0, ..Meta::default() };
+    incident.push_json(Section::Meta, &meta).unwrap();
+    incident.push(Section::Sched, sched);
+    incident.push(Section::Rare, rare);
+    incident.push(Section::Exits, exits);
+    let path = tipme_store::write(folder, &incident, rustix::process::geteuid().as_raw()).unwrap();
+    drop(incident);
+    let (records, before) = (found.values().map(Vec::len).sum(), reset_peak());
+    let recording = Recording::read(&tipme_store::read(&path).unwrap()).unwrap();
+    let (stated, read) = (stated_bytes(bytes, records, found.len()), peak() - before);
+    assert!(read <= stated, "{} MiB of {} to read {records} records", read >> 20, stated >> 20);
+    for (cpu, times) in found {
+        let ran = recording.timeline.ran(Cpu(cpu as u32), times[0], mark);
+        assert_eq!(ran.len(), times.len(), "CPU {cpu}");
+        assert!(ran.iter().zip(times).all(|((_, begin, _), time)| *begin == time), "CPU {cpu}");
+    }
+}
+
+/// What reading takes at most: the sections, 80 bytes for each switch, and of each CPU one chunk with its records unpacked.
+fn stated_bytes(sections: usize, switches: usize, cpus: usize) -> u64 {
+    (sections + 80 * switches + cpus * 8 * CHUNK_BYTES) as u64
+}
+
+/// Bytes that this process had at most since the last reset.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
+}
+
+/// Gives what it has now.
+fn reset_peak() -> u64 {
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+    peak()
+}
+
+/// Copies while so many switches are written, and once more; each copy is whole.
+fn copy_until(feed: &mut SimulatedFeed, switches_written: u64) -> FeedState {
+    loop {
+        let copied = feed.copy();
+        // Asked after the copy, as the recorder does.
+        let state = feed.order("go");
+        switches(&copied[0], state.overwritten[0]);
+        copied[1..].iter().for_each(|copied| expect_whole_names(copied));
+        if state.switches >= switches_written {
+            return state;
+        }
+    }
+}
+
+fn end(feed: &mut SimulatedFeed) -> FeedState {
+    let mut state = feed.order("end");
+    while state.is_running {
+        state = feed.order("go");
+    }
+    state
+}
+
+/// How many CPUs have a chunk.
+fn present(copied: &[u8]) -> usize {
+    chunks(copied).iter().map(|(head, _)| head.cpu).collect::<BTreeSet<u32>>().len()
+}
+
+/// Writes as so many CPUs, in so much memory; gives what was shared out at first, and how many chunks each class has while
+/// rare records are rare, and when they are frequent.
+fn expect_whole(program: &Path, folder: &Path, cpus: usize, memory: u64) -> [[u32; 3]; 3] {
+    let mut feed = SimulatedFeed::start(program, cpus, memory);
+    let quiet = copy_until(&mut feed, QUIET);
+    feed.order("loud");
+    copy_until(&mut feed, LOUD);
+    let loud = end(&mut feed);
+    let copied = feed.copy();
+    // One of them has slept since the beginning.
+    assert_eq!(copied.each_ref().map(|copied| present(copied)), [cpus; 3]);
+    assert_eq!((quiet.dropped, loud.dropped), (0, 0));
+    let bytes: usize = copied.iter().map(Vec::len).sum();
+    assert!(bytes <= feed.shares.total() as usize * CHUNK_BYTES);
+    let held = loud.overwritten[0];
+    assert!(held < loud.now.before(least_window(feed.shares, cpus)), "{held:?} at {:?} of {cpus} CPUs", loud.now);
+    expect_timeline(folder, copied, held);
+    [feed.shares.0, quiet.owned, loud.owned]
+}
+
+/// What the switches of so many CPUs reach back at least: what is in the chunks that none of them is writing to, which are
+/// filled with seven eighths of the machine's records.
+fn least_window(shares: Shares, cpus: usize) -> Nanos {
+    let room = (CHUNK_BYTES - 512) / WORD_BYTES;
+    let switches = (shares.0[0] as usize - cpus) * room;
+    Nanos(switches as u64 * EVENT_NS * 7 / 8)
+}
+
+#[test]
+fn many_cpus_lose_nothing_and_tear_nothing() {
+    let folder = TempDir::new().unwrap();
+    let program = compiled(folder.path());
+    let [shares, quiet, loud] = expect_whole(&program, folder.path(), 64, 32 << 20);
+    assert!(quiet[0] > shares[0], "switches have what nobody needs for rare records: {quiet:?} of {shares:?}");
+    assert!(loud[1] >= shares[1], "rare records have their share again: {loud:?} of {shares:?}");
+    expect_whole(&program, folder.path(), 256, 64 << 20);
+}

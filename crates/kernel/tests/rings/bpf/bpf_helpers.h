@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
+/* What the kernel lends to its programs, for programs of this machine: as little of it as the rings use. */
+#pragma once
+#define SEC(name)
+#define __noinline __attribute__((noinline))
+#define __uint(name, value) int (*name)[value]
+#define __type(name, value) value *name
+#define barrier() __asm__ volatile("" ::: "memory")
+#define barrier_var(variable) __asm__ volatile("" : "+r"(variable))
+
+__u32 bpf_get_smp_processor_id(void);
+__u64 bpf_ktime_get_ns(void);
+void *bpf_map_lookup_elem(void *map, void *key);

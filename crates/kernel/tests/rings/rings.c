@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
+/* The rings' own code, compiled for this machine: threads that write to them as many CPUs would.
+ *
+ *     rings POOL CPUS SCHED RARE EXITS LEAST KEPT_NS
+ *
+ * POOL is a file with as many chunks as the three shares. The lines of the standard input are orders: "loud" has every third
+ * event be a rare record, "end" ends the writing. Each is answered with a line: for each class until when records were
+ * overwritten, how many found no chunk, and how many chunks it has; how many threads still write; what time it is; and how
+ * many switches were written. It ends with its standard input. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* What the loader sets before the programs are loaded is set in `fill` here. */
+#define const
+#include "packed.h"
+#undef const
+
+/* CPUs are shared out among so many threads, and a thread goes from one to the next after so many events. */
+#define THREADS 4
+#define TURN 37
+/* From one event of the machine to the next: 200,000 a second. */
+#define EVENT_NS 5000
+/* A CPU's own threads, which it switches to in turn. */
+#define TIDS 61
+#define FIRST_TID 1000
+
+static struct chunk *chunks;
+static __u32 chunk_count, cpus;
+static __u64 now_ns = 100000000000ull, written[MAX_CPUS];
+static int running_threads = THREADS;
+static volatile int is_loud, is_ended;
+static __thread __u32 this_cpu;
+
+__u32 bpf_get_smp_processor_id(void) { return this_cpu; }
+__u64 bpf_ktime_get_ns(void) { return __sync_add_and_fetch(&now_ns, EVENT_NS); }
+
+void *bpf_map_lookup_elem(void *map, void *key)
+{
+	__u32 index = *(__u32 *)key;
+
+	return map == &pool && index < chunk_count ? &chunks[index] : 0;
+}
+
+static __u32 tid_of(__u32 cpu, __u64 turn) { return FIRST_TID + cpu * TIDS + turn % TIDS; }
+
+/* The next switch of a CPU, as `sched_switch` in sched.h has it. */
+static void switch_once(__u32 cpu)
+{
+	struct place *mine = sched_place();
+	__u64 now = sched_now(), turn = written[cpu];
+	__u32 tid = tid_of(cpu, turn), next = tid_of(cpu, turn + 1);
+	__u8 generation;
+
+	if (pack_switch(mine, now, tid, 120, next, 120, turn & 1)) {
+		mine->known = life_and(mine->known, next);
+	} else {
+		struct rec_switch *record = reserve(SCHED, sizeof(*record), now, &generation);
+		if (!record) {
+			mine->known = 0;
+			return;
+		}
+		record->next = next;
+		record->prev_state = turn & 1;
+		record->prev_prio = record->next_prio = 120;
+		commit(record, now, tid, sizeof(*record), REC_SWITCH, generation);
+		told(mine, now, next);
+	}
+	mine->prio = 120;
+	written[cpu]++;
+}
+
+/* A name that tells its own time and CPU. */
+static void name_once(__u32 cpu, enum ring_class class)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u8 generation;
+	struct rec_rename *record = class == RARE ? reserve(RARE, sizeof(*record), now, &generation) :
+						    reserve(EXITS, sizeof(*record), now, &generation);
+
+	if (!record)
+		return;
+	__u64 *words = (__u64 *)record->comm;
+	words[0] = now;
+	words[1] = ~now;
+	commit(record, now, cpu, sizeof(*record), REC_RENAME, generation);
+}
+
+/* Half of the CPUs have a sixteenth of the events of the others, and the last one has one event only. */
+static int is_due(__u32 cpu, __u64 round)
+{
+	if (cpu == cpus - 1)
+		return !round;
+	return cpu % 2 == 0 || round % 16 == 0;
+}
+
+static void *write_events(void *number)
+{
+	for (__u64 round = 0; !is_ended; round++)
+		for (this_cpu = (long)number; this_cpu < cpus; this_cpu += THREADS) {
+			if (!is_due(this_cpu, round))
+				continue;
+			name_once(this_cpu, EXITS);
+			name_once(this_cpu, RARE);
+			for (int i = 0; i < TURN; i++)
+				if (is_loud && i % 3 == 0)
+					name_once(this_cpu, RARE);
+				else
+					switch_once(this_cpu);
+		}
+	__sync_fetch_and_sub(&running_threads, 1);
+	return 0;
+}
+
+static void answer(void)
+{
+	__u64 switches = 0;
+
+	for (__u32 cpu = 0; cpu < cpus; cpu++)
+		switches += written[cpu];
+	for (int class = 0; class < CLASSES; class++)
+		printf("%llu %llu %u ", overwritten_until[class], dropped[class], owned[class]);
+	printf("%d %llu %llu\n", running_threads, now_ns, switches);
+	fflush(stdout);
+}
+
+/* As the loader does it, see load.rs. */
+static void fill(char **shares_and_more)
+{
+	__u32 number = 1;
+
+	for (int class = 0; class < CLASSES; class++) {
+		owned[class] = shares[class] = atoi(shares_and_more[class]);
+		for (__u64 turn = 0; turn < QUEUE; turn++)
+			queues[class].slots[turn] = turn << NUMBER_BITS | (turn < owned[class] ? number++ : 0);
+		queues[class].tail = owned[class];
+	}
+	chunk_count = number - 1;
+	least_share = atoi(shares_and_more[CLASSES]);
+	kept_ns = strtoull(shares_and_more[CLASSES + 1], 0, 10);
+}
+
+int main(int count, char **arguments)
+{
+	char line[16];
+	pthread_t thread;
+
+	if (count != 8)
+		return 2;
+	cpus = atoi(arguments[2]);
+	fill(arguments + 3);
+	chunks = mmap(0, (unsigned long)chunk_count * CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, open(arguments[1], O_RDWR), 0);
+	if (chunks == MAP_FAILED)
+		return 2;
+	for (long number = 0; number < THREADS; number++)
+		if (pthread_create(&thread, 0, write_events, (void *)number))
+			return 2;
+	while (fgets(line, sizeof(line), stdin)) {
+		is_loud |= !strcmp(line, "loud\n");
+		is_ended |= !strcmp(line, "end\n");
+		answer();
+	}
+	return 0;
+}
