@@ -60,6 +60,14 @@ pub struct Kernel<'a> {
 /// A mark is heard so long after it was asked for, at most, and then reaches back from when it was.
 const LATE: Nanos = Nanos::from_secs(5);
 
+/// Of a CPU that moved: it is told once.
+const TOLD: u8 = 2;
+
+fn unsampled(cpu: usize) -> Missing {
+    let why = format!("none of CPU {cpu} since it went or came; restart the recorder to have them again");
+    Missing { what: "samples".to_owned(), why }
+}
+
 /// What is recorded, and by which programs.
 struct Chosen {
     on: Vec<&'static str>,
@@ -99,6 +107,19 @@ impl<'a> Kernel<'a> {
     /// The hooks that record a class, where kernels differ in them.
     pub(crate) fn hooks(&self, class: &str) -> Option<String> {
         hooks_of(class, &self.chosen.programs)
+    }
+
+    /// Takes note of the CPUs that went or came since the last call: the kernel ends their clocks, and new ones take rights
+    /// that a recorder has given up.
+    pub fn follow_cpus(&mut self) {
+        let Some(bss) = self.skeleton.maps.bss_data.as_deref_mut() else { return };
+        for (cpu, moved) in bss.cpu_moved.iter_mut().enumerate() {
+            // SAFETY: a reference is valid for reads; the kernel writes single bytes there meanwhile.
+            if unsafe { std::ptr::from_ref(moved).read_volatile() } == 1 {
+                *moved = TOLD;
+                self.chosen.missing.push(unsampled(cpu));
+            }
+        }
     }
 
     /// Copies the chunks of a class that hold records from `from` on, while the kernel writes.
@@ -375,14 +396,15 @@ fn attach_programs(skeleton: &TipmeSkel<'_>, programs: &[&Program], hertz: u64) 
                 attached.links.push(loaded.attach_trace().with_context(refused)?);
             }
             Hook::Walk => attached.walk = Some(loaded.attach().with_context(refused)?),
-            Hook::Clock => attached.links.extend(attach_clock(&loaded, hertz).with_context(refused)?),
+            Hook::Clock => attached.links.extend(attach_clocks(&loaded, hertz).with_context(refused)?),
         }
     }
     Ok(attached)
 }
 
-fn attach_clock(program: &ProgramMut<'_>, hertz: u64) -> Result<Vec<Link>> {
+fn attach_clocks(program: &ProgramMut<'_>, hertz: u64) -> Result<Vec<Link>> {
     let cpus = possible_cpus()? as u32;
+    let clocks = (0..cpus).filter_map(|cpu| cpu_clock(cpu, hertz).transpose());
     // The link takes the descriptor over and closes it.
-    (0..cpus).map(|cpu| Ok(program.attach_perf_event(cpu_clock(cpu, hertz)?.into_raw_fd())?)).collect()
+    clocks.map(|clock| Ok(program.attach_perf_event(clock?.into_raw_fd())?)).collect()
 }

@@ -24,8 +24,8 @@ struct PerfEventAttributes {
     config1: u64,
 }
 
-/// Opens a clock that samples one CPU `hertz` times a second.
-pub(crate) fn cpu_clock(cpu: u32, hertz: u64) -> Result<OwnedFd> {
+/// Opens a clock that samples one CPU `hertz` times a second; `None` where that CPU is not online.
+pub(crate) fn cpu_clock(cpu: u32, hertz: u64) -> Result<Option<OwnedFd>> {
     let attributes = PerfEventAttributes {
         kind: PERF_TYPE_SOFTWARE,
         size: size_of::<PerfEventAttributes>() as u32,
@@ -36,10 +36,11 @@ pub(crate) fn cpu_clock(cpu: u32, hertz: u64) -> Result<OwnedFd> {
     // SAFETY: the kernel reads `size` bytes of the structure, which outlives the call.
     let fd =
         unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC) };
-    if fd < 0 {
-        return Err(std::io::Error::last_os_error())
-            .with_context(|| format!("cannot sample CPU {cpu}; is kernel.perf_event_paranoid 3 or higher?"));
+    let error = std::io::Error::last_os_error();
+    match fd {
+        // SAFETY: the kernel has just made this descriptor and nobody else owns it.
+        0.. => Ok(Some(unsafe { OwnedFd::from_raw_fd(fd as i32) })),
+        _ if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+        _ => Err(error).with_context(|| format!("cannot sample CPU {cpu}; is kernel.perf_event_paranoid 3 or higher?")),
     }
-    // SAFETY: the kernel has just made this descriptor and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }

@@ -13,7 +13,7 @@ pub(crate) enum Hook {
     Tracepoint(&'static str),
     /// The return of the kernel function of this name. Some kernels refuse it.
     Return(&'static str),
-    /// A CPU clock event on every CPU.
+    /// A CPU clock event on every CPU that is online.
     Clock,
     /// The walk over all tasks, run at a mark.
     Walk,
@@ -87,6 +87,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
     tracepoint("folio_dirtied", "writeback_dirty_folio", "writers"),
     tracepoint("memory_taken", "rss_stat", "memory"),
     tracepoint("signal_sent", "signal_generate", "signals"),
+    tracepoint("cpu_step", "cpuhp_exit", "samples"),
     hooked("sample", Hook::Clock, "samples"),
 ];
 

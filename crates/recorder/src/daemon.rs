@@ -341,6 +341,7 @@ impl<'a> Recorder<'a> {
 
     fn tick(&mut self, now: Nanos) -> Result<()> {
         self.sampler.sample(now);
+        self.kernel.follow_cpus();
         self.watch.tick(&self.kernel, self.inputs.overruns(), now)?;
         if !self.unrecorded.is_stopped() && self.options.tap != Tap::Off {
             self.inputs.drain();

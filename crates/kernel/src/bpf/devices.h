@@ -442,6 +442,20 @@ int sample(struct perf_context *context)
 	return 0;
 }
 
+/* CPUs that went or came since this program was attached: the clock for samples of such a one is dead. 1 is changed to
+ * something else by who reads it. */
+__u8 cpu_moved[MAX_CPUS];
+
+SEC("tp_btf/cpuhp_exit")
+int BPF_PROG(cpu_step, unsigned int cpu, int state, int step)
+{
+	__u8 *moved = &cpu_moved[cpu & (MAX_CPUS - 1)];
+
+	if (step == bpf_core_enum_value(enum cpuhp_state, CPUHP_BRINGUP_CPU) && !*moved)
+		*moved = 1;
+	return 0;
+}
+
 /* Whose terminal the buffer belongs to: the session that it controls. The side of the program that made a
  * pseudo-terminal has none of its own, but that of the other side. 0 where there is none, and before Linux 5.16. */
 static __always_inline __u32 tty_session(struct work_struct *work)

@@ -29,6 +29,7 @@ enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+enum cpuhp_state { CPUHP_BRINGUP_CPU = 1 };
 struct upid { int nr; };
 struct pid { struct upid numbers[1]; };
 struct kernfs_node { __u64 id; };
