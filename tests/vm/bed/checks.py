@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What is checked in a guest, in the order in which a user would meet it."""
 
-import ctypes
 import json
 import pathlib
 import shutil
-import struct
 import subprocess
 import tempfile
 import time
 
+from .incident_file import sections
 from .job import FAULTS, main_job
 from .machine import DATA_BYTES_S, Failed
 from .manager import manager
@@ -26,17 +25,15 @@ FOCUS_MAX_S = 240
 MARK_KEYS, FILE_MAX_S = ("ctrl", "alt", "minus"), 120
 # What is typed on the console: a word that is nowhere else; and the wait for a line there, in seconds.
 TYPED, CAUSE_MAX_S = "jackdaws", 180
-# Of an incident file: the bytes of its head, and the head of a section.
-FILE_HEAD_BYTES, SECTION_HEAD = 64, struct.Struct("<IIQQII")
 
 
-def check_all(machine, results, tipme, only=None):
-    """All checks, or those with a word in their title and what they need.
+def check_all(machine, results, made, only=None):
+    """All checks of these steps, or those with a word in their title and what they need.
 
     One that cannot be made is a failure, and the next ones are made all the same.
     """
     results.release = machine.kernel.release
-    for title, step, needed, wants_display in steps(tipme):
+    for title, step, needed, wants_display in made:
         if only and only not in title and not needed:
             continue
         try:
@@ -178,7 +175,9 @@ def console_mark(machine, results, incident, stamp):
     """The mark is the press, and what was typed is nowhere in the file."""
     with tempfile.TemporaryDirectory(prefix="tipme-vm-incident-") as folder:
         machine.copy_out(incident, pathlib.Path(folder))
-        meta, *rest = sections((pathlib.Path(folder) / pathlib.PurePath(incident).name).read_bytes())
+        data = (pathlib.Path(folder) / pathlib.PurePath(incident).name).read_bytes()
+    (_, meta), *others = sections(data)
+    rest = [body for _, body in others]
     meta = json.loads(meta)
     late_ns, trigger = meta["mark_ns"] - stamp, meta["trigger"]
     told = f"trigger {trigger}, the mark {late_ns} ns after the device's stamp"
@@ -223,24 +222,6 @@ def shown(machine, line, before="tipme: "):
         text = machine.run("tr -d '\\0' < /dev/vcs1")
     met = wanted in "".join(text.split())
     return met, line if met else f"not on the screen: {line}; there: {text}"
-
-
-def sections(data):
-    """The sections of an incident file, unpacked; see docs/format.md."""
-    library = ctypes.CDLL("libzstd.so.1")
-    library.ZSTD_decompress.restype = ctypes.c_size_t
-    library.ZSTD_decompress.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
-    at = FILE_HEAD_BYTES
-    while at < len(data):
-        _, packed, length, stored, _, _ = SECTION_HEAD.unpack_from(data, at)
-        at += SECTION_HEAD.size
-        body, at = data[at : at + stored], at + stored
-        if packed:
-            room = ctypes.create_string_buffer(length)
-            if library.ZSTD_decompress(room, length, body, stored) != length:
-                raise Failed("a section of the incident cannot be unpacked")
-            body = room.raw
-        yield body
 
 
 def display(machine, results):

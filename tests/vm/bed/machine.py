@@ -89,8 +89,8 @@ class Control:
 class Machine:
     """One guest. Use it in a `with` block."""
 
-    def __init__(self, qemu, kernel, image, memory_mib=MEMORY_MIB):
-        self.qemu, self.kernel, self.image, self.memory_mib = qemu, kernel, image, memory_mib
+    def __init__(self, qemu, kernel, image, memory_mib=MEMORY_MIB, cpus=CPUS):
+        self.qemu, self.kernel, self.image, self.memory_mib, self.cpus = qemu, kernel, image, memory_mib, cpus
         self.process = self.control = None
         self.booted_s, self.has_display = None, False
 
@@ -139,7 +139,7 @@ class Machine:
         command = [loader, "--library-path", search, self.qemu / "usr/bin/qemu-system-x86_64"]
         for folder in ("qemu", "seabios"):
             command += ["-L", self.qemu / "usr/share" / folder]
-        command += ["-accel", "tcg,thread=multi,tb-size=256", "-machine", "q35", "-cpu", "max", "-smp", CPUS]
+        command += ["-accel", "tcg,thread=multi,tb-size=256", "-machine", "q35", "-cpu", "max", "-smp", self.cpus]
         command += ["-m", self.memory_mib, "-nodefaults", "-no-user-config", "-vga", "std", "-display", "none"]
         command += ["-kernel", self.kernel.image, "-initrd", self.kernel.first, "-append", KERNEL_LINE]
         command += [*self.disk("root", self.image.root, ""), *self.disks()]
