@@ -165,7 +165,8 @@ impl<'a> Kernel<'a> {
         }
     }
 
-    fn volatile(&self, field: impl Fn(&crate::skeleton::types::bss) -> *const u64) -> u64 {
+    /// A counter of the kernel programs, as it is now.
+    pub(crate) fn volatile(&self, field: impl Fn(&crate::skeleton::types::bss) -> *const u64) -> u64 {
         // SAFETY: the pointer comes from a field of the mapped section, which lives as long as `self`.
         self.skeleton.maps.bss_data.as_deref().map_or(0, |bss| unsafe { field(bss).read_volatile() })
     }

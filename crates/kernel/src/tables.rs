@@ -16,6 +16,9 @@ const HEAD: usize = 8;
 /// Bytes that a command line may have; longer ones are cut.
 const CMDLINE_BYTES: usize = 240;
 
+/// Room that a walk begins with, so that the kernel can hand out a page and more at a time.
+const WALK_BYTES: usize = 1 << 18;
+
 /// One process's command line, zero-separated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CommandLine {
@@ -24,12 +27,27 @@ pub struct CommandLine {
 }
 
 impl Kernel<'_> {
-    /// Walks all living tasks: bytes of task records, each followed by a wait record where it is blocked.
-    pub fn walk(&self) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
+    /// Walks the living threads, so many at most: bytes of task records, each followed by a wait record where it is blocked.
+    /// And how many threads were left out, since there are more.
+    pub fn walk(&mut self, threads_max: u32) -> Result<(Vec<u8>, u64)> {
+        let mut bytes = Vec::with_capacity(WALK_BYTES);
+        self.make_room(threads_max);
+        let before = self.left_out();
         let mut walk = Iter::new(&self.walk).context("cannot begin the walk over all tasks")?;
         walk.read_to_end(&mut bytes).context("cannot walk over all tasks")?;
-        Ok(bytes)
+        Ok((bytes, self.left_out() - before))
+    }
+
+    fn make_room(&mut self, threads: u32) {
+        if let Some(bss) = self.skeleton.maps.bss_data.as_deref_mut() {
+            let room = &raw mut bss.walk_room;
+            // SAFETY: the field is mapped memory, and only the walk, which has not begun, changes it besides.
+            unsafe { room.write_volatile(threads) }
+        }
+    }
+
+    fn left_out(&self) -> u64 {
+        self.volatile(|bss| &raw const bss.walk_left_out)
     }
 
     /// Bytes of a record for each block request that is in flight at `now`.

@@ -16,6 +16,9 @@ use tipme_record::{Nanos, RingClass};
 /// Records that precede this time after arming may be incomplete.
 const TAINT: Nanos = Nanos::from_millis(100);
 
+/// Threads that a mark tells of, in 400 bytes each at most, with what they wait for; all others are counted as lost.
+const THREADS_MAX: u32 = 65_536;
+
 /// The words and the circumstances of one mark.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
@@ -50,7 +53,7 @@ pub(crate) struct Capture {
 
 /// The recorder's state that a capture draws on.
 pub(crate) struct CaptureSources<'a, 'k> {
-    pub(crate) kernel: &'a Kernel<'k>,
+    pub(crate) kernel: &'a mut Kernel<'k>,
     pub(crate) sampler: &'a Sampler,
     pub(crate) watch: &'a mut LossWatch,
     pub(crate) inputs: &'a Inputs,
@@ -66,11 +69,11 @@ impl Capture {
     /// Copies everything from a window before the mark on. Recording goes on meanwhile; what is overwritten during the
     /// copy was the oldest.
     pub(crate) fn take(sources: CaptureSources<'_, '_>, mark: &Mark) -> Result<Capture> {
-        let kernel = sources.kernel;
         let at = clock::now();
         let marked = mark.at.map_or(at, |asked| asked.min(at).max(sources.armed));
         let from = marked.before(sources.window);
-        let mut tasks = kernel.walk()?;
+        let (mut tasks, left_out) = sources.kernel.walk(THREADS_MAX)?;
+        let kernel = &*sources.kernel;
         tasks.extend(kernel.requests(at));
         let rings = [
             kernel.chunks(RingClass::Sched, from),
@@ -89,7 +92,7 @@ impl Capture {
             stacks: kernel.stacks()?,
             command_lines: kernel.command_lines()?,
             samples,
-            losses: sources.watch.losses(kernel, sources.inputs.overruns(), from)?,
+            losses: sources.watch.losses(kernel, sources.inputs.overruns(), from, left_out)?,
             cost: sources.watch.cost(kernel)?,
             inputs,
             groups,

@@ -532,7 +532,7 @@ impl<'a> Recorder<'a> {
         self.tick(now).ok();
         self.learning.merge(&self.kernel, now);
         let sources = CaptureSources {
-            kernel: &self.kernel,
+            kernel: &mut self.kernel,
             sampler: &self.sampler,
             watch: &mut self.watch,
             inputs: &self.inputs,

@@ -12,6 +12,9 @@ use tipme_record::{Nanos, RingClass};
 /// Seconds with losses that are remembered; older ones are beyond any window.
 const SECONDS: usize = 600;
 
+/// The class of threads that a mark tells nothing of, since there were too many.
+const THREADS: &str = "threads";
+
 /// The cost is sampled for a tenth of a second, this often.
 const COST_PERIOD: Nanos = Nanos::from_secs(30);
 
@@ -100,10 +103,13 @@ impl LossWatch {
         self.per_second.push_back(loss);
     }
 
-    /// Losses since `from`, counted up to this moment.
-    pub(crate) fn losses(&mut self, kernel: &Kernel<'_>, overruns: u64, from: Nanos) -> Result<Losses> {
-        self.count_losses(kernel, overruns, clock::now())?;
-        Ok(Losses { per_second: self.per_second.iter().filter(|loss| loss.until_ns >= from.0).cloned().collect() })
+    /// Losses since `from`, counted up to this moment, and so many threads that the walk left out.
+    pub(crate) fn losses(&mut self, kernel: &Kernel<'_>, overruns: u64, from: Nanos, threads: u64) -> Result<Losses> {
+        let now = clock::now();
+        self.count_losses(kernel, overruns, now)?;
+        let left_out = Loss { until_ns: now.0, class: THREADS.to_owned(), count: threads };
+        let counted = self.per_second.iter().filter(|loss| loss.until_ns >= from.0).cloned();
+        Ok(Losses { per_second: counted.chain((threads > 0).then_some(left_out)).collect() })
     }
 
     /// Mean cost of every program that ran while it was sampled.

@@ -182,6 +182,10 @@ static __always_inline void walk_owner(struct seq_file *seq, struct task_struct 
 	bpf_seq_write(seq, &record, sizeof(record));
 }
 
+/* How many threads a walk has room for, which is set before it, and how many walks have left out. */
+__u32 walk_room;
+__u64 walk_left_out;
+
 /* Every living task, whose process it is, and what it waits for where it is blocked. */
 SEC("iter/task")
 int walk_tasks(struct bpf_iter__task *context)
@@ -193,6 +197,11 @@ int walk_tasks(struct bpf_iter__task *context)
 
 	if (!task)
 		return 0;
+	if (!walk_room) {
+		walk_left_out++;
+		return 0;
+	}
+	walk_room--;
 	__builtin_memset(&record, 0, sizeof(record));
 	identify((struct rec_exec *)&record, task);
 	record.state = task_state(task, task->__state);
