@@ -3,9 +3,10 @@
 
 mod support;
 
-use support::{Machinery, VDA};
+use support::{BEGIN, Machinery, VDA};
 use tipme_analysis::model::{CauseKind, Culprit};
 use tipme_analysis::{IntervalExplanation, Recording, explain};
+use tipme_record::incident::ClassHeld;
 use tipme_record::{Nanos, Tid};
 
 const TIMER: u32 = 700;
@@ -83,4 +84,29 @@ fn who_took_the_groups_memory_is_named_and_no_bystander() {
     let finding = explanation.findings.first().expect("there is a cause");
     assert_eq!(finding.kind, CauseKind::PageIn, "{finding:?}");
     assert!(matches!(&finding.culprit, Culprit::Process { pid: WRITER, .. }), "{finding:?}");
+}
+
+/// What is noted where scheduler events are held from `sched_s` on and other records from `rare_s` on; the mark is at 41 s,
+/// and recording had begun at `armed_s`.
+fn noted(armed_s: u64, sched_s: u64, rare_s: u64) -> Vec<String> {
+    let mut machine = Machinery::new();
+    let at = |s: u64| BEGIN + s * 1_000_000_000;
+    let held = |name: &str, s| ClassHeld { name: name.to_owned(), held_from_ns: at(s), bytes: 0 };
+    machine.meta.window_requested_ns = 40_000_000_000;
+    machine.meta.armed_ns = at(armed_s);
+    machine.meta.classes = vec![held("sched", sched_s), held("rare", rare_s), held("exits", 40)];
+    Recording::read(&machine.incident(41_000_000)).expect("the scene is well formed").notes
+}
+
+#[test]
+fn a_window_that_the_memory_did_not_hold_is_told() {
+    let told = |seconds, what| {
+        let why =
+            format!("so many {what} were there that its memory held no more; tipme record --memory gives it more");
+        vec![format!("Only {seconds} s of 40 s were recorded: {why}.")]
+    };
+    assert_eq!(noted(0, 29, 1), told(12, "scheduler events"));
+    assert_eq!(noted(0, 29, 31), told(10, "other events"));
+    let complete = [noted(0, 1, 0), noted(0, 2, 1), noted(30, 30, 30)].concat();
+    assert!(complete.is_empty(), "{complete:?}");
 }

@@ -32,7 +32,7 @@ use tipme_record::records::{
     Attempt, Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Polled, Reclaim, Rename, Sample, Signal, Tally, Task,
     Tty, Wait, WlMessage,
 };
-use tipme_record::{ChunkEntry, Cpu, Device, Nanos, Pid, RecordKind, Tid};
+use tipme_record::{ChunkEntry, Cpu, Device, Nanos, Pid, RecordKind, RingClass, Tid};
 
 /// Everything that the analysis looks at.
 #[derive(Debug, Default)]
@@ -85,6 +85,9 @@ pub struct Recording {
 
 /// A ready thread counts as throttled that was held back for this share of the time.
 const SHARE_MIN: f64 = 0.5;
+
+/// A window that is shorter by so much is told, in seconds.
+const SHORTER_S: f64 = 1.0;
 
 /// Letters of a text in a document, and of what the user said.
 const LETTERS_MAX: usize = 1_000;
@@ -174,6 +177,7 @@ impl Recording {
             let why = "since a user did not want it; what was typed or clicked then is not known";
             self.notes.push(format!("Input was not recorded for {stopped:.1} s of the window, {why}."));
         }
+        self.notes.extend(short_window(&self.meta));
     }
 
     fn read_records(&mut self, incident: &Incident) {
@@ -276,6 +280,17 @@ impl Recording {
     pub(crate) fn device_name(&self, device: tipme_record::Device) -> String {
         crate::timeline::disk::DiskRequest::device_name(device, &self.meta.devices)
     }
+}
+
+/// Says where the memory held less than was asked for.
+fn short_window(meta: &Meta) -> Option<String> {
+    let asked = meta.mark_ns.saturating_sub(meta.window_requested_ns).max(meta.armed_ns);
+    let first = meta.classes.iter().take(2).max_by_key(|class| class.held_from_ns)?;
+    let what = if first.name == RingClass::Sched.name() { "scheduler events" } else { "other events" };
+    let seconds = |from: u64| meta.mark_ns.saturating_sub(from) as f64 / 1e9;
+    let (held, wanted) = (seconds(first.held_from_ns), seconds(asked));
+    let why = format!("so many {what} were there that its memory held no more; tipme record --memory gives it more");
+    (held + SHORTER_S < wanted).then(|| format!("Only {held:.0} s of {wanted:.0} s were recorded: {why}."))
 }
 
 fn resting(task: &Task) -> Resting {
