@@ -42,6 +42,14 @@ struct {
 	__type(value, struct chunk);
 } pool SEC(".maps");
 
+/* What chunks are cleared with. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct chunk);
+} blank_chunk SEC(".maps");
+
 /* No mark copies what is older. Set by the loader, as the two below are. */
 const volatile __u64 kept_ns = 40000000000ull;
 /* How many chunks each class has at first, and how many it keeps at least. */
@@ -146,6 +154,16 @@ static __always_inline __u32 next_number(enum ring_class class, __u64 now)
 	return number;
 }
 
+/* Records of one class may look like valid ones of another one, and not everybody may see them: none is left. */
+static __always_inline void clear(struct chunk *chunk)
+{
+	__u32 zero = 0;
+	struct chunk *blank = bpf_map_lookup_elem(&blank_chunk, &zero);
+
+	if (blank)
+		bpf_probe_read_kernel(chunk->data, sizeof(chunk->data), blank->data);
+}
+
 /* Takes a chunk and returns the place at its first record. */
 static __always_inline __u64 take_chunk(enum ring_class class, __u32 cpu, __u64 now)
 {
@@ -157,6 +175,8 @@ static __always_inline __u64 take_chunk(enum ring_class class, __u32 cpu, __u64 
 	__u32 before = chunk->head.class;
 	if (chunk->head.taken && before < CLASSES && chunk->head.closed > overwritten_until[before])
 		overwritten_until[before] = chunk->head.closed;
+	if (chunk->head.taken && before != class)
+		clear(chunk);
 	__u64 taken = chunk->head.taken + 1;
 	chunk->head.taken = taken;
 	chunk->head.opened = now;

@@ -5,8 +5,8 @@
  *
  * POOL is a file with as many chunks as the three shares. The lines of the standard input are orders: "loud" has every third
  * event be a rare record, "end" ends the writing. Each is answered with a line: for each class until when records were
- * overwritten, how many found no chunk, and how many chunks it has; how many threads still write; what time it is; and how
- * many switches were written. It ends with its standard input. */
+ * overwritten, how many found no chunk, and how many chunks it has; how many threads still write; and how many
+ * switches were written. It ends with its standard input. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -40,9 +40,18 @@ __u64 bpf_ktime_get_ns(void) { return __sync_add_and_fetch(&now_ns, EVENT_NS); }
 
 void *bpf_map_lookup_elem(void *map, void *key)
 {
+	static struct chunk blank;
 	__u32 index = *(__u32 *)key;
 
+	if (map == &blank_chunk)
+		return &blank;
 	return map == &pool && index < chunk_count ? &chunks[index] : 0;
+}
+
+long bpf_probe_read_kernel(void *to, __u32 size, void *from)
+{
+	memcpy(to, from, size);
+	return 0;
 }
 
 static __u32 tid_of(__u32 cpu, __u64 turn) { return FIRST_TID + cpu * TIDS + turn % TIDS; }
@@ -123,7 +132,7 @@ static void answer(void)
 		switches += written[cpu];
 	for (int class = 0; class < CLASSES; class++)
 		printf("%llu %llu %u ", overwritten_until[class], dropped[class], owned[class]);
-	printf("%d %llu %llu\n", running_threads, now_ns, switches);
+	printf("%d %llu\n", running_threads, switches);
 	fflush(stdout);
 }
 

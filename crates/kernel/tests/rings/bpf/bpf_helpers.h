@@ -11,3 +11,4 @@
 __u32 bpf_get_smp_processor_id(void);
 __u64 bpf_ktime_get_ns(void);
 void *bpf_map_lookup_elem(void *map, void *key);
+long bpf_probe_read_kernel(void *to, __u32 size, void *from);
