@@ -18,8 +18,11 @@ use tipme_record::incident::Groups;
 const SOURCES: [&str; 5] =
     ["/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory", "/proc/stat", "/proc/meminfo"];
 
-/// Bytes of one sample at most; what is longer is cut.
-const SAMPLE_BYTES: usize = 2048;
+/// Bytes of one sample at most; what is longer is cut. The line of a CPU in /proc/stat has 40 to 100.
+const SAMPLE_BYTES: usize = 1 << 15;
+
+/// What follows the lines of CPUs in /proc/stat, with thousands of bytes: nobody reads it.
+const INTERRUPTS: &[u8] = b"\nintr ";
 
 /// Samples are taken this often where that matters.
 pub(crate) const PERIOD: Nanos = Nanos::from_millis(100);
@@ -81,8 +84,8 @@ impl Sampler {
 
     fn read_files(&mut self, now: Nanos) {
         let mut felt_us = self.felt_us;
+        let mut buffer = [0u8; SAMPLE_BYTES];
         for (source, file) in &self.files {
-            let mut buffer = [0u8; SAMPLE_BYTES];
             let Ok(count) = file.read_at(&mut buffer, 0) else { continue };
             if let Some(felt) = felt_us.get_mut(*source as usize) {
                 *felt = total_us(&buffer[..count]).unwrap_or(0);
@@ -90,7 +93,8 @@ impl Sampler {
             if self.samples.len() >= self.limit {
                 self.samples.pop_front();
             }
-            self.samples.push_back(ProcSample { at: now, source: *source, text: buffer[..count].to_vec() });
+            let text = wanted(&buffer[..count]).to_vec();
+            self.samples.push_back(ProcSample { at: now, source: *source, text });
         }
         let most_us = now.since(self.last).0 / 1_000 / RESTLESS_PART;
         let restless = felt_us.iter().zip(self.felt_us).any(|(new, old)| new.saturating_sub(old) > most_us);
@@ -105,6 +109,12 @@ impl Sampler {
         let recent = self.samples.iter().filter(|sample| sample.at >= from);
         (bytes(recent.chain(&of_groups)), groups)
     }
+}
+
+/// The text up to the interrupts.
+fn wanted(text: &[u8]) -> &[u8] {
+    let end = text.windows(INTERRUPTS.len()).position(|part| part == INTERRUPTS);
+    end.map_or(text, |end| &text[..=end])
 }
 
 fn bytes<'a>(samples: impl Iterator<Item = &'a ProcSample>) -> Vec<u8> {
@@ -158,6 +168,14 @@ mod tests {
         sampler.read_files_soon();
         sampler.sample(begin.after(second));
         assert_eq!(sampler.samples.len(), 3 * files, "a mark has them read");
+    }
+
+    #[test]
+    fn of_processors_all_are_kept_and_interrupts_are_not() {
+        let stat = b"cpu  9 0 9\ncpu0 9 0 9\ncpu1 9 0 9\nintr 99 0 7\nctxt 5\n";
+        assert_eq!(wanted(stat), b"cpu  9 0 9\ncpu0 9 0 9\ncpu1 9 0 9\n");
+        assert_eq!(wanted(b"MemTotal: 9 kB\n"), b"MemTotal: 9 kB\n");
+        assert!(SAMPLE_BYTES >= 256 * 100);
     }
 
     #[test]
