@@ -50,6 +50,9 @@ pub(crate) struct PartPlace {
     pub part: usize,
 }
 
+/// What tells the connections of compositors apart: server, number, and before there is one, the client.
+type Connection = (Pid, u32, Pid);
+
 /// Records, each with its tail.
 pub trait Records<'a, T>: Iterator<Item = (T, &'a [u8])> {}
 impl<'a, T, I: Iterator<Item = (T, &'a [u8])>> Records<'a, T> for I {}
@@ -125,10 +128,18 @@ impl Messages {
         (self.words.len() - before) as u8
     }
 
-    fn add_wayland(&mut self, record: &WlMessage, tail: &[u8], known: &mut BTreeMap<(Pid, u32), (usize, Objects)>) {
+    fn add_wayland(&mut self, record: &WlMessage, tail: &[u8], known: &mut BTreeMap<Connection, (usize, Objects)>) {
         let Some(side) = SIDES.get(usize::from(record.direction)) else { return };
+        let (server, early) = (record.server, (record.server, 0, record.client));
+        let connection = if record.connection == 0 { early } else { (server, record.connection, Pid(0)) };
+        // What a client sends before it is accepted has no connection yet.
+        if !known.contains_key(&connection)
+            && let Some(begun) = known.remove(&early)
+        {
+            known.insert(connection, begun);
+        }
         let new = || (self.streams.len(), Objects::default());
-        let (stream, objects) = known.entry((record.server, record.connection)).or_insert_with(new);
+        let (stream, objects) = known.entry(connection).or_insert_with(new);
         if *stream == self.streams.len() {
             self.streams.push(Stream { server: record.server, ..Stream::default() });
         }
