@@ -406,3 +406,31 @@ fn grabs_in(words: impl Iterator<Item = (Nanos, Word)>) -> Vec<(Nanos, Nanos)> {
     grabs.extend(since.map(|since| (since, Nanos(u64::MAX))));
     grabs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::{FromZeros, IntoBytes};
+
+    fn passed(client: u32, connection: u32, side: Side, words: &[WlWord]) -> (WlMessage, Vec<u8>) {
+        let mut record = WlMessage::new_zeroed();
+        (record.client, record.server, record.connection) = (Pid(client), Pid(9), connection);
+        (record.direction, record.operations) = (side as u8, words.len() as u8);
+        (record, words.as_bytes().to_vec())
+    }
+
+    /// Two clients ask to be told when what they sent is handled; the compositor has not accepted them yet.
+    #[test]
+    fn what_a_client_sends_before_it_is_accepted_is_its_own() {
+        let word = |object, units, argument| WlWord { object, opcode: 0, units, hint: 0, unused: 0, argument };
+        let sync = |client| passed(client, 0, Side::RequestSent, &[word(1, 3, 30)]);
+        let delete = WlWord { opcode: 1, ..word(1, 3, 30) };
+        let done = |client| passed(client, client, Side::EventSent, &[word(30, 3, 0), delete]);
+        let records = [sync(7), sync(8), done(8), done(7)];
+        let wayland = records.iter().map(|(record, tail)| (*record, tail.as_slice()));
+        let messages = Messages::new(std::iter::empty(), wayland, &[], |_, _, _| false);
+        let clients: Vec<Pid> = messages.streams().iter().map(|stream| stream.client).collect();
+        assert_eq!(clients, [Pid(7), Pid(8)]);
+        assert_eq!(messages.frames, [], "neither asked for a frame");
+    }
+}
