@@ -16,7 +16,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(H
 # What root's cargo wrote belongs to the caller again.
 GIVE_BACK := $(if $(AS_ROOT),|| status=$$?; sudo chown -R "$$(id -u):$$(id -g)" "$(TARGET)"; exit $${status:-0})
 
-.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer check-window check-auto check-manager vm test-vm measure-vm field-deps field replay fuzz fuzz-guided deny advisories licences sbom clean
+.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer check-window check-auto check-manager vm test-vm measure-vm field-deps field labels replay fuzz fuzz-guided deny advisories licences sbom clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -117,12 +117,17 @@ field-deps:
 		python3-xlib python3-tk python3-fuse fuse3 libx11-dev libxext-dev libxdamage-dev fonts-dejavu-core curl sqlite3 \
 		mousepad featherpad gnome-text-editor emacs-gtk vim-gtk3 idle tmux screen qterminal pcmanfm thunar chromium firefox-esr \
 		libreoffice-writer libreoffice-gtk3 default-jdk python3-dbus at-spi2-core ibus ibus-gtk3 \
-		sway foot mutter kwin-wayland qtwayland5 kwrite
+		sway foot mutter kwin-wayland qtwayland5 kwrite gdb python3-gi gir1.2-gtk-4.0 python3-pyqt5
 
 field: field-deps build ## unmodified programs, faults from outside, truth from the screen (an hour); writes docs/results/field.md
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	-$(AS_ROOT) tests/field/run all --tipme $(TIPME) $(FIELD)
 	tests/field/run replay --tipme $(TIPME) --out docs/results/field.md
+
+labels: field-deps build ## what messages of Wayland are taken for, against the protocol; writes docs/results/labels.md
+	@$(AS_ROOT) scripts/mount-kernel-fs
+	cargo build --release -p tipme-tests --example message-labels
+	$(AS_ROOT) tests/field/run labels --tipme $(TIPME) --out docs/results/labels.md $(LABELS)
 
 replay: build ## what the field test kept, diagnosed again (REPLAY="--against OLD" compares)
 	tests/field/run replay --tipme $(TIPME) $(REPLAY)

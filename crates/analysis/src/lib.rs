@@ -27,6 +27,7 @@ pub use error::DiagnoseError;
 pub use explain::lateness::{Late, Lateness, lateness};
 pub use join::answer::{COMPLETED, NOTICED};
 pub use join::focus::{FocusChange, focus_changes};
+pub use join::labels::{MessageLabel, message_labels};
 pub use join::timed_interactions::{Timed, timed};
 pub use model::Verdict;
 pub use scene::exercise;

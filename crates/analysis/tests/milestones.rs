@@ -97,6 +97,24 @@ fn a_program_acts_when_the_button_is_released() {
     assert_eq!(told(&verdict(&mut machine, 7_000_000)), ("handled".to_owned(), 1_900, vec![CauseKind::LockWait]));
 }
 
+/// At the mark the editor still waits for a thread of its own, which wants a lock of a file. Another has come to rest.
+#[test]
+fn who_waits_for_an_own_thread_at_the_mark_waits_for_what_that_waits_for() {
+    let mut machine = editor();
+    machine.task(WRITER, APP, 1, "editor", 1).task(BETWEEN, APP, 1, "editor", 1);
+    machine.press(3_000_000).wake_from(3_000_300, WRITER, APP, 0, 0).wake_from(3_000_310, BETWEEN, APP, 0, 0);
+    machine.switch(3_000_400, 1, 0, 1).switch(3_000_410, 0, WRITER, 0).switch(3_000_500, 0, BETWEEN, 1);
+    machine.switch(3_000_600, 0, 0, 1);
+    machine.still_waiting(5_000_000, APP, 3_000_400, |wait| (wait.syscall, wait.args) = (FUTEX, [64, 0x189, 0]));
+    machine.still_waiting(5_000_000, BETWEEN, 3_000_600, |wait| (wait.syscall, wait.args) = (FUTEX, [96, 0x189, 0]));
+    machine.still_waiting(5_000_000, WRITER, 3_000_500, |wait| (wait.syscall, wait.inode) = (FLOCK, 77));
+    machine.locks.proc_locks = format!("1: FLOCK  ADVISORY  WRITE {HOLDER} fe:00:77 0 EOF\n");
+    let verdict = verdict(&mut machine, 5_000_000);
+    let culprit = verdict.findings.first().map(|finding| (finding.kind, format!("{:?}", finding.culprit)));
+    let (kind, culprit) = culprit.expect("it hangs");
+    assert!(kind == CauseKind::LockWait && culprit.contains("indexer"), "{kind:?} {culprit}");
+}
+
 #[test]
 fn what_is_handled_within_half_a_second_is_not_noticed() {
     let mut machine = editor();

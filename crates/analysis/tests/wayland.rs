@@ -4,7 +4,7 @@
 mod support;
 
 use support::{APP, Machinery, SERVER};
-use tipme_analysis::{DiagnoseOptions, FocusChange, Timed, diagnose, focus_changes, timed};
+use tipme_analysis::{DiagnoseOptions, FocusChange, Timed, diagnose, focus_changes, message_labels, timed};
 use tipme_record::wayland::{ENTERED, MAKES_KEY, MODIFIERS, NEAR, PRESENTED, PRESSED, RELEASED, SEAT, TEXT, WlWord};
 
 /// Directions.
@@ -391,4 +391,18 @@ fn that_the_person_turned_away_is_told() {
     let note = format!("The keyboard focus was with mail (pid {OTHER}) at the end of that.");
     assert!(verdict.notes.contains(&note), "{:?}", verdict.notes);
     assert_eq!(verdict.interval.and_then(|interval| interval.focused), Some(false));
+}
+
+#[test]
+fn each_message_is_told_with_what_it_was_taken_for() {
+    let mut machine = Machinery::with_app("editor");
+    press(&mut machine, BEGIN_US);
+    show(&mut machine, BEGIN_US + 400);
+    press(&mut machine, BEGIN_US + 200_000);
+    show_and_ask(&mut machine, BEGIN_US + 200_400);
+    let labels = message_labels(&machine.incident(BEGIN_US + 900_000)).expect("the scene is well formed");
+    let names: Vec<_> = labels.iter().map(|label| (label.client_pid, label.name, label.inferred)).collect();
+    let (key, commit) = (("key pressed", true), ("commit", true));
+    let wanted = [key, commit, ("done", false), key, commit, ("presented", false)];
+    assert_eq!(names, wanted.map(|(name, inferred)| (APP, name, inferred)));
 }

@@ -42,6 +42,9 @@ const HARMLESS: &str = "left";
 /// From one press of it to the next.
 const PRESS_INTERVAL: Duration = Duration::from_millis(500);
 
+/// A program that has shown nothing for so long is ready for keys; and how long the answer to one is waited for.
+const SETTLED: Duration = Duration::from_secs(2);
+
 /// Run on the terminal: waits for a key, says so by the file 1, drops what is typed until a pause, and becomes the program
 /// behind it.
 const AWAIT_KEY: &str = r#"file=$1
@@ -99,6 +102,29 @@ impl Compositor {
         let mut terminal = ProcessGroup::start("the terminal", self.terminal(prefix, program, &arrived)?, self.cpu)?;
         self.wait_for_keys(&mut terminal, typist, &arrived)?;
         Ok(terminal)
+    }
+
+    /// Starts a program that has a window of its own, and waits until a key of `typist` shows something there; it ends with the
+    /// value.
+    pub(crate) fn open_window(&self, typist: &mut Typist, name: &str, mut command: Command) -> Result<ProcessGroup> {
+        let mut watch = self.watch()?.with_context(|| untold(&self.name()))?;
+        self.show(&mut command);
+        let mut process = ProcessGroup::start(name, command, self.cpu)?;
+        let deadline = Instant::now() + START_TIMEOUT;
+        let (mut shown, mut answered) = (false, false);
+        while !answered {
+            process.expect_alive()?;
+            if Instant::now() >= deadline {
+                bail!("{name} showed no key within {START_TIMEOUT:?}");
+            }
+            if watch.next(SETTLED)?.is_some() {
+                shown = true;
+            } else if shown {
+                typist.key('x')?;
+                answered = watch.next(SETTLED)?.is_some();
+            }
+        }
+        Ok(process)
     }
 
     fn terminal(&self, prefix: &[OsString], program: &[OsString], arrived: &Path) -> Result<Command> {

@@ -123,6 +123,13 @@ fn what_is_sent_is_read_however_it_is_given() {
     let both = [IoSlice::new(&bell), IoSlice::new(&nothing)];
     assert_eq!(send(&server, &bell, flags).unwrap(), 4);
     assert_eq!(sendmsg(&server, &both, &mut SendAncillaryBuffer::default(), flags).unwrap(), 8);
+    // Too long to lie in one piece in the receiver's queue: it is read where it is sent from.
+    let long = [&[127, 0, 0xd0, 7][..], &[0; 4 * 2_000 - 4]].concat();
+    let (whole, both) = ([&long[..], &bell].concat(), [IoSlice::new(&long), IoSlice::new(&bell)]);
+    server.write_all(&whole).unwrap();
+    assert_eq!(server.write_vectored(&both).unwrap(), whole.len());
+    assert_eq!(send(&server, &whole, flags).unwrap(), whole.len());
+    assert_eq!(sendmsg(&server, &both, &mut SendAncillaryBuffer::default(), flags).unwrap(), whole.len());
     // Until the server has answered this, it has taken all.
     server.write_all(&[43, 0, 1, 0]).unwrap();
     let mut rest = Vec::new();
@@ -133,7 +140,8 @@ fn what_is_sent_is_read_however_it_is_given() {
     }
     let (_, incident) = recording.mark();
     let read = requests(&incident, std::process::id());
-    assert_eq!(read, (0, vec![127, 127, 104, 127, 104, 104, 127, 43]));
+    let long = [127, 104].repeat(4);
+    assert_eq!(read, (0, [&[127, 127, 104, 127, 104, 104, 127][..], &long, &[43]].concat()));
 }
 
 /// Bytes that follow the first eight of the server's answer to a set-up.

@@ -5,7 +5,7 @@ import os
 import pathlib
 import time
 
-from . import fault, processes, stopping
+from . import fault, processes
 from .fault import Fault
 
 GRAB = """
@@ -141,32 +141,30 @@ class Storm(Hogs):
 
 
 class Quota(Fault):
-    """The program's group gets so little CPU time that each answer must wait for the next period."""
+    """A role's group gets so little CPU time that each answer must wait for the next period: `quota server`."""
 
     bounded = False
 
+    def __init__(self, session, role="program"):
+        super().__init__(session)
+        self.role = role
+
     def ready(self):
-        base = pathlib.Path("/sys/fs/cgroup/cpu")
-        if not (base / "cpu.cfs_quota_us").exists():
-            raise processes.CannotRun("there are no CPU quotas of version 1 here")
-        self.group = base / f"tipme-field-{os.getpid()}"
-        self.group.mkdir(exist_ok=True)
-        pid = self.session.roles["program"]
-        for one in {pid} | processes.descendants(pid):
-            (self.group / "cgroup.procs").write_text(str(one))
+        self.group = fault.Group("cpu", "cpu.cfs_quota_us")
+        self.group.take(self.session.roles[self.role])
 
     def begin(self):
-        (self.group / "cpu.cfs_period_us").write_text("1000000")
-        (self.group / "cpu.cfs_quota_us").write_text("1000")
+        self.group.set("cpu.cfs_period_us", "1000000")
+        self.group.set("cpu.cfs_quota_us", "1000")
 
     def end(self):
         at = processes.now_ns()
-        (self.group / "cpu.cfs_quota_us").write_text("-1")
+        self.group.set("cpu.cfs_quota_us", "-1")
         return at
 
     def clean(self):
-        if self.group.exists():
-            stopping.leave(self.group)
+        if hasattr(self, "group"):
+            self.group.remove()
 
 
 FAULTS = {"grab": Grab, "flood": Flood, "hogs": Hogs, "starved": Starved, "storm": Storm, "quota": Quota}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What every fault has, and the programs that serve faults beside the victim."""
 
+import os
+import pathlib
 import random
 import subprocess
 import sys
@@ -40,6 +42,38 @@ class Fault:
 
     def clean(self):
         """After the mark."""
+
+
+class Group:
+    """A control group of one run below one of the mounts of control groups, which has a file for what is wanted."""
+
+    def __init__(self, mount, needed):
+        base = pathlib.Path("/sys/fs/cgroup") / mount
+        self.path = base / f"tipme-field-{os.getpid()}"
+        try:
+            self.path.mkdir(exist_ok=True)
+        except OSError as error:
+            raise processes.CannotRun(f"no control group below {base}: {error}") from error
+        if not (self.path / needed).exists():
+            self.path.rmdir()
+            raise processes.CannotRun(f"control groups below {base} have no {needed}")
+
+    def take(self, pid):
+        """A process and all that it has started."""
+        for one in {pid} | processes.descendants(pid):
+            self.set("cgroup.procs", str(one))
+
+    def set(self, file, words):
+        (self.path / file).write_text(words)
+
+    def remove(self):
+        """Gives the processes back to the group above first."""
+        for pid in (self.path / "cgroup.procs").read_text().split():
+            try:
+                (self.path.parent / "cgroup.procs").write_text(pid)
+            except OSError:
+                pass
+        self.path.rmdir()
 
 
 def helper(session, role, source, *words, as_user=True):

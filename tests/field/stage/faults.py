@@ -76,9 +76,15 @@ def commit(session, scenario):
     said["bounded"] = fault.bounded
     time.sleep(max(fault.hold_s - (processes.now_ns() - said["act_ns"]) / 1e9, 0.1))
     said["processes"] = processes.table()
+    if scenario.truth == "mark":
+        return finish(said, scenario, region)
     said["fault_end_ns"] = fault.end()
     wait_for_answer(session, said)
     time.sleep(random.uniform(0.4, 2))
+    return finish(said, scenario, region)
+
+
+def finish(said, scenario, region):
     said["region"] = region
     said["accept"] = [list(pair) for pair in scenario.accept]
     return said
@@ -121,6 +127,10 @@ def judge_effect(scenario, said):
     interval_ms = (end_ns - said["act_ns"]) / 1e6
     said["interval"] = {"start_ns": said["act_ns"], "end_ns": end_ns, "ms": interval_ms}
     said["intervals"] = truth.alternatives(changes, said, end_ns)
+    if mode == "mark":
+        answered = truth.first_after(changes, said["act_ns"] + EFFECT_MIN_MS * 1_000_000, end_ns)
+        said["counted"], said["why"] = not answered, "the screen answered before the mark" if answered else ""
+        return
     said["counted"], said["why"] = counts(said, interval_ms, end_ns, said["bounded"])
 
 

@@ -36,6 +36,8 @@ def alone():
 class Session:
     """Everything of one run; `with` ends what was started."""
 
+    RECORD = ()
+
     def __init__(self, scenario, tipme):
         self.scenario, self.tipme = scenario, tipme
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tipme-field-"))
@@ -137,7 +139,7 @@ class Session:
 
     def start_recorder(self):
         state = self.folder / "state"
-        words = [self.tipme, "record", "--state-dir", state, "--display", self.display, "--hot-keys", "off"]
+        words = [self.tipme, "record", "--state-dir", state, "--display", self.display, "--hot-keys", "off", *self.RECORD]
         self.recorder = self.start("recorder", words, as_user=False, stdout=subprocess.PIPE, text=True)
         for _ in range(100):
             if any(state.rglob("*.sock*")) or any(path.is_socket() for path in state.rglob("*")):

@@ -2,7 +2,6 @@
 """Processes that are stopped or frozen from outside."""
 
 import os
-import pathlib
 import subprocess
 import time
 
@@ -70,55 +69,52 @@ class Selection(Stop):
 
 
 class Freeze(Fault):
-    """The program and what it has started are frozen, as a suspended service is."""
+    """A role and what it has started are frozen, as a suspended service is, by the freezer of either version of control groups:
+    `freeze server unified`."""
+
+    WORDS = 2
+    # The mount of the control groups, the file, and what is written to freeze and to thaw.
+    FREEZERS = {"freezer": ("freezer.state", "FROZEN", "THAWED"), "unified": ("cgroup.freeze", "1", "0")}
+
+    def __init__(self, session, role="program", version="freezer"):
+        super().__init__(session)
+        self.role, self.version = role, version
+        self.file, self.frozen, self.thawed = self.FREEZERS[version]
 
     def ready(self):
-        base = pathlib.Path("/sys/fs/cgroup/freezer")
-        if not (base / "cgroup.procs").exists():
-            raise processes.CannotRun("there is no freezer of version 1 here")
-        self.group = base / f"tipme-field-{os.getpid()}"
-        self.group.mkdir(exist_ok=True)
-        self.join(self.session.roles["program"])
-
-    def join(self, pid):
-        for one in {pid} | processes.descendants(pid):
-            (self.group / "cgroup.procs").write_text(str(one))
+        self.group = fault.Group(self.version, "cgroup.procs")
+        self.group.take(self.session.roles[self.role])
 
     def begin(self):
-        (self.group / "freezer.state").write_text("FROZEN")
+        self.group.set(self.file, self.frozen)
         time.sleep(0.2)
 
     def end(self):
         at = processes.now_ns()
-        (self.group / "freezer.state").write_text("THAWED")
+        self.group.set(self.file, self.thawed)
         return at
 
     def clean(self):
-        if self.group.exists():
-            (self.group / "freezer.state").write_text("THAWED")
-            leave(self.group)
-
-
-def leave(group):
-    """Gives the processes back to the group above, and removes the group."""
-    for pid in (group / "cgroup.procs").read_text().split():
-        try:
-            (group.parent / "cgroup.procs").write_text(pid)
-        except OSError:
-            pass
-    group.rmdir()
+        if hasattr(self, "group"):
+            self.group.set(self.file, self.thawed)
+            self.group.remove()
 
 
 class Traced(Fault):
-    """A debugger attaches to the program, and lets it go."""
+    """A debugger attaches to a role, and lets it go: `traced server`."""
+
+    def __init__(self, session, role="program"):
+        super().__init__(session)
+        self.role = role
 
     def begin(self):
-        words = ["gdb", "-nx", "-quiet", "-p", str(self.session.roles["program"])]
+        pid = self.session.roles[self.role]
+        words = ["gdb", "-nx", "-quiet", "-p", str(pid)]
         self.debugger = self.session.start("debugger", words, as_user=False, stdin=subprocess.PIPE, text=True)
         limit = time.monotonic() + 20
-        while processes.status(self.session.roles["program"])[0] != "t":
+        while processes.status(pid)[0] != "t":
             if time.monotonic() > limit:
-                raise processes.CannotRun("the debugger did not stop the program")
+                raise processes.CannotRun("the debugger did not stop the process")
             time.sleep(0.01)
         time.sleep(0.5)
 

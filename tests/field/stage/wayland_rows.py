@@ -11,6 +11,10 @@ TEXT = ("typing", "erasing", "clicking", "scrolling", "typing", "hovering", "typ
 REMOTE = (("stopped peer-wait", "helper sender driver"),)
 THROTTLED = (("cpu-throttled", "any"),)
 FROZEN = (("stopped", "any"),)
+FROZEN_SERVER = (("stopped", "server"),)
+TRACED = (("stopped", "program debugger"),)
+TRACED_SERVER = (("stopped", "server debugger"),)
+LOCKED = (("lock-wait", "helper driver"),)
 COMPUTES = (("own-computation", "program"),)
 
 CALM = (
@@ -46,6 +50,14 @@ FAULTS = {
     "wl-stopped-sway": ("foot", "sway", "stop server", ("key x",), "first", STOPPED),
     "wl-stopped-sway-editor": ("gnome-text-editor", "sway", "stop server", ("key x",), "first", STOPPED),
     "wl-stopped-kwin": ("featherpad", "kwin_wayland", "stop server", ("key x",), "first", STOPPED),
+    "wl-freeze-foot": ("foot", "sway", "freeze program unified", ("key x",), "first", FROZEN),
+    "wl-freeze-sway": ("foot", "sway", "freeze server", ("key x",), "first", FROZEN_SERVER),
+    "wl-freeze-sway-unified": ("gnome-text-editor", "sway", "freeze server unified", ("key x",), "first", FROZEN_SERVER),
+    "wl-freeze-sway-lasts": ("foot", "sway", "freeze server unified", ("key x",), "mark", FROZEN_SERVER),
+    "wl-traced-foot": ("foot", "sway", "traced", ("key x",), "first", TRACED),
+    "wl-traced-editor": ("gnome-text-editor", "mutter", "traced", ("key x",), "first", TRACED),
+    "wl-traced-sway": ("foot", "sway", "traced server", ("key x",), "first", TRACED_SERVER),
+    "wl-traced-foot-lasts": ("foot", "sway", "traced", ("key x",), "mark", TRACED),
     "wl-freeze-kwrite": ("kwrite", "kwin_wayland", "freeze", ("key x",), "first", FROZEN),
     # Compositors without a CPU, and blocked.
     "wl-starved-sway": ("foot", "sway", "starved fifo 1", ("write abc",), "slowest", HOGGED),
@@ -66,10 +78,22 @@ FAULTS = {
     "wl-disk-fsync": ("foot", "sway", "disk",
                       ("command dd if=/dev/zero of=disk/note bs=4k count=1 conv=fsync status=none",), "last",
                       (("fsync disk-queue", "helper ~nightly-backup ~loop"),)),
+    "wl-flock-bound": ("foot", "sway", "held flock", ("write bind -x '\"\\C-t\": flock lock echo done'", "key Return", "*key ctrl+t"),
+                       "after", LOCKED),
+    "wl-flock-completion": ("foot", "sway", "held flock", ("write complete -C 'flock lock echo done' that", "key Return",
+                            "write that ", "*key Tab"), "first", LOCKED),
+    "wl-flock-click": ("panel", "sway", "held flock", ("click 0.25 0.95",), "after", LOCKED),
+    "wl-flock-thread": ("panel", "sway", "held flock", ("click 0.75 0.95",), "after", LOCKED),
+    "wl-flock-click-qt": ("dial", "sway", "held flock", ("click 0.25 0.92",), "after", LOCKED),
+    "wl-flock-thread-qt": ("dial", "sway", "held flock", ("click 0.75 0.92",), "after", LOCKED),
+    "wl-flock-thread-mutter": ("panel", "mutter", "held flock", ("key alt+t",), "after", LOCKED),
+    "wl-flock-thread-kwin": ("dial", "kwin_wayland", "held flock", ("key alt+t",), "after", LOCKED),
+    "wl-flock-thread-lasts": ("panel", "sway", "held flock", ("click 0.75 0.95",), "mark", LOCKED),
     # Others on the CPUs, and programs that compute.
     "wl-hog-fifo": ("foot", "sway", "hogs fifo 2", ("write abc",), "slowest", HOGGED),
     "wl-hog-fifo-editor": ("gnome-text-editor", "sway", "hogs fifo 2", ("write abc",), "slowest", HOGGED),
     "wl-quota": ("gnome-text-editor", "sway", "quota", ("write abcdef",), "slowest", THROTTLED),
+    "wl-quota-sway": ("foot", "sway", "quota server", ("write abcdef",), "slowest", THROTTLED),
     "wl-quota-featherpad": ("featherpad", "kwin_wayland", "quota", ("write abcdef",), "slowest", THROTTLED),
     "wl-chromium-script": ("chromium", "sway", "own 2", ("key F8",), "after:bottom", COMPUTES),
     "wl-chromium-asks": ("chromium", "sway", "held tcp", ("key F9",), "after:bottom",

@@ -50,6 +50,9 @@ pub(crate) struct PartPlace {
     pub part: usize,
 }
 
+/// What tells the connections of compositors apart: server, number, and before there is one, the client.
+type Connection = (Pid, u32, Pid);
+
 /// Records, each with its tail.
 pub trait Records<'a, T>: Iterator<Item = (T, &'a [u8])> {}
 impl<'a, T, I: Iterator<Item = (T, &'a [u8])>> Records<'a, T> for I {}
@@ -125,10 +128,18 @@ impl Messages {
         (self.words.len() - before) as u8
     }
 
-    fn add_wayland(&mut self, record: &WlMessage, tail: &[u8], known: &mut BTreeMap<(Pid, u32), (usize, Objects)>) {
+    fn add_wayland(&mut self, record: &WlMessage, tail: &[u8], known: &mut BTreeMap<Connection, (usize, Objects)>) {
         let Some(side) = SIDES.get(usize::from(record.direction)) else { return };
+        let (server, early) = (record.server, (record.server, 0, record.client));
+        let connection = if record.connection == 0 { early } else { (server, record.connection, Pid(0)) };
+        // What a client sends before it is accepted has no connection yet.
+        if !known.contains_key(&connection)
+            && let Some(begun) = known.remove(&early)
+        {
+            known.insert(connection, begun);
+        }
         let new = || (self.streams.len(), Objects::default());
-        let (stream, objects) = known.entry((record.server, record.connection)).or_insert_with(new);
+        let (stream, objects) = known.entry(connection).or_insert_with(new);
         if *stream == self.streams.len() {
             self.streams.push(Stream { server: record.server, ..Stream::default() });
         }
@@ -394,4 +405,32 @@ fn grabs_in(words: impl Iterator<Item = (Nanos, Word)>) -> Vec<(Nanos, Nanos)> {
     }
     grabs.extend(since.map(|since| (since, Nanos(u64::MAX))));
     grabs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::{FromZeros, IntoBytes};
+
+    fn passed(client: u32, connection: u32, side: Side, words: &[WlWord]) -> (WlMessage, Vec<u8>) {
+        let mut record = WlMessage::new_zeroed();
+        (record.client, record.server, record.connection) = (Pid(client), Pid(9), connection);
+        (record.direction, record.operations) = (side as u8, words.len() as u8);
+        (record, words.as_bytes().to_vec())
+    }
+
+    /// Two clients ask to be told when what they sent is handled; the compositor has not accepted them yet.
+    #[test]
+    fn what_a_client_sends_before_it_is_accepted_is_its_own() {
+        let word = |object, units, argument| WlWord { object, opcode: 0, units, hint: 0, unused: 0, argument };
+        let sync = |client| passed(client, 0, Side::RequestSent, &[word(1, 3, 30)]);
+        let delete = WlWord { opcode: 1, ..word(1, 3, 30) };
+        let done = |client| passed(client, client, Side::EventSent, &[word(30, 3, 0), delete]);
+        let records = [sync(7), sync(8), done(8), done(7)];
+        let wayland = records.iter().map(|(record, tail)| (*record, tail.as_slice()));
+        let messages = Messages::new(std::iter::empty(), wayland, &[], |_, _, _| false);
+        let clients: Vec<Pid> = messages.streams().iter().map(|stream| stream.client).collect();
+        assert_eq!(clients, [Pid(7), Pid(8)]);
+        assert_eq!(messages.frames, [], "neither asked for a frame");
+    }
 }

@@ -81,11 +81,12 @@ impl Objects {
 
     /// What the messages of one send of the compositor mean.
     pub(crate) fn events(&mut self, words: &[WlWord]) -> Vec<Meaning> {
-        let mut pressed = BTreeSet::new();
+        let mut pressed = BTreeMap::new();
         let mut meanings = Vec::new();
         for (at, word) in words.iter().enumerate() {
-            let again = is_key(word) && word.argument != 0 && !pressed.insert((word.argument, word.hint));
+            let mut first = || *pressed.entry((word.argument, word.hint)).or_insert(word.object);
             // A client with two keyboards is told of one key twice.
+            let again = is_key(word) && word.argument != 0 && first() != word.object;
             meanings.extend(self.event(word, words, at).filter(|_| !again));
         }
         meanings
@@ -352,6 +353,7 @@ mod tests {
         let mut objects = Objects::default();
         assert_eq!(acts(&objects.events(&[key(9, 100), key(10, 100)])), [(Act::KeyPress, true)]);
         assert_eq!(objects.events(&[key(9, 200), key(9, 201)]).len(), 2);
+        assert_eq!(objects.events(&[key(9, 300), key(9, 300)]).len(), 2, "two keys in a millisecond");
     }
 
     #[test]

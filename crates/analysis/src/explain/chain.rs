@@ -10,6 +10,7 @@ use crate::decode::messages::PartPlace;
 use crate::join::answer::{Interaction, Join};
 use crate::timeline::cpu_intervals::{On, on_cpu};
 use crate::timeline::interrupts::Source;
+use crate::timeline::pauses::Pause;
 use crate::timeline::polls::{is_for_names, is_internet, is_loopback};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
@@ -442,7 +443,7 @@ impl Walker<'_> {
             return span.task_waker();
         }
         let holder = match waited {
-            Waited::Futex => self.recording.futex_owner(span.tid),
+            Waited::Futex => self.recording.futex_owner(span.tid).or_else(|| self.recording.entrusted(span)),
             Waited::FileLock => wait.and_then(|wait| self.recording.file_lock_owner(wait.inode)),
             Waited::Child => self.recording.living_child(span.tid, wait),
             Waited::Peer => self.recording.pipe_holder(span.tid).or(wait.map(|wait| Tid(wait.peer.0))),
@@ -470,6 +471,14 @@ impl Recording {
         self.locks.futexes.iter().find(|futex| futex.tid == tid.0).map(|futex| Tid(futex.owner))
     }
 
+    /// The thread of the same process that a thread woke or made last before it began to wait, and that has worked ever since.
+    fn entrusted(&self, span: &Span) -> Option<Tid> {
+        let pid = |tid| self.tasks.pid(tid, self.mark.before(Nanos(1)));
+        let given = self.wakes.by(span.tid, span.start.before(ENTRUSTED_WITHIN), span.start);
+        let works = |at, tid| self.pause_after(tid, at, Pause::EventWait) >= self.mark;
+        given.filter(|(at, tid)| pid(*tid) == pid(span.tid) && works(*at, *tid)).last().map(|(_, tid)| tid)
+    }
+
     /// The process that had the other end of the pipe which a thread still waited for at the mark: one that did not
     /// start the waiter before others, since a shell may keep what it gave to its children.
     fn pipe_holder(&self, tid: Tid) -> Option<Tid> {
@@ -493,6 +502,9 @@ impl Recording {
         children.max_by_key(|life| (life.from, life.tid)).map(|life| life.tid)
     }
 }
+
+/// What a thread waits for at the mark it may have given to another one so long before.
+const ENTRUSTED_WITHIN: Nanos = Nanos::from_millis(500);
 
 /// Holder and inode of a line of /proc/locks; `None` for those who wait.
 ///

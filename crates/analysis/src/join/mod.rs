@@ -13,6 +13,7 @@ pub(crate) mod input_readers;
 pub(crate) mod input_work;
 pub(crate) mod inputs;
 pub(crate) mod interactions;
+pub(crate) mod labels;
 pub(crate) mod late_answers;
 pub(crate) mod methods;
 pub(crate) mod milestones;

@@ -31,15 +31,26 @@ const PAGE: &str = "<!doctype html><meta charset=\"utf-8\"><title>text</title>
 <script>document.querySelector('textarea').focus()</script>
 ";
 
+/// Where toolkits have their settings, and what they are: nothing moves by itself.
+const SETTINGS: [(&str, &str); 3] = [
+    ("gtk-3.0/settings.ini", "[Settings]\ngtk-cursor-blink=0\ngtk-enable-animations=0\n"),
+    ("gtk-4.0/settings.ini", "[Settings]\ngtk-cursor-blink=0\ngtk-enable-animations=0\n"),
+    ("glib-2.0/settings/keyfile", "[org/gnome/desktop/interface]\ncursor-blink=false\nenable-animations=false\n"),
+];
+
 impl App {
     /// All of them.
-    pub const ALL: [App; 5] = [App::Patient, App::Xterm, App::Foot, App::Gtk, App::Chromium];
+    pub const ALL: [App; 7] =
+        [App::Patient, App::Xterm, App::Foot, App::Gtk, App::Chromium, App::Gtk4, App::WaylandChromium];
 
     /// Those that obey orders.
     pub(super) const OURS: &[App] = &[App::Patient, App::Xterm, App::Foot];
 
     /// Those on X displays.
     pub(super) const OF_X11: &[App] = &[App::Patient, App::Xterm, App::Gtk, App::Chromium];
+
+    /// Those on compositors of Wayland.
+    pub(super) const OF_WAYLAND: &[App] = &[App::Foot, App::Gtk4, App::WaylandChromium];
 
     /// The name on the command line and in the table.
     pub fn name(self) -> &'static str {
@@ -49,6 +60,8 @@ impl App {
             App::Foot => "foot",
             App::Gtk => "gtk",
             App::Chromium => "chromium",
+            App::Gtk4 => "gtk4",
+            App::WaylandChromium => "wayland-chromium",
         }
     }
 
@@ -60,6 +73,8 @@ impl App {
             App::Foot => "The same on a terminal of Wayland (foot, on sway)",
             App::Gtk => "A GTK text editor (mousepad)",
             App::Chromium => "A browser with a text field",
+            App::Gtk4 => "A GTK 4 text editor on Wayland (gnome-text-editor, on sway)",
+            App::WaylandChromium => "The browser on Wayland (on sway)",
         }
     }
 
@@ -69,7 +84,8 @@ impl App {
             App::Patient | App::Foot => &[],
             App::Xterm => &["xterm"],
             App::Gtk => &["mousepad"],
-            App::Chromium => &["chromium"],
+            App::Chromium | App::WaylandChromium => &["chromium"],
+            App::Gtk4 => &["gnome-text-editor"],
         }
     }
 
@@ -80,7 +96,7 @@ impl App {
 
     /// Its display is a compositor of Wayland.
     pub(crate) fn is_of_wayland(self) -> bool {
-        !App::OF_X11.contains(&self)
+        App::OF_WAYLAND.contains(&self)
     }
 }
 
@@ -141,7 +157,16 @@ impl TrialApplication {
     ) -> Result<TrialApplication> {
         let (process, window) = match display {
             TrialDisplay::X11(session) => TrialApplication::open(app, session, site, home, prefix)?,
-            TrialDisplay::Wayland(compositor) => (compositor.open(typist, prefix, &words(app, site, home)?)?, None),
+            TrialDisplay::Wayland(compositor) if app.obeys() => {
+                (compositor.open(typist, prefix, &words(app, site, home)?)?, None)
+            }
+            TrialDisplay::Wayland(compositor) => {
+                session::require(app.programs())?;
+                let mut command = behind(prefix, &words(app, site, home)?)?;
+                session::own_home(&mut command, home);
+                settle_in(app, &mut command, home)?;
+                (compositor.open_window(typist, app.name(), command)?, None)
+            }
         };
         let mut started = TrialApplication { app, process, window, folder: site.folder.clone() };
         started.wait_for_patient(interrupt)?;
@@ -220,7 +245,8 @@ fn words(app: App, site: &Site, home: &Path) -> Result<Vec<OsString>> {
         }
         App::Foot => on_terminal(site, home)?,
         App::Gtk => plain(&["mousepad", "--disable-server"]),
-        App::Chromium => chromium(home)?,
+        App::Gtk4 => plain(&["gnome-text-editor", "--standalone"]),
+        App::Chromium | App::WaylandChromium => chromium(app, home)?,
     })
 }
 
@@ -236,7 +262,7 @@ fn ours(site: &Site, alias: &Path, arguments: &[OsString]) -> Result<Vec<OsStrin
     Ok(std::iter::once(program).chain(command.get_args().map(ToOwned::to_owned)).collect())
 }
 
-fn chromium(home: &Path) -> Result<Vec<OsString>> {
+fn chromium(app: App, home: &Path) -> Result<Vec<OsString>> {
     let page = home.join("page.html");
     std::fs::write(&page, PAGE).with_context(|| format!("cannot write {}", page.display()))?;
     let flags = [
@@ -248,7 +274,7 @@ fn chromium(home: &Path) -> Result<Vec<OsString>> {
         "--disable-component-update",
         "--disable-sync",
         "--password-store=basic",
-        "--ozone-platform=x11",
+        if app.is_of_wayland() { "--ozone-platform=wayland" } else { "--ozone-platform=x11" },
     ];
     let profile = format!("--user-data-dir={}", home.join("profile").display());
     let app = format!("--app=file://{}", page.display());
@@ -269,17 +295,21 @@ fn settle_in(app: App, command: &mut Command, home: &Path) -> Result<()> {
     if app.obeys() {
         return Ok(());
     }
-    let settings = home.join("gtk-3.0");
-    std::fs::create_dir_all(&settings).with_context(|| format!("cannot make {}", settings.display()))?;
-    let file = settings.join("settings.ini");
-    std::fs::write(&file, "[Settings]\ngtk-cursor-blink=0\ngtk-enable-animations=0\n")
-        .with_context(|| format!("cannot write {}", file.display()))?;
+    for (file, text) in SETTINGS {
+        let file = home.join(file);
+        let folder = file.parent().context("settings lie in a folder")?;
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
     for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"] {
         command.env(variable, home);
     }
-    command.env("GSETTINGS_BACKEND", "memory").env("NO_AT_BRIDGE", "1").env("GTK_IM_MODULE", "gtk-im-context-simple");
+    command.env("GSETTINGS_BACKEND", "keyfile").env("NO_AT_BRIDGE", "1").env("GTK_IM_MODULE", "gtk-im-context-simple");
     // Without an address a bus would be started.
     command.env("DBUS_SESSION_BUS_ADDRESS", "disabled:").current_dir(home);
+    if app.is_of_wayland() {
+        command.env("GDK_BACKEND", "wayland").env("GSK_RENDERER", "cairo");
+    }
     Ok(())
 }
 

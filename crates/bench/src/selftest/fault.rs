@@ -18,6 +18,10 @@ pub enum App {
     Gtk,
     /// Chromium with a page that has a text field.
     Chromium,
+    /// A GTK 4 text editor, on a compositor of Wayland.
+    Gtk4,
+    /// Chromium with the same page, on a compositor of Wayland.
+    WaylandChromium,
 }
 
 /// Something that can go wrong.

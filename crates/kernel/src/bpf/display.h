@@ -2,8 +2,7 @@
 /* The display tap: X11 and Wayland over AF_UNIX, seen when it is sent and when it is taken.
  *
  * What a send carries is read where it lies (sends.h) in the terms of the protocol (x11.h, wayland.h) that the
- * socket is known by (sockets.h). Where the call does not tell where its bytes lie, they are looked for at the end
- * of the receiver's queue. */
+ * socket is known by (sockets.h). */
 #pragma once
 #include "answers.h"
 #include "focus.h"
@@ -31,40 +30,42 @@ __noinline int read_heads(struct reading *reading, __u32 linear, bool user)
 	reading->user = user;
 	reading->segment = reading->begin = reading->flags = 0;
 	reading->window_begin = reading->window_bytes = 0;
-	for (int i = 0; i <= OPERATIONS && !reading->wayland; i++)
+	for (int i = 0; i <= OPERATIONS && !reading->wayland && reading->offset + 4 <= reading->linear; i++)
 		if (read_x_head(reading))
 			return 0;
-	for (int i = 0; i <= WAYLAND_HEADS && reading->wayland; i++)
+	for (int i = 0; i <= WAYLAND_HEADS && reading->wayland && reading->offset + 8 <= reading->linear; i++)
 		if (read_wayland_head(reading))
 			return 0;
 	return 0;
 }
 
-/* Reads the last buffer in the receiver's queue, if it is what was just sent. The receiver may take it meanwhile, and its
- * memory be given to others: what is not in the queue any more afterwards counts as unread. */
-static __always_inline void read_queue(struct reading *reading, struct sock *receiver, __u32 bytes)
+/* Reads the last buffer in the receiver's queue, if it is what was just sent, whole and in one piece. The receiver may take it
+ * meanwhile, and its memory be given to others: what is not in the queue any more afterwards counts as unread. */
+static __always_inline bool read_queue(struct reading *reading, struct sock *receiver, __u32 bytes)
 {
-	struct sk_buff *tail = BPF_CORE_READ(receiver, sk_receive_queue.prev);
+	struct sk_buff *tail = receiver->sk_receive_queue.prev;
 	__u32 offset = reading->offset;
 	__u8 started = reading->started, swapped = reading->swapped;
 
-	if (!BPF_CORE_READ(receiver, sk_receive_queue.qlen) || BPF_CORE_READ(tail, len) != bytes)
-		return;
-	reading->segments[0].base = (__u64)BPF_CORE_READ(tail, data);
-	reading->segments[0].bytes = bytes - BPF_CORE_READ(tail, data_len);
-	read_heads(reading, reading->segments[0].bytes, 0);
-	if (BPF_CORE_READ(receiver, sk_receive_queue.prev) == tail)
-		return;
+	if (!receiver->sk_receive_queue.qlen || tail->len != bytes || tail->data_len)
+		return 0;
+	reading->segments[0].base = (__u64)tail->data;
+	reading->segments[0].bytes = bytes;
+	reading->segment_count = 1;
+	read_heads(reading, bytes, 0);
+	if (receiver->sk_receive_queue.prev == tail && receiver->sk_receive_queue.qlen)
+		return 1;
 	reading->offset = offset;
 	reading->started = started;
 	reading->swapped = swapped;
 	reading->flags = FLAG_UNREAD;
 	forget(reading);
+	return 0;
 }
 
 /* Reads what was just sent, and remembers where the next message on this socket begins. Where a head may have been
  * among bytes that cannot be read, nobody knows where messages begin until some fill what is sent exactly. */
-static __always_inline void read_sent(struct reading *reading, struct side *side, __u32 bytes)
+static __always_inline void read_sent(struct reading *reading, struct side *side, struct sock *receiver, __u32 bytes)
 {
 	struct endpoint *endpoint = side->endpoint;
 
@@ -73,11 +74,11 @@ static __always_inline void read_sent(struct reading *reading, struct side *side
 	reading->offset = endpoint->lost ? 0 : endpoint->skip;
 	reading->started = endpoint->started;
 	reading->swapped = endpoint->swapped;
-	__u64 known = find_segments(reading);
-	if (known)
-		read_heads(reading, known < bytes ? known : bytes, 1);
-	else
-		read_queue(reading, (struct sock *)side->peer, bytes);
+	if (!read_queue(reading, receiver, bytes)) {
+		__u64 known = find_segments(reading);
+		if (known)
+			read_heads(reading, known < bytes ? known : bytes, 1);
+	}
 	bool whole = (reading->flags & FLAG_MORE) || reading->offset == bytes;
 	bool found = whole || (reading->offset > bytes && !endpoint->lost);
 	bool strange = reading->strange;
@@ -93,25 +94,27 @@ static __always_inline void read_sent(struct reading *reading, struct side *side
 		reading->flags |= FLAG_SWAPPED;
 }
 
-static __always_inline void write_words(void *tail, struct reading *reading, bool wayland, __u32 count)
+/* Not a byte more than was reserved: what follows may belong to an interrupt's record. */
+static __always_inline void write_words(__u64 *tail, struct reading *reading, __u32 bytes)
 {
-	/* Not a byte more than was reserved: what follows may belong to an interrupt's record. */
-	if (wayland)
-		bpf_probe_read_kernel(tail, (count * WL_WORD) & 511, reading->words);
-	else
-		bpf_probe_read_kernel(tail, (count * 4) & 127, reading->words);
+	__u64 *words = (__u64 *)reading->words;
+
+	for (__u32 i = 0; i < WORDS / 2 && 8 * i < bytes; i++) {
+		tail[i] = words[i];
+		barrier();
+	}
 }
 
-static __always_inline void write_message(struct side *side, struct reading *reading, __u32 bytes, __u8 direction)
+static __always_inline void write_message(struct side *side, struct reading *reading, __u64 now, __u32 bytes, __u8 direction)
 {
-	__u64 now = bpf_ktime_get_ns(), who = bpf_get_current_pid_tgid();
+	__u64 who = bpf_get_current_pid_tgid();
 	__u32 count = reading ? reading->count : 0, most = side->wayland ? WAYLAND_MESSAGES : OPERATIONS, size;
 	__u8 generation;
 
 	if (count > most)
 		count = most;
-	size = sizeof(struct rec_message) + ((count * (side->wayland ? WL_WORD : 4) + 7) & ~7);
-	struct rec_message *record = reserve(RARE, size, now, &generation);
+	size = (count * (side->wayland ? WL_WORD : 4) + 7) & ~7;
+	struct rec_message *record = reserve(RARE, sizeof(struct rec_message) + size, now, &generation);
 	if (!record)
 		return;
 	record->pid = who >> 32;
@@ -123,8 +126,9 @@ static __always_inline void write_message(struct side *side, struct reading *rea
 	record->flags = reading ? reading->flags : 0;
 	record->display = side->wayland ? side->parties.server : side->display;
 	if (reading)
-		write_words(record + 1, reading, side->wayland, count);
-	commit(record, now, (__u32)who, size, side->wayland ? REC_WL_MESSAGE : REC_MESSAGE, generation);
+		write_words((void *)(record + 1), reading, size);
+	commit(record, now, (__u32)who, sizeof(struct rec_message) + size, side->wayland ? REC_WL_MESSAGE : REC_MESSAGE,
+	       generation);
 }
 
 /* What was read means something for how long clients take. What could not be read may well be a drawing. */
@@ -134,7 +138,7 @@ static __always_inline void note_sent(struct side *side, struct reading *reading
 
 	if (!reading->injects && !reading->draws && !opaque && !reading->press)
 		return;
-	__u64 owner = number_of(side->server), now = bpf_ktime_get_ns();
+	__u64 owner = side->owner, now = reading->now;
 	if (reading->request) {
 		if (reading->injects)
 			note_injection(side->display, owner, now);
@@ -162,17 +166,19 @@ static __always_inline int record_sent(struct sock *sock, int bytes)
 	if (bytes <= 0 || !find_side(&side, sock))
 		return 0;
 	struct reading *reading = bpf_map_lookup_elem(&reading_buffer, &zero);
-	if (!reading || !side.peer)
+	struct sock *receiver = (struct sock *)peer_of(sock);
+	if (!reading || !receiver)
 		return 0;
 	forget(reading);
+	reading->now = bpf_ktime_get_ns();
 	reading->linear = 0;
 	reading->flags = FLAG_UNREAD;
 	reading->request = !side.is_server;
 	reading->wayland = side.wayland;
-	read_sent(reading, &side, bytes);
+	read_sent(reading, &side, receiver, bytes);
 	if (side.nested && !settle_nested(&side, fills_exactly(reading, bytes)))
 		return 0;
-	write_message(&side, reading, bytes, reading->request ? REQUEST_SENT : EVENT_SENT);
+	write_message(&side, reading, reading->now, bytes, reading->request ? REQUEST_SENT : EVENT_SENT);
 	note_sent(&side, reading);
 	if (side.wayland && !reading->request && (reading->keyboard || reading->left))
 		note_focus(&side.parties, reading);
@@ -186,11 +192,12 @@ static __always_inline int record_taken(struct sock *sock, int bytes, int flags)
 
 	if (bytes <= 0 || (flags & MSG_PEEK) || !find_side(&side, sock) || side.nested)
 		return 0;
-	write_message(&side, 0, bytes, side.is_server ? REQUEST_TAKEN : EVENT_TAKEN);
+	__u64 now = bpf_ktime_get_ns();
+	write_message(&side, 0, now, bytes, side.is_server ? REQUEST_TAKEN : EVENT_TAKEN);
 	if (!side.is_server)
-		note_taken(number_of(side.server), bpf_ktime_get_ns());
+		note_taken(side.owner, now);
 	else if (!side.wayland)
-		note_injection_taken(side.display, number_of(side.server), bpf_ktime_get_ns());
+		note_injection_taken(side.display, side.owner, now);
 	return 0;
 }
 

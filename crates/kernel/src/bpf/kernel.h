@@ -70,6 +70,7 @@ struct task_struct {
 	unsigned int policy;
 	int pid, tgid, prio;
 	unsigned in_iowait : 1;
+	unsigned frozen : 1;
 	__u64 start_time;
 	struct task_struct *real_parent, *group_leader;
 	struct signal_struct *signal;

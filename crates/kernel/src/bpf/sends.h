@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* What one send carries: its bytes, in the memory of who sends.
+/* What one send carries: its bytes, in the receiver's queue or in the memory of who sends.
  *
- * At the send the sender's memory still holds the bytes, wherever the receiver is by then. They are brought in
- * blocks, and the heads of the messages are read there. Where the call does not tell where they lie (io_uring,
- * sendmmsg, callers of 32 bits), the caller gives the place. */
+ * They are brought in blocks, and the heads of the messages are read there. The queue is several times cheaper to look at, but
+ * the receiver may have taken what was sent; the sender's memory still holds it then. */
 #pragma once
 #include "ring.h"
 
@@ -30,8 +29,10 @@ struct message_header { __u64 name; __u32 name_bytes, unused; __u64 segments, co
 /* The reading of what one send carried: where it stands, and what was found so far. */
 struct reading {
 	struct segment segments[SEGMENTS];
-	/* The segment that the offset lies in, and where it begins; `user`: the memory is the sender's. */
-	__u32 segment, begin;
+	/* The time of the send. */
+	__u64 now;
+	/* How many segments there are, the one that the offset lies in, and where it begins; `user`: the memory is the sender's. */
+	__u32 segment_count, segment, begin;
 	bool user, wayland;
 	/* `heads`: messages seen; `count`: those that are kept. */
 	__u32 linear, offset, heads, count, flags;
@@ -84,12 +85,13 @@ __noinline int fill_window(struct reading *reading)
 		return 0;
 	__u32 at = reading->segment, inside = reading->offset - reading->begin, left = reading->linear - reading->offset;
 	__u32 wanted = left < WINDOW ? left : WINDOW, have = 0;
+	__u32 count = reading->segment_count < SEGMENTS ? reading->segment_count : SEGMENTS;
 
-	for (int i = 0; i < SEGMENTS && at < SEGMENTS && inside >= reading->segments[at].bytes; i++)
+	for (int i = 0; i < SEGMENTS && at < count && inside >= reading->segments[at].bytes; i++)
 		inside -= reading->segments[at++].bytes;
 	reading->segment = at;
 	reading->begin = reading->offset - inside;
-	for (int i = 0; i < SEGMENTS && at < SEGMENTS && have < wanted; i++, at++, inside = 0) {
+	for (int i = 0; i < SEGMENTS && at < count && have < wanted; i++, at++, inside = 0) {
 		__u64 here = reading->segments[at].bytes - inside;
 		if (here > wanted - have)
 			here = wanted - have;
@@ -131,7 +133,8 @@ __noinline __u64 read_vector(struct reading *reading, __u64 address, __u64 count
 		count = SEGMENTS;
 	if (bpf_probe_read_user(reading->segments, count * sizeof(struct segment), (void *)address))
 		return 0;
-	for (int i = 0; i < SEGMENTS; i++)
+	reading->segment_count = count;
+	for (int i = 0; i < SEGMENTS && i < count; i++)
 		bytes += reading->segments[i].bytes < (1 << 30) ? reading->segments[i].bytes : 1 << 30;
 	return bytes;
 }
@@ -143,7 +146,7 @@ static __always_inline __u64 find_segments(struct reading *reading)
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct message_header header = {};
 
-	__builtin_memset(reading->segments, 0, sizeof(reading->segments));
+	reading->segment_count = 1;
 	if (!regs || (task->flags & PF_KTHREAD))
 		return 0;
 	switch (regs->orig_ax) {

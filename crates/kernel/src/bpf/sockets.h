@@ -26,8 +26,8 @@ enum role { UNKNOWN, NO_DISPLAY, NESTED, X_SERVER, X_CLIENT, WAYLAND_SERVER, WAY
 struct parties { __u32 connection, client, server; };
 
 /* An end of a connection: what it is, the number of its display, and where in a message its next send begins;
- * `lost`: that is not known. */
-struct endpoint { __u32 skip; __u8 started, swapped, lost, role; __u32 display; struct parties parties; };
+ * `lost`: that is not known; `owner`: a number for the server's end, 0 as long as who is there is not known. */
+struct endpoint { __u32 skip; __u8 started, swapped, lost, role; __u32 display; struct parties parties; __u64 owner; };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -155,12 +155,55 @@ static __always_inline void find_parties(struct parties *parties, struct unix_so
 
 /* A connection to a display, seen from one of its ends. */
 struct side {
-	struct unix_sock *own, *peer, *server;
+	struct sock *sock;
 	struct endpoint *endpoint;
 	struct parties parties;
+	__u64 owner;
 	__u32 display;
 	bool is_server, wayland, nested;
 };
+
+/* The other end of a connection; NULL where it is gone. */
+static __always_inline struct unix_sock *peer_of(struct sock *sock)
+{
+	struct unix_sock *own = bpf_skc_to_unix_sock(sock);
+
+	return own ? (struct unix_sock *)own->peer : 0;
+}
+
+static __always_inline void take_role(struct side *side, enum role role)
+{
+	side->is_server = role == X_SERVER || role == WAYLAND_SERVER;
+	side->wayland = role == NESTED || role == WAYLAND_SERVER || role == WAYLAND_CLIENT;
+	side->nested = role == NESTED;
+}
+
+/* Finds out what a connection is that is not known yet, or who is there, and remembers it. */
+static __always_inline bool meet(struct side *side, enum role role)
+{
+	struct endpoint *endpoint = side->endpoint;
+	struct unix_sock *own = bpf_skc_to_unix_sock(side->sock);
+	if (!own)
+		return 0;
+	struct unix_sock *peer = (struct unix_sock *)own->peer;
+	if (role == UNKNOWN) {
+		role = find_role(own, peer, &side->display);
+		if (endpoint) {
+			endpoint->display = side->display;
+			endpoint->role = role;
+		}
+		if (role == NO_DISPLAY)
+			return 0;
+	}
+	take_role(side, role);
+	find_parties(&side->parties, side->is_server ? own : peer, side->is_server ? peer : own);
+	side->owner = number_of(side->is_server ? own : peer);
+	if (endpoint && !side->nested) {
+		endpoint->parties = side->parties;
+		endpoint->owner = side->parties.connection ? side->owner : 0;
+	}
+	return 1;
+}
 
 /* Which end of which display's connection the socket is; false where it is none. */
 static __always_inline bool find_side(struct side *side, struct sock *sock)
@@ -171,35 +214,14 @@ static __always_inline bool find_side(struct side *side, struct sock *sock)
 	enum role role = endpoint ? endpoint->role : UNKNOWN;
 	if (role == NO_DISPLAY)
 		return 0;
-	struct unix_sock *own = bpf_skc_to_unix_sock(sock);
-	if (!own)
-		return 0;
-	struct unix_sock *peer = (struct unix_sock *)BPF_CORE_READ(own, peer);
-	__u32 display = endpoint ? endpoint->display : 0;
-	if (role == UNKNOWN) {
-		role = find_role(own, peer, &display);
-		if (endpoint) {
-			endpoint->display = display;
-			endpoint->role = role;
-		}
-		if (role == NO_DISPLAY)
-			return 0;
-	}
-	side->is_server = role == X_SERVER || role == WAYLAND_SERVER;
-	side->wayland = role == NESTED || role == WAYLAND_SERVER || role == WAYLAND_CLIENT;
-	side->nested = role == NESTED;
-	side->own = own;
-	side->peer = peer;
-	side->server = side->is_server ? own : peer;
+	side->sock = sock;
 	side->endpoint = endpoint;
-	side->display = display;
-	if (endpoint && endpoint->parties.connection) {
-		side->parties = endpoint->parties;
-		return 1;
-	}
-	find_parties(&side->parties, side->server, side->is_server ? peer : own);
-	if (endpoint && !side->nested)
-		endpoint->parties = side->parties;
+	side->display = endpoint ? endpoint->display : 0;
+	if (!endpoint || !endpoint->owner)
+		return meet(side, role);
+	take_role(side, role);
+	side->parties = endpoint->parties;
+	side->owner = endpoint->owner;
 	return 1;
 }
 
@@ -216,11 +238,13 @@ static __always_inline bool settle_nested(struct side *side, bool wayland)
 	/* Whoever made the connection is the peer of both ends. */
 	side->parties.client = bpf_get_current_pid_tgid() >> 32;
 	own->parties = side->parties;
-	struct sock *peer = side->own->peer;
+	own->owner = side->owner;
+	struct sock *peer = (struct sock *)peer_of(side->sock);
 	struct endpoint *other = peer ? bpf_sk_storage_get(&endpoints, peer, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
 	if (!other)
 		return 1;
 	other->role = WAYLAND_SERVER;
 	other->parties = side->parties;
+	other->owner = side->owner;
 	return 1;
 }

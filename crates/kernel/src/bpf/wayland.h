@@ -35,9 +35,9 @@ static __always_inline bool within(__u32 stamp_ms, __u64 now_ms)
 }
 
 /* Whether a time stamp tells of about now, by the clock of input devices or by that on the wall. */
-static __always_inline bool is_near(__u32 stamp_ms)
+static __always_inline bool is_near(struct reading *reading, __u32 stamp_ms)
 {
-	if (within(stamp_ms, bpf_ktime_get_ns() / 1000000))
+	if (within(stamp_ms, reading->now / 1000000))
 		return 1;
 	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_ktime_get_tai_ns))
 		return 0;
@@ -59,7 +59,7 @@ static __always_inline bool is_button(__u32 code)
 static __always_inline void look_at_key(struct reading *reading, __u32 *head, struct kept *kept)
 {
 	__u32 stamp = head[3], code = head[4], state = head[5];
-	bool near = is_near(stamp), button = is_button(code);
+	bool near = is_near(reading, stamp), button = is_button(code);
 
 	kept->input = 1;
 	if (state > 2)
@@ -75,11 +75,11 @@ static __always_inline void look_at_key(struct reading *reading, __u32 *head, st
 }
 
 /* When what was committed was shown: two words of seconds and one of nanoseconds, about now. */
-static __always_inline void look_at_presented(__u32 *head, struct kept *kept)
+static __always_inline void look_at_presented(struct reading *reading, __u32 *head, struct kept *kept)
 {
 	__u32 stamp_ms = head[3] * 1000 + head[4] / 1000000;
 
-	kept->wanted = !head[2] && head[4] < 1000000000 && within(stamp_ms, bpf_ktime_get_ns() / 1000000);
+	kept->wanted = !head[2] && head[4] < 1000000000 && within(stamp_ms, reading->now / 1000000);
 	kept->hint = HINT_PRESENTED;
 	kept->argument = head[3] * 1000000 + head[4] / 1000;
 }
@@ -106,7 +106,7 @@ static __always_inline void look_at_focus(struct reading *reading, __u32 *head)
 	if ((enters || modifies) && reading->entering == reading->modified) {
 		reading->keyboard = head[0];
 		reading->left = 0;
-	} else if (presses && is_near(head[3])) {
+	} else if (presses && is_near(reading, head[3])) {
 		reading->keyboard = head[0];
 	} else if (head[1] == WL_LEAVE) {
 		reading->left = head[0];
@@ -115,14 +115,14 @@ static __always_inline void look_at_focus(struct reading *reading, __u32 *head)
 
 /* An input method that has grabbed the keyboard is told of a key with the same arguments by another event. One by which a
  * keyboard enters may be as long: it has a surface where the time stamp is. */
-static __always_inline bool is_grabbed_key(__u32 *head)
+static __always_inline bool is_grabbed_key(struct reading *reading, __u32 *head)
 {
-	return head[1] == WL_GRABBED_KEY && head[5] <= 1 && is_near(head[3]);
+	return head[1] == WL_GRABBED_KEY && head[5] <= 1 && is_near(reading, head[3]);
 }
 
 static __always_inline void look_at_event(struct reading *reading, __u32 *head, struct kept *kept)
 {
-	if (head[1] == WL_KEY || is_grabbed_key(head)) {
+	if (head[1] == WL_KEY || is_grabbed_key(reading, head)) {
 		look_at_key(reading, head, kept);
 	} else if (head[1] == WL_TEXT_DONE) {
 		kept->wanted = kept->input = 1;
@@ -132,15 +132,15 @@ static __always_inline void look_at_event(struct reading *reading, __u32 *head, 
 		kept->hint = HINT_ENTERED;
 		kept->argument = as_object(head[3]);
 	} else if (head[1] == WL_PRESENTED) {
-		look_at_presented(head, kept);
+		look_at_presented(reading, head, kept);
 	} else if (head[1] == WL_LEAVE || head[1] == WL_CALLBACK_DONE) {
 		kept->wanted = 1;
 	} else if (head[1] == WL_MOTION) {
-		kept->wanted = is_near(head[2]);
+		kept->wanted = is_near(reading, head[2]);
 		kept->hint = HINT_MOVED;
 		kept->input = 1;
 	} else if (head[1] == WL_AXIS) {
-		kept->wanted = head[3] <= 1 && is_near(head[2]);
+		kept->wanted = head[3] <= 1 && is_near(reading, head[2]);
 		kept->hint = HINT_SCROLLED;
 		kept->input = 1;
 	} else if (head[1] == WL_MODIFIERS) {
@@ -166,11 +166,11 @@ static __always_inline void look_at_binding(__u32 *head, struct kept *kept)
 
 /* What stands for a person makes keys and buttons: time, code, state. What attaches a buffer has the same shape,
  * with the buffer's number where the time would be. */
-static __always_inline bool makes_input(__u32 *head, struct kept *kept)
+static __always_inline bool makes_input(struct reading *reading, __u32 *head, struct kept *kept)
 {
 	bool key = head[1] == WL_VIRTUAL_KEY;
 
-	if ((!key && head[1] != WL_VIRTUAL_BUTTON) || head[4] > 1 || !is_near(head[2]) || (!key && !is_button(head[3])))
+	if ((!key && head[1] != WL_VIRTUAL_BUTTON) || head[4] > 1 || !is_near(reading, head[2]) || (!key && !is_button(head[3])))
 		return 0;
 	kept->input = 1;
 	kept->wanted = head[4] == 1;
@@ -180,7 +180,7 @@ static __always_inline bool makes_input(__u32 *head, struct kept *kept)
 
 static __always_inline void look_at_request(struct reading *reading, __u32 *head, struct kept *kept)
 {
-	if (makes_input(head, kept))
+	if (makes_input(reading, head, kept))
 		return;
 	if (head[1] == WL_ATTACH) {
 		kept->wanted = reading->attaches = 1;
@@ -212,13 +212,13 @@ static __always_inline void keep(struct reading *reading, __u32 *head, __u32 opc
 	reading->count++;
 }
 
-/* Reads the head of one message; 0 where one was read. */
+/* Reads the head of one message, whose first bytes are there; 0 where it is one. */
 __noinline int read_wayland_head(struct reading *reading)
 {
 	struct kept kept = {};
 	__u32 *head, size, opcode;
 
-	if (!reading || reading->offset + 8 > reading->linear)
+	if (!reading)
 		return 1;
 	if (reading->count >= WAYLAND_MESSAGES || reading->heads >= WAYLAND_HEADS) {
 		reading->flags |= FLAG_MORE;

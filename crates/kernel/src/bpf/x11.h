@@ -108,13 +108,13 @@ static __always_inline bool is_head(struct reading *reading, __u8 *head)
 	return *(__u16 *)(head + 2) || swap32(*(__u32 *)(head + 4), reading->swapped) > 1;
 }
 
-/* Reads the head of one message; 0 where there is another one behind it. */
+/* Reads the head of one message, whose first bytes are there; 0 where it is one. */
 __noinline int read_x_head(struct reading *reading)
 {
 	__u32 length = 0, word, at;
 	__u8 *head;
 
-	if (!reading || reading->offset + 4 > reading->linear)
+	if (!reading)
 		return 1;
 	if (reading->count >= OPERATIONS) {
 		reading->flags |= FLAG_MORE;

@@ -251,7 +251,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "compositor-stopped",
         about: "a job stops the compositor of Wayland for a while",
         kinds: &[&["stopped"]],
-        apps: &[App::Foot],
+        apps: App::OF_WAYLAND,
         programs: &[],
         pinned: false,
         prepare: screen::compositor_stopped,

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What each message of Wayland was taken for, held against what it was.
+
+The truth is what the program's own library logs with WAYLAND_DEBUG=client: it has the names of interfaces and messages from the
+protocol's XML, and knows what each object was made as. The recorder starts before the program, or after it: then no object was
+seen being made.
+"""
+
+import datetime
+import subprocess
+import time
+
+from . import acts, document, play, processes, programs
+from .scenarios import Scenario
+from .wayland import debuglog, session
+from .wayland_rows import SHELL, TEXT
+
+PAIRS = (
+    ("foot", "sway"),
+    ("foot", "mutter"),
+    ("gnome-text-editor", "sway"),
+    ("gnome-text-editor", "mutter"),
+    ("kwrite", "kwin_wayland"),
+    ("featherpad", "mutter"),
+    ("chromium", "sway"),
+)
+NAMES = ("key pressed", "key released", "button pressed", "button released", "enter", "leave", "commit", "done", "presented")
+# The share that may be missed, and none may be wrong.
+MISSED_MAX = 0.01
+# A message and its label are no further apart: the log tells when a request was made and when an event was read. What is so near to
+# the begin or the end of the recording may be on either side of it.
+APART_NS, EDGE_NS = 1_000_000_000, 50_000_000
+
+
+class Session(session.Session):
+    """One whose program logs its messages on every compositor."""
+
+    copied = False
+    # As long as a session takes.
+    RECORD = ("--window", "120")
+
+    def __init__(self, scenario, tipme, after):
+        super().__init__(scenario, tipme)
+        self.after = after
+
+    def open(self):
+        self.make_folders()
+        self.start_display()
+        if not self.after:
+            self.start_recorder()
+        self.start_input()
+        programs.start(self)
+        if self.after:
+            self.start_recorder()
+
+    def start_recorder(self):
+        super().start_recorder()
+        while not (line := self.recorder.stdout.readline()).startswith("recording"):
+            if not line:
+                raise processes.CannotRun("the recorder did not begin")
+        self.begin_ns = processes.now_ns()
+
+    def cover(self):
+        """Another window takes the focus, and gives it back."""
+        other = self.start("beside", ["qterminal"])
+        time.sleep(4)
+        processes.end({other.pid})
+        time.sleep(1)
+
+
+def logged(path):
+    """What the library logged: (ns, name), by time."""
+    frames, found = set(), []
+    for line in path.read_text(errors="replace").splitlines():
+        match = debuglog.LINE.search(line)
+        if not match:
+            continue
+        stamp, sent, interface, number, message, arguments = match.groups()
+        if (interface, message) == ("wl_surface", "frame"):
+            frames.add(debuglog.NEW.search(arguments).group(1))
+        name = name_of(interface, message, arguments, sent, number in frames)
+        if name == "done":
+            frames.discard(number)
+        if name:
+            found.append((processes.now_ns() - debuglog.age_us(stamp) * 1000, name))
+    return found
+
+
+def name_of(interface, message, arguments, sent, is_frame):
+    """The words for a message; nothing for those of other kinds."""
+    if (interface, message) in (("wl_keyboard", "key"), ("wl_pointer", "button")):
+        word = "key" if interface == "wl_keyboard" else "button"
+        return f"{word} {'released' if arguments.endswith(' 0') else 'pressed'}"
+    if interface == "wl_keyboard" and message in ("enter", "leave"):
+        return message
+    if (interface, message) == ("wl_surface", "commit") and sent:
+        return "commit"
+    if (interface, message) == ("wl_callback", "done") and is_frame:
+        return "done"
+    return "presented" if (interface, message) == ("wp_presentation_feedback", "presented") else None
+
+
+def labelled(options, incident, pids):
+    """What the messages of some processes were taken for: (ns, name), by time."""
+    tool = options.tipme.parent / "examples/message-labels"
+    if not tool.exists():
+        raise processes.CannotRun(f"there is no {tool}: cargo build -p tipme-tests --example message-labels")
+    lines = subprocess.run([tool, incident], capture_output=True, text=True, check=True).stdout.splitlines()
+    found = (line.split(" ", 2) for line in lines)
+    return [(int(at), name.rstrip("*")) for at, pid, name in found if int(pid) in pids]
+
+
+def compare(true, said, begin, end):
+    """How many of `true` there are, how many are missed, and how many of `said` are wrong: pairs in the order of time."""
+    true, said = ([at for at in times if begin <= at <= end] for times in (true, said))
+    inner = range(begin + EDGE_NS, end - EDGE_NS)
+    paired = missed = wrong = 0
+    while true and said:
+        if abs(true[0] - said[0]) <= APART_NS:
+            true.pop(0), said.pop(0)
+            paired += 1
+        elif true[0] < said[0]:
+            missed += true.pop(0) in inner
+        else:
+            wrong += said.pop(0) in inner
+    missed += sum(at in inner for at in true)
+    return paired + missed, missed, wrong + sum(at in inner for at in said)
+
+
+def one(options, program, compositor, after):
+    """By name: how many, missed, wrong."""
+    scenario = Scenario(program, compositor, acts=SHELL if programs.PROGRAMS[program].shell else TEXT)
+    with Session(scenario, options.tipme, after) as opened:
+        acts.perform(opened, scenario.acts)
+        opened.cover()
+        acts.perform(opened, ("typing",))
+        opened.wait_quiet(5)
+        end = opened.mark(opened.folder / "incident.tipme")
+        pids = {opened.roles["program"]} | processes.descendants(opened.roles["program"])
+        true = logged(opened.folder / "program.log")
+        said = labelled(options, opened.folder / "incident.tipme", pids)
+    times = lambda found, name: sorted(at for at, of in found if of == name)  # noqa: E731
+    return {name: compare(times(true, name), times(said, name), opened.begin_ns, end) for name in NAMES}
+
+
+def summed(counts):
+    return [sum(column) for column in zip(*counts)]
+
+
+def cell(counts):
+    whole, missed, wrong = counts
+    return f"{whole}" if not missed and not wrong else f"{whole} ({missed} missed, {wrong} wrong)"
+
+
+def run(options):
+    """All pairs, each in both orders; whether few enough are missed and none is wrong."""
+    rows = []
+    chosen = [pair for pair in PAIRS if not options.only or any(word in " ".join(pair) for word in options.only.split(","))]
+    for program, compositor in chosen:
+        for after in (False, True):
+            counts = one(options, program, compositor, after)
+            rows.append((f"{program} on {compositor}", "after" if after else "before", counts))
+            print(*rows[-1][:2], {name: cell(count) for name, count in counts.items() if count[0]}, flush=True)
+    if options.out:
+        write(options.out, rows)
+    whole, missed, wrong = summed(count for row in rows for count in row[2].values())
+    print(f"{whole} messages, {missed} missed, {wrong} wrong")
+    return not wrong and missed <= MISSED_MAX * whole
+
+
+HEAD = """# Labels of messages
+
+What each message of Wayland was taken for, held against what the program's own library logs, which has the names from the
+protocol's XML ([tests/field](../../tests/field/README.md)). The recorder starts before the program, or after it. Each cell: messages; how
+many were missed and wrong, where any was. Written by `make labels`.
+"""
+
+
+def write(path, rows):
+    when = datetime.date.today().isoformat()
+    lines = [HEAD, f"{when}, commit {play.commit()}, {document.processor()}, {document.cpus()}.", ""]
+    lines += ["| program | recorder | " + " | ".join(NAMES) + " |", "|---" * (len(NAMES) + 2) + "|"]
+    lines += [f"| {title} | {order} | " + " | ".join(cell(counts[name]) for name in NAMES) + " |" for title, order, counts in rows]
+    for order in ("before", "after"):
+        whole, missed, wrong = summed(count for row in rows if row[1] == order for count in row[2].values())
+        lines += ["", f"- recorder {order} the program: **{whole} messages, {missed} missed, {wrong} wrong**"]
+    path.write_text("\n".join(lines) + "\n")
