@@ -2,6 +2,7 @@
 //! What is recorded on demand only, since few verdicts need it: the delayed instrumentation of TIPME
 //! (Endo and Seltzer 2000, section 3.4).
 
+use crate::programs::REQUIRED;
 use anyhow::{Result, bail};
 use std::str::FromStr;
 use tipme_record::Nanos;
@@ -36,9 +37,14 @@ impl Detail {
         }
     }
 
-    /// The class of programs that only this needs.
+    /// The detail that a class of programs is needed for only.
     pub(crate) fn of_class(class: &str) -> Option<Detail> {
         [Detail::Writers, Detail::Memory].into_iter().find(|detail| detail.name() == class)
+    }
+
+    /// The class of programs that records it.
+    pub(crate) fn class(self) -> &'static str {
+        if self == Detail::Waits { REQUIRED } else { self.name() }
     }
 }
 

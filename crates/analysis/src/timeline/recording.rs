@@ -109,6 +109,8 @@ fn cleaned(mut meta: Meta) -> Meta {
     let names = meta.irq_names.iter_mut().chain(&mut meta.devices).map(|(_, name)| name);
     let missing = meta.missing.iter_mut().flat_map(|missing| [&mut missing.what, &mut missing.why]);
     let texts = machine.into_iter().chain(names).chain(missing).chain(&mut meta.details);
+    let spans = meta.detail_spans.iter_mut().map(|span| &mut span.name);
+    let texts = texts.chain(spans);
     texts.for_each(|text| *text = bounded(text, LETTERS_MAX));
     meta
 }

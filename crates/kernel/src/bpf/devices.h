@@ -5,8 +5,6 @@
 
 #define LOCK_SLOTS 4096
 
-const volatile __u64 long_interrupt_ns = 50000, long_lock_ns = 100000;
-
 /* Addresses leave the kernel only mixed with this; set by the loader to a random number. */
 const volatile __u64 scramble;
 /* Address of flush_to_ldisc, the work that hands terminal data over; set by the loader. */
