@@ -12,7 +12,7 @@ use tipme_record::Nanos;
 pub enum Detail {
     /// What blocks of 50 microseconds or more waited for, instead of a millisecond.
     Waits,
-    /// Every interrupt and softirq, instead of those of 50 microseconds or more.
+    /// Every interrupt and softirq, instead of those of 50 microseconds or more; and work items and timers by their functions.
     Interrupts,
     /// Waits for kernel locks of a microsecond or more, instead of 100.
     Locks,
@@ -39,7 +39,12 @@ impl Detail {
 
     /// The detail that a class of programs is needed for only.
     pub(crate) fn of_class(class: &str) -> Option<Detail> {
-        [Detail::Writers, Detail::Memory].into_iter().find(|detail| detail.name() == class)
+        match class {
+            "writers" => Some(Detail::Writers),
+            "memory" => Some(Detail::Memory),
+            "deferred" => Some(Detail::Interrupts),
+            _ => None,
+        }
     }
 
     /// The class of programs that records it.

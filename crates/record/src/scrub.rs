@@ -223,7 +223,9 @@ impl Scrubber<'_> {
             | RecordKind::Signal
             | RecordKind::Sample
             | RecordKind::Tty
-            | RecordKind::Tally => {}
+            | RecordKind::Tally
+            | RecordKind::Deferred
+            | RecordKind::Withdrawn => {}
             RecordKind::Message | RecordKind::WlMessage => {}
         }
         true
