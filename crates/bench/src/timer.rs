@@ -14,6 +14,7 @@ mod sleeper;
 mod threads;
 mod trace;
 
+use clocks::ClockWatch;
 pub use clocks::clocks;
 pub use options::{Cpus, MechanismChoice, Timer};
 pub use policy::SchedPolicy;
@@ -45,8 +46,10 @@ impl Experiment for Timer {
         let rates = if self.rates { threads::rates(&options, &mechanisms, &interrupt)? } else { Vec::new() };
         let mut notes = Vec::new();
         let trace = self.start_trace(&options, driver, &mut notes)?;
+        let watch = ClockWatch::begin();
         let measured = mechanisms.into_iter().map(|one| self.measure(one, &options, trace.as_ref(), &interrupt));
         let parts = measured.collect::<Result<Vec<MechanismResults>>>()?;
+        let clocks_apart = Some(watch.end());
         drop(trace);
         let first = &parts.first().context("no mechanism was chosen")?.measured;
         let mut details = TimerDetails {
@@ -57,6 +60,7 @@ impl Experiment for Timer {
             mechanisms: Vec::new(),
             threads: Vec::new(),
             clocks: clocks(),
+            clocks_apart,
             rates,
             outliers: Vec::new(),
             culprits: Vec::new(),

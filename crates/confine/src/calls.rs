@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The system calls that a confined process has: for its memory, its threads, the time, and what is open. One that is to
-//! look into files may open them too, for reading; one that counts what kernel programs cost may switch that on.
+//! look into files may open them too, for reading; one that counts what kernel programs cost may switch that on,
+//! and attach programs that it has open.
 
 use crate::reach::Reach;
 use seccompiler::{
@@ -53,8 +54,10 @@ const ALLOWED: [libc::c_long; 37] = [
 /// Bits of an `openat` by which a file is made, changed or cut.
 const CHANGES: u64 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC) as u64;
 
-/// `BPF_ENABLE_STATS`, the only thing that is asked of kernel programs.
+/// `BPF_ENABLE_STATS`.
 const COUNT: u64 = 32;
+/// `BPF_RAW_TRACEPOINT_OPEN`, which attaches a program to the hook that it was loaded for.
+const ATTACH: u64 = 17;
 
 /// Allows this thread, and those that it will start, these calls only; all others fail. Threads may be started, no
 /// processes, and no memory can be executed that cannot now. Files within reach may be looked at and opened, but for
@@ -73,7 +76,10 @@ pub(crate) fn restrict(reach: Reach) -> Result<(), Error> {
             allowed.insert(libc::SYS_statx, Vec::new());
             allowed.insert(libc::SYS_openat, one(2, SeccompCmpOp::MaskedEq(CHANGES), 0)?);
         }
-        Reach::Count => drop(allowed.insert(libc::SYS_bpf, one(0, SeccompCmpOp::Eq, COUNT)?)),
+        Reach::Count(_) => {
+            let either = [one(0, SeccompCmpOp::Eq, COUNT)?, one(0, SeccompCmpOp::Eq, ATTACH)?];
+            allowed.insert(libc::SYS_bpf, either.concat());
+        }
     }
     // What clone3 is to do stands in memory, which no filter sees. Who is told that there is none takes clone.
     let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
@@ -160,7 +166,7 @@ mod tests {
     #[test]
     fn who_counts_does_nothing_else_with_kernel_programs() {
         let tried = thread::spawn(|| {
-            restrict(Reach::Count).unwrap();
+            restrict(Reach::Count(0)).unwrap();
             [0, 5, COUNT].map(|command| {
                 // SAFETY: the kernel takes what is not there for zeroes, and there is nothing else to read.
                 let tried = unsafe { libc::syscall(libc::SYS_bpf, command, 0, 0) };

@@ -9,8 +9,8 @@ pub enum Reach {
     Nothing,
     /// Files that its user may read, so many at once.
     Files(u32),
-    /// The kernel's count of what kernel programs cost, which takes `SYS_ADMIN`.
-    Count,
+    /// The kernel's count of what kernel programs cost, and to attach so many programs that it has open; it takes `SYS_ADMIN`.
+    Count(u32),
 }
 
 impl Reach {
@@ -18,11 +18,12 @@ impl Reach {
         match self {
             Reach::Nothing => 0,
             Reach::Files(files) => files,
-            Reach::Count => 1,
+            // The count itself; and for each program what holds it attached.
+            Reach::Count(programs) => 1 + 2 * programs,
         }
     }
 
     pub(crate) fn capabilities(self) -> CapabilitySet {
-        if self == Reach::Count { CapabilitySet::SYS_ADMIN } else { CapabilitySet::empty() }
+        if matches!(self, Reach::Count(_)) { CapabilitySet::SYS_ADMIN } else { CapabilitySet::empty() }
     }
 }

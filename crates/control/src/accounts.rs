@@ -25,7 +25,7 @@ fn account(uid: u32) -> Option<String> {
 }
 
 /// A user in a sentence: `anna (1000)`, or `user 1000` where there is no account.
-pub(crate) fn in_words(uid: u32) -> String {
+pub fn in_words(uid: u32) -> String {
     user_name(uid).map_or_else(|| format!("user {uid}"), |name| format!("{name} ({uid})"))
 }
 

@@ -41,8 +41,13 @@ pub enum RecorderRequest {
     /// Follows the keyboard focus on the caller's compositors. Answer: [`RecorderResponse::Done`], then [`RecorderResponse::Focus`] for each
     /// of them, and again with each change, as long as the connection lasts.
     Follow,
-    /// Goes on recording everything, input too where that was stopped. Answer: [`RecorderResponse::Done`].
+    /// Goes on recording everything, where it was paused, and input too where that was stopped. Answer: [`RecorderResponse::Done`].
     Start,
+    /// Records nothing at all until the caller or root has it start again. Answer: [`RecorderResponse::Done`].
+    Pause,
+    /// Records these more closely for so many seconds, an hour at most; for none, what the caller asked for before is taken
+    /// back. Answer: [`RecorderResponse::Done`].
+    Detail { details: Vec<String>, seconds: u32 },
 }
 
 /// What the recorder answers.
@@ -101,8 +106,18 @@ pub struct RecorderStatus {
     pub held_s: f64,
     /// How far back an incident reaches if memory allows, in seconds.
     pub window_s: f64,
+    /// How far back it is known what processes were that have ended, in seconds.
+    pub ended_s: f64,
+    /// Why no further: `time` they are kept no longer, `memory` the memory holds no more, `start` recording began then.
+    pub ended_bound: String,
     /// Records that were lost since it was armed.
     pub lost: u64,
+    /// Since when recording is paused, CLOCK_MONOTONIC; left out where it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused_since_ns: Option<u64>,
+    /// The user who paused it; left out where it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused_by_uid: Option<u32>,
     /// Users that may mark, besides root.
     pub allowed: Vec<u32>,
     /// Why the one who asks may mark, for people.
@@ -118,6 +133,9 @@ pub struct RecorderStatus {
     /// For how long of the window no input was recorded, in seconds; left out where it always was.
     #[serde(skip_serializing_if = "is_zero")]
     pub input_stopped_s: f64,
+    /// What is recorded more closely than usual; left out where nothing is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<RecordedDetail>,
     /// Displays that are recorded, such as `:0`.
     pub displays: Vec<String>,
     /// Who has the keyboard focus on compositors of the one who asks; left out where nobody is known to.
@@ -128,6 +146,22 @@ pub struct RecorderStatus {
     /// What became of latencies that the recorder noticed by itself; left out where it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto: Option<AutoCounts>,
+}
+
+/// Something that is recorded more closely than usual.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Detail")]
+pub struct RecordedDetail {
+    /// `waits`, `interrupts`, `locks`, `writers` or `memory`.
+    pub name: String,
+    /// Since when, CLOCK_MONOTONIC.
+    pub since_ns: u64,
+    /// Until when, CLOCK_MONOTONIC; left out where the recorder was started so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until_ns: Option<u64>,
+    /// The user who asked for it until then; left out where the recorder was started so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_uid: Option<u32>,
 }
 
 /// Who has the keyboard focus on a compositor of Wayland, as the compositor told its clients.

@@ -3,6 +3,7 @@
 //! each run costs some, too.
 
 use crate::load::Kernel;
+use crate::standby::{attach, ordered};
 use anyhow::{Context, Result};
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::skel::Skel;
@@ -29,18 +30,43 @@ pub struct ProgramRuns {
 }
 
 /// Has the kernel count when it is told so, and answers at the end of each time how many nanoseconds that was; 0 where the
-/// kernel refuses it. Returns when nobody tells it any more.
-pub fn count(mut orders: impl Read, mut answers: impl Write) {
+/// kernel refuses it. Attaches and detaches the programs of `standby` when it is told so, and answers [`refused()`] where the
+/// kernel does not let it. Returns when nobody tells it any more.
+pub fn count(mut orders: impl Read, mut answers: impl Write, standby: &[Vec<OwnedFd>]) {
     let (mut order, mut counting) = ([0], None);
+    let mut attached: Vec<Vec<OwnedFd>> = standby.iter().map(|_| Vec::new()).collect();
     while orders.read_exact(&mut order).is_ok() {
-        if order == [BEGIN] {
-            counting = switch_on().map(|count| (count, Instant::now())).ok();
-            continue;
-        }
-        let counted = counting.take().map_or(0, |(_, since): (OwnedFd, Instant)| since.elapsed().as_nanos() as u64);
-        if answers.write_all(&counted.to_le_bytes()).and_then(|()| answers.flush()).is_err() {
+        let answer = match (order, ordered(order[0])) {
+            (_, Some((place, on))) => switch(standby, &mut attached, place, on),
+            ([BEGIN], _) => {
+                counting = switch_on().map(|count| (count, Instant::now())).ok();
+                None
+            }
+            _ => Some(counting.take().map_or(0, |(_, since): (OwnedFd, Instant)| since.elapsed().as_nanos() as u64)),
+        };
+        if answer.is_some_and(|answer| answers.write_all(&answer.to_le_bytes()).and_then(|()| answers.flush()).is_err())
+        {
             return;
         }
+    }
+}
+
+/// What is answered where the programs of this place cannot be attached: longer than anything is counted.
+pub fn refused(place: u8) -> u64 {
+    u64::MAX - u64::from(place)
+}
+
+/// Attaches or detaches the programs of one place; the answer where that is refused.
+fn switch(standby: &[Vec<OwnedFd>], attached: &mut [Vec<OwnedFd>], place: usize, on: bool) -> Option<u64> {
+    let (programs, links) = (standby.get(place)?, attached.get_mut(place)?);
+    links.clear();
+    match on.then(|| attach(programs)) {
+        None => None,
+        Some(Ok(made)) => {
+            *links = made;
+            None
+        }
+        Some(Err(_)) => Some(refused(place as u8)),
     }
 }
 

@@ -2,6 +2,7 @@
 //! What is recorded on demand only, since few verdicts need it: the delayed instrumentation of TIPME
 //! (Endo and Seltzer 2000, section 3.4).
 
+use crate::programs::REQUIRED;
 use anyhow::{Result, bail};
 use std::str::FromStr;
 use tipme_record::Nanos;
@@ -11,7 +12,7 @@ use tipme_record::Nanos;
 pub enum Detail {
     /// What blocks of 50 microseconds or more waited for, instead of a millisecond.
     Waits,
-    /// Every interrupt and softirq, instead of those of 50 microseconds or more.
+    /// Every interrupt and softirq, instead of those of 50 microseconds or more; and work items and timers by their functions.
     Interrupts,
     /// Waits for kernel locks of a microsecond or more, instead of 100.
     Locks,
@@ -36,9 +37,19 @@ impl Detail {
         }
     }
 
-    /// The class of programs that only this needs.
+    /// The detail that a class of programs is needed for only.
     pub(crate) fn of_class(class: &str) -> Option<Detail> {
-        [Detail::Writers, Detail::Memory].into_iter().find(|detail| detail.name() == class)
+        match class {
+            "writers" => Some(Detail::Writers),
+            "memory" => Some(Detail::Memory),
+            "deferred" => Some(Detail::Interrupts),
+            _ => None,
+        }
+    }
+
+    /// The class of programs that records it.
+    pub(crate) fn class(self) -> &'static str {
+        if self == Detail::Waits { REQUIRED } else { self.name() }
     }
 }
 

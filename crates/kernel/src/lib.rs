@@ -16,6 +16,7 @@ mod load;
 mod memory;
 mod perf;
 mod programs;
+mod standby;
 mod tables;
 
 #[allow(clippy::all, clippy::unwrap_used, unused, dead_code, unreachable_pub, unsafe_op_in_unsafe_fn)]
@@ -24,10 +25,11 @@ mod skeleton {
 }
 
 pub use answers::{AnswerCounts, BUCKETS, CLASSES, Counts, Notable, OpenPresses};
-pub use cost::{BEGIN, COUNTED_BYTES, END, ProgramRuns, count, may_ask};
+pub use cost::{BEGIN, COUNTED_BYTES, END, ProgramRuns, count, may_ask, refused};
 pub use detail::Detail;
 pub use doctor::{KernelCheck, check};
 pub use focus::FocusGained;
 pub use load::{DisplayNumber, Kernel, KernelOptions, Storage};
 pub use programs::classes;
+pub use standby::{StandbyPrograms, attach_order, detach_order, open_programs};
 pub use tables::CommandLine;

@@ -8,6 +8,7 @@ use crate::perf::cpu_clock;
 use crate::programs::{Hook, Program, REQUIRED, classes, hooks_of, programs_of};
 use crate::skeleton::types::holder;
 use crate::skeleton::{OpenTipmeSkel, TipmeSkel, TipmeSkelBuilder};
+use crate::standby::{StandbyPrograms, program_id};
 use anyhow::{Context, Result, bail, ensure};
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
@@ -72,7 +73,11 @@ fn unsampled(cpu: usize) -> Missing {
 struct Chosen {
     on: Vec<&'static str>,
     missing: Vec<Missing>,
-    /// The programs of the classes in `on`, as far as this kernel has their hooks.
+    /// The classes that are recorded on demand only: loaded, and not attached.
+    standby: Vec<&'static str>,
+    /// Those of them that cannot be had, and why.
+    absent: Vec<Missing>,
+    /// The programs of the classes in `on` and in `standby`, as far as this kernel has their hooks.
     programs: Vec<&'static Program>,
 }
 
@@ -88,6 +93,7 @@ impl<'a> Kernel<'a> {
         let mut skeleton = load(storage, &chosen.programs, shares, options)?;
         fill_queues(&mut skeleton, shares)?;
         let pool = Pool::map(skeleton.maps.pool.as_fd(), shares.total())?;
+        set_thresholds(&mut skeleton, &options.details);
         let attached = attach(&skeleton, &mut chosen, options.hertz)?;
         let walk = attached.walk.context("the task walk is not there")?;
         let focus = FocusChanges::open(&skeleton.maps.focus_changes)?;
@@ -156,12 +162,47 @@ impl<'a> Kernel<'a> {
         holders.into_iter().flatten().filter_map(read).collect()
     }
 
+    /// Records blocks, interrupts and waits for locks from the lengths on that these details ask for. What takes programs
+    /// besides is attached by who may: see [`Kernel::standby`].
+    pub fn set_details(&mut self, details: &[Detail]) {
+        set_thresholds(&mut self.skeleton, details);
+    }
+
+    /// Why a detail cannot be recorded; `None` where it can.
+    pub fn lacks(&self, detail: Detail) -> Option<&str> {
+        let chosen = &self.chosen;
+        if [&chosen.on, &chosen.standby].into_iter().any(|classes| classes.contains(&detail.class())) {
+            return None;
+        }
+        let all = chosen.missing.iter().chain(&chosen.absent);
+        Some(all.clone().find(|missing| missing.what == detail.class()).map_or("", |missing| &missing.why))
+    }
+
+    /// What is recorded on demand only: each detail, with the programs that are attached for it.
+    ///
+    /// # Errors
+    /// Where the kernel does not tell the programs' numbers.
+    pub fn standby(&self) -> Result<Vec<StandbyPrograms>> {
+        let of = |class: &&'static str| {
+            let programs = self.chosen.programs_of(&[class]);
+            let ids = programs.into_iter().map(|program| program_id(find(&self.skeleton, program.name)?.as_fd()));
+            let detail = Detail::of_class(class).context("a class on standby belongs to no detail")?;
+            Ok(StandbyPrograms { detail, ids: ids.collect::<Result<_>>()? })
+        };
+        self.chosen.standby.iter().map(of).collect()
+    }
+
     /// Stops or restarts the recording of input: while hidden, key and pointer events leave no trace.
     pub fn hide_input(&mut self, hidden: bool) {
         if let Some(bss) = self.skeleton.maps.bss_data.as_deref_mut() {
-            let flag = &raw mut bss.input_hidden;
-            // SAFETY: the field is one byte of mapped memory that programs only read.
-            unsafe { flag.cast::<u8>().write_volatile(u8::from(hidden)) }
+            set_flag((&raw mut bss.input_hidden).cast(), hidden);
+        }
+    }
+
+    /// Stops or restarts all recording: while paused, no program writes anything.
+    pub fn pause(&mut self, paused: bool) {
+        if let Some(bss) = self.skeleton.maps.bss_data.as_deref_mut() {
+            set_flag((&raw mut bss.paused).cast(), paused);
         }
     }
 
@@ -170,6 +211,12 @@ impl<'a> Kernel<'a> {
         // SAFETY: the pointer comes from a field of the mapped section, which lives as long as `self`.
         self.skeleton.maps.bss_data.as_deref().map_or(0, |bss| unsafe { field(bss).read_volatile() })
     }
+}
+
+/// Sets a field of one byte that programs only read.
+fn set_flag(flag: *mut u8, value: bool) {
+    // SAFETY: callers pass a field of the mapped section of variables.
+    unsafe { flag.write_volatile(u8::from(value)) }
 }
 
 /// The first PID namespace, by which the kernel numbers processes in what it records.
@@ -195,9 +242,10 @@ fn choose(options: &KernelOptions) -> Result<Chosen> {
     if let Some(unknown) = options.without.iter().find(|name| !known[1..].contains(&name.as_str())) {
         bail!("there is no class {unknown:?} to switch off; the classes are {}", known[1..].join(", "));
     }
-    let mut chosen = Chosen { on: Vec::new(), missing: Vec::new(), programs: Vec::new() };
     let unasked = |class: &&str| Detail::of_class(class).is_some_and(|detail| !options.details.contains(&detail));
-    for class in known.into_iter().filter(|class| !unasked(class)) {
+    let standby = known.iter().copied().filter(unasked).collect();
+    let mut chosen = Chosen { on: Vec::new(), missing: Vec::new(), standby, absent: Vec::new(), programs: Vec::new() };
+    for class in known {
         match wanted_programs(class, options, &btf) {
             Ok(programs) => chosen.add(class, programs),
             Err(why) => chosen.leave_out(class, why),
@@ -210,14 +258,18 @@ fn choose(options: &KernelOptions) -> Result<Chosen> {
 
 impl Chosen {
     fn add(&mut self, class: &'static str, programs: Vec<&'static Program>) {
-        self.on.push(class);
+        if !self.standby.contains(&class) {
+            self.on.push(class);
+        }
         self.programs.extend(programs);
     }
 
     fn leave_out(&mut self, class: &str, why: String) {
+        let list = if self.standby.contains(&class) { &mut self.absent } else { &mut self.missing };
+        list.push(Missing { what: class.to_owned(), why });
         self.on.retain(|on| *on != class);
+        self.standby.retain(|standby| *standby != class);
         self.programs.retain(|program| program.class != class);
-        self.missing.push(Missing { what: class.to_owned(), why });
     }
 
     /// The programs of some classes.
@@ -254,7 +306,7 @@ fn drop_rejected(options: &KernelOptions, chosen: &mut Chosen) -> Result<()> {
     let try_load = |programs: &[&Program]| load(&mut Storage::default(), programs, least, options).map(drop);
     let Err(whole) = try_load(&chosen.programs) else { return Ok(()) };
     try_load(&chosen.programs_of(&[REQUIRED])).map_err(|_| whole)?;
-    for class in chosen.on.clone() {
+    for class in [chosen.on.clone(), chosen.standby.clone()].concat() {
         if let Err(error) = try_load(&chosen.programs_of(&[REQUIRED, class])) {
             chosen.leave_out(class, format!("kernel refuses the programs: {error:#}"));
         }
@@ -286,9 +338,6 @@ fn configure(open: &mut OpenTipmeSkel<'_>, shares: Shares, options: &KernelOptio
     (rodata.shares, rodata.least_share) = (shares.0, least_chunks(possible_cpus()?) as u32);
     rodata.kept_ns = options.window.after(LATE).0;
     rodata.scramble = random()?;
-    let limits = DetailThresholds::of(&options.details);
-    (rodata.min_block_ns, rodata.long_interrupt_ns) = (limits.block.0, limits.interrupt.0);
-    rodata.long_lock_ns = limits.lock.0;
     (rodata.only_display, rodata.only_wayland) = match options.display {
         None => (-1, -1),
         Some(DisplayNumber::X11(number)) => (number as i32, -1),
@@ -357,6 +406,21 @@ fn fill_queues(skeleton: &mut TipmeSkel<'_>, shares: Shares) -> Result<()> {
     }
     bss.owned = shares.0;
     Ok(())
+}
+
+/// Before the first program runs, and whenever other details are asked for.
+fn set_thresholds(skeleton: &mut TipmeSkel<'_>, details: &[Detail]) {
+    let Some(bss) = skeleton.maps.bss_data.as_deref_mut() else { return };
+    let limits = DetailThresholds::of(details);
+    let places = [
+        (&raw mut bss.min_block_ns, limits.block),
+        (&raw mut bss.long_interrupt_ns, limits.interrupt),
+        (&raw mut bss.long_lock_ns, limits.lock),
+    ];
+    for (place, limit) in places {
+        // SAFETY: the fields are whole words of mapped memory that programs only read.
+        unsafe { place.write_volatile(limit.0) }
+    }
 }
 
 fn find<'s>(skeleton: &'s TipmeSkel<'_>, name: &str) -> Result<ProgramMut<'s>> {

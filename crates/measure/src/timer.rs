@@ -6,11 +6,13 @@
 //! deadlines of the run. *Lateness* is wake-up minus deadline. An *interval* is the time between two
 //! wake-ups: what the paper's tables 1 to 3 show, and what looks best where deadlines are missed.
 
+mod clocks;
 mod mechanism;
 mod outliers;
 
 use crate::percentile::{median, percentile};
 use crate::{Events, Run, Share};
+pub use clocks::{Clocks, ClocksApart, OfferedClock};
 pub use mechanism::TimerMechanism;
 pub use outliers::{
     LatenessCause, LatenessPortion, OUTLIERS_MAX, Outlier, OutlierCulprit, at_once, budget, culprits, outlier_threshold,
@@ -224,6 +226,9 @@ pub struct TimerDetails {
     /// One for each run of the document, in the same order.
     pub threads: Vec<MeasuredThread>,
     pub clocks: Clocks,
+    /// How far clocks went apart while it was measured; left out where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks_apart: Option<ClocksApart>,
     /// What other periods give; only where that was asked for.
     pub rates: Vec<Delivered>,
     pub outliers: Vec<Outlier>,
@@ -253,19 +258,6 @@ pub struct MeasuredThread {
     /// Whether the memory for its samples was locked.
     pub locked: bool,
     /// By how much the kernel may delay its timers to handle several at once.
-    pub slack_ns: Option<u64>,
-}
-
-/// What the kernel's clocks offer.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Clocks {
-    /// Ticks a second, from the step of CLOCK_MONOTONIC_COARSE.
-    pub hz: Option<u64>,
-    /// Name and resolution in nanoseconds.
-    pub resolutions_ns: Vec<(String, u64)>,
-    /// Whether timers fire between ticks.
-    pub high_resolution: bool,
-    /// Of threads with an ordinary policy, unless they ask for another.
     pub slack_ns: Option<u64>,
 }
 

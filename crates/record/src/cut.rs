@@ -31,8 +31,8 @@ pub fn cut(incident: &Incident, from: Nanos) -> Result<Incident, serde_json::Err
         match section {
             Section::Meta => later.push_json(*section, &held_from(incident.json(*section)?, from))?,
             Section::Losses => later.push_json(*section, &lost_from(incident.json(*section)?, from))?,
-            Section::Sched => later.push(*section, chunks(&unpacked(bytes), from)),
-            Section::Rare => later.push(*section, chunks(bytes, from)),
+            Section::Sched => later.push(*section, cut_chunks(&unpacked(bytes), from)),
+            Section::Rare => later.push(*section, cut_chunks(bytes, from)),
             Section::Samples => later.push(*section, samples(bytes, from)),
             Section::Inputs => later.push(*section, inputs(bytes, from)),
             _ => later.push(*section, bytes.clone()),
@@ -55,8 +55,9 @@ fn lost_from(mut losses: Losses, from: Nanos) -> Losses {
     losses
 }
 
-/// Chunks without the earlier records; one that had no other is left out.
-fn chunks(section: &[u8], from: Nanos) -> Vec<u8> {
+/// Chunks without the records of before `from`, but for those that tell who is who and whether a thread ran or slept then;
+/// a chunk that had no other is left out.
+pub fn cut_chunks(section: &[u8], from: Nanos) -> Vec<u8> {
     let records = section.chunks(CHUNK_BYTES).flat_map(entries);
     let mut states: BTreeMap<Change, Nanos> = BTreeMap::new();
     for entry in records.filter(|entry| entry.head.ts < from) {

@@ -105,8 +105,12 @@ pub struct Meta {
     pub tainted_until_ns: u64,
     /// Record classes that were switched on.
     pub classes_on: Vec<String>,
-    /// What was recorded more closely than usual: `waits`, `interrupts`, `locks`, `writers`, `memory`.
+    /// What was recorded more closely than usual, in all of the window or in a part of it: `waits`, `interrupts`, `locks`,
+    /// `writers`, `memory`.
     pub details: Vec<String>,
+    /// In which part, where somebody asked for it while the recorder ran.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub detail_spans: Vec<DetailSpan>,
     /// What could not be recorded, and why.
     pub missing: Vec<Missing>,
     /// For how long of the window no input was recorded, since somebody did not want it.
@@ -156,6 +160,15 @@ impl Withheld {
     }
 }
 
+/// When something was recorded more closely than usual, CLOCK_MONOTONIC.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DetailSpan {
+    pub name: String,
+    pub from_ns: u64,
+    pub until_ns: u64,
+}
+
 /// The machine that was recorded.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -174,6 +187,10 @@ pub struct ClassHeld {
     pub name: String,
     pub held_from_ns: u64,
     pub bytes: u64,
+    /// Why it reaches no further back: `time` as far as was asked for, `memory` the memory holds no more, `start` recording
+    /// began then. Empty in older files.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub bound: String,
 }
 
 /// Something that is not recorded on this machine.

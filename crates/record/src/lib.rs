@@ -30,7 +30,7 @@ pub mod wayland;
 mod whereabouts;
 
 pub use chunk::{CHUNK_BYTES, ChunkEntry, ChunkHead, RingClass, entries};
-pub use cut::cut;
+pub use cut::{cut, cut_chunks};
 pub use declare::{CType, Column, Table};
 pub use header::c_header;
 pub use private::conceal;

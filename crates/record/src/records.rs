@@ -231,6 +231,24 @@ records! {
         unused: u32,
     }
 
+    /// A work item or a timer of the kernel's took ten microseconds or more, at its end, on the time of `head.tid`, or at the mark
+    /// where it is still at it; only with `--detail interrupts`.
+    deferred: Deferred = 35 {
+        nanos: Nanos,
+        /// A stack of one frame: its function.
+        function: StackId,
+        /// 0 work item, 1 timer, 2 high-resolution timer.
+        what: u32,
+    }
+
+    /// The hypervisor took 50 microseconds or more of this CPU's time since its last tick, as the kernel counts it; written
+    /// at the tick that tells it.
+    withdrawn: Withdrawn = 36 {
+        nanos: Nanos,
+        /// The tick before.
+        since: Nanos,
+    }
+
     /// `head.tid` sends a stop, continue or kill signal.
     signal: Signal = 24 {
         sender: Pid,

@@ -124,6 +124,7 @@ fn without_owner(meta: Meta) -> Meta {
         tainted_until_ns: meta.tainted_until_ns,
         classes_on: meta.classes_on,
         details: meta.details,
+        detail_spans: meta.detail_spans,
         missing: meta.missing.into_iter().map(nobodys).collect(),
         input_stopped_ns: meta.input_stopped_ns,
         recorder_pid: meta.recorder_pid,
@@ -222,7 +223,9 @@ impl Scrubber<'_> {
             | RecordKind::Signal
             | RecordKind::Sample
             | RecordKind::Tty
-            | RecordKind::Tally => {}
+            | RecordKind::Tally
+            | RecordKind::Deferred
+            | RecordKind::Withdrawn => {}
             RecordKind::Message | RecordKind::WlMessage => {}
         }
         true

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is copied at the moment of a mark, in the recorder's own thread.
 
+use crate::details::Details;
 use crate::identity::realtime_now;
 use crate::inputs::Inputs;
 use crate::learning::Learning;
@@ -9,9 +10,12 @@ use crate::sampler::Sampler;
 use crate::unrecorded::Unrecorded;
 use anyhow::Result;
 use tipme_desktop::clock;
-use tipme_kernel::{CommandLine, Detail, Kernel};
+use tipme_kernel::{CommandLine, Kernel};
 use tipme_record::incident::{ClassHeld, Cost, Groups, Losses, Meta, StoredBaseline};
 use tipme_record::{Nanos, RingClass};
+
+/// For how long it is known of a process what it was after it has ended; a longer window is known as a whole.
+pub(crate) const EXITS_KEPT: Nanos = Nanos::from_secs(600);
 
 /// Records that precede this time after arming may be incomplete.
 const TAINT: Nanos = Nanos::from_millis(100);
@@ -62,7 +66,7 @@ pub(crate) struct CaptureSources<'a, 'k> {
     pub(crate) armed: Nanos,
     /// How far back it was asked for.
     pub(crate) window: Nanos,
-    pub(crate) details: &'a [Detail],
+    pub(crate) details: &'a Details,
 }
 
 impl Capture {
@@ -75,13 +79,13 @@ impl Capture {
         let (mut tasks, left_out) = sources.kernel.walk(THREADS_MAX)?;
         let kernel = &*sources.kernel;
         tasks.extend(kernel.requests(at));
-        let rings = [
-            kernel.chunks(RingClass::Sched, from),
-            kernel.chunks(RingClass::Rare, from),
-            kernel.chunks(RingClass::Exits, Nanos(0)),
-        ];
-        let held = held_classes(kernel, sources.armed, &rings);
-        let mut meta = meta(&sources, mark, marked, held);
+        let reach = |class| if class == RingClass::Exits { exits_from(from, marked) } else { from };
+        let rings = RingClass::ALL.map(|class| kernel.chunks(class, reach(class)));
+        // Asked after the copy, so that it holds for what was copied.
+        let held =
+            RingClass::ALL.map(|class| held(class, sources.armed, kernel.overwritten_until(class), reach(class)));
+        let classes = held.into_iter().zip(&rings).map(|(held, ring)| ClassHeld { bytes: ring.len() as u64, ..held });
+        let mut meta = meta(&sources, mark, marked, classes.collect());
         let (samples, groups) = sources.sampler.at_mark(from, at);
         let (inputs, withheld) = sources.inputs.bytes(from, mark.uid);
         meta.withheld = withheld;
@@ -101,19 +105,27 @@ impl Capture {
     }
 }
 
-/// Asked after the copy, so that it holds for what was copied.
-fn held_classes(kernel: &Kernel<'_>, armed: Nanos, rings: &[Vec<u8>; 3]) -> Vec<ClassHeld> {
-    let held = RingClass::ALL.iter().zip(rings).map(|(class, bytes)| ClassHeld {
-        name: class.name().to_owned(),
-        held_from_ns: kernel.overwritten_until(*class).max(armed).0,
-        bytes: bytes.len() as u64,
-    });
-    held.collect()
+/// From when on ended processes are known to a mark, of a window that begins at `from`.
+pub(crate) fn exits_from(from: Nanos, marked: Nanos) -> Nanos {
+    from.min(marked.before(EXITS_KEPT))
+}
+
+/// How far back a class reaches that was asked for from `from` on, and why no further.
+pub(crate) fn held(class: RingClass, armed: Nanos, overwritten_until: Nanos, from: Nanos) -> ClassHeld {
+    let (held, bound) = match overwritten_until.max(armed) {
+        held if held <= from => (held, "time"),
+        held if held == armed => (held, "start"),
+        held => (held, "memory"),
+    };
+    // Of what is older, nothing of it stays in the file.
+    let held = if class == RingClass::Exits { held.max(from) } else { held };
+    ClassHeld { name: class.name().to_owned(), held_from_ns: held.0, bytes: 0, bound: bound.to_owned() }
 }
 
 fn meta(sources: &CaptureSources<'_, '_>, mark: &Mark, marked: Nanos, classes: Vec<ClassHeld>) -> Meta {
     let asked = marked.before(sources.window).0;
     let kept = classes.iter().filter(|class| class.name != RingClass::Exits.name()).map(|class| class.held_from_ns);
+    let details = sources.details.times(Nanos(asked), marked);
     let realtime = realtime_now().saturating_sub(clock::now().since(marked).0);
     Meta {
         id: tipme_store::id_at(realtime),
@@ -125,7 +137,8 @@ fn meta(sources: &CaptureSources<'_, '_>, mark: &Mark, marked: Nanos, classes: V
         armed_ns: sources.armed.0,
         tainted_until_ns: sources.armed.after(TAINT).0,
         classes_on: sources.kernel.classes_on().iter().map(|class| (*class).to_owned()).collect(),
-        details: sources.details.iter().map(|detail| detail.name().to_owned()).collect(),
+        details: details.names(),
+        detail_spans: details.asked,
         missing: sources.kernel.missing().to_vec(),
         input_stopped_ns: sources.unrecorded.within(Nanos(asked).max(sources.armed), marked).0,
         recorder_pid: std::process::id(),
@@ -134,5 +147,30 @@ fn meta(sources: &CaptureSources<'_, '_>, mark: &Mark, marked: Nanos, classes: V
         user_text: mark.text.clone(),
         page_size: rustix::param::page_size() as u64,
         ..Meta::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_says_what_bounds_it() {
+        let of = |class, armed, overwritten, from| {
+            let held = held(class, Nanos(armed), Nanos(overwritten), Nanos(from));
+            (held.held_from_ns, held.bound)
+        };
+        assert_eq!(of(RingClass::Exits, 100, 0, 900), (900, "time".to_owned()));
+        assert_eq!(of(RingClass::Sched, 100, 700, 900), (700, "time".to_owned()));
+        assert_eq!(of(RingClass::Exits, 100, 950, 900), (950, "memory".to_owned()));
+        assert_eq!(of(RingClass::Rare, 990, 0, 900), (990, "start".to_owned()));
+    }
+
+    #[test]
+    fn ended_processes_are_known_for_ten_minutes_or_as_long_as_the_window() {
+        let seconds = Nanos::from_secs;
+        assert_eq!(exits_from(seconds(4_960), seconds(5_000)), seconds(4_400));
+        assert_eq!(exits_from(seconds(1_400), seconds(5_000)), seconds(1_400));
+        assert_eq!(exits_from(seconds(0), seconds(40)), seconds(0));
     }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Has the kernel count what its programs cost, by a process that has the right to it and no other.
+//! Has the kernel count what its programs cost, and attach those that are on standby, by a process that has the right to it
+//! and no other.
 //!
 //! To switch the count on takes `SYS_ADMIN`, with which nearly everything can be done, also with kernel programs. So a
-//! recorder starts that process before it gives the capability up.
+//! recorder starts that process before it gives the capability up, and tells it then which programs it may attach.
 
 use crate::seal::Sealer;
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -11,11 +12,14 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tipme_confine::NOBODY;
 use tipme_control::journal::{self, JournalEvent};
-use tipme_kernel::{BEGIN, COUNTED_BYTES, END};
+use tipme_kernel::{BEGIN, COUNTED_BYTES, Detail, END, StandbyPrograms, attach_order, detach_order, refused};
 use tipme_record::Nanos;
 
 /// Who counts, for as long as the recorder lives: it ends when nobody is left who could tell it to.
-pub(crate) struct CounterProcess(Option<CounterLink>);
+pub(crate) struct CounterProcess {
+    link: Option<CounterLink>,
+    standby: Vec<Standby>,
+}
 
 struct CounterLink {
     orders: ChildStdin,
@@ -23,15 +27,27 @@ struct CounterLink {
     _child: Child,
 }
 
+/// The programs of a detail, and whether they are to be attached.
+struct Standby {
+    detail: Detail,
+    on: bool,
+    /// The kernel did not let them be attached.
+    refused: bool,
+}
+
 impl CounterProcess {
     /// Where it cannot be started, nothing is counted, which is told.
-    pub(crate) fn start(sealer: &Sealer) -> CounterProcess {
+    pub(crate) fn start(sealer: &Sealer, standby: &[StandbyPrograms]) -> CounterProcess {
         let link = match sealer {
-            Sealer::Program(program) => CounterLink::start(program),
+            Sealer::Program(program) => {
+                let link = CounterLink::start(program, standby);
+                link.map_err(|error| missing(&format!("nobody counts: {error}"))).ok()
+            }
             #[cfg(test)]
-            Sealer::Here => return CounterProcess(None),
+            Sealer::Here => None,
         };
-        CounterProcess(link.map_err(|error| missing(&format!("nobody counts: {error}"))).ok())
+        let standby = standby.iter().map(|one| Standby { detail: one.detail, on: false, refused: false });
+        CounterProcess { link, standby: standby.collect() }
     }
 
     pub(crate) fn begin(&mut self) {
@@ -42,27 +58,63 @@ impl CounterProcess {
         self.order(END);
     }
 
+    /// Has the programs of these details attached, and those of all others detached.
+    pub(crate) fn attach(&mut self, details: &[Detail]) {
+        for place in 0..self.standby.len() {
+            let Some(one) = self.standby.get_mut(place) else { return };
+            let wanted = details.contains(&one.detail);
+            if std::mem::replace(&mut one.on, wanted) != wanted {
+                let order = if wanted { attach_order } else { detach_order };
+                self.order(order(place as u8));
+            }
+        }
+    }
+
+    /// Why a detail cannot be had that takes programs.
+    pub(crate) fn lacks(&self, detail: Detail) -> Option<&'static str> {
+        let one = self.standby.iter().find(|one| one.detail == detail)?;
+        match (self.link.is_some(), one.refused) {
+            (false, _) => Some("nobody is left who could attach the programs; restart the recorder with --detail"),
+            (true, true) => Some("the kernel does not let its programs be attached"),
+            (true, false) => None,
+        }
+    }
+
     /// How long it was counted since the last time that this was asked. It is not waited for.
     pub(crate) fn counted(&mut self) -> Nanos {
-        let Some(link) = &mut self.0 else { return Nanos(0) };
-        let mut counted = [0; COUNTED_BYTES];
-        match link.answers.read(&mut counted) {
-            Ok(COUNTED_BYTES) if counted == [0; COUNTED_BYTES] => self.give_up("the kernel refuses to count"),
-            Ok(COUNTED_BYTES) => return Nanos(u64::from_le_bytes(counted)),
+        let Some(link) = &mut self.link else { return Nanos(0) };
+        let mut answer = [0; COUNTED_BYTES];
+        match link.answers.read(&mut answer) {
+            Ok(COUNTED_BYTES) => return self.hear(u64::from_le_bytes(answer)),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             _ => self.give_up("who counted has ended"),
         }
         Nanos(0)
     }
 
+    /// What an answer says was counted.
+    fn hear(&mut self, answer: u64) -> Nanos {
+        let place = (0..self.standby.len()).find(|place| refused(*place as u8) == answer);
+        match place.and_then(|place| self.standby.get_mut(place)) {
+            Some(one) => {
+                one.refused = true;
+                let words = format!("not recorded: {} (the kernel refuses the programs)", one.detail.name());
+                journal::info(words).event(JournalEvent::NotRecorded).tell();
+            }
+            None if answer == 0 => self.give_up("the kernel refuses to count"),
+            None => return Nanos(answer),
+        }
+        Nanos(0)
+    }
+
     fn order(&mut self, order: u8) {
-        if self.0.as_mut().is_some_and(|link| link.orders.write_all(&[order]).is_err()) {
+        if self.link.as_mut().is_some_and(|link| link.orders.write_all(&[order]).is_err()) {
             self.give_up("who counted has ended");
         }
     }
 
     fn give_up(&mut self, why: &str) {
-        self.0 = None;
+        self.link = None;
         missing(why);
     }
 }
@@ -72,9 +124,12 @@ fn missing(why: &str) {
 }
 
 impl CounterLink {
-    fn start(program: &Path) -> std::io::Result<CounterLink> {
+    fn start(program: &Path, standby: &[StandbyPrograms]) -> std::io::Result<CounterLink> {
         let mut command = Command::new(program);
         command.args(["count", "--user", &NOBODY.to_string(), "--seconds", &u32::MAX.to_string()]);
+        for one in standby {
+            command.arg("--standby").arg(one.ids.iter().map(u32::to_string).collect::<Vec<_>>().join(","));
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
         let (Some(orders), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
@@ -93,8 +148,15 @@ mod tests {
 
     fn counter(script: &str) -> (tempfile::TempDir, CounterProcess) {
         let dir = tempfile::TempDir::new().unwrap();
-        let counter = CounterProcess::start(&Sealer::Program(program(&dir, script)));
+        let counter = CounterProcess::start(&Sealer::Program(program(&dir, script)), &standby());
         (dir, counter)
+    }
+
+    fn standby() -> Vec<StandbyPrograms> {
+        vec![
+            StandbyPrograms { detail: Detail::Writers, ids: vec![7] },
+            StandbyPrograms { detail: Detail::Memory, ids: vec![8, 9] },
+        ]
     }
 
     /// Asks until there is an answer, or nobody who could give one.
@@ -102,7 +164,7 @@ mod tests {
         let until = Instant::now() + Duration::from_secs(30);
         loop {
             let counted = counter.counted();
-            if counted != Nanos(0) || counter.0.is_none() {
+            if counted != Nanos(0) || counter.link.is_none() {
                 return counted;
             }
             assert!(Instant::now() < until, "there is no answer");
@@ -112,7 +174,7 @@ mod tests {
 
     #[test]
     fn who_counts_is_told_and_heard_and_not_waited_for() {
-        let words = "count --user 65534 --seconds 4294967295";
+        let words = "count --user 65534 --seconds 4294967295 --standby 7 --standby 8,9";
         let say = r"head -c 2 > ${0}.heard; printf '\001\002\0\0\0\0\0\0'; exec sleep 600";
         let (dir, mut counter) = counter(&format!("[ \"$*\" = '{words}' ] || exit 2; {say}"));
         counter.begin();
@@ -120,7 +182,7 @@ mod tests {
         counter.end();
         assert_eq!(answer(&mut counter), Nanos(0x201));
         assert_eq!(std::fs::read(dir.path().join("program.heard")).unwrap(), [BEGIN, END]);
-        let mut child = counter.0.take().map(|link| link._child).unwrap();
+        let mut child = counter.link.take().map(|link| link._child).unwrap();
         child.kill().and_then(|()| child.wait()).unwrap();
     }
 
@@ -129,9 +191,26 @@ mod tests {
         for script in ["exit 2", r"printf '\0\0\0\0\0\0\0\0'; exec sleep 1"] {
             let (_dir, mut counter) = counter(script);
             counter.begin();
-            assert_eq!((answer(&mut counter), counter.0.is_none()), (Nanos(0), true), "{script}");
+            assert_eq!((answer(&mut counter), counter.link.is_none()), (Nanos(0), true), "{script}");
             counter.begin();
         }
-        assert!(CounterProcess::start(&Sealer::Program("/no/such".into())).0.is_none());
+        assert!(CounterProcess::start(&Sealer::Program("/no/such".into()), &[]).link.is_none());
+    }
+
+    #[test]
+    fn programs_are_attached_while_their_detail_is_asked_for() {
+        let refuse =
+            r"head -c 3 > ${0}.heard; printf '\376\377\377\377\377\377\377\377\001\0\0\0\0\0\0\0'; exec sleep 600";
+        let (dir, mut counter) = counter(refuse);
+        counter.attach(&[Detail::Writers, Detail::Locks]);
+        counter.attach(&[Detail::Writers, Detail::Memory]);
+        counter.attach(&[Detail::Memory]);
+        assert_eq!(counter.lacks(Detail::Memory), None);
+        assert_eq!(answer(&mut counter), Nanos(1));
+        assert_eq!(std::fs::read(dir.path().join("program.heard")).unwrap(), b"ABa");
+        let lacking = [Detail::Writers, Detail::Memory, Detail::Locks].map(|detail| counter.lacks(detail).is_some());
+        assert_eq!(lacking, [false, true, false]);
+        counter.give_up("it ends");
+        assert!(counter.lacks(Detail::Writers).is_some_and(|why| why.contains("restart the recorder")));
     }
 }

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The recorder's one loop: requests, signals, and a tick ten times a second, or twice while nothing goes on.
 
+mod detail;
+mod pause;
+mod status;
+
 use crate::auto::{AutoMarker, AutoMode, AutoOptions, Outcome, Suspicion};
 use crate::capture::{Capture, CaptureSources, Mark};
 use crate::counter::CounterProcess;
 use crate::descriptions::Descriptions;
+use crate::details::Details;
 use crate::displays::Displays;
 use crate::focus::Focuses;
-use crate::hot_keys::{Causes, HotKeyOptions, Scope};
+use crate::hot_keys::{Causes, HotKeyOptions};
 use crate::identity::command_lines;
 use crate::inputs::Inputs;
 use crate::inquiry::Inquiries;
@@ -29,14 +34,14 @@ use std::time::{Duration, Instant};
 use tipme_control::journal::{self, Field, JournalEvent};
 use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, SignalStream, Watchdog};
 use tipme_control::{
-    AutoCounts, Call, Daemon as _, Gate, Rates, RecorderRequest, RecorderResponse, RecorderStatus, Server, Trigger,
+    Call, Daemon as _, Gate, Rates, RecorderRequest, RecorderResponse, RecorderStatus, Server, Trigger,
 };
 use tipme_desktop::chords::HotKeyPress;
 use tipme_desktop::clock;
 use tipme_desktop::hotkeys::HotKeyAction;
 use tipme_kernel::{Detail, DisplayNumber, Kernel, KernelOptions, Storage};
-use tipme_record::incident::{Display, Words};
-use tipme_record::{Nanos, RingClass};
+use tipme_record::Nanos;
+use tipme_record::incident::Words;
 use tipme_store::{FolderBounds, IncidentFolder};
 
 /// Marks that one user who is not root may make at once, and how often one more.
@@ -104,7 +109,7 @@ pub fn run(options: &RecorderOptions) -> Result<()> {
     let signals = SignalStream::catch(&[SIGUSR1, SIGINT, SIGTERM]).context("cannot catch signals")?;
     let mut storage = Storage::default();
     let kernel = Kernel::arm(&mut storage, &kernel_options(options))?;
-    let counter = CounterProcess::start(&options.sealer);
+    let counter = CounterProcess::start(&options.sealer, &kernel.standby()?);
     rights::settle(&kernel)?;
     let mut recorder = Recorder::new(options, kernel, folder, counter)?;
     recorder.announce()?;
@@ -113,16 +118,6 @@ pub fn run(options: &RecorderOptions) -> Result<()> {
     journal::info(format!("stopped; incidents stay in {}", options.dirs.incidents().display())).show();
     drop(lock);
     Ok(())
-}
-
-/// The sockets of the compositors that are recorded.
-fn compositors(tap: Tap) -> Vec<String> {
-    let wanted = |path: &String| match tap {
-        Tap::All => true,
-        Tap::OnlyWayland(number) => path.ends_with(&format!("/wayland-{number}")),
-        Tap::Only(_) | Tap::Off => false,
-    };
-    tipme_desktop::server::find_compositors().into_iter().filter(wanted).collect()
 }
 
 fn kernel_options(options: &RecorderOptions) -> KernelOptions {
@@ -162,6 +157,9 @@ struct Recorder<'a> {
     inquiries: Inquiries,
     descriptions: Descriptions,
     focuses: Focuses,
+    details: Details,
+    /// Who paused recording, and when.
+    paused: Option<(u32, Nanos)>,
 }
 
 impl<'a> Recorder<'a> {
@@ -202,18 +200,9 @@ impl<'a> Recorder<'a> {
             inquiries: Inquiries::default(),
             descriptions,
             focuses: Focuses::default(),
+            details: Details::new(&options.details),
+            paused: None,
         })
-    }
-
-    /// The displays among these that are recorded, such as `:0`, and the sockets of compositors that are.
-    fn recorded(&self, displays: &[Display]) -> Vec<String> {
-        let wanted = |display: &&Display| match self.options.tap {
-            Tap::All => true,
-            Tap::Only(number) => display.display == number,
-            Tap::OnlyWayland(_) | Tap::Off => false,
-        };
-        let names = displays.iter().filter(wanted).map(|display| format!(":{}", display.display));
-        names.chain(compositors(self.options.tap)).collect()
     }
 
     /// Learns what was there before, and says that recording has begun.
@@ -278,6 +267,7 @@ impl<'a> Recorder<'a> {
     /// What is done ten times a second. Whoever pressed a key is answered before a look that may follow.
     fn turn(&mut self, now: Nanos) -> Result<()> {
         self.tick(now)?;
+        self.settle_details(now);
         self.learning.tick(&self.kernel, now);
         self.focuses.hear(self.kernel.focuses());
         self.answer_keys();
@@ -315,7 +305,7 @@ impl<'a> Recorder<'a> {
     fn notice(&mut self, now: Nanos) {
         self.settle_looks(now);
         let Some((auto, looks)) = &mut self.auto else { return };
-        if looks.running() {
+        if looks.running() || self.paused.is_some() {
             return;
         }
         if let Some(suspicion) = auto.tick(&self.kernel, &mut self.learning, now) {
@@ -340,10 +330,12 @@ impl<'a> Recorder<'a> {
     }
 
     fn tick(&mut self, now: Nanos) -> Result<()> {
-        self.sampler.sample(now);
         self.kernel.follow_cpus();
+        if self.paused.is_none() {
+            self.sampler.sample(now);
+        }
         self.watch.tick(&self.kernel, self.inputs.overruns(), now)?;
-        if !self.unrecorded.is_stopped() && self.options.tap != Tap::Off {
+        if !self.unrecorded.is_stopped() && self.options.tap != Tap::Off && self.paused.is_none() {
             self.inputs.drain();
         } else {
             self.inputs.discard();
@@ -370,7 +362,9 @@ impl<'a> Recorder<'a> {
                 RecorderResponse::Status(RecorderStatus { because, focus, ..self.status() })
             }
             RecorderRequest::Follow => return self.focuses.follow(call),
-            RecorderRequest::Start => self.record_keys(uid, true),
+            RecorderRequest::Start => self.start_again(uid),
+            RecorderRequest::Pause => self.pause(uid),
+            RecorderRequest::Detail { details, seconds } => self.record_closely(uid, &details, seconds),
         };
         call.answer(&response);
     }
@@ -386,30 +380,6 @@ impl<'a> Recorder<'a> {
             Some(other) => refuse(format!(
                 "input is still not recorded, since user {other} does not want it; ask them, or restart the recorder"
             )),
-        }
-    }
-
-    fn status(&self) -> RecorderStatus {
-        let kept = RingClass::ALL[..2].iter().map(|class| self.kernel.overwritten_until(*class));
-        let from = kept.fold(self.armed, Nanos::max);
-        let (devices, now) = (self.inputs.count(), clock::now());
-        let hot_keys = self.hot_keys.as_ref().map(|(keys, _)| *keys).filter(|_| devices > 0);
-        RecorderStatus {
-            pid: std::process::id(),
-            armed_ns: self.armed.0,
-            held_s: now.since(from).0 as f64 / 1e9,
-            window_s: self.options.window.0 as f64 / 1e9,
-            lost: self.watch.lost(),
-            allowed: self.options.allowed.clone(),
-            because: String::new(),
-            focus: Vec::new(),
-            hot_keys: hot_keys.map(|keys| keys.announce(devices)),
-            any_keyboard: hot_keys.is_some_and(|keys| keys.scope == Scope::Always),
-            keys: !self.unrecorded.is_stopped(),
-            input_stopped_s: self.unrecorded.within(now.before(self.options.window), now).millis() / 1e3,
-            displays: self.recorded(&self.displays.known()),
-            missing: self.kernel.missing().iter().map(|missing| format!("{}: {}", missing.what, missing.why)).collect(),
-            auto: self.auto.as_ref().map(|(auto, _)| AutoCounts { unwatched: self.kernel.unwatched(), ..auto.counts }),
         }
     }
 
@@ -457,7 +427,7 @@ impl<'a> Recorder<'a> {
                 let asker = causes.asker();
                 self.mark(mark, move |response| listener.marked(&response, &asker));
             }
-            HotKeyAction::Start => match self.record_keys(uid, true) {
+            HotKeyAction::Start => match self.start_again(uid) {
                 RecorderResponse::Error(why) => listener.tell(&why),
                 _ => listener.tell("recording, with input"),
             },
@@ -519,6 +489,7 @@ impl<'a> Recorder<'a> {
 
     /// What entitles a user to a mark now, or why there is none.
     fn turn_of(&mut self, uid: u32) -> Result<Turn, String> {
+        self.without_recording().map_or(Ok(()), Err)?;
         let turn = self.sealing.begin(uid)?;
         match Some(uid).filter(|uid| *uid != 0).and_then(|uid| self.marks.take(uid, Instant::now())) {
             None => Ok(turn),
@@ -540,7 +511,7 @@ impl<'a> Recorder<'a> {
             learning: &self.learning,
             armed: self.armed,
             window: self.options.window,
-            details: &self.options.details,
+            details: &self.details,
         };
         Capture::take(sources, mark)
     }

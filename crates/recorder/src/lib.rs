@@ -15,6 +15,7 @@ mod capture;
 mod counter;
 mod daemon;
 mod descriptions;
+mod details;
 mod displays;
 mod focus;
 mod fuzz;
@@ -47,7 +48,7 @@ pub use hot_keys::{HotKeyOptions, Scope};
 pub use seal::{NO_ROOM, Sealer, finish, functions};
 pub use state::StateDirs;
 pub use symbols::{NAMER_FILES, name, own_memory};
-pub use tipme_kernel::{Detail, KernelCheck, check, count};
+pub use tipme_kernel::{Detail, KernelCheck, check, count, open_programs};
 
 /// A window of whole seconds, for [`RecorderOptions`].
 pub fn seconds(seconds: u64) -> tipme_record::Nanos {

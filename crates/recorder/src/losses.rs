@@ -48,6 +48,15 @@ impl LossWatch {
         }
     }
 
+    /// Who counts, and attaches programs.
+    pub(crate) fn counter(&self) -> &CounterProcess {
+        &self.counter
+    }
+
+    pub(crate) fn counter_mut(&mut self) -> &mut CounterProcess {
+        &mut self.counter
+    }
+
     /// Whether the cost is being sampled, which the next tick ends.
     pub(crate) fn is_measuring(&self) -> bool {
         self.measuring

@@ -28,6 +28,7 @@ use std::path::PathBuf;
 use tipme_control::journal;
 use tipme_kernel::CommandLine;
 use tipme_record::incident::{Incident, Locks, Meta, Section, Withheld};
+use tipme_record::{Nanos, RingClass, cut_chunks};
 use tipme_store::{IncidentFolder, WriteError};
 
 /// An incident as it was captured, in memory.
@@ -141,9 +142,17 @@ pub fn finish(mut incident: Incident, functions: Option<File>) -> Result<Inciden
     put(&mut incident, Section::Rare, named.rare);
     put(&mut incident, Section::Tasks, named.tasks);
     put(&mut incident, Section::Symbols, named.symbols);
+    let exits = cut_chunks(&take(&mut incident, Section::Exits), exits_held_from(&meta));
+    put(&mut incident, Section::Exits, exits);
     conceal(&mut incident, &mut meta);
     put(&mut incident, Section::Meta, serde_json::to_vec(&meta)?);
     Ok(incident)
+}
+
+/// From when on ended processes are in the file: a chunk holds older ones, too.
+fn exits_held_from(meta: &Meta) -> Nanos {
+    let exits = meta.classes.iter().find(|class| class.name == RingClass::Exits.name());
+    Nanos(exits.map_or(0, |class| class.held_from_ns))
 }
 
 fn place(incident: &mut Incident, section: Section) -> Option<&mut Vec<u8>> {

@@ -13,12 +13,15 @@ use std::collections::BTreeMap;
 use table::table;
 use tipme_measure::Document;
 use tipme_measure::timer::{
-    BIN_NS, Clocks, Delivered, Measured, Spread, TimerDetails, TimerFigures, TimerMechanism, WakeUpSeries,
+    BIN_NS, Clocks, ClocksApart, Delivered, Measured, OfferedClock, Spread, TimerDetails, TimerFigures, TimerMechanism,
+    WakeUpSeries,
 };
 use units::{grouped, micros};
 
 /// Rows of a histogram; what lies above shares the last.
 const BINS_MAX: usize = 60;
+/// Clocks that went apart by less did so while they were read, one after the other.
+const APART_MS: f64 = 1.0;
 /// Names of files are cut after so many characters.
 const TITLE_CHARS: usize = 24;
 
@@ -35,6 +38,8 @@ pub fn text(document: &Document<TimerDetails>) -> String {
     let mut parts = vec![heading(document), statistics(&columns), histogram(&columns), threads(document)];
     parts.extend(before_and_after(details));
     parts.push(offered(&details.clocks));
+    parts.extend(clock_table(&details.clocks));
+    parts.extend(details.clocks_apart.as_ref().and_then(apart));
     parts.extend(delivered(&details.rates));
     parts.push(explained::text(document));
     parts.extend(details.notes.iter().map(|note| format!("Note: {}\n", plain(note, 400))));
@@ -215,6 +220,44 @@ fn offered(clocks: &Clocks) -> String {
     )
 }
 
+/// What the kernel takes the time from, and every clock; `None` in results of before it was told.
+fn clock_table(clocks: &Clocks) -> Option<String> {
+    let names = |names: &mut dyn Iterator<Item = &String>| {
+        let mut names: Vec<String> = names.map(|name| plain(name, TITLE_CHARS)).collect();
+        names.dedup();
+        if names.is_empty() { "not known".to_owned() } else { names.join(", ") }
+    };
+    let ns = |value: Option<f64>| value.map_or("-".to_owned(), |ns| micros(ns / 1e3));
+    let row = |clock: &OfferedClock| {
+        let whole = |value: Option<u64>| ns(value.map(|ns| ns as f64));
+        vec![plain(&clock.name, TITLE_CHARS), whole(clock.resolution_ns), whole(clock.step_ns), ns(clock.read_ns)]
+    };
+    let head = ["Clock", "Resolution", "Step seen", "To read"].map(str::to_owned).to_vec();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(clocks.clocks.iter().map(row)).collect();
+    (!clocks.clocks.is_empty()).then(|| {
+        format!(
+            "Clock source: {} (of {}); events: {}.\n{}",
+            names(&mut clocks.source.iter()),
+            names(&mut clocks.sources.iter()),
+            names(&mut clocks.event_devices.iter().map(|(_, device)| device)),
+            table(&rows)
+        )
+    })
+}
+
+/// Whether clocks went apart meanwhile; `None` where none did.
+fn apart(apart: &ClocksApart) -> Option<String> {
+    let mut told = Vec::new();
+    if apart.suspended_ms.abs() >= APART_MS {
+        told.push(format!("the machine slept for {:.0} ms", apart.suspended_ms));
+    }
+    if apart.set_ms.abs() >= APART_MS {
+        told.push(format!("the clock on the wall was set by {:.0} ms", apart.set_ms));
+    }
+    let seconds = apart.seconds;
+    (!told.is_empty()).then(|| format!("Clocks went apart in these {seconds:.1} s: {}.\n", told.join("; ")))
+}
+
 /// What each mechanism gives; `None` where that was not asked for.
 fn delivered(rates: &[Delivered]) -> Option<String> {
     let mut mechanisms: Vec<TimerMechanism> = rates.iter().map(|rate| rate.mechanism).collect();
@@ -331,6 +374,7 @@ mod tests {
             ],
             threads: mechanisms.map(thread).to_vec(),
             clocks: Clocks { hz: Some(250), high_resolution: true, slack_ns: Some(50_000), ..Clocks::default() },
+            clocks_apart: None,
             rates: vec![Delivered {
                 mechanism: TimerMechanism::Absolute,
                 asked_us: 100.0,
@@ -383,5 +427,32 @@ mod tests {
         let text = histogram(&[FiguresColumn { title: "all".to_owned(), figures: &figures }]);
         assert_eq!(text.lines().count(), 1 + BINS_MAX);
         assert!(text.ends_with("5900 µs and more                        41\n"), "{text}");
+    }
+
+    #[test]
+    fn every_clock_has_its_row_and_clocks_that_went_apart_are_told() {
+        let figures = OfferedClock {
+            name: "monotonic-coarse".to_owned(),
+            resolution_ns: Some(4_000_000),
+            step_ns: Some(4_000_000),
+            read_ns: Some(12.0),
+        };
+        let clocks = Clocks {
+            source: Some("tsc".to_owned()),
+            sources: vec!["tsc".to_owned(), "kvm-clock".to_owned()],
+            event_devices: [0, 1].map(|cpu| (format!("clockevent{cpu}"), "lapic-deadline".to_owned())).to_vec(),
+            clocks: vec![figures],
+            ..Clocks::default()
+        };
+        let text = clock_table(&clocks).expect("there is a clock");
+        assert!(text.starts_with("Clock source: tsc (of tsc, kvm-clock); events: lapic-deadline.\n"), "{text}");
+        assert!(text.contains("monotonic-coarse") && text.lines().count() == 3, "{text}");
+        assert_eq!(clock_table(&Clocks::default()), None);
+        let slept = ClocksApart { seconds: 10.0, suspended_ms: 2_000.0, ..ClocksApart::default() };
+        assert_eq!(
+            apart(&slept).as_deref(),
+            Some("Clocks went apart in these 10.0 s: the machine slept for 2000 ms.\n")
+        );
+        assert_eq!(apart(&ClocksApart { seconds: 10.0, ..ClocksApart::default() }), None);
     }
 }

@@ -48,6 +48,10 @@ pub enum Verb {
     Record(Record),
     /// "It was bad just now": keep the last seconds as an incident
     Mark(MarkArguments),
+    /// Stop recording, all of it or input only
+    Pause(PauseArguments),
+    /// Record again, input too
+    Resume(ResumeArguments),
     /// Hot keys of this session, and causes as notifications
     Agent(AgentArguments),
     /// Tell the cause of an incident, and what can be tried
@@ -87,9 +91,9 @@ pub enum Verb {
     /// Name the functions that standard input asks for, with the rights of a user; the recorder starts it
     #[command(hide = true)]
     Name(Confined),
-    /// Have the kernel count what its programs cost when standard input says so; the recorder starts it
+    /// Have the kernel count what its programs cost, and attach some, when standard input says so; the recorder starts it
     #[command(hide = true)]
-    Count(Confined),
+    Count(CountArguments),
 }
 
 #[derive(Args)]
@@ -99,7 +103,11 @@ pub enum Verb {
   sudo tipme record --display none --without samples,locks
   sudo tipme record --auto=dry-run
   sudo tipme record --detail writers,memory
+  tipme record --detail locks --for=60
   sudo tipme record --hot-keys always --mark-key super+f12
+
+--for asks the recorder that runs, as whoever may mark may: it records more closely for a time,
+which ends by itself. --for=0 takes that back; tipme status says what is on.
 
 --auto looks at keys and clicks that take longer than people accept, and three times longer than
 nearly all before them in the same application; what is usual is kept in baselines.json beside
@@ -132,6 +140,9 @@ pub struct Record {
     /// Record the use of a resource more closely, at some cost: waits, interrupts, locks, writers, memory
     #[arg(long, value_name = "RESOURCES", value_delimiter = ',', value_parser = detail)]
     pub detail: Vec<tipme_recorder::Detail>,
+    /// Have the recorder that runs do that for so long, at most an hour, and start none [default: 600]
+    #[arg(long = "for", value_name = "SECONDS", requires = "detail", num_args = 0..=1, require_equals = true, default_missing_value = "600", value_parser = clap::value_parser!(u32).range(0..=3600))]
+    pub for_seconds: Option<u32>,
     /// Users (names or ids) that may mark, besides root and the user who called sudo
     #[arg(long, value_name = "USER")]
     pub allow_user: Vec<String>,
@@ -179,6 +190,33 @@ pub struct MarkArguments {
     /// The same, without an option
     #[arg(value_name = "WORDS")]
     pub words: Vec<String>,
+}
+
+#[derive(Args)]
+#[command(after_help = "Until who paused it, or root, has it record again, nothing is recorded of anybody, and no mark
+is made. With --input only keys, clicks and what leads from them are left out: a mark still tells what the
+machine did. That ends when everybody who wanted it has taken it back.
+
+Examples:
+  tipme pause
+  tipme pause --input
+  tipme resume")]
+pub struct PauseArguments {
+    /// The recorder's folder [default: /run/tipme]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// Go on recording everything but input
+    #[arg(long)]
+    pub input: bool,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  tipme resume")]
+pub struct ResumeArguments {
+    /// The recorder's folder [default: /run/tipme]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -315,6 +353,19 @@ pub struct JudgeArguments {
     pub at: Option<f64>,
 }
 
+#[derive(Args)]
+pub struct CountArguments {
+    #[command(flatten)]
+    pub confined: Confined,
+    /// The kernel's numbers of programs that are attached together; once for each lot
+    #[arg(long, value_name = "IDS", value_parser = numbers)]
+    pub standby: Vec<Numbers>,
+}
+
+/// Some numbers with commas between them.
+#[derive(Clone, Debug)]
+pub struct Numbers(pub Vec<u32>);
+
 /// What a confined process may use.
 #[derive(Args)]
 pub struct Confined {
@@ -333,6 +384,11 @@ pub struct Confined {
 fn seconds(text: &str) -> Result<f64, String> {
     let span = text.parse().ok().filter(|span: &f64| *span > 0.0 && span.is_finite());
     span.ok_or_else(|| format!("{text:?} is not a number of seconds above 0"))
+}
+
+fn numbers(text: &str) -> Result<Numbers, String> {
+    let number = |word: &str| word.parse().map_err(|_| format!("invalid number {word:?}"));
+    text.split(',').map(number).collect::<Result<_, _>>().map(Numbers)
 }
 
 fn detail(text: &str) -> Result<tipme_recorder::Detail, String> {

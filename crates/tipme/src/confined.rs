@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Verbs that nobody types: what the recorder and the agent have done by processes that have given up all rights before
 //! they read a byte. They get what they need as open files; who names functions may open files for reading besides, where
-//! the user who marked may, and who counts has one capability.
+//! the user who marked may, and who counts has one capability, and some kernel
+//! programs.
 
-use crate::arguments::{Confined, JudgeArguments};
+use crate::arguments::{Confined, CountArguments, JudgeArguments};
 use crate::diagnose;
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -75,10 +76,14 @@ pub fn name(arguments: &Confined) -> Result<ExitCode> {
 /// Memory of who counts, in bytes: that of a program.
 const COUNT_MEMORY: u64 = 256 << 20;
 
-/// Has the kernel count what its programs cost as the standard input says, and writes how long it did to the standard output.
-pub fn count(arguments: &Confined) -> Result<ExitCode> {
-    give_up(arguments, ResourceBounds { memory: COUNT_MEMORY, reach: Reach::Count, ..NOTHING }, || ())?;
-    tipme_recorder::count(std::io::stdin().lock(), std::io::stdout());
+/// Has the kernel count what its programs cost as the standard input says, and writes how long it did to the standard output;
+/// attaches and detaches programs likewise.
+pub fn count(arguments: &CountArguments) -> Result<ExitCode> {
+    let programs = arguments.standby.iter().map(|lot| lot.0.len() as u32).sum();
+    let open = || arguments.standby.iter().map(|lot| tipme_recorder::open_programs(&lot.0)).collect::<Result<Vec<_>>>();
+    let bounds = ResourceBounds { memory: COUNT_MEMORY, reach: Reach::Count(programs), ..NOTHING };
+    let standby = give_up(&arguments.confined, bounds, open)?.context("cannot open the programs on standby")?;
+    tipme_recorder::count(std::io::stdin().lock(), std::io::stdout(), &standby);
     Ok(ExitCode::SUCCESS)
 }
 

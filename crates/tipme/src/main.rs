@@ -15,6 +15,7 @@ mod judge;
 mod lab;
 mod manage;
 mod mark;
+mod pause;
 mod record;
 mod report;
 mod schema;
@@ -59,6 +60,8 @@ fn run(verb: Verb) -> Result<ExitCode> {
     match verb {
         Verb::Record(arguments) => record::run(arguments),
         Verb::Mark(arguments) => mark::run(arguments),
+        Verb::Pause(arguments) => pause::pause(&arguments),
+        Verb::Resume(arguments) => pause::resume(&arguments),
         Verb::Agent(arguments) => agent::run(arguments),
         Verb::Diagnose(arguments) => diagnose::run(&arguments),
         Verb::Report(arguments) => report::run(&arguments),

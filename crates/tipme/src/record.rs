@@ -6,13 +6,16 @@ use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
 use std::process::ExitCode;
 use tipme_command::program;
-use tipme_control::accounts;
+use tipme_control::{Client, RecorderRequest, RecorderResponse, accounts};
 use tipme_desktop::console::ACTIVE;
 use tipme_record::{CHUNK_BYTES, RingClass};
 use tipme_recorder::{AutoMode, AutoOptions, HotKeyOptions, RecorderOptions, Scope, Sealer, StateDirs, Tap};
 
-/// Records until it is stopped.
+/// Records until it is stopped; or has the recorder that runs record more closely for a time.
 pub fn run(arguments: Record) -> Result<ExitCode> {
+    if let Some(seconds) = arguments.for_seconds {
+        return record_closely(&arguments, seconds);
+    }
     if !geteuid().is_root() && arguments.state_dir.is_none() {
         bail!("recording takes root; run: sudo tipme record --allow-user {}", user_name(geteuid().as_raw()));
     }
@@ -37,6 +40,21 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
         sealer: Sealer::Program(program::own()?),
     };
     tipme_recorder::run(&options)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks the recorder that runs.
+fn record_closely(arguments: &Record, seconds: u32) -> Result<ExitCode> {
+    let dirs = StateDirs::choose(arguments.state_dir.as_deref());
+    let details = arguments.detail.iter().map(|detail| detail.name().to_owned()).collect::<Vec<_>>();
+    let what = details.join(", ");
+    match Client::new(dirs.run_dir()).call(&RecorderRequest::Detail { details, seconds })? {
+        RecorderResponse::Done if seconds == 0 => println!("no longer recorded more closely for you: {what}"),
+        RecorderResponse::Done => {
+            println!("recorded more closely for {seconds} s: {what}; mark after it has hung again: tipme mark")
+        }
+        other => bail!("the recorder gave an answer that does not fit: {other:?}"),
+    }
     Ok(ExitCode::SUCCESS)
 }
 

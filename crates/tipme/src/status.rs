@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tipme_analysis::clean;
 use tipme_command::output::layout;
-use tipme_control::{CallError, Client, Focused, RecorderRequest, RecorderResponse, RecorderStatus};
+use tipme_control::{CallError, Client, Focused, RecordedDetail, RecorderRequest, RecorderResponse, RecorderStatus};
 use tipme_desktop::presence::{self, RunningAgent};
 use tipme_desktop::{DisplayTarget, notify, on_bus, portal, server};
 use tipme_recorder::StateDirs;
@@ -22,7 +22,7 @@ use tipme_report::{Layout, Tone};
 use tipme_store::{IncidentFolder, id_at};
 
 /// That input is not recorded, and the remedy.
-const NO_INPUT: &str = "not recorded; restart it by the agent's key, ctrl+alt+1";
+const NO_INPUT: &str = "not recorded; restart it by the agent's key, ctrl+alt+1, or: tipme resume";
 
 /// An incident may take so many bytes on the disk; with less no mark is sure to be written.
 const ROOM_MIN: u64 = 4 << 20;
@@ -115,6 +115,7 @@ impl SystemState {
     /// Why nothing, or no input, is recorded.
     fn without_recording(&self) -> Option<String> {
         match &self.recorder {
+            Ok(status) if status.paused_since_ns.is_some() => Some(format!("recording is {}", paused(status))),
             Ok(status) if status.keys => None,
             Ok(_) => Some(format!("input is {NO_INPUT}")),
             Err(error) => Some(error.to_string()),
@@ -242,17 +243,45 @@ fn of_recorder(status: &RecorderStatus) -> Vec<(&'static str, String)> {
     let displays = if status.displays.is_empty() { "none".to_owned() } else { status.displays.join(" ") };
     let input = if status.keys { "recorded: that a key was pressed, never which" } else { NO_INPUT };
     let mut lines = vec![
-        ("recording", format!("since {} (process {})", since(status), status.pid)),
+        ("recording", recording(status)),
         ("held", held(status, monotonic_now().saturating_sub(Duration::from_nanos(status.armed_ns)))),
+        ("ended programs", ended(status)),
         ("lost", lost(status.lost)),
         ("displays", displays),
         ("input", input.to_owned()),
         ("may mark", [vec!["root".to_owned()], may].concat().join(", ")),
         ("you may", format!("since {}", status.because)),
     ];
+    lines.extend(status.details.iter().map(|detail| ("more detail", more_detail(detail))));
     lines.extend(status.focus.iter().map(|focused| ("focus", focus(focused))));
     lines.extend(status.missing.iter().map(|missing| ("not recorded", missing.clone())));
     lines
+}
+
+fn recording(status: &RecorderStatus) -> String {
+    match status.paused_since_ns {
+        Some(_) => paused(status),
+        None => format!("since {} (process {})", wall(status.armed_ns), status.pid),
+    }
+}
+
+/// That nothing is recorded, since when and by whom, and the remedy.
+fn paused(status: &RecorderStatus) -> String {
+    let since = wall(status.paused_since_ns.unwrap_or_default());
+    let who = record::user_name(status.paused_by_uid.unwrap_or_default());
+    format!("paused since {since} by {who}; start it again by the agent's key, ctrl+alt+plus, or: tipme resume")
+}
+
+/// What is recorded more closely than usual, since when, and until when for whom.
+fn more_detail(detail: &RecordedDetail) -> String {
+    let name = clean(&detail.name);
+    let until = match (detail.until_ns, detail.by_uid) {
+        (Some(until), Some(uid)) => {
+            format!(" until {}, asked for by {}", wall(until), record::user_name(uid))
+        }
+        _ => ", as the recorder was started (--detail)".to_owned(),
+    };
+    format!("{name} since {}{until}", wall(detail.since_ns))
 }
 
 /// Who has the keyboard focus on a compositor.
@@ -285,16 +314,29 @@ fn held(status: &RecorderStatus, age: Duration) -> String {
     format!("the last {held:.0} s{why}; a mark keeps {:.0} s at most", status.window_s)
 }
 
+/// How far back it is known what ended programs were.
+fn ended(status: &RecorderStatus) -> String {
+    let why = match status.ended_bound.as_str() {
+        "memory" => ", since the memory holds no more (tipme record --memory gives it more)",
+        "start" => ", since recording began then",
+        _ => ", which is as long as they are kept",
+    };
+    let (minutes, seconds) = (status.ended_s / 60.0, status.ended_s);
+    let span = if seconds < 120.0 { format!("{seconds:.0} s") } else { format!("{minutes:.0} min") };
+    format!("known for the last {span}{why}")
+}
+
 fn monotonic_now() -> Duration {
     let now = clock_gettime(ClockId::Monotonic);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
 }
 
-/// When recording began, by the clock on the wall.
-fn since(status: &RecorderStatus) -> String {
+/// A time of CLOCK_MONOTONIC, by the clock on the wall.
+fn wall(at_ns: u64) -> String {
+    let (now, at) = (monotonic_now(), Duration::from_nanos(at_ns));
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let began = wall.saturating_sub(monotonic_now().saturating_sub(Duration::from_nanos(status.armed_ns)));
-    when::local(&id_at(began.as_nanos() as u64))
+    let then = wall.saturating_sub(now.saturating_sub(at)) + at.saturating_sub(now);
+    when::local(&id_at(then.as_nanos() as u64))
 }
 
 /// How many bytes the disk of a folder has room for.
@@ -343,6 +385,31 @@ mod tests {
         assert_eq!(of(9.5, 10), "the last 10 s, since recording began then; a mark keeps 40 s at most");
         let full = "the last 12 s, since the memory holds no more (tipme record --memory gives it more); a mark keeps 40 s at most";
         assert_eq!(of(12.0, 90), full);
+    }
+
+    #[test]
+    fn it_is_said_which_bound_ended_programs_reach() {
+        let of = |ended_s, bound: &str| {
+            ended(&RecorderStatus { ended_s, ended_bound: bound.to_owned(), ..RecorderStatus::default() })
+        };
+        assert_eq!(of(600.0, "time"), "known for the last 10 min, which is as long as they are kept");
+        assert_eq!(of(7.2, "start"), "known for the last 7 s, since recording began then");
+        assert!(of(181.0, "memory").starts_with("known for the last 3 min, since the memory holds no more ("));
+    }
+
+    #[test]
+    fn more_detail_says_since_when_until_when_and_for_whom() {
+        let now = monotonic_now().as_nanos() as u64;
+        let detail = |until_ns, by_uid| {
+            more_detail(&RecordedDetail { name: "locks".to_owned(), since_ns: now, until_ns, by_uid })
+        };
+        let (began, ends) = (wall(now), wall(now + 60_000_000_000));
+        assert!(began < ends, "{began} {ends}");
+        assert_eq!(
+            detail(Some(now + 60_000_000_000), Some(4242)),
+            format!("locks since {began} until {ends}, asked for by 4242")
+        );
+        assert_eq!(detail(None, None), format!("locks since {began}, as the recorder was started (--detail)"));
     }
 
     #[test]

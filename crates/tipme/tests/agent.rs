@@ -10,7 +10,7 @@ mod session_agent;
 use session_agent::{Agent, LONG, press, program, session};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use support::{Recording, files, meta};
+use support::{Recording, files, meta, tipme};
 use tipme_control::{Client, RecorderRequest, RecorderResponse};
 use tipme_record::incident::{Section, Words};
 
@@ -66,6 +66,26 @@ fn each_key_reaches_the_recorder() {
     assert!(keys_recorded());
     press(&session, &["ctrl+alt+plus"]);
     agent.line("recording");
+}
+
+#[test]
+fn the_key_that_starts_ends_a_pause_and_a_mark_says_why_it_finds_nothing() {
+    let (session, recording) = (session(), Recording::start(&[]));
+    let agent = Agent::start(&session, recording.dir.path(), |command| {
+        command.args(["--no-dialog", "--no-notification"]);
+    });
+    agent.line("ready: ");
+    let paused = tipme().args(["pause", "--state-dir"]).arg(recording.dir.path()).status().unwrap();
+    assert!(paused.success());
+    press(&session, &["ctrl+alt+minus"]);
+    let why = agent.line("tipme: recording was paused ");
+    assert!(why.contains("tipme resume"), "{why}");
+    assert_eq!(files(&recording.incidents(), ".tipme").len(), 0);
+    press(&session, &["ctrl+alt+plus"]);
+    agent.line("recording");
+    press(&session, &["ctrl+alt+minus"]);
+    agent.line("marked ");
+    assert_eq!(files(&recording.incidents(), ".tipme").len(), 1);
 }
 
 #[test]

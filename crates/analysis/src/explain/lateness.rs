@@ -6,10 +6,14 @@
 
 use crate::timeline::cpu_intervals::{CpuInterval, CpuOwner, cpu_intervals};
 use crate::timeline::recording::Recording;
+use crate::timeline::silence::is_silent;
 use crate::timeline::threads::ThreadState;
 use std::collections::BTreeMap;
 use tipme_measure::timer::LatenessCause;
 use tipme_record::{Cpu, Nanos, Tid};
+
+/// Whoever computes has a tick at least every ten milliseconds, which is recorded: shorter stretches tell nothing.
+const SILENCE_MIN: Nanos = Nanos::from_millis(20);
 
 /// A late wake-up of a thread that is pinned to a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,37 +87,57 @@ fn pieces(recording: &Recording, late: &Late) -> Vec<LatenessPiece> {
     let ready = ready(recording, late);
     let before = cpu_intervals(recording, late.cpu, late.deadline, ready).into_iter();
     let after = cpu_intervals(recording, late.cpu, ready, late.wake).into_iter();
-    let before = before.map(|interval| asleep(recording, interval));
-    before.chain(after.map(|interval| awake(recording, interval, late.tid))).collect()
+    let before = before.map(|interval| asleep(recording, late.cpu, interval));
+    before.chain(after.map(|interval| awake(recording, interval, late))).collect()
 }
 
 /// What keeps a thread from being made ready: whoever runs meanwhile does not keep a timer from firing.
-fn asleep(recording: &Recording, interval: CpuInterval) -> LatenessPiece {
-    match &interval.owner {
-        CpuOwner::Thread { tid, .. } => {
-            let name = format!("while {} ran", process(recording, *tid, interval.from));
-            LatenessPiece { cause: LatenessCause::Timer, name, thread: String::new(), interval }
-        }
-        CpuOwner::Idle => {
-            LatenessPiece { cause: LatenessCause::Timer, name: String::new(), thread: String::new(), interval }
-        }
-        _ => awake(recording, interval, Tid(0)),
-    }
+fn asleep(recording: &Recording, cpu: Cpu, interval: CpuInterval) -> LatenessPiece {
+    let name = match &interval.owner {
+        CpuOwner::Thread { tid, .. } => format!("while {} ran", process(recording, *tid, interval.from)),
+        CpuOwner::Work { function, .. } => format!("while work item {function} ran"),
+        CpuOwner::Idle => String::new(),
+        _ => return recorded(recording, interval),
+    };
+    let (cause, name) = stalled(recording, cpu, &interval).unwrap_or((LatenessCause::Timer, name));
+    LatenessPiece { cause, name, thread: String::new(), interval }
 }
 
-/// What keeps a thread that is ready from running.
-fn awake(recording: &Recording, interval: CpuInterval, own: Tid) -> LatenessPiece {
+/// What keeps a thread that is ready from running. A CPU that was away was nobody's.
+fn awake(recording: &Recording, interval: CpuInterval, late: &Late) -> LatenessPiece {
+    let own = matches!(interval.owner, CpuOwner::Thread { tid, .. } if tid == late.tid);
+    let taken = recording.withdrawals.explains(late.cpu, interval.from, interval.to);
+    let cause = match &interval.owner {
+        CpuOwner::Thread { .. } | CpuOwner::Work { .. } | CpuOwner::Idle if taken => LatenessCause::Hypervisor,
+        CpuOwner::Thread { .. } if own => LatenessCause::Own,
+        _ => return recorded(recording, interval),
+    };
+    LatenessPiece { cause, name: String::new(), thread: String::new(), interval }
+}
+
+/// Whoever has the CPU by the records.
+fn recorded(recording: &Recording, interval: CpuInterval) -> LatenessPiece {
     let (cause, name, thread) = match &interval.owner {
         CpuOwner::Interrupt { name } => (LatenessCause::Interrupt, name.clone(), String::new()),
         CpuOwner::Softirq { name } => (LatenessCause::Softirq, name.clone(), String::new()),
-        CpuOwner::Thread { tid, .. } if *tid == own => (LatenessCause::Own, String::new(), String::new()),
         CpuOwner::Thread { tid, name } => {
             (LatenessCause::Thread, process(recording, *tid, interval.from), name.clone())
         }
+        CpuOwner::Work { function, .. } => (LatenessCause::Thread, format!("work item {function}"), String::new()),
         CpuOwner::Idle => (LatenessCause::IdleExit, String::new(), String::new()),
         CpuOwner::Unknown => (LatenessCause::Unexplained, String::new(), String::new()),
     };
     LatenessPiece { cause, name, thread, interval }
+}
+
+/// What held a CPU on which a timer was due and did not come, if it was nothing of this kernel.
+fn stalled(recording: &Recording, cpu: Cpu, interval: &CpuInterval) -> Option<(LatenessCause, String)> {
+    let (lo, hi) = (interval.from, interval.to);
+    if recording.withdrawals.explains(cpu, lo, hi) {
+        return Some((LatenessCause::Hypervisor, String::new()));
+    }
+    let silent = hi.since(lo) >= SILENCE_MIN && is_silent(recording, lo, hi);
+    silent.then(|| (LatenessCause::Outside, "all CPUs at once".to_owned()))
 }
 
 /// The name of a thread's process.
@@ -123,7 +147,7 @@ fn process(recording: &Recording, tid: Tid, at: Nanos) -> String {
 
 /// Since when a thread had run, which may be long before the deadline.
 fn begin(recording: &Recording, interval: &CpuInterval) -> Nanos {
-    let CpuOwner::Thread { tid, .. } = interval.owner else { return interval.from };
+    let (CpuOwner::Thread { tid, .. } | CpuOwner::Work { tid, .. }) = interval.owner else { return interval.from };
     let span = recording.timeline.at(tid, interval.from);
     span.filter(|span| span.segment.state == ThreadState::Running).map_or(interval.from, |span| span.start)
 }

@@ -19,8 +19,16 @@ pub(crate) fn unless_stolen(recording: &Recording, piece: &ChainPiece, blame: Bl
     }
 }
 
-/// The share of its CPU that was stolen while a piece lasted.
+/// The share of its CPU that was stolen while a piece lasted: by the coarse counter, or by what the kernel saw at ticks.
 pub(crate) fn share(recording: &Recording, piece: &ChainPiece) -> f64 {
-    let span = recording.timeline.before(piece.tid, piece.hi);
-    span.map_or(0.0, |span| recording.steal.share_of(Cpu(u32::from(span.segment.place)), piece.lo, piece.hi))
+    let share = |cpu| {
+        let taken = recording.withdrawals.taken(cpu, piece.lo, piece.hi).0 as f64;
+        recording.steal.share_of(cpu, piece.lo, piece.hi).max(taken / piece.hi.since(piece.lo).0.max(1) as f64)
+    };
+    cpu(recording, piece).map_or(0.0, share)
+}
+
+/// The CPU that a piece's thread was on, or last had been on.
+pub(crate) fn cpu(recording: &Recording, piece: &ChainPiece) -> Option<Cpu> {
+    recording.timeline.before(piece.tid, piece.hi).map(|span| Cpu(u32::from(span.segment.place)))
 }

@@ -13,6 +13,8 @@ use tipme_record::{Cpu, Nanos, Tid};
 pub enum CpuOwner {
     /// A thread, of the kernel or of a process.
     Thread { tid: Tid, name: String },
+    /// A thread of the kernel that handled a work item, by the function of the item.
+    Work { tid: Tid, function: String },
     /// The handler of a device's interrupt.
     Interrupt { name: String },
     /// The kernel's deferred part of interrupts.
@@ -65,9 +67,23 @@ pub fn cpu_intervals(recording: &Recording, cpu: Cpu, from: Nanos, to: Nanos) ->
     let held = recording.complete_from().clamp(from, to.max(from));
     tiles.add(CpuOwner::Unknown, from, held);
     for (on, lo, hi) in on_cpu(recording, cpu, held, to) {
-        tiles.add(owner(recording, on, lo), lo, hi);
+        match on {
+            On::Thread(Some(tid)) if tid != Tid(0) => add_thread(&mut tiles, recording, tid, lo, hi),
+            _ => tiles.add(owner(recording, cpu, on, lo, hi), lo, hi),
+        }
     }
     tiles.done
+}
+
+/// A thread's time, by the work items that it handled.
+fn add_thread(tiles: &mut Tiles, recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) {
+    for (function, lo, hi) in recording.deferred.tiles(tid, lo, hi) {
+        let owner = match function {
+            Some(function) => CpuOwner::Work { tid, function: function.to_owned() },
+            None => CpuOwner::Thread { tid, name: recording.tasks.thread_comm(tid, lo) },
+        };
+        tiles.add(owner, lo, hi);
+    }
 }
 
 /// Whether a thread belongs to the recorder that made the recording.
@@ -94,13 +110,15 @@ impl Tiles {
     }
 }
 
-fn owner(recording: &Recording, on: On, at: Nanos) -> CpuOwner {
+/// Who it is where it is no thread with a name.
+fn owner(recording: &Recording, cpu: Cpu, on: On, lo: Nanos, hi: Nanos) -> CpuOwner {
     match on {
         On::Thread(None) => CpuOwner::Unknown,
-        On::Thread(Some(Tid(0))) => CpuOwner::Idle,
-        On::Thread(Some(tid)) => CpuOwner::Thread { tid, name: recording.tasks.thread_comm(tid, at) },
+        On::Thread(Some(_)) => CpuOwner::Idle,
         On::Interrupt(source) => {
             let name = source.name(&recording.meta.irq_names);
+            let function = recording.deferred.timer(cpu, source, lo, hi);
+            let name = function.map_or_else(|| name.clone(), |function| format!("{name}: {function}"));
             if source.soft { CpuOwner::Softirq { name } } else { CpuOwner::Interrupt { name } }
         }
     }

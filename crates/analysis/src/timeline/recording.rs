@@ -4,10 +4,11 @@
 use crate::decode::bytes::loose_records;
 use crate::decode::messages::Messages;
 use crate::decode::names::Names;
-use crate::decode::sections::{ENTRIES_MAX, Placed, Rare, document, read_events, typed, with_tail};
+use crate::decode::sections::{ENTRIES_MAX, Rare, document, read_events, typed, with_tail};
 use crate::error::DiagnoseError;
 use crate::timeline::attempts::Attempts;
 use crate::timeline::contention::Contention;
+use crate::timeline::deferred::DeferredCalls;
 use crate::timeline::descendants::Descendants;
 use crate::timeline::disk::Disk;
 use crate::timeline::interrupts::Interrupts;
@@ -23,14 +24,15 @@ use crate::timeline::threads::{Resting, Timeline};
 use crate::timeline::throttle::{QuotaGroup, Throttling};
 use crate::timeline::waits::Waits;
 use crate::timeline::wakes::Wakes;
+use crate::timeline::withdrawals::Withdrawals;
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use tipme_record::incident::{
     Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, PortOwner, Section, StoredBaseline,
 };
 use tipme_record::records::{
-    Attempt, Block, Exec, Exit, Fork, Input, Irq, Lock, Message, Polled, Reclaim, Rename, Sample, Signal, Tally, Task,
-    Tty, Wait, WlMessage,
+    Attempt, Block, Deferred, Exec, Exit, Fork, Input, Irq, Lock, Message, Polled, Reclaim, Rename, Sample, Signal,
+    Tally, Task, Tty, Wait, Withdrawn, WlMessage,
 };
 use tipme_record::{ChunkEntry, Cpu, Device, Nanos, Pid, RecordKind, RingClass, Tid};
 
@@ -49,6 +51,8 @@ pub struct Recording {
     pub terminals: Terminals,
     pub wakes: Wakes,
     pub interrupts: Interrupts,
+    pub deferred: DeferredCalls,
+    pub withdrawals: Withdrawals,
     pub disk: Disk,
     pub inputs: Vec<Input>,
     pub reclaims: Vec<Reclaim>,
@@ -112,6 +116,8 @@ fn cleaned(mut meta: Meta) -> Meta {
     let names = meta.irq_names.iter_mut().chain(&mut meta.devices).map(|(_, name)| name);
     let missing = meta.missing.iter_mut().flat_map(|missing| [&mut missing.what, &mut missing.why]);
     let texts = machine.into_iter().chain(names).chain(missing).chain(&mut meta.details);
+    let spans = meta.detail_spans.iter_mut().map(|span| &mut span.name);
+    let texts = texts.chain(spans);
     texts.for_each(|text| *text = bounded(text, LETTERS_MAX));
     meta
 }
@@ -208,7 +214,13 @@ impl Recording {
         self.signals = typed(rare.of(RecordKind::Signal), RecordKind::Signal, Signal::read);
         self.samples = typed(rare.of(RecordKind::Sample), RecordKind::Sample, Sample::read);
         self.samples.sort_by_key(|sample| (sample.head.tid, sample.head.ts));
-        self.interrupts = Interrupts::new(&interrupts(rare.placed(RecordKind::Irq)));
+        self.interrupts = Interrupts::new(&placed(&rare, RecordKind::Irq, Irq::read));
+        // Who is still at it at the mark has no CPU there, and needs none.
+        let unfinished = typed(walked.iter().copied(), RecordKind::Deferred, Deferred::read).into_iter();
+        let deferred = placed(&rare, RecordKind::Deferred, Deferred::read).into_iter();
+        let deferred: Vec<_> = deferred.chain(unfinished.map(|record| (Cpu(0), record))).collect();
+        self.deferred = DeferredCalls::new(&deferred, &self.names);
+        self.withdrawals = Withdrawals::new(&placed(&rare, RecordKind::Withdrawn, Withdrawn::read));
     }
 
     /// What threads and CPUs did, in one pass over the events.
@@ -308,6 +320,7 @@ fn sources<'a>(tasks: Vec<Task>, rare: &Rare<'a>, cmdlines: &'a [u8]) -> TaskSou
     }
 }
 
-fn interrupts(placed: &[Placed<'_>]) -> Vec<(Cpu, Irq)> {
-    placed.iter().filter_map(|placed| Irq::read(placed.entry.bytes).map(|irq| (placed.cpu, irq))).collect()
+/// The records of a kind, each with the CPU that it was written on.
+fn placed<T>(rare: &Rare<'_>, kind: RecordKind, read: impl Fn(&[u8]) -> Option<T>) -> Vec<(Cpu, T)> {
+    rare.placed(kind).iter().filter_map(|placed| read(placed.entry.bytes).map(|record| (placed.cpu, record))).collect()
 }

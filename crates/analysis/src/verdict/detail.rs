@@ -1,44 +1,165 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which detail would tell more: where a finding ends at a resource whose use is not recorded by
-//! default, the verdict says how to have it recorded.
+//! default, the verdict says how to have it recorded for a while, by the recorder that runs.
 
+use crate::explain::chain::ChainPiece;
 use crate::explain::jobs::Job;
-use crate::explain::partition::{BlameGroup, BlameOwner};
-use crate::model::CauseKind;
+use crate::explain::partition::{BlameGroup, BlameOwner, Budget};
+use crate::model::{CauseKind, Piece};
 use crate::timeline::recording::Recording;
+use tipme_record::Nanos;
 
-/// From this share of the interval on it is worth recording short waits to explain the rest.
+/// From this share of the interval on it is worth recording more to explain the rest.
 const UNATTRIBUTED_MIN: f64 = 0.1;
 
-/// What a group of pieces leaves open whose kind is that certain: the detail's name, and the question that it answers.
-fn open(group: &BlameGroup, certainty: f64) -> Option<(&'static str, &'static str)> {
+/// A kind that is less certain than this is worth recording more to be sure of.
+const CERTAIN: f64 = 0.7;
+
+/// From this share of the samples on it counts that a thread waited for a lock without sleeping.
+const SPIN_SHARE_MIN: f64 = 0.1;
+
+/// That is told from the innermost functions.
+const LEAVES: usize = 3;
+
+/// Functions of the kernel in which a thread waits for a lock without sleeping, by parts of their names.
+const SPINS: [&str; 4] = ["spin_lock_slowpath", "osq_lock", "mutex_spin_on_owner", "rwsem_spin_on_owner"];
+
+/// A detail's name, and the question that it answers.
+type Answer = (&'static str, &'static str);
+
+const WAITS: Answer = ("waits", "what short blocks waited for");
+const INTERRUPTS: Answer = ("interrupts", "which interrupts and deferred work had the CPU meanwhile");
+const LOCKS: Answer = ("locks", "who held the kernel's locks, and for how long");
+const WRITERS: Answer = ("writers", "who wrote what is written back");
+const MEMORY: Answer = ("memory", "who took the memory");
+
+/// What a group of pieces leaves open whose kind is that certain.
+fn open(budget: &Budget<'_>, group: &BlameGroup, certainty: f64) -> Option<Answer> {
     let by_kernel = matches!(group.owner, BlameOwner::Job(Job::Kernel(_)));
     match group.kind {
-        CauseKind::DiskQueue | CauseKind::Fsync | CauseKind::PageIn if by_kernel => {
-            Some(("writers", "who wrote what is written back"))
-        }
-        CauseKind::Reclaim | CauseKind::SwapIn if by_kernel || certainty < 0.7 => {
-            Some(("memory", "who took the memory"))
-        }
+        CauseKind::DiskQueue | CauseKind::Fsync | CauseKind::PageIn if by_kernel => Some(WRITERS),
+        CauseKind::Reclaim | CauseKind::SwapIn if by_kernel || certainty < CERTAIN => Some(MEMORY),
+        CauseKind::KernelLock if by_kernel || is_held_by_waiter(budget, group) => Some(LOCKS),
+        CauseKind::OwnComputation if spins(budget, group) => Some(LOCKS),
+        CauseKind::Stall if certainty < CERTAIN => Some(INTERRUPTS),
         _ => None,
     }
 }
 
+/// Whether a part of the samples of what computed was taken while it waited for a lock without sleeping.
+fn spins(budget: &Budget<'_>, group: &BlameGroup) -> bool {
+    let names = &budget.recording.names;
+    let (mut samples, mut spinning) = (0, 0);
+    for piece in budget.pieces(group) {
+        for sample in budget.recording.samples_of(piece.tid, piece.lo, piece.hi) {
+            let mut functions = names.kernel_functions(sample.kernel_stack).take(LEAVES);
+            samples += 1;
+            spinning += usize::from(functions.any(|name| SPINS.iter().any(|part| name.contains(part))));
+        }
+    }
+    spinning as f64 >= SPIN_SHARE_MIN * f64::from(samples) && spinning > 0
+}
+
+/// Whether who waited for a lock is all that is known of who held it.
+fn is_held_by_waiter(budget: &Budget<'_>, group: &BlameGroup) -> bool {
+    let job = |piece: &ChainPiece| BlameOwner::Job(budget.jobs.of(piece.tid, piece.lo));
+    budget.pieces(group).all(|piece| budget.chain.vias_of(piece).next().is_none() && job(piece) == group.owner)
+}
+
 /// How to learn more about a group of pieces whose kind is that certain; `None` where nothing is missing or it was recorded already.
-pub(crate) fn hint(recording: &Recording, group: &BlameGroup, certainty: f64) -> Option<String> {
-    open(group, certainty).filter(|(detail, _)| !is_on(recording, detail)).map(|(detail, what)| advice(detail, what))
+pub(crate) fn hint(budget: &Budget<'_>, group: &BlameGroup, certainty: f64) -> Option<String> {
+    let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
+    let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
+    let open = open(budget, group, certainty)?;
+    (!is_on(budget.recording, open.0, lo, hi)).then(|| advice(budget.recording, open))
 }
 
-/// How to learn more about time that no record explains.
-pub(crate) fn hint_for_rest(recording: &Recording, unattributed_ms: f64, latency_ms: f64) -> Option<String> {
-    let much = unattributed_ms >= UNATTRIBUTED_MIN * latency_ms && unattributed_ms > 0.0;
-    (much && !is_on(recording, "waits")).then(|| advice("waits", "what short blocks waited for"))
+/// How to learn more about the time of `lo..hi` that no record explains.
+pub(crate) fn hint_for_rest(recording: &Recording, partition: &[Piece], lo: Nanos, hi: Nanos) -> Option<String> {
+    let rest = |state: &str| {
+        let pieces = partition.iter().filter(|piece| piece.kind == CauseKind::Unattributed);
+        pieces.filter(|piece| state.is_empty() || piece.state == state).map(|piece| piece.ms).sum::<f64>()
+    };
+    let much = rest("") >= UNATTRIBUTED_MIN * hi.since(lo).millis() && rest("") > 0.0;
+    let open = if 2.0 * rest("runnable") > rest("") { INTERRUPTS } else { WAITS };
+    (much && !is_on(recording, open.0, lo, hi)).then(|| advice(recording, open))
 }
 
-fn is_on(recording: &Recording, detail: &str) -> bool {
-    recording.meta.details.iter().any(|on| on == detail)
+/// Whether a detail was recorded in all of `lo..hi`.
+fn is_on(recording: &Recording, detail: &str, lo: Nanos, hi: Nanos) -> bool {
+    let meta = &recording.meta;
+    let mut spans = meta.detail_spans.iter().filter(|span| span.name == detail).peekable();
+    match spans.peek() {
+        None => meta.details.iter().any(|on| on == detail),
+        Some(_) => spans.any(|span| span.from_ns <= lo.0 && span.until_ns >= hi.0),
+    }
 }
 
-fn advice(detail: &str, what: &str) -> String {
-    format!("tipme record --detail {detail} would tell {what}")
+/// The command; where the whole class of records was switched off, how to have it.
+fn advice(recording: &Recording, (detail, what): Answer) -> String {
+    let off = recording.meta.missing.iter().any(|missing| missing.what == detail);
+    match off {
+        true => format!("{detail} are not recorded on this machine (tipme doctor says why), which would tell {what}"),
+        false => format!("tipme record --detail {detail} --for=600 would tell {what}, the next time"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_record::incident::{DetailSpan, Missing};
+
+    const LO: Nanos = Nanos::from_millis(1_000);
+    const HI: Nanos = Nanos::from_millis(2_000);
+
+    fn rest(recording: &Recording, shares: &[(&str, f64)]) -> Option<String> {
+        let piece = |(state, ms): &(&str, f64)| Piece {
+            state: (*state).to_owned(),
+            kind: CauseKind::Unattributed,
+            ms: *ms,
+            pid: 7,
+            comm: String::new(),
+            detail: String::new(),
+        };
+        hint_for_rest(recording, &shares.iter().map(piece).collect::<Vec<_>>(), LO, HI)
+    }
+
+    fn recorded(name: &str, spans: &[(u64, u64)]) -> Recording {
+        let mut recording = Recording::default();
+        recording.meta.details.push(name.to_owned());
+        let span = |(from, until): &(u64, u64)| DetailSpan {
+            name: name.to_owned(),
+            from_ns: Nanos::from_millis(*from).0,
+            until_ns: Nanos::from_millis(*until).0,
+        };
+        recording.meta.detail_spans.extend(spans.iter().map(span));
+        recording
+    }
+
+    #[test]
+    fn time_that_nothing_explains_names_the_command_that_would_tell_more() {
+        let plain = Recording::default();
+        let blocked = rest(&plain, &[("blocked", 80.0), ("runnable", 40.0)]).unwrap();
+        assert!(blocked.starts_with("tipme record --detail waits --for=600 would tell what short blocks"), "{blocked}");
+        let ready = rest(&plain, &[("blocked", 40.0), ("runnable", 80.0)]).unwrap();
+        assert!(ready.starts_with("tipme record --detail interrupts --for=600 would tell which interrupts"), "{ready}");
+        assert_eq!(rest(&plain, &[("blocked", 99.0)]), None);
+    }
+
+    #[test]
+    fn what_was_recorded_all_the_time_is_not_asked_for_again() {
+        let short = [("blocked", 500.0)];
+        assert_eq!(rest(&recorded("waits", &[]), &short), None);
+        assert_eq!(rest(&recorded("waits", &[(900, 2_000)]), &short), None);
+        assert!(rest(&recorded("waits", &[(900, 1_500), (1_600, 2_000)]), &short).is_some());
+        assert!(rest(&recorded("locks", &[]), &short).is_some());
+    }
+
+    #[test]
+    fn a_class_that_is_off_is_told_as_such() {
+        let mut recording = Recording::default();
+        recording.meta.missing.push(Missing { what: "interrupts".to_owned(), why: String::new() });
+        let told = rest(&recording, &[("runnable", 500.0)]).unwrap();
+        assert!(told.starts_with("interrupts are not recorded on this machine (tipme doctor says why)"), "{told}");
+    }
 }

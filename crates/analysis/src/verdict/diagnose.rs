@@ -99,7 +99,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     verdict.notes.extend(verdict.interval.as_ref().filter(|interval| interval.inferred).map(|_| INFERRED.to_owned()));
     verdict.notes.extend(other_focus(recording, problem));
     verdict.notes.extend(stall::note(recording, problem.start, problem.end));
-    let rest = detail::hint_for_rest(recording, verdict.unattributed_ms, problem.latency().millis());
+    let rest = detail::hint_for_rest(recording, &verdict.partition, problem.start, problem.end);
     verdict.notes.extend(rest.filter(|_| problem.exceeded()).map(|hint| format!("Much is unattributed; {hint}.")));
     if let Some(interval) = verdict.interval.as_mut().filter(|_| problem.is_command() && verdict.findings.is_empty()) {
         interval.exceeded = false;

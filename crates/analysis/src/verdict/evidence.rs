@@ -32,7 +32,10 @@ pub(crate) fn of(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
             lines.extend(crate::verdict::competition::newborn_line(budget, group));
             lines.extend(crate::verdict::competition::line(budget, group));
         }
-        CauseKind::Stall => lines.extend(crate::verdict::stall::line(budget, group)),
+        CauseKind::Stall => {
+            lines.extend(crate::verdict::stall::line(budget, group));
+            lines.extend(crate::verdict::stall::place_line(budget, group));
+        }
         CauseKind::CpuThrottled => {
             lines.extend(limit_of(budget, group).and_then(|limit| limits::evidence(budget, group, limit)));
         }

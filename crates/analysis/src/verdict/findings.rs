@@ -215,7 +215,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let remedy = remedy.or_else(held).or_else(shown).unwrap_or_else(|| remedy::of(cause.group.kind, &culprit, &app));
     let period = periods::of(budget, &cause.group);
     let mut seen = BTreeSet::new();
-    let hint = detail::hint(budget.recording, &cause.group, cause.certainty);
+    let hint = detail::hint(budget, &cause.group, cause.certainty);
     let lines = cause.evidence.into_iter().chain(period.map(|period| period.text())).chain(hint);
     let evidence = lines.filter(|line| seen.insert(line.clone())).collect();
     Finding {

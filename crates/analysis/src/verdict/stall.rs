@@ -4,7 +4,9 @@
 use crate::explain::chain::{ChainPiece, Doing};
 use crate::explain::describe::span_text;
 use crate::explain::partition::{BlameGroup, Budget, length};
+use crate::explain::stolen;
 use crate::timeline::recording::Recording;
+use crate::timeline::silence::is_silent;
 use tipme_record::{Nanos, Tid};
 
 /// From this share of the CPUs' time on the verdict says what the hypervisor took.
@@ -15,6 +17,9 @@ const CERTAINTY_AGAINST: f64 = 0.6;
 
 /// A stall that the hypervisor confirms has at least this share of itself stolen.
 const CONFIRMED_MIN: f64 = 0.1;
+
+/// Whoever computes has a sample every ten milliseconds: that nothing was recorded in a shorter time tells nothing.
+const SILENCE_MIN: Nanos = Nanos::from_millis(30);
 
 /// The culprit's action, where `waiters` is who could not run.
 pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
@@ -42,12 +47,45 @@ pub(crate) fn line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     Some(format!("the hypervisor reported {stolen} of stolen CPU time in these {span}: {percent:.0} % of all CPUs"))
 }
 
+/// Where the machine stood still: what the kernel counted at its ticks, and what the other CPUs did meanwhile.
+pub(crate) fn place_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
+    let recording = budget.recording;
+    let counted = counted(budget, group);
+    if counted.0 as f64 >= CONFIRMED_MIN * group.nanos as f64 {
+        return Some(format!(
+            "at its ticks the kernel counted {} of it as taken by the hypervisor",
+            span_text(counted)
+        ));
+    }
+    let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
+    if longest.hi.since(longest.lo) < SILENCE_MIN {
+        return None;
+    }
+    let who = if recording.meta.machine.virtualized { "the hypervisor, or the firmware," } else { "the firmware" };
+    Some(match is_silent(recording, longest.lo, longest.hi) {
+        true => format!("no CPU recorded anything meanwhile: {who} held them all"),
+        false => "other CPUs, or its interrupts, went on meanwhile: no stall of the whole machine".to_owned(),
+    })
+}
+
+/// What the kernel counted as taken from the CPUs of the group's pieces.
+fn counted(budget: &Budget<'_>, group: &BlameGroup) -> Nanos {
+    let taken = |piece: &ChainPiece| {
+        let cpu = stolen::cpu(budget.recording, piece)?;
+        Some(budget.recording.withdrawals.taken(cpu, piece.lo, piece.hi).0)
+    };
+    Nanos(budget.pieces(group).filter_map(taken).fold(0, u64::saturating_add))
+}
+
 /// How sure a stall is: a hypervisor that tells what it takes and took nothing speaks against it, and so do others who
 /// waited for a CPU while it told nothing.
 pub(crate) fn certainty(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
     let steal = &budget.recording.steal;
     let Some((lo, hi)) = extent(budget, group) else { return 1.0 };
     let confirmed = steal.stolen(lo, hi).map(|stolen| stolen.0 as f64 >= CONFIRMED_MIN * group.nanos as f64);
+    if counted(budget, group).0 as f64 >= CONFIRMED_MIN * group.nanos as f64 {
+        return 1.0;
+    }
     let others = steal.waited(lo, hi).is_some_and(|waited| waited.0 / 2 >= group.nanos);
     match confirmed {
         Some(true) => 1.0,

@@ -111,7 +111,7 @@ fn had(recording: &Recording, observed: &Observed, gap: &Gap, counts: impl Fn(u3
     let mut running = observed.tid;
     let own = cpu_intervals.iter().filter(|one| {
         running = match &one.owner {
-            CpuOwner::Thread { tid, .. } => tid.0,
+            CpuOwner::Thread { tid, .. } | CpuOwner::Work { tid, .. } => tid.0,
             CpuOwner::Interrupt { .. } | CpuOwner::Softirq { .. } => running,
             CpuOwner::Idle | CpuOwner::Unknown => NOBODY,
         };

@@ -134,12 +134,17 @@ fn unrecorded(portion: GapPortion) -> GapPortion {
 fn piece(recording: &Recording, observed: &Observed, interval: CpuInterval) -> GapPiece {
     let (start_ns, length_ns) = (interval.from.0, interval.time().0);
     let holder = |kind, name: String| Seen::Holder(Holder::new(kind, name));
+    let taken = || recording.withdrawals.explains(Cpu(observed.cpu as u32), interval.from, interval.to);
     let seen = match interval.owner {
+        CpuOwner::Thread { tid, .. } if tid.0 == observed.tid && taken() => {
+            holder(HolderKind::Outside, "the hypervisor, by its own count".to_owned())
+        }
         CpuOwner::Thread { tid, .. } if tid.0 == observed.tid => Seen::Own,
         CpuOwner::Thread { tid, .. } if is_recorder(recording, tid, interval.from) => {
             holder(HolderKind::Recorder, "tipme record, which finds these names".to_owned())
         }
         CpuOwner::Thread { name, .. } => holder(HolderKind::Thread, name),
+        CpuOwner::Work { function, .. } => holder(HolderKind::Thread, format!("work item {function}")),
         CpuOwner::Interrupt { name } => holder(HolderKind::Interrupt, name),
         CpuOwner::Softirq { name } => holder(HolderKind::Softirq, name),
         // The loop never waits, so somebody keeps it from running: the quota of its control group.

@@ -2,34 +2,168 @@
 //! What the kernel's clocks offer, asked of the kernel itself: its configuration is not always there to read.
 
 use rustix::thread::current_timer_slack;
-use rustix::time::{ClockId, clock_getres};
-use tipme_measure::timer::Clocks;
+use std::path::Path;
+use tipme_measure::timer::{Clocks, ClocksApart, OfferedClock};
 
-const CLOCKS: [(&str, ClockId); 4] = [
-    ("monotonic", ClockId::Monotonic),
-    ("realtime", ClockId::Realtime),
-    ("boottime", ClockId::Boottime),
-    ("monotonic-coarse", ClockId::MonotonicCoarse),
+/// All clocks that have a number; those with `true` stood in the results before all of them did.
+const CLOCKS: [(&str, libc::clockid_t, bool); 11] = [
+    ("monotonic", libc::CLOCK_MONOTONIC, true),
+    ("realtime", libc::CLOCK_REALTIME, true),
+    ("boottime", libc::CLOCK_BOOTTIME, true),
+    ("monotonic-coarse", libc::CLOCK_MONOTONIC_COARSE, true),
+    ("realtime-coarse", libc::CLOCK_REALTIME_COARSE, false),
+    ("monotonic-raw", libc::CLOCK_MONOTONIC_RAW, false),
+    ("tai", libc::CLOCK_TAI, false),
+    ("realtime-alarm", libc::CLOCK_REALTIME_ALARM, false),
+    ("boottime-alarm", libc::CLOCK_BOOTTIME_ALARM, false),
+    ("process-cputime", libc::CLOCK_PROCESS_CPUTIME_ID, false),
+    ("thread-cputime", libc::CLOCK_THREAD_CPUTIME_ID, false),
 ];
 
-/// Resolutions, ticks and slack as the calling thread has them.
+/// A clock is read so often at once, and so often that; what disturbed the others least counts.
+const READS: usize = 1_000;
+const BATCHES: usize = 20;
+
+/// A clock that only ticks move on is read until it has moved, but no more often than this.
+const READS_MAX: usize = 2_000_000;
+
+const SOURCES: &str = "/sys/devices/system/clocksource/clocksource0";
+const EVENTS: &str = "/sys/devices/system/clockevents";
+
+/// Resolutions, ticks and slack as the calling thread has them, and what the kernel takes the time from.
 pub fn clocks() -> Clocks {
-    let resolution = |clock| {
-        let step = clock_getres(clock);
-        step.tv_sec.unsigned_abs() * 1_000_000_000 + step.tv_nsec.unsigned_abs()
-    };
+    let resolution = |id| get(id, libc::clock_getres);
+    let known = CLOCKS.iter().filter(|(.., before)| *before);
+    let resolutions = known.filter_map(|(name, id, _)| Some(((*name).to_owned(), resolution(*id)?)));
+    let source = |file| std::fs::read_to_string(Path::new(SOURCES).join(file)).unwrap_or_default();
     Clocks {
-        hz: hz(resolution(ClockId::MonotonicCoarse)),
-        resolutions_ns: CLOCKS.map(|(name, clock)| (name.to_owned(), resolution(clock))).to_vec(),
+        hz: resolution(libc::CLOCK_MONOTONIC_COARSE).and_then(hz),
+        resolutions_ns: resolutions.collect(),
         // The kernel tells a whole tick where it has no timers between ticks.
-        high_resolution: resolution(ClockId::Monotonic) == 1,
+        high_resolution: resolution(libc::CLOCK_MONOTONIC) == Some(1),
         slack_ns: current_timer_slack().ok(),
+        source: source("current_clocksource").split_whitespace().next().map(str::to_owned),
+        sources: source("available_clocksource").split_whitespace().map(str::to_owned).collect(),
+        event_devices: event_devices(Path::new(EVENTS)),
+        clocks: CLOCKS.iter().map(|(name, id, _)| figures(name, *id, resolution(*id))).collect(),
     }
 }
 
 /// The coarse clock is advanced at ticks.
 fn hz(tick_ns: u64) -> Option<u64> {
     (tick_ns > 1_000).then(|| (1_000_000_000 + tick_ns / 2) / tick_ns)
+}
+
+/// What interrupts each CPU at a given time, as `clockevent0` and `lapic-deadline`.
+fn event_devices(folder: &Path) -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let device = |entry: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(entry.path().join("current_device")).ok()?;
+        let device = text.split_whitespace().next()?.to_owned();
+        Some((entry.file_name().to_string_lossy().into_owned(), device))
+    };
+    let mut devices: Vec<(String, String)> = entries.filter_map(device).collect();
+    devices.sort();
+    devices
+}
+
+type ClockCall = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> libc::c_int;
+
+/// Nanoseconds that the kernel tells of a clock; `None` where it has none of this number.
+fn get(id: libc::clockid_t, call: ClockCall) -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: both calls take a number and fill the structure that is passed.
+    let told = unsafe { call(id, &raw mut time) };
+    let nanos = || time.tv_sec.unsigned_abs().wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec.unsigned_abs());
+    (told == 0).then(nanos)
+}
+
+/// What a clock really delivers, by reading it again and again.
+fn figures(name: &str, id: libc::clockid_t, resolution_ns: Option<u64>) -> OfferedClock {
+    let is_there = get(id, libc::clock_gettime).is_some();
+    OfferedClock {
+        name: name.to_owned(),
+        resolution_ns: resolution_ns.filter(|_| is_there),
+        step_ns: step(id),
+        read_ns: is_there.then(|| (0..BATCHES).map(|_| read_cost(id)).fold(f64::INFINITY, f64::min)),
+    }
+}
+
+/// The smallest step that is seen between two reads; `None` where it does not move.
+fn step(id: libc::clockid_t) -> Option<u64> {
+    let (mut last, mut step, mut reads) = (get(id, libc::clock_gettime)?, None, 0);
+    while reads < READS * BATCHES || step.is_none() && reads < READS_MAX {
+        let this = get(id, libc::clock_gettime)?;
+        let moved = Some(this.wrapping_sub(last)).filter(|moved| *moved > 0);
+        step = step.into_iter().chain(moved).min();
+        last = this;
+        reads += 1;
+    }
+    step
+}
+
+/// What a read takes, in the mean of one batch.
+fn read_cost(id: libc::clockid_t) -> f64 {
+    let begin = monotonic();
+    for _ in 0..READS {
+        std::hint::black_box(get(id, libc::clock_gettime));
+    }
+    monotonic().wrapping_sub(begin) as f64 / READS as f64
+}
+
+fn monotonic() -> u64 {
+    get(libc::CLOCK_MONOTONIC, libc::clock_gettime).unwrap_or_default()
+}
+
+/// What several clocks showed at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClockWatch {
+    raw: u64,
+    monotonic: u64,
+    realtime: u64,
+    boottime: u64,
+    cycles: u64,
+}
+
+impl ClockWatch {
+    pub(super) fn begin() -> ClockWatch {
+        let now = |id| get(id, libc::clock_gettime).unwrap_or_default();
+        ClockWatch {
+            raw: now(libc::CLOCK_MONOTONIC_RAW),
+            monotonic: now(libc::CLOCK_MONOTONIC),
+            realtime: now(libc::CLOCK_REALTIME),
+            boottime: now(libc::CLOCK_BOOTTIME),
+            cycles: cycles(),
+        }
+    }
+
+    /// How far they have gone apart since.
+    pub(super) fn end(self) -> ClocksApart {
+        let now = ClockWatch::begin();
+        let passed = |of: fn(&ClockWatch) -> u64| of(&now).wrapping_sub(of(&self)) as i64;
+        let (raw, monotonic) = (passed(|watch| watch.raw), passed(|watch| watch.monotonic));
+        let cycles = passed(|watch| watch.cycles);
+        ClocksApart {
+            seconds: raw as f64 / 1e9,
+            tsc_mhz: (cycles > 0 && raw > 0).then(|| cycles as f64 * 1e3 / raw as f64),
+            slewed_ppm: if raw > 0 { (monotonic - raw) as f64 * 1e6 / raw as f64 } else { 0.0 },
+            suspended_ms: (passed(|watch| watch.boottime) - monotonic) as f64 / 1e6,
+            set_ms: (passed(|watch| watch.realtime) - monotonic) as f64 / 1e6,
+        }
+    }
+}
+
+/// The CPU's own count of time; 0 where it has none that programs may read.
+#[cfg(target_arch = "x86_64")]
+fn cycles() -> u64 {
+    // SAFETY: the instruction reads a counter and nothing else.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// The CPU's own count of time; 0 where it has none that programs may read.
+#[cfg(not(target_arch = "x86_64"))]
+fn cycles() -> u64 {
+    0
 }
 
 #[cfg(test)]
@@ -46,6 +180,44 @@ mod tests {
     fn this_kernel_tells() {
         let clocks = clocks();
         assert!(clocks.hz.is_some_and(|hz| (24..=10_000).contains(&hz)), "{clocks:?}");
-        assert!(clocks.resolutions_ns.iter().all(|(_, step)| *step > 0), "{clocks:?}");
+        assert!(
+            clocks.resolutions_ns.len() == 4 && clocks.resolutions_ns.iter().all(|(_, step)| *step > 0),
+            "{clocks:?}"
+        );
+        assert!(clocks.source.is_some_and(|source| clocks.sources.contains(&source)));
+        let of = |name: &str| clocks.clocks.iter().find(|one| one.name == name).cloned().unwrap();
+        let (fine, coarse) = (of("monotonic"), of("monotonic-coarse"));
+        assert!(fine.step_ns < coarse.step_ns && fine.read_ns.is_some_and(|ns| ns > 0.0), "{fine:?} {coarse:?}");
+        assert!(coarse.step_ns >= coarse.resolution_ns, "{coarse:?}");
+        assert_eq!(clocks.clocks.len(), CLOCKS.len());
+    }
+
+    #[test]
+    fn a_clock_that_is_not_there_has_no_figures() {
+        let none = figures("none", 63, Some(1));
+        assert_eq!((none.resolution_ns, none.step_ns, none.read_ns), (None, None, None));
+    }
+
+    #[test]
+    fn devices_are_read_where_there_are_any() {
+        let folder = tempfile::TempDir::new().unwrap();
+        for (name, device) in [("clockevent1", "hpet\n"), ("clockevent0", "lapic-deadline\n"), ("power", "")] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+            std::fs::write(folder.path().join(name).join("current_device"), device).unwrap();
+        }
+        let devices = event_devices(folder.path());
+        let told: Vec<(&str, &str)> = devices.iter().map(|(name, device)| (name.as_str(), device.as_str())).collect();
+        assert_eq!(told, [("clockevent0", "lapic-deadline"), ("clockevent1", "hpet")]);
+        assert_eq!(event_devices(Path::new("/no/such")), []);
+    }
+
+    #[test]
+    fn clocks_that_go_together_are_not_apart() {
+        let watch = ClockWatch::begin();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let apart = watch.end();
+        assert!(apart.seconds >= 0.02 && apart.suspended_ms.abs() < 5.0, "{apart:?}");
+        let past = ClockWatch { boottime: watch.boottime - 7_000_000_000, ..watch };
+        assert!((past.end().suspended_ms - 7_000.0).abs() < 5.0, "a sleep of the machine shows");
     }
 }

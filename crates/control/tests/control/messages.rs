@@ -2,7 +2,7 @@
 //! The JSON forms, which clients in other languages rely on.
 
 use proptest::prelude::*;
-use tipme_control::{Focused, RecorderRequest, RecorderResponse, RecorderStatus, Trigger};
+use tipme_control::{Focused, RecordedDetail, RecorderRequest, RecorderResponse, RecorderStatus, Trigger};
 
 fn line(text: &str) -> Vec<u8> {
     format!("{text}\n").into_bytes()
@@ -28,7 +28,12 @@ fn requests_have_these_forms() {
         (r#"{"keys":{"record":false}}"#, RecorderRequest::Keys { record: false }),
         (r#""status""#, RecorderRequest::Status),
         (r#""start""#, RecorderRequest::Start),
+        (r#""pause""#, RecorderRequest::Pause),
         (r#""follow""#, RecorderRequest::Follow),
+        (
+            r#"{"detail":{"details":["locks","waits"],"seconds":600}}"#,
+            RecorderRequest::Detail { details: vec!["locks".into(), "waits".into()], seconds: 600 },
+        ),
     ];
     for (json, request) in forms {
         assert_eq!(request.to_line(), line(json));
@@ -61,19 +66,29 @@ fn responses_have_these_forms() {
         ),
         (r#""done""#, RecorderResponse::Done),
         (
-            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"lost":3,"allowed":[1000],"because":"you are root","hot_keys":"f9 marks","any_keyboard":true,"keys":true,"input_stopped_s":1.5,"displays":[":0"],"missing":[]}}"#,
+            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"ended_s":600.0,"ended_bound":"time","lost":3,"paused_since_ns":5,"paused_by_uid":1000,"allowed":[1000],"because":"you are root","hot_keys":"f9 marks","any_keyboard":true,"keys":true,"input_stopped_s":1.5,"details":[{"name":"locks","since_ns":4,"until_ns":9,"by_uid":1000}],"displays":[":0"],"missing":[]}}"#,
             RecorderResponse::Status(RecorderStatus {
                 pid: 7,
                 armed_ns: 1,
                 held_s: 2.5,
                 window_s: 40.0,
+                ended_s: 600.0,
+                ended_bound: "time".into(),
                 lost: 3,
+                paused_since_ns: Some(5),
+                paused_by_uid: Some(1000),
                 allowed: vec![1000],
                 because: "you are root".into(),
                 hot_keys: Some("f9 marks".into()),
                 any_keyboard: true,
                 keys: true,
                 input_stopped_s: 1.5,
+                details: vec![RecordedDetail {
+                    name: "locks".into(),
+                    since_ns: 4,
+                    until_ns: Some(9),
+                    by_uid: Some(1000),
+                }],
                 displays: vec![":0".into()],
                 focus: vec![],
                 missing: vec![],

@@ -131,6 +131,8 @@ static __always_inline __u64 slot_bit(__u32 slot)
 /* A client was told of a press that was made at `at`. */
 __noinline int note_press(__u64 owner, __u32 client, __u32 press, __u64 at, __u64 now)
 {
+	if (paused)
+		return 0;
 	__u32 slot = take_answer(owner, client, now);
 
 	if (slot >= ANSWER_SLOTS) {

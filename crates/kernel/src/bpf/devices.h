@@ -5,8 +5,6 @@
 
 #define LOCK_SLOTS 4096
 
-const volatile __u64 long_interrupt_ns = 50000, long_lock_ns = 100000;
-
 /* Addresses leave the kernel only mixed with this; set by the loader to a random number. */
 const volatile __u64 scramble;
 /* Address of flush_to_ldisc, the work that hands terminal data over; set by the loader. */
@@ -94,6 +92,34 @@ static __always_inline int end_vector(__u32 number)
 	return 0;
 }
 
+#define WITHDRAWN_MIN_NS 50000
+
+/* What the hypervisor had taken of a CPU at its last tick, and when that was. */
+struct withdrawal { __u64 taken, at; };
+struct withdrawal withdrawals[MAX_CPUS];
+
+/* The scheduler asks the hypervisor at each tick, before its interrupt ends, what it took of the CPU, and keeps the sum. */
+static __always_inline void note_withdrawal(void)
+{
+	struct withdrawal *last = &withdrawals[bpf_get_smp_processor_id() & (MAX_CPUS - 1)];
+	__u64 now = bpf_ktime_get_ns(), since = last->at;
+	__u8 generation;
+
+	if (!bpf_core_field_exists(struct rq, prev_steal_time_rq) || !bpf_core_field_exists(struct sched_entity, cfs_rq))
+		return;
+	__u64 taken = bpf_get_current_task_btf()->se.cfs_rq->rq->prev_steal_time_rq, grown = taken - last->taken;
+	last->taken = taken;
+	last->at = now;
+	if (!since || grown < WITHDRAWN_MIN_NS)
+		return;
+	struct rec_withdrawn *record = reserve(RARE, sizeof(*record), now, &generation);
+	if (!record)
+		return;
+	record->nanos = grown;
+	record->since = since;
+	commit(record, now, current_tid(), sizeof(*record), REC_WITHDRAWN, generation);
+}
+
 /* On x86 the local timer has no interrupt number and no irq_handler_entry. */
 SEC("tp_btf/local_timer_entry")
 int BPF_PROG(timer_entry)
@@ -104,6 +130,7 @@ int BPF_PROG(timer_entry)
 SEC("tp_btf/local_timer_exit")
 int BPF_PROG(timer_exit)
 {
+	note_withdrawal();
 	return end_vector(LOCAL_TIMER);
 }
 

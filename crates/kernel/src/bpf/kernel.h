@@ -61,6 +61,9 @@ typedef struct { unsigned int val; } kuid_t;
 struct cred { kuid_t uid; };
 struct pt_regs { unsigned long di, si, dx, orig_ax, ip; };
 struct thread_struct { unsigned long sp; };
+struct rq { __u64 prev_steal_time_rq; };
+struct cfs_rq { struct rq *rq; };
+struct sched_entity { struct cfs_rq *cfs_rq; };
 
 struct task_struct {
 	void *stack;
@@ -81,6 +84,7 @@ struct task_struct {
 	const struct cpumask *cpus_ptr;
 	char comm[16];
 	struct thread_struct thread;
+	struct sched_entity se;
 };
 
 struct wait_queue_entry { void *private; };
@@ -127,6 +131,8 @@ struct atomic64 { long counter; };
 struct mutex { struct atomic64 owner; };
 struct rw_semaphore { struct atomic64 owner; };
 struct work_struct { void *func; };
+struct timer_list { void *function; };
+struct hrtimer { void *function; };
 struct tty_control { struct pid *session; };
 struct tty_struct { struct tty_control ctrl; struct tty_struct *link; };
 struct tty_bufhead { struct work_struct work; };

@@ -36,7 +36,7 @@ static __always_inline bool write_word(struct place *mine, __u64 now, __u32 runn
 {
 	__u64 place = mine->word, offset = (__u32)place;
 
-	if (life_and(place, running) != mine->known || now - mine->since >= STEP_NS << PACKED_TIME_BITS)
+	if (paused || life_and(place, running) != mine->known || now - mine->since >= STEP_NS << PACKED_TIME_BITS)
 		return 0;
 	if (offset > CHUNK_BYTES - RECORD_MAX)
 		return 0;

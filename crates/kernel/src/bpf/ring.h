@@ -21,14 +21,17 @@
 
 /* Set while a user does not want input to be recorded. */
 bool input_hidden;
+/* Set while recording is paused: nothing is written then, and nothing counts as lost. */
+bool paused;
 
 #define MAX_CPUS 1024
 #define QUEUE 16384 /* chunks at most, a power of two: 1 GiB */
 #define TRIES 16 /* so many other CPUs may take or give a chunk at the same time */
 #define RECORD_MAX 512
 
-/* Blocks of this length deserve a description; set by the loader, as the other limits are. */
-const volatile __u64 min_block_ns = 1000000;
+/* From which length on blocks deserve a description, and interrupts and waits for locks a record; set by the loader before
+ * any program runs, and by the recorder whenever somebody asks for more or less detail. */
+__u64 min_block_ns, long_interrupt_ns, long_lock_ns;
 
 enum ring_class { SCHED, RARE, EXITS, CLASSES };
 
@@ -235,6 +238,8 @@ static __always_inline void *reserve(enum ring_class class, __u32 size, __u64 no
 	__u32 cpu = bpf_get_smp_processor_id() & (MAX_CPUS - 1);
 	__u64 *word = &places[class][cpu].word;
 
+	if (paused)
+		return 0;
 	for (int attempt = 0; attempt < 2; attempt++) {
 		__u64 place = __sync_fetch_and_add(word, size);
 		__u64 offset = (__u32)place;

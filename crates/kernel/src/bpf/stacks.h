@@ -15,8 +15,9 @@ struct {
 	__type(value, struct stack);
 } stacks SEC(".maps");
 
-/* One buffer per kind of user: wake-ups, samples and locks may interrupt each other. */
-enum stack_user { WAKING_STACK, SAMPLE_STACK, LOCK_STACK, WALK_STACK, STACK_USERS };
+/* One buffer per kind of user: wake-ups, samples and locks may interrupt each other, and so may functions of threads, softirqs
+ * and hard interrupts. */
+enum stack_user { WAKING_STACK, SAMPLE_STACK, LOCK_STACK, WALK_STACK, FUNCTION_STACK, STACK_USERS = FUNCTION_STACK + 3 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -63,4 +64,15 @@ static __always_inline __u32 stack_of(struct task_struct *task, enum stack_user 
 	if (!stack)
 		return 0;
 	return intern_stack(stack, bpf_get_task_stack(task, stack->ips, sizeof(stack->ips), 0));
+}
+
+/* A stack of one frame: a function that somebody is about to call in this context (0 task, 1 softirq, 2 hard interrupt). */
+static __always_inline __u32 function_stack(__u64 function, __u8 context)
+{
+	struct stack *stack = stack_buffer(FUNCTION_STACK + context);
+
+	if (!stack)
+		return 0;
+	stack->ips[0] = function;
+	return intern_stack(stack, sizeof(function));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /* Who is who: fork, exec, rename, exit, and the walk over all tasks at the mark. */
 #pragma once
+#include "deferred.h"
 #include "polls.h"
 
 #define CMDLINE 248
@@ -185,6 +186,21 @@ static __always_inline void walk_owner(struct seq_file *seq, struct task_struct 
 /* How many threads a walk has room for, which is set before it, and how many walks have left out. */
 __u32 walk_room;
 __u64 walk_left_out;
+/* The work item that a thread is at. */
+static __noinline int walk_work(struct seq_file *seq, struct task_struct *task, __u64 now)
+{
+	struct rec_deferred record = {};
+	struct deferred *slot = &works[task->pid & (WORK_SLOTS - 1)];
+	__u64 begin = slot->begin;
+
+	if (!begin || begin > now || slot->tid != task->pid)
+		return 0;
+	record.nanos = now - begin;
+	record.function = function_stack(slot->function, 0);
+	commit(&record, now, task->pid, sizeof(record), REC_DEFERRED, 0);
+	bpf_seq_write(seq, &record, sizeof(record));
+	return 0;
+}
 
 /* Every living task, whose process it is, and what it waits for where it is blocked. */
 SEC("iter/task")
@@ -213,6 +229,7 @@ int walk_tasks(struct bpf_iter__task *context)
 	bpf_seq_write(seq, &record, sizeof(record));
 	if (task->pid == task->tgid)
 		walk_owner(seq, task, now);
+	walk_work(seq, task, now);
 	if (record.state)
 		walk_wait(seq, task, now);
 	return 0;

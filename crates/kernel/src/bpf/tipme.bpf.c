@@ -5,8 +5,9 @@
 #include "waits.h"
 #include "polls.h"
 #include "sched.h"
-#include "tasks.h"
 #include "devices.h"
+#include "deferred.h"
+#include "tasks.h"
 #include "attempts.h"
 #include "display.h"
 

@@ -35,6 +35,10 @@ pub fn outlier_threshold(lateness: &[u64]) -> u64 {
 pub enum LatenessCause {
     /// The timer had not made the thread ready yet: its interrupt came late.
     Timer,
+    /// The hypervisor had taken the CPU, as it says itself.
+    Hypervisor,
+    /// Nothing of this kernel: a hypervisor that does not say so, or the firmware, had the CPU.
+    Outside,
     /// The handler of another interrupt.
     Interrupt,
     Softirq,
@@ -55,6 +59,8 @@ impl LatenessCause {
     pub fn name(self) -> &'static str {
         match self {
             LatenessCause::Timer => "timer",
+            LatenessCause::Hypervisor => "hypervisor",
+            LatenessCause::Outside => "outside",
             LatenessCause::Interrupt => "interrupt",
             LatenessCause::Softirq => "softirq",
             LatenessCause::Thread => "thread",

@@ -78,6 +78,8 @@ fn who(cause: LatenessCause, name: &str) -> String {
         LatenessCause::Thread => format!("thread {name}"),
         LatenessCause::Interrupt | LatenessCause::Softirq => name,
         LatenessCause::Timer => format!("timer not fired {name}").trim_end().to_owned(),
+        LatenessCause::Hypervisor => "the hypervisor, which took the CPU".to_owned(),
+        LatenessCause::Outside => format!("hypervisor or firmware, {name}"),
         LatenessCause::IdleExit => "exit from idle".to_owned(),
         LatenessCause::Own => "on its own way back".to_owned(),
         LatenessCause::Rest => "small shares".to_owned(),

@@ -58,7 +58,8 @@ impl<'a> KeyboardFixture<'a> {
         std::fs::create_dir_all(options.dirs.run_dir()).unwrap();
         let kernel = Kernel::arm(storage, &kernel_options(options)).expect("these tests need root");
         let folder = IncidentFolder::open(options.dirs.incidents()).unwrap();
-        let mut recorder = Recorder::new(options, kernel, folder, CounterProcess::start(&options.sealer)).unwrap();
+        let counter = CounterProcess::start(&options.sealer, &[]);
+        let mut recorder = Recorder::new(options, kernel, folder, counter).unwrap();
         let (read, keyboard) = pipe_with(PipeFlags::NONBLOCK).unwrap();
         let chords = options.hot_keys.as_ref().unwrap().chords().unwrap();
         recorder.inputs = Inputs::of(Some(Devices::of(vec![(0, read)])), chords);

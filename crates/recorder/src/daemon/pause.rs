@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Recording that is paused as a whole, and goes on where it was told to.
+
+use super::Recorder;
+use crate::told::refuse;
+use tipme_control::{RecorderResponse, accounts, journal};
+use tipme_desktop::clock;
+use tipme_record::Nanos;
+
+impl Recorder<'_> {
+    /// Writes nothing any more. What was recorded before stays in memory, and goes as it would have.
+    pub(super) fn pause(&mut self, uid: u32) -> RecorderResponse {
+        if let Some((other, _)) = self.paused.filter(|(by, _)| *by != uid) {
+            return refuse(format!("recording is paused already, by {}", accounts::in_words(other)));
+        }
+        if self.paused.is_none() {
+            self.kernel.pause(true);
+            self.inputs.discard();
+            self.paused = Some((uid, clock::now()));
+            journal::info(format!("paused by user {uid}")).keep();
+        }
+        RecorderResponse::Done
+    }
+
+    /// Goes on recording, where the user may have it so: who paused it is not overruled but by root. What is held begins now.
+    pub(super) fn start_again(&mut self, uid: u32) -> RecorderResponse {
+        match self.paused {
+            Some((by, since)) if uid != 0 && by != uid => return refuse(why_paused(by, since)),
+            Some(_) => {
+                self.inputs.discard();
+                self.armed = clock::now();
+                self.kernel.pause(false);
+                self.paused = None;
+                journal::info(format!("started again by user {uid}")).keep();
+            }
+            None => {}
+        }
+        self.record_keys(uid, true)
+    }
+
+    /// Why a mark finds nothing, where recording is paused.
+    pub(super) fn without_recording(&self) -> Option<String> {
+        self.paused.map(|(by, since)| why_paused(by, since))
+    }
+}
+
+fn why_paused(by: u32, since: Nanos) -> String {
+    let ago = clock::now().since(since).0 / 1_000_000_000;
+    let who = accounts::in_words(by);
+    format!("recording was paused {ago} s ago by {who}, who can start it again: tipme resume")
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is recorded more closely than usual: as the recorder was told at its start, and as somebody asks while it runs.
+//!
+//! What somebody asks for ends by itself, whatever became of who asked. A user has one wish for each detail, the last one;
+//! a detail is recorded as long as anybody's wish lasts.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use tipme_control::{Rates, RecordedDetail};
+use tipme_kernel::Detail;
+use tipme_record::Nanos;
+use tipme_record::incident::DetailSpan;
+
+/// For how long a detail is recorded at most when somebody asks for it, in seconds.
+const SECONDS_MAX: u32 = 3_600;
+
+/// Wishes at once, of all users; root's beyond that.
+const WISHES_MAX: usize = 40;
+
+/// How often one user who is not root may ask at once, and how often once more.
+const BURST: u32 = 8;
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Times that are remembered, the last ones.
+const SPANS_MAX: usize = 64;
+
+/// Somebody wants a detail to be recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Wish {
+    detail: Detail,
+    uid: u32,
+    until: Nanos,
+}
+
+/// Which details were recorded in a window.
+pub(crate) struct DetailTimes {
+    /// In all of it, as the recorder was told at its start.
+    pub(crate) always: Vec<Detail>,
+    /// When, where somebody asked while it ran.
+    pub(crate) asked: Vec<DetailSpan>,
+}
+
+impl DetailTimes {
+    /// The names of all that were recorded in any part of the window, in the order of [`Detail::ALL`].
+    pub(crate) fn names(&self) -> Vec<String> {
+        let asked = |detail: &Detail| self.asked.iter().any(|span| span.name == detail.name());
+        let any = Detail::ALL.into_iter().filter(|detail| self.always.contains(detail) || asked(detail));
+        any.map(|detail| detail.name().to_owned()).collect()
+    }
+}
+
+/// Which details are recorded, and which were.
+pub(crate) struct Details {
+    always: Vec<Detail>,
+    wishes: Vec<Wish>,
+    /// What is recorded now because somebody wishes it, and since when.
+    running: Vec<(Detail, Nanos)>,
+    past: VecDeque<DetailSpan>,
+    rates: Rates,
+}
+
+impl Details {
+    pub(crate) fn new(always: &[Detail]) -> Details {
+        Details {
+            always: always.to_vec(),
+            wishes: Vec::new(),
+            running: Vec::new(),
+            past: VecDeque::new(),
+            rates: Rates::new(BURST, EVERY),
+        }
+    }
+
+    /// A user wants these details for a time, or no longer where that is none.
+    ///
+    /// # Errors
+    /// Why not, for people; nothing has changed then.
+    pub(crate) fn wish(&mut self, uid: u32, details: &[Detail], seconds: u32, now: Nanos) -> Result<(), String> {
+        if seconds > SECONDS_MAX {
+            return Err(format!("{seconds} s are too long; more detail is recorded for {SECONDS_MAX} s at most"));
+        }
+        if let Some(wait) = Some(uid).filter(|uid| *uid != 0).and_then(|uid| self.rates.take(uid, Instant::now())) {
+            return Err(format!("user {uid} asks too often for more detail; wait {} s", wait.as_secs() + 1));
+        }
+        let others = |wish: &Wish| wish.uid != uid || !details.contains(&wish.detail);
+        let kept = self.wishes.iter().filter(|wish| others(wish)).count();
+        if seconds > 0 && uid != 0 && kept + details.len() > WISHES_MAX {
+            return Err("too many users want more detail; wait until theirs is over (tipme status)".to_owned());
+        }
+        self.wishes.retain(others);
+        let until = now.after(Nanos::from_secs(seconds.into()));
+        let wanted = Detail::ALL.into_iter().filter(|detail| details.contains(detail) && !self.always.contains(detail));
+        self.wishes.extend(wanted.map(|detail| Wish { detail, uid, until }));
+        Ok(())
+    }
+
+    /// Ends what is over; whether something else is to be recorded than before.
+    pub(crate) fn settle(&mut self, now: Nanos) -> bool {
+        self.wishes.retain(|wish| wish.until > now);
+        let wanted = |detail: Detail| self.wishes.iter().any(|wish| wish.detail == detail);
+        let ended: Vec<(Detail, Nanos)> = self.running.iter().copied().filter(|(detail, _)| !wanted(*detail)).collect();
+        let begun: Vec<Detail> =
+            Detail::ALL.into_iter().filter(|detail| wanted(*detail) && self.since(*detail).is_none()).collect();
+        let changed = !(ended.is_empty() && begun.is_empty());
+        self.running.retain(|running| !ended.contains(running));
+        self.past.extend(ended.into_iter().map(|(detail, since)| span(detail, since, now)));
+        self.past.drain(..self.past.len().saturating_sub(SPANS_MAX));
+        self.running.extend(begun.into_iter().map(|detail| (detail, now)));
+        changed
+    }
+
+    fn since(&self, detail: Detail) -> Option<Nanos> {
+        self.running.iter().find(|(running, _)| *running == detail).map(|(_, since)| *since)
+    }
+
+    /// All that is recorded now.
+    pub(crate) fn on(&self) -> Vec<Detail> {
+        let asked = |detail: &Detail| self.always.contains(detail) || self.since(*detail).is_some();
+        Detail::ALL.into_iter().filter(asked).collect()
+    }
+
+    /// What a mark at `now` has of each detail, of a window that begins at `from`.
+    pub(crate) fn times(&self, from: Nanos, now: Nanos) -> DetailTimes {
+        let running = self.running.iter().map(|(detail, since)| span(*detail, *since, now));
+        let asked = self.past.iter().cloned().chain(running).filter(|span| span.until_ns > from.0);
+        DetailTimes { always: self.always.clone(), asked: asked.collect() }
+    }
+
+    /// For people who ask, since the recorder was armed.
+    pub(crate) fn told(&self, armed: Nanos) -> Vec<RecordedDetail> {
+        let told = |detail: Detail| {
+            let last = self.wishes.iter().filter(|wish| wish.detail == detail).max_by_key(|wish| wish.until);
+            RecordedDetail {
+                name: detail.name().to_owned(),
+                since_ns: last.and_then(|_| self.since(detail)).unwrap_or(armed).0,
+                until_ns: last.map(|wish| wish.until.0),
+                by_uid: last.map(|wish| wish.uid),
+            }
+        };
+        self.on().into_iter().map(told).collect()
+    }
+}
+
+fn span(detail: Detail, from: Nanos, until: Nanos) -> DetailSpan {
+    DetailSpan { name: detail.name().to_owned(), from_ns: from.0, until_ns: until.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn at(seconds: u64) -> Nanos {
+        Nanos(seconds * SECOND)
+    }
+
+    fn told(details: &Details) -> Vec<(String, u64, Option<u64>, Option<u32>)> {
+        let told = details.told(at(1)).into_iter();
+        told.map(|one| (one.name, one.since_ns / SECOND, one.until_ns.map(|ns| ns / SECOND), one.by_uid)).collect()
+    }
+
+    #[test]
+    fn what_somebody_asks_for_ends_by_itself() {
+        let mut details = Details::new(&[Detail::Waits]);
+        assert_eq!(details.wish(7, &[Detail::Locks, Detail::Locks], 10, at(5)), Ok(()));
+        assert!(details.settle(at(5)) && !details.settle(at(14)));
+        assert_eq!(details.on(), [Detail::Waits, Detail::Locks]);
+        let waits = ("waits".to_owned(), 1, None, None);
+        assert_eq!(told(&details), [waits.clone(), ("locks".to_owned(), 5, Some(15), Some(7))]);
+        assert!(details.settle(at(15)));
+        assert_eq!((details.on(), told(&details)), (vec![Detail::Waits], vec![waits]));
+        let spans = |from| details.times(at(from), at(20)).asked.iter().map(|span| span.until_ns / SECOND).collect();
+        assert_eq!((spans(14), spans(15)), (vec![15], Vec::<u64>::new()));
+    }
+
+    #[test]
+    fn a_detail_stays_on_as_long_as_anybody_wants_it() {
+        let mut details = Details::new(&[]);
+        details.wish(7, &[Detail::Locks], 10, at(5)).unwrap();
+        details.settle(at(5));
+        details.wish(8, &[Detail::Locks], 60, at(6)).unwrap();
+        details.wish(7, &[Detail::Locks], 0, at(7)).unwrap();
+        assert!(!details.settle(at(7)));
+        assert_eq!(told(&details), [("locks".to_owned(), 5, Some(66), Some(8))]);
+        details.wish(8, &[Detail::Locks], 0, at(8)).unwrap();
+        assert!(details.settle(at(8)) && details.on().is_empty());
+    }
+
+    #[test]
+    fn wishes_are_bounded() {
+        let mut details = Details::new(&[]);
+        let error = details.wish(7, &[Detail::Locks], SECONDS_MAX + 1, at(5)).unwrap_err();
+        assert_eq!(error, "3601 s are too long; more detail is recorded for 3600 s at most");
+        let refused = (0..=BURST).filter_map(|_| details.wish(7, &[Detail::Locks], 1, at(5)).err());
+        assert!(refused.last().unwrap().starts_with("user 7 asks too often for more detail; wait "));
+        let refused: Vec<String> = (10..30).filter_map(|uid| details.wish(uid, &Detail::ALL, 9, at(5)).err()).collect();
+        assert!(refused.iter().all(|why| why.starts_with("too many users want more detail")) && refused.len() > 10);
+        assert!(details.wishes.len() <= WISHES_MAX);
+        assert_eq!(details.wish(0, &Detail::ALL, 9, at(5)), Ok(()));
+        for turn in 0..2 * SPANS_MAX as u64 {
+            details.wish(0, &[Detail::Waits], u32::from(turn % 2 == 0), at(5)).unwrap();
+            details.settle(at(5 + turn));
+        }
+        assert!(details.past.len() <= SPANS_MAX);
+    }
+}
