@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use tipme_measure::lived::DayFigures;
 
 /// What a client asks for.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -38,6 +39,16 @@ pub enum RecorderRequest {
     Keys { record: bool },
     /// Answer: [`RecorderResponse::Status`].
     Status,
+    /// What the caller lived with between two times, in seconds since 1970; root may ask for another user. Answer:
+    /// [`RecorderResponse::Day`].
+    Day {
+        from_s: u64,
+        to_s: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<u32>,
+    },
+    /// Forgets what the caller lived with. Answer: [`RecorderResponse::Done`].
+    ForgetDays,
     /// Follows the keyboard focus on the caller's compositors. Answer: [`RecorderResponse::Done`], then [`RecorderResponse::Focus`] for each
     /// of them, and again with each change, as long as the connection lasts.
     Follow,
@@ -62,6 +73,7 @@ pub enum RecorderResponse {
     },
     Done,
     Status(RecorderStatus),
+    Day(Box<DayFigures>),
     /// Who has the focus from now on.
     Focus(Focused),
     /// It could not be done: the object and the remedy, for people.
@@ -125,6 +137,9 @@ pub struct RecorderStatus {
     pub focus: Vec<Focused>,
     /// What cannot be recorded, and why.
     pub missing: Vec<String>,
+    /// It is counted what each user lives with; left out where it is not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub day: bool,
     /// What became of latencies that the recorder noticed by itself; left out where it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto: Option<AutoCounts>,

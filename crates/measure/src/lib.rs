@@ -15,6 +15,7 @@ mod histogram;
 pub mod idle;
 mod interarrival;
 mod intervals;
+pub mod lived;
 mod percentile;
 mod periodicity;
 mod random;

@@ -10,7 +10,7 @@ use crate::learning::{Learning, class};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use tipme_control::{AutoCounts, journal};
-use tipme_kernel::{Kernel, Notable, OpenPresses};
+use tipme_kernel::{AnswersRead, Kernel, OpenPresses, ToldAnswer};
 use tipme_measure::{ClassLimits, InputClass, ThresholdProfile, exceeds_habit};
 use tipme_record::Nanos;
 
@@ -39,6 +39,9 @@ const PROMPT: Nanos = Nanos::from_millis(20);
 
 /// So many presses without an answer are hardly all of the kind that needs none.
 const PRESSES_MANY: u32 = 4;
+
+/// No shorter answer is unusually long.
+const NOTABLE: Nanos = Nanos::from_millis(50);
 
 /// With so many answers an application is known to answer.
 const KNOWN_N: u64 = 50;
@@ -89,7 +92,7 @@ pub(crate) enum Outcome {
 /// The suspicion that is waited with, and what was done within the last hour.
 pub(crate) struct AutoMarker {
     pub(crate) options: AutoOptions,
-    seen: u64,
+    read: AnswersRead,
     suspicion: Option<Suspicion>,
     /// When the suspected client had no open presses first.
     quiet_since: Option<Nanos>,
@@ -104,7 +107,7 @@ impl AutoMarker {
     pub(crate) fn new(options: AutoOptions) -> AutoMarker {
         AutoMarker {
             options,
-            seen: 0,
+            read: AnswersRead::default(),
             suspicion: None,
             quiet_since: None,
             looks: VecDeque::new(),
@@ -116,13 +119,14 @@ impl AutoMarker {
 
     /// What to look at now, if anything. To be called at every tick.
     pub(crate) fn tick(&mut self, kernel: &Kernel<'_>, learning: &mut Learning, now: Nanos) -> Option<Suspicion> {
-        let notables = kernel.notables(&mut self.seen);
+        let mut answers = kernel.answers(&mut self.read);
+        answers.retain(|answer| answer.first >= NOTABLE);
         let open = kernel.open_presses();
-        if !notables.is_empty() || open.iter().any(|open| is_late(open, now)) {
+        if !answers.is_empty() || open.iter().any(|open| is_late(open, now)) {
             learning.merge(kernel, now);
         }
-        for notable in notables {
-            self.suspect(weigh(&notable, learning));
+        for answer in answers {
+            self.suspect(weigh(&answer, learning));
         }
         let looked = self.looked_open;
         for open in open.iter().filter(|open| looked != Some((open.slot, open.since))) {
@@ -240,17 +244,17 @@ fn is_late(open: &OpenPresses, now: Nanos) -> bool {
 }
 
 /// A finished latency, by the rule.
-fn weigh(notable: &Notable, learning: &mut Learning) -> Option<Suspicion> {
-    let class = class(notable.button);
-    let application = learning.name(notable.client)?;
+fn weigh(answer: &ToldAnswer, learning: &mut Learning) -> Option<Suspicion> {
+    let class = class(answer.button);
+    let application = learning.name(answer.client)?;
     let (n, p98) = learning.habit(class, &application);
-    let (latency, doubtful) = latency(notable, p98.filter(|_| n >= KNOWN_N));
+    let (latency, doubtful) = latency(answer, p98.filter(|_| n >= KNOWN_N));
     exceeds_habit(latency.0, limits(class), n, p98).then_some(Suspicion {
         class,
         application,
-        slot: notable.slot,
+        slot: answer.slot,
         latency,
-        at: notable.at,
+        at: answer.at,
         open_since: None,
         doubtful,
     })
@@ -261,14 +265,14 @@ fn weigh(notable: &Notable, learning: &mut Learning) -> Option<Suspicion> {
 /// One press and its drawing, or a stay in the queue, are certain. Of several presses that were taken,
 /// and a drawing right after the last, the earlier ones may need no answer: a key that does nothing, or
 /// a word that is not shown. Many of them are worth a look.
-fn latency(notable: &Notable, p98: Option<u64>) -> (Nanos, bool) {
+fn latency(answer: &ToldAnswer, p98: Option<u64>) -> (Nanos, bool) {
     let prompt = p98.map_or(PROMPT, |p98| PROMPT.max(Nanos(p98)));
-    if notable.queued || notable.presses <= 1 || notable.last > prompt {
-        (notable.first, false)
-    } else if notable.presses >= PRESSES_MANY {
-        (notable.first, true)
+    if answer.queued || answer.presses <= 1 || answer.last > prompt {
+        (answer.first, false)
+    } else if answer.presses >= PRESSES_MANY {
+        (answer.first, true)
     } else {
-        (notable.last, false)
+        (answer.last, false)
     }
 }
 
@@ -325,8 +329,10 @@ mod tests {
         Judgement::Found { cause: cause(what), latency_ms: 1234.0, milestone: "response".into() }
     }
 
-    fn notable(presses: u32, first: Nanos, last: Nanos) -> Notable {
-        Notable { at: ms(10_000), first, last, client: Pid(1), slot: 3, presses, button: false, queued: false }
+    fn told(presses: u32, first: Nanos, last: Nanos) -> ToldAnswer {
+        let (slept, slept_before, client) = (ms(0), ms(0), Pid(1));
+        let at = ms(10_000);
+        ToldAnswer { at, first, last, slept, slept_before, client, slot: 3, presses, button: false, queued: false }
     }
 
     /// Lets ticks of a tenth of a second pass from `from` on, with nothing open; the time of the look.
@@ -337,16 +343,16 @@ mod tests {
 
     #[test]
     fn one_press_counts_from_the_press() {
-        assert_eq!(latency(&notable(1, ms(700), ms(700)), None), (ms(700), false));
-        assert_eq!(latency(&notable(3, ms(700), ms(150)), None), (ms(700), false));
-        assert_eq!(latency(&Notable { queued: true, ..notable(3, ms(700), ms(0)) }, None), (ms(700), false));
+        assert_eq!(latency(&told(1, ms(700), ms(700)), None), (ms(700), false));
+        assert_eq!(latency(&told(3, ms(700), ms(150)), None), (ms(700), false));
+        assert_eq!(latency(&ToldAnswer { queued: true, ..told(3, ms(700), ms(0)) }, None), (ms(700), false));
     }
 
     #[test]
     fn presses_that_need_no_answer_do_not_count() {
-        assert_eq!(latency(&notable(2, ms(3_000), ms(1)), None), (ms(1), false));
-        assert_eq!(latency(&notable(2, ms(3_000), ms(45)), Some(ms(50).0)), (ms(45), false));
-        assert_eq!(latency(&notable(5, ms(900), ms(1)), None), (ms(900), true));
+        assert_eq!(latency(&told(2, ms(3_000), ms(1)), None), (ms(1), false));
+        assert_eq!(latency(&told(2, ms(3_000), ms(45)), Some(ms(50).0)), (ms(45), false));
+        assert_eq!(latency(&told(5, ms(900), ms(1)), None), (ms(900), true));
     }
 
     #[test]

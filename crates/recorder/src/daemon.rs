@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The recorder's one loop: requests, signals, and a tick ten times a second, or twice while nothing goes on.
 
-use crate::auto::{AutoMarker, AutoMode, AutoOptions, Outcome, Suspicion};
+use crate::auto::{AutoMarker, AutoMode, AutoOptions, Suspicion};
 use crate::capture::{Capture, CaptureSources, Mark};
 use crate::counter::CounterProcess;
+use crate::day::Days;
 use crate::descriptions::Descriptions;
 use crate::displays::Displays;
 use crate::focus::Focuses;
@@ -11,22 +12,22 @@ use crate::hot_keys::{Causes, HotKeyOptions, Scope};
 use crate::identity::command_lines;
 use crate::inputs::Inputs;
 use crate::inquiry::Inquiries;
-use crate::judge::Judgement;
 use crate::learning::Learning;
-use crate::look::{self, EndedLook, LookQueue};
+use crate::look::{self, LookQueue, settle};
 use crate::losses::LossWatch;
 use crate::rights;
 use crate::sampler::{PERIOD, Sampler};
 use crate::seal::{RawIncident, Sealer};
 use crate::sealing::{Sealing, Turn};
 use crate::state::StateDirs;
+use crate::tap::Tap;
 use crate::told::{self, refuse};
 use crate::unrecorded::Unrecorded;
 use crate::who::{self, AttributedPress};
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::{Duration, Instant};
-use tipme_control::journal::{self, Field, JournalEvent};
+use tipme_control::journal::{self, JournalEvent};
 use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, SignalStream, Watchdog};
 use tipme_control::{
     AutoCounts, Call, Daemon as _, Gate, Rates, RecorderRequest, RecorderResponse, RecorderStatus, Server, Trigger,
@@ -34,7 +35,7 @@ use tipme_control::{
 use tipme_desktop::chords::HotKeyPress;
 use tipme_desktop::clock;
 use tipme_desktop::hotkeys::HotKeyAction;
-use tipme_kernel::{Detail, DisplayNumber, Kernel, KernelOptions, Storage};
+use tipme_kernel::{Detail, Kernel, KernelOptions, Storage};
 use tipme_record::incident::{Display, Words};
 use tipme_record::{Nanos, RingClass};
 use tipme_store::{FolderBounds, IncidentFolder};
@@ -56,19 +57,6 @@ const FINISH_MAX: Duration = Duration::from_secs(10);
 
 const NO_THREAD: &str = "cannot start a thread that asks who may mark";
 
-/// Whether display traffic is recorded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tap {
-    /// All X servers and compositors, whenever they start.
-    All,
-    /// Only the X server with this number.
-    Only(u32),
-    /// Only the compositor whose socket has this number.
-    OnlyWayland(u32),
-    /// None, and no events of input devices either.
-    Off,
-}
-
 /// How to record.
 #[derive(Clone, Debug)]
 pub struct RecorderOptions {
@@ -84,6 +72,8 @@ pub struct RecorderOptions {
     pub details: Vec<Detail>,
     /// Users that may mark, besides root.
     pub allowed: Vec<u32>,
+    /// Whether is counted what each user lives with.
+    pub day: bool,
     /// Marks that the recorder makes by itself; `None` for none.
     pub auto: Option<AutoOptions>,
     /// Hot keys that the recorder takes from the keyboards; `None` for none.
@@ -115,26 +105,12 @@ pub fn run(options: &RecorderOptions) -> Result<()> {
     Ok(())
 }
 
-/// The sockets of the compositors that are recorded.
-fn compositors(tap: Tap) -> Vec<String> {
-    let wanted = |path: &String| match tap {
-        Tap::All => true,
-        Tap::OnlyWayland(number) => path.ends_with(&format!("/wayland-{number}")),
-        Tap::Only(_) | Tap::Off => false,
-    };
-    tipme_desktop::server::find_compositors().into_iter().filter(wanted).collect()
-}
-
 fn kernel_options(options: &RecorderOptions) -> KernelOptions {
     let mut without = options.without.clone();
     if options.tap == Tap::Off {
         without.push("display".to_owned());
     }
-    let display = match options.tap {
-        Tap::Only(number) => Some(DisplayNumber::X11(number)),
-        Tap::OnlyWayland(number) => Some(DisplayNumber::Wayland(number)),
-        Tap::All | Tap::Off => None,
-    };
+    let display = options.tap.only();
     let details = options.details.clone();
     KernelOptions { memory: options.memory, without, display, hertz: 99, details }
 }
@@ -148,6 +124,7 @@ struct Recorder<'a> {
     sampler: Sampler,
     watch: LossWatch,
     learning: Learning,
+    days: Option<Days>,
     auto: Option<(AutoMarker, LookQueue)>,
     hot_keys: Option<(&'a HotKeyOptions, Causes)>,
     /// Presses of hot keys, where it has to be asked whether they may.
@@ -182,6 +159,7 @@ impl<'a> Recorder<'a> {
             (_, chords) => Inputs::open(chords.unwrap_or_default()),
         };
         let descriptions = Descriptions::start(&folder);
+        let days = options.day.then(|| Days::open(options.dirs.days(), &kernel, armed)).transpose()?;
         Ok(Recorder {
             options,
             kernel,
@@ -191,6 +169,7 @@ impl<'a> Recorder<'a> {
             sampler: Sampler::open(options.window),
             watch: LossWatch::new(armed, counter),
             learning: Learning::open(options.dirs.baselines(), armed),
+            days,
             auto: auto.transpose()?,
             hot_keys: options.hot_keys.as_ref().map(|keys| (keys, Causes::start(&keys.judge))),
             presses: who::presses(&options.allowed).context(NO_THREAD)?,
@@ -207,13 +186,9 @@ impl<'a> Recorder<'a> {
 
     /// The displays among these that are recorded, such as `:0`, and the sockets of compositors that are.
     fn recorded(&self, displays: &[Display]) -> Vec<String> {
-        let wanted = |display: &&Display| match self.options.tap {
-            Tap::All => true,
-            Tap::Only(number) => display.display == number,
-            Tap::OnlyWayland(_) | Tap::Off => false,
-        };
-        let names = displays.iter().filter(wanted).map(|display| format!(":{}", display.display));
-        names.chain(compositors(self.options.tap)).collect()
+        let wanted = displays.iter().filter(|display| self.options.tap.takes(display.display));
+        let names = wanted.map(|display| format!(":{}", display.display));
+        names.chain(self.options.tap.compositors()).collect()
     }
 
     /// Learns what was there before, and says that recording has begun.
@@ -234,6 +209,7 @@ impl<'a> Recorder<'a> {
             let what = if auto.mode == AutoMode::Mark { "marking" } else { "telling of" };
             format!("{what} hitches by itself, at most {} an hour", auto.per_hour)
         }));
+        lines.extend(self.days.is_some().then(|| "counting what each user lives with (tipme day)".to_owned()));
         lines.extend(
             self.options.dirs.chosen().map(|dir| format!("other commands find it by --state-dir {}", dir.display())),
         );
@@ -279,6 +255,9 @@ impl<'a> Recorder<'a> {
     fn turn(&mut self, now: Nanos) -> Result<()> {
         self.tick(now)?;
         self.learning.tick(&self.kernel, now);
+        if let Some(days) = &mut self.days {
+            days.tick(&self.kernel, &mut self.learning, now);
+        }
         self.focuses.hear(self.kernel.focuses());
         self.answer_keys();
         self.notice(now);
@@ -309,6 +288,10 @@ impl<'a> Recorder<'a> {
         }
         self.learning.merge(&self.kernel, clock::now());
         self.learning.save();
+        if let Some(days) = &mut self.days {
+            days.take(&self.kernel, &mut self.learning, clock::now());
+            days.save();
+        }
     }
 
     /// Looks at what the coarse figures make suspicious, and decides on looks that have ended.
@@ -368,10 +351,33 @@ impl<'a> Recorder<'a> {
                 let (because, focus) = (call.entitled.to_string(), self.focuses.seen_by(uid));
                 RecorderResponse::Status(RecorderStatus { because, focus, ..self.status() })
             }
+            RecorderRequest::Day { from_s, to_s, user } => self.lived(uid, user.unwrap_or(uid), from_s, to_s),
+            RecorderRequest::ForgetDays => self.days_of(|days| days.forget(uid).map(|()| RecorderResponse::Done)),
             RecorderRequest::Follow => return self.focuses.follow(call),
             RecorderRequest::Start => self.record_keys(uid, true),
         };
         call.answer(&response);
+    }
+
+    /// What a user lived with: the own, or for root anybody's.
+    fn lived(&mut self, caller: u32, user: u32, from_s: u64, to_s: u64) -> RecorderResponse {
+        if caller != 0 && caller != user {
+            return refuse(format!("what user {user} lived with is told to that user and root"));
+        }
+        let (kernel, learning) = (&self.kernel, &mut self.learning);
+        if let Some(days) = &mut self.days {
+            days.take(kernel, learning, clock::now());
+        }
+        self.days_of(|days| days.figures(user, from_s, to_s).map(|figures| RecorderResponse::Day(Box::new(figures))))
+    }
+
+    fn days_of(&mut self, what: impl FnOnce(&mut Days) -> Result<RecorderResponse>) -> RecorderResponse {
+        let Some(days) = &mut self.days else {
+            return refuse(
+                "what you live with is not counted; have it counted by: tipme setup --day (or tipme record --day)",
+            );
+        };
+        what(days).unwrap_or_else(|error| refuse(format!("{error:#}")))
     }
 
     /// Whoever wants no input to be recorded is heard, whatever others want: a press cannot be told by its user before
@@ -408,6 +414,7 @@ impl<'a> Recorder<'a> {
             input_stopped_s: self.unrecorded.within(now.before(self.options.window), now).millis() / 1e3,
             displays: self.recorded(&self.displays.known()),
             missing: self.kernel.missing().iter().map(|missing| format!("{}: {}", missing.what, missing.why)).collect(),
+            day: self.days.is_some(),
             auto: self.auto.as_ref().map(|(auto, _)| AutoCounts { unwatched: self.kernel.unwatched(), ..auto.counts }),
         }
     }
@@ -542,32 +549,6 @@ impl<'a> Recorder<'a> {
             details: &self.options.details,
         };
         Capture::take(sources, mark)
-    }
-}
-
-/// Keeps the incident of a look, or removes it; where one is kept, or would be, a line says so.
-fn settle(auto: &mut AutoMarker, looks: &LookQueue, looked: EndedLook, now: Nanos) {
-    let (path, judgement) = match looked.judged {
-        Ok((path, judgement)) => (Some(path), judgement),
-        Err(error) => (None, Judgement::Failed(format!("{error:#}"))),
-    };
-    let outcome = auto.decide(&looked.suspicion, judgement, now);
-    match (outcome, path) {
-        (Outcome::Marked(what, cause), Some(path)) if auto.options.mode == AutoMode::Mark => match looks.keep(&path) {
-            Ok(kept) => {
-                let entry =
-                    journal::info(format!("marked {} (auto: {what})", kept.display())).event(JournalEvent::Marked);
-                told::due_to(&cause, told::of(&kept, entry)).field(Field::Trigger, "auto").tell();
-            }
-            Err(error) => journal::error(format!("{error:#}")).event(JournalEvent::MarkFailed).tell(),
-        },
-        (outcome, path) => {
-            if let Outcome::Marked(what, cause) = outcome {
-                told::due_to(&cause, journal::info(format!("would mark: {what}"))).tell();
-            }
-            // What cannot be removed now is removed at the next start.
-            path.map(std::fs::remove_file);
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Verbs and their options: the one place from which help, man pages and completions come.
 
+mod day;
 mod diagnose;
 pub mod groups;
 mod hot_keys;
@@ -11,6 +12,7 @@ mod report;
 mod schema;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use day::{DateChoice, Day};
 pub use diagnose::Diagnose;
 pub use hot_keys::{HotKeyArguments, HotKeysChoice, KeyArguments};
 pub use incidents::{Incidents, IncidentsVerb};
@@ -56,6 +58,8 @@ pub enum Verb {
     Report(Report),
     /// List what was marked; show, note, pin, remove
     Incidents(Incidents),
+    /// What you lived with today: waiting and thinking, latency by application
+    Day(Day),
     /// Copy an incident without what tells of its owner
     Scrub(Scrub),
     /// Have it record always, and a key mark; --undo takes it back
@@ -98,6 +102,7 @@ pub enum Verb {
   sudo tipme record --window 60 --memory 128M
   sudo tipme record --display none --without samples,locks
   sudo tipme record --auto=dry-run
+  sudo tipme record --day
   sudo tipme record --detail writers,memory
   sudo tipme record --hot-keys always --mark-key super+f12
 
@@ -141,6 +146,9 @@ pub struct Record {
     /// Marks that --auto makes within an hour, at most
     #[arg(long, value_name = "N", default_value_t = 6, requires = "auto", value_parser = clap::value_parser!(u8).range(1..=60))]
     pub auto_per_hour: u8,
+    /// Count what each user lives with, by application and hour, for tipme day
+    #[arg(long)]
+    pub day: bool,
     #[command(flatten)]
     pub kept: KeepArguments,
     #[command(flatten)]
@@ -248,6 +256,7 @@ pub struct Scrub {
 is left alone. Without systemd it says how. Examples:
   tipme setup --dry-run
   tipme setup --yes --mark-key ctrl+alt+m
+  tipme setup --day
   tipme setup --undo"
 )]
 pub struct Setup {
@@ -260,6 +269,12 @@ pub struct Setup {
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Have the service count what each user lives with, for tipme day; --no-day ends that
+    #[arg(long, conflicts_with_all = ["undo", "state_dir"])]
+    pub day: bool,
+    /// Have the service no longer count it; what was counted stays until tipme day --forget
+    #[arg(long, conflicts_with_all = ["day", "undo", "state_dir"])]
+    pub no_day: bool,
     /// Key that marks [default: ctrl+alt+minus]
     #[arg(long, value_name = "KEY")]
     pub mark_key: Option<Chord>,

@@ -7,13 +7,12 @@ mod named;
 mod own;
 pub mod when;
 
-pub use named::find;
+pub use named::{all, find, is_own};
 
 use crate::arguments::{Incidents, IncidentsVerb};
 use crate::diagnose;
 use crate::report::opened;
 use anyhow::{Context, Result, bail};
-use named::all;
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -30,6 +30,7 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
         without: arguments.without,
         details: arguments.detail,
         allowed: allowed(&arguments.allow_user)?,
+        day: arguments.day,
         auto,
         hot_keys: hot_keys(&arguments.hot_keys)?,
         kept: arguments.kept.bounds(),

@@ -250,6 +250,12 @@ fn of_recorder(status: &RecorderStatus) -> Vec<(&'static str, String)> {
         ("may mark", [vec!["root".to_owned()], may].concat().join(", ")),
         ("you may", format!("since {}", status.because)),
     ];
+    let day = if status.day {
+        "counted by application and hour: tipme day"
+    } else {
+        "not counted; tipme setup --day has it counted"
+    };
+    lines.push(("your day", day.to_owned()));
     lines.extend(status.focus.iter().map(|focused| ("focus", focus(focused))));
     lines.extend(status.missing.iter().map(|missing| ("not recorded", missing.clone())));
     lines

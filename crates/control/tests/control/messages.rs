@@ -29,6 +29,9 @@ fn requests_have_these_forms() {
         (r#""status""#, RecorderRequest::Status),
         (r#""start""#, RecorderRequest::Start),
         (r#""follow""#, RecorderRequest::Follow),
+        (r#"{"day":{"from_s":1,"to_s":9}}"#, RecorderRequest::Day { from_s: 1, to_s: 9, user: None }),
+        (r#"{"day":{"from_s":1,"to_s":9,"user":7}}"#, RecorderRequest::Day { from_s: 1, to_s: 9, user: Some(7) }),
+        (r#""forget_days""#, RecorderRequest::ForgetDays),
     ];
     for (json, request) in forms {
         assert_eq!(request.to_line(), line(json));
@@ -61,7 +64,7 @@ fn responses_have_these_forms() {
         ),
         (r#""done""#, RecorderResponse::Done),
         (
-            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"lost":3,"allowed":[1000],"because":"you are root","hot_keys":"f9 marks","any_keyboard":true,"keys":true,"input_stopped_s":1.5,"displays":[":0"],"missing":[]}}"#,
+            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"lost":3,"allowed":[1000],"because":"you are root","hot_keys":"f9 marks","any_keyboard":true,"keys":true,"input_stopped_s":1.5,"displays":[":0"],"missing":[],"day":true}}"#,
             RecorderResponse::Status(RecorderStatus {
                 pid: 7,
                 armed_ns: 1,
@@ -77,6 +80,7 @@ fn responses_have_these_forms() {
                 displays: vec![":0".into()],
                 focus: vec![],
                 missing: vec![],
+                day: true,
                 auto: None,
             }),
         ),

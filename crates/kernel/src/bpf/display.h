@@ -132,14 +132,16 @@ static __always_inline void note_sent(struct side *side, struct reading *reading
 {
 	bool opaque = reading->request && (reading->flags & (FLAG_MORE | FLAG_UNREAD));
 
-	if (!reading->injects && !reading->draws && !opaque && !reading->press)
+	if (reading->request && !reading->injects && !reading->draws && !opaque)
 		return;
 	__u64 owner = number_of(side->server), now = bpf_ktime_get_ns();
+	if (!reading->request)
+		note_told(owner, reading->frame_done, now);
 	if (reading->request) {
 		if (reading->injects)
 			note_injection(side->display, owner, now);
 		if (reading->draws || opaque)
-			note_drawing(owner, now);
+			note_drawing(owner, reading->framed, now);
 	} else if (reading->press) {
 		__u64 at = side->wayland ? stamp_time(reading->stamp_ms, now)
 					 : press_time(side->display, reading->stamp_ms, now);
@@ -186,11 +188,14 @@ static __always_inline int record_taken(struct sock *sock, int bytes, int flags)
 
 	if (bytes <= 0 || (flags & MSG_PEEK) || !find_side(&side, sock) || side.nested)
 		return 0;
+	__u64 owner = number_of(side.server), now = bpf_ktime_get_ns();
 	write_message(&side, 0, bytes, side.is_server ? REQUEST_TAKEN : EVENT_TAKEN);
 	if (!side.is_server)
-		note_taken(number_of(side.server), bpf_ktime_get_ns());
-	else if (!side.wayland)
-		note_injection_taken(side.display, number_of(side.server), bpf_ktime_get_ns());
+		note_taken(owner, now);
+	else
+		note_request_taken(owner, now);
+	if (side.is_server && !side.wayland)
+		note_injection_taken(side.display, owner, now);
 	return 0;
 }
 
