@@ -45,6 +45,12 @@ pub fn days() -> Vec<Vec<u8>> {
     ])
 }
 
+pub fn tolerances() -> Vec<Vec<u8>> {
+    let row = r#"{"uid":1000,"class":"key","application":"xterm","tolerance":{"level":-2,"unanswered":3,"bad":2,"right":1,"wrong":1,"ignored":0}}"#;
+    let suggestion = r#"{"id":"20260131T120000.123Z","uid":1000,"class":"key","application":"xterm","answered":false}"#;
+    vec![format!(r#"{{"version":1,"rows":[{row}],"suggested":[{suggestion},{suggestion}]}}"#).into_bytes()]
+}
+
 /// The head of this very program, and an image made of nothing but a head and one table of symbols.
 pub fn answers() -> Vec<Vec<u8>> {
     texts(&["[0,[\"first\",\"second\"]]\n", "[0,[null,\"\\u0041\"]]\n[1,[]]\n"])

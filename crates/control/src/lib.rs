@@ -42,7 +42,9 @@ pub use folder::{FolderError, secure};
 pub use following::{Following, FollowingOf};
 pub use gate::{Entitled, GROUP, Gate, Judged};
 pub use listener::{BindError, SocketListener};
-pub use message::{AutoCounts, Focused, RecorderRequest, RecorderResponse, RecorderSocket, RecorderStatus, Trigger};
+pub use message::{
+    AutoCounts, Focused, RecorderRequest, RecorderResponse, RecorderSocket, RecorderStatus, ToldTolerance, Trigger,
+};
 pub use rates::Rates;
 pub use server::{Call, CallOf, Follower, FollowerOf, MAX_CONNECTIONS, Server, ServerOf};
 

@@ -23,6 +23,7 @@ mod summary;
 pub mod think;
 mod threshold;
 pub mod timer;
+mod tolerance;
 
 pub use comparison::{
     ClassComparison, ComparedFigures, ComparedSide, Comparison, CumulativeComparison, DEVIATION_MAX_PERCENT,
@@ -39,4 +40,5 @@ pub use percentile::Share;
 pub use periodicity::{Period, period};
 pub use random::Generator;
 pub use summary::{Apdex, Summary, apdex, interaction_p98};
-pub use threshold::{ClassLimits, InputClass, ThresholdProfile, exceeds_habit};
+pub use threshold::{ClassLimits, InputClass, ThresholdProfile};
+pub use tolerance::{PersonSaid, Tolerance};

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The recorder's one loop: requests, signals, and a tick ten times a second, or twice while nothing goes on.
 
-use crate::auto::{AutoMarker, AutoMode, AutoOptions, Suspicion};
+mod lived;
+mod suggestions;
+
+use crate::auto::{AutoMarker, AutoMode, AutoOptions};
 use crate::capture::{Capture, CaptureSources, Mark};
 use crate::counter::CounterProcess;
 use crate::day::Days;
@@ -13,7 +16,7 @@ use crate::identity::command_lines;
 use crate::inputs::Inputs;
 use crate::inquiry::Inquiries;
 use crate::learning::Learning;
-use crate::look::{self, LookQueue, settle};
+use crate::look::{self, LookQueue};
 use crate::losses::LossWatch;
 use crate::rights;
 use crate::sampler::{PERIOD, Sampler};
@@ -22,6 +25,7 @@ use crate::sealing::{Sealing, Turn};
 use crate::state::StateDirs;
 use crate::tap::Tap;
 use crate::told::{self, refuse};
+use crate::tolerances::Tolerances;
 use crate::unrecorded::Unrecorded;
 use crate::who::{self, AttributedPress};
 use anyhow::{Context, Result};
@@ -151,7 +155,8 @@ impl<'a> Recorder<'a> {
         let armed = clock::now();
         look::tidy(&folder)?;
         let auto = options.auto.as_ref().map(|auto| {
-            LookQueue::open(&folder, &auto.judge, &options.sealer).map(|looks| (AutoMarker::new(auto.clone()), looks))
+            let marker = AutoMarker::new(auto.clone(), Tolerances::open(options.dirs.tolerances()));
+            LookQueue::open(&folder, &auto.judge, &options.sealer).map(|looks| (marker, looks))
         });
         let chords = options.hot_keys.as_ref().map(HotKeyOptions::chords).transpose()?;
         let inputs = match (options.tap, chords) {
@@ -294,34 +299,6 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Looks at what the coarse figures make suspicious, and decides on looks that have ended.
-    fn notice(&mut self, now: Nanos) {
-        self.settle_looks(now);
-        let Some((auto, looks)) = &mut self.auto else { return };
-        if looks.running() {
-            return;
-        }
-        if let Some(suspicion) = auto.tick(&self.kernel, &mut self.learning, now) {
-            self.look(suspicion);
-        }
-    }
-
-    fn look(&mut self, suspicion: Suspicion) {
-        let mark = Mark { text: String::new(), trigger: "auto".to_owned(), uid: self.owner(), at: None };
-        let capture = self.capture(&mark);
-        self.learning.save();
-        if let Some((_, looks)) = &self.auto {
-            looks.begin(suspicion, capture, &self.displays, &self.inquiries);
-        }
-    }
-
-    fn settle_looks(&mut self, now: Nanos) {
-        let Some((auto, looks)) = &mut self.auto else { return };
-        for looked in looks.ended() {
-            settle(auto, looks, looked, now);
-        }
-    }
-
     fn tick(&mut self, now: Nanos) -> Result<()> {
         self.sampler.sample(now);
         self.watch.tick(&self.kernel, self.inputs.overruns(), now)?;
@@ -342,14 +319,16 @@ impl<'a> Recorder<'a> {
             }
             RecorderRequest::Describe { incident, text, right } => {
                 let words = Words { text, right, at_ns: clock::now().0 };
+                self.hear(&incident, uid, right);
                 return self.descriptions.add(incident, words, call);
             }
-            RecorderRequest::Remove { id } => done(self.folder.remove(&id, uid)),
+            RecorderRequest::Remove { id } => self.remove(&id, uid),
             RecorderRequest::Pin { id, pinned } => done(self.folder.pin(&id, uid, pinned)),
             RecorderRequest::Keys { record } => self.record_keys(uid, record),
             RecorderRequest::Status => {
                 let (because, focus) = (call.entitled.to_string(), self.focuses.seen_by(uid));
-                RecorderResponse::Status(RecorderStatus { because, focus, ..self.status() })
+                let (suggested, tolerances) = self.said_by(uid);
+                RecorderResponse::Status(RecorderStatus { because, focus, suggested, tolerances, ..self.status() })
             }
             RecorderRequest::Day { from_s, to_s, user } => self.lived(uid, user.unwrap_or(uid), from_s, to_s),
             RecorderRequest::ForgetDays => self.days_of(|days| days.forget(uid).map(|()| RecorderResponse::Done)),
@@ -357,27 +336,6 @@ impl<'a> Recorder<'a> {
             RecorderRequest::Start => self.record_keys(uid, true),
         };
         call.answer(&response);
-    }
-
-    /// What a user lived with: the own, or for root anybody's.
-    fn lived(&mut self, caller: u32, user: u32, from_s: u64, to_s: u64) -> RecorderResponse {
-        if caller != 0 && caller != user {
-            return refuse(format!("what user {user} lived with is told to that user and root"));
-        }
-        let (kernel, learning) = (&self.kernel, &mut self.learning);
-        if let Some(days) = &mut self.days {
-            days.take(kernel, learning, clock::now());
-        }
-        self.days_of(|days| days.figures(user, from_s, to_s).map(|figures| RecorderResponse::Day(Box::new(figures))))
-    }
-
-    fn days_of(&mut self, what: impl FnOnce(&mut Days) -> Result<RecorderResponse>) -> RecorderResponse {
-        let Some(days) = &mut self.days else {
-            return refuse(
-                "what you live with is not counted; have it counted by: tipme setup --day (or tipme record --day)",
-            );
-        };
-        what(days).unwrap_or_else(|error| refuse(format!("{error:#}")))
     }
 
     /// Whoever wants no input to be recorded is heard, whatever others want: a press cannot be told by its user before
@@ -415,6 +373,8 @@ impl<'a> Recorder<'a> {
             displays: self.recorded(&self.displays.known()),
             missing: self.kernel.missing().iter().map(|missing| format!("{}: {}", missing.what, missing.why)).collect(),
             day: self.days.is_some(),
+            suggested: Vec::new(),
+            tolerances: Vec::new(),
             auto: self.auto.as_ref().map(|(auto, _)| AutoCounts { unwatched: self.kernel.unwatched(), ..auto.counts }),
         }
     }
@@ -503,7 +463,7 @@ impl<'a> Recorder<'a> {
             }
         };
         if let Some((auto, _)) = &mut self.auto {
-            auto.marked_by_hand();
+            auto.marked_by_hand(&self.kernel, &mut self.learning, mark.uid, clock::now());
         }
         if mark.trigger == Trigger::Hotkey.name() {
             let now = clock::now();

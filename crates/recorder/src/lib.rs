@@ -40,12 +40,13 @@ mod state_file;
 mod symbols;
 mod tap;
 mod told;
+mod tolerances;
 mod unrecorded;
 mod who;
 
 pub use auto::{AutoMode, AutoOptions};
 pub use daemon::{RecorderOptions, run};
-pub use fuzz::{exercise_answers, exercise_baselines, exercise_days, exercise_image};
+pub use fuzz::{exercise_answers, exercise_baselines, exercise_days, exercise_image, exercise_tolerances};
 pub use hot_keys::{HotKeyOptions, Scope};
 pub use seal::{NO_ROOM, Sealer, finish, functions};
 pub use state::StateDirs;

@@ -136,6 +136,8 @@ pub(crate) fn settle(auto: &mut AutoMarker, looks: &LookQueue, looked: EndedLook
     match (outcome, path) {
         (Outcome::Marked(what, cause), Some(path)) if auto.options.mode == AutoMode::Mark => match looks.keep(&path) {
             Ok(kept) => {
+                let id = kept.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                auto.tolerances.suggest(id, looked.suspicion.subject());
                 let entry =
                     journal::info(format!("marked {} (auto: {what})", kept.display())).event(JournalEvent::Marked);
                 told::due_to(&cause, told::of(&kept, entry)).field(Field::Trigger, "auto").tell();

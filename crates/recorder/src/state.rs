@@ -57,6 +57,11 @@ impl StateDirs {
         self.incidents.with_file_name("baselines.json")
     }
 
+    /// What people put up with.
+    pub(crate) fn tolerances(&self) -> PathBuf {
+        self.incidents.with_file_name("tolerances.json")
+    }
+
     /// What users lived with.
     pub(crate) fn days(&self) -> PathBuf {
         self.incidents.with_file_name("days")

@@ -109,6 +109,10 @@ pub enum Verb {
 --auto looks at keys and clicks that take longer than people accept, and three times longer than
 nearly all before them in the same application; what is usual is kept in baselines.json beside
 the incidents. It looks at most 20 times an hour, and marks the same cause once an hour.
+Nothing pops up: tipme status, day and incidents say how many there were. What you mark
+yourself, and your answers whether it was this, move the limits of that application, to a
+half or twice the usual at most (tolerances.json; tipme status says where). The service
+records with --auto unless its options say --auto=off.
 
 Hot keys: in an X session tipme agent has them. On a text console the recorder sees them itself,
 by their place on a US keyboard; a line there names the incident, the next one the cause. With
@@ -140,8 +144,17 @@ pub struct Record {
     /// Users (names or ids) that may mark, besides root and the user who called sudo
     #[arg(long, value_name = "USER")]
     pub allow_user: Vec<String>,
-    /// Mark by itself where an answer takes unusually long and a cause is found; "dry-run" only tells of it
-    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mark")]
+    /// Mark by itself where an answer takes unusually long and a cause is found; "dry-run" only tells of it, "off" takes
+    /// an --auto before it back
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "mark",
+        overrides_with = "auto"
+    )]
     pub auto: Option<AutoChoice>,
     /// Marks that --auto makes within an hour, at most
     #[arg(long, value_name = "N", default_value_t = 6, requires = "auto", value_parser = clap::value_parser!(u8).range(1..=60))]
@@ -162,6 +175,8 @@ pub enum AutoChoice {
     Mark,
     /// Say what would be marked, and keep no file
     DryRun,
+    /// Mark only when asked to
+    Off,
 }
 
 /// A display to record.

@@ -4,6 +4,7 @@
 use crate::arguments::{DateChoice, Day};
 use crate::incidents::{all, is_own, when};
 use crate::record::user_id;
+use crate::suggestion;
 use anyhow::{Context, Result, bail};
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use schemars::JsonSchema;
@@ -51,6 +52,7 @@ pub fn run(arguments: &Day) -> Result<ExitCode> {
         println!("{}", serde_json::to_string(&document)?);
     } else {
         print!("{}", text(&document.date, &document.figures, &time_of_day, &layout()));
+        suggestion::ask(dirs.run_dir()).iter().for_each(|words| println!("\n{words}"));
     }
     Ok(if counted { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

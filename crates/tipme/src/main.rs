@@ -22,6 +22,7 @@ mod schema;
 mod scrub;
 mod setup;
 mod status;
+mod suggestion;
 mod why;
 
 use anyhow::Result;

@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
-use support::{Recording, lab, schema, tipme};
+use support::{Recording, lab, noon, schema, tipme};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
@@ -50,7 +50,7 @@ fn restarted(mut recording: Recording, session: &PrivateSession) -> Recording {
 }
 
 fn day_of(dir: &Path, uid: u32, words: &[&str]) -> Output {
-    tipme().arg("day").args(words).arg("--state-dir").arg(dir).uid(uid).gid(uid).output().unwrap()
+    tipme().arg("day").args(words).arg("--state-dir").arg(dir).env("TZ", noon()).uid(uid).gid(uid).output().unwrap()
 }
 
 /// The figures of an application of root's.

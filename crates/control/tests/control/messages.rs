@@ -81,6 +81,8 @@ fn responses_have_these_forms() {
                 focus: vec![],
                 missing: vec![],
                 day: true,
+                suggested: vec![],
+                tolerances: vec![],
                 auto: None,
             }),
         ),

@@ -9,6 +9,13 @@ pub fn local(id: &str) -> String {
     time(id).map_or_else(|| id.to_owned(), local)
 }
 
+/// The last midnight, in seconds since 1970.
+pub fn morning() -> Option<i64> {
+    let zone = TimeZone::system();
+    let today = zone.to_datetime(Timestamp::now()).date();
+    zone.to_timestamp(today.at(0, 0, 0, 0)).ok().map(Timestamp::as_second)
+}
+
 /// When an id says that it was, in whole seconds since 1970.
 pub fn seconds(id: &str) -> Option<i64> {
     time(id).map(Timestamp::as_second)
