@@ -37,7 +37,7 @@ const fn target(
 }
 
 /// All decoders.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 18] = [
     target("incident", "the incident file, and scrubbing and cutting what is read", seeds::check_file, seeds::files),
     target("diagnosis", "sections of an incident, to the verdict in every form", seeds::check, seeds::sections),
     target("records", "well-formed records with any content, to the verdict", records::check, records::seeds),
@@ -49,6 +49,8 @@ pub const TARGETS: [Target; 16] = [
     target("processes", "what the kernel says of processes", tipme_sched::exercise_processes, states::processes),
     target("predictions", "the history of focus changes", tipme_manager::exercise_predictions, states::predictions),
     target("baselines", "what was learned to be usual", tipme_recorder::exercise_baselines, states::baselines),
+    target("days", "what a user lived with", tipme_recorder::exercise_days, states::days),
+    target("tolerances", "what people put up with", tipme_recorder::exercise_tolerances, states::tolerances),
     target("symbols", "functions of an ELF image", tipme_recorder::exercise_image, states::images),
     target("answers", "names that are answered to the recorder", tipme_recorder::exercise_answers, states::answers),
     target("attention", "properties and packets of a display", tipme_desktop::exercise, states::properties),

@@ -38,6 +38,19 @@ pub fn baselines() -> Vec<Vec<u8>> {
     ])
 }
 
+pub fn days() -> Vec<Vec<u8>> {
+    texts(&[
+        r#"{"version":1,"hours":[{"start_s":1728000000,"applications":[{"application":"xterm","wait_ns":5,"noticed_ns":0,"interactive_ns":9,"classes":[{"silent":1,"sum_ns":7,"max_ns":7,"excess_ns":[0,0,0],"counts":[[5,9],[60,1]]},{}]}]}],"longest":[],"lost":0}"#,
+        r#"{"version":1,"hours":[],"longest":[{"at_ns":18446744073709551615,"latency_ns":18446744073709551615,"application":"gedit","class":"click","presses":4294967295}],"lost":18446744073709551615}"#,
+    ])
+}
+
+pub fn tolerances() -> Vec<Vec<u8>> {
+    let row = r#"{"uid":1000,"class":"key","application":"xterm","tolerance":{"level":-2,"unanswered":3,"bad":2,"right":1,"wrong":1,"ignored":0}}"#;
+    let suggestion = r#"{"id":"20260131T120000.123Z","uid":1000,"class":"key","application":"xterm","answered":false}"#;
+    vec![format!(r#"{{"version":1,"rows":[{row}],"suggested":[{suggestion},{suggestion}]}}"#).into_bytes()]
+}
+
 /// The head of this very program, and an image made of nothing but a head and one table of symbols.
 pub fn answers() -> Vec<Vec<u8>> {
     texts(&["[0,[\"first\",\"second\"]]\n", "[0,[null,\"\\u0041\"]]\n[1,[]]\n"])

@@ -11,7 +11,7 @@ const EDGES: [(&str, &[&str]); 17] = [
     ("record", &[]),
     ("measure", &[]),
     ("confine", &[]),
-    ("control", &[]),
+    ("control", &["measure"]),
     ("policy", &[]),
     ("store", &[]),
     ("kernel", &[]),

@@ -91,7 +91,7 @@ fn who_took_the_groups_memory_is_named_and_no_bystander() {
 fn noted(armed_s: u64, sched_s: u64, rare_s: u64) -> Vec<String> {
     let mut machine = Machinery::new();
     let at = |s: u64| BEGIN + s * 1_000_000_000;
-    let held = |name: &str, s| ClassHeld { name: name.to_owned(), held_from_ns: at(s), bytes: 0 };
+    let held = |name: &str, s| ClassHeld { name: name.to_owned(), held_from_ns: at(s), ..ClassHeld::default() };
     machine.meta.window_requested_ns = 40_000_000_000;
     machine.meta.armed_ns = at(armed_s);
     machine.meta.classes = vec![held("sched", sched_s), held("rare", rare_s), held("exits", 40)];

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use tipme_measure::lived::DayFigures;
 
 /// What a client asks for.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -38,6 +39,16 @@ pub enum RecorderRequest {
     Keys { record: bool },
     /// Answer: [`RecorderResponse::Status`].
     Status,
+    /// What the caller lived with between two times, in seconds since 1970; root may ask for another user. Answer:
+    /// [`RecorderResponse::Day`].
+    Day {
+        from_s: u64,
+        to_s: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<u32>,
+    },
+    /// Forgets what the caller lived with. Answer: [`RecorderResponse::Done`].
+    ForgetDays,
     /// Follows the keyboard focus on the caller's compositors. Answer: [`RecorderResponse::Done`], then [`RecorderResponse::Focus`] for each
     /// of them, and again with each change, as long as the connection lasts.
     Follow,
@@ -51,6 +62,7 @@ pub enum RecorderRequest {
 }
 
 /// What the recorder answers.
+#[allow(clippy::large_enum_variant, reason = "one answer is made at a time, and sent")]
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecorderResponse {
@@ -67,6 +79,7 @@ pub enum RecorderResponse {
     },
     Done,
     Status(RecorderStatus),
+    Day(Box<DayFigures>),
     /// Who has the focus from now on.
     Focus(Focused),
     /// It could not be done: the object and the remedy, for people.
@@ -143,6 +156,15 @@ pub struct RecorderStatus {
     pub focus: Vec<Focused>,
     /// What cannot be recorded, and why.
     pub missing: Vec<String>,
+    /// It is counted what each user lives with; left out where it is not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub day: bool,
+    /// Incidents of the one who asks that were marked without being asked for, by id, the oldest first; left out where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suggested: Vec<String>,
+    /// What the one who asks puts up with, where that is not the usual; left out where it all is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tolerances: Vec<ToldTolerance>,
     /// What became of latencies that the recorder noticed by itself; left out where it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto: Option<AutoCounts>,
@@ -173,6 +195,22 @@ pub struct Focused {
     pub client: Option<u32>,
     /// Since when, CLOCK_MONOTONIC.
     pub since_ns: u64,
+}
+
+/// The limits of the automatic mark for one class of one application, and what moved them.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ToldTolerance {
+    pub class: String,
+    pub application: String,
+    /// Of the usual limits, from 50 to 200.
+    pub percent: u64,
+    /// Marks of what was within the limits.
+    pub bad: u32,
+    /// Answers that it was this, and that it was something else (a removal is one), to what was marked without being asked for.
+    pub right: u32,
+    pub wrong: u32,
+    /// How often five such marks in a row had no answer.
+    pub ignored: u32,
 }
 
 fn is_zero(value: &f64) -> bool {

@@ -5,7 +5,8 @@
 //! may be half old and half new, which costs one wrong count at most.
 
 use crate::load::Kernel;
-use crate::skeleton::types::{answer, bss, notable};
+use crate::skeleton::types::{answer, bss, told_answer};
+use std::cmp::Ordering;
 use tipme_record::{Nanos, Pid};
 
 /// Buckets of one histogram; the first holds what is shorter than 65,536 ns, then there are eight to each
@@ -28,15 +29,20 @@ pub struct AnswerCounts {
     pub counts: Counts,
 }
 
-/// One answer that took long, or a stay in a client's queue that did.
+/// One answer, or a stay in a client's queue that was long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Notable {
+pub struct ToldAnswer {
     /// When it ended.
     pub at: Nanos,
     /// From the first of the presses until then.
     pub first: Nanos,
     /// From the last of them.
     pub last: Nanos,
+    /// Of the first, how long the thread that took them waited for nobody of its process and no disk, at least a
+    /// millisecond at a time.
+    pub slept: Nanos,
+    /// The part of this until the last of the presses.
+    pub slept_before: Nanos,
     pub client: Pid,
     pub slot: usize,
     /// How many presses were answered together, or taken from the queue together.
@@ -45,6 +51,14 @@ pub struct Notable {
     pub button: bool,
     /// The stay in the queue alone; no drawing is needed to know it.
     pub queued: bool,
+}
+
+/// Where a reader of answers is: they are counted from 0 on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AnswersRead {
+    next: u64,
+    /// Answers that were overwritten before they were read.
+    pub lost: u64,
 }
 
 /// Presses on one connection that were not answered so far.
@@ -61,14 +75,26 @@ pub struct OpenPresses {
 }
 
 impl Kernel<'_> {
-    /// What took long since the last call. `seen` counts them; it begins with 0. Of more than the kernel
-    /// keeps between two calls, the newest are given.
-    pub fn notables(&self, seen: &mut u64) -> Vec<Notable> {
+    /// What was told since the last call with the same reader. Of more than the kernel keeps between two calls, the
+    /// newest are given and the others counted.
+    pub fn answers(&self, read: &mut AnswersRead) -> Vec<ToldAnswer> {
         let Some(bss) = self.skeleton.maps.bss_data.as_deref() else { return Vec::new() };
-        let made = volatile(&bss.notables_made);
-        let kept = bss.notables.len() as u64;
-        let from = std::mem::replace(seen, made).max(made.saturating_sub(kept));
-        (from..made).map(|turn| told(volatile(&bss.notables[(turn % kept) as usize]))).collect()
+        let (made, kept) = (volatile(&bss.answers_told), bss.told_answers.len() as u64);
+        let first = read.next.max(made.saturating_sub(kept));
+        read.lost += first - read.next;
+        read.next = first;
+        let mut answers = Vec::new();
+        while read.next < made {
+            let one = volatile(&bss.told_answers[(read.next % kept) as usize]);
+            match one.turn.cmp(&(read.next + 1)) {
+                Ordering::Equal => answers.push(told(one)),
+                Ordering::Greater => read.lost += 1,
+                // It is being written: it is there the next time.
+                Ordering::Less => break,
+            }
+            read.next += 1;
+        }
+        answers
     }
 
     /// Connections with presses that were not answered so far.
@@ -103,16 +129,18 @@ fn bits(word: u64) -> impl Iterator<Item = usize> {
     (0..64).filter(move |bit| word >> bit & 1 == 1)
 }
 
-fn told(notable: notable) -> Notable {
-    Notable {
-        at: Nanos(notable.at),
-        first: Nanos(notable.first),
-        last: Nanos(notable.last),
-        client: Pid(notable.client),
-        slot: notable.slot as usize,
-        presses: notable.presses,
-        button: notable.class == 1,
-        queued: notable.queued == 1,
+fn told(answer: told_answer) -> ToldAnswer {
+    ToldAnswer {
+        at: Nanos(answer.at),
+        first: Nanos(answer.first),
+        last: Nanos(answer.last),
+        slept: Nanos(answer.slept),
+        slept_before: Nanos(answer.slept_before),
+        client: Pid(answer.client),
+        slot: answer.slot as usize,
+        presses: answer.presses,
+        button: answer.class == 1,
+        queued: answer.queued == 1,
     }
 }
 

@@ -24,7 +24,7 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/tipme.skel.rs"));
 }
 
-pub use answers::{AnswerCounts, BUCKETS, CLASSES, Counts, Notable, OpenPresses};
+pub use answers::{AnswerCounts, AnswersRead, BUCKETS, CLASSES, Counts, OpenPresses, ToldAnswer};
 pub use cost::{BEGIN, COUNTED_BYTES, END, ProgramRuns, count, may_ask, refused};
 pub use detail::Detail;
 pub use doctor::{KernelCheck, check};

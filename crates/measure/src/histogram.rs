@@ -5,6 +5,7 @@
 //! too large and never too small.
 
 use crate::percentile::{Share, nearest_rank};
+use serde::{Deserialize, Serialize};
 
 /// One bucket below, twenty doublings of eight, one above.
 pub const BUCKETS: usize = 162;
@@ -12,8 +13,9 @@ pub const BUCKETS: usize = 162;
 /// Latencies below 2 to this power share the first bucket.
 const LEAST_BITS: u32 = 16;
 
-/// Counts by bucket.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Counts by bucket; in files the bucket and count of those that are not empty.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(from = "Vec<(usize, u64)>", into = "Vec<(usize, u64)>")]
 pub struct Histogram {
     counts: [u64; BUCKETS],
 }
@@ -21,6 +23,20 @@ pub struct Histogram {
 impl Default for Histogram {
     fn default() -> Histogram {
         Histogram { counts: [0; BUCKETS] }
+    }
+}
+
+impl From<Vec<(usize, u64)>> for Histogram {
+    fn from(filled: Vec<(usize, u64)>) -> Histogram {
+        let mut histogram = Histogram::default();
+        filled.into_iter().for_each(|(bucket, count)| histogram.add(bucket, count));
+        histogram
+    }
+}
+
+impl From<Histogram> for Vec<(usize, u64)> {
+    fn from(histogram: Histogram) -> Vec<(usize, u64)> {
+        histogram.filled().collect()
     }
 }
 
@@ -61,7 +77,16 @@ impl Histogram {
 
     /// The nearest-rank percentile, rounded up to the end of its bucket; `None` for no latencies.
     pub fn value(&self, share: Share) -> Option<u64> {
-        let rank = nearest_rank(usize::try_from(self.n()).ok()?, share)? as u64;
+        self.ranked(nearest_rank(usize::try_from(self.n()).ok()?, share)? as u64)
+    }
+
+    /// The latency that so many are longer than, rounded up to the end of its bucket.
+    pub(crate) fn ranked_from_top(&self, longer: u64) -> Option<u64> {
+        self.ranked(self.n().checked_sub(longer + 1)?)
+    }
+
+    /// The latency with so many before it, rounded up to the end of its bucket.
+    fn ranked(&self, rank: u64) -> Option<u64> {
         let mut before = 0u64;
         let bucket = self.counts.iter().position(|count| {
             before = before.saturating_add(*count);

@@ -15,6 +15,7 @@ mod histogram;
 pub mod idle;
 mod interarrival;
 mod intervals;
+pub mod lived;
 mod percentile;
 mod periodicity;
 mod random;
@@ -22,6 +23,7 @@ mod summary;
 pub mod think;
 mod threshold;
 pub mod timer;
+mod tolerance;
 
 pub use comparison::{
     ClassComparison, ComparedFigures, ComparedSide, Comparison, CumulativeComparison, DEVIATION_MAX_PERCENT,
@@ -38,4 +40,5 @@ pub use percentile::Share;
 pub use periodicity::{Period, period};
 pub use random::Generator;
 pub use summary::{Apdex, Summary, apdex, interaction_p98};
-pub use threshold::{ClassLimits, InputClass, ThresholdProfile, exceeds_habit};
+pub use threshold::{ClassLimits, InputClass, ThresholdProfile};
+pub use tolerance::{PersonSaid, Tolerance};

@@ -103,7 +103,7 @@ impl InputClass {
 ///
 /// With fifty earlier observations it must exceed the threshold and three times their 98th percentile;
 /// with fewer it must frustrate.
-pub fn exceeds_habit(latency: u64, limits: ClassLimits, n: u64, p98: Option<u64>) -> bool {
+pub(crate) fn exceeds_habit(latency: u64, limits: ClassLimits, n: u64, p98: Option<u64>) -> bool {
     match p98 {
         Some(p98) if n >= 50 => latency > limits.threshold && latency > p98.saturating_mul(3),
         _ => latency > limits.frustrated,

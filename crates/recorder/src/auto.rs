@@ -3,15 +3,18 @@
 //!
 //! The kernel's coarse figures only raise a suspicion. A suspicion is looked at by the diagnosis, in a
 //! process of its own; only what it finds a cause for is kept, and the same cause once an hour. All of
-//! it is bounded, since a machine in trouble has suspicions all the time.
+//! it is bounded, since a machine in trouble has suspicions all the time. What is unusually long is decided by what is usual and
+//! by what the person has said of it.
 
 use crate::judge::{JudgedCause, Judgement};
 use crate::learning::{Learning, class};
+use crate::processes;
+use crate::tolerances::{Subject, Tolerances};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use tipme_control::{AutoCounts, journal};
-use tipme_kernel::{Kernel, Notable, OpenPresses};
-use tipme_measure::{ClassLimits, InputClass, ThresholdProfile, exceeds_habit};
+use tipme_kernel::{AnswersRead, Kernel, OpenPresses, ToldAnswer};
+use tipme_measure::{ClassLimits, InputClass, PersonSaid, ThresholdProfile};
 use tipme_record::Nanos;
 
 /// Looks within an hour, at most: each takes a second or two of a CPU that nobody else wants.
@@ -40,6 +43,15 @@ const PROMPT: Nanos = Nanos::from_millis(20);
 /// So many presses without an answer are hardly all of the kind that needs none.
 const PRESSES_MANY: u32 = 4;
 
+/// No shorter answer is unusually long.
+const NOTABLE: Nanos = Nanos::from_millis(50);
+
+/// A mark is of what was answered within this time.
+const MARKED_WITHIN: Nanos = Nanos::from_secs(40);
+
+/// Long answers that are remembered for a mark, at most.
+const RECENT_MAX: usize = 64;
+
 /// With so many answers an application is known to answer.
 const KNOWN_N: u64 = 50;
 
@@ -67,6 +79,8 @@ pub struct AutoOptions {
 pub(crate) struct Suspicion {
     pub(crate) class: InputClass,
     pub(crate) application: String,
+    /// Whose program it is.
+    pub(crate) uid: u32,
     pub(crate) slot: usize,
     pub(crate) latency: Nanos,
     /// When it ended, or became suspicious where it has not.
@@ -75,6 +89,14 @@ pub(crate) struct Suspicion {
     open_since: Option<Nanos>,
     /// Only the times of the presses speak for it.
     doubtful: bool,
+}
+
+/// A long answer that was within the limits.
+struct Endured {
+    at: Nanos,
+    latency: Nanos,
+    class: InputClass,
+    subject: Subject,
 }
 
 /// What became of a look.
@@ -89,7 +111,9 @@ pub(crate) enum Outcome {
 /// The suspicion that is waited with, and what was done within the last hour.
 pub(crate) struct AutoMarker {
     pub(crate) options: AutoOptions,
-    seen: u64,
+    pub(crate) tolerances: Tolerances,
+    read: AnswersRead,
+    endured: VecDeque<Endured>,
     suspicion: Option<Suspicion>,
     /// When the suspected client had no open presses first.
     quiet_since: Option<Nanos>,
@@ -101,10 +125,12 @@ pub(crate) struct AutoMarker {
 }
 
 impl AutoMarker {
-    pub(crate) fn new(options: AutoOptions) -> AutoMarker {
+    pub(crate) fn new(options: AutoOptions, tolerances: Tolerances) -> AutoMarker {
         AutoMarker {
             options,
-            seen: 0,
+            tolerances,
+            endured: VecDeque::new(),
+            read: AnswersRead::default(),
             suspicion: None,
             quiet_since: None,
             looks: VecDeque::new(),
@@ -116,20 +142,42 @@ impl AutoMarker {
 
     /// What to look at now, if anything. To be called at every tick.
     pub(crate) fn tick(&mut self, kernel: &Kernel<'_>, learning: &mut Learning, now: Nanos) -> Option<Suspicion> {
-        let notables = kernel.notables(&mut self.seen);
+        self.read(kernel, learning, now);
         let open = kernel.open_presses();
-        if !notables.is_empty() || open.iter().any(|open| is_late(open, now)) {
+        if open.iter().any(|open| is_late(open, now)) {
             learning.merge(kernel, now);
-        }
-        for notable in notables {
-            self.suspect(weigh(&notable, learning));
         }
         let looked = self.looked_open;
         for open in open.iter().filter(|open| looked != Some((open.slot, open.since))) {
-            let suspicion = weigh_open(open, learning, now);
+            let suspicion = weigh_open(open, learning, &self.tolerances, now);
             self.suspect(suspicion);
         }
         self.due(&open, now)
+    }
+
+    /// Weighs what was answered since the last call.
+    fn read(&mut self, kernel: &Kernel<'_>, learning: &mut Learning, now: Nanos) {
+        let mut answers = kernel.answers(&mut self.read);
+        answers.retain(|answer| answer.first >= NOTABLE);
+        if !answers.is_empty() {
+            learning.merge(kernel, now);
+        }
+        for answer in answers {
+            let Some((suspicion, exceeds)) = weigh(&answer, learning, &self.tolerances) else { continue };
+            if exceeds {
+                self.suspect(Some(suspicion));
+            } else {
+                self.endure(suspicion);
+            }
+        }
+    }
+
+    fn endure(&mut self, within: Suspicion) {
+        let subject = within.subject();
+        self.endured.push_back(Endured { at: within.at, latency: within.latency, class: within.class, subject });
+        if self.endured.len() > RECENT_MAX {
+            self.endured.pop_front();
+        }
     }
 
     /// Whether something waits to be looked at.
@@ -137,9 +185,23 @@ impl AutoMarker {
         self.suspicion.is_some()
     }
 
-    /// Somebody marked: what is suspected is in that file.
-    pub(crate) fn marked_by_hand(&mut self) {
-        self.suspicion = None;
+    /// A user marked: what is suspected is in that file. Where nothing was, the limits were too wide for what this user
+    /// had to wait for longest, by its threshold, in the time before.
+    pub(crate) fn marked_by_hand(&mut self, kernel: &Kernel<'_>, learning: &mut Learning, uid: u32, now: Nanos) {
+        self.read(kernel, learning, now);
+        if self.suspicion.take().is_none() {
+            self.tighten(uid, now);
+        }
+    }
+
+    fn tighten(&mut self, uid: u32, now: Nanos) {
+        let from = now.before(MARKED_WITHIN);
+        let recent = self.endured.iter().filter(|one| one.at >= from && one.subject.uid == uid);
+        let share = |one: &&Endured| u128::from(one.latency.0) * 1_000 / u128::from(limits(one.class).threshold.max(1));
+        let Some(subject) = recent.max_by_key(share).map(|one| one.subject.clone()) else { return };
+        // A second press is of the same.
+        self.endured.clear();
+        self.tolerances.hear(&subject, PersonSaid::Bad);
     }
 
     /// The worst is waited with.
@@ -239,21 +301,24 @@ fn is_late(open: &OpenPresses, now: Nanos) -> bool {
     now.since(open.since).0 > limits(class(open.button)).frustrated
 }
 
-/// A finished latency, by the rule.
-fn weigh(notable: &Notable, learning: &mut Learning) -> Option<Suspicion> {
-    let class = class(notable.button);
-    let application = learning.name(notable.client)?;
+impl Suspicion {
+    /// What the person puts up with is asked for by.
+    pub(crate) fn subject(&self) -> Subject {
+        Subject::new(self.uid, self.class, &self.application)
+    }
+}
+
+/// A finished latency, and whether it exceeds the limits.
+fn weigh(answer: &ToldAnswer, learning: &mut Learning, tolerances: &Tolerances) -> Option<(Suspicion, bool)> {
+    let class = class(answer.button);
+    let application = learning.name(answer.client)?;
     let (n, p98) = learning.habit(class, &application);
-    let (latency, doubtful) = latency(notable, p98.filter(|_| n >= KNOWN_N));
-    exceeds_habit(latency.0, limits(class), n, p98).then_some(Suspicion {
-        class,
-        application,
-        slot: notable.slot,
-        latency,
-        at: notable.at,
-        open_since: None,
-        doubtful,
-    })
+    let (latency, doubtful) = latency(answer, p98.filter(|_| n >= KNOWN_N));
+    let uid = processes::user(answer.client.0).unwrap_or(0);
+    let (slot, at, open_since) = (answer.slot, answer.at, None);
+    let suspicion = Suspicion { class, application, uid, slot, latency, at, open_since, doubtful };
+    let exceeds = tolerances.of(&suspicion.subject()).is_exceeded(latency.0, limits(class), n, p98);
+    Some((suspicion, exceeds))
 }
 
 /// How long an answer took, and whether that is doubtful.
@@ -261,19 +326,19 @@ fn weigh(notable: &Notable, learning: &mut Learning) -> Option<Suspicion> {
 /// One press and its drawing, or a stay in the queue, are certain. Of several presses that were taken,
 /// and a drawing right after the last, the earlier ones may need no answer: a key that does nothing, or
 /// a word that is not shown. Many of them are worth a look.
-fn latency(notable: &Notable, p98: Option<u64>) -> (Nanos, bool) {
+fn latency(answer: &ToldAnswer, p98: Option<u64>) -> (Nanos, bool) {
     let prompt = p98.map_or(PROMPT, |p98| PROMPT.max(Nanos(p98)));
-    if notable.queued || notable.presses <= 1 || notable.last > prompt {
-        (notable.first, false)
-    } else if notable.presses >= PRESSES_MANY {
-        (notable.first, true)
+    if answer.queued || answer.presses <= 1 || answer.last > prompt {
+        (answer.first, false)
+    } else if answer.presses >= PRESSES_MANY {
+        (answer.first, true)
     } else {
-        (notable.last, false)
+        (answer.last, false)
     }
 }
 
 /// Presses that are open for long: not even taken, or many by now in an application that answers as a rule.
-fn weigh_open(open: &OpenPresses, learning: &mut Learning, now: Nanos) -> Option<Suspicion> {
+fn weigh_open(open: &OpenPresses, learning: &mut Learning, tolerances: &Tolerances, now: Nanos) -> Option<Suspicion> {
     if !is_late(open, now) {
         return None;
     }
@@ -284,15 +349,11 @@ fn weigh_open(open: &OpenPresses, learning: &mut Learning, now: Nanos) -> Option
     let (n, p98) = learning.habit(class, &application);
     let many = (n >= KNOWN_N && open.presses >= PRESSES_MANY).then_some(now.since(open.since));
     let latency = lies.or(many)?;
-    exceeds_habit(latency.0, limits(class), n, p98).then_some(Suspicion {
-        class,
-        application,
-        slot: open.slot,
-        latency,
-        at: now.before(latency).after(Nanos(frustrated)),
-        open_since: Some(open.since),
-        doubtful: lies.is_none(),
-    })
+    let (slot, at, open_since) = (open.slot, now.before(latency).after(Nanos(frustrated)), Some(open.since));
+    let (uid, doubtful) = (processes::user(open.client.0).unwrap_or(0), lies.is_none());
+    let suspicion = Suspicion { class, application, uid, slot, latency, at, open_since, doubtful };
+    let exceeds = tolerances.of(&suspicion.subject()).is_exceeded(latency.0, limits(class), n, p98);
+    exceeds.then_some(suspicion)
 }
 
 #[cfg(test)]
@@ -305,12 +366,35 @@ mod tests {
     }
 
     fn auto(per_hour: usize) -> AutoMarker {
-        AutoMarker::new(AutoOptions { mode: AutoMode::Mark, per_hour, judge: "tipme".into() })
+        let options = AutoOptions { mode: AutoMode::Mark, per_hour, judge: "tipme".into() };
+        AutoMarker::new(options, Tolerances::open(folder().join("tolerances.json")))
     }
 
     fn suspicion(latency: Nanos, at: Nanos, doubtful: bool) -> Suspicion {
         let application = "xterm".to_owned();
-        Suspicion { class: InputClass::Key, application, slot: 3, latency, at, open_since: None, doubtful }
+        Suspicion { class: InputClass::Key, application, uid: 1000, slot: 3, latency, at, open_since: None, doubtful }
+    }
+
+    /// A folder that is gone: nothing is kept.
+    fn folder() -> PathBuf {
+        tempfile::TempDir::new().unwrap().path().to_owned()
+    }
+
+    #[test]
+    fn a_mark_of_what_was_within_the_limits_tightens_those_of_the_worst() {
+        let mut auto = auto(6);
+        auto.endure(suspicion(ms(60), ms(1_000), false));
+        auto.endure(Suspicion { application: "gedit".into(), ..suspicion(ms(80), ms(2_000), false) });
+        auto.endure(Suspicion { application: "other".into(), uid: 1001, ..suspicion(ms(90), ms(2_000), false) });
+        let percent = |auto: &AutoMarker, application: &str| {
+            auto.tolerances.of(&Subject::new(1000, InputClass::Key, application)).percent()
+        };
+        auto.tighten(1000, ms(60_000));
+        assert_eq!(percent(&auto, "gedit"), 100, "it is too long ago");
+        auto.tighten(1000, ms(3_000));
+        assert_eq!((percent(&auto, "gedit"), percent(&auto, "xterm"), percent(&auto, "other")), (84, 100, 100));
+        auto.tighten(1000, ms(3_100));
+        assert_eq!(percent(&auto, "gedit"), 84, "the same is not marked twice");
     }
 
     fn cause(culprit: &str) -> JudgedCause {
@@ -325,8 +409,10 @@ mod tests {
         Judgement::Found { cause: cause(what), latency_ms: 1234.0, milestone: "response".into() }
     }
 
-    fn notable(presses: u32, first: Nanos, last: Nanos) -> Notable {
-        Notable { at: ms(10_000), first, last, client: Pid(1), slot: 3, presses, button: false, queued: false }
+    fn told(presses: u32, first: Nanos, last: Nanos) -> ToldAnswer {
+        let (slept, slept_before, client) = (ms(0), ms(0), Pid(1));
+        let at = ms(10_000);
+        ToldAnswer { at, first, last, slept, slept_before, client, slot: 3, presses, button: false, queued: false }
     }
 
     /// Lets ticks of a tenth of a second pass from `from` on, with nothing open; the time of the look.
@@ -337,16 +423,16 @@ mod tests {
 
     #[test]
     fn one_press_counts_from_the_press() {
-        assert_eq!(latency(&notable(1, ms(700), ms(700)), None), (ms(700), false));
-        assert_eq!(latency(&notable(3, ms(700), ms(150)), None), (ms(700), false));
-        assert_eq!(latency(&Notable { queued: true, ..notable(3, ms(700), ms(0)) }, None), (ms(700), false));
+        assert_eq!(latency(&told(1, ms(700), ms(700)), None), (ms(700), false));
+        assert_eq!(latency(&told(3, ms(700), ms(150)), None), (ms(700), false));
+        assert_eq!(latency(&ToldAnswer { queued: true, ..told(3, ms(700), ms(0)) }, None), (ms(700), false));
     }
 
     #[test]
     fn presses_that_need_no_answer_do_not_count() {
-        assert_eq!(latency(&notable(2, ms(3_000), ms(1)), None), (ms(1), false));
-        assert_eq!(latency(&notable(2, ms(3_000), ms(45)), Some(ms(50).0)), (ms(45), false));
-        assert_eq!(latency(&notable(5, ms(900), ms(1)), None), (ms(900), true));
+        assert_eq!(latency(&told(2, ms(3_000), ms(1)), None), (ms(1), false));
+        assert_eq!(latency(&told(2, ms(3_000), ms(45)), Some(ms(50).0)), (ms(45), false));
+        assert_eq!(latency(&told(5, ms(900), ms(1)), None), (ms(900), true));
     }
 
     #[test]

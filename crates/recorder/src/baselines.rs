@@ -5,12 +5,10 @@
 //! applications, a fixed number of buckets each, and counts that are halved before they grow large, so
 //! that the last weeks weigh more than the last year.
 
+use crate::state_file;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
-use std::fs::OpenOptions;
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tipme_measure::{Histogram, InputClass, Share};
 use tipme_record::incident::StoredBaseline;
 
@@ -71,11 +69,7 @@ impl Baselines {
         match read(path) {
             Ok(baselines) => (baselines, None),
             Err(error) => {
-                let aside = aside(path);
-                let moved = match std::fs::rename(path, &aside) {
-                    Ok(()) => format!("it lies in {} now", aside.display()),
-                    Err(error) => format!("it cannot be put aside: {error}"),
-                };
+                let moved = state_file::put_aside(path);
                 (Baselines::default(), Some(format!("what is usual is learned again: {error:#}; {moved}")))
             }
         }
@@ -109,8 +103,6 @@ impl Baselines {
     }
 
     /// Writes the file where something has changed since the last time.
-    ///
-    /// The file is replaced as a whole. It is not forced to the disk: after a loss of power the file of before is as good.
     pub(crate) fn save(&mut self, path: &Path) -> Result<()> {
         if !std::mem::take(&mut self.changed) {
             return Ok(());
@@ -122,7 +114,7 @@ impl Baselines {
             counts: summary.histogram.filled().collect(),
         });
         let document = BaselineFile { version: VERSION, summaries: rows.collect() };
-        write(path, &serde_json::to_vec(&document)?).with_context(|| format!("cannot write {}", path.display()))
+        state_file::replace(path, &serde_json::to_vec(&document)?)
     }
 
     fn find(&self, class: InputClass, application: &str) -> Option<usize> {
@@ -159,22 +151,9 @@ fn stored(summary: &ClassLatencies) -> StoredBaseline {
     }
 }
 
-fn aside(path: &Path) -> PathBuf {
-    path.with_extension("damaged.json")
-}
-
 fn read(path: &Path) -> Result<Baselines> {
-    let what = || format!("cannot read {}", path.display());
-    let file = match std::fs::File::open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Baselines::default()),
-        opened => opened.with_context(what)?,
-    };
-    let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).with_context(what)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        bail!("{} has more than {FILE_BYTES_MAX} bytes", path.display());
-    }
-    parse(&bytes).with_context(what)
+    let Some(bytes) = state_file::read(path, FILE_BYTES_MAX)? else { return Ok(Baselines::default()) };
+    parse(&bytes).with_context(|| format!("cannot read {}", path.display()))
 }
 
 fn parse(bytes: &[u8]) -> Result<Baselines> {
@@ -203,19 +182,6 @@ fn summary(row: BaselineRow) -> Option<ClassLatencies> {
     row.counts.iter().for_each(|(bucket, count)| histogram.add(*bucket, (*count).min(FADE_N)));
     let named = (1..=NAME_BYTES_MAX).contains(&row.application.len());
     named.then_some(ClassLatencies { class, application: row.application, used_s: row.used_s, histogram })
-}
-
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let partial = path.with_extension("json.partial");
-    // One that is left from a killed recorder may have another mode.
-    match std::fs::remove_file(&partial) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
-    file.write_all(bytes)?;
-    drop(file);
-    std::fs::rename(&partial, path)
 }
 
 #[cfg(test)]

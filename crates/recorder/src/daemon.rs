@@ -2,12 +2,15 @@
 //! The recorder's one loop: requests, signals, and a tick ten times a second, or twice while nothing goes on.
 
 mod detail;
+mod lived;
 mod pause;
 mod status;
+mod suggestions;
 
-use crate::auto::{AutoMarker, AutoMode, AutoOptions, Outcome, Suspicion};
+use crate::auto::{AutoMarker, AutoMode, AutoOptions};
 use crate::capture::{Capture, CaptureSources, Mark};
 use crate::counter::CounterProcess;
+use crate::day::Days;
 use crate::descriptions::Descriptions;
 use crate::details::Details;
 use crate::displays::Displays;
@@ -16,22 +19,23 @@ use crate::hot_keys::{Causes, HotKeyOptions};
 use crate::identity::command_lines;
 use crate::inputs::Inputs;
 use crate::inquiry::Inquiries;
-use crate::judge::Judgement;
 use crate::learning::Learning;
-use crate::look::{self, EndedLook, LookQueue};
+use crate::look::{self, LookQueue};
 use crate::losses::LossWatch;
 use crate::rights;
 use crate::sampler::{PERIOD, Sampler};
 use crate::seal::{RawIncident, Sealer};
 use crate::sealing::{Sealing, Turn};
 use crate::state::StateDirs;
+use crate::tap::Tap;
 use crate::told::{self, refuse};
+use crate::tolerances::Tolerances;
 use crate::unrecorded::Unrecorded;
 use crate::who::{self, AttributedPress};
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::{Duration, Instant};
-use tipme_control::journal::{self, Field, JournalEvent};
+use tipme_control::journal::{self, JournalEvent};
 use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, SignalStream, Watchdog};
 use tipme_control::{
     Call, Daemon as _, Gate, Rates, RecorderRequest, RecorderResponse, RecorderStatus, Server, Trigger,
@@ -39,7 +43,7 @@ use tipme_control::{
 use tipme_desktop::chords::HotKeyPress;
 use tipme_desktop::clock;
 use tipme_desktop::hotkeys::HotKeyAction;
-use tipme_kernel::{Detail, DisplayNumber, Kernel, KernelOptions, Storage};
+use tipme_kernel::{Detail, Kernel, KernelOptions, Storage};
 use tipme_record::Nanos;
 use tipme_record::incident::Words;
 use tipme_store::{FolderBounds, IncidentFolder};
@@ -61,19 +65,6 @@ const FINISH_MAX: Duration = Duration::from_secs(10);
 
 const NO_THREAD: &str = "cannot start a thread that asks who may mark";
 
-/// Whether display traffic is recorded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tap {
-    /// All X servers and compositors, whenever they start.
-    All,
-    /// Only the X server with this number.
-    Only(u32),
-    /// Only the compositor whose socket has this number.
-    OnlyWayland(u32),
-    /// None, and no events of input devices either.
-    Off,
-}
-
 /// How to record.
 #[derive(Clone, Debug)]
 pub struct RecorderOptions {
@@ -89,6 +80,8 @@ pub struct RecorderOptions {
     pub details: Vec<Detail>,
     /// Users that may mark, besides root.
     pub allowed: Vec<u32>,
+    /// Whether is counted what each user lives with.
+    pub day: bool,
     /// Marks that the recorder makes by itself; `None` for none.
     pub auto: Option<AutoOptions>,
     /// Hot keys that the recorder takes from the keyboards; `None` for none.
@@ -125,11 +118,7 @@ fn kernel_options(options: &RecorderOptions) -> KernelOptions {
     if options.tap == Tap::Off {
         without.push("display".to_owned());
     }
-    let display = match options.tap {
-        Tap::Only(number) => Some(DisplayNumber::X11(number)),
-        Tap::OnlyWayland(number) => Some(DisplayNumber::Wayland(number)),
-        Tap::All | Tap::Off => None,
-    };
+    let display = options.tap.only();
     let details = options.details.clone();
     KernelOptions { memory: options.memory, without, display, window: options.window, hertz: 99, details }
 }
@@ -143,6 +132,7 @@ struct Recorder<'a> {
     sampler: Sampler,
     watch: LossWatch,
     learning: Learning,
+    days: Option<Days>,
     auto: Option<(AutoMarker, LookQueue)>,
     hot_keys: Option<(&'a HotKeyOptions, Causes)>,
     /// Presses of hot keys, where it has to be asked whether they may.
@@ -172,7 +162,8 @@ impl<'a> Recorder<'a> {
         let armed = clock::now();
         look::tidy(&folder)?;
         let auto = options.auto.as_ref().map(|auto| {
-            LookQueue::open(&folder, &auto.judge, &options.sealer).map(|looks| (AutoMarker::new(auto.clone()), looks))
+            let marker = AutoMarker::new(auto.clone(), Tolerances::open(options.dirs.tolerances()));
+            LookQueue::open(&folder, &auto.judge, &options.sealer).map(|looks| (marker, looks))
         });
         let chords = options.hot_keys.as_ref().map(HotKeyOptions::chords).transpose()?;
         let inputs = match (options.tap, chords) {
@@ -180,6 +171,7 @@ impl<'a> Recorder<'a> {
             (_, chords) => Inputs::open(chords.unwrap_or_default()),
         };
         let descriptions = Descriptions::start(&folder);
+        let days = options.day.then(|| Days::open(options.dirs.days(), &kernel, armed)).transpose()?;
         Ok(Recorder {
             options,
             kernel,
@@ -189,6 +181,7 @@ impl<'a> Recorder<'a> {
             sampler: Sampler::open(options.window),
             watch: LossWatch::new(armed, counter),
             learning: Learning::open(options.dirs.baselines(), armed),
+            days,
             auto: auto.transpose()?,
             hot_keys: options.hot_keys.as_ref().map(|keys| (keys, Causes::start(&keys.judge))),
             presses: who::presses(&options.allowed).context(NO_THREAD)?,
@@ -223,6 +216,7 @@ impl<'a> Recorder<'a> {
             let what = if auto.mode == AutoMode::Mark { "marking" } else { "telling of" };
             format!("{what} hitches by itself, at most {} an hour", auto.per_hour)
         }));
+        lines.extend(self.days.is_some().then(|| "counting what each user lives with (tipme day)".to_owned()));
         lines.extend(
             self.options.dirs.chosen().map(|dir| format!("other commands find it by --state-dir {}", dir.display())),
         );
@@ -269,6 +263,9 @@ impl<'a> Recorder<'a> {
         self.tick(now)?;
         self.settle_details(now);
         self.learning.tick(&self.kernel, now);
+        if let Some(days) = &mut self.days {
+            days.tick(&self.kernel, &mut self.learning, now);
+        }
         self.focuses.hear(self.kernel.focuses());
         self.answer_keys();
         self.notice(now);
@@ -299,33 +296,9 @@ impl<'a> Recorder<'a> {
         }
         self.learning.merge(&self.kernel, clock::now());
         self.learning.save();
-    }
-
-    /// Looks at what the coarse figures make suspicious, and decides on looks that have ended.
-    fn notice(&mut self, now: Nanos) {
-        self.settle_looks(now);
-        let Some((auto, looks)) = &mut self.auto else { return };
-        if looks.running() || self.paused.is_some() {
-            return;
-        }
-        if let Some(suspicion) = auto.tick(&self.kernel, &mut self.learning, now) {
-            self.look(suspicion);
-        }
-    }
-
-    fn look(&mut self, suspicion: Suspicion) {
-        let mark = Mark { text: String::new(), trigger: "auto".to_owned(), uid: self.owner(), at: None };
-        let capture = self.capture(&mark);
-        self.learning.save();
-        if let Some((_, looks)) = &self.auto {
-            looks.begin(suspicion, capture, &self.displays, &self.inquiries);
-        }
-    }
-
-    fn settle_looks(&mut self, now: Nanos) {
-        let Some((auto, looks)) = &mut self.auto else { return };
-        for looked in looks.ended() {
-            settle(auto, looks, looked, now);
+        if let Some(days) = &mut self.days {
+            days.take(&self.kernel, &mut self.learning, clock::now());
+            days.save();
         }
     }
 
@@ -352,15 +325,19 @@ impl<'a> Recorder<'a> {
             }
             RecorderRequest::Describe { incident, text, right } => {
                 let words = Words { text, right, at_ns: clock::now().0 };
+                self.hear(&incident, uid, right);
                 return self.descriptions.add(incident, words, call);
             }
-            RecorderRequest::Remove { id } => done(self.folder.remove(&id, uid)),
+            RecorderRequest::Remove { id } => self.remove(&id, uid),
             RecorderRequest::Pin { id, pinned } => done(self.folder.pin(&id, uid, pinned)),
             RecorderRequest::Keys { record } => self.record_keys(uid, record),
             RecorderRequest::Status => {
                 let (because, focus) = (call.entitled.to_string(), self.focuses.seen_by(uid));
-                RecorderResponse::Status(RecorderStatus { because, focus, ..self.status() })
+                let (suggested, tolerances) = self.said_by(uid);
+                RecorderResponse::Status(RecorderStatus { because, focus, suggested, tolerances, ..self.status() })
             }
+            RecorderRequest::Day { from_s, to_s, user } => self.lived(uid, user.unwrap_or(uid), from_s, to_s),
+            RecorderRequest::ForgetDays => self.days_of(|days| days.forget(uid).map(|()| RecorderResponse::Done)),
             RecorderRequest::Follow => return self.focuses.follow(call),
             RecorderRequest::Start => self.start_again(uid),
             RecorderRequest::Pause => self.pause(uid),
@@ -467,7 +444,7 @@ impl<'a> Recorder<'a> {
             }
         };
         if let Some((auto, _)) = &mut self.auto {
-            auto.marked_by_hand();
+            auto.marked_by_hand(&self.kernel, &mut self.learning, mark.uid, clock::now());
         }
         if mark.trigger == Trigger::Hotkey.name() {
             let now = clock::now();
@@ -514,32 +491,6 @@ impl<'a> Recorder<'a> {
             details: &self.details,
         };
         Capture::take(sources, mark)
-    }
-}
-
-/// Keeps the incident of a look, or removes it; where one is kept, or would be, a line says so.
-fn settle(auto: &mut AutoMarker, looks: &LookQueue, looked: EndedLook, now: Nanos) {
-    let (path, judgement) = match looked.judged {
-        Ok((path, judgement)) => (Some(path), judgement),
-        Err(error) => (None, Judgement::Failed(format!("{error:#}"))),
-    };
-    let outcome = auto.decide(&looked.suspicion, judgement, now);
-    match (outcome, path) {
-        (Outcome::Marked(what, cause), Some(path)) if auto.options.mode == AutoMode::Mark => match looks.keep(&path) {
-            Ok(kept) => {
-                let entry =
-                    journal::info(format!("marked {} (auto: {what})", kept.display())).event(JournalEvent::Marked);
-                told::due_to(&cause, told::of(&kept, entry)).field(Field::Trigger, "auto").tell();
-            }
-            Err(error) => journal::error(format!("{error:#}")).event(JournalEvent::MarkFailed).tell(),
-        },
-        (outcome, path) => {
-            if let Outcome::Marked(what, cause) = outcome {
-                told::due_to(&cause, journal::info(format!("would mark: {what}"))).tell();
-            }
-            // What cannot be removed now is removed at the next start.
-            path.map(std::fs::remove_file);
-        }
     }
 }
 

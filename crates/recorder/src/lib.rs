@@ -14,6 +14,7 @@ mod baselines;
 mod capture;
 mod counter;
 mod daemon;
+mod day;
 mod descriptions;
 mod details;
 mod displays;
@@ -36,18 +37,22 @@ mod seal;
 mod sealing;
 mod seat;
 mod state;
+mod state_file;
 mod symbols;
+mod tap;
 mod told;
+mod tolerances;
 mod unrecorded;
 mod who;
 
 pub use auto::{AutoMode, AutoOptions};
-pub use daemon::{RecorderOptions, Tap, run};
-pub use fuzz::{exercise_answers, exercise_baselines, exercise_image};
+pub use daemon::{RecorderOptions, run};
+pub use fuzz::{exercise_answers, exercise_baselines, exercise_days, exercise_image, exercise_tolerances};
 pub use hot_keys::{HotKeyOptions, Scope};
 pub use seal::{NO_ROOM, Sealer, finish, functions};
 pub use state::StateDirs;
 pub use symbols::{NAMER_FILES, name, own_memory};
+pub use tap::Tap;
 pub use tipme_kernel::{Detail, KernelCheck, check, count, open_programs};
 
 /// A window of whole seconds, for [`RecorderOptions`].

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A look at a suspicion: an incident beside the others, judged by another process, kept or removed.
 
-use crate::auto::Suspicion;
+use crate::auto::{AutoMarker, AutoMode, Outcome, Suspicion};
 use crate::capture::Capture;
 use crate::displays::Displays;
 use crate::inquiry::Inquiries;
 use crate::judge::{Judgement, judge};
 use crate::seal::{RawIncident, Sealer};
+use crate::told;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
+use tipme_control::journal::{self, Field, JournalEvent};
 use tipme_record::Nanos;
 use tipme_store::IncidentFolder;
 
@@ -120,6 +122,34 @@ impl LookQueue {
         let begun = Instant::now();
         while self.running() && begun.elapsed() < END_MAX {
             std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Keeps the incident of a look, or removes it; where one is kept, or would be, a line says so.
+pub(crate) fn settle(auto: &mut AutoMarker, looks: &LookQueue, looked: EndedLook, now: Nanos) {
+    let (path, judgement) = match looked.judged {
+        Ok((path, judgement)) => (Some(path), judgement),
+        Err(error) => (None, Judgement::Failed(format!("{error:#}"))),
+    };
+    let outcome = auto.decide(&looked.suspicion, judgement, now);
+    match (outcome, path) {
+        (Outcome::Marked(what, cause), Some(path)) if auto.options.mode == AutoMode::Mark => match looks.keep(&path) {
+            Ok(kept) => {
+                let id = kept.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                auto.tolerances.suggest(id, looked.suspicion.subject());
+                let entry =
+                    journal::info(format!("marked {} (auto: {what})", kept.display())).event(JournalEvent::Marked);
+                told::due_to(&cause, told::of(&kept, entry)).field(Field::Trigger, "auto").tell();
+            }
+            Err(error) => journal::error(format!("{error:#}")).event(JournalEvent::MarkFailed).tell(),
+        },
+        (outcome, path) => {
+            if let Outcome::Marked(what, cause) = outcome {
+                told::due_to(&cause, journal::info(format!("would mark: {what}"))).tell();
+            }
+            // What cannot be removed now is removed at the next start.
+            path.map(std::fs::remove_file);
         }
     }
 }

@@ -57,6 +57,16 @@ impl StateDirs {
         self.incidents.with_file_name("baselines.json")
     }
 
+    /// What people put up with.
+    pub(crate) fn tolerances(&self) -> PathBuf {
+        self.incidents.with_file_name("tolerances.json")
+    }
+
+    /// What users lived with.
+    pub(crate) fn days(&self) -> PathBuf {
+        self.incidents.with_file_name("days")
+    }
+
     /// Makes the folders, which nobody else may be able to change, and takes the lock; it is held as long as the file
     /// lives.
     pub(crate) fn lock(&self) -> Result<File> {

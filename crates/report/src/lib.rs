@@ -7,6 +7,7 @@
 
 pub mod comparison;
 mod conditions;
+pub mod day;
 mod figures;
 mod kinds;
 mod layout;

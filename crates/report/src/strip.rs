@@ -52,7 +52,7 @@ fn width_for(least: f64, most: f64, bucket: f64, columns: usize) -> f64 {
     widths.find(fits).unwrap_or(most + 1.0)
 }
 
-fn blocks(counts: &[(u64, u64)], fullest: u64) -> String {
+pub(crate) fn blocks(counts: &[(u64, u64)], fullest: u64) -> String {
     let mut out = String::new();
     let mut next = counts.first().map_or(0, |(at, _)| *at);
     for (at, count) in counts {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Verbs and their options: the one place from which help, man pages and completions come.
 
+mod day;
 mod diagnose;
 pub mod groups;
 mod hot_keys;
@@ -11,6 +12,7 @@ mod report;
 mod schema;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use day::{DateChoice, Day};
 pub use diagnose::Diagnose;
 pub use hot_keys::{HotKeyArguments, HotKeysChoice, KeyArguments};
 pub use incidents::{Incidents, IncidentsVerb};
@@ -60,6 +62,8 @@ pub enum Verb {
     Report(Report),
     /// List what was marked; show, note, pin, remove
     Incidents(Incidents),
+    /// What you lived with today: waiting and thinking, latency by application
+    Day(Day),
     /// Copy an incident without what tells of its owner
     Scrub(Scrub),
     /// Have it record always, and a key mark; --undo takes it back
@@ -102,6 +106,7 @@ pub enum Verb {
   sudo tipme record --window 60 --memory 128M
   sudo tipme record --display none --without samples,locks
   sudo tipme record --auto=dry-run
+  sudo tipme record --day
   sudo tipme record --detail writers,memory
   tipme record --detail locks --for=60
   sudo tipme record --hot-keys always --mark-key super+f12
@@ -112,6 +117,10 @@ which ends by itself. --for=0 takes that back; tipme status says what is on.
 --auto looks at keys and clicks that take longer than people accept, and three times longer than
 nearly all before them in the same application; what is usual is kept in baselines.json beside
 the incidents. It looks at most 20 times an hour, and marks the same cause once an hour.
+Nothing pops up: tipme status, day and incidents say how many there were. What you mark
+yourself, and your answers whether it was this, move the limits of that application, to a
+half or twice the usual at most (tolerances.json; tipme status says where). The service
+records with --auto unless its options say --auto=off.
 
 Hot keys: in an X session tipme agent has them. On a text console the recorder sees them itself,
 by their place on a US keyboard; a line there names the incident, the next one the cause. With
@@ -146,12 +155,24 @@ pub struct Record {
     /// Users (names or ids) that may mark, besides root and the user who called sudo
     #[arg(long, value_name = "USER")]
     pub allow_user: Vec<String>,
-    /// Mark by itself where an answer takes unusually long and a cause is found; "dry-run" only tells of it
-    #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mark")]
+    /// Mark by itself where an answer takes unusually long and a cause is found; "dry-run" only tells of it, "off" takes
+    /// an --auto before it back
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "mark",
+        overrides_with = "auto"
+    )]
     pub auto: Option<AutoChoice>,
     /// Marks that --auto makes within an hour, at most
     #[arg(long, value_name = "N", default_value_t = 6, requires = "auto", value_parser = clap::value_parser!(u8).range(1..=60))]
     pub auto_per_hour: u8,
+    /// Count what each user lives with, by application and hour, for tipme day
+    #[arg(long)]
+    pub day: bool,
     #[command(flatten)]
     pub kept: KeepArguments,
     #[command(flatten)]
@@ -165,6 +186,8 @@ pub enum AutoChoice {
     Mark,
     /// Say what would be marked, and keep no file
     DryRun,
+    /// Mark only when asked to
+    Off,
 }
 
 /// A display to record.
@@ -286,6 +309,7 @@ pub struct Scrub {
 is left alone. Without systemd it says how. Examples:
   tipme setup --dry-run
   tipme setup --yes --mark-key ctrl+alt+m
+  tipme setup --day
   tipme setup --undo"
 )]
 pub struct Setup {
@@ -298,6 +322,12 @@ pub struct Setup {
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Have the service count what each user lives with, for tipme day; --no-day ends that
+    #[arg(long, conflicts_with_all = ["undo", "state_dir"])]
+    pub day: bool,
+    /// Have the service no longer count it; what was counted stays until tipme day --forget
+    #[arg(long, conflicts_with_all = ["day", "undo", "state_dir"])]
+    pub no_day: bool,
     /// Key that marks [default: ctrl+alt+minus]
     #[arg(long, value_name = "KEY")]
     pub mark_key: Option<Chord>,

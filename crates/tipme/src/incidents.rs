@@ -7,13 +7,13 @@ mod named;
 mod own;
 pub mod when;
 
-pub use named::find;
+pub use named::{all, find, is_own};
 
 use crate::arguments::{Incidents, IncidentsVerb};
 use crate::diagnose;
 use crate::report::opened;
+use crate::suggestion;
 use anyhow::{Context, Result, bail};
-use named::all;
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,7 +28,11 @@ pub fn run(arguments: &Incidents) -> Result<ExitCode> {
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
     let folder = IncidentFolder::at(dirs.incidents());
     match &arguments.verb {
-        None => list::run(&folder, arguments),
+        None => {
+            let code = list::run(&folder, arguments)?;
+            suggestion::ask(dirs.run_dir()).filter(|_| !arguments.json).iter().for_each(|words| println!("{words}"));
+            Ok(code)
+        }
         Some(IncidentsVerb::Show { id, verbose }) => show(&find(&folder, id.as_deref())?, *verbose),
         Some(IncidentsVerb::Open { id }) => open(&find(&folder, id.as_deref())?),
         Some(IncidentsVerb::Note { id, words }) => note(dirs.run_dir(), find(&folder, Some(id))?, words.join(" ")),

@@ -7,6 +7,7 @@ extern crate tipme_command;
 mod agent;
 mod arguments;
 mod confined;
+mod day;
 mod desktop_keys;
 mod diagnose;
 mod doctor;
@@ -22,6 +23,7 @@ mod schema;
 mod scrub;
 mod setup;
 mod status;
+mod suggestion;
 mod why;
 
 use anyhow::Result;
@@ -66,6 +68,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Diagnose(arguments) => diagnose::run(&arguments),
         Verb::Report(arguments) => report::run(&arguments),
         Verb::Incidents(arguments) => incidents::run(&arguments),
+        Verb::Day(arguments) => day::run(&arguments),
         Verb::Scrub(arguments) => scrub::run(&arguments),
         Verb::Setup(arguments) => setup::run(&arguments),
         Verb::Status(arguments) => status::run(&arguments),

@@ -25,7 +25,7 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
         Some(DisplayChoice::OnlyWayland(display)) => Tap::OnlyWayland(display),
         Some(DisplayChoice::Off) => Tap::Off,
     };
-    let auto = arguments.auto.map(|auto| auto_options(auto, arguments.auto_per_hour)).transpose()?;
+    let auto = arguments.auto.map(|auto| auto_options(auto, arguments.auto_per_hour)).transpose()?.flatten();
     let options = RecorderOptions {
         dirs: StateDirs::choose(arguments.state_dir.as_deref()),
         window: tipme_recorder::seconds(arguments.window),
@@ -34,6 +34,7 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
         without: arguments.without,
         details: arguments.detail,
         allowed: allowed(&arguments.allow_user)?,
+        day: arguments.day,
         auto,
         hot_keys: hot_keys(&arguments.hot_keys)?,
         kept: arguments.kept.bounds(),
@@ -77,12 +78,13 @@ fn default_memory(machine: u64, cpus: u64) -> u64 {
     (machine / 128).clamp(64 << 20, (128 << 20) + cpus * CPU_BYTES) >> 20 << 20
 }
 
-fn auto_options(auto: AutoChoice, per_hour: u8) -> Result<AutoOptions> {
+fn auto_options(auto: AutoChoice, per_hour: u8) -> Result<Option<AutoOptions>> {
     let mode = match auto {
         AutoChoice::Mark => AutoMode::Mark,
         AutoChoice::DryRun => AutoMode::DryRun,
+        AutoChoice::Off => return Ok(None),
     };
-    Ok(AutoOptions { mode, per_hour: per_hour.into(), judge: program::own()? })
+    Ok(Some(AutoOptions { mode, per_hour: per_hour.into(), judge: program::own()? }))
 }
 
 fn hot_keys(arguments: &HotKeyArguments) -> Result<Option<HotKeyOptions>> {

@@ -2,7 +2,7 @@
 //! `tipme schema`: what the JSON documents look like, from the very types that are printed.
 
 use crate::arguments::{Schema, SchemaName};
-use crate::{doctor, incidents, lab, status};
+use crate::{day, doctor, incidents, lab, status};
 use anyhow::Result;
 use std::process::ExitCode;
 use tipme_analysis::Verdict;
@@ -13,6 +13,7 @@ pub fn run(arguments: &Schema) -> Result<ExitCode> {
     let schema = match arguments.document {
         SchemaName::Verdict => schema::<Verdict>(),
         SchemaName::Incidents => schema::<incidents::list::IncidentsDocument>(),
+        SchemaName::Day => schema::<day::DayDocument>(),
         SchemaName::Status => schema::<status::StatusDocument>(),
         SchemaName::Doctor => schema::<doctor::DoctorDocument>(),
         SchemaName::Demo | SchemaName::Selftest => match lab::become_lab()? {},

@@ -4,7 +4,7 @@
 
 use crate::arguments;
 use crate::incidents::{find, when};
-use crate::{diagnose, record};
+use crate::{diagnose, record, suggestion};
 use anyhow::Result;
 use rustix::time::{ClockId, clock_gettime};
 use schemars::JsonSchema;
@@ -253,6 +253,14 @@ fn of_recorder(status: &RecorderStatus) -> Vec<(&'static str, String)> {
         ("you may", format!("since {}", status.because)),
     ];
     lines.extend(status.details.iter().map(|detail| ("more detail", more_detail(detail))));
+    let day = if status.day {
+        "counted by application and hour: tipme day"
+    } else {
+        "not counted; tipme setup --day has it counted"
+    };
+    lines.push(("your day", day.to_owned()));
+    lines.extend(suggestion::words(status).map(|words| ("by itself", words)));
+    lines.extend(status.tolerances.iter().map(|told| ("you endure", suggestion::tolerance(told))));
     lines.extend(status.focus.iter().map(|focused| ("focus", focus(focused))));
     lines.extend(status.missing.iter().map(|missing| ("not recorded", missing.clone())));
     lines

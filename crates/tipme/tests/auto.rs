@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use support::{diagnose, files, meta, tipme};
+use support::{diagnose, files, meta, noon, tipme};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
-use tipme_control::{AutoCounts, Client, RecorderRequest, RecorderResponse};
+use tipme_control::{AutoCounts, Client, RecorderRequest, RecorderResponse, RecorderStatus};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_record::incident::{Section, StoredBaseline};
 
@@ -72,21 +72,40 @@ impl Drop for Recorder {
     }
 }
 
-fn counts(dir: &Path) -> AutoCounts {
+fn status(dir: &Path) -> RecorderStatus {
     match Client::new(dir).call(&RecorderRequest::Status).unwrap() {
-        RecorderResponse::Status(status) => status.auto.unwrap(),
+        RecorderResponse::Status(status) => status,
         other => panic!("{other:?}"),
     }
 }
 
+fn counts(dir: &Path) -> AutoCounts {
+    status(dir).auto.unwrap()
+}
+
+/// The limits for keys in the terminal, in percent of the usual.
+fn percent(dir: &Path) -> u64 {
+    let told = status(dir).tolerances.into_iter().find(|told| told.class == "key" && told.application == "xterm");
+    told.map_or(100, |told| told.percent)
+}
+
+fn text_of(dir: &Path, verb: &str) -> String {
+    let output = tipme().args([verb, "--state-dir"]).arg(dir).env("TZ", noon()).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// Typing during which the terminal is stopped.
 fn hitch(session: &PrivateSession, typist: &mut Typist) {
+    hitch_of(HITCH, session, typist);
+}
+
+fn hitch_of(length: Duration, session: &PrivateSession, typist: &mut Typist) {
     let terminal = Pid::from_raw(session.terminal_pid().unwrap() as i32).unwrap();
     typist.text("before").unwrap();
     kill_process(terminal, Signal::STOP).unwrap();
     let stopped = Instant::now();
     typist.text("now").unwrap();
-    std::thread::sleep(HITCH.saturating_sub(stopped.elapsed()));
+    std::thread::sleep(length.saturating_sub(stopped.elapsed()));
     kill_process(terminal, Signal::CONT).unwrap();
     typist.text("after").unwrap();
 }
@@ -151,4 +170,43 @@ fn restarted(dir: &Path, session: &PrivateSession, known: u64) {
     let marked = tipme().args(["mark", "--state-dir"]).arg(dir).output().unwrap();
     let path = PathBuf::from(String::from_utf8(marked.stdout).unwrap().trim());
     assert!(learned(&path).n > known, "{:?} after {known}", learned(&path));
+}
+
+/// A mark of what was within the limits tightens them, an answer to what was marked by itself moves them, and both outlive
+/// the recorder; nothing more than a line tells of it.
+#[test]
+fn what_a_person_says_moves_the_limits_and_survives() {
+    let dir = TempDir::new().unwrap();
+    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
+    session.open_terminal(&[], &["cat".into()]).unwrap();
+    let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
+    let recorder = Recorder::start(dir.path(), &session, "--auto");
+    wait_until("a mark that tightens the limits", || {
+        // Nobody is frustrated by that; on a busy machine it may take several.
+        hitch_of(Duration::from_millis(150), &session, &mut typist);
+        assert!(tipme().args(["mark", "--state-dir"]).arg(dir.path()).output().unwrap().status.success());
+        percent(dir.path()) < 100
+    });
+    let tightened = percent(dir.path());
+    let text = text_of(dir.path(), "status");
+    assert!(text.contains(&format!("key in xterm: {tightened} % of the usual limits (marked: ")), "{text}");
+
+    wait_until("a mark by itself", || {
+        hitch(&session, &mut typist);
+        !status(dir.path()).suggested.is_empty()
+    });
+    let suggested = status(dir.path()).suggested;
+    for verb in ["status", "incidents"] {
+        let text = text_of(dir.path(), verb);
+        assert!(text.contains(" since this morning: tipme incidents"), "{text}");
+    }
+    let incident = dir.path().join(format!("incidents/{}.tipme", suggested[0]));
+    let answer = RecorderRequest::Describe { incident, text: String::new(), right: Some(false) };
+    Client::new(dir.path()).call(&answer).unwrap();
+    let widened = percent(dir.path());
+    assert!(widened > tightened, "{tightened} {widened}");
+    recorder.stop();
+    let _recorder = Recorder::start(dir.path(), &session, "--auto");
+    assert_eq!(percent(dir.path()), widened);
+    assert!(status(dir.path()).suggested.contains(&suggested[0]));
 }

@@ -200,6 +200,7 @@ fn what_cannot_be_sealed_is_kept_for_root_as_it_is() {
         without: Vec::new(),
         details: Vec::new(),
         allowed: vec![USER],
+        day: false,
         auto: None,
         hot_keys: None,
         kept: tipme_store::FolderBounds::default(),

@@ -123,6 +123,7 @@ fn recorded(folder: &Path) -> Incident {
         without: Vec::new(),
         details: Vec::new(),
         allowed,
+        day: false,
         auto: None,
         hot_keys: None,
         kept: tipme_store::FolderBounds::default(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The schemas in `docs/schemas`, and those of benchmarks in `docs/results`, are what the types of this version give, and
 //! what is printed fits them. `TIPME_BLESS=1 cargo test -p tipme --test schemas` rewrites them. Documents that take a recorder, a display or
-//! faults are held against them where these run: `status`, `incidents`, `demo`, `selftest`.
+//! faults are held against them where these run: `day`, `status`, `incidents`, `demo`, `selftest`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{schema, tipme};
 
-const DOCUMENTS: [&str; 6] = ["verdict", "incidents", "status", "doctor", "demo", "selftest"];
+const DOCUMENTS: [&str; 7] = ["verdict", "incidents", "day", "status", "doctor", "demo", "selftest"];
 /// What benchmarks write.
 const RESULTS: [&str; 10] =
     ["fork", "memory", "typing", "scroll", "system", "warmstart", "pagein", "timer", "load", "idle"];

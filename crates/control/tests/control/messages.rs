@@ -34,6 +34,9 @@ fn requests_have_these_forms() {
             r#"{"detail":{"details":["locks","waits"],"seconds":600}}"#,
             RecorderRequest::Detail { details: vec!["locks".into(), "waits".into()], seconds: 600 },
         ),
+        (r#"{"day":{"from_s":1,"to_s":9}}"#, RecorderRequest::Day { from_s: 1, to_s: 9, user: None }),
+        (r#"{"day":{"from_s":1,"to_s":9,"user":7}}"#, RecorderRequest::Day { from_s: 1, to_s: 9, user: Some(7) }),
+        (r#""forget_days""#, RecorderRequest::ForgetDays),
     ];
     for (json, request) in forms {
         assert_eq!(request.to_line(), line(json));
@@ -66,7 +69,7 @@ fn responses_have_these_forms() {
         ),
         (r#""done""#, RecorderResponse::Done),
         (
-            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"ended_s":600.0,"ended_bound":"time","lost":3,"paused_since_ns":5,"paused_by_uid":1000,"allowed":[1000],"because":"you are root","hot_keys":"f9 marks","any_keyboard":true,"keys":true,"input_stopped_s":1.5,"details":[{"name":"locks","since_ns":4,"until_ns":9,"by_uid":1000}],"displays":[":0"],"missing":[]}}"#,
+            r#"{"status":{"pid":7,"armed_ns":1,"held_s":2.5,"window_s":40.0,"ended_s":600.0,"ended_bound":"time","lost":3,"paused_since_ns":5,"paused_by_uid":1000,"allowed":[1000],"because":"you are root","hot_keys":"f9 marks","any_keyboard":true,"keys":true,"input_stopped_s":1.5,"details":[{"name":"locks","since_ns":4,"until_ns":9,"by_uid":1000}],"displays":[":0"],"missing":[],"day":true}}"#,
             RecorderResponse::Status(RecorderStatus {
                 pid: 7,
                 armed_ns: 1,
@@ -92,6 +95,9 @@ fn responses_have_these_forms() {
                 displays: vec![":0".into()],
                 focus: vec![],
                 missing: vec![],
+                day: true,
+                suggested: vec![],
+                tolerances: vec![],
                 auto: None,
             }),
         ),

@@ -5,31 +5,32 @@
  * come from the records, after a mark. Nothing is kept of a key but that it was pressed: modifiers,
  * which nobody answers, are left out by their codes, which are then forgotten. */
 #pragma once
-#include "ring.h"
+#include "told.h"
 
-/* Connections that are watched at once, a power of two; one that was pressed in lately keeps its slot. */
-#define ANSWER_SLOTS 256
+/* One that was pressed in lately keeps its slot. */
 #define ANSWER_PROBES 4
 #define ANSWER_IDLE_NS 300000000000ull
 #define ANSWER_CLASSES 2
 /* Below 2^16 ns, then eight buckets to each doubling up to 2^36 ns (69 s), then all above. */
 #define ANSWER_BUCKETS 162
 #define ANSWER_LEAST_BITS 16
-/* Latencies from here on are told one by one; a power of two of them is kept. */
-#define NOTABLE_NS 50000000
-#define NOTABLES 64
+/* Stays in a queue are told from this length on. */
+#define QUEUED_NS 50000000
+/* Shorter sleeps than this do not end a wait. */
+#define SLEPT_NS 1000000
 /* An injected press that the server took so long ago is not what the event tells of. */
 #define INJECTED_NS 100000000
 #define DISPLAYS 64
 
 enum press { NO_PRESS, KEY_PRESSED, BUTTON_PRESSED, MODIFIER_PRESSED };
 
-/* A connection: `owner` is the server's end of it, 0 where the slot is free. Times are 0 where there is none. */
+/* A connection: `owner` is the server's end of it, 0 where the slot is free. Times are 0 where there is none. `slept`:
+ * how long the thread that took presses waited for nobody of its process and no disk since the first of them, and
+ * `slept_before` until the last. */
 struct answer {
-	__u64 owner, used, since, last, untaken;
+	__u64 owner, used, since, last, untaken, slept, slept_before;
 	__u32 client, presses, fresh, class;
 };
-struct notable { __u64 at, first, last; __u32 client, presses, slot, class, queued, unused; };
 /* The oldest press that a client injected into a display and that nobody was told of. */
 struct injected { __u64 at, taken, connection; };
 
@@ -37,8 +38,8 @@ struct answer answers[ANSWER_SLOTS];
 __u32 answer_counts[ANSWER_SLOTS][ANSWER_CLASSES][ANSWER_BUCKETS];
 /* A bit for each slot with a press that was not answered. */
 __u64 answers_open[ANSWER_SLOTS / 64];
-struct notable notables[NOTABLES];
-__u64 notables_made;
+/* Threads that took presses. */
+struct taker takers[TAKERS];
 /* Presses on connections that found no slot. */
 __u64 answers_unwatched;
 struct injected injected[DISPLAYS];
@@ -107,22 +108,6 @@ static __always_inline __u32 take_answer(__u64 owner, __u32 client, __u64 now)
 	return known;
 }
 
-static __always_inline void tell_notable(struct answer *answer, __u32 slot, __u64 now, __u64 first, __u64 last, bool queued)
-{
-	__u64 turn = __sync_fetch_and_add(&notables_made, 1);
-	struct notable *notable = &notables[turn & (NOTABLES - 1)];
-
-	notable->first = first;
-	notable->last = last;
-	notable->client = answer->client;
-	notable->presses = answer->presses - (queued ? 0 : answer->fresh);
-	notable->slot = slot;
-	notable->class = answer->class;
-	notable->queued = queued;
-	barrier();
-	notable->at = now;
-}
-
 static __always_inline __u64 slot_bit(__u32 slot)
 {
 	return 1ull << (slot & 63);
@@ -142,13 +127,16 @@ __noinline int note_press(__u64 owner, __u32 client, __u32 press, __u64 at, __u6
 	struct answer *answer = &answers[slot];
 	if (!answer->presses) {
 		answer->since = at;
+		answer->slept = 0;
 		answer->class = press == BUTTON_PRESSED;
 	}
+	answer->slept_before = answer->slept;
 	if (!answer->fresh)
 		answer->untaken = now;
 	answer->fresh++;
 	answer->presses++;
-	answer->last = answer->used = now;
+	answer->last = at;
+	answer->used = now;
 	__sync_fetch_and_or(&answers_open[slot / 64], slot_bit(slot));
 	return 0;
 }
@@ -163,16 +151,65 @@ __noinline int note_taken(__u64 owner, __u64 now)
 	struct answer *answer = &answers[slot];
 	if (!answer->fresh)
 		return 0;
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	struct taker *taker = &takers[tid & (TAKERS - 1)];
 	__u64 lay = now - answer->untaken;
-	if (lay >= NOTABLE_NS)
-		tell_notable(answer, slot, now, lay, lay, 1);
+	taker->slot = slot;
+	taker->tid = tid;
+	if (lay >= QUEUED_NS) {
+		struct drawing none = { .since = answer->untaken, .last = answer->untaken, .client = answer->client,
+					.presses = answer->presses, .class = answer->class };
+		tell_answer(&none, slot, now, 1);
+	}
 	answer->fresh = 0;
 	answer->untaken = 0;
 	return 0;
 }
 
+/* A thread slept from `start` on, for nobody of its own process and no disk. What lay in its queue by then ended that
+ * it had nothing to do. */
+static __always_inline void note_slept(__u32 tid, __u64 start, __u64 now)
+{
+	struct taker *taker = &takers[tid & (TAKERS - 1)];
+
+	if (taker->tid != tid || now - start < SLEPT_NS)
+		return;
+	struct answer *answer = &answers[taker->slot & (ANSWER_SLOTS - 1)];
+	if (answer->presses <= answer->fresh)
+		return;
+	__u64 end = answer->fresh ? answer->untaken : now;
+	if (start < answer->since)
+		start = answer->since;
+	if (end > start)
+		answer->slept += end - start;
+	if (answer->fresh)
+		answer->slept_before = answer->slept;
+}
+
+/* What a drawing answers is told once the server is done with it; what was open before ends here at the latest. */
+static __always_inline void open_drawing(struct answer *answer, __u32 slot, bool framed, __u64 now)
+{
+	struct drawing *drawing = drawing_of(slot);
+
+	finish_drawing(slot, drawing->handled ? drawing->handled : drawing->drawn);
+	drawing->since = answer->since;
+	drawing->last = answer->fresh ? answer->since : answer->last;
+	drawing->slept = answer->slept;
+	drawing->slept_before = answer->slept_before;
+	drawing->drawn = now;
+	drawing->handled = 0;
+	drawing->client = answer->client;
+	drawing->presses = answer->presses - answer->fresh;
+	drawing->class = answer->class;
+	drawing->framed = framed;
+	drawing->taken = 0;
+	barrier();
+	drawing->open = 1;
+	__sync_fetch_and_add(&drawings_open, 1);
+}
+
 /* A client draws: that answers the presses that it took. Those that lie in its queue stay open. */
-__noinline int note_drawing(__u64 owner, __u64 now)
+__noinline int note_drawing(__u64 owner, bool framed, __u64 now)
 {
 	__u32 slot = find_answer(owner);
 
@@ -182,16 +219,48 @@ __noinline int note_drawing(__u64 owner, __u64 now)
 	__u32 fresh = answer->fresh, presses = answer->presses, class = answer->class & (ANSWER_CLASSES - 1);
 	if (presses <= fresh)
 		return 0;
-	__u64 first = now - answer->since, last = fresh ? first : now - answer->last;
-	__u32 bucket = latency_bucket(first);
+	__u32 bucket = latency_bucket(now - answer->since);
 	if (presses - fresh == 1 && bucket < ANSWER_BUCKETS)
 		answer_counts[slot][class][bucket]++;
-	if (first >= NOTABLE_NS)
-		tell_notable(answer, slot, now, first, last, 0);
+	open_drawing(answer, slot, framed, now);
 	answer->presses = fresh;
 	answer->since = answer->untaken;
+	answer->slept = answer->slept_before = 0;
 	if (!fresh)
 		__sync_fetch_and_and(&answers_open[slot / 64], ~slot_bit(slot));
+	return 0;
+}
+
+/* A server took what a client sent: it is done with that of others. */
+__noinline int note_request_taken(__u64 owner, __u64 now)
+{
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	struct taker *server = &servers[tid & (TAKERS - 1)];
+
+	if (!drawings_open)
+		return 0;
+	__u32 slot = find_answer(owner);
+	if (server->tid == tid && server->slot != slot)
+		drawing_handled(server->slot, now);
+	if (slot >= ANSWER_SLOTS || !drawing_of(slot)->open)
+		return 0;
+	drawing_of(slot)->taken = 1;
+	server->slot = slot;
+	server->tid = tid;
+	return 0;
+}
+
+/* A server told a client of something. */
+__noinline int note_told(__u64 owner, bool frame, __u64 now)
+{
+	if (!drawings_open)
+		return 0;
+	__u32 slot = find_answer(owner);
+	if (slot >= ANSWER_SLOTS)
+		return 0;
+	drawing_handled(slot, now);
+	if (frame)
+		frame_done(slot, now);
 	return 0;
 }
 

@@ -136,14 +136,16 @@ static __always_inline void note_sent(struct side *side, struct reading *reading
 {
 	bool opaque = reading->request && (reading->flags & (FLAG_MORE | FLAG_UNREAD));
 
-	if (!reading->injects && !reading->draws && !opaque && !reading->press)
+	if (reading->request && !reading->injects && !reading->draws && !opaque)
 		return;
 	__u64 owner = side->owner, now = reading->now;
+	if (!reading->request)
+		note_told(owner, reading->frame_done, now);
 	if (reading->request) {
 		if (reading->injects)
 			note_injection(side->display, owner, now);
 		if (reading->draws || opaque)
-			note_drawing(owner, now);
+			note_drawing(owner, reading->framed, now);
 	} else if (reading->press) {
 		__u64 at = side->wayland ? stamp_time(reading->stamp_ms, now)
 					 : press_time(side->display, reading->stamp_ms, now);
@@ -196,7 +198,9 @@ static __always_inline int record_taken(struct sock *sock, int bytes, int flags)
 	write_message(&side, 0, now, bytes, side.is_server ? REQUEST_TAKEN : EVENT_TAKEN);
 	if (!side.is_server)
 		note_taken(side.owner, now);
-	else if (!side.wayland)
+	else
+		note_request_taken(side.owner, now);
+	if (side.is_server && !side.wayland)
 		note_injection_taken(side.display, side.owner, now);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /* Switches, wake-ups, migrations: the frequent class. */
 #pragma once
+#include "answers.h"
 #include "packed.h"
 #include "polls.h"
 
@@ -34,8 +35,10 @@ int sched_switch(__u64 *ctx)
 
 	if (!(bool)ctx[0])
 		state = task_state(prev, switch_has_state ? (__u32)ctx[3] : prev->__state);
-	if (state)
+	if (state) {
 		remember_switch_out(tid, now, state);
+		server_waits(tid, now);
+	}
 	if (pack_switch(mine, now, tid, prio, next_tid, next_prio, state))
 		mine->known = life_and(mine->known, next_tid);
 	else if (write_switch(now, tid, prio, next_tid, next_prio, state))
@@ -99,6 +102,9 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	if (is_switched_out(entry, tid)) {
 		__u64 start = blocked_since(tid, now);
 		switched_out[tid & (TABLE - 1)] = 0;
+		/* Who waits for its own threads or a disk is busy. */
+		if (!(entry & 1) && (context || bpf_get_current_pid_tgid() >> 32 != task->tgid))
+			note_slept(tid, start, now);
 		if (deserves_record(entry, now, now - start) && !(task->__state & TASK_NOLOAD))
 			write_wait(task, now, start, context);
 	}

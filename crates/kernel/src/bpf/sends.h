@@ -37,9 +37,9 @@ struct reading {
 	/* `heads`: messages seen; `count`: those that are kept. */
 	__u32 linear, offset, heads, count, flags;
 	/* `press`, `stamp_ms`: the first press that the events tell of; `injects`, `draws`: what the requests do;
-	 * `attaches`: they prepare a drawing; `strange`: what was taken for the head of a message is none; `foreign`: an
+	 * `attaches`: they prepare a drawing; `framed`: they ask when its frame is done, `frame_done`: that is told; `strange`: what was taken for the head of a message is none; `foreign`: an
 	 * object is none that a client makes. */
-	__u8 request, started, swapped, press, injects, draws, attaches, strange, foreign;
+	__u8 request, started, swapped, press, injects, draws, attaches, framed, frame_done, strange, foreign;
 	__u32 stamp_ms;
 	/* Of Wayland: what may be a keyboard that enters, and one whose modifiers were told; the keyboard that the client has from
 	 * then on; what leaves it. */
@@ -55,7 +55,7 @@ static __always_inline void forget(struct reading *reading)
 {
 	reading->heads = reading->count = 0;
 	reading->press = reading->injects = reading->draws = reading->attaches = 0;
-	reading->strange = reading->foreign = 0;
+	reading->strange = reading->foreign = reading->framed = reading->frame_done = 0;
 	reading->entering = reading->modified = reading->keyboard = reading->left = 0;
 }
 

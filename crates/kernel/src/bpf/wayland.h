@@ -135,6 +135,7 @@ static __always_inline void look_at_event(struct reading *reading, __u32 *head, 
 		look_at_presented(reading, head, kept);
 	} else if (head[1] == WL_LEAVE || head[1] == WL_CALLBACK_DONE) {
 		kept->wanted = 1;
+		reading->frame_done |= head[1] == WL_CALLBACK_DONE;
 	} else if (head[1] == WL_MOTION) {
 		kept->wanted = is_near(reading, head[2]);
 		kept->hint = HINT_MOVED;
@@ -188,6 +189,7 @@ static __always_inline void look_at_request(struct reading *reading, __u32 *head
 		kept->wanted = 1;
 		kept->argument = as_object(head[2]);
 		reading->attaches |= head[1] == WL_FRAME;
+		reading->framed |= head[1] == WL_FRAME;
 	} else if (head[1] == WL_FEEDBACK) {
 		kept->wanted = 1;
 		kept->argument = as_object(head[3]);

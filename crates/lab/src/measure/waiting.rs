@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whose turn it was during a repeat: the person's or the machine's.
 //!
-//! The signals come from the joins (an event is queued until it is dequeued, and handled until the last drawing that
-//! it caused) and, with the display tap, from the scheduler and the disk: threads of the application and
+//! The signals come from the joins (an event is queued until it is dequeued, and handled until it ends as its class does:
+//! with the first drawing or with the last) and, with the display tap, from the scheduler and the disk: threads of the application and
 //! of the display server that run or want to, and reads that threads of the application wait for.
-//! Without it, an event that is handled counts as computed for all along.
+//! Without it, an event that is handled counts as computed for all along. So a wait is a part of a latency, or of a read: what the
+//! application draws after the end of an event, and what nobody has whole records of, is none.
 
 use super::joining::InputOutcome;
 use std::collections::BTreeSet;
@@ -53,8 +54,15 @@ impl Activity {
         let reads = reads.filter(|request| own.contains(&request.tid) && !request.is_write());
         Activity {
             computing: busy.map(|span| (span.start.0, span.end.0)).collect(),
-            reading: reads.map(|request| (request.start.0, request.end.min(recording.mark).0)).collect(),
+            reading: reads.map(|request| (request.start.0, request.end.0)).collect(),
         }
+        .within(from.0, recording.mark.0)
+    }
+
+    /// What lies between two times. Before all records are there, a thread seems to go on with what was seen of it last.
+    fn within(self, from: u64, to: u64) -> Activity {
+        let cut = |spans: Vec<Span>| spans.into_iter().map(|(start, end)| (start.max(from), end.min(to))).collect();
+        Activity { computing: cut(self.computing), reading: cut(self.reading) }
     }
 
     /// Both together.
@@ -99,7 +107,7 @@ fn changes<'a>(events: impl Iterator<Item = &'a Event>, activity: Option<Activit
     for times in events.map(Event::times) {
         let dequeued = times.dequeued.unwrap_or(times.input);
         queued.push((times.input, dequeued));
-        handled.push((dequeued, times.settled.unwrap_or(times.end.time())));
+        handled.push((dequeued, times.end.time()));
     }
     let Activity { computing, reading } =
         activity.unwrap_or_else(|| Activity { computing: handled.clone(), reading: Vec::new() });
@@ -138,6 +146,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    /// Keys by input, when they were dequeued, and their first drawing; each settles 30 ms later.
     fn repeat(times: &[(u64, u64, u64)]) -> (MeasureRepeat, Vec<InputOutcome>) {
         let at = |ms: u64| Nanos(ms * MS);
         let sent = times
@@ -146,7 +155,8 @@ mod tests {
             .collect();
         let answer = |(input, dequeued, end): &(u64, u64, u64)| {
             let (input, dequeued, end) = (input * MS, Some(dequeued * MS), end * MS);
-            let answer = Answer { input, dequeued, first: end, settled: end, join: EventJoin::Exact, open: false };
+            let settled = end + 30 * MS;
+            let answer = Answer { input, dequeued, first: end, settled, join: EventJoin::Exact, open: false };
             InputOutcome::Answered(answer.event(InputClass::Key))
         };
         let repeat = MeasureRepeat { begun: at(0), ended: at(1_000), sent, ..MeasureRepeat::default() };
@@ -175,5 +185,22 @@ mod tests {
         let waits = waits(&repeat, &outcomes, Some(activity), |_| 100 * MS);
         assert_eq!((waits.wait, waits.background), (50 * MS, Some(50 * MS)));
         assert_eq!((waits.noticed, waits.think), (0, 900 * MS));
+    }
+
+    #[test]
+    fn no_wait_is_longer_than_what_was_waited_for() {
+        let (repeat, outcomes) = repeat(&[(100, 110, 150), (400, 400, 420)]);
+        let busy = Activity { computing: vec![(0, 1_000 * MS)], reading: Vec::new() };
+        let waits = waits(&repeat, &outcomes, Some(busy), |_| 100 * MS);
+        assert_eq!((waits.wait, waits.background), (70 * MS, Some(930 * MS)), "what settles later is background");
+    }
+
+    #[test]
+    fn what_is_not_recorded_as_a_whole_is_not_known_to_be_busy() {
+        let computing = vec![(0, 700 * MS), (800 * MS, 900 * MS)];
+        let activity = Activity { computing, reading: vec![(10 * MS, 20 * MS)] }.within(600 * MS, 850 * MS);
+        let changes = switched(Signal::Computing, activity.computing);
+        assert_eq!(changes.iter().map(|change| change.at / MS).collect::<Vec<_>>(), [600, 700, 800, 850]);
+        assert_eq!(switched(Signal::SynchronousIo, activity.reading), []);
     }
 }

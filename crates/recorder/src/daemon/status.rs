@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How the recorder is, and what it records.
 
-use super::{Recorder, Tap};
+use super::Recorder;
 use crate::capture::{exits_from, held};
 use crate::hot_keys::Scope;
 use tipme_control::{AutoCounts, RecorderStatus};
@@ -39,28 +39,17 @@ impl Recorder<'_> {
             details: self.details.told(self.armed),
             displays: self.recorded(&self.displays.known()),
             missing: self.kernel.missing().iter().map(|missing| format!("{}: {}", missing.what, missing.why)).collect(),
+            day: self.days.is_some(),
+            suggested: Vec::new(),
+            tolerances: Vec::new(),
             auto: self.auto.as_ref().map(|(auto, _)| AutoCounts { unwatched: self.kernel.unwatched(), ..auto.counts }),
         }
     }
 
     /// The displays among these that are recorded, such as `:0`, and the sockets of compositors that are.
     pub(super) fn recorded(&self, displays: &[Display]) -> Vec<String> {
-        let wanted = |display: &&Display| match self.options.tap {
-            Tap::All => true,
-            Tap::Only(number) => display.display == number,
-            Tap::OnlyWayland(_) | Tap::Off => false,
-        };
-        let names = displays.iter().filter(wanted).map(|display| format!(":{}", display.display));
-        names.chain(compositors(self.options.tap)).collect()
+        let wanted = displays.iter().filter(|display| self.options.tap.takes(display.display));
+        let names = wanted.map(|display| format!(":{}", display.display));
+        names.chain(self.options.tap.compositors()).collect()
     }
-}
-
-/// The sockets of the compositors that are recorded.
-fn compositors(tap: Tap) -> Vec<String> {
-    let wanted = |path: &String| match tap {
-        Tap::All => true,
-        Tap::OnlyWayland(number) => path.ends_with(&format!("/wayland-{number}")),
-        Tap::Only(_) | Tap::Off => false,
-    };
-    tipme_desktop::server::find_compositors().into_iter().filter(wanted).collect()
 }

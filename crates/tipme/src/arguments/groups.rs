@@ -7,7 +7,7 @@ use tipme_command::{Group, grouped, verbs};
 use tipme_report::Layout;
 
 const GROUPS: [Group<'_>; 4] = [
-    ("Every day", &["setup", "status", "mark", "pause", "resume", "incidents", "diagnose", "report", "doctor"]),
+    ("Every day", &["setup", "status", "mark", "pause", "resume", "incidents", "diagnose", "report", "day", "doctor"]),
     ("For engineers", &["record", "agent", "scrub", "schema"]),
     ("Managing", &["manage", "manage-helper", "why"]),
     ("Lab", &verbs::NAMES),

@@ -10,6 +10,8 @@ pub enum SchemaName {
     Verdict,
     /// tipme incidents
     Incidents,
+    /// tipme day
+    Day,
     /// tipme status
     Status,
     /// tipme doctor

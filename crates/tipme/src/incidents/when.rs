@@ -9,6 +9,18 @@ pub fn local(id: &str) -> String {
     time(id).map_or_else(|| id.to_owned(), local)
 }
 
+/// The last midnight, in seconds since 1970.
+pub fn morning() -> Option<i64> {
+    let zone = TimeZone::system();
+    let today = zone.to_datetime(Timestamp::now()).date();
+    zone.to_timestamp(today.at(0, 0, 0, 0)).ok().map(Timestamp::as_second)
+}
+
+/// When an id says that it was, in whole seconds since 1970.
+pub fn seconds(id: &str) -> Option<i64> {
+    time(id).map(Timestamp::as_second)
+}
+
 /// When an id says that it was, to the second.
 fn time(id: &str) -> Option<Timestamp> {
     let utc = DateTime::strptime("%Y%m%dT%H%M%S", id.get(..15)?).ok()?;
@@ -21,7 +33,6 @@ mod tests {
 
     #[test]
     fn ids_tell_times() {
-        let seconds = |id| time(id).map(Timestamp::as_second);
         assert_eq!(seconds("20000229T235959.042Z"), Some(951_868_799));
         assert_eq!(seconds("20241231T235959.042Z"), Some(1_735_689_599));
         for other in ["one", "", "20241231X235959", "20241331T235959", "2024é231T235959.042Z"] {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The options of the service, in its settings file: who may mark.
+//! The options of the service, in its settings file: who may mark, and whether is counted what users live with.
 
 const NAME: &str = "TIPME_OPTIONS=";
+const DAY: &str = "--day";
 
 /// The file with a user who may mark; `None` where the user may already.
 pub fn allow(text: &str, uid: u32) -> Option<String> {
@@ -23,6 +24,18 @@ pub fn disallow(text: &str, uid: u32) -> Option<String> {
     }
     words.retain(|word| *word != format!("--allow-user={uid}"));
     (words.len() < before).then(|| with(text, &words.join(" ")))
+}
+
+/// The file with, or without, the option that counts what users live with; `None` where it is so already.
+pub fn day(text: &str, on: bool) -> Option<String> {
+    let options = options(text);
+    let mut words: Vec<&str> = options.split_whitespace().collect();
+    if words.contains(&DAY) == on {
+        return None;
+    }
+    words.retain(|word| *word != DAY);
+    words.extend(on.then_some(DAY));
+    Some(with(text, &words.join(" ")))
 }
 
 /// The options, without the quotes around them.
@@ -71,5 +84,14 @@ mod tests {
         assert_eq!(disallow(&after, 7).as_deref(), Some("#TIPME_OPTIONS=--allow-user UID\n#TIPME_OPTIONS=\n"));
         assert_eq!(allow("", 7).as_deref(), Some("TIPME_OPTIONS=\"--allow-user 7\"\n"));
         assert_eq!(allow("TIPME_OPTIONS=--allow-user=7", 7), None);
+    }
+
+    #[test]
+    fn days_are_counted_and_counted_no_more() {
+        let on = day("TIPME_OPTIONS=--window 60\n", true).expect("it is new");
+        assert_eq!(on, "TIPME_OPTIONS=\"--window 60 --day\"\n");
+        assert_eq!(day(&on, true), None);
+        assert_eq!(day(&on, false).as_deref(), Some("TIPME_OPTIONS=\"--window 60\"\n"));
+        assert_eq!(day("", false), None);
     }
 }

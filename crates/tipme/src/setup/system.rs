@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is the machine's: the service that records, and who may mark.
+//! What is the machine's: the service that records, who may mark, and whether is counted what users live with.
 
 use super::settings;
 use super::step::SetupStep;
@@ -23,11 +23,18 @@ pub fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
     let (dir, own) = folder(arguments);
     let answer = Client::new(dir).call(&RecorderRequest::Status);
     match answer {
-        Ok(_) => return Ok(vec![SetupStep::so("a recorder runs, and lets you mark"), at_start(own)]),
+        Ok(_) => {
+            let mut steps = vec![SetupStep::so("a recorder runs, and lets you mark"), at_start(own)];
+            let day = day(arguments);
+            let changes = day.as_ref().is_some_and(SetupStep::is_to_do);
+            steps.extend(day.into_iter().chain(changes.then(restart)));
+            return Ok(steps);
+        }
         Err(error) if own => return Ok(vec![SetupStep::by_hand(error.to_string())]),
         Err(_) => {}
     }
     let mut steps = allow()?;
+    steps.extend(day(arguments));
     if !Path::new(SYSTEMD).exists() {
         let why = "no systemd runs here; have the machine start this with every start, and start it now";
         let user = if person() == 0 { String::new() } else { format!(" --allow-user {}", person()) };
@@ -40,10 +47,34 @@ pub fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
             format!("record with every start of the machine: {}", words.join(" ")),
             move || run(&words),
         ));
-        let words = ["systemctl", "restart", SERVICE];
-        steps.push(SetupStep::to_do(format!("record from now on: {}", words.join(" ")), move || run(&words)));
+        steps.push(restart());
     }
     Ok(steps)
+}
+
+fn restart() -> SetupStep {
+    let words = ["systemctl", "restart", SERVICE];
+    SetupStep::to_do(format!("record from now on: {}", words.join(" ")), move || run(&words))
+}
+
+/// Has the service count what users live with, or no longer, where that is asked for.
+fn day(arguments: &Setup) -> Option<SetupStep> {
+    let on = arguments.day;
+    if !on && !arguments.no_day {
+        return None;
+    }
+    let what = if on { "count what you live with" } else { "no longer count what you live with" };
+    if !is_installed() {
+        let option = if on { "with" } else { "without" };
+        return Some(SetupStep::by_hand(format!("{what}: start the recorder {option} --day")));
+    }
+    Some(match settings_text().map(|text| settings::day(&text, on)) {
+        Ok(None) => SetupStep::so(format!("{what}, as {SETTINGS} says")),
+        // Another step may change the file before.
+        _ => SetupStep::to_do(format!("{what}, in {SETTINGS}"), move || {
+            settings::day(&settings_text()?, on).map_or(Ok(()), |text| write(SETTINGS, &text))
+        }),
+    })
 }
 
 /// Whether the recorder that runs comes back with the next start.
@@ -65,6 +96,11 @@ pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
         steps.push(SetupStep::to_do(format!("record no longer: {}", words.join(" ")), move || run(&words)));
     }
     steps.extend(disallow());
+    if settings::day(&settings_text().unwrap_or_default(), false).is_some() {
+        steps.push(SetupStep::to_do(format!("no longer count what you live with, in {SETTINGS}"), || {
+            settings::day(&settings_text()?, false).map_or(Ok(()), |text| write(SETTINGS, &text))
+        }));
+    }
     Ok(steps)
 }
 

@@ -106,6 +106,12 @@ pub fn records(incident: &Incident, section: Section) -> impl Iterator<Item = Ch
     incident.bytes(section).chunks(CHUNK_BYTES).flat_map(entries)
 }
 
+/// A time zone in which it is about noon, so that no midnight comes between what happens and what is told of the day.
+pub fn noon() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    format!("NOON{:+}", (since.as_secs() / 3_600 % 24) as i64 - 12)
+}
+
 /// Files directly in a folder whose name ends so.
 pub fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
     let names = std::fs::read_dir(dir).unwrap().flatten().map(|entry| entry.path());

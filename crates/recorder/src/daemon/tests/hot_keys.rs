@@ -41,6 +41,7 @@ fn options(dir: &Path, scope: Scope) -> RecorderOptions {
         details: Vec::new(),
         allowed: Vec::new(),
         kept: tipme_store::FolderBounds::default(),
+        day: false,
         auto: None,
         hot_keys: Some(hot_keys),
         sealer: Sealer::Here,

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a person lived with: counts by application and hour, from one answer after the other.
+//!
+//! Nothing is kept of an answer but what it adds to the counts of its hour, and of the longest when they were. An
+//! application's *wait* is the time from press to drawing, without what the thread that took the press slept for nobody
+//! of its own process: C and E, Q or S of [`crate::think`]. *Interaction* is that time with the sleep, and the gaps before the presses
+//! as long as the person was there; *think* is the rest of it. All times are nanoseconds.
+
+mod figures;
+
+use crate::excess::tenth;
+use crate::histogram::Histogram;
+use crate::think::AWAY_NS;
+use crate::threshold::{InputClass, ThresholdProfile};
+pub use figures::{ClassShare, DayFigures, HourShare, LivedFigures, LivedRate, LongWait};
+use serde::{Deserialize, Serialize};
+
+/// The classes that are told apart, in the order of the counts.
+const LIVED: [InputClass; 2] = [InputClass::Key, InputClass::Click];
+
+/// Applications of one hour, at most; what others add is counted under [`OTHERS`].
+const APPLICATIONS_MAX: usize = 32;
+/// The name of what has no place of its own; no program can have it.
+const OTHERS: &str = "(others)";
+/// The longest answers of a day that are kept with their time.
+const LONG_MAX: usize = 20;
+/// Seconds of an hour.
+const HOUR_S: u64 = 3_600;
+
+/// Presses so far apart may be told apart by what happened between them.
+const APART_NS: u64 = 20_000_000;
+
+/// Presses that one drawing answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AnsweredPresses {
+    /// The drawing, since 1970.
+    pub at: u64,
+    /// From the first of the presses until then, and from the last.
+    pub first: u64,
+    pub last: u64,
+    /// Of the first, how long the thread that took them slept for nobody of its process and no disk; and the part of
+    /// this that was until the last press.
+    pub slept: u64,
+    pub slept_before: u64,
+    pub presses: u32,
+}
+
+impl AnsweredPresses {
+    /// How many of the presses had no answer: where the program slept from the first to the last of them, it had
+    /// nothing to do for the earlier ones, and the drawing answers the last alone.
+    pub fn silent(&self) -> u32 {
+        let between = self.first.saturating_sub(self.last);
+        let idle = between >= APART_NS && self.slept_before >= between / 8 * 7;
+        if idle { self.presses.saturating_sub(1) } else { 0 }
+    }
+
+    /// From the first press that was answered until the drawing.
+    pub fn length(&self) -> u64 {
+        if self.silent() > 0 { self.last } else { self.first }
+    }
+
+    /// The part of the length in which the program was busy, or the press lay in its queue.
+    pub fn wait(&self) -> u64 {
+        let slept = if self.silent() > 0 { self.slept.saturating_sub(self.slept_before) } else { self.slept };
+        self.length().saturating_sub(slept)
+    }
+
+    /// The latency of each press that was answered. Of more than two those between the first and the last are taken to
+    /// be evenly apart.
+    pub fn latencies(&self) -> impl Iterator<Item = u64> {
+        let (n, from) = (u64::from(self.presses.saturating_sub(self.silent())), self.length());
+        let step = from.saturating_sub(self.last) / n.saturating_sub(1).max(1);
+        (0..n).map(move |index| if index + 1 == n && n > 1 { self.last.min(from) } else { from - step * index })
+    }
+}
+
+/// Latencies of one class.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LivedClass {
+    pub silent: u64,
+    pub sum_ns: u64,
+    pub max_ns: u64,
+    /// What latencies have above nine tenths of the threshold, above it, and above eleven tenths.
+    pub excess_ns: [u64; 3],
+    pub counts: Histogram,
+}
+
+/// What one application took in an hour.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LivedApplication {
+    pub application: String,
+    pub wait_ns: u64,
+    /// Of this, waits at least as long as the threshold of their class.
+    pub noticed_ns: u64,
+    pub interactive_ns: u64,
+    pub classes: [LivedClass; LIVED.len()],
+}
+
+/// One hour, by the clock of UTC.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LivedHour {
+    /// Its begin, in seconds since 1970.
+    pub start_s: u64,
+    pub applications: Vec<LivedApplication>,
+}
+
+/// An answer above its threshold, with its time.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct LongAnswer {
+    /// The drawing, since 1970.
+    pub at_ns: u64,
+    pub latency_ns: u64,
+    pub application: String,
+    pub class: String,
+    pub presses: u32,
+}
+
+/// The hours of a day, or of a part of it, of one user.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LivedDay {
+    pub hours: Vec<LivedHour>,
+    /// The longest, the longest first.
+    pub longest: Vec<LongAnswer>,
+    /// Answers that could not be counted: too many came at once.
+    pub lost: u64,
+}
+
+/// When a person last had an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LastAnswer(pub u64);
+
+impl LastAnswer {
+    /// The time of interaction that an answer adds, with the gap before its first press: none where the person was
+    /// away, and nothing twice.
+    pub fn extend(&mut self, answer: &AnsweredPresses) -> u64 {
+        let (end, begin) = (answer.at, answer.at.saturating_sub(answer.length()));
+        let gap = begin.saturating_sub(self.0);
+        let from = if gap > AWAY_NS { begin } else { self.0 };
+        self.0 = self.0.max(end);
+        end.saturating_sub(from)
+    }
+}
+
+impl LivedClass {
+    fn add(&mut self, answer: &AnsweredPresses, threshold: u64) {
+        self.silent = self.silent.saturating_add(answer.silent().into());
+        for latency in answer.latencies() {
+            self.counts.add(Histogram::bucket(latency), 1);
+            self.sum_ns = self.sum_ns.saturating_add(latency);
+            self.max_ns = self.max_ns.max(latency);
+            for (excess, tenths) in self.excess_ns.iter_mut().zip([9, 10, 11]) {
+                *excess = excess.saturating_add(latency.saturating_sub(tenth(threshold, tenths)));
+            }
+        }
+    }
+
+    fn join(&mut self, other: &LivedClass) {
+        self.silent = self.silent.saturating_add(other.silent);
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.excess_ns.iter_mut().zip(other.excess_ns).for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        other.counts.filled().for_each(|(bucket, count)| self.counts.add(bucket, count));
+    }
+}
+
+impl LivedApplication {
+    fn join(&mut self, other: &LivedApplication) {
+        self.wait_ns = self.wait_ns.saturating_add(other.wait_ns);
+        self.noticed_ns = self.noticed_ns.saturating_add(other.noticed_ns);
+        self.interactive_ns = self.interactive_ns.saturating_add(other.interactive_ns);
+        self.classes.iter_mut().zip(&other.classes).for_each(|(sum, more)| sum.join(more));
+    }
+}
+
+/// The row of an application among at most so many; the last place is that of all others.
+fn row<'a>(rows: &'a mut Vec<LivedApplication>, name: &str, most: usize) -> &'a mut LivedApplication {
+    let find = |rows: &[LivedApplication], name: &str| rows.iter().position(|row| row.application == name);
+    let name = if find(rows, name).is_none() && rows.len() + 1 >= most { OTHERS } else { name };
+    let at = find(rows, name).unwrap_or_else(|| {
+        rows.push(LivedApplication { application: name.to_owned(), ..LivedApplication::default() });
+        rows.len() - 1
+    });
+    &mut rows[at]
+}
+
+impl LivedDay {
+    /// Counts an answer; `interactive` is what it adds to the time of interaction.
+    pub fn add(&mut self, class: InputClass, application: &str, answer: &AnsweredPresses, interactive: u64) {
+        let Some(place) = LIVED.iter().position(|known| *known == class) else { return };
+        let threshold = class.limits(ThresholdProfile::Default).threshold;
+        let applications = &mut self.hour(answer.at / 1_000_000_000 / HOUR_S * HOUR_S).applications;
+        let row = row(applications, application, APPLICATIONS_MAX);
+        let wait = answer.wait();
+        row.wait_ns = row.wait_ns.saturating_add(wait);
+        row.noticed_ns = row.noticed_ns.saturating_add(if wait >= threshold { wait } else { 0 });
+        row.interactive_ns = row.interactive_ns.saturating_add(interactive);
+        row.classes[place].add(answer, threshold);
+        if answer.length() > threshold {
+            self.remember(LongAnswer {
+                at_ns: answer.at,
+                latency_ns: answer.length(),
+                application: application.to_owned(),
+                class: class.name().to_owned(),
+                presses: answer.presses - answer.silent(),
+            });
+        }
+    }
+
+    fn remember(&mut self, long: LongAnswer) {
+        let at = self.longest.partition_point(|known| known.latency_ns >= long.latency_ns);
+        self.longest.insert(at, long);
+        self.longest.truncate(LONG_MAX);
+    }
+
+    fn hour(&mut self, start_s: u64) -> &mut LivedHour {
+        let at = self.hours.partition_point(|hour| hour.start_s < start_s);
+        if self.hours.get(at).is_none_or(|hour| hour.start_s != start_s) {
+            self.hours.insert(at, LivedHour { start_s, ..LivedHour::default() });
+        }
+        &mut self.hours[at]
+    }
+
+    /// Adds what another part of the same time holds.
+    pub fn join(&mut self, other: &LivedDay) {
+        for hour in &other.hours {
+            let rows = &mut self.hour(hour.start_s).applications;
+            hour.applications.iter().for_each(|more| row(rows, &more.application, APPLICATIONS_MAX).join(more));
+        }
+        other.longest.iter().for_each(|long| self.remember(long.clone()));
+        self.lost = self.lost.saturating_add(other.lost);
+    }
+
+    /// Only what lies between two times, in seconds since 1970: hours by their begin.
+    pub fn within(mut self, from_s: u64, to_s: u64) -> LivedDay {
+        self.hours.retain(|hour| (from_s..to_s).contains(&hour.start_s));
+        self.longest.retain(|long| (from_s..to_s).contains(&(long.at_ns / 1_000_000_000)));
+        self
+    }
+
+    /// Whether it can have come about by counting: so many hours and rows, and names of so many bytes, and no more.
+    pub fn is_bounded(&self, hours: usize, name_bytes: usize) -> bool {
+        let named = |name: &str| (1..=name_bytes).contains(&name.len());
+        let rows = |hour: &LivedHour| {
+            hour.applications.len() <= APPLICATIONS_MAX && hour.applications.iter().all(|row| named(&row.application))
+        };
+        let longest = self.longest.len() <= LONG_MAX && self.longest.iter().all(|long| named(&long.application));
+        self.hours.len() <= hours && self.hours.iter().all(rows) && longest
+    }
+}
+
+#[cfg(test)]
+mod tests;

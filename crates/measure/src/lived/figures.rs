@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the counts of a day to what is printed of it.
+
+use super::{LIVED, LivedApplication, LivedClass, LivedDay, LivedHour, LongAnswer, row};
+use crate::excess::{Rate, rate, top};
+use crate::histogram::Histogram;
+use crate::percentile::Share;
+use crate::threshold::{InputClass, ThresholdProfile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Applications that are told one by one, at most; the rest is told together.
+const TOLD_MAX: usize = 24;
+
+/// What a person lived with between two times.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct DayFigures {
+    /// Seconds since 1970.
+    pub from_s: u64,
+    pub to_s: u64,
+    /// All applications together.
+    pub all: LivedFigures,
+    /// The one that was used for longest first.
+    pub applications: Vec<LivedFigures>,
+    /// Hours in which something was answered.
+    pub hours: Vec<HourShare>,
+    /// The longest answers above their threshold.
+    pub longest: Vec<LongWait>,
+    /// The distribution of all latencies: the longest latency of a bucket in milliseconds, and how many are in it. A bucket is
+    /// an eighth of a doubling.
+    pub distribution: Vec<(f64, u64)>,
+    /// Answers that could not be counted.
+    pub lost: u64,
+}
+
+/// The figures of an application, or of all. Percentiles are at most an eighth too large, and never too small; they are `null` where
+/// too few lie above.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LivedFigures {
+    /// Empty for all.
+    pub application: String,
+    /// From press to drawing while the program was busy or had not taken the press; of this what is over a threshold.
+    pub wait_ms: f64,
+    pub noticed_wait_ms: f64,
+    /// The rest of the time of interaction, which leaves out gaps over 30 s.
+    pub think_ms: f64,
+    /// Presses that were answered, and presses that had no answer though a later one had.
+    pub n: u64,
+    pub silent: u64,
+    /// All latencies together.
+    pub total_ms: f64,
+    pub p50_ms: Option<f64>,
+    pub p98_ms: Option<f64>,
+    pub max_ms: Option<f64>,
+    pub interaction_p98_ms: Option<f64>,
+    /// The excess latency rate; `null` where there was no interaction.
+    pub elr: Option<LivedRate>,
+    pub classes: Vec<ClassShare>,
+}
+
+/// The excess latency rate, at nine tenths of the threshold, at it, and at eleven tenths.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LivedRate {
+    pub below_ms_per_minute: f64,
+    pub at_ms_per_minute: f64,
+    pub above_ms_per_minute: f64,
+    /// The class with most of it, and its share from 0 to 1; `null` where nothing is in excess.
+    pub top_class: Option<String>,
+    pub top_share: Option<f64>,
+}
+
+/// One class of an application.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ClassShare {
+    pub class: String,
+    pub n: u64,
+    pub silent: u64,
+    pub p50_ms: Option<f64>,
+    pub p98_ms: Option<f64>,
+    pub max_ms: f64,
+    pub threshold_ms: f64,
+}
+
+/// One hour of all applications.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HourShare {
+    /// Its begin, in seconds since 1970.
+    pub start_s: u64,
+    pub n: u64,
+    pub wait_ms: f64,
+    pub noticed_wait_ms: f64,
+    pub think_ms: f64,
+}
+
+/// One long answer.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LongWait {
+    /// When it was drawn, in seconds since 1970.
+    pub at_s: f64,
+    pub latency_ms: f64,
+    pub application: String,
+    pub class: String,
+    /// Presses that it answered.
+    pub presses: u32,
+    /// The incident that was marked then; `null` where none was, or where the one who asks does not look for it.
+    pub incident: Option<String>,
+}
+
+fn ms(nanos: u64) -> f64 {
+    nanos as f64 / 1e6
+}
+
+impl DayFigures {
+    /// Those of what was counted between two times, in seconds since 1970.
+    pub fn of(day: LivedDay, from_s: u64, to_s: u64) -> DayFigures {
+        let day = day.within(from_s, to_s);
+        let (mut rows, mut all) = (Vec::new(), Vec::new());
+        for application in day.hours.iter().flat_map(|hour| &hour.applications) {
+            row(&mut rows, &application.application, usize::MAX).join(application);
+            row(&mut all, "", usize::MAX).join(application);
+        }
+        rows.sort_by_key(|row| std::cmp::Reverse(row.interactive_ns));
+        let mut told = Vec::new();
+        rows.iter().for_each(|one| row(&mut told, &one.application, TOLD_MAX).join(one));
+        let all = all.pop().unwrap_or_default();
+        let distribution =
+            all.latencies().filled().map(|(bucket, count)| (ms(Histogram::upper(bucket)), count)).collect();
+        DayFigures {
+            from_s,
+            to_s,
+            all: figures(&all),
+            applications: told.iter().map(figures).collect(),
+            hours: day.hours.iter().map(hour).collect(),
+            longest: day.longest.iter().map(long).collect(),
+            distribution,
+            lost: day.lost,
+        }
+    }
+}
+
+impl LivedApplication {
+    /// All classes together.
+    fn together(&self) -> LivedClass {
+        let mut all = LivedClass::default();
+        self.classes.iter().for_each(|class| all.join(class));
+        all
+    }
+
+    fn latencies(&self) -> Histogram {
+        self.together().counts
+    }
+
+    fn think_ns(&self) -> u64 {
+        self.interactive_ns.saturating_sub(self.wait_ns)
+    }
+
+    fn elr(&self) -> Option<LivedRate> {
+        let excess = |tenths: u64| {
+            let place = usize::try_from(tenths - 9).unwrap_or(0);
+            self.classes.iter().map(|class| u128::from(class.excess_ns[place])).sum()
+        };
+        let Rate { below_ms_per_minute, at_ms_per_minute, above_ms_per_minute } = rate(excess, self.interactive_ns)?;
+        let parts = LIVED.iter().zip(&self.classes).map(|(class, of)| (class.name(), u128::from(of.excess_ns[1])));
+        let (top_class, top_share) = top(parts).unzip();
+        Some(LivedRate { below_ms_per_minute, at_ms_per_minute, above_ms_per_minute, top_class, top_share })
+    }
+}
+
+impl LivedClass {
+    /// A percentile where it may be printed; no bucket's end lies above the longest.
+    fn shown(&self, share: Share) -> Option<f64> {
+        let n = usize::try_from(self.counts.n()).ok().filter(|n| share.is_shown(*n))?;
+        self.counts.value(share).filter(|_| n > 0).map(|value| ms(value.min(self.max_ns)))
+    }
+}
+
+fn figures(row: &LivedApplication) -> LivedFigures {
+    let all = row.together();
+    let n = all.counts.n();
+    LivedFigures {
+        application: row.application.clone(),
+        wait_ms: ms(row.wait_ns),
+        noticed_wait_ms: ms(row.noticed_ns),
+        think_ms: ms(row.think_ns()),
+        n,
+        silent: all.silent,
+        total_ms: ms(all.sum_ns),
+        p50_ms: all.shown(Share::P50),
+        p98_ms: all.shown(Share::P98),
+        max_ms: (n > 0).then_some(ms(all.max_ns)),
+        interaction_p98_ms: all.counts.ranked_from_top(n / 50).map(|value| ms(value.min(all.max_ns))),
+        elr: row.elr(),
+        classes: LIVED.iter().zip(&row.classes).filter(|(_, of)| of.counts.n() > 0).map(share).collect(),
+    }
+}
+
+fn share((class, of): (&InputClass, &LivedClass)) -> ClassShare {
+    ClassShare {
+        class: class.name().to_owned(),
+        n: of.counts.n(),
+        silent: of.silent,
+        p50_ms: of.shown(Share::P50),
+        p98_ms: of.shown(Share::P98),
+        max_ms: ms(of.max_ns),
+        threshold_ms: ms(class.limits(ThresholdProfile::Default).threshold),
+    }
+}
+
+fn hour(hour: &LivedHour) -> HourShare {
+    let mut all = LivedApplication::default();
+    hour.applications.iter().for_each(|row| all.join(row));
+    HourShare {
+        start_s: hour.start_s,
+        n: all.latencies().n(),
+        wait_ms: ms(all.wait_ns),
+        noticed_wait_ms: ms(all.noticed_ns),
+        think_ms: ms(all.think_ns()),
+    }
+}
+
+fn long(long: &LongAnswer) -> LongWait {
+    LongWait {
+        at_s: long.at_ns as f64 / 1e9,
+        latency_ms: ms(long.latency_ns),
+        application: long.application.clone(),
+        class: long.class.clone(),
+        presses: long.presses,
+        incident: None,
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+use super::*;
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000 * MS;
+/// A full hour of some day.
+const HOUR: u64 = 480_000 * HOUR_S * S;
+
+fn answer(at: u64, presses: u32, first: u64, last: u64, slept: u64, slept_before: u64) -> AnsweredPresses {
+    let [first, last, slept, slept_before] = [first, last, slept, slept_before].map(|time| time * MS);
+    AnsweredPresses { at: HOUR + at * MS, first, last, slept, slept_before, presses }
+}
+
+fn latencies_ms(answer: &AnsweredPresses) -> Vec<u64> {
+    answer.latencies().map(|latency| latency / MS).collect()
+}
+
+#[test]
+fn one_press_has_the_whole_latency_and_sleep_is_no_wait() {
+    let answer = answer(500, 1, 40, 40, 16, 0);
+    assert_eq!((latencies_ms(&answer), answer.wait() / MS, answer.silent()), (vec![40], 24, 0));
+}
+
+#[test]
+fn presses_that_pile_up_behind_a_busy_program_are_each_answered() {
+    let busy = answer(2_000, 5, 900, 100, 0, 0);
+    assert_eq!((latencies_ms(&busy), busy.silent()), (vec![900, 700, 500, 300, 100], 0));
+    assert_eq!((busy.length() / MS, busy.wait() / MS), (900, 900));
+}
+
+#[test]
+fn a_press_that_the_program_slept_after_had_no_answer() {
+    let idle = answer(2_000, 2, 210, 10, 199, 198);
+    assert_eq!((latencies_ms(&idle), idle.silent()), (vec![10], 1));
+    assert_eq!((idle.length() / MS, idle.wait() / MS), (10, 9));
+    let paced = answer(2_000, 2, 16, 6, 12, 10);
+    assert_eq!((latencies_ms(&paced), paced.silent()), (vec![16, 6], 0), "a frame clock paces both");
+}
+
+#[test]
+fn who_is_away_does_not_interact() {
+    let mut last = LastAnswer::default();
+    assert_eq!(last.extend(&answer(1_000, 1, 50, 50, 0, 0)), 50 * MS, "nobody knows what was before the first");
+    assert_eq!(last.extend(&answer(3_000, 1, 50, 50, 0, 0)), 2 * S);
+    assert_eq!(last.extend(&answer(40_000, 1, 50, 50, 0, 0)), 50 * MS);
+    assert_eq!(last.extend(&answer(39_990, 1, 50, 50, 0, 0)), 0, "nothing counts twice");
+}
+
+fn lived(answers: &[(InputClass, &str, AnsweredPresses)]) -> LivedDay {
+    let (mut day, mut last) = (LivedDay::default(), LastAnswer::default());
+    for (class, application, answer) in answers {
+        day.add(*class, application, answer, last.extend(answer));
+    }
+    day
+}
+
+fn of(day: LivedDay) -> DayFigures {
+    DayFigures::of(day, HOUR / S, HOUR / S + 24 * HOUR_S)
+}
+
+#[test]
+fn figures_are_by_application_and_of_all() {
+    let key = |at, latency| (InputClass::Key, "editor", answer(at, 1, latency, latency, 0, 0));
+    let click = (InputClass::Click, "browser", answer(60_000, 1, 300, 300, 100, 0));
+    let day = of(lived(&[key(100, 10), key(20_000, 20), key(40_000, 150), click]));
+    let names: Vec<&str> = day.applications.iter().map(|one| one.application.as_str()).collect();
+    assert_eq!(names, ["editor", "browser"]);
+    assert_eq!((day.all.n, day.all.total_ms, day.all.max_ms), (4, 480.0, Some(300.0)));
+    assert_eq!((day.all.wait_ms, day.all.noticed_wait_ms), (380.0, 350.0));
+    assert_eq!(day.all.think_ms + day.all.wait_ms, 10.0 + 59_900.0);
+    let elr = day.all.elr.unwrap();
+    let minutes = 59_910.0 / 60_000.0;
+    assert!((elr.at_ms_per_minute - 250.0 / minutes).abs() < 1e-9);
+    assert!((elr.below_ms_per_minute - 270.0 / minutes).abs() < 1e-9 && elr.above_ms_per_minute < elr.at_ms_per_minute);
+    assert_eq!((elr.top_class.as_deref(), elr.top_share), (Some("click"), Some(0.8)));
+    let long: Vec<f64> = day.longest.iter().map(|long| long.latency_ms).collect();
+    assert_eq!((long, day.distribution.iter().map(|(_, n)| n).sum::<u64>()), (vec![300.0, 150.0], 4));
+}
+
+#[test]
+fn only_the_time_that_is_asked_for_counts() {
+    let key = |hour: u64| (InputClass::Key, "editor", answer(hour * HOUR_S * 1_000 + 5_000, 1, 200, 200, 0, 0));
+    let day = lived(&[key(0), key(23), key(24)]);
+    assert_eq!((of(day.clone()).all.n, of(day.clone()).longest.len(), of(day).hours.len()), (2, 2, 2));
+}
+
+#[test]
+fn rows_and_longest_are_bounded_and_nothing_is_lost() {
+    let mut day = LivedDay::default();
+    for index in 0..100u64 {
+        day.add(InputClass::Key, &format!("app{index}"), &answer(index, 1, 101 + index, 101 + index, 0, 0), MS);
+    }
+    assert_eq!((day.hours[0].applications.len(), day.longest.len()), (APPLICATIONS_MAX, LONG_MAX));
+    assert_eq!(day.longest[0].latency_ns, 200 * MS);
+    assert!(day.is_bounded(1, 15) && !day.is_bounded(1, 4) && !day.is_bounded(0, 15));
+    let figures = of(day);
+    assert_eq!((figures.all.n, figures.applications.iter().map(|one| one.n).sum::<u64>()), (100, 100));
+    assert!(figures.applications.iter().any(|one| one.application == OTHERS));
+}
+
+#[test]
+fn too_few_have_no_percentile() {
+    let key = |index: u64| (InputClass::Key, "editor", answer(index * 100, 1, 10, 10, 0, 0));
+    let few = of(lived(&(0..9).map(key).collect::<Vec<_>>()));
+    assert_eq!((few.all.p50_ms, few.all.max_ms), (None, Some(10.0)));
+    let some = of(lived(&(0..10).map(key).collect::<Vec<_>>()));
+    assert_eq!((some.all.p50_ms, some.all.p98_ms, some.all.interaction_p98_ms), (Some(10.0), None, Some(10.0)));
+}
+
+fn any_answer() -> impl Strategy<Value = AnsweredPresses> {
+    let time = || prop_oneof![0..2_000 * MS, any::<u64>()];
+    (any::<u64>(), time(), time(), time(), time(), 0..100u32).prop_map(
+        |(at, first, last, slept, slept_before, presses)| AnsweredPresses {
+            at,
+            first,
+            last,
+            slept,
+            slept_before,
+            presses,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn every_press_is_answered_or_silent(answer in any_answer()) {
+        prop_assert_eq!(answer.latencies().count() as u32 + answer.silent(), answer.presses);
+        prop_assert!(answer.latencies().all(|latency| latency <= answer.length()));
+        prop_assert!(answer.wait() <= answer.length());
+    }
+
+    #[test]
+    fn parts_of_a_day_join_to_the_whole(answers in proptest::collection::vec((any_answer(), 0..3usize), 0..30), cut in 0..30usize) {
+        let names = ["a", "b", "c"];
+        let of = |part: &[(AnsweredPresses, usize)]| {
+            let mut day = LivedDay::default();
+            part.iter().for_each(|(answer, name)| day.add(InputClass::Key, names[*name], answer, 7));
+            day
+        };
+        let (before, after) = answers.split_at(cut.min(answers.len()));
+        let mut joined = of(before);
+        joined.join(&of(after));
+        let total = |day: &LivedDay| {
+            let figures = DayFigures::of(day.clone(), 0, u64::MAX);
+            (figures.all.n, figures.all.silent, figures.all.max_ms, figures.applications.len())
+        };
+        prop_assert_eq!(total(&joined), total(&of(&answers)));
+    }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who is told what was lived with.
+
+use super::Recorder;
+use crate::day::Days;
+use crate::told::refuse;
+use anyhow::Result;
+use tipme_control::RecorderResponse;
+use tipme_desktop::clock;
+
+impl Recorder<'_> {
+    /// What a user lived with: the own, or for root anybody's.
+    pub(super) fn lived(&mut self, caller: u32, user: u32, from_s: u64, to_s: u64) -> RecorderResponse {
+        if caller != 0 && caller != user {
+            return refuse(format!("what user {user} lived with is told to that user and root"));
+        }
+        let (kernel, learning) = (&self.kernel, &mut self.learning);
+        if let Some(days) = &mut self.days {
+            days.take(kernel, learning, clock::now());
+        }
+        self.days_of(|days| days.figures(user, from_s, to_s).map(|figures| RecorderResponse::Day(Box::new(figures))))
+    }
+
+    pub(super) fn days_of(&mut self, what: impl FnOnce(&mut Days) -> Result<RecorderResponse>) -> RecorderResponse {
+        let Some(days) = &mut self.days else {
+            return refuse(
+                "what you live with is not counted; have it counted by: tipme setup --day (or tipme record --day)",
+            );
+        };
+        what(days).unwrap_or_else(|error| refuse(format!("{error:#}")))
+    }
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What each user lived with, day by day: counts by application and hour, where somebody wants them.
+//!
+//! The kernel tells each answer once (`tipme_kernel::ToldAnswer`), and here it is added to the counts of who runs the
+//! program. In memory is what came since the files were written last. A file holds one user's day of UTC; root alone can read it, and
+//! the recorder tells each user the own.
+
+use crate::identity::realtime_now;
+use crate::learning::{Learning, class};
+use crate::{processes, state_file};
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tipme_control::journal;
+use tipme_kernel::{AnswersRead, Kernel, ToldAnswer};
+use tipme_measure::lived::{AnsweredPresses, DayFigures, LastAnswer, LivedDay};
+use tipme_record::{Nanos, Pid};
+use tipme_store::id_at;
+
+/// Files are written this often, where something was answered; a crash costs no more.
+const SAVE_PERIOD: Nanos = Nanos::from_secs(300);
+
+/// Days of each user that are kept, and files of all users.
+const DAYS_MAX: usize = 32;
+const FILES_MAX: usize = 1_024;
+
+/// Users whose counts are in memory at once; before there is another, all are written.
+const USERS_MAX: usize = 16;
+
+/// Clients whose users are remembered for when they have ended.
+const CLIENTS_MAX: usize = 512;
+
+/// Bytes of a file at most: two dozen hours with every row and bucket filled take less.
+const FILE_BYTES_MAX: u64 = 8 << 20;
+
+/// Bytes of an application's name at most; the kernel keeps fifteen.
+const NAME_BYTES_MAX: usize = 64;
+
+const DAY_S: u64 = 86_400;
+const HOURS: usize = 24;
+const VERSION: u32 = 1;
+
+/// A file, as it is written.
+#[derive(Serialize, Deserialize)]
+struct DayFile {
+    version: u32,
+    #[serde(flatten)]
+    day: LivedDay,
+}
+
+/// What came of a user since the files were written.
+#[derive(Default)]
+struct Lately {
+    day: LivedDay,
+    last: LastAnswer,
+}
+
+/// The counts of all users.
+pub(crate) struct Days {
+    folder: PathBuf,
+    users: BTreeMap<u32, Lately>,
+    read: AnswersRead,
+    lost: u64,
+    clients: HashMap<Pid, u32>,
+    next_save: Nanos,
+}
+
+impl Days {
+    /// Makes the folder where it is missing; what was told before is left out.
+    pub(crate) fn open(folder: PathBuf, kernel: &Kernel<'_>, now: Nanos) -> Result<Days> {
+        tipme_control::secure(&folder)?;
+        let private = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&folder, private).with_context(|| format!("cannot close {}", folder.display()))?;
+        let mut days = Days::at(folder, now);
+        kernel.answers(&mut days.read);
+        days.lost = days.read.lost;
+        Ok(days)
+    }
+
+    fn at(folder: PathBuf, now: Nanos) -> Days {
+        let (users, clients) = (BTreeMap::new(), HashMap::new());
+        Days { folder, users, read: AnswersRead::default(), lost: 0, clients, next_save: now.after(SAVE_PERIOD) }
+    }
+
+    /// Counts what was answered since the last call. To be called at every tick.
+    pub(crate) fn tick(&mut self, kernel: &Kernel<'_>, learning: &mut Learning, now: Nanos) {
+        self.take(kernel, learning, now);
+        if now >= self.next_save {
+            self.next_save = now.after(SAVE_PERIOD);
+            self.save();
+        }
+    }
+
+    /// The same, without writing anything.
+    pub(crate) fn take(&mut self, kernel: &Kernel<'_>, learning: &mut Learning, now: Nanos) {
+        let answers = kernel.answers(&mut self.read);
+        self.lose(self.read.lost - self.lost);
+        self.lost = self.read.lost;
+        for answer in answers.iter().filter(|answer| !answer.queued) {
+            // The recorder's own windows have no name.
+            let Some(application) = learning.name(answer.client) else { continue };
+            match self.user(answer.client) {
+                Some(uid) => self.add(uid, &application, answer, realtime_now().saturating_sub(now.since(answer.at).0)),
+                None => self.lose(1),
+            }
+        }
+    }
+
+    /// Answers of nobody knows whom count as lost with each user.
+    fn lose(&mut self, answers: u64) {
+        self.users.values_mut().for_each(|lately| lately.day.lost += answers);
+    }
+
+    fn add(&mut self, uid: u32, application: &str, told: &ToldAnswer, at: u64) {
+        if !self.users.contains_key(&uid) && self.users.len() >= USERS_MAX {
+            self.save();
+            self.users.clear();
+        }
+        let answer = AnsweredPresses {
+            at,
+            first: told.first.0,
+            last: told.last.0,
+            slept: told.slept.0,
+            slept_before: told.slept_before.0,
+            presses: told.presses,
+        };
+        let lately = self.users.entry(uid).or_default();
+        let interactive = lately.last.extend(&answer);
+        lately.day.add(class(told.button), application, &answer, interactive);
+    }
+
+    /// Whose program it is, as long as it runs and a while longer.
+    fn user(&mut self, client: Pid) -> Option<u32> {
+        if let Some(uid) = processes::user(client.0) {
+            if self.clients.len() >= CLIENTS_MAX {
+                self.clients.clear();
+            }
+            self.clients.insert(client, uid);
+        }
+        self.clients.get(&client).copied()
+    }
+
+    /// Writes what is new; says on standard error why it cannot be, keeps it, and goes on.
+    pub(crate) fn save(&mut self) {
+        let folder = &self.folder;
+        let mut wrote = false;
+        for (uid, lately) in self.users.iter_mut().filter(|(_, lately)| !lately.day.hours.is_empty()) {
+            match save(folder, *uid, &lately.day) {
+                Ok(()) => lately.day = LivedDay::default(),
+                Err(error) => journal::warning(format!("what was lived with is not kept: {error:#}")).tell(),
+            }
+            wrote = true;
+        }
+        if wrote && let Err(error) = prune(folder) {
+            journal::warning(format!("old days stay in {}: {error}", folder.display())).tell();
+        }
+    }
+
+    /// The figures of a user between two times, in seconds since 1970: at most as many days as are kept.
+    pub(crate) fn figures(&self, uid: u32, from_s: u64, to_s: u64) -> Result<DayFigures> {
+        if to_s.saturating_sub(from_s) > DAYS_MAX as u64 * DAY_S {
+            bail!("more than {DAYS_MAX} days are asked for, and no more are kept");
+        }
+        let mut whole = self.users.get(&uid).map(|lately| lately.day.clone()).unwrap_or_default();
+        for start_s in (from_s / DAY_S * DAY_S..to_s).step_by(DAY_S as usize) {
+            whole.join(&load(&path(&self.folder, uid, start_s))?);
+        }
+        Ok(DayFigures::of(whole, from_s, to_s))
+    }
+
+    /// Forgets all that is known of a user.
+    pub(crate) fn forget(&mut self, uid: u32) -> Result<()> {
+        self.users.remove(&uid);
+        for (name, _) in files(&self.folder)?.into_iter().filter(|(_, owner)| *owner == uid) {
+            let path = self.folder.join(name);
+            std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// `1000-20260131.json`: a user's day of UTC.
+fn path(folder: &Path, uid: u32, start_s: u64) -> PathBuf {
+    let id = id_at(start_s.saturating_mul(1_000_000_000));
+    folder.join(format!("{uid}-{}.json", id.get(..8).unwrap_or_default()))
+}
+
+/// Adds to the files of the days.
+fn save(folder: &Path, uid: u32, new: &LivedDay) -> Result<()> {
+    let mut starts: Vec<u64> = new.hours.iter().map(|hour| hour.start_s / DAY_S * DAY_S).collect();
+    starts.dedup();
+    // What cannot be given to an hour counts once.
+    let mut lost = new.lost;
+    for start_s in starts {
+        let path = path(folder, uid, start_s);
+        let mut day = load(&path)?;
+        let part = LivedDay { lost: std::mem::take(&mut lost), ..new.clone() };
+        day.join(&part.within(start_s, start_s + DAY_S));
+        state_file::replace(&path, &serde_json::to_vec(&DayFile { version: VERSION, day })?)?;
+    }
+    Ok(())
+}
+
+/// What a file holds; nothing where there is none. One that cannot be read is put aside, and a line says so.
+fn load(path: &Path) -> Result<LivedDay> {
+    let Some(bytes) = state_file::read(path, FILE_BYTES_MAX)? else { return Ok(LivedDay::default()) };
+    Ok(parse(&bytes).unwrap_or_else(|error| {
+        let moved = state_file::put_aside(path);
+        journal::warning(format!("cannot read {}: {error:#}; {moved}", path.display())).tell();
+        LivedDay::default()
+    }))
+}
+
+fn parse(bytes: &[u8]) -> Result<LivedDay> {
+    let file: DayFile = serde_json::from_slice(bytes)?;
+    if file.version != VERSION || !file.day.is_bounded(HOURS, NAME_BYTES_MAX) {
+        bail!("it has version {}, or more in it than a day has", file.version);
+    }
+    Ok(file.day)
+}
+
+/// Reads any bytes and asks for their figures; whether they are a day.
+pub(crate) fn parse_any(bytes: &[u8]) -> bool {
+    parse(bytes).map(|day| DayFigures::of(day, 0, u64::MAX)).is_ok()
+}
+
+/// The files of the folder and whose they are, the newest first.
+fn files(folder: &Path) -> Result<Vec<(String, u32)>> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let owned = names.filter_map(|name| {
+        let (uid, date) = name.split_once('-')?;
+        let (uid, date) = (uid.parse().ok()?, date.to_owned());
+        Some((date, name, uid))
+    });
+    let mut files: Vec<(String, String, u32)> = owned.collect();
+    files.sort_by(|one, other| other.cmp(one));
+    Ok(files.into_iter().map(|(_, name, uid)| (name, uid)).collect())
+}
+
+/// Removes what is beyond the bounds, the oldest first.
+fn prune(folder: &Path) -> Result<()> {
+    let mut kept: BTreeMap<u32, usize> = BTreeMap::new();
+    for (index, (name, uid)) in files(folder)?.into_iter().enumerate() {
+        let own = kept.entry(uid).or_default();
+        *own += 1;
+        if *own > DAYS_MAX || index >= FILES_MAX {
+            std::fs::remove_file(folder.join(&name)).with_context(|| format!("cannot remove {name}"))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Noon of some day.
+    const NOON_S: u64 = 20_000 * DAY_S + 43_200;
+
+    fn told(latency: Nanos) -> ToldAnswer {
+        let (at, client) = (Nanos(1), Pid(1));
+        let (slept, slept_before, slot, presses) = (Nanos(0), Nanos(0), 3, 1);
+        let (button, queued) = (false, false);
+        ToldAnswer { at, first: latency, last: latency, slept, slept_before, client, slot, presses, button, queued }
+    }
+
+    fn days(dir: &tempfile::TempDir) -> Days {
+        Days::at(dir.path().to_owned(), Nanos(0))
+    }
+
+    fn add(days: &mut Days, uid: u32, at_s: u64) {
+        days.add(uid, "editor", &told(Nanos::from_millis(150)), at_s * 1_000_000_000);
+    }
+
+    fn count(days: &Days, uid: u32) -> u64 {
+        days.figures(uid, NOON_S - 43_200, NOON_S + 43_200).unwrap().all.n
+    }
+
+    #[test]
+    fn what_was_lived_with_survives_and_is_counted_once() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let mut first = days(&dir);
+        add(&mut first, 1000, NOON_S);
+        assert_eq!(count(&first, 1000), 1);
+        first.save();
+        assert_eq!(count(&first, 1000), 1);
+        add(&mut first, 1000, NOON_S + 5);
+        first.save();
+        let mut again = days(&dir);
+        add(&mut again, 1000, NOON_S + 9);
+        assert_eq!(count(&again, 1000), 3);
+        assert_eq!(again.figures(1000, NOON_S - 43_200, NOON_S + 43_200).unwrap().longest.len(), 3);
+        assert_eq!(again.figures(1000, NOON_S - 86_400, NOON_S - 43_200).unwrap().all.n, 0);
+    }
+
+    #[test]
+    fn users_have_only_their_own_and_may_have_it_forgotten() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let mut days = days(&dir);
+        add(&mut days, 1000, NOON_S);
+        add(&mut days, 1001, NOON_S);
+        days.save();
+        add(&mut days, 1001, NOON_S);
+        assert_eq!((count(&days, 1000), count(&days, 1001), count(&days, 0)), (1, 2, 0));
+        days.forget(1000).unwrap();
+        assert_eq!((count(&days, 1000), count(&days, 1001)), (0, 2));
+    }
+
+    #[test]
+    fn days_and_users_are_bounded() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let mut days = days(&dir);
+        for day in 0..40 {
+            add(&mut days, 1000, NOON_S - day * DAY_S);
+        }
+        (0..40).for_each(|uid| add(&mut days, uid, NOON_S));
+        assert!(days.users.len() <= USERS_MAX);
+        days.save();
+        let own = files(dir.path()).unwrap().into_iter().filter(|(_, uid)| *uid == 1000).count();
+        assert_eq!((own, count(&days, 1000), count(&days, 0)), (DAYS_MAX, 1, 1));
+        assert!(days.figures(1000, 0, NOON_S).is_err());
+    }
+
+    #[test]
+    fn a_damaged_file_is_put_aside() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let file = path(dir.path(), 1000, NOON_S);
+        for bytes in ["{", r#"{"version":9}"#, r#"{"version":1,"longest":[{}]}"#] {
+            std::fs::write(&file, bytes).unwrap();
+            assert_eq!(count(&days(&dir), 1000), 0);
+            assert!(!file.exists() && file.with_extension("damaged.json").exists());
+        }
+    }
+
+    #[test]
+    fn the_largest_day_fits_its_file() {
+        let mut day = LivedDay::default();
+        for hour in 0..HOURS as u64 {
+            for index in 0..40 {
+                let name = format!("{index:x<15}");
+                for exponent in 14..36u32 {
+                    let first = (1 << exponent) + 7;
+                    let at = (NOON_S / DAY_S * DAY_S + hour * 3_600) * 1_000_000_000;
+                    let answer = AnsweredPresses { at, first, last: first, presses: 1, ..AnsweredPresses::default() };
+                    day.add(tipme_measure::InputClass::Key, &name, &answer, 1);
+                }
+            }
+        }
+        let bytes = serde_json::to_vec(&DayFile { version: VERSION, day: day.clone() }).unwrap();
+        assert!(bytes.len() as u64 * 16 < FILE_BYTES_MAX, "{}", bytes.len());
+        assert_eq!(parse(&bytes).unwrap(), day);
+    }
+}

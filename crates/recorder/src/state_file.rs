@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Small files of the recorder's own: read up to a bound, and replaced as a whole.
+
+use anyhow::{Context, Result, bail};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The bytes of a file; `None` where there is none.
+pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
+    let what = || format!("cannot read {}", path.display());
+    let file = match std::fs::File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.with_context(what)?,
+    };
+    let mut bytes = Vec::new();
+    file.take(bytes_max + 1).read_to_end(&mut bytes).with_context(what)?;
+    if bytes.len() as u64 > bytes_max {
+        bail!("{} has more than {bytes_max} bytes", path.display());
+    }
+    Ok(Some(bytes))
+}
+
+/// Puts bytes in the place of a file, readable by its owner only.
+///
+/// It is not forced to the disk: after a loss of power the file of before is as good.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let partial = path.with_extension("json.partial");
+    // One that is left from a killed recorder may have another mode.
+    match std::fs::remove_file(&partial) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
+    file.write_all(bytes)?;
+    drop(file);
+    std::fs::rename(&partial, path)
+}
+
+/// Puts a file aside that cannot be read; what became of it, for people.
+pub(crate) fn put_aside(path: &Path) -> String {
+    let aside: PathBuf = path.with_extension("damaged.json");
+    match std::fs::rename(path, &aside) {
+        Ok(()) => format!("it lies in {} now", aside.display()),
+        Err(error) => format!("it cannot be put aside: {error}"),
+    }
+}

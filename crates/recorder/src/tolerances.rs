@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What each user puts up with, by class and application, kept over restarts beside what is usual.
+//!
+//! A mark of one's own, and answers to incidents that the recorder marked by itself, move it (`tipme_measure::Tolerance`
+//! has the rule). Which incidents those are is kept too, by their ids: they are what users are told of.
+
+use crate::state_file;
+use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use tipme_control::{ToldTolerance, journal};
+use tipme_measure::{InputClass, PersonSaid, Tolerance};
+
+/// Rows at most; the one that nothing was said of for longest makes room.
+const ROWS_MAX: usize = 256;
+
+/// Incidents of the recorder's own making that are remembered, at most; the oldest go first.
+const SUGGESTED_MAX: usize = 256;
+
+/// Of these, how many one user is told of.
+const TOLD_MAX: usize = 100;
+
+/// Bytes of the file at most, and of a name in it.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+const NAME_BYTES_MAX: usize = 64;
+
+const VERSION: u32 = 1;
+
+/// Whose tolerance is meant, for which inputs, of which application.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Subject {
+    pub(crate) uid: u32,
+    pub(crate) class: String,
+    pub(crate) application: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct ToleranceRow {
+    #[serde(flatten)]
+    subject: Subject,
+    tolerance: Tolerance,
+}
+
+/// An incident that the recorder marked by itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Suggestion {
+    id: String,
+    #[serde(flatten)]
+    subject: Subject,
+    answered: bool,
+}
+
+/// The file, as it is written. Rows are in the order in which something was said of them, the latest last.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct ToleranceFile {
+    version: u32,
+    rows: Vec<ToleranceRow>,
+    suggested: Vec<Suggestion>,
+}
+
+/// All of it.
+pub(crate) struct Tolerances {
+    path: PathBuf,
+    file: ToleranceFile,
+}
+
+impl Subject {
+    pub(crate) fn new(uid: u32, class: InputClass, application: &str) -> Subject {
+        Subject { uid, class: class.name().to_owned(), application: application.to_owned() }
+    }
+
+    fn is_named(&self) -> bool {
+        InputClass::named(&self.class).is_some() && (1..=NAME_BYTES_MAX).contains(&self.application.len())
+    }
+}
+
+impl Tolerances {
+    /// Begins with what the file holds; one that cannot be read is put aside, and a line says so.
+    pub(crate) fn open(path: PathBuf) -> Tolerances {
+        let file = read(&path).unwrap_or_else(|error| {
+            let moved = state_file::put_aside(&path);
+            journal::warning(format!("what people put up with is learned again: {error:#}; {moved}")).tell();
+            ToleranceFile::default()
+        });
+        Tolerances { path, file }
+    }
+
+    /// What is put up with; the usual where nothing was said.
+    pub(crate) fn of(&self, subject: &Subject) -> Tolerance {
+        self.file.rows.iter().find(|row| row.subject == *subject).map(|row| row.tolerance).unwrap_or_default()
+    }
+
+    /// Takes into account what a person did, and writes it.
+    pub(crate) fn hear(&mut self, subject: &Subject, said: PersonSaid) {
+        let mut tolerance = self.of(subject);
+        tolerance.hear(said);
+        self.file.rows.retain(|row| row.subject != *subject);
+        self.file.rows.push(ToleranceRow { subject: subject.clone(), tolerance });
+        let over = self.file.rows.len().saturating_sub(ROWS_MAX);
+        self.file.rows.drain(..over);
+        self.save();
+    }
+
+    /// An incident was marked without being asked for.
+    pub(crate) fn suggest(&mut self, id: String, subject: Subject) {
+        self.file.suggested.push(Suggestion { id, subject: subject.clone(), answered: false });
+        let over = self.file.suggested.len().saturating_sub(SUGGESTED_MAX);
+        self.file.suggested.drain(..over);
+        self.hear(&subject, PersonSaid::Nothing);
+    }
+
+    /// A user says of an own incident whether it was this; the first answer counts.
+    pub(crate) fn answer(&mut self, id: &str, uid: u32, right: bool) {
+        let mut open = self.file.suggested.iter_mut().filter(|one| one.id == id && !one.answered);
+        let Some(suggestion) = open.find(|one| one.subject.uid == uid) else { return };
+        suggestion.answered = true;
+        let subject = suggestion.subject.clone();
+        self.hear(&subject, if right { PersonSaid::Right } else { PersonSaid::Wrong });
+    }
+
+    /// A user removed an own incident: nobody is told of it any more.
+    pub(crate) fn remove(&mut self, id: &str, uid: u32) {
+        self.answer(id, uid, false);
+        self.file.suggested.retain(|one| one.id != id);
+        self.save();
+    }
+
+    /// The ids of a user's incidents that were marked without being asked for, the oldest first.
+    pub(crate) fn suggested(&self, uid: u32) -> Vec<String> {
+        let own: Vec<&Suggestion> = self.file.suggested.iter().filter(|one| one.subject.uid == uid).collect();
+        own.iter().skip(own.len().saturating_sub(TOLD_MAX)).map(|one| one.id.clone()).collect()
+    }
+
+    /// What a user puts up with, where that is not the usual.
+    pub(crate) fn told(&self, uid: u32) -> Vec<ToldTolerance> {
+        let own = self.file.rows.iter().filter(|row| row.subject.uid == uid && row.tolerance.percent() != 100);
+        let told = own.map(|ToleranceRow { subject, tolerance }| ToldTolerance {
+            class: subject.class.clone(),
+            application: subject.application.clone(),
+            percent: tolerance.percent(),
+            bad: tolerance.bad,
+            right: tolerance.right,
+            wrong: tolerance.wrong,
+            ignored: tolerance.ignored,
+        });
+        told.take(TOLD_MAX).collect()
+    }
+
+    /// Writes the file; says on standard error why it cannot be, and goes on.
+    fn save(&mut self) {
+        self.file.version = VERSION;
+        let written = serde_json::to_vec(&self.file).map_err(Into::into);
+        if let Err(error) = written.and_then(|bytes| state_file::replace(&self.path, &bytes)) {
+            journal::warning(format!("what people put up with is not kept: {error:#}")).tell();
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<ToleranceFile> {
+    state_file::read(path, FILE_BYTES_MAX)?.map_or(Ok(ToleranceFile::default()), |bytes| parse(&bytes))
+}
+
+fn parse(bytes: &[u8]) -> Result<ToleranceFile> {
+    let file: ToleranceFile = serde_json::from_slice(bytes)?;
+    let rows = file.rows.iter().all(|row| row.subject.is_named() && row.tolerance.is_bounded());
+    let suggested = file.suggested.iter().all(|one| one.subject.is_named() && one.id.len() <= NAME_BYTES_MAX);
+    let few = file.rows.len() <= ROWS_MAX && file.suggested.len() <= SUGGESTED_MAX;
+    if file.version != VERSION || !rows || !suggested || !few {
+        bail!("it has version {}, or more in it than was written", file.version);
+    }
+    Ok(file)
+}
+
+/// Reads any bytes; whether they are what was written. What they say stays within its bounds.
+pub(crate) fn parse_any(bytes: &[u8]) -> bool {
+    parse(bytes).is_ok_and(|file| file.rows.iter().all(|row| (50..=200).contains(&row.tolerance.percent())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(uid: u32) -> Subject {
+        Subject::new(uid, InputClass::Key, "xterm")
+    }
+
+    fn percent(tolerances: &Tolerances, uid: u32) -> u64 {
+        tolerances.of(&subject(uid)).percent()
+    }
+
+    #[test]
+    fn what_a_user_says_counts_for_that_user_and_survives() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let path = dir.path().join("tolerances.json");
+        let mut first = Tolerances::open(path.clone());
+        first.hear(&subject(1000), PersonSaid::Bad);
+        first.hear(&subject(1000), PersonSaid::Bad);
+        let again = Tolerances::open(path);
+        assert_eq!((percent(&again, 1000), percent(&again, 1001)), (71, 100));
+        let told = again.told(1000);
+        assert_eq!((told.len(), told[0].percent, told[0].bad), (1, 71, 2));
+        assert_eq!(again.told(1001), []);
+    }
+
+    #[test]
+    fn answers_to_what_was_suggested_count_once_and_only_from_whose_it_is() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let mut tolerances = Tolerances::open(dir.path().join("tolerances.json"));
+        ["a", "b", "c"].iter().for_each(|id| tolerances.suggest((*id).to_owned(), subject(1000)));
+        tolerances.answer("a", 1001, false);
+        assert_eq!(percent(&tolerances, 1000), 100);
+        tolerances.answer("a", 1000, false);
+        tolerances.answer("a", 1000, false);
+        assert_eq!(percent(&tolerances, 1000), 119);
+        tolerances.answer("b", 1000, true);
+        assert_eq!(percent(&tolerances, 1000), 100);
+        tolerances.remove("c", 1000);
+        assert_eq!(
+            (percent(&tolerances, 1000), tolerances.suggested(1000)),
+            (119, vec!["a".to_owned(), "b".to_owned()])
+        );
+        tolerances.answer("manual", 1000, true);
+        assert_eq!(percent(&tolerances, 1000), 119, "what a person marked says nothing of that");
+    }
+
+    #[test]
+    fn rows_and_suggestions_are_bounded_and_a_damaged_file_is_put_aside() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let path = dir.path().join("tolerances.json");
+        let mut tolerances = Tolerances::open(path.clone());
+        for uid in 0..300 {
+            tolerances.suggest(format!("20260131T120000.{uid:03}Z"), subject(uid));
+        }
+        assert_eq!((tolerances.file.rows.len(), tolerances.file.suggested.len()), (ROWS_MAX, SUGGESTED_MAX));
+        assert!(std::fs::metadata(&path).unwrap().len() * 8 < FILE_BYTES_MAX);
+        let again = Tolerances::open(path.clone());
+        assert_eq!(again.file.suggested, tolerances.file.suggested);
+        for bytes in [
+            "{",
+            r#"{"version":1,"rows":[{"uid":1,"class":"key","application":"x","tolerance":{"level":9}}],"suggested":[]}"#,
+        ] {
+            std::fs::write(&path, bytes).unwrap();
+            assert!(Tolerances::open(path.clone()).file.rows.is_empty() && !path.exists());
+        }
+    }
+}

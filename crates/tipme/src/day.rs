@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `tipme day`: what a person lived with, as the recorder counted it.
+
+use crate::arguments::{DateChoice, Day};
+use crate::incidents::{all, is_own, when};
+use crate::record::user_id;
+use crate::suggestion;
+use anyhow::{Context, Result, bail};
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::process::ExitCode;
+use tipme_command::output::layout;
+use tipme_control::{Client, RecorderRequest, RecorderResponse};
+use tipme_measure::lived::DayFigures;
+use tipme_recorder::StateDirs;
+use tipme_report::day::text;
+use tipme_store::IncidentFolder;
+
+/// A mark so many seconds after a wait still holds it.
+const MARKED_WITHIN_S: f64 = 40.0;
+
+/// What a person lived with on one day, as `tipme day --json` prints it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "tipme day --json")]
+pub struct DayDocument {
+    pub schema: u32,
+    /// The day, by the clock on the wall.
+    pub date: String,
+    pub figures: DayFigures,
+}
+
+/// Prints what was counted. Exit code 1 where nothing was.
+pub fn run(arguments: &Day) -> Result<ExitCode> {
+    let dirs = StateDirs::choose(arguments.state_dir.as_deref());
+    let client = Client::new(dirs.run_dir());
+    if arguments.forget {
+        client.call(&RecorderRequest::ForgetDays)?;
+        println!("forgotten; from now on it counts again");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let date = date(arguments.date)?;
+    let (from_s, to_s) = bounds(date)?;
+    let user = arguments.user.as_deref().map(user_id).transpose()?;
+    let figures = match client.call(&RecorderRequest::Day { from_s, to_s, user })? {
+        RecorderResponse::Day(figures) => with_incidents(*figures, &IncidentFolder::at(dirs.incidents())),
+        _ => bail!("the recorder gave an answer that does not fit; restart it"),
+    };
+    let counted = figures.all.n > 0;
+    let document = DayDocument { schema: 1, date: date.to_string(), figures };
+    if arguments.json {
+        println!("{}", serde_json::to_string(&document)?);
+    } else {
+        print!("{}", text(&document.date, &document.figures, &time_of_day, &layout()));
+        suggestion::ask(dirs.run_dir()).iter().for_each(|words| println!("\n{words}"));
+    }
+    Ok(if counted { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn date(choice: DateChoice) -> Result<Date> {
+    let today = TimeZone::system().to_datetime(Timestamp::now()).date();
+    match choice {
+        DateChoice::Today => Ok(today),
+        DateChoice::Yesterday => today.yesterday().context("there is no day before"),
+        DateChoice::On(date) => Ok(date),
+    }
+}
+
+/// The begin of a day and of the next one, in seconds since 1970.
+fn bounds(date: Date) -> Result<(u64, u64)> {
+    let begin = |date: Date| -> Result<u64> {
+        let begin = TimeZone::system().to_timestamp(date.at(0, 0, 0, 0))?.as_second();
+        u64::try_from(begin).with_context(|| format!("{date} lies before all counting"))
+    };
+    Ok((begin(date)?, begin(date.tomorrow()?)?))
+}
+
+/// `14:03:21`, by the clock on the wall.
+fn time_of_day(at_s: f64) -> String {
+    let time = Timestamp::from_second(at_s as i64);
+    time.map(|time| TimeZone::system().to_datetime(time).strftime("%H:%M:%S").to_string()).unwrap_or_default()
+}
+
+/// The same, with the first of the caller's incidents that was marked while a wait was still held.
+fn with_incidents(mut figures: DayFigures, folder: &IncidentFolder) -> DayFigures {
+    let listed = all(folder).unwrap_or_default();
+    let own = listed.into_iter().filter(is_own);
+    let marks: Vec<(f64, String)> = own.filter_map(|one| Some((when::seconds(&one.id)? as f64, one.id))).collect();
+    for long in &mut figures.longest {
+        // Ids tell whole seconds.
+        let (from, to) = (long.at_s - long.latency_ms / 1e3 - 1.0, long.at_s + MARKED_WITHIN_S);
+        long.incident = marks.iter().find(|(at, _)| (from..to).contains(at)).map(|(_, id)| id.clone());
+    }
+    figures
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a person lived with: counted as `tipme measure` measures it at the same time, kept over restarts, told to nobody else.
+//! Needs root, Xvfb, openbox and xterm.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+use support::{Recording, lab, noon, schema, tipme};
+use tempfile::TempDir;
+use tipme_bench::PrivateSession;
+use tipme_bench::session::SessionOptions;
+use tipme_control::{Client, RecorderRequest};
+use tipme_desktop::inject::{Pace, Typist};
+
+/// A user without an account, who may mark.
+const ANN: u32 = 4242;
+
+const SCRIPT: &str = r#"about = "typing"
+application = ["xterm", "-e", "cat"]
+words_per_minute = 300
+variation = 0.5
+seed = 1
+
+[[step]]
+prose = 120
+"#;
+
+/// A recorder of one display that counts.
+fn record(dir: TempDir, session: &PrivateSession) -> Recording {
+    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    let display = session.display_name();
+    Recording::start_in(dir, &["--day", "--memory", "16M", "--display", &display, "--allow-user", "4242"])
+}
+
+/// Ends a recorder as the service manager does, and starts it again.
+fn restarted(mut recording: Recording, session: &PrivateSession) -> Recording {
+    kill_process(Pid::from_child(&recording.child), Signal::TERM).unwrap();
+    assert!(recording.child.wait().unwrap().success());
+    // The folder outlives the value that is dropped.
+    let dir = std::mem::replace(&mut recording.dir, TempDir::new().unwrap());
+    record(dir, session)
+}
+
+fn day_of(dir: &Path, uid: u32, words: &[&str]) -> Output {
+    tipme().arg("day").args(words).arg("--state-dir").arg(dir).env("TZ", noon()).uid(uid).gid(uid).output().unwrap()
+}
+
+/// The figures of an application of root's.
+fn figures(recording: &Recording, application: &str) -> Value {
+    let output = day_of(recording.dir.path(), 0, &["--json"]);
+    let day: Value = serde_json::from_slice(&output.stdout).unwrap();
+    schema::assert_fits("day", &day);
+    let rows = day["figures"]["applications"].as_array().unwrap();
+    rows.iter().find(|row| row["application"] == application).cloned().unwrap_or_default()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
+/// Within a share of what is measured, and so many milliseconds.
+fn assert_near(what: &str, counted: f64, measured: f64, share: f64, ms: f64) {
+    let bound = measured * share + ms;
+    assert!((counted - measured).abs() <= bound, "{what}: counted {counted}, measured {measured}, bound {bound}");
+}
+
+/// Plays the script at an xterm beside the recorder.
+fn measure(dir: &Path, session: &PrivateSession) -> Value {
+    let (script, result) = (dir.join("typing.toml"), dir.join("result.json"));
+    std::fs::write(&script, SCRIPT).unwrap();
+    let mut command = Command::new(lab());
+    command.arg("measure").arg(&script).args(["--repeat", "1", "--display", &session.display_name(), "--json"]);
+    session.show(command.arg(&result));
+    let output = command.output().unwrap();
+    assert!(output.status.code().is_some_and(|code| code < 2), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&std::fs::read(&result).unwrap()).unwrap()
+}
+
+#[test]
+fn a_session_is_counted_as_it_is_measured_and_survives() {
+    let session = PrivateSession::start(SessionOptions::default()).unwrap();
+    let recording = record(TempDir::new().unwrap(), &session);
+    let scratch = TempDir::new().unwrap();
+    let measured = measure(scratch.path(), &session);
+    let of_day = figures(&recording, "xterm");
+    let events = measured["events"].as_array().unwrap().iter().filter(|event| event["class"] == "key");
+    let mut latencies: Vec<f64> = events.filter_map(|event| event["latency_ms"].as_f64()).collect();
+    latencies.sort_by(f64::total_cmp);
+    let (n, total): (usize, f64) = (latencies.len(), latencies.iter().sum());
+    assert!(n >= 100, "{n} keys");
+    let counted = of_day["n"].as_u64().unwrap();
+    assert_eq!(counted + of_day["silent"].as_u64().unwrap(), n as u64);
+    // On a busy machine a key may come while the terminal waits for the echo of the one before.
+    assert!(counted as f64 >= 0.9 * n as f64, "{of_day}");
+    // A bucket is an eighth wide; a drawing may be joined otherwise here and there.
+    assert_near("p50", number(&of_day["p50_ms"]), latencies[(n - 1) / 2], 0.2, 0.3);
+    assert_near("total", number(&of_day["total_ms"]), total, 0.2, 30.0);
+    assert_near("wait", number(&of_day["wait_ms"]), number(&measured["wait_ms"]), 0.2, 30.0);
+    assert!(number(&of_day["wait_ms"]) <= number(&of_day["total_ms"]) + 0.01, "{of_day}");
+    assert!(number(&of_day["think_ms"]) > 3_000.0, "{of_day}");
+
+    let recording = restarted(recording, &session);
+    assert_eq!(figures(&recording, "xterm")["n"], counted);
+    let output = day_of(recording.dir.path(), 0, &["--forget"]);
+    assert!(output.status.success());
+    assert_eq!(figures(&recording, "xterm")["n"], Value::Null);
+}
+
+/// A session with a terminal that echoes.
+fn terminal() -> (PrivateSession, Typist) {
+    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
+    session.open_terminal(&[], &["cat".into()]).unwrap();
+    let typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
+    (session, typist)
+}
+
+#[test]
+fn a_hitch_stands_with_its_incident_and_nobody_else_is_told() {
+    let (session, mut typist) = terminal();
+    let recording = record(TempDir::new().unwrap(), &session);
+    let dir = recording.dir.path();
+    typist.text("before").unwrap();
+    let stopped = Pid::from_raw(session.terminal_pid().unwrap() as i32).unwrap();
+    kill_process(stopped, Signal::STOP).unwrap();
+    typist.text("now").unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    kill_process(stopped, Signal::CONT).unwrap();
+    typist.text("after").unwrap();
+    let (path, _) = recording.mark();
+    let output = day_of(dir, 0, &["--json"]);
+    let day: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let long = &day["figures"]["longest"][0];
+    assert!(number(&long["latency_ms"]) >= 700.0 && long["application"] == "xterm", "{day}");
+    assert_eq!(long["incident"].as_str(), path.file_stem().unwrap().to_str());
+    assert!(number(&day["figures"]["all"]["elr"]["at_ms_per_minute"]) > 0.0, "{day}");
+    let text = String::from_utf8(day_of(dir, 0, &[]).stdout).unwrap();
+    assert!(text.contains("longest waits over their threshold") && text.contains("key in xterm"), "{text}");
+
+    let anns = day_of(dir, ANN, &["--json"]);
+    let told: Value = serde_json::from_slice(&anns.stdout).unwrap();
+    assert_eq!((anns.status.code(), &told["figures"]["all"]["n"]), (Some(1), &0.into()));
+    assert_eq!(told["figures"]["longest"], Value::Array(Vec::new()));
+    let refused = day_of(dir, ANN, &["--user", "0"]);
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && why.contains("is told to that user and root"), "{why}");
+    let listed = Command::new("ls").arg(dir.join("days")).uid(ANN).gid(ANN).stderr(Stdio::null()).status().unwrap();
+    assert!(!listed.success(), "another user lists the files");
+}
+
+#[test]
+fn input_that_is_not_recorded_is_not_counted_and_without_the_option_nothing_is() {
+    let (session, mut typist) = terminal();
+    let recording = record(TempDir::new().unwrap(), &session);
+    typist.text("seen").unwrap();
+    let client = Client::new(recording.dir.path());
+    client.call(&RecorderRequest::Keys { record: false }).unwrap();
+    let counted = figures(&recording, "xterm")["n"].clone();
+    assert_eq!(counted, 4);
+    typist.text("unseen").unwrap();
+    assert_eq!(figures(&recording, "xterm")["n"], counted);
+
+    let without = Recording::start(&["--memory", "16M", "--display", &session.display_name()]);
+    let output = day_of(without.dir.path(), 0, &[]);
+    let why = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && why.contains("tipme setup --day"), "{why}");
+    assert!(!without.dir.path().join("days").exists());
+}
