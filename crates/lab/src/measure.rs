@@ -5,6 +5,7 @@ mod joining;
 mod judged;
 mod milestones;
 mod result;
+mod spread;
 mod waiting;
 
 use crate::arguments::{self, ProfileChoice};

@@ -24,6 +24,7 @@ pub(crate) mod recording;
 pub(crate) mod steal;
 pub(crate) mod tasks;
 pub(crate) mod terminals;
+pub(crate) mod thread_times;
 pub(crate) mod threads;
 pub(crate) mod throttle;
 pub(crate) mod waits;
