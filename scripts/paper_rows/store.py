@@ -78,17 +78,29 @@ def measure(tipme, measurement):
     with tempfile.TemporaryDirectory(prefix="tipme-papers-") as folder:
         path = pathlib.Path(folder) / "result.json"
         words = [str(tipme), *(word.format(json=path) for word in measurement.command)]
-        limit = SLOWER * measurement.takes_s + SPARE_S
-        try:
-            # In a session of its own: the manager weighs a session only where its leader is below the benchmark.
-            done = subprocess.run(words, capture_output=True, text=True, timeout=limit, start_new_session=True)
-        except subprocess.TimeoutExpired as error:
-            raise CannotMeasure(f"{' '.join(words)}: not done within {limit} s") from error
+        code, said = run(words, SLOWER * measurement.takes_s + SPARE_S)
         # A document may say of itself that it could not be judged: code 2.
-        if done.returncode not in (0, 1, 2) or not path.is_file():
-            raise CannotMeasure(f"{' '.join(words)}: {done.stderr.strip()[-600:]}")
+        if code not in (0, 1, 2) or not path.is_file():
+            raise CannotMeasure(f"{' '.join(words)}: {said.strip()[-600:]}")
         document = json.loads(path.read_text())
     return document, conditions(document, begun)
+
+
+def run(words, limit):
+    """Its exit code and what it said. It ends by itself where it takes too long or is interrupted, and puts everything back.
+
+    In a session of its own: the manager weighs a session only where its leader is below the benchmark.
+    """
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            _, said = process.communicate(timeout=limit)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt) as error:
+            process.terminate()
+            process.communicate(timeout=SPARE_S)
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            raise CannotMeasure(f"{' '.join(words)}: not done within {limit} s") from error
+    return process.returncode, said
 
 
 def committed(measurement):
