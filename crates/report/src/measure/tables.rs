@@ -155,7 +155,9 @@ fn spread(spread: &RepeatSpread) -> String {
     let line = |(share, what, times): &(f64, String, &Vec<f64>)| {
         let least = times.iter().copied().fold(f64::INFINITY, f64::min);
         let most = times.iter().copied().fold(0.0, f64::max);
-        format!("  {:.0} % of the differences: {what}, {} to {}\n", 100.0 * share, duration(least), duration(most))
+        // A share of nothing may be a little below 0.
+        let percent = (100.0 * share).round() + 0.0;
+        format!("  {percent:.0} % of the differences: {what}, {} to {}\n", duration(least), duration(most))
     };
     parts.iter().map(line).collect()
 }
