@@ -16,7 +16,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(H
 # What root's cargo wrote belongs to the caller again.
 GIVE_BACK := $(if $(AS_ROOT),|| status=$$?; sudo chown -R "$$(id -u):$$(id -g)" "$(TARGET)"; exit $${status:-0})
 
-.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer check-window check-auto check-manager vm test-vm measure-vm field-deps field labels replay fuzz fuzz-guided deny advisories licences sbom clean
+.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer papers-deps papers check-window check-auto check-manager vm test-vm measure-vm field-deps field labels replay fuzz fuzz-guided deny advisories licences sbom clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -87,6 +87,13 @@ bench-recorder: bench-deps build ## cost of recording beside ftrace and perf; wr
 bench-timer: bench-deps build ## periodic wake-ups beside cyclictest
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/bench-timer --tipme $(TIPME) $(BENCH)
+
+papers-deps:
+	@scripts/install-deps python3 mousepad libreoffice-writer libreoffice-impress libreoffice-gtk3
+
+papers: deps papers-deps build ## what the four papers measured, beside our figures (25 minutes; ROWS="J1 E6", MEASURE=no, PAPERS=--again); writes docs/papers.md
+	@$(AS_ROOT) scripts/mount-kernel-fs
+	$(AS_ROOT) scripts/papers --tipme $(TIPME) $(if $(ROWS),--rows "$(ROWS)") $(if $(MEASURE),--measure $(MEASURE)) $(PAPERS)
 
 check-window: build ## whether 40 s fit into 32 MiB and 128 MiB, and how fast a mark is
 	@$(AS_ROOT) scripts/mount-kernel-fs

@@ -5,22 +5,31 @@
 //! one process that computes for ever, one that is ended and forked again every two seconds, or a storm of short
 //! lives as in a build. All of them are on one CPU, as on the machine of the paper, and in one session, so that
 //! the kernel does not share out CPU time by session. It takes no right, and no file.
+//!
+//! Schedulers of today give a newborn no credit, so further loads look for what still lets newborns starve others: as
+//! many of them as there are old ones (`wide` against `crowd`), and what weighs more than the measuring process, by
+//! session, control group, nice value or policy. With the manager each is measured once more.
 
+mod favour;
 mod options;
 mod programs;
 
 pub use options::{Fork, ForkLoad, LoadChoice};
 pub(crate) use programs::{load as run_load, timer as run_timer};
 
+use crate::arms::SETTLING as MANAGER_SETTLING;
 use crate::choice::name;
 use crate::cpu_work::last_cpu;
 use crate::driver::BenchDriver;
 use crate::experiment::{Experiment, MeasuredRepeats};
+use crate::group::ControlGroup;
 use crate::intervals::{
     self, Bounds, Cleanup, Explainer, GRACE, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping, expected_ms,
 };
 use crate::process::ProcessGroup;
 use anyhow::{Context, Result, ensure};
+use favour::Favour;
+use options::ForkArm;
 use programs::{SLEEP, WORK};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,6 +40,8 @@ use tipme_measure::{Document, INTERVAL, InputClass};
 const TITLE: &str = "10 ms of work every 60 ms, beside others on the same CPU";
 /// Before a load is measured, so that the kernel knows it.
 const SETTLING: Duration = Duration::from_millis(500);
+/// How much more than usual the group of the load `container` weighs.
+const CONTAINER_TIMES: u32 = 8;
 /// The most seconds of CPU time that a process of a load may have beyond the time of measuring.
 const SPARE_S: u64 = 30;
 
@@ -52,11 +63,14 @@ impl Experiment for Fork {
     fn run(&self, driver: &mut dyn BenchDriver) -> Result<MeasuredRepeats<Self::Figures>> {
         driver.line(&self.plan());
         let cpu = self.chosen_cpu()?;
+        for load in self.left_out() {
+            driver.line(&format!("{}: left out, since it takes root", name(&load)));
+        }
         let explainer = Explainer::start(driver, self.no_trace, &[])?;
         let loads = self.measure(cpu, &explainer, driver)?;
         let figures = LoadIntervals {
             title: TITLE,
-            bounds: vec![self.bounds_words(cpu)],
+            bounds: self.bounds_words(cpu),
             expected_ms: expected_ms(&loads),
             conditions: self.conditions(cpu),
             loads,
@@ -87,15 +101,26 @@ impl Fork {
         Bounds { intervals: self.samples as usize, time: self.duration }
     }
 
+    fn measured_arms(&self) -> Vec<ForkArm> {
+        self.arms(is_root())
+    }
+
+    /// Loads that take a right which is not there.
+    fn left_out(&self) -> Vec<ForkLoad> {
+        self.loads().into_iter().filter(|load| load.takes_root() && !is_root()).collect()
+    }
+
     /// The longest that measuring may take.
     fn time_max(&self) -> Duration {
-        (self.duration + GRACE + SETTLING) * self.loads().len() as u32
+        let arms = self.measured_arms();
+        let managed = arms.iter().filter(|arm| arm.managed).count() as u32;
+        (self.duration + GRACE + SETTLING) * arms.len() as u32 + (Favour::estimate().most + MANAGER_SETTLING) * managed
     }
 
     /// What it will take, told before it begins.
     fn plan(&self) -> String {
-        let (loads, each, most) = (self.loads().len(), self.duration.as_secs_f64(), self.time_max().as_secs());
-        format!("{loads} loads, {each:.0} s each, {most} s in all at most; one CPU")
+        let (arms, each, most) = (self.measured_arms().len(), self.duration.as_secs_f64(), self.time_max().as_secs());
+        format!("{arms} turns, {each:.0} s each, {most} s in all at most; one CPU")
     }
 
     fn chosen_cpu(&self) -> Result<usize> {
@@ -114,11 +139,15 @@ impl Fork {
         ForkConditions { cpu, every_ms: millis(self.every), work_ms: millis(WORK), sleep_ms: millis(SLEEP) }
     }
 
-    fn bounds_words(&self, cpu: usize) -> String {
+    fn bounds_words(&self, cpu: usize) -> Vec<String> {
         let every = self.every.as_millis() as f64 / 1e3;
-        format!(
-            "all on CPU {cpu}, in one session; fork: a fork every {every} s; storm: four lives of 5 to 65 ms at a time"
-        )
+        let loads = format!(
+            "all on CPU {cpu}, in one session; fork: a fork every {every} s; storm: four lives of 5 to 65 ms at a time; wide: \
+             sixteen, as many as the old ones of crowd"
+        );
+        let left_out = self.left_out().iter().map(name).collect::<Vec<String>>().join(", ");
+        let without = (!left_out.is_empty()).then(|| format!("left out, since they take root: {left_out}"));
+        std::iter::once(loads).chain(without).collect()
     }
 
     /// Measures under each load.
@@ -129,8 +158,8 @@ impl Fork {
         cleanup.folder(folder.path())?;
         let workers = NamedWorkers { folder: folder.path(), launcher: &launcher };
         let mut loads = Vec::new();
-        for load in self.loads() {
-            let measured = self.measure_one(&workers, load, cpu, driver)?;
+        for arm in self.measured_arms() {
+            let measured = self.measure_one(&workers, arm, cpu, driver)?;
             loads.push(explainer.explain(measured, SLEEP)?);
         }
         Ok(loads)
@@ -139,31 +168,52 @@ impl Fork {
     fn measure_one(
         &self,
         workers: &NamedWorkers<'_>,
-        load: ForkLoad,
+        arm: ForkArm,
         cpu: usize,
         driver: &mut dyn BenchDriver,
     ) -> Result<MeasuredLoad> {
         let interrupt = driver.interrupt();
         interrupt.check()?;
         let stamping = Stamping::start(workers, "fork-timer", &["fork-timer"], self.bounds(), Some(cpu))?;
-        let mut beside = self.start_load(workers, load, cpu)?;
-        interrupt.sleep(SETTLING)?;
-        let measured = stamping.follow(&name(&load), WORK + SLEEP, self.bounds(), &interrupt, driver)?;
+        let favour = arm.managed.then(|| Favour::start(&driver.programs(), stamping.pid(), &interrupt)).transpose()?;
+        let mut beside = self.start_load(workers, arm.load, cpu)?;
+        interrupt.sleep(if arm.managed { MANAGER_SETTLING } else { SETTLING })?;
+        let measured = stamping.follow(&arm.name(), WORK + SLEEP, self.bounds(), &interrupt, driver)?;
         if let Some(beside) = &mut beside {
-            beside.expect_alive()?;
+            beside.process.expect_alive()?;
         }
+        drop(beside);
+        favour.map_or(Ok(()), Favour::stop)?;
         Ok(measured)
     }
 
-    fn start_load(&self, workers: &NamedWorkers<'_>, load: ForkLoad, cpu: usize) -> Result<Option<ProcessGroup>> {
+    fn start_load(&self, workers: &NamedWorkers<'_>, load: ForkLoad, cpu: usize) -> Result<Option<LoadProcesses>> {
         if load == ForkLoad::None {
             return Ok(None);
         }
         let (every, life) = (self.every.as_millis().to_string(), self.duration.as_secs() + SPARE_S);
         let words = ["fork-load", &name(&load), &every, &life.to_string()];
-        let load = workers.start("fork-load", &words, Some(cpu)).context("the load does not begin")?;
-        Ok(Some(load.process))
+        let started = workers.start("fork-load", &words, Some(cpu)).context("the load does not begin")?;
+        let group = (load == ForkLoad::Container).then(|| container(started.pid())).transpose()?;
+        Ok(Some(LoadProcesses { process: started.process, _group: group }))
     }
+}
+
+/// A load that runs. Fields are dropped in their order: the processes, then the group that they were in.
+struct LoadProcesses {
+    process: ProcessGroup,
+    _group: Option<ControlGroup>,
+}
+
+/// A group for the load; children that are forked from now on are in it, too.
+fn container(pid: u32) -> Result<ControlGroup> {
+    let mut group = ControlGroup::with_times_the_weight(PREFIX, CONTAINER_TIMES)?;
+    group.take(pid)?;
+    Ok(group)
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 #[cfg(test)]
@@ -180,16 +230,28 @@ mod tests {
 
     #[test]
     fn the_time_is_bounded() {
-        assert_eq!(parsed::<Fork>("-d 1s").time_max(), (Duration::from_secs(16) + SETTLING) * 4);
+        assert_eq!(parsed::<Fork>("-d 1s --load storm").time_max(), (Duration::from_secs(16) + SETTLING) * 2);
+        let managed = parsed::<Fork>("-d 1s --load storm --managed").time_max();
+        assert!(managed >= Favour::estimate().most + Duration::from_secs(48), "{managed:?}");
     }
 
     #[test]
     fn each_load_is_held_against_none() {
         let loads = |words| parsed::<Fork>(words).loads().iter().map(name).collect::<Vec<String>>();
-        assert_eq!(loads(""), ["none", "hog", "fork", "storm"]);
+        let all = ["none", "hog", "fork", "storm", "crowd", "wide", "sessions", "container", "nice", "realtime"];
+        assert_eq!(loads(""), all);
         assert_eq!(
             (loads("--load none"), loads("--load storm")),
             (vec!["none".into()], vec!["none".into(), "storm".into()])
         );
+    }
+
+    #[test]
+    fn each_load_is_measured_with_the_manager_once_more_and_without_root_some_are_left_out() {
+        let arms =
+            |words, root| parsed::<Fork>(words).arms(root).into_iter().map(ForkArm::name).collect::<Vec<String>>();
+        assert_eq!(arms("--load wide --managed", true), ["none", "wide", "wide, managed"]);
+        assert_eq!(arms("--load nice", false), ["none"]);
+        assert_eq!((arms("", false).len(), arms("--managed", true).len()), (7, 19));
     }
 }

@@ -147,6 +147,14 @@ impl ControlGroup {
         Ok(group)
     }
 
+    /// A group that has so many times the weight for the CPU that groups usually have.
+    pub(crate) fn with_times_the_weight(prefix: &str, times: u32) -> Result<ControlGroup> {
+        let group = ControlGroup::named(prefix, "cpu")?;
+        let (file, usual) = if group.is_unified() { ("cpu.weight", 100) } else { ("cpu.shares", 1_024) };
+        group.set(file, &(times * usual).to_string())?;
+        Ok(group)
+    }
+
     fn make(controller: &'static str) -> Result<ControlGroup> {
         ControlGroup::named("tipme-selftest-", controller)
     }

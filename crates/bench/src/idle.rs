@@ -36,7 +36,7 @@ use options::{GAP_MIN, IdleOptions};
 use std::path::Path;
 use tipme_analysis::Recording;
 use tipme_measure::Document;
-use tipme_measure::idle::{Check, CpuFigures, GAP, IdleDetails};
+use tipme_measure::idle::{Check, CpuFigures, GAP, IdleDetails, Validation};
 use trace::Tracer;
 use watch::{LoopOutcome, may_record, measure};
 
@@ -71,10 +71,13 @@ impl Experiment for Idle {
         table::plots(document)
     }
 
-    /// 1 where the figures cannot be trusted.
+    /// 1 where the figures cannot be trusted, 2 where others had too much of the CPU to tell.
     fn exit_code(document: &Document<IdleDetails>) -> u8 {
         let details = &document.details;
         let apart = details.cpus.iter().any(|cpu| cpu.difference_points.abs() > POINTS_MAX);
+        if details.validation.as_ref().is_some_and(Validation::is_disturbed) {
+            return 2;
+        }
         let bad = details.validation.as_ref().is_some_and(|validation| !validation.is_good());
         u8::from(bad || apart && details.method != CLASSIC)
     }

@@ -69,6 +69,11 @@ impl Stamping {
         Ok(Stamping { process: workers.start(name, &all, cpu)?.process, stamp_buffer })
     }
 
+    /// The measuring process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
     /// Lets it begin, waits until it has all its intervals, and returns them.
     pub(crate) fn follow(
         mut self,

@@ -3,6 +3,9 @@
 
 use std::time::Duration;
 
+/// What a hypervisor took, among the ticks of a CPU.
+pub(crate) const STEAL: usize = 7;
+
 /// A field of the kernel's account of memory, bytes; 0 where it has none of this name.
 pub(crate) fn memory_field(name: &str) -> u64 {
     memory_of(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default(), name)
@@ -19,6 +22,15 @@ pub(crate) fn memory_of(text: &str, name: &str) -> u64 {
 pub(crate) fn cpu_ticks(text: &str) -> Option<Vec<u64>> {
     let words = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
     words.take(8).map(|word| word.parse().ok()).collect()
+}
+
+/// What a hypervisor took of one CPU since the machine was started, of the text of /proc/stat.
+pub(crate) fn steal_of(text: &str, cpu: usize) -> Option<Duration> {
+    let name = format!("cpu{cpu}");
+    let mut words =
+        text.lines().map(str::split_whitespace).find_map(|mut words| (words.next()? == name).then_some(words))?;
+    let ticks = words.nth(STEAL)?.parse::<u64>().ok()?;
+    Some(Duration::from_secs(ticks) / u32::try_from(rustix::param::clock_ticks_per_second()).ok()?)
 }
 
 /// What a process, or a thread as `thread-self`, has had of a CPU, and how long it was runnable without one.
@@ -54,6 +66,13 @@ mod tests {
     fn ticks_are_those_of_all_cpus() {
         assert_eq!(cpu_ticks("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1"), Some((1..=8).collect()));
         assert_eq!((cpu_ticks("cpu0 1 2"), cpu_ticks("cpu  1 x"), cpu_ticks("")), (None, None, None));
+    }
+
+    #[test]
+    fn each_cpu_has_its_own_steal() {
+        let text = "cpu  1 1 1 1 1 1 1 9 0 0\ncpu0 1 1 1 1 1 1 1 3 0 0\ncpu1 1 1 1 1 1 1 1 250 0 0\nintr 5\n";
+        assert_eq!(steal_of(text, 1), Some(Duration::from_millis(2_500)));
+        assert_eq!((steal_of(text, 2), steal_of("cpu0 1 2", 0), steal_of("", 0)), (None, None, None));
     }
 
     #[test]

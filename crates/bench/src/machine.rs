@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What machine a measurement is made on, and what else it had to do meanwhile.
 
-use crate::kernel_text::{cpu_ticks, memory_of};
+use crate::kernel_text::{STEAL, cpu_ticks, memory_of};
 use std::fs::read_to_string;
 use std::time::{Duration, Instant, SystemTime};
 use tipme_measure::MeasuredMachine;
@@ -81,7 +81,7 @@ fn load_average(text: &str) -> Option<[f64; 3]> {
 
 fn times(text: &str) -> Option<Times> {
     let ticks = cpu_ticks(text)?;
-    Some(Times { total: ticks.iter().sum(), steal: *ticks.get(7)? })
+    Some(Times { total: ticks.iter().sum(), steal: *ticks.get(STEAL)? })
 }
 
 fn steal_percent(before: Times, now: Times) -> Option<f64> {

@@ -9,6 +9,7 @@
 mod parse;
 mod parts;
 mod prose;
+mod slides;
 
 use parts::SCRIPT_BYTES_MAX;
 pub use parts::{Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, Script, ScriptAct, ScriptStep};
@@ -21,10 +22,11 @@ use tipme_measure::{ClassLimits, InputClass, ThresholdProfile};
 pub(crate) const HOME: &str = "{home}";
 
 /// Scripts that come with the program.
-const SHIPPED: [(&str, &str); 4] = [
+const SHIPPED: [(&str, &str); 5] = [
     ("editor", include_str!("../scripts/editor.toml")),
     ("terminal", include_str!("../scripts/terminal.toml")),
     ("writer", include_str!("../scripts/writer.toml")),
+    ("impress", include_str!("../scripts/impress.toml")),
     ("browser", include_str!("../scripts/browser.toml")),
 ];
 
@@ -64,6 +66,17 @@ impl Script {
         self.steps.iter().filter(|step| matches!(step, ScriptStep::Input(_))).count()
     }
 
+    /// The same script up to so many inputs.
+    pub fn first(mut self, inputs: usize) -> Script {
+        let mut sent = 0;
+        let until = self.steps.iter().position(|step| {
+            sent += usize::from(matches!(step, ScriptStep::Input(_)));
+            sent > inputs
+        });
+        self.steps.truncate(until.unwrap_or(self.steps.len()));
+        self
+    }
+
     /// The limits of a class: those of the profile, unless the script says otherwise.
     pub fn limits(&self, class: InputClass, profile: ThresholdProfile) -> ClassLimits {
         let limits = class.limits(profile);
@@ -99,11 +112,20 @@ mod tests {
     }
 
     #[test]
+    fn a_script_can_be_cut_behind_an_input() {
+        let script = || Script::find("editor").expect("it comes with the program");
+        let cut = script().first(290);
+        assert_eq!((cut.inputs(), cut.files.len()), (290, 1));
+        assert!(cut.steps.len() < script().steps.len() && script().first(10_000).inputs() == script().inputs());
+        assert_eq!(script().first(0).inputs(), 0);
+    }
+
+    #[test]
     fn a_script_that_is_not_there_is_told_with_those_that_are() {
         let error = Script::find("no-such-script").expect_err("there is none");
         assert_eq!(
             error.to_string(),
-            "cannot read script no-such-script; shipped are editor, terminal, writer, browser"
+            "cannot read script no-such-script; shipped are editor, terminal, writer, impress, browser"
         );
     }
 

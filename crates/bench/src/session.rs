@@ -147,6 +147,12 @@ impl PrivateSession {
         self.focused.as_ref().map(|focused| focused.process.pid())
     }
 
+    /// Names a process that works for the terminal, or for the program in its place, at its window.
+    pub(crate) fn add_to_set(&self, pid: u32) -> Result<()> {
+        let focused = self.focused.as_ref().context("no terminal is open")?;
+        Ok(Watcher::open(&self.target())?.add_to_set(focused.process.pid(), focused.window, pid)?)
+    }
+
     /// Begins to watch what the terminal, or the program in its place, draws.
     pub(crate) fn watch_terminal(&self) -> Result<DamageWatch> {
         let focused = self.focused.as_ref().context("no terminal is open")?;

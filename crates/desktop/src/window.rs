@@ -13,8 +13,10 @@ use x11rb::connection::Connection as _;
 use x11rb::protocol::Event;
 use x11rb::protocol::damage::{ConnectionExt as _, ReportLevel};
 use x11rb::protocol::xproto::{
-    AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, CreateWindowAux, EventMask, MapState, Window, WindowClass,
+    AtomEnum, ChangeWindowAttributesAux, ConnectionExt as _, CreateWindowAux, EventMask, MapState, PropMode, Window,
+    WindowClass,
 };
+use x11rb::wrapper::ConnectionExt as _;
 
 /// The longest that a waiter relies on events alone.
 const POLL_INTERVAL: Nanos = Nanos::from_millis(200);
@@ -92,6 +94,17 @@ impl Watcher {
             window = parent;
         }
         Ok(window)
+    }
+
+    /// Appends a process to the set that the window of `owner` names: docs/process-set.md.
+    pub fn add_to_set(&self, owner: u32, window: Window, pid: u32) -> Result<(), DisplayError> {
+        let window = self.outermost(owner, window)?;
+        let wire = self.connection.wire();
+        let sent = wire.intern_atom(false, b"_TIPME_PROCESS_SET").map_err(|error| self.connection.failed(error))?;
+        let set = sent.reply().map_err(|error| self.connection.failed(error))?.atom;
+        let sent = wire.change_property32(PropMode::APPEND, window, set, AtomEnum::CARDINAL, &[pid]);
+        let cookie = sent.map_err(|error| self.connection.failed(error))?;
+        cookie.check().map_err(|error| self.connection.failed(error))
     }
 
     /// Tries `ready` now, after the display's events, and some times a second for what no event tells. Events that came

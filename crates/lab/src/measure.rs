@@ -5,6 +5,7 @@ mod joining;
 mod judged;
 mod milestones;
 mod result;
+mod spread;
 mod waiting;
 
 use crate::arguments::{self, ProfileChoice};
@@ -30,6 +31,7 @@ pub fn run(arguments: arguments::Measure) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let script = Script::find(arguments.script.as_deref().context("name a script; tipme measure --list has some")?)?;
+    let script = arguments.inputs.map_or(script.clone(), |inputs| script.first(inputs as usize));
     let profile = profile(arguments.profile);
     let why_no_tap = why_no_tap(&arguments);
     let options = options(&arguments, script, why_no_tap.is_none())?;

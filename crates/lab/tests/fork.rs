@@ -8,19 +8,24 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use support::family::{Program, expect_gone};
 use support::{for_everybody, lab};
 use tempfile::TempDir;
+
+/// Whoever loads a CPU has it alone among these tests: real-time processes of one would starve what another measures.
+static CPU: Mutex<()> = Mutex::new(());
 
 /// Least length of an interval: the sleep and the work.
 const LEAST_NS: u64 = 60_000_000;
 
 #[test]
 fn every_load_has_its_row_and_its_histogram() {
+    let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = TempDir::new().unwrap();
     let json = folder.path().join("fork.json");
     let output = lab()
-        .args(["bench", "fork", "--samples", "20", "-d", "20s", "--every", "300ms", "--json"])
+        .args(["bench", "fork", "--samples", "10", "-d", "20s", "--every", "300ms", "--json"])
         .arg(&json)
         .arg("--svg")
         .arg(folder.path())
@@ -33,7 +38,8 @@ fn every_load_has_its_row_and_its_histogram() {
     assert_eq!(document["expected_ms"], 60.0);
     let loads = document["loads"].as_array().unwrap();
     let names: Vec<&str> = loads.iter().map(|load| load["load"].as_str().unwrap()).collect();
-    assert_eq!(names, ["none", "hog", "fork", "storm"]);
+    let all = ["none", "hog", "fork", "storm", "crowd", "wide", "sessions", "container", "nice", "realtime"];
+    assert_eq!(names, all);
     for (load, run) in loads.iter().zip(document["runs"].as_array().unwrap()) {
         check(load, run);
     }
@@ -49,8 +55,10 @@ fn check(load: &Value, run: &Value) {
     let intervals: Vec<u64> =
         load["intervals_ns"].as_array().unwrap().iter().map(|one| one.as_u64().unwrap()).collect();
     let counts = load["histogram_10ms"].as_array().unwrap().iter().map(|bucket| bucket[1].as_u64().unwrap());
-    assert_eq!((intervals.len(), counts.sum::<u64>()), (20, 20), "{load:#}");
-    assert_eq!(run["classes"][0]["latencies_ns"].as_array().unwrap().len(), 20);
+    // Beside a load that starves it there may be fewer in the time.
+    assert!((1..=10).contains(&intervals.len()), "{load:#}");
+    assert_eq!(counts.sum::<u64>(), intervals.len() as u64, "{load:#}");
+    assert_eq!(run["classes"][0]["latencies_ns"].as_array().unwrap().len(), intervals.len());
     assert_eq!((&run["name"], &run["classes"][0]["threshold_ns"]), (&load["load"], &50_000_000.into()));
     // The clock of CPU time and the other one may differ by a little.
     assert!(intervals.iter().all(|interval| *interval >= LEAST_NS - 500_000), "{intervals:?}");
@@ -58,6 +66,7 @@ fn check(load: &Value, run: &Value) {
 
 #[test]
 fn another_user_measures_as_well() {
+    let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
     let (_folder, path) = for_everybody();
     let arguments = ["bench", "fork", "--load", "storm", "--samples", "10", "-d", "20s"];
     let output = Command::new(path).args(arguments).uid(65_534).gid(65_534).output().unwrap();
@@ -66,8 +75,31 @@ fn another_user_measures_as_well() {
     assert!(text.contains("not explained: recording takes root") && text.contains("storm"), "{text}");
 }
 
+/// Newborn processes that weigh more than the measuring one starve it, whatever else the machine does; with the manager it
+/// weighs more itself.
+#[test]
+fn what_weighs_more_starves_and_the_manager_cures_it() {
+    let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
+    // The manager leaves alone whom somebody has given a nice value, such as these tests as a whole.
+    rustix::process::setpriority_process(None, 0).unwrap();
+    let folder = TempDir::new().unwrap();
+    let json = folder.path().join("fork.json");
+    let words =
+        ["bench", "fork", "--load", "nice", "--managed", "--samples", "10", "-d", "15s", "--no-trace", "--json"];
+    let output = lab().args(words).arg(&json).output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let loads = document["loads"].as_array().unwrap();
+    let names: Vec<&str> = loads.iter().map(|load| load["load"].as_str().unwrap()).collect();
+    assert_eq!(names, ["none", "nice", "nice, managed"]);
+    // The shortest intervals are those in which nobody else came between.
+    let least = |at: usize| loads[at]["figures"]["min_ms"].as_f64().unwrap();
+    assert!(least(1) > 4.0 * least(0) && least(2) < least(1) / 2.0, "{:?}", [least(0), least(1), least(2)]);
+}
+
 #[test]
 fn no_child_outlives_ctrl_c_or_a_kill() {
+    let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
     for (signal, code, load) in [(Signal::INT, Some(2), "storm"), (Signal::KILL, None, "fork")] {
         let mut command = lab();
         command.args(["bench", "fork", "--load", load, "--every", "200ms", "-d", "10s", "--no-trace"]);

@@ -21,4 +21,6 @@ pub use figures::{
 pub use naming::{Basis, GapPiece, GapPortion, Holder, HolderKind, Resident, Residents, Seen, attribute};
 pub use observed::{BINS_MAX, Bin, Gap, Observed, bins, longest};
 pub use tick::{Tick, tick};
-pub use validation::{Check, Echo, Errors, Injection, Trial, Validation, errors, stolen_by_gaps, stolen_by_records};
+pub use validation::{
+    Check, Echo, Errors, Injection, Taken, Trial, Validation, errors, stolen_by_gaps, stolen_by_records,
+};

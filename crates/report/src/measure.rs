@@ -187,6 +187,33 @@ pub struct CumulativeLatencies {
     pub deviation_percent: Option<f64>,
     /// The deviation is at most 3 %; `null` where it is not known.
     pub usable: Option<bool>,
+    /// What the repeats differ by; `null` where nothing was recorded.
+    #[serde(default)]
+    pub spread: Option<RepeatSpread>,
+}
+
+/// What the latencies of each repeat consist of, and the share of each part in the variance between the repeats.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct RepeatSpread {
+    /// Application or display server had a CPU.
+    pub running_ms: Vec<f64>,
+    /// They were ready, and others had it.
+    pub ready_ms: Vec<f64>,
+    /// They waited for something else.
+    pub waiting_ms: Vec<f64>,
+    /// The three sum to 1; below 0 where a part falls as the sum rises.
+    pub running_share: f64,
+    pub ready_share: f64,
+    pub waiting_share: f64,
+    /// Who had the CPU meanwhile, over all repeats, the longest first.
+    pub rivals: Vec<Rival>,
+}
+
+/// Who had a CPU for which others were ready.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Rival {
+    pub name: String,
+    pub ms: f64,
 }
 
 /// Inputs of one label that took longer than 50 ms.

@@ -55,7 +55,12 @@ def lost_bar(row, because=None):
         because = because or "the load tells of no rounds"
     where = f" beside {row['beside']}" if "beside" in row else ""
     seen = f"not measured: {because}" if because else f"{percent(lost)} %"
-    return bar(f"throughput lost{where} <= {LOST_MAX:.0f} %", not because and lost <= LOST_MAX, seen)
+    blocks = row.get("throughput_lost_by_block_percent") or []
+    apart = len(blocks) > 1 and min(blocks) < LOST_MAX < max(blocks)
+    if apart and not because:
+        seen += f", by block {percent(min(blocks))} to {percent(max(blocks))} %: they differ by more than the bar"
+    judged = bar(f"throughput lost{where} <= {LOST_MAX:.0f} %", not because and lost <= LOST_MAX, seen)
+    return {**judged, "unclear": True} if apart and not judged["met"] else judged
 
 
 def too_few(document, beside, what):

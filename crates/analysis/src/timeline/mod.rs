@@ -26,6 +26,7 @@ pub(crate) mod silence;
 pub(crate) mod steal;
 pub(crate) mod tasks;
 pub(crate) mod terminals;
+pub(crate) mod thread_times;
 pub(crate) mod threads;
 pub(crate) mod throttle;
 pub(crate) mod waits;

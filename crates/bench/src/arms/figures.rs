@@ -77,6 +77,10 @@ pub struct ArmRow {
     pub rounds_per_s: Option<f64>,
     /// What of it is missing beside the same load unmanaged; below 0 where there is more.
     pub throughput_lost_percent: Option<f64>,
+    /// The same in each block, where that was told: how far they lie apart says what the one figure is worth.
+    pub throughput_lost_by_block_percent: Vec<f64>,
+    #[serde(skip)]
+    pub rates: Vec<f64>,
     /// The fewest rounds that a process of the load did in any ten seconds; 0 is starvation, `null` was not watched.
     pub window_rounds_min: Option<u64>,
 }
@@ -123,11 +127,14 @@ impl ArmRow {
     fn of<T>(cell: &TurnResults<T>) -> ArmRow {
         let events = cell.blocks.iter().map(|block| &block.events);
         let unanswered = events.clone().map(|events| events.censored as usize).sum();
-        ArmRow::new(
-            cell.turn,
-            ArmFigures::of(events.flat_map(|one| one.latencies_ns.clone()).collect(), unanswered),
-            cell.load,
-        )
+        let figures = ArmFigures::of(events.flat_map(|one| one.latencies_ns.clone()).collect(), unanswered);
+        ArmRow { rates: cell.rates.clone(), ..ArmRow::new(cell.turn, figures, cell.load) }
+    }
+
+    /// The least and the most that the load lost in a block.
+    pub(super) fn lost_between(&self) -> Option<(f64, f64)> {
+        let lost = || self.throughput_lost_by_block_percent.iter().copied();
+        Some((lost().reduce(f64::min)?, lost().reduce(f64::max)?))
     }
 
     pub(crate) fn new(turn: ArmTurn, figures: ArmFigures, load: Option<Achieved>) -> ArmRow {
@@ -139,6 +146,8 @@ impl ArmRow {
             runnable_mean: load.map(|load| load.runnable_mean),
             rounds_per_s: load.map(|load| load.rounds_per_s),
             throughput_lost_percent: None,
+            throughput_lost_by_block_percent: Vec::new(),
+            rates: Vec::new(),
             window_rounds_min: load.and_then(|load| load.window_rounds_min),
         }
     }
@@ -215,16 +224,18 @@ pub(crate) fn run<T>(name: String, block: Block<T>) -> Run {
 
 /// Fills in what of the load's work is missing beside the same load unmanaged.
 pub(super) fn fill_lost(rows: &mut [ArmRow]) {
-    let unmanaged: Vec<(u32, f64)> = rows
-        .iter()
-        .filter(|row| row.arm == Arm::Unmanaged)
-        .filter_map(|row| Some((row.level, row.rounds_per_s.filter(|rate| *rate > 0.0)?)))
-        .collect();
+    let unmanaged: Vec<ArmRow> = rows.iter().filter(|row| row.arm == Arm::Unmanaged).cloned().collect();
     for row in rows.iter_mut().filter(|row| row.arm != Arm::Unmanaged) {
-        let before = unmanaged.iter().find(|(level, _)| *level == row.level);
-        row.throughput_lost_percent =
-            before.zip(row.rounds_per_s).map(|((_, before), now)| 100.0 * (1.0 - now / before));
+        let Some(same) = unmanaged.iter().find(|same| same.level == row.level) else { continue };
+        row.throughput_lost_percent = same.rounds_per_s.zip(row.rounds_per_s).and_then(lost_percent);
+        let blocks = same.rates.iter().copied().zip(row.rates.iter().copied());
+        row.throughput_lost_by_block_percent = blocks.filter_map(lost_percent).collect();
     }
+}
+
+/// What is missing of one rate in another.
+fn lost_percent((before, now): (f64, f64)) -> Option<f64> {
+    (before > 0.0).then(|| 100.0 * (1.0 - now / before))
 }
 
 #[cfg(test)]
@@ -232,6 +243,21 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+
+    #[test]
+    fn what_is_lost_is_told_by_block_too() {
+        let row = |arm, rates: &[f64]| {
+            let turn = ArmTurn { arm, level: 20 };
+            let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+            let row = ArmRow::new(turn, ArmFigures::default(), None);
+            ArmRow { rates: rates.to_vec(), rounds_per_s: Some(mean), ..row }
+        };
+        let mut rows = [row(Arm::Unmanaged, &[100.0, 50.0]), row(Arm::Managed, &[90.0, 52.5])];
+        fill_lost(&mut rows);
+        assert_eq!(rows[1].throughput_lost_percent.map(f64::round), Some(5.0));
+        assert_eq!(rows[1].lost_between().map(|(least, most)| (least.round(), most.round())), Some((-5.0, 10.0)));
+        assert_eq!((rows[0].lost_between(), rows[0].throughput_lost_percent), (None, None));
+    }
 
     #[test]
     fn a_percentile_is_told_where_enough_values_lie_above_it_and_nowhere_else() {

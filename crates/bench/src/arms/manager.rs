@@ -75,7 +75,7 @@ pub struct BenchManager {
 
 impl BenchManager {
     /// Its start and its end.
-    pub(super) const ESTIMATE: DurationEstimate =
+    pub(crate) const ESTIMATE: DurationEstimate =
         DurationEstimate::new(Duration::from_secs(2), START_TIMEOUT.saturating_add(STOP_TIMEOUT));
 
     /// Starts it, and waits until it manages.

@@ -31,6 +31,7 @@ pub(crate) fn text<M>(document: &Document<Compared<M>>, terms: &ArmTerms, bounds
     let mut out = format!("{}\n{}", document.details.title, indented(&notes(&document.details, bounds)));
     out += &format!("\n{}\n", arms(rows, terms.scale, terms.of));
     out += &against_unloaded(rows, terms.scale);
+    out += &lost(rows);
     out += &progress(rows);
     if rows.iter().any(|row| row.level > 0) {
         out += &format!("\n{}", chart(rows, KeyFigure::of(rows, terms.scale), terms.times_of));
@@ -142,6 +143,19 @@ fn against_unloaded(rows: &[ArmRow], scale: ArmScale) -> String {
         let (ms, calm) = ((key_figure.of)(&row.figures)?, (key_figure.of)(&calm.figures).filter(|ms| *ms > 0.0)?);
         let (name, more) = (key_figure.name, scale.shown(Some(ms - calm)));
         Some(format!("  {}: {name} {:.2} times unloaded, {more} {} more\n", row.turn, ms / calm, scale.unit()))
+    });
+    lines.collect()
+}
+
+/// A line for each turn that took throughput from the load or gave it some, with how far its blocks lie apart.
+fn lost(rows: &[ArmRow]) -> String {
+    let lines = rows.iter().filter_map(|row| {
+        let (lost, (least, most)) = (row.throughput_lost_percent?, row.lost_between()?);
+        let apart = if least < 0.0 && most > 0.0 { "; the blocks differ by more: no loss is shown" } else { "" };
+        Some(format!(
+            "  {}: {lost:.1} % of the load's throughput lost, {least:.1} to {most:.1} % by block{apart}\n",
+            row.turn
+        ))
     });
     lines.collect()
 }

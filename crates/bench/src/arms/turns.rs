@@ -21,11 +21,18 @@ pub(crate) struct TurnResults<T> {
     pub blocks: Vec<Block<T>>,
     /// What the load did in all of them; `None` without a load.
     pub load: Option<Achieved>,
+    /// Rounds of the load a second in each block; empty without a load.
+    pub rates: Vec<f64>,
 }
 
 impl<T> TurnResults<T> {
+    fn new(turn: ArmTurn) -> TurnResults<T> {
+        TurnResults { turn, blocks: Vec::new(), load: None, rates: Vec::new() }
+    }
+
     fn take(&mut self, block: Block<T>, load: Option<Achieved>) {
         self.blocks.push(block);
+        self.rates.extend(load.map(|load| load.rounds_per_s));
         self.load = together(self.load, load);
     }
 }
@@ -57,10 +64,11 @@ pub(crate) fn all_turns<T>(
             let job = (turn.level > 0).then_some(BackgroundJob::Load(load));
             let around = Around { arm: turn.arm, manager: &comparison.manager, job };
             let (measured, load) = one_turn(stage, &around, measure)?;
-            match cells.iter_mut().find(|cell| cell.turn == turn) {
-                Some(cell) => cell.take(measured, load),
-                None => cells.push(TurnResults { turn, blocks: vec![measured], load }),
-            }
+            let at = cells.iter().position(|cell| cell.turn == turn).unwrap_or_else(|| {
+                cells.push(TurnResults::new(turn));
+                cells.len() - 1
+            });
+            cells[at].take(measured, load);
         }
     }
     cells.sort_by_key(|cell| cell.turn);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme bench fork`.
 
+use crate::choice::name;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -10,11 +11,17 @@ use tipme_command::duration;
 #[derive(Args)]
 #[command(after_help = "Examples:
   tipme bench fork
+  sudo tipme bench fork --load wide --managed
   tipme bench fork --load fork --every 500ms -d 60s --json fork.json --svg plots
 
 A process sleeps 50 ms, computes for 10 ms of CPU time, and notes the time, alone and beside a
-load on the same CPU. It needs no right; with root, the longest intervals are explained. All
-processes end with it.
+load on the same CPU. Crowd and wide want the CPU with as many processes, old ones and newborn
+ones: what differs between them is due to their age. It needs no right; without root, loads that
+take one are left out, and the longest intervals are not explained. All processes end with it.
+
+With --managed there is a private display, whose window in focus names the measuring process as
+one that works for it (_TIPME_PROCESS_SET). The back end autogroup weighs sessions below this
+process only: start it as setsid -w tipme bench fork, if that is to be measured.
 
 Exit codes: 0 fine, 1 an interval was more than 50 ms late, 2 could not measure.")]
 pub struct Fork {
@@ -30,6 +37,9 @@ pub struct Fork {
     /// Between two forks of the load "fork"
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     pub every: Duration,
+    /// Measure under each load once more with the manager, to which the measuring process belongs to a window in focus
+    #[arg(long)]
+    pub managed: bool,
     /// The CPU of all processes [default: the last one]
     #[arg(long, value_name = "N")]
     pub cpu: Option<usize>,
@@ -55,6 +65,18 @@ pub enum ForkLoad {
     Fork,
     /// Four short lives at a time, as in a build
     Storm,
+    /// Sixteen processes that compute for ever: as many as in a wide storm, but old
+    Crowd,
+    /// A wide storm: sixteen short lives at a time
+    Wide,
+    /// A wide storm, each process of it in a session of its own
+    Sessions,
+    /// A wide storm in a control group of eight times the usual weight, as a container that asks for eight CPUs has it
+    Container,
+    /// A wide storm at nice -10
+    Nice,
+    /// A storm of four real-time processes at a time
+    Realtime,
 }
 
 /// A load, or all of them.
@@ -71,6 +93,12 @@ impl ValueEnum for LoadChoice {
             LoadChoice::One(ForkLoad::Hog),
             LoadChoice::One(ForkLoad::Fork),
             LoadChoice::One(ForkLoad::Storm),
+            LoadChoice::One(ForkLoad::Crowd),
+            LoadChoice::One(ForkLoad::Wide),
+            LoadChoice::One(ForkLoad::Sessions),
+            LoadChoice::One(ForkLoad::Container),
+            LoadChoice::One(ForkLoad::Nice),
+            LoadChoice::One(ForkLoad::Realtime),
             LoadChoice::All,
         ]
     }
@@ -83,6 +111,27 @@ impl ValueEnum for LoadChoice {
     }
 }
 
+/// What is measured at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ForkArm {
+    pub load: ForkLoad,
+    pub managed: bool,
+}
+
+impl ForkArm {
+    /// As in tables and results.
+    pub(super) fn name(self) -> String {
+        name(&self.load) + if self.managed { ", managed" } else { "" }
+    }
+}
+
+impl ForkLoad {
+    /// Whether it takes a right that only root has.
+    pub(super) fn takes_root(self) -> bool {
+        matches!(self, ForkLoad::Container | ForkLoad::Nice | ForkLoad::Realtime)
+    }
+}
+
 impl Fork {
     /// The loads, one after the other. The calm comes first, to hold the others against.
     pub(super) fn loads(&self) -> Vec<ForkLoad> {
@@ -91,5 +140,16 @@ impl Fork {
             LoadChoice::One(ForkLoad::None) => vec![ForkLoad::None],
             LoadChoice::One(load) => vec![ForkLoad::None, load],
         }
+    }
+
+    /// Each load, with the manager where it is wanted, and as root where it takes that.
+    pub(super) fn arms(&self, root: bool) -> Vec<ForkArm> {
+        let loads = self.loads().into_iter().filter(|load| root || !load.takes_root());
+        loads.flat_map(|load| self.arms_of(load)).collect()
+    }
+
+    fn arms_of(&self, load: ForkLoad) -> impl Iterator<Item = ForkArm> {
+        let managed = (self.managed && load != ForkLoad::None).then_some(ForkArm { load, managed: true });
+        std::iter::once(ForkArm { load, managed: false }).chain(managed)
     }
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The processes of the benchmark of forks: one that works a little now and then, and the loads beside it.
 
+use super::options::ForkLoad;
 use crate::cpu_work::{cpu_time, spin};
 use crate::intervals::ProcessStamps;
 use crate::memory::{fork, word};
 use crate::random::Random;
 use crate::worker::say_ready;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail, ensure};
+use clap::ValueEnum;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
 use std::time::{Duration, Instant};
 
@@ -18,8 +20,13 @@ const TRIED_ROUNDS: u64 = 200_000;
 const TRIES: usize = 10;
 /// Parts of the work between two looks at the clock of CPU time.
 const PARTS: u32 = 100;
-/// Children of a storm that live at a time, as with `make -j4`.
+/// Children of a storm that live at a time, as with `make -j4`, and of a wide one.
 const STORM_WIDTH: usize = 4;
+const WIDE: usize = 16;
+/// The nice value of the load that is favoured.
+const FAVOURED: i32 = -10;
+/// The lowest real-time priority is above all that have none.
+const REALTIME_PRIORITY: i32 = 1;
 /// CPU time of a child of a storm in milliseconds: from here, and so many more by chance.
 const STORM_LEAST_MS: u64 = 5;
 const STORM_MORE_MS: u64 = 60;
@@ -38,24 +45,52 @@ pub(crate) fn timer(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// `fork-load hog|fork|storm MS SECONDS`: a load with a child every so many milliseconds, where it has any; each
-/// process ends after so many seconds of CPU time at the latest.
+/// `fork-load LOAD MS SECONDS`: a load with a child every so many milliseconds, where it has any; each process ends
+/// after so many seconds of CPU time at the latest.
 pub(crate) fn load(words: &[&str]) -> Result<()> {
     let every = Duration::from_millis(word(words, 1)?.parse().context("no number of milliseconds")?);
     let life = word(words, 2)?.parse().context("no number of seconds")?;
-    match word(words, 0)? {
-        "hog" => hog(life),
-        "fork" => one_after_the_other(every, life),
-        "storm" => storm(life),
-        other => bail!("there is no load \"{other}\""),
+    match ForkLoad::from_str(word(words, 0)?, false).map_err(Error::msg)? {
+        ForkLoad::None => bail!("without a load there is no process"),
+        ForkLoad::Hog => hogs(1, life),
+        ForkLoad::Fork => one_after_the_other(every, life),
+        ForkLoad::Storm => storm(STORM_WIDTH, life, as_it_is),
+        ForkLoad::Crowd => hogs(WIDE, life),
+        ForkLoad::Wide | ForkLoad::Container => storm(WIDE, life, as_it_is),
+        ForkLoad::Sessions => storm(WIDE, life, in_own_session),
+        ForkLoad::Nice => storm(WIDE, life, favoured),
+        ForkLoad::Realtime => storm(STORM_WIDTH, life, realtime),
     }
 }
 
-/// One process that computes for ever.
-fn hog(life: u64) -> Result<()> {
-    let child = fork(life, "hog", compute_for_ever)?;
+fn as_it_is() -> Result<()> {
+    Ok(())
+}
+
+fn in_own_session() -> Result<()> {
+    rustix::process::setsid().context("no session of its own")?;
+    Ok(())
+}
+
+fn favoured() -> Result<()> {
+    rustix::process::setpriority_process(None, FAVOURED).context("cannot be favoured")
+}
+
+fn realtime() -> Result<()> {
+    let priority = libc::sched_param { sched_priority: REALTIME_PRIORITY };
+    // SAFETY: the structure outlives the call, and 0 is this process.
+    let failed = unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &priority) } != 0;
+    ensure!(!failed, "no real-time policy: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
+/// Processes that compute for ever.
+fn hogs(count: usize, life: u64) -> Result<()> {
+    for _ in 0..count {
+        fork(life, "hog", compute_for_ever)?;
+    }
     say_ready("")?;
-    waitpid(Some(child), WaitOptions::empty()).context("cannot wait for the hog")?;
+    wait(WaitOptions::empty()).context("cannot wait for the hogs")?;
     Ok(())
 }
 
@@ -75,12 +110,13 @@ fn end(child: Pid) {
     let _ = waitpid(Some(child), WaitOptions::empty());
 }
 
-/// As in a build: some children at a time, each of which computes for a little while.
-fn storm(life: u64) -> Result<()> {
+/// As in a build: some children at a time, each of which computes for a little while, after it has done what `first` does.
+fn storm(width: usize, life: u64, first: fn() -> Result<()>) -> Result<()> {
     let mut random = Random::new(1);
     let mut fork = || {
         let time = Duration::from_millis(STORM_LEAST_MS + random.below(STORM_MORE_MS));
         fork(life, "compiler", || {
+            first()?;
             let end = cpu_time() + time;
             while cpu_time() < end {
                 spin(TRIED_ROUNDS);
@@ -88,7 +124,7 @@ fn storm(life: u64) -> Result<()> {
             Ok(())
         })
     };
-    for _ in 0..STORM_WIDTH {
+    for _ in 0..width {
         fork()?;
     }
     say_ready("")?;
@@ -127,6 +163,7 @@ mod tests {
 
     #[test]
     fn an_unknown_load_is_refused() {
-        assert!(load(&["gremlins", "1", "1"]).is_err() && load(&["hog"]).is_err() && timer(&[]).is_err());
+        assert!(load(&["gremlins", "1", "1"]).is_err() && load(&["none", "1", "1"]).is_err());
+        assert!(load(&["hog"]).is_err() && timer(&[]).is_err());
     }
 }

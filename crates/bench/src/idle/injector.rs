@@ -108,13 +108,18 @@ fn compute(until: Duration) {
 
 fn tell(mut output: impl Write, events: &[Injection]) -> Result<()> {
     let line = |event: &Injection| format!("{} {} {} {}\n", event.due_ns, event.began_ns, event.ended_ns, event.cpu_ns);
-    let text: String = events.iter().map(line).collect();
+    let text = events.iter().map(line).collect::<String>() + &format!("{}\n", cpu_time().as_nanos());
     output.write_all(text.as_bytes()).and_then(|()| output.flush()).context("cannot tell what was done")
 }
 
 /// Reads back what a program told. Lines that are none are left out.
 pub(super) fn told(text: &str) -> Vec<Injection> {
     text.lines().filter_map(event).collect()
+}
+
+/// The CPU time of all that a program did, in nanoseconds.
+pub(super) fn whole_cpu_ns(text: &str) -> Option<u64> {
+    text.lines().next_back()?.parse().ok()
 }
 
 fn event(line: &str) -> Option<Injection> {
@@ -132,8 +137,10 @@ mod tests {
         let event = Injection { due_ns: 1, began_ns: 2, ended_ns: 3, cpu_ns: 4 };
         let mut text = Vec::new();
         tell(&mut text, &[event, event]).expect("memory can be written to");
+        assert!(whole_cpu_ns(&String::from_utf8_lossy(&text)).is_some_and(|time| time > 0));
         text.extend(b"noise\n1 2 3\n1 2 3 4 5\n");
         assert_eq!(told(&String::from_utf8_lossy(&text)), [event, event]);
+        assert_eq!((whole_cpu_ns(&String::from_utf8_lossy(&text)), whole_cpu_ns("")), (None, None));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::options::{GAP_MIN, IdleOptions};
 use super::trace::IdleIncident;
-use super::validation::{Method, Round, ValidationSetup, validate};
+use super::validation::{EventsRound, Method, Round, ValidationSetup, validate};
 use crate::driver::BenchDriver;
 use crate::experiment::MeasuredRepeats;
 use anyhow::Result;
@@ -63,13 +63,13 @@ fn details(options: &IdleOptions, validation: Validation) -> IdleDetails {
 /// Adds what a round shows.
 fn judge(round: &Round, traced: bool, validation: &mut Validation, runs: &mut Vec<Run>) -> Result<()> {
     match round {
-        Round::Events { method, observed, events, pid, incident } => {
+        Round::Events(EventsRound { method, observed, events, pid, taken, incident }) => {
             let recording = incident.as_ref().map(read).transpose()?;
             let pairs: Vec<(u64, u64)> = events
                 .iter()
                 .map(|event| (stolen(*method, observed, event, recording.as_ref(), *pid), event.cpu_ns))
                 .collect();
-            validation.trials.push(trial(*method, &pairs));
+            validation.trials.push(Trial { taken: Some(*taken), ..trial(*method, &pairs) });
             runs.push(as_run(*method, observed, events, &pairs));
         }
         Round::Echoes { method, observed, events } => {
@@ -78,10 +78,11 @@ fn judge(round: &Round, traced: bool, validation: &mut Validation, runs: &mut Ve
             };
             validation.echoes.push(echo(*method, &events.iter().map(pair).collect::<Vec<_>>()));
         }
-        Round::Share { method, observed, loaded, incident } => {
+        Round::Share { method, observed, loaded, steal_share, incident } => {
             let recording = incident.as_ref().map(read).transpose()?;
             let most = points_max(*method, *loaded, traced);
-            validation.checks.push(check(*method, observed, *loaded, most, recording.as_ref()));
+            let checked = check(*method, observed, *loaded, most, recording.as_ref());
+            validation.checks.push(Check { steal_share: *steal_share, ..checked });
         }
     }
     Ok(())
@@ -134,6 +135,7 @@ fn trial(method: Method, pairs: &[(u64, u64)]) -> Trial {
         errors: errors(pairs),
         p50_us_max,
         p90_us_max,
+        taken: None,
     }
 }
 

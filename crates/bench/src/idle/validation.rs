@@ -7,6 +7,7 @@ use super::watch::{POLL_INTERVAL, observe, sleep_until};
 use super::{echo, injector, place};
 use crate::alone::MachineLock;
 use crate::interrupt::InterruptFlag;
+use crate::kernel_text::steal_of;
 use crate::process::ProcessGroup;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
@@ -15,10 +16,12 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use tipme_measure::idle::{Injection, Observed};
+use tipme_measure::idle::{Injection, Observed, Taken};
 
 /// Events of one trial.
 const EVENTS: u64 = 240;
+/// How often a trial is made until others leave the CPU alone.
+const TRIES: usize = 3;
 /// Characters that are echoed.
 const CHARACTERS: u64 = 100;
 /// How long a share is looked at.
@@ -54,11 +57,21 @@ pub(super) enum Method {
 /// What happened and what was seen of it.
 pub(super) enum Round {
     /// Events of one program on one CPU, the first that was watched.
-    Events { method: Method, observed: Observed, events: Vec<Injection>, pid: u32, incident: Option<IdleIncident> },
+    Events(EventsRound),
     /// Characters that were echoed there; `due_ns` is when each was sent.
     Echoes { method: Method, observed: Observed, events: Vec<Injection> },
-    /// All CPUs, with a program of normal priority on each where `loaded`.
-    Share { method: Method, observed: Vec<Observed>, loaded: bool, incident: Option<IdleIncident> },
+    /// All CPUs, with a program of normal priority on each where `loaded`; a hypervisor took such a share of one of them.
+    Share { method: Method, observed: Vec<Observed>, loaded: bool, steal_share: f64, incident: Option<IdleIncident> },
+}
+
+/// Events of one program on one CPU, the first that was watched.
+pub(super) struct EventsRound {
+    pub method: Method,
+    pub observed: Observed,
+    pub events: Vec<Injection>,
+    pub pid: u32,
+    pub taken: Taken,
+    pub incident: Option<IdleIncident>,
 }
 
 const METHODS: [Method; 3] = [Method::Gaps, Method::Traced, Method::Classic];
@@ -93,8 +106,7 @@ pub(super) fn validate(
         }
     }
     for method in methods() {
-        tell(&format!("{}: {EVENTS} events of 0.05 to 10 ms", method.name()));
-        rounds.push(setup.events(method, interrupt)?);
+        rounds.push(Round::Events(setup.undisturbed_events(method, interrupt, tell)?));
     }
     for method in [Method::Gaps, Method::Classic] {
         tell(&format!("{}: {CHARACTERS} echoes", method.name()));
@@ -133,29 +145,60 @@ impl ValidationSetup {
         interrupt.sleep(SETTLE)?;
         let tracer = self.tracer(method, interrupt)?;
         let options = self.options(method, CHECK, &self.cpus);
+        let before = StealClock::read(&self.cpus);
         let (observed, ()) = observe(&options, || sleep_until(Instant::now() + CHECK, interrupt))?;
+        let steal_share = before.share_since(CHECK.as_nanos() as u64);
         hogs.iter_mut().try_for_each(ProcessGroup::expect_alive)?;
         let incident = tracer.map(|tracer| tracer.mark(interrupt)).transpose()?;
-        Ok(Round::Share { method, observed, loaded, incident })
+        Ok(Round::Share { method, observed, loaded, steal_share, incident })
     }
 
-    fn events(&self, method: Method, interrupt: &InterruptFlag) -> Result<Round> {
+    /// The first of some rounds in which others left the CPU alone, else the one in which they had least of it. Nothing is
+    /// demanded of the paper's loop, so it has one.
+    fn undisturbed_events(
+        &self,
+        method: Method,
+        interrupt: &InterruptFlag,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<EventsRound> {
+        let mut best: Option<EventsRound> = None;
+        for number in 1..=if method == Method::Classic { 1 } else { TRIES } {
+            let again =
+                if number > 1 { format!(", try {number} of {TRIES}: others had the CPU") } else { String::new() };
+            tell(&format!("{}: {EVENTS} events of 0.05 to 10 ms{again}", method.name()));
+            let round = self.events(method, interrupt)?;
+            if best.as_ref().is_none_or(|best| round.taken.share() < best.taken.share()) {
+                best = Some(round);
+            }
+            if best.as_ref().is_some_and(|best| !best.taken.is_disturbing()) {
+                break;
+            }
+        }
+        best.context("no round of events")
+    }
+
+    fn events(&self, method: Method, interrupt: &InterruptFlag) -> Result<EventsRound> {
         let cpu = self.cpu()?;
         let tracer = self.tracer(method, interrupt)?;
-        let (observed, (pid, events)) = observe(&self.options(method, ROUND_MAX, &[cpu]), || {
+        let before = StealClock::read(&[cpu]);
+        let (observed, (pid, text)) = observe(&self.options(method, ROUND_MAX, &[cpu]), || {
             let mut command = self.command("inject", EVENTS)?;
             command.stdout(Stdio::piped());
             let mut program = ProcessGroup::start("the injector", command, Some(cpu))?;
             let pipe = program.child().stdout.take().context("the injector has no output")?;
             let text = finish("the injector", &mut program, pipe, ROUND_MAX, interrupt)?;
-            Ok((program.pid(), injector::told(&text)))
+            Ok((program.pid(), text))
         })?;
+        let events = injector::told(&text);
         if events.len() as u64 != EVENTS {
             bail!("the injector told of {} events, not of {EVENTS}", events.len());
         }
         let incident = tracer.map(|tracer| tracer.mark(interrupt)).transpose()?;
         let observed = observed.into_iter().next().context("nothing was observed")?;
-        Ok(Round::Events { method, observed, events, pid, incident })
+        let own = observed.cpu_time_ns + injector::whole_cpu_ns(&text).context("the injector told of no CPU time")?;
+        let others_share = observed.wall_ns().saturating_sub(own) as f64 / observed.wall_ns().max(1) as f64;
+        let taken = Taken { others_share, steal_share: before.share_since(observed.wall_ns()) };
+        Ok(EventsRound { method, observed, events, pid, taken, incident })
     }
 
     fn echoes(&self, method: Method, interrupt: &InterruptFlag) -> Result<Round> {
@@ -174,6 +217,23 @@ impl ValidationSetup {
         let events = timed.map(|(event, due_ns)| Injection { due_ns, ..event }).collect();
         let observed = observed.into_iter().next().context("nothing was observed")?;
         Ok(Round::Echoes { method, observed, events })
+    }
+}
+
+/// What a hypervisor had taken of some CPUs.
+struct StealClock(Vec<(usize, Duration)>);
+
+impl StealClock {
+    fn read(cpus: &[usize]) -> StealClock {
+        let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        StealClock(cpus.iter().filter_map(|cpu| Some((*cpu, steal_of(&text, *cpu)?))).collect())
+    }
+
+    /// The share of so many nanoseconds that it has taken since, of the CPU of which it took most.
+    fn share_since(&self, wall_ns: u64) -> f64 {
+        let now = StealClock::read(&self.0.iter().map(|(cpu, _)| *cpu).collect::<Vec<usize>>());
+        let taken = self.0.iter().zip(&now.0).map(|((_, before), (_, now))| now.saturating_sub(*before));
+        taken.max().unwrap_or_default().as_nanos() as f64 / wall_ns.max(1) as f64
     }
 }
 

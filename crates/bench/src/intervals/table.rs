@@ -11,7 +11,7 @@ const BUCKET_MS: f64 = BUCKET_NS as f64 / 1e6;
 /// Shares of an interval below this are not worth a line.
 const LINE_MIN_MS: f64 = 0.5;
 /// Names of loads are cut after so many characters.
-const NAME_CHARS: usize = 12;
+const NAME_CHARS: usize = 18;
 
 /// Bounds, table, causes, and under which conditions.
 pub(crate) fn text<C>(document: &Document<LoadIntervals<C>>) -> String {
@@ -144,12 +144,13 @@ mod tests {
         let busy = Intervals::of("hog", 60 * MS, &[0, 60 * MS, 260 * MS], Some(1_260 * MS));
         let text = table(&[calm, busy].map(|intervals| MeasuredLoad::new(intervals, 0, None)));
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "load               n    min ms    p50 ms    p98 ms     max ms  over 150 ms");
-        assert_eq!(lines[1], "none               2      60.0         -         -       60.0  0 (0.0 %)");
-        let cut = "hog                3      60.0         -         -   >=1000.0  2 (66.7 %)  (the last was cut off)";
+        assert_eq!(lines[0], "load                     n    min ms    p50 ms    p98 ms     max ms  over 150 ms");
+        assert_eq!(lines[1], "none                     2      60.0         -         -       60.0  0 (0.0 %)");
+        let cut =
+            "hog                      3      60.0         -         -   >=1000.0  2 (66.7 %)  (the last was cut off)";
         assert_eq!(lines[2], cut);
-        assert!(lines[3].is_empty() && lines[4].starts_with("none          60 ms "), "{text}");
-        assert!(lines[5].starts_with("hog           60 ms "), "{text}");
+        assert!(lines[3].is_empty() && lines[4].starts_with("none                60 ms "), "{text}");
+        assert!(lines[5].starts_with("hog                 60 ms "), "{text}");
     }
 
     #[test]

@@ -30,6 +30,8 @@ const TIMES_RANGE: RangeInclusive<u64> = 1..=EVENTS_MAX as u64;
 const IDLE_AT_MOST_MS: u64 = 10_000;
 /// Sections of a page that is made, at most.
 const SECTIONS_RANGE: RangeInclusive<u64> = 1..=10_000;
+/// Slides of a presentation that is made, at most.
+const SLIDES_RANGE: RangeInclusive<u64> = 1..=1_000;
 /// Pixels from the corner of the screen.
 const PLACE_RANGE: RangeInclusive<i64> = 0..=32_767;
 const LABEL_BYTES_MAX: usize = 80;
@@ -59,6 +61,7 @@ struct RawFile {
     content: Option<String>,
     prose_bytes: Option<Spanned<u64>>,
     page_sections: Option<Spanned<u64>>,
+    slides: Option<Spanned<u64>>,
 }
 
 #[derive(Deserialize)]
@@ -207,16 +210,19 @@ impl ScriptReader<'_> {
                 ),
             );
         }
-        let content = match (&raw.content, &raw.prose_bytes, &raw.page_sections) {
-            (Some(text), None, None) => Content::Plain(text.clone()),
-            (None, Some(bytes), None) => {
+        let content = match (&raw.content, &raw.prose_bytes, &raw.page_sections, &raw.slides) {
+            (Some(text), None, None, None) => Content::Plain(text.clone()),
+            (None, Some(bytes), None, None) => {
                 Content::Prose { bytes: self.whole(bytes, "prose_bytes", 0..=FILE_BYTES_MAX)?, seed: self.seed }
             }
-            (None, None, Some(count)) => {
+            (None, None, Some(count), None) => {
                 Content::Page { sections: self.whole(count, "page_sections", SECTIONS_RANGE)?, seed: self.seed }
             }
+            (None, None, None, Some(count)) => {
+                Content::Slides { slides: self.whole(count, "slides", SLIDES_RANGE)?, seed: self.seed }
+            }
             _ => {
-                let what = "say what is in the file by one of content, prose_bytes, page_sections";
+                let what = "say what is in the file by one of content, prose_bytes, page_sections, slides";
                 return self.fail(file.span().start, what);
             }
         };

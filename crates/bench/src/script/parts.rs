@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a script consists of.
 
-use super::prose;
+use super::{prose, slides};
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::sync::Arc;
@@ -54,6 +54,8 @@ pub enum Content {
     Prose { bytes: u64, seed: u64 },
     /// A web page with so many sections of made-up text and tables.
     Page { sections: u64, seed: u64 },
+    /// A presentation with so many slides, some of which have a chart.
+    Slides { slides: u64, seed: u64 },
 }
 
 /// One thing that is done.
@@ -105,6 +107,7 @@ impl MadeFile {
             Content::Plain(text) => text.clone(),
             Content::Prose { bytes, seed } => prose::text(*bytes as usize, *seed),
             Content::Page { sections, seed } => prose::page(*sections, *seed),
+            Content::Slides { slides, seed } => slides::presentation(*slides, *seed),
         };
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }

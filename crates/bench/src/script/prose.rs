@@ -57,7 +57,8 @@ const WORDS: [&str; 48] = [
 /// A line is broken behind so many characters.
 const LINE: usize = 72;
 
-fn sentence(random: &mut Random) -> String {
+/// Some words, the first with a capital letter, and a full stop.
+pub(super) fn sentence(random: &mut Random) -> String {
     let count = 4 + random.index(9);
     let words: Vec<&str> = (0..count).map(|_| WORDS[random.index(WORDS.len())]).collect();
     let mut text = words.join(" ");

@@ -37,7 +37,7 @@ A script is a TOML file with a list of [[step]], each with one of type = \"text\
 idle_ms = 300 (nothing drawn for so long). A step that presses may have times, every_ms, label,
 and class: key, click, scroll, menu, window, start or command. Above the steps: application,
 words_per_minute, variation, seed, start_within_s, [threshold_ms] by class, and [[file]] with
-path and one of content, prose_bytes, page_sections.
+path and one of content, prose_bytes, page_sections, slides.
 
 Exit codes: 0 fine, 1 the 98th percentile of a class, or its maximum where there are too few for
 that, is over its threshold, 2 nothing could be measured.")]
@@ -48,6 +48,9 @@ pub struct Measure {
     /// How often the application is started and the script played
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = repeats)]
     pub repeat: usize,
+    /// Play so many inputs of the script only, and leave out what follows
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub inputs: Option<u32>,
     /// Write the result, with every event, as one JSON document
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

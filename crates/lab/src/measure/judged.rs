@@ -3,6 +3,7 @@
 
 use super::joining::{InputOutcome, RecordedRepeat, by_reports, by_tap};
 use super::milestones::{Milestones, milestones};
+use super::spread::AnswerTime;
 use super::waiting::{Activity, PhaseTimes, waits};
 use anyhow::Result;
 use std::path::Path;
@@ -23,6 +24,8 @@ pub struct JudgedInputs {
     /// That of the start of the application, which is always timed by what was drawn.
     pub start: Event,
     pub waits: PhaseTimes,
+    /// What the latencies consist of; `None` where nothing was recorded.
+    pub answer_time: Option<AnswerTime>,
 }
 
 impl JudgedInputs {
@@ -41,9 +44,19 @@ impl JudgedInputs {
             by_reports(&repeat.sent, &repeat.drawn, repeat.ended)
         };
         let milestones = milestones(&repeat.sent, &repeat.pids, &parts, repeat.ended);
+        let answer_time = tap.then(|| std::mem::take(&mut activity.cpu_use).within(awaited(&outcomes)));
         let waits = waits(&repeat, &outcomes, tap.then_some(activity), threshold);
-        Ok(JudgedInputs { start: start(&repeat), repeat, outcomes, milestones, waits })
+        Ok(JudgedInputs { start: start(&repeat), repeat, outcomes, milestones, waits, answer_time })
     }
+}
+
+/// From each input to its answer.
+fn awaited(outcomes: &[InputOutcome]) -> Vec<(u64, u64)> {
+    let answered = outcomes.iter().filter_map(|outcome| match outcome {
+        InputOutcome::Answered(event) => Some((event.times().input, event.times().input + event.latency())),
+        InputOutcome::Silent | InputOutcome::Lost => None,
+    });
+    answered.collect()
 }
 
 fn start(repeat: &MeasureRepeat) -> Event {

@@ -4,6 +4,7 @@
 use super::joining::InputOutcome;
 use super::judged::JudgedInputs;
 use super::milestones::{Milestones, completed, handled};
+use super::spread::spread;
 use std::collections::BTreeMap;
 use tipme_bench::measure::{MeasureDisplay, MeasureOptions, Usage};
 use tipme_bench::screen::Place;
@@ -85,7 +86,10 @@ fn details(
         background_ms: background.map(ms),
         long_events: long_events(&rows),
         inter_arrival: inter_arrival(runs),
-        cumulative: cumulative(runs),
+        cumulative: CumulativeLatencies {
+            spread: spread(&judged.iter().map(|judged| judged.answer_time.as_ref()).collect::<Vec<_>>()),
+            ..cumulative(runs)
+        },
         counters: counters(judged),
         driver: driver(judged),
         restless_waits: judged.iter().map(|judged| judged.repeat.restless).sum(),
@@ -248,7 +252,7 @@ fn cumulative(runs: &[Run]) -> CumulativeLatencies {
         100.0 * (squares / (n - 1.0)).sqrt() / mean
     });
     let usable = deviation.map(|percent| percent <= DEVIATION_PERCENT_MAX);
-    CumulativeLatencies { repeats_ms, mean_ms: mean, deviation_percent: deviation, usable }
+    CumulativeLatencies { repeats_ms, mean_ms: mean, deviation_percent: deviation, usable, spread: None }
 }
 
 /// Labels with an event over the limit, in the order of the script.
@@ -385,7 +389,7 @@ mod tests {
         let milestones = Milestones { handled: reached(600 * MS), completed: reached(700 * MS) };
         let mut milestones = vec![milestones; latencies_ms.len()];
         milestones.resize(outcomes.len(), Milestones::default());
-        JudgedInputs { repeat, outcomes, milestones, start, waits }
+        JudgedInputs { repeat, outcomes, milestones, start, waits, answer_time: None }
     }
 
     fn result(judged: &[JudgedInputs]) -> Measured {

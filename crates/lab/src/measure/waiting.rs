@@ -8,15 +8,13 @@
 //! application draws after the end of an event, and what nobody has whole records of, is none.
 
 use super::joining::InputOutcome;
+use super::spread::{CpuUse, Span, merged};
 use std::collections::BTreeSet;
 use tipme_analysis::Recording;
 use tipme_bench::measure::MeasureRepeat;
 use tipme_measure::think::{self, Expectation, RECORD_NS, Signal, SignalChange, Wait};
 use tipme_measure::{Event, InputClass};
 use tipme_record::{Nanos, Tid};
-
-/// From one time to another, in nanoseconds.
-type Span = (u64, u64);
 
 /// What the records tell of a time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -25,6 +23,7 @@ pub struct Activity {
     pub computing: Vec<Span>,
     /// Reads from a disk were outstanding.
     pub reading: Vec<Span>,
+    pub cpu_use: CpuUse,
 }
 
 /// Time by phase, from the first step of the script to the end of the last, in nanoseconds.
@@ -47,7 +46,8 @@ impl Activity {
             lives.filter(|life| of.contains(&life.pid.0)).map(|life| life.tid).collect()
         };
         let (own, servers) = (threads(pids), threads(&servers));
-        let spans = own.union(&servers).flat_map(|tid| recording.timeline.spans(*tid));
+        let all: BTreeSet<Tid> = own.union(&servers).copied().collect();
+        let spans = all.iter().flat_map(|tid| recording.timeline.spans(*tid));
         let busy = spans.filter(|span| recording.timeline.is_busy(span.tid, span.start, span.start.after(Nanos(1))));
         let from = recording.complete_from();
         let reads = recording.disk.outstanding(from, recording.mark);
@@ -55,6 +55,7 @@ impl Activity {
         Activity {
             computing: busy.map(|span| (span.start.0, span.end.0)).collect(),
             reading: reads.map(|request| (request.start.0, request.end.0)).collect(),
+            cpu_use: CpuUse::of(recording, &all),
         }
         .within(from.0, recording.mark.0)
     }
@@ -62,13 +63,14 @@ impl Activity {
     /// What lies between two times. Before all records are there, a thread seems to go on with what was seen of it last.
     fn within(self, from: u64, to: u64) -> Activity {
         let cut = |spans: Vec<Span>| spans.into_iter().map(|(start, end)| (start.max(from), end.min(to))).collect();
-        Activity { computing: cut(self.computing), reading: cut(self.reading) }
+        Activity { computing: cut(self.computing), reading: cut(self.reading), ..self }
     }
 
     /// Both together.
     pub fn add(&mut self, other: Activity) {
         self.computing.extend(other.computing);
         self.reading.extend(other.reading);
+        self.cpu_use.add(other.cpu_use);
     }
 }
 
@@ -109,8 +111,8 @@ fn changes<'a>(events: impl Iterator<Item = &'a Event>, activity: Option<Activit
         queued.push((times.input, dequeued));
         handled.push((dequeued, times.end.time()));
     }
-    let Activity { computing, reading } =
-        activity.unwrap_or_else(|| Activity { computing: handled.clone(), reading: Vec::new() });
+    let Activity { computing, reading, .. } =
+        activity.unwrap_or_else(|| Activity { computing: handled.clone(), ..Activity::default() });
     let lists = [
         (Signal::Queued, queued),
         (Signal::Handling, handled),
@@ -124,18 +126,9 @@ fn changes<'a>(events: impl Iterator<Item = &'a Event>, activity: Option<Activit
 }
 
 /// A signal is on while any of its spans lasts.
-fn switched(signal: Signal, mut spans: Vec<Span>) -> Vec<SignalChange> {
-    spans.retain(|(from, to)| from < to);
-    spans.sort_unstable();
-    let mut merged: Vec<Span> = Vec::new();
-    for (from, to) in spans {
-        match merged.last_mut() {
-            Some(last) if from <= last.1 => last.1 = last.1.max(to),
-            _ => merged.push((from, to)),
-        }
-    }
+fn switched(signal: Signal, spans: Vec<Span>) -> Vec<SignalChange> {
     let change = |at, on| SignalChange { at, signal, on };
-    merged.into_iter().flat_map(|(from, to)| [change(from, true), change(to, false)]).collect()
+    merged(spans).into_iter().flat_map(|(from, to)| [change(from, true), change(to, false)]).collect()
 }
 
 #[cfg(test)]
@@ -181,7 +174,7 @@ mod tests {
     fn an_application_that_sleeps_is_not_waited_for() {
         let (repeat, outcomes) = repeat(&[(100, 110, 200)]);
         let computing = vec![(110 * MS, 130 * MS), (190 * MS, 200 * MS), (600 * MS, 650 * MS)];
-        let activity = Activity { computing, reading: vec![(130 * MS, 140 * MS)] };
+        let activity = Activity { computing, reading: vec![(130 * MS, 140 * MS)], ..Activity::default() };
         let waits = waits(&repeat, &outcomes, Some(activity), |_| 100 * MS);
         assert_eq!((waits.wait, waits.background), (50 * MS, Some(50 * MS)));
         assert_eq!((waits.noticed, waits.think), (0, 900 * MS));

@@ -3,7 +3,7 @@
 
 use super::{
     ClassCounters, ClassFigures, DEVIATION_PERCENT_MAX, InterArrival, LONG_MS, LongEvent, MeasureDetails, Measured,
-    MilestoneFigures,
+    MilestoneFigures, RepeatSpread,
 };
 use crate::conditions;
 use crate::plot::words::{count, decimal, duration, plain};
@@ -132,11 +132,34 @@ fn cumulative(details: &MeasureDetails) -> String {
         ),
         (None, _) => "one repeat: no deviation is known".to_owned(),
     };
+    let unusable = cumulative.spread.as_ref().filter(|_| cumulative.usable == Some(false));
     format!(
-        "cumulative latency by repeat, without the start: {}\n  mean {}, {verdict}\n",
+        "cumulative latency by repeat, without the start: {}\n  mean {}, {verdict}\n{}",
         repeats.join(", "),
-        time(cumulative.mean_ms)
+        time(cumulative.mean_ms),
+        unusable.map_or_else(String::new, spread)
     )
+}
+
+/// What repeats differ by: the larger part first, and who had the CPU where that is a part of it.
+fn spread(spread: &RepeatSpread) -> String {
+    let rivals: Vec<String> =
+        spread.rivals.iter().map(|rival| format!("{} {}", rival.name, duration(rival.ms))).collect();
+    let who = if rivals.is_empty() { String::new() } else { format!(" ({} in all)", rivals.join(", ")) };
+    let mut parts = [
+        (spread.running_share, "CPU time of application and display server".to_owned(), &spread.running_ms),
+        (spread.ready_share, format!("waiting for a CPU that others had{who}"), &spread.ready_ms),
+        (spread.waiting_share, "waiting for disk, timers and other answers".to_owned(), &spread.waiting_ms),
+    ];
+    parts.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let line = |(share, what, times): &(f64, String, &Vec<f64>)| {
+        let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = times.iter().copied().fold(0.0, f64::max);
+        // A share of nothing may be a little below 0.
+        let percent = (100.0 * share).round() + 0.0;
+        format!("  {percent:.0} % of the differences: {what}, {} to {}\n", duration(least), duration(most))
+    };
+    parts.iter().map(line).collect()
 }
 
 fn rates(details: &MeasureDetails) -> String {
@@ -263,9 +286,27 @@ fn driver(details: &MeasureDetails) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CumulativeLatencies, DriverCost, EventRow, ExcessRate, Scores};
+    use super::super::{CumulativeLatencies, DriverCost, EventRow, ExcessRate, Rival, Scores};
     use super::*;
     use tipme_measure::{MeasuredMachine, Run, SCHEMA};
+
+    fn unusable() -> CumulativeLatencies {
+        CumulativeLatencies {
+            repeats_ms: vec![100.0, 140.0],
+            mean_ms: Some(120.0),
+            deviation_percent: Some(23.6),
+            usable: Some(false),
+            spread: Some(RepeatSpread {
+                running_ms: vec![90.0, 95.0],
+                ready_ms: vec![5.0, 40.0],
+                waiting_ms: vec![5.0, 5.0],
+                running_share: 0.12,
+                ready_share: 0.88,
+                waiting_share: 0.0,
+                rivals: vec![Rival { name: "rustc".to_owned(), ms: 45.0 }],
+            }),
+        }
+    }
 
     fn sample() -> Measured {
         let event = EventRow { latency_ms: Some(12.0), join: Some("exact".to_owned()), ..EventRow::default() };
@@ -303,12 +344,7 @@ mod tests {
                 top_share: Some(1.0),
                 ..ExcessRate::default()
             }),
-            cumulative: CumulativeLatencies {
-                repeats_ms: vec![100.0, 140.0],
-                mean_ms: Some(120.0),
-                deviation_percent: Some(23.6),
-                usable: Some(false),
-            },
+            cumulative: unusable(),
             long_events: vec![LongEvent {
                 label: "save".to_owned(),
                 first_ms: Some(120.0),
@@ -340,6 +376,7 @@ mod tests {
             "2 CPUs",
             "over the threshold",
             "UNUSABLE for a comparison, over 3 %",
+            "88 % of the differences: waiting for a CPU that others had (rustc 45 ms in all), 5 ms to 40 ms",
             "20.0 ms/min at T",
             "100 % of it from key",
             "1 of 4",

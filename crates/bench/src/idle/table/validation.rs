@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How well the instrument sees what is known to have happened.
 
-use tipme_measure::idle::{Check, Echo, Trial, Validation};
+use tipme_measure::idle::{Check, Echo, Taken, Trial, Validation};
 
 /// What the two kinds of stolen shares mean.
 const NAMED: &str = "With names it is what other threads had; without, also interrupts and what a hypervisor took, which most\n\
@@ -10,8 +10,15 @@ const NAMED: &str = "With names it is what other threads had; without, also inte
 /// Three tables: events of known CPU time, echoes, and shares under different loads.
 pub(super) fn validation(validation: &Validation) -> String {
     let parts = [trials(&validation.trials), echoes(&validation.echoes), checks(&validation.checks)];
-    let verdict = if validation.is_good() { "All within the limits.\n" } else { "NOT all within the limits.\n" };
-    parts.join("\n") + "\n" + verdict
+    parts.join("\n") + "\n" + verdict(validation)
+}
+
+fn verdict(validation: &Validation) -> &'static str {
+    match (validation.is_good(), validation.is_disturbed()) {
+        (true, _) => "All within the limits.\n",
+        (false, true) => "Not judged: others had too much of the CPU. Measure again where less runs beside.\n",
+        (false, false) => "NOT all within the limits.\n",
+    }
 }
 
 fn limit(value: Option<f64>, unit: &str) -> String {
@@ -20,6 +27,28 @@ fn limit(value: Option<f64>, unit: &str) -> String {
 
 fn word(good: bool) -> &'static str {
     if good { "ok" } else { "FAILED" }
+}
+
+/// What is judged, and for what the limits allow.
+fn judged(trial: &Trial) -> String {
+    let word = if trial.is_disturbed() { "not judged" } else { word(trial.is_good()) };
+    let (p50_us, p90_us) = trial.allowed_us();
+    let allowed = |taken: &Taken| {
+        let (others, steal) = (100.0 * taken.others_share, 100.0 * taken.steal_share);
+        format!(
+            "; others had {others:.2} %, the hypervisor {steal:.2} %: {p50_us:.0} and {p90_us:.0} µs more are allowed"
+        )
+    };
+    let allowed = trial.taken.as_ref().filter(|_| trial.p50_us_max.is_some()).map(allowed);
+    word.to_owned() + &allowed.unwrap_or_default()
+}
+
+/// The limit of a share, and what a hypervisor adds to it.
+fn points(check: &Check) -> String {
+    match check.difference_points_max {
+        Some(most) if check.steal_points() >= 0.05 => format!("{most:.0}+{:.1} pt", check.steal_points()),
+        most => limit(most, "pt"),
+    }
 }
 
 fn trials(trials: &[Trial]) -> String {
@@ -40,7 +69,7 @@ fn trials(trials: &[Trial]) -> String {
             errors.bias_us,
             limit(trial.p50_us_max, "µs"),
             limit(trial.p90_us_max, "µs"),
-            word(trial.is_good())
+            judged(trial)
         )
     };
     std::iter::once(head).chain(trials.iter().map(row)).collect()
@@ -60,16 +89,16 @@ fn echoes(echoes: &[Echo]) -> String {
 
 fn checks(checks: &[Check]) -> String {
     let head = "Stolen share against the kernel's account of the loops' CPU time:\n\
-                method             load      stolen     check   worst CPU  limit   records  longest record\n";
+                method             load      stolen     check   worst CPU     limit   records  longest record\n";
     let row = |check: &Check| {
         format!(
-            "{:<17}  {:<7} {:>6.2} %  {:>6.2} %  {:>+6.2} pt  {:>5}  {:>8}  {:>11.1} ms  {}\n",
+            "{:<17}  {:<7} {:>6.2} %  {:>6.2} %  {:>+6.2} pt  {:>8}  {:>8}  {:>11.1} ms  {}\n",
             check.method,
             check.load,
             100.0 * check.stolen_share,
             100.0 * check.check_share,
             check.difference_points,
-            limit(check.difference_points_max, "pt"),
+            points(check),
             check.records,
             check.longest_record_ms,
             word(check.is_good())
@@ -95,6 +124,7 @@ mod tests {
             errors,
             p50_us_max: Some(35.0),
             p90_us_max: Some(100.0),
+            taken: Some(Taken { others_share: 0.0011, steal_share: 0.002 }),
         };
         let echo = Echo { method: "gaps".to_owned(), n: 100, conventional_ms: 5.01, stolen_ms: 5.04, missed_us: 31.0 };
         let check = Check {
@@ -104,6 +134,7 @@ mod tests {
             check_share: 0.96,
             difference_points: 3.7,
             difference_points_max: Some(2.0),
+            steal_share: 0.004,
             records: 9,
             longest_record_ms: 412.0,
         };
@@ -111,15 +142,15 @@ mod tests {
         insta::assert_snapshot!(validation(&all), @r"
         Stolen time of each event against the CPU time that the kernel charged for it, 0.05 to 9.90 ms:
         method             events  error p50      p90       max      bias   limits p50, p90
-        gaps                  240    11.2 µs  40.0 µs  900.0 µs   +9.0 µs   35 µs, 100 µs  ok
+        gaps                  240    11.2 µs  40.0 µs  900.0 µs   +9.0 µs   35 µs, 100 µs  ok; others had 0.11 %, the hypervisor 0.20 %: 15 and 31 µs more are allowed
 
         A program that reads a character, computes and echoes it (median):
         method             echoes  its own time stamps  idle loop  what they miss
         gaps                  100             5.010 ms   5.040 ms         31.0 µs
 
         Stolen share against the kernel's account of the loops' CPU time:
-        method             load      stolen     check   worst CPU  limit   records  longest record
-        gaps               loaded   99.70 %   96.00 %   +3.70 pt   2 pt         9        412.0 ms  FAILED
+        method             load      stolen     check   worst CPU     limit   records  longest record
+        gaps               loaded   99.70 %   96.00 %   +3.70 pt  2+0.4 pt         9        412.0 ms  FAILED
 
         NOT all within the limits.
         ");

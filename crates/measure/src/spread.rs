@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the differences between repeats consist of.
+
+/// Of several parts that sum to a total in each repeat, the share of each part in the variance of the total: the shares
+/// sum to 1, and a part that falls where the total rises has one below 0. `None` where the total is always the same.
+pub fn spread_shares(parts: &[Vec<f64>]) -> Option<Vec<f64>> {
+    let repeats = parts.iter().map(Vec::len).min().unwrap_or_default();
+    let total: Vec<f64> = (0..repeats).map(|at| parts.iter().map(|part| part[at]).sum()).collect();
+    let variance = covariance(&total, &total);
+    (variance > 0.0).then(|| parts.iter().map(|part| covariance(part, &total) / variance).collect())
+}
+
+fn covariance(one: &[f64], other: &[f64]) -> f64 {
+    let mean = |values: &[f64]| values.iter().take(other.len()).sum::<f64>() / other.len().max(1) as f64;
+    let (of_one, of_other) = (mean(one), mean(other));
+    one.iter().zip(other).map(|(one, other)| (one - of_one) * (other - of_other)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_part_that_differs_has_the_share() {
+        let parts = [vec![10.0, 10.0, 10.0], vec![1.0, 5.0, 3.0], vec![2.0, 2.0, 2.0]];
+        assert_eq!(spread_shares(&parts), Some(vec![0.0, 1.0, 0.0]));
+        let both = spread_shares(&[vec![1.0, 2.0, 3.0], vec![3.0, 6.0, 9.0]]).expect("they differ");
+        assert!((both[0] - 0.25).abs() < 1e-9 && (both[1] - 0.75).abs() < 1e-9, "{both:?}");
+        assert_eq!((spread_shares(&[vec![1.0, 1.0]]), spread_shares(&[])), (None, None));
+    }
+}

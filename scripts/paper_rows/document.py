@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""docs/papers.md and its charts, from what is kept of the runs."""
+
+import re
+
+from . import charts, store
+from .measurements import BY_NAME
+from .model import agreement, interval
+from .rows import PAPERS, ROWS
+
+DOCUMENT = store.ROOT / "docs/papers.md"
+HEAD = """# The papers, row by row
+
+Written by `make papers`, which measures the rows and keeps the figures of the last runs of each in
+[results/papers](results/papers); `make papers ROWS="J1 E6"` measures single rows, `make papers MEASURE=no` writes this document
+again from what is kept. Commands are those of `tipme`. The papers: their sections, figures and tables are named in each row.
+
+A figure's *interval* is how far two runs may be apart: a share of the larger one, or so much of its unit. *Agrees* means that the last two
+runs are within it, **FLAGGED** that they are not, and then what the machine had to do beside each of them stands below the table. Figures
+that another script wrote once have no second run. Of a figure that was measured elsewhere the machine is named.
+
+"""
+
+
+def value(figure, number):
+    return "-" if number is None else f"{number:,.{figure.digits}f} {figure.unit}".strip()
+
+
+def known(figure):
+    """The values of a figure in all runs that are kept."""
+    return [run["figures"].get(figure.name) for run in store.runs(figure.measurement)]
+
+
+def of_file(figure):
+    """The value in a committed result."""
+    return figure.of(store.committed(BY_NAME[figure.measurement]))
+
+
+def command(measurement):
+    if measurement.file:
+        return f"`{measurement.written_by}`"
+    return "`" + " ".join(["tipme", *measurement.command]).replace(" --json {json}", "") + "`"
+
+
+def origin(measurement):
+    """When, by which commit and beside what the last run was, and the one before it."""
+    if measurement.file:
+        told = store.committed(measurement)
+        where = measurement.where or told["machine"]
+        return f"{told['when'][:10]}, {told['commit']}, {where}"
+    told = [f"{run['date']}, {run['commit']}, load {run['load_average'][0]:.1f}" for run in store.runs(measurement.name)[:-3:-1]]
+    return "; before: ".join(told) or "not measured yet"
+
+
+def figure_row(row, figure):
+    measurement = BY_NAME[figure.measurement]
+    if measurement.file:
+        now, before, word = value(figure, of_file(figure)), "", "one run"
+    else:
+        values = known(figure)
+        now = value(figure, values[-1] if values else None)
+        before = value(figure, values[-2]) if len(values) > 1 else ""
+        word = agreement(figure, values)
+        word = f"**{word}**" if word == "FLAGGED" else f"{word} ({interval(figure)})" if word == "agrees" else word
+    return f"| {row.id} | {figure.name} | {figure.paper} | {now} | {before} | {word} | {command(measurement)} | {origin(measurement)} |"
+
+
+def flagged(figure):
+    return not BY_NAME[figure.measurement].file and agreement(figure, known(figure)) == "FLAGGED"
+
+
+def beside(name):
+    """What the machine had to do beside the last two runs."""
+    told = [f"load average {run['load_average'][0]:.1f}, steal {percent(run['steal_percent'])}" for run in store.runs(name)[-2:]]
+    return " and ".join(told)
+
+
+def percent(number):
+    return "not known" if number is None else f"{number:.1f} %"
+
+
+def causes(row):
+    """Why figures are flagged, by what the runs themselves tell."""
+    measurements = {figure.measurement: None for figure in row.figures if flagged(figure)}
+    return [f"Flagged, {command(BY_NAME[name])}: {beside(name)}." for name in measurements]
+
+
+def test_words(row):
+    names = [f"`{test.rpartition('::')[2]}` ({test.partition('::')[0]})" for test in row.tests]
+    return ["Tests: " + "; ".join(names) + "."] if names else []
+
+
+def spread_words(name):
+    """Why the repeats of a task differ, as `tipme measure` told it."""
+    last = store.runs(name)[-1:]
+    return [f"{name.partition('-')[2]}: {run['notes']}" for run in last if run.get("notes")]
+
+
+def row_text(row):
+    """The part of a row below the table."""
+    names = dict.fromkeys(figure.measurement for figure in row.figures)
+    told = [word for name in names for word in spread_words(name)] if row.id == "E6" else []
+    words = [row.words] if row.words else []
+    words += test_words(row) + causes(row) + told
+    pictures = [f"![{chart.title}](results/papers/{chart.file})" for chart in row.charts if (store.RESULTS / chart.file).is_file()]
+    body = "\n".join(f"- {word}" for word in words)
+    return "\n\n".join([f"**{row.id}, {row.feature}** ({row.source}).", *[part for part in (body, *pictures) if part]]) + "\n"
+
+
+def conditions():
+    """The line that a table of figures stands behind: when, which commit, which machine, by what."""
+    runs = [run for measurement in BY_NAME.values() for run in store.runs(measurement.name)[-1:]]
+    if not runs:
+        return "Nothing is measured yet: `make papers`."
+    dates, commits = ({run[key][:10] for run in runs} for key in ("date", "commit"))
+    loads = sorted(run["load_average"][0] for run in runs)
+    middle = loads[len(loads) // 2]
+    return (f"{' to '.join(sorted({min(dates), max(dates)}))}, commit {', commit '.join(sorted(commits))}, {runs[-1]['machine']}; load average while "
+            f"measuring {loads[0]:.1f} to {loads[-1]:.1f}, {middle:.1f} in the middle; written by `make papers`.")
+
+
+def paper_text(title, rows):
+    table = ["| row | figure | paper | here | run before | two runs | command | when, commit, load or where |", "|---|---|---|---|---|---|---|---|"]
+    table += [figure_row(row, figure) for row in rows for figure in row.figures]
+    return f"## {title}\n\n{conditions()}\n\n" + "\n".join(table) + "\n\n" + "\n".join(row_text(row) for row in rows) + "\n"
+
+
+def summary():
+    """How many of the figures that are measured here agree."""
+    words = [agreement(figure, known(figure)) for row in ROWS for figure in row.figures if not BY_NAME[figure.measurement].file]
+    counts = {word: words.count(word) for word in dict.fromkeys(words)}
+    return "Of the figures measured here: " + ", ".join(f"{count} {word}" for word, count in counts.items()) + ".\n\n"
+
+
+def text():
+    return HEAD + summary() + "\n".join(paper_text(title, rows) for title, rows in PAPERS).rstrip() + "\n"
+
+
+def draw():
+    """The charts of the last runs."""
+    for row in ROWS:
+        for chart in row.charts:
+            for run in store.runs(chart.measurement)[-1:]:
+                footer = [f"Paper: {row.source}. Here: {run['date'][:10]}, commit {run['commit']},", f"{run['machine']}, load average {run['load_average'][0]:.1f}"]
+                panels = chart.panels(run["charts"][chart.file])
+                (store.RESULTS / chart.file).write_text(charts.svg(chart.title, panels, footer))
+
+
+def missing_tests():
+    """Tests that rows name and that are not there."""
+    found = []
+    for row in ROWS:
+        for test in row.tests:
+            path, _, name = test.partition("::")
+            file = store.ROOT / path
+            if not file.is_file() or not re.search(rf"^\s*fn {name}\(", file.read_text(), re.M):
+                found.append(f"{row.id}: {test}")
+    return found
+
+
+def write():
+    draw()
+    DOCUMENT.write_text(text())

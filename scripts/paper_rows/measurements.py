@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The commands that the rows rest on, in short settings: all of them take 25 minutes on a quiet machine."""
+
+import re
+
+from .model import Measurement
+
+
+def overhead(text):
+    """The figures that `make bench-recorder` wrote, with the day and commit that it wrote above them."""
+    ftrace = re.search(r"added by tipme / added by ftrace: \*\*([\d.]+)", text)
+    added = re.search(r"\| tipme \| .* \| \+([\d.]+) \|", text)
+    compile_percent = re.search(r"slowdown, wall time, median: \*\*(-?[\d.]+)", text)
+    above = re.search(r"(\d{4}-\d\d-\d\d), commit (\w+), (.*)\.\n", text)
+    return {
+        "added_us": float(added[1]),
+        "of_ftrace": float(ftrace[1]),
+        "compile_percent": float(compile_percent[1]),
+        "when": above[1],
+        "commit": above[2],
+        "machine": above[3],
+    }
+
+
+GUEST = "a guest of the test bed (emulated, 768 MiB)"
+
+
+def guest(name):
+    """A measurement of the virtual test bed, which `make measure-vm` writes."""
+    short = name.partition("-")[0]
+    return Measurement(f"vm-{name}", file=f"docs/results/vm/{name}.json", written_by=f'make measure-vm VM="--only {short}"', where=GUEST)
+
+
+def task(name, takes_s, inputs=None):
+    """A task at a real program, five times; its script is cut where it does not fit."""
+    cut = ("--inputs", str(inputs)) if inputs else ()
+    return Measurement(f"task-{name}", ("measure", name, *cut, "--repeat", "5", "--json", "{json}"), takes_s=takes_s)
+
+
+ALL = [
+    Measurement("timer", ("bench", "timer", "--mechanism", "all", "-d", "10s", "--json", "{json}"), takes_s=80),
+    Measurement("idle", ("idle", "-d", "30s", "--json", "{json}"), takes_s=45),
+    Measurement("validate", ("idle", "--validate", "--json", "{json}"), takes_s=50),
+    Measurement("memory", ("bench", "memory", "-d", "18s", "--json", "{json}"), takes_s=95),
+    Measurement("fork", ("bench", "fork", "-d", "7s", "--managed", "--json", "{json}"), takes_s=200),
+    Measurement("typing", ("bench", "typing", "--load", "0,10,20", "--managed", "--sessions", "0", "--keys", "120", "--json", "{json}"), takes_s=110),
+    Measurement("scroll", ("bench", "scroll", "--load", "0,10,20", "--managed", "--sessions", "0", "--blocks", "2", "--json", "{json}"), takes_s=90),
+    Measurement("system", ("bench", "system", "--managed", "--sessions", "0", "--rounds", "1", "--blocks", "2", "--json", "{json}"), takes_s=110),
+    task("editor", 210, inputs=290),
+    task("writer", 210, inputs=150),
+    task("impress", 270),
+    Measurement("recorder", file="docs/overhead.md", written_by="make bench-recorder", read=overhead),
+    guest("pagein"),
+    guest("warmstart"),
+    guest("starvation"),
+    guest("system"),
+    guest("typing"),
+]
+
+BY_NAME = {measurement.name: measurement for measurement in ALL}

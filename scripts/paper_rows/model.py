@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What a row of the papers is: a measurement gives figures, and a row says which of them stand beside the paper's."""
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class Measurement:
+    """One command whose document gives figures, or a file that another script wrote."""
+
+    name: str
+    # Words after `tipme`; {json} is where the document goes.
+    command: tuple = ()
+    takes_s: int = 0
+    # Or a committed result, with the command that writes it.
+    file: str = ""
+    written_by: str = ""
+    # Where it was measured, if not on the machine of the run.
+    where: str = ""
+    # From the text of `file` to a document; JSON where nothing is said.
+    read: typing.Callable = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """A number of a measurement, with what the paper has in its place."""
+
+    name: str
+    measurement: str
+    # From the document to a number; None where it is not available.
+    of: typing.Callable
+    unit: str
+    paper: str = "-"
+    # Two runs agree where they differ by no more than this share of the larger one, or by so much of the unit.
+    share: float = 0.25
+    least: float = 0.0
+    digits: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Chart:
+    """The paper's numbers beside ours: panels of the same kind of axis."""
+
+    file: str
+    title: str
+    measurement: str
+    # From what was kept of a run to panels.
+    panels: typing.Callable
+    # From the document to what is kept of it; small.
+    keep: typing.Callable
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A row of the table of features."""
+
+    id: str
+    feature: str
+    # Section, figure or table of the paper, after its number.
+    source: str
+    figures: tuple = ()
+    # `path::test` of what proves it, where it is a function and no figure, or beside figures.
+    tests: tuple = ()
+    charts: tuple = ()
+    # What is to be said besides: why this machine cannot show it, and where it was shown.
+    words: str = ""
+
+
+def agreement(figure, values):
+    """How the last two values of a figure lie to each other: `agrees`, `FLAGGED`, or that there is no second one."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return "not measured"
+    if len(known) < 2:
+        return "one run so far"
+    one, other = known[-2:]
+    return "agrees" if abs(one - other) <= tolerance(figure, one, other) else "FLAGGED"
+
+
+def tolerance(figure, one, other):
+    return max(figure.least, figure.share * max(abs(one), abs(other)))
+
+
+def interval(figure):
+    """The stated interval in words."""
+    parts = [f"{100 * figure.share:.0f} %"] if figure.share else []
+    parts += [f"{figure.least:g} {figure.unit}".strip()] if figure.least else []
+    return "±" + " or ".join(parts) if parts else "exactly"

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The papers' own numbers, where their text or tables give them, and the panels that stand beside ours."""
+
+# Jones and Regehr 1999, table 2 (and 3): from so many microseconds, how many times between callbacks.
+TIMER = {
+    "Pentium Pro, NT4": {0: 34, 100: 1, 500: 4, 600: 6, 700: 22, 800: 150, 900: 571, 1000: 9014, 1100: 161, 1200: 28, 1300: 6, 1400: 1, 2300: 2},
+    "Pentium Pro, NT5": {0: 62, 300: 1, 500: 2, 600: 1, 800: 10, 900: 1281, 1000: 8627, 1100: 10, 1200: 1, 1300: 1, 1400: 1, 7700: 2, 18100: 1},
+    "Pentium 2, NT5": {0: 4880, 1400: 2, 1700: 5, 1800: 91, 1900: 5014, 2000: 4, 2100: 2, 2300: 2},
+    "Pentium 2, NT5 fixed": {0: 1, 500: 1, 600: 3, 700: 2, 800: 7, 900: 9609, 1000: 127, 1100: 4, 1200: 2, 1300: 2, 1400: 2, 1900: 240},
+}
+# Evans et al. 1993, table 1: elapsed seconds beside nothing, a build, a heavy synthetic load.
+SYSTEM = {"control": [50, 89, 789], "with the prototype": [49, 56, 96]}
+# Endo et al. 1996, table 2: threshold in milliseconds, events above it, seconds between them on average.
+INTERARRIVAL = [(100, 101, 3.1), (110, 26, 12.4), (120, 8, 41.1)]
+# The same, table 1: seconds under Windows NT 3.51 and 4.0.
+POWERPOINT = {"save": (8.082, 9.580), "start": (7.166, 5.773), "first chart": (7.050, 5.844), "second chart": (2.897, 2.009), "third chart": (2.697, 1.305)}
+# Endo and Seltzer 2000, table 2: latency in milliseconds, and the recorder's share of it in percent.
+OVERHEAD = {"move of the mouse": (0.3, 27), "character in xterm": (2.0, 17), "menu of Netscape": (470.0, 1.1)}
+
+
+def bars(title, series, x, y="number", marks=(), x_log=False):
+    return {"title": title, "series": series, "x": x, "y": y, "y_log": True, "x_log": x_log, "marks": marks}
+
+
+def timer(kept):
+    """Table 2 beside the same bins here: a timer that follows its deadlines, and one that sleeps after each wake-up."""
+    paper = [(name, sorted((x + 50, count) for x, count in bins.items())) for name, bins in TIMER.items()]
+    ours = [(name, [(x + 50, count) for x, count in bins]) for name, bins in kept.items()]
+    axis = "µs between two wake-ups, bins of 100 µs"
+    return [bars("paper, tables 2 and 3", paper, axis, x_log=True), bars("here", ours, axis, x_log=True)]
+
+
+def memory(kept):
+    """Figure 4: the paper's text gives its longest latencies only."""
+    marks = [("x", 8000, "paper, before: over 8 s"), ("x", 370, "paper, after: 0.37 s")]
+    ours = [(name, points) for name, points in kept.items()]
+    return [bars("here; the paper's longest are marked", ours, "ms from one page to the next, buckets of 10 ms", marks=marks, x_log=True)]
+
+
+def fork(kept):
+    """Section 4.2.1: ten thousand intervals, all of 60 ms beside one old hog, up to 561 ms beside newborn ones."""
+    paper = [("old hog", [(60, 10000)]), ("newborn hogs: nearly 10 % over 150 ms, seven of 561 ms", [(60, 9000), (150, 993), (561, 7)])]
+    ours = [(name, points) for name, points in kept.items()]
+    axis = "ms from one stamp to the next, buckets of 10 ms"
+    return [bars("paper, section 4.2.1, as its text tells it", paper, axis, x_log=True), bars("here", ours, axis, x_log=True)]
+
+
+def levels(paper_marks, what):
+    def panels(kept):
+        ours = [(name, [(level, p50) for level, p50, _ in sorted(points)]) for name, points in kept.items()]
+        here = {"title": "here, medians; the paper's values are marked", "kind": "points", "series": ours, "x": "runnable processes beside it",
+                "y": what, "y_log": True, "marks": paper_marks}
+        return [here]
+
+    return panels
+
+
+TYPING_MARKS = [("y", 0.05, "prototype, any load: about 0.05 s"), ("y", 1.0, "control: 1 s"), ("y", 10.0, "control, higher load: 10 s")]
+SCROLL_MARKS = [("y", 12.0, "prototype: 11 to 15 s, any load"), ("y", 10.0, "control: 10 s, growing")]
+
+
+def system(kept):
+    places = ["beside nothing", "build", "heavy synthetic"]
+    axis = f"1 {places[0]}, 2 {places[1]}, 3 {places[2]}"
+    paper = [(name, list(zip((1, 2, 3), values))) for name, values in SYSTEM.items()]
+    ours = [(name, list(zip((1, 2, 3), values))) for name, values in kept.items()]
+    return [{"title": title, "kind": "points", "series": series, "x": axis, "y": "s", "y_log": True} for title, series in (("paper, table 1", paper), ("here", ours))]
+
+
+def cumulative(marks):
+    def panels(kept):
+        series = [("cumulative latency", kept)]
+        return [{"title": "here", "kind": "points", "series": series, "x": "latency, ms", "y": "cumulative latency, ms", "x_log": True, "marks": marks}]
+
+    return panels
+
+
+def interarrival(kept):
+    """Table 2 beside the same thing here: how many events are above a threshold."""
+    paper = [("Word on Windows NT 3.51", [(threshold, count) for threshold, count, _ in INTERARRIVAL])]
+    ours = [("events of the middle repeat", kept)]
+    axis = "threshold, ms"
+    return [bars("paper, table 2", paper, axis, "events above"), bars("here", ours, axis, "events above")]
+
+
+def gaps(kept):
+    """Figure 3: the paper's bursts come with each clock interrupt, every 10 ms; ours by their length."""
+    ours = [("gaps", kept)]
+    marks = [("x", 4, "paper: a clock interrupt of Windows NT 4.0, 4 µs")]
+    return [bars("here", ours, "length of a gap of the idle loop, µs", marks=marks, x_log=True)]

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What was measured: the last runs of each measurement, as small JSON files below docs/results/papers."""
+
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+RESULTS = ROOT / "docs/results/papers"
+# Runs of a measurement that are kept.
+RUNS_MAX = 5
+# A measurement may take so many times its time, and so many seconds more, on a busy machine.
+SLOWER, SPARE_S = 4, 180
+
+
+class CannotMeasure(Exception):
+    pass
+
+
+def runs(name):
+    """What is kept of a measurement, the oldest first."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text())["runs"] if path.is_file() else []
+
+
+def keep(name, run):
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    kept = [*runs(name), run][-RUNS_MAX:]
+    path = RESULTS / f"{name}.json"
+    beside = path.with_suffix(".new")
+    beside.write_text(json.dumps({"measurement": name, "runs": kept}, indent=1, ensure_ascii=False) + "\n")
+    beside.rename(path)
+
+
+def is_fresh(name, minutes):
+    """Whether the last run is of this commit and of the last so many minutes: a run that was broken off goes on there."""
+    last = runs(name)[-1:]
+    return any(run["commit"] == commit() and time.time() - run["unix_s"] < 60 * minutes for run in last)
+
+
+def commit():
+    words = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+
+
+def machine():
+    """As the figures of all documents name it."""
+    info = pathlib.Path("/proc/cpuinfo").read_text()
+    cpu = re.search(r"model name\s*: (.*)", info)
+    kind = "virtual machine" if " hypervisor" in info else "no hypervisor"
+    return f"{cpu[1] if cpu else platform.machine()}, {os.cpu_count()} CPUs, {kind}, Linux {platform.release()}"
+
+
+def conditions(document, begun):
+    """When, by which commit, where, and what else the machine had to do."""
+    told = document.get("machine", {})
+    load = told.get("load_average") or os.getloadavg()
+    return {
+        "date": datetime.datetime.fromtimestamp(begun, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"),
+        "unix_s": int(begun),
+        "commit": commit(),
+        "machine": machine(),
+        "load_average": [round(value, 2) for value in load],
+        "steal_percent": told.get("steal_percent"),
+        "took_s": round(time.time() - begun, 1),
+    }
+
+
+def measure(tipme, measurement):
+    """Runs the command, and returns its document and the conditions."""
+    begun = time.time()
+    with tempfile.TemporaryDirectory(prefix="tipme-papers-") as folder:
+        path = pathlib.Path(folder) / "result.json"
+        words = [str(tipme), *(word.format(json=path) for word in measurement.command)]
+        code, said = run(words, SLOWER * measurement.takes_s + SPARE_S)
+        # A document may say of itself that it could not be judged: code 2.
+        if code not in (0, 1, 2) or not path.is_file():
+            raise CannotMeasure(f"{' '.join(words)}: {said.strip()[-600:]}")
+        document = json.loads(path.read_text())
+    return document, conditions(document, begun)
+
+
+def run(words, limit):
+    """Its exit code and what it said. It ends by itself where it takes too long or is interrupted, and puts everything back.
+
+    In a session of its own: the manager weighs a session only where its leader is below the benchmark.
+    """
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            _, said = process.communicate(timeout=limit)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt) as error:
+            process.terminate()
+            process.communicate(timeout=SPARE_S)
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            raise CannotMeasure(f"{' '.join(words)}: not done within {limit} s") from error
+    return process.returncode, said
+
+
+def committed(measurement):
+    """The document of a result that another script wrote."""
+    text = (ROOT / measurement.file).read_text()
+    return measurement.read(text) if measurement.read else json.loads(text)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`python3 -m unittest discover -t scripts -s scripts/paper_rows`: no machine is measured."""
+
+import unittest
+
+from . import document, extract, model, rows
+from .measurements import ALL, BY_NAME
+from .model import Figure, agreement, interval
+
+PAPERS = {"T": 12, "J": 4, "E": 9, "S": 12}
+
+
+class Agreement(unittest.TestCase):
+    def figure(self, **words):
+        return Figure("f", "timer", lambda document: None, "ms", **words)
+
+    def test_two_runs_agree_within_the_stated_interval_or_are_flagged(self):
+        figure = self.figure(share=0.25)
+        self.assertEqual([agreement(figure, values) for values in ([100, 130], [100, 140], [5, 100, 101])], ["agrees", "FLAGGED", "agrees"])
+        self.assertEqual(agreement(self.figure(share=0, least=3), [1, 4]), "agrees")
+        self.assertEqual(agreement(self.figure(share=0, least=3), [1, 4.1]), "FLAGGED")
+
+    def test_what_was_not_measured_twice_does_not_agree(self):
+        self.assertEqual([agreement(self.figure(), values) for values in ([], [None], [1], [1, None])],
+                         ["not measured", "not measured", "one run so far", "one run so far"])
+
+    def test_the_interval_is_told(self):
+        self.assertEqual(interval(self.figure(share=0.25, least=3)), "±25 % or 3 ms")
+        self.assertEqual(interval(self.figure(share=0.0, least=3)), "±3 ms")
+        self.assertEqual(interval(self.figure(share=0.0)), "exactly")
+
+
+class Rows(unittest.TestCase):
+    def test_every_row_of_the_four_papers_is_there_once(self):
+        wanted = [f"{letter}{number}" for letter, count in PAPERS.items() for number in range(1, count + 1)]
+        self.assertEqual([row.id for row in rows.ROWS], wanted)
+
+    def test_every_row_has_a_figure_a_test_or_says_why_not(self):
+        self.assertEqual([row.id for row in rows.ROWS if not (row.figures or row.tests or row.words)], [])
+
+    def test_figures_have_names_of_their_own_and_measurements_that_there_are(self):
+        figures = [figure for row in rows.ROWS for figure in row.figures]
+        self.assertEqual({figure.measurement for figure in figures} - set(BY_NAME), set())
+        names = [(figure.measurement, figure.name) for figure in figures if not BY_NAME[figure.measurement].file]
+        self.assertEqual(sorted(set(names)), sorted(names))
+
+    def test_all_measurements_take_25_minutes(self):
+        self.assertLessEqual(sum(measurement.takes_s for measurement in ALL), 25 * 60)
+
+    def test_figures_of_committed_results_are_found(self):
+        figures = [figure for row in rows.ROWS for figure in row.figures if BY_NAME[figure.measurement].file]
+        self.assertEqual([figure.name for figure in figures if document.of_file(figure) is None], [])
+
+
+class Extraction(unittest.TestCase):
+    def test_what_is_not_there_is_none_and_no_error(self):
+        for of in (extract.at("a", 0), extract.load("storm", "p50_ms"), extract.ratio(extract.at("a"), extract.at("b")),
+                   extract.turn("x", "figures", "p50_ms")):
+            self.assertIsNone(of({"loads": [], "arms": []}))
+
+    def test_the_limits_of_the_validation_allow_for_what_others_had(self):
+        trial = {"method": "gaps", "injected_ms_min": 0, "injected_ms_max": 10, "p50_us_max": 35, "p90_us_max": 100,
+                 "errors": {"p50_us": 40, "p90_us": 90}, "taken": {"others_share": 0.0, "steal_share": 0.002}}
+        check = {"difference_points": -1.5, "difference_points_max": 1, "steal_share": 0.0}
+        self.assertEqual(extract.within_limits({"validation": {"trials": [trial], "checks": [check]}}), 50)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `make papers` writes: docs/papers.md. Nothing is measured here.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace is above").to_owned()
+}
+
+fn python(arguments: &[&str]) -> Output {
+    let mut command = Command::new("python3");
+    command.arg("-B").args(arguments).current_dir(root());
+    command.output().expect("python3 is installed; make test-deps")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn the_document_is_what_the_kept_figures_give_and_names_tests_that_are_there() {
+    let output = python(&["scripts/papers", "--check"]);
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn rows_are_whole_and_figures_that_do_not_agree_are_flagged() {
+    let output = python(&["-m", "unittest", "discover", "-t", "scripts", "-s", "scripts/paper_rows"]);
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn an_unknown_row_is_told_with_those_that_there_are() {
+    let output = python(&["scripts/papers", "--rows", "T99", "--measure", "no"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("no such row: T99; there are T1, T2"), "{}", said(&output));
+}
