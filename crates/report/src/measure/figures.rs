@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plots of a result.
 
-use super::{EventRow, Measured};
+use super::{EventOutcome, EventRow, Measured};
 use crate::conditions;
 use crate::plot::words::duration;
 use crate::plot::{
@@ -64,7 +64,7 @@ fn footer(result: &Measured) -> String {
         details.silent,
         details.open,
         details.lost,
-        details.instrument,
+        details.instrument.name(),
         conditions(&result.machine)
     )
 }
@@ -84,7 +84,7 @@ fn bars(result: &Measured) -> Vec<ProfileBar> {
     let bar = |(event, latency_ms): (&EventRow, f64)| ProfileBar {
         start_s: event.t_ns.saturating_sub(begin) as f64 / 1e9,
         latency_ms,
-        censored: event.outcome == "open",
+        censored: event.outcome == EventOutcome::Open,
     };
     own().map(bar).collect()
 }

@@ -2,13 +2,14 @@
 //! The result as text.
 
 use super::{
-    ClassCounters, ClassFigures, DEVIATION_PERCENT_MAX, InterArrival, LONG_MS, LongEvent, MeasureDetails, Measured,
-    MilestoneFigures,
+    ClassCounters, ClassFigures, DEVIATION_PERCENT_MAX, Instrument, InterArrival, LONG_MS, LongEvent, MeasureDetails,
+    Measured, MilestoneFigures,
 };
 use crate::conditions;
 use crate::plot::words::{count, decimal, duration, plain};
 use crate::strip::strip;
 use std::fmt::Write;
+use tipme_measure::EventJoin;
 
 /// Names of applications, labels and reasons are cut after so many characters.
 const NAME_CHARS: usize = 24;
@@ -46,7 +47,7 @@ fn head(result: &Measured) -> String {
         count(details.open as usize),
         count(details.lost as usize),
     );
-    let exact = details.events.iter().filter(|event| event.join.as_deref() == Some("exact")).count();
+    let exact = details.events.iter().filter(|event| event.join == Some(EventJoin::Exact)).count();
     let _ = match &details.instrument_why {
         None => writeln!(
             out,
@@ -57,7 +58,7 @@ fn head(result: &Measured) -> String {
         Some(why) => writeln!(
             out,
             "timed by {}; input and drawing are joined by time only, which is speculative ({})",
-            if details.instrument == "screencopy" {
+            if details.instrument == Instrument::Screencopy {
                 "pictures of the screen"
             } else {
                 "the reports of the DAMAGE extension"
@@ -151,9 +152,9 @@ fn rates(details: &MeasureDetails) -> String {
             let _ = writeln!(
                 out,
                 "excess latency rate: {} ms/min at T, {} at 0.9 T, {} at 1.1 T{top}",
-                decimal(elr.at_ms_per_minute, 1),
-                decimal(elr.below_ms_per_minute, 1),
-                decimal(elr.above_ms_per_minute, 1)
+                decimal(elr.rate.at_ms_per_minute, 1),
+                decimal(elr.rate.below_ms_per_minute, 1),
+                decimal(elr.rate.above_ms_per_minute, 1)
             );
         }
     }
@@ -263,17 +264,16 @@ fn driver(details: &MeasureDetails) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CumulativeLatencies, DriverCost, EventRow, ExcessRate, Scores};
+    use super::super::{CumulativeLatencies, DriverCost, EventRow, ExcessRate};
     use super::*;
-    use tipme_measure::{MeasuredMachine, Run, SCHEMA};
+    use tipme_measure::{Apdex, MeasuredMachine, Rate, Run, SCHEMA};
 
     fn sample() -> Measured {
-        let event = EventRow { latency_ms: Some(12.0), join: Some("exact".to_owned()), ..EventRow::default() };
+        let event = EventRow { latency_ms: Some(12.0), join: Some(EventJoin::Exact), ..EventRow::default() };
         let details = MeasureDetails {
             script: "editor".to_owned(),
             about: "plain-text editing".to_owned(),
             application: vec!["mousepad".to_owned()],
-            instrument: "display tap".to_owned(),
             scripted: 12,
             answered: 10,
             silent: 2,
@@ -284,7 +284,7 @@ mod tests {
                 p50_ms: Some(12.0),
                 max_ms: Some(120.0),
                 threshold_ms: 100.0,
-                apdex: Some(Scores { score: 0.95, ..Scores::default() }),
+                apdex: Some(Apdex { score: 0.95, ..Apdex::default() }),
                 silent: 2,
                 exceeded: true,
                 handled: Some(MilestoneFigures {
@@ -298,10 +298,9 @@ mod tests {
                 ..ClassFigures::default()
             }],
             elr: Some(ExcessRate {
-                at_ms_per_minute: 20.0,
+                rate: Rate { at_ms_per_minute: 20.0, ..Rate::default() },
                 top_class: Some("key".to_owned()),
                 top_share: Some(1.0),
-                ..ExcessRate::default()
             }),
             cumulative: CumulativeLatencies {
                 repeats_ms: vec![100.0, 140.0],

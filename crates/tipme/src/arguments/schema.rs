@@ -8,12 +8,18 @@ use clap::{Args, ValueEnum};
 pub enum SchemaName {
     /// tipme diagnose
     Verdict,
+    /// tipme diagnose --interactions
+    Interactions,
     /// tipme incidents
     Incidents,
     /// tipme status
     Status,
     /// tipme doctor
     Doctor,
+    /// tipme manage status
+    Manage,
+    /// tipme why
+    Why,
     /// tipme demo
     Demo,
     /// tipme selftest
