@@ -18,8 +18,8 @@ mod workers;
 pub use serve::run;
 
 use crate::arguments;
-use crate::incidents::find;
 use crate::incidents::kept::{VerdictFolder, VerdictSummary};
+use crate::incidents::named::find;
 use crate::report::opened;
 use crate::{diagnose, judge};
 use anyhow::{Context, Error, Result, bail};

@@ -3,7 +3,7 @@
 
 use crate::arguments::Diagnose;
 use crate::incidents::kept::{VerdictFolder, VerdictSummary};
-use crate::incidents::find;
+use crate::incidents::named::find;
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;

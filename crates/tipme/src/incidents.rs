@@ -3,17 +3,15 @@
 
 pub mod kept;
 pub mod list;
-mod named;
+pub mod named;
 mod own;
 pub mod when;
-
-pub use named::find;
 
 use crate::arguments::{Incidents, IncidentsVerb};
 use crate::diagnose;
 use crate::report::opened;
 use anyhow::{Context, Result, bail};
-use named::all;
+use named::{all, find};
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

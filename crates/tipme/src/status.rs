@@ -3,7 +3,8 @@
 //! first.
 
 use crate::arguments;
-use crate::incidents::{find, when};
+use crate::incidents::named::find;
+use crate::incidents::when;
 use crate::{diagnose, record};
 use anyhow::Result;
 use rustix::time::{ClockId, clock_gettime};

@@ -5,7 +5,7 @@ use super::step::SetupStep;
 use super::system;
 use crate::arguments::Setup;
 use crate::desktop_keys::{DesktopKeys, KeyBindings, MADE, folder_of, put};
-use crate::incidents::find;
+use crate::incidents::named::find;
 use crate::record::user_name;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
