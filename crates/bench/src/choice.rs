@@ -2,7 +2,8 @@
 //! Values of options: an enum that derives `ValueEnum` has its names and what help tells of them beside its variants.
 
 use clap::ValueEnum;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use std::convert::Infallible;
 
 /// A value of an option as it is named on the command line and in results.
 pub fn name(value: &impl ValueEnum) -> String {
@@ -13,6 +14,19 @@ pub fn name(value: &impl ValueEnum) -> String {
 pub(crate) fn one_of<T: ValueEnum + Send + Sync + 'static>(values: &'static [T]) -> impl TypedValueParser<Value = T> {
     let names = PossibleValuesParser::new(values.iter().filter_map(ValueEnum::to_possible_value));
     names.try_map(|name| T::from_str(&name, false))
+}
+
+/// One of these values, or all of them; what a value is called and told of stands in the library that has it.
+pub(crate) fn one_or_all<T: Sync>(
+    all: &'static [T],
+    told: fn(&T) -> Option<PossibleValue>,
+) -> impl TypedValueParser<Value = &'static [T]> {
+    let every = PossibleValue::new("all").help("All of these");
+    let find = move |name: String| {
+        let one = all.iter().find(|one| told(one).is_some_and(|value| value.matches(&name, false)));
+        Ok::<_, Infallible>(one.map_or(all, std::slice::from_ref))
+    };
+    PossibleValuesParser::new(all.iter().filter_map(told).chain([every])).try_map(find)
 }
 
 /// How often something is measured: one to a hundred times.

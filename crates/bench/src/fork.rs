@@ -9,7 +9,7 @@
 mod options;
 mod programs;
 
-pub use options::{Fork, ForkLoad, LoadChoice};
+pub use options::{Fork, ForkLoad};
 pub(crate) use programs::{load as run_load, timer as run_timer};
 
 use crate::choice::name;

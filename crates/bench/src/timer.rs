@@ -15,7 +15,7 @@ mod threads;
 mod trace;
 
 pub use clocks::clocks;
-pub use options::{Cpus, MechanismChoice, Timer};
+pub use options::{Cpus, Timer};
 pub use policy::SchedPolicy;
 
 use crate::driver::BenchDriver;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme bench fork`.
 
-use clap::builder::PossibleValue;
+use crate::choice::one_or_all;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,8 +19,9 @@ processes end with it.
 Exit codes: 0 fine, 1 an interval was more than 50 ms late, 2 could not measure.")]
 pub struct Fork {
     /// What else that CPU has to do; each is held against none
-    #[arg(long, value_name = "LOAD", value_enum, default_value = "all")]
-    pub load: LoadChoice,
+    #[arg(long, value_name = "LOAD", default_value = "all",
+        value_parser = one_or_all(ForkLoad::value_variants(), ForkLoad::to_possible_value))]
+    pub load: &'static [ForkLoad],
     /// Intervals for each load, at most; the paper took 10000
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub samples: u32,
@@ -57,39 +58,10 @@ pub enum ForkLoad {
     Storm,
 }
 
-/// A load, or all of them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LoadChoice {
-    One(ForkLoad),
-    All,
-}
-
-impl ValueEnum for LoadChoice {
-    fn value_variants<'a>() -> &'a [LoadChoice] {
-        &[
-            LoadChoice::One(ForkLoad::None),
-            LoadChoice::One(ForkLoad::Hog),
-            LoadChoice::One(ForkLoad::Fork),
-            LoadChoice::One(ForkLoad::Storm),
-            LoadChoice::All,
-        ]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        match self {
-            LoadChoice::One(load) => load.to_possible_value(),
-            LoadChoice::All => Some(PossibleValue::new("all").help("Each of them")),
-        }
-    }
-}
-
 impl Fork {
     /// The loads, one after the other. The calm comes first, to hold the others against.
     pub(super) fn loads(&self) -> Vec<ForkLoad> {
-        match self.load {
-            LoadChoice::All => ForkLoad::value_variants().to_vec(),
-            LoadChoice::One(ForkLoad::None) => vec![ForkLoad::None],
-            LoadChoice::One(load) => vec![ForkLoad::None, load],
-        }
+        let others = self.load.iter().filter(|load| **load != ForkLoad::None);
+        std::iter::once(ForkLoad::None).chain(others.copied()).collect()
     }
 }
