@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of options: an enum that derives `ValueEnum` has its names and what help tells of them beside its variants.
+//! Options that several verbs have, and values of options: an enum that derives `ValueEnum` has its names and what help tells of them beside its variants.
 
-use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use std::convert::Infallible;
+use std::path::{Path, PathBuf};
 
 /// A value of an option as it is named on the command line and in results.
 pub fn name(value: &impl ValueEnum) -> String {
@@ -27,6 +28,23 @@ pub(crate) fn one_or_all<T: Sync>(
         Ok::<_, Infallible>(one.map_or(all, std::slice::from_ref))
     };
     PossibleValuesParser::new(all.iter().filter_map(told).chain([every])).try_map(find)
+}
+
+/// The files that most benchmarks write.
+#[derive(Args)]
+pub struct ResultFiles {
+    /// Write the result as one JSON document
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write plots into this folder
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
+}
+
+impl ResultFiles {
+    pub(crate) fn paths(&self) -> (Option<&Path>, Option<&Path>) {
+        (self.json.as_deref(), self.svg.as_deref())
+    }
 }
 
 /// How often something is measured: one to a hundred times.

@@ -78,7 +78,7 @@ impl Experiment for Fork {
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        (self.json.as_deref(), self.svg.as_deref())
+        self.files.paths()
     }
 }
 

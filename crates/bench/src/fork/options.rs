@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme bench fork`.
 
-use crate::choice::one_or_all;
+use crate::choice::{ResultFiles, one_or_all};
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
 use std::time::Duration;
 use tipme_command::duration;
 
@@ -37,12 +36,8 @@ pub struct Fork {
     /// Do not record meanwhile, and so do not explain the longest intervals
     #[arg(long)]
     pub no_trace: bool,
-    /// Write the result as one JSON document
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Write the histograms as fork.svg below this folder
-    #[arg(long, value_name = "DIR")]
-    pub svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub files: ResultFiles,
 }
 
 /// What else the CPU has to do.
