@@ -19,7 +19,7 @@ use tipme_bench::machine::Survey;
 use tipme_bench::measure::{self, MeasureOptions};
 use tipme_bench::script::Script;
 use tipme_measure::ThresholdProfile;
-use tipme_report::measure::{Measured, figures, text};
+use tipme_report::measure::{MeasureDocument, figures, text};
 
 /// Plays the script, prints the figures, and writes what is asked for.
 ///
@@ -74,7 +74,7 @@ fn why_no_tap(arguments: &arguments::Measure) -> Option<String> {
     }
 }
 
-fn write(arguments: &arguments::Measure, result: &Measured) -> Result<()> {
+fn write(arguments: &arguments::Measure, result: &MeasureDocument) -> Result<()> {
     if let Some(path) = &arguments.json {
         write_json(path, result, false)?;
     }

@@ -17,7 +17,7 @@ pub const LONG_MS: f64 = 50.0;
 pub const DEVIATION_PERCENT_MAX: f64 = 3.0;
 
 /// A result file.
-pub type Measured = Document<MeasureDetails>;
+pub type MeasureDocument = Document<MeasureDetails>;
 
 /// What only this kind of measurement has.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]

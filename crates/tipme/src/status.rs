@@ -61,11 +61,13 @@ pub struct AgentDocument {
     pub error: Option<String>,
 }
 
+/// A display, and the agent that serves it, if one does; or why that cannot be known.
+type DisplayAgent = (String, Result<Option<RunningAgent>, String>);
+
 /// Everything that a press of the key needs.
 pub struct SystemState {
     recorder: Result<RecorderStatus, CallError>,
-    /// By display: the agent that serves it, or why that cannot be known.
-    agents: Vec<(String, Result<Option<RunningAgent>, String>)>,
+    agents: Vec<DisplayAgent>,
     compositors: usize,
     notifications: Result<String, String>,
     /// The newest incident of this user.
@@ -175,7 +177,7 @@ impl SystemState {
 
     /// What marks where.
     fn keys(&self) -> String {
-        let of_agent = |(display, agent): &(String, Result<Option<RunningAgent>, String>)| {
+        let of_agent = |(display, agent): &DisplayAgent| {
             agent
                 .as_ref()
                 .ok()
@@ -221,14 +223,14 @@ impl SystemState {
             ready: because.is_none(),
             because,
             recorder: self.recorder.as_ref().ok().cloned(),
-            agents: self.agents.iter().map(|(display, agent)| agent_document(display, agent)).collect(),
+            agents: self.agents.iter().map(agent_document).collect(),
             notifications: self.notifications.as_ref().ok().cloned(),
             last_incident: self.last.as_ref().map(|path| path.display().to_string()),
         }
     }
 }
 
-fn agent_document(display: &str, agent: &Result<Option<RunningAgent>, String>) -> AgentDocument {
+fn agent_document((display, agent): &DisplayAgent) -> AgentDocument {
     let found = agent.as_ref().ok().and_then(Option::as_ref);
     AgentDocument {
         display: display.to_owned(),
@@ -305,7 +307,7 @@ fn room(folder: PathBuf) -> Option<(PathBuf, u64)> {
 }
 
 /// Who serves the display of this session; outside of any, who serves those of the machine.
-fn agents() -> Vec<(String, Result<Option<RunningAgent>, String>)> {
+fn agents() -> Vec<DisplayAgent> {
     if portal::is_wayland() {
         let display = std::env::var("WAYLAND_DISPLAY").unwrap_or_default();
         return vec![(display, on_bus::find().map_err(|error| error.to_string()))];

@@ -16,7 +16,7 @@ use std::process::Command;
 use support::{schema, tipme};
 use tipme_analysis::Verdict;
 use tipme_control::manager::{ManagerStatus, ProcessTreatment};
-use tipme_report::measure::Measured;
+use tipme_report::measure::MeasureDocument;
 
 /// What `tipme` prints.
 const DOCUMENTS: [&str; 7] = ["verdict", "interactions", "incidents", "status", "doctor", "manage", "why"];
@@ -124,7 +124,7 @@ fn documents_are_read_and_written_alike() {
         assert_eq!(serde_json::to_value(read).unwrap(), document(name), "{name}");
     }
     again::<Verdict>("verdict");
-    again::<Measured>("measure");
+    again::<MeasureDocument>("measure");
     again::<ManagerStatus>("manage");
     again::<ProcessTreatment>("why");
 }

@@ -15,7 +15,7 @@ use tipme_measure::{
 use tipme_record::Nanos;
 use tipme_report::measure::{
     self, ClassCounters, ClassFigures, CumulativeLatencies, DEVIATION_PERCENT_MAX, DriverCost, EventOutcome,
-    ExcessRate, Instrument, InterArrival, LONG_MS, LongEvent, MeasureDetails, Measured,
+    ExcessRate, Instrument, InterArrival, LONG_MS, LongEvent, MeasureDetails, MeasureDocument,
 };
 
 /// Between events above each of these the times are told, in nanoseconds.
@@ -42,12 +42,12 @@ pub fn document(
     why_no_tap: Option<String>,
     judged: &[JudgedInputs],
     machine: MeasuredMachine,
-) -> Measured {
+) -> MeasureDocument {
     let limits = |class| options.script.limits(class, profile);
     let runs: Vec<Run> = judged.iter().map(|judged| run(judged, &limits)).collect();
     let details = details(options, profile, why_no_tap, judged, &runs, &limits);
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Measured { schema: SCHEMA, kind: "measure".to_owned(), version, machine, runs, details }
+    MeasureDocument { schema: SCHEMA, kind: "measure".to_owned(), version, machine, runs, details }
 }
 
 fn details(
@@ -382,7 +382,7 @@ mod tests {
         JudgedInputs { repeat, outcomes, milestones, start, waits }
     }
 
-    fn result(judged: &[JudgedInputs]) -> Measured {
+    fn result(judged: &[JudgedInputs]) -> MeasureDocument {
         let script = Script::parse("s", "about = \"x\"\n").expect("it is well formed");
         let options = MeasureOptions {
             script,

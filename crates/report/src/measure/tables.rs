@@ -3,7 +3,7 @@
 
 use super::{
     ClassCounters, ClassFigures, DEVIATION_PERCENT_MAX, Instrument, InterArrival, LONG_MS, LongEvent, MeasureDetails,
-    Measured, MilestoneFigures,
+    MeasureDocument, MilestoneFigures,
 };
 use crate::conditions;
 use crate::plot::words::{count, decimal, duration, plain};
@@ -18,7 +18,7 @@ const REASON_CHARS: usize = 200;
 const STRIP_MS: f64 = 10.0;
 
 /// Everything that a person wants to know first.
-pub fn text(result: &Measured) -> String {
+pub fn text(result: &MeasureDocument) -> String {
     let details = &result.details;
     let mut out = head(result);
     out += &classes(details);
@@ -31,7 +31,7 @@ pub fn text(result: &Measured) -> String {
     out
 }
 
-fn head(result: &Measured) -> String {
+fn head(result: &MeasureDocument) -> String {
     let details = &result.details;
     let seconds = result.runs.iter().map(|run| run.duration_ns as f64 / 1e9).sum::<f64>();
     let application = plain(details.application.first().map_or("", String::as_str), NAME_CHARS);
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
     use tipme_measure::{Apdex, MeasuredMachine, Rate, Run, SCHEMA};
 
-    fn sample() -> Measured {
+    fn sample() -> MeasureDocument {
         let event = EventRow { latency_ms: Some(12.0), join: Some(EventJoin::Exact), ..EventRow::default() };
         let details = MeasureDetails {
             script: "editor".to_owned(),
@@ -327,7 +327,7 @@ mod tests {
         };
         let runs = vec![Run { duration_ns: 5_000_000_000, ..Run::default() }; 2];
         let machine = MeasuredMachine { cpus: 2, ..MeasuredMachine::default() };
-        Measured { schema: SCHEMA, kind: "measure".to_owned(), version: "0".to_owned(), machine, runs, details }
+        MeasureDocument { schema: SCHEMA, kind: "measure".to_owned(), version: "0".to_owned(), machine, runs, details }
     }
 
     #[test]
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn an_empty_result_can_be_printed() {
-        let result = Measured { details: MeasureDetails::default(), ..sample() };
+        let result = MeasureDocument { details: MeasureDetails::default(), ..sample() };
         assert!(text(&result).contains("no event over 50 ms"));
     }
 }

@@ -23,7 +23,7 @@ pub fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
     let (dir, own) = folder(arguments);
     let answer = Client::new(dir).call(&RecorderRequest::Status);
     match answer {
-        Ok(_) => return Ok(vec![SetupStep::so("a recorder runs, and lets you mark"), at_start(own)]),
+        Ok(_) => return Ok(vec![SetupStep::already("a recorder runs, and lets you mark"), at_start(own)]),
         Err(error) if own => return Ok(vec![SetupStep::by_hand(error.to_string())]),
         Err(_) => {}
     }
@@ -49,7 +49,7 @@ pub fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
 /// Whether the recorder that runs comes back with the next start.
 fn at_start(own: bool) -> SetupStep {
     if own || !is_installed() {
-        return SetupStep::so("who started the recorder starts it again after the next start of the machine");
+        return SetupStep::already("who started the recorder starts it again after the next start of the machine");
     }
     let words = ["systemctl", "enable", SERVICE];
     SetupStep::to_do(format!("record with every start of the machine: {}", words.join(" ")), move || run(&words))
@@ -57,7 +57,7 @@ fn at_start(own: bool) -> SetupStep {
 
 pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     if folder(arguments).1 {
-        return Ok(vec![SetupStep::so("the recorder goes on: who started it stops it")]);
+        return Ok(vec![SetupStep::already("the recorder goes on: who started it stops it")]);
     }
     let mut steps = Vec::new();
     if Path::new(SYSTEMD).exists() && is_installed() {
@@ -92,7 +92,7 @@ fn allow() -> Result<Vec<SetupStep>> {
         let text = named.unwrap_or_default();
         return Ok(vec![SetupStep::to_do(format!("let {name} mark, in {SETTINGS}"), move || write(SETTINGS, &text))]);
     };
-    Ok(vec![SetupStep::so(so)])
+    Ok(vec![SetupStep::already(so)])
 }
 
 fn settings_text() -> Result<String> {
