@@ -7,20 +7,20 @@ use crate::incidents::named::find;
 use crate::incidents::when;
 use crate::{diagnose, record};
 use anyhow::Result;
-use rustix::time::{ClockId, clock_gettime};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tipme_analysis::clean;
 use tipme_command::output::layout;
 use tipme_control::{CallError, Client, Focused, RecorderRequest, RecorderResponse, RecorderStatus};
 use tipme_desktop::presence::{self, RunningAgent};
-use tipme_desktop::{DisplayTarget, notify, on_bus, portal, server};
+use tipme_desktop::{DisplayTarget, clock, notify, on_bus, portal, server};
+use tipme_record::Nanos;
 use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Tone};
-use tipme_store::{IncidentFolder, id_at};
+use tipme_store::{IncidentFolder, id_ago};
 
 /// That input is not recorded, and the remedy.
 const NO_INPUT: &str = "not recorded; restart it by the agent's key, ctrl+alt+1";
@@ -246,7 +246,7 @@ fn of_recorder(status: &RecorderStatus) -> Vec<(&'static str, String)> {
     let input = if status.keys { "recorded: that a key was pressed, never which" } else { NO_INPUT };
     let mut lines = vec![
         ("recording", format!("since {} (process {})", since(status), status.pid)),
-        ("held", held(status, monotonic_now().saturating_sub(Duration::from_nanos(status.armed_ns)))),
+        ("held", held(status, age(status))),
         ("lost", lost(status.lost)),
         ("displays", displays),
         ("input", input.to_owned()),
@@ -288,16 +288,14 @@ fn held(status: &RecorderStatus, age: Duration) -> String {
     format!("the last {held:.0} s{why}; a mark keeps {:.0} s at most", status.window_s)
 }
 
-fn monotonic_now() -> Duration {
-    let now = clock_gettime(ClockId::Monotonic);
-    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
+/// For how long has been recorded.
+fn age(status: &RecorderStatus) -> Duration {
+    Duration::from_nanos(clock::now().since(Nanos(status.armed_ns)).0)
 }
 
 /// When recording began, by the clock on the wall.
 fn since(status: &RecorderStatus) -> String {
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let began = wall.saturating_sub(monotonic_now().saturating_sub(Duration::from_nanos(status.armed_ns)));
-    when::local(&id_at(began.as_nanos() as u64))
+    when::local(&id_ago(age(status)))
 }
 
 /// How many bytes the disk of a folder has room for.
