@@ -57,11 +57,16 @@ pub struct MeasuredRepeats<F> {
 
 /// What the document of a benchmark looks like.
 pub fn schema<E: Experiment>() -> Schema {
-    let mut schema = tipme_command::schema::<Document<E::Figures>>();
-    schema.insert("title".to_owned(), json!(format!("Result of tipme, kind {}", E::NAME)));
+    result_schema::<E::Figures>(E::NAME, E::CLASSES)
+}
+
+/// What a result of this kind looks like, with the classes of its events.
+pub fn result_schema<F: JsonSchema>(kind: &str, classes: &[&str]) -> Schema {
+    let mut schema = tipme_command::schema::<Document<F>>();
+    schema.insert("title".to_owned(), json!(format!("Result of tipme, kind {kind}")));
     let only = [
-        ("/properties/kind", json!({ "const": E::NAME })),
-        ("/$defs/Events/properties/class", json!({ "enum": E::CLASSES })),
+        ("/properties/kind", json!({ "const": kind })),
+        ("/$defs/Events/properties/class", json!({ "enum": classes })),
     ];
     for (member, value) in only {
         if let Some(place) = schema.pointer_mut(member) {

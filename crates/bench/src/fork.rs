@@ -14,7 +14,7 @@ mod favour;
 mod options;
 mod programs;
 
-pub use options::{Fork, ForkLoad, LoadChoice};
+pub use options::{Fork, ForkLoad};
 pub(crate) use programs::{load as run_load, timer as run_timer};
 
 use crate::arms::SETTLING as MANAGER_SETTLING;
@@ -92,7 +92,7 @@ impl Experiment for Fork {
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        (self.json.as_deref(), self.svg.as_deref())
+        self.files.paths()
     }
 }
 

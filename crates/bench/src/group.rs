@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
+use tipme_record::proc_text::{CgroupMount, cgroup_mounts};
 
 /// Length of the intervals in which CPU time is counted, in microseconds.
 const PERIOD_US: u64 = 100_000;
@@ -36,22 +37,8 @@ impl ControllerHierarchy {
     /// The hierarchy that has a controller.
     fn find(controller: &str) -> Result<ControllerHierarchy> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").context("cannot read the mounts")?;
-        let all: Vec<ControllerHierarchy> =
-            mounts.lines().filter_map(|line| ControllerHierarchy::read(line, controller)).collect();
-        let has = |hierarchy: &&ControllerHierarchy| !hierarchy.unified || hierarchy.offers(controller);
-        let found = all.iter().find(has).cloned();
+        let found = hierarchies(&mounts, controller).find(|one| !one.unified || one.offers(controller));
         found.with_context(|| format!("no control groups for {controller}: mount a hierarchy that has the controller"))
-    }
-
-    /// Reads a line of the list of mounts; none where it cannot have the controller.
-    fn read(line: &str, controller: &str) -> Option<ControllerHierarchy> {
-        let (place, kind) = line.split_once(" - ")?;
-        let place: Vec<&str> = place.split(' ').collect();
-        let kind: Vec<&str> = kind.split(' ').collect();
-        let (root, mount) = (place.get(3)?, place.get(4)?);
-        let (name, options) = (*kind.first()?, kind.get(2)?);
-        let fits = name == "cgroup2" || name == "cgroup" && options.split(',').any(|option| option == controller);
-        fits.then(|| ControllerHierarchy { mount: mount.into(), root: (*root).to_string(), unified: name == "cgroup2" })
     }
 
     /// Whether groups below the root of the one hierarchy can have the controller.
@@ -80,6 +67,16 @@ impl ControllerHierarchy {
     }
 }
 
+/// Those that can have the controller.
+fn hierarchies(mounts: &str, controller: &str) -> impl Iterator<Item = ControllerHierarchy> {
+    let fitting = cgroup_mounts(mounts).filter(move |one| one.unified || one.has(controller));
+    fitting.map(|CgroupMount { mount, root, unified, .. }| ControllerHierarchy {
+        mount: mount.into(),
+        root: root.to_owned(),
+        unified,
+    })
+}
+
 /// Why a controller of the one hierarchy for all cannot be had here, and what helps; `None` where it can.
 pub(crate) fn lacks_unified(controller: &str) -> Option<String> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -98,7 +95,7 @@ pub(crate) fn lacks_unified(controller: &str) -> Option<String> {
 
 /// The one hierarchy for all controllers.
 fn unified(mounts: &str) -> Option<ControllerHierarchy> {
-    mounts.lines().filter_map(|line| ControllerHierarchy::read(line, "")).find(|hierarchy| hierarchy.unified)
+    hierarchies(mounts, "").find(|hierarchy| hierarchy.unified)
 }
 
 /// The group. Dropping it moves its processes back to where they were, and removes it.
@@ -243,14 +240,14 @@ mod tests {
     fn both_kinds_of_hierarchies_are_read() {
         let old = "31 25 0:27 / /sys/fs/cgroup/cpu rw,nosuid - cgroup cgroup rw,cpu,cpuacct";
         let new = "32 25 0:28 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate";
-        let found = ControllerHierarchy::read(old, "cpu").expect("it has the controller");
+        let found = hierarchies(old, "cpu").next().expect("it has the controller");
         assert_eq!(found.group_in("1:cpu,cpuacct:/a/b", "cpu"), Some("/a/b"));
-        assert_eq!(ControllerHierarchy::read(old, "memory"), None);
-        let found = ControllerHierarchy::read(new, "memory").expect("it may have the controller");
+        assert_eq!(hierarchies(old, "memory").next(), None);
+        let found = hierarchies(new, "memory").next().expect("it may have the controller");
         assert!(found.unified && found.root == "/box");
         assert_eq!(found.group_in("0::/box/c", "memory"), Some("/box/c"));
         assert_eq!(found.group_in("1:cpu:/a", "memory"), None);
-        assert_eq!(ControllerHierarchy::read("25 1 8:1 / / rw - ext4 /dev/sda rw", "cpu"), None);
+        assert_eq!(hierarchies("25 1 8:1 / / rw - ext4 /dev/sda rw", "cpu").next(), None);
     }
 
     #[test]

@@ -19,8 +19,8 @@ mod rounds_sampler;
 mod table;
 mod work;
 
-pub(crate) use kind::LEVEL_MAX;
-pub use kind::{LoadKind, Pages, share};
+pub(crate) use kind::{DEMAND_MAX, LEVEL_MAX};
+pub use kind::{LoadKind, PageOptions, Pages};
 pub use ledger::LedgerReading;
 pub use options::{LoadArguments, LoadOutcome};
 pub(crate) use programs::run;
@@ -42,8 +42,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 pub use work::Speed;
 
-/// Pages that a process touches in a millisecond, at most.
-pub(crate) const DEMAND_MAX: u32 = 4_096;
 /// Memory where none is named: this share of what is available, as a divisor, and at most so many bytes.
 const MEMORY_SHARE: u64 = 4;
 const MEMORY_DEFAULT_MAX: u64 = 1 << 30;

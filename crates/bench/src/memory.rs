@@ -102,7 +102,7 @@ impl Experiment for Memory {
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        (self.json.as_deref(), self.svg.as_deref())
+        self.files.paths()
     }
 }
 

@@ -63,6 +63,6 @@ impl Experiment for Pagein {
     }
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        (self.json.as_deref(), self.svg.as_deref())
+        self.files.paths()
     }
 }

@@ -16,7 +16,7 @@ mod trace;
 
 use clocks::ClockWatch;
 pub use clocks::clocks;
-pub use options::{Cpus, MechanismChoice, Timer};
+pub use options::{Cpus, Timer};
 pub use policy::SchedPolicy;
 
 use crate::driver::BenchDriver;

@@ -3,6 +3,7 @@
 
 use crate::daemon::Daemon;
 use crate::{CallOf, ClientOf, ServerOf, accounts};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Name of the manager's socket in the state directory.
@@ -65,8 +66,9 @@ pub enum ManagerResponse {
 }
 
 /// How the manager is.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(title = "tipme manage status --json")]
 pub struct ManagerStatus {
     pub pid: u32,
     /// As in `:0`.
@@ -107,7 +109,7 @@ pub struct ManagerStatus {
 }
 
 /// A set of processes and what it is to the user now.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SetStatus {
     /// Name of the process that is connected to the display, or leads the background job.
@@ -120,7 +122,7 @@ pub struct SetStatus {
 }
 
 /// The latest times of one kind, at most a thousand of them; zeros where there is none.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TimeFigures {
     /// All since the start, also those that the percentiles no longer see.
@@ -132,7 +134,7 @@ pub struct TimeFigures {
 }
 
 /// Memory at the last look.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MemoryStatus {
     pub total_bytes: u64,
@@ -146,7 +148,7 @@ pub struct MemoryStatus {
 }
 
 /// How well the next program is predicted.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PredictionStatus {
     /// Changes of focus from one program to another that were learned, each compared with what was predicted.
@@ -158,7 +160,7 @@ pub struct PredictionStatus {
 }
 
 /// Totals since the start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ManagerCounts {
     /// Knobs that were turned.
@@ -174,8 +176,9 @@ pub struct ManagerCounts {
 }
 
 /// What is done to a process, and why.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(title = "tipme why --json")]
 pub struct ProcessTreatment {
     pub pid: u32,
     pub program: String,
@@ -196,7 +199,7 @@ pub struct ProcessTreatment {
 }
 
 /// One knob of a process.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct KnobStatus {
     /// Such as `nice`.

@@ -5,7 +5,7 @@
 
 mod display;
 
-use display::{Display, Known, greet, make_window};
+use display::{Display, Known, Program, greet, make_window};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 use tipme_desktop::attention::{Attention, HELPERS_MAX, WINDOWS_MAX};
@@ -23,14 +23,35 @@ const RIGHT: &str = "40x10+520+40";
 /// A setting of openbox.
 const FOLLOW_MOUSE: &str = "<followMouse>yes</followMouse><focusDelay>0</focusDelay>";
 
+/// A display, and what is known of it.
+fn watched() -> (Display, Known) {
+    let display = Display::start();
+    let known = Known::open(&display);
+    (display, known)
+}
+
+/// The same, with a window manager of this setting.
+fn managed(setting: &str) -> (Display, Known, Program) {
+    let (display, mut known) = watched();
+    let manager = display.manager(setting);
+    known.until("there is a manager", |known| known.attention.core().manager == Some(manager.pid()));
+    (display, known, manager)
+}
+
+/// A terminal, and its window.
+fn terminal(display: &Display, known: &mut Known) -> (Program, u32) {
+    let terminal = display.terminal(LEFT);
+    let window = known.window_of(terminal.pid());
+    (terminal, window)
+}
+
 fn sync(wire: &RustConnection) {
     wire.get_input_focus().unwrap().reply().unwrap();
 }
 
 #[test]
 fn without_a_manager_the_focus_is_followed_from_the_first_call_on() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
+    let (display, mut known) = watched();
     assert_eq!((known.keyboard, known.pointer, known.windows.len()), (None, None, 0));
     let (first, second) = (display.terminal(LEFT), display.terminal(RIGHT));
     let (a, b) = (known.window_of(first.pid()), known.window_of(second.pid()));
@@ -54,10 +75,7 @@ fn without_a_manager_the_focus_is_followed_from_the_first_call_on() {
 
 #[test]
 fn under_a_manager_the_focus_is_followed_by_click_to_type() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let manager = display.manager("");
-    known.until("there is a manager", |known| known.attention.core().manager == Some(manager.pid()));
+    let (display, mut known, manager) = managed("");
     let (first, second) = (display.terminal(LEFT), display.terminal(RIGHT));
     let (a, b) = (known.window_of(first.pid()), known.window_of(second.pid()));
     for window in [a, b, a] {
@@ -74,10 +92,7 @@ fn under_a_manager_the_focus_is_followed_by_click_to_type() {
 
 #[test]
 fn the_focus_may_follow_the_mouse() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let _manager = display.manager(FOLLOW_MOUSE);
-    known.until("there is a manager", |known| known.attention.core().manager.is_some());
+    let (display, mut known, _manager) = managed(FOLLOW_MOUSE);
     let (first, second) = (display.terminal(LEFT), display.terminal(RIGHT));
     let (a, b) = (known.window_of(first.pid()), known.window_of(second.pid()));
     for (window, x) in [(a, 100), (b, 600), (a, 100)] {
@@ -90,12 +105,8 @@ fn the_focus_may_follow_the_mouse() {
 
 #[test]
 fn the_pointer_counts_on_the_frame_too() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let _manager = display.manager("");
-    known.until("there is a manager", |known| known.attention.core().manager.is_some());
-    let terminal = display.terminal(LEFT);
-    let window = known.window_of(terminal.pid());
+    let (display, mut known, _manager) = managed("");
+    let (_terminal, window) = terminal(&display, &mut known);
     display.warp(1000, 700);
     known.until("the pointer is outside", |known| known.pointer.is_none());
     let place = display.wire.translate_coordinates(window, display.root(), 0, 0).unwrap().reply().unwrap();
@@ -109,8 +120,7 @@ fn the_pointer_counts_on_the_frame_too() {
 #[test]
 fn a_focus_that_is_wherever_the_pointer_is_is_resolved() {
     let display = Display::start();
-    let windows = [display.window((0, 0, 200, 200), false), display.window((300, 0, 200, 200), false)];
-    windows.iter().for_each(|window| display.map(*window));
+    let windows = [display.shown((0, 0, 200, 200), false), display.shown((300, 0, 200, 200), false)];
     let pointer_root = u32::from(InputFocus::POINTER_ROOT);
     display.wire.set_input_focus(InputFocus::NONE, pointer_root, x11rb::CURRENT_TIME).unwrap().check().unwrap();
     let mut known = Known::open(&display);
@@ -122,12 +132,8 @@ fn a_focus_that_is_wherever_the_pointer_is_is_resolved() {
 
 #[test]
 fn an_icon_is_no_visible_window() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let _manager = display.manager("");
-    known.until("there is a manager", |known| known.attention.core().manager.is_some());
-    let terminal = display.terminal(LEFT);
-    let window = known.window_of(terminal.pid());
+    let (display, mut known, _manager) = managed("");
+    let (_terminal, window) = terminal(&display, &mut known);
     known.until("it is visible", |known| known.is(window, |state| state.visible && !state.iconic));
     display.ask_manager(window, "WM_CHANGE_STATE", [3, 0, 0, 0, 0]);
     known.until("it is an icon", |known| known.is(window, |state| !state.visible && state.iconic));
@@ -139,12 +145,8 @@ fn an_icon_is_no_visible_window() {
 
 #[test]
 fn another_desktop_is_not_visible() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let _manager = display.manager("");
-    known.until("there is a manager", |known| known.attention.core().manager.is_some());
-    let terminal = display.terminal(LEFT);
-    let window = known.window_of(terminal.pid());
+    let (display, mut known, _manager) = managed("");
+    let (_terminal, window) = terminal(&display, &mut known);
     known.until("it is visible", |known| known.is(window, |state| state.visible));
     display.ask_manager(display.root(), "_NET_CURRENT_DESKTOP", [1, 0, 0, 0, 0]);
     known.until("it is not visible", |known| known.is(window, |state| !state.visible));
@@ -154,15 +156,12 @@ fn another_desktop_is_not_visible() {
 
 /// Both when it happens and when it is so from the beginning.
 fn obscured(managed: bool) {
-    let display = Display::start();
-    let mut known = Known::open(&display);
+    let (display, mut known) = watched();
     let _manager = managed.then(|| display.manager(""));
     known.until("there is a manager or none", |known| known.attention.core().manager.is_some() == managed);
-    let terminal = display.terminal(LEFT);
-    let window = known.window_of(terminal.pid());
+    let (_terminal, window) = terminal(&display, &mut known);
     known.until("it is visible", |known| known.is(window, |state| state.visible));
-    let cover = display.window((0, 0, 1024, 768), true);
-    display.map(cover);
+    let cover = display.shown((0, 0, 1024, 768), true);
     known.until("it is covered", |known| known.is(window, |state| !state.visible && !state.iconic));
     let later = Known::open(&display);
     assert!(later.is(window, |state| !state.visible && !state.iconic));
@@ -189,10 +188,8 @@ fn a_covered_window_is_not_visible_under_a_manager() {
 
 #[test]
 fn a_manager_may_come_and_go() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let terminal = display.terminal(LEFT);
-    let window = known.window_of(terminal.pid());
+    let (display, mut known) = watched();
+    let (_terminal, window) = terminal(&display, &mut known);
     for _ in 0..2 {
         let manager = display.manager("");
         known.until("there is a manager", |known| known.attention.core().manager == Some(manager.pid()));
@@ -207,12 +204,8 @@ fn a_manager_may_come_and_go() {
 
 #[test]
 fn an_unmanaged_window_with_the_keyboard_is_followed() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let manager = display.manager("");
-    known.until("there is a manager", |known| known.attention.core().manager.is_some());
-    let menu = display.window((700, 500, 100, 100), true);
-    display.map(menu);
+    let (display, mut known, manager) = managed("");
+    let menu = display.shown((700, 500, 100, 100), true);
     known.settle();
     assert!(!known.windows.contains_key(&menu));
     display.focus(menu);
@@ -226,10 +219,8 @@ fn an_unmanaged_window_with_the_keyboard_is_followed() {
 
 #[test]
 fn helpers_are_read_as_xprop_sets_them() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let terminal = display.terminal(LEFT);
-    let window = known.window_of(terminal.pid());
+    let (display, mut known) = watched();
+    let (_terminal, window) = terminal(&display, &mut known);
     let set = |values: &str| {
         let id = window.to_string();
         let arguments = ["-id", &id, "-format", "_TIPME_PROCESS_SET", "32c", "-set", "_TIPME_PROCESS_SET", values];
@@ -246,10 +237,8 @@ fn helpers_are_read_as_xprop_sets_them() {
 
 #[test]
 fn a_forged_owner_does_not_count_where_the_server_knows() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let terminal = display.terminal(LEFT);
-    let window = known.window_of(terminal.pid());
+    let (display, mut known) = watched();
+    let (_terminal, window) = terminal(&display, &mut known);
     let before = known.windows[&window].owner;
     display.set(window, "_NET_WM_PID", AtomEnum::CARDINAL, &[std::process::id()]);
     display.set(window, "_TIPME_PROCESS_SET", AtomEnum::CARDINAL, &[7]);
@@ -279,10 +268,8 @@ fn an_owner_that_only_the_property_tells_is_marked() {
 
 #[test]
 fn of_a_million_helpers_the_first_count() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let window = display.window((0, 0, 100, 100), false);
-    display.map(window);
+    let (display, mut known) = watched();
+    let window = display.shown((0, 0, 100, 100), false);
     let million: Vec<u32> = (1..=1_000_000).collect();
     display.set(window, "_TIPME_PROCESS_SET", AtomEnum::CARDINAL, &million);
     known.until("they are read", |known| known.is(window, |state| !state.helpers.is_empty()));
@@ -297,10 +284,8 @@ fn of_a_million_helpers_the_first_count() {
 
 #[test]
 fn a_storm_of_windows_leaves_what_is_true() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let stays = display.window((0, 0, 100, 100), false);
-    display.map(stays);
+    let (display, mut known) = watched();
+    let stays = display.shown((0, 0, 100, 100), false);
     let storm = display.client();
     let thread = std::thread::spawn(move || {
         for round in 0..20_000 {
@@ -327,10 +312,7 @@ fn a_storm_of_windows_leaves_what_is_true() {
 
 #[test]
 fn a_storm_under_a_manager_leaves_what_is_true() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let _manager = display.manager("");
-    known.until("there is a manager", |known| known.attention.core().manager.is_some());
+    let (display, mut known, _manager) = managed("");
     let storm = display.client();
     let thread = std::thread::spawn(move || {
         for _ in 0..200 {
@@ -366,10 +348,8 @@ fn too_many_windows_are_counted_and_the_one_with_the_keyboard_is_among_the_follo
 
 #[test]
 fn events_of_other_clients_are_left_out() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let window = display.window((0, 0, 100, 100), false);
-    display.map(window);
+    let (display, mut known) = watched();
+    let window = display.shown((0, 0, 100, 100), false);
     known.until("it is visible", |known| known.is(window, |state| state.visible));
     known.settle();
     let told = known.told;
@@ -395,8 +375,7 @@ fn events_of_other_clients_are_left_out() {
 #[test]
 fn absurd_properties_of_the_root_window_do_no_harm() {
     let display = Display::start();
-    let window = display.window((0, 0, 100, 100), false);
-    display.map(window);
+    let window = display.shown((0, 0, 100, 100), false);
     let mut known = Known::open(&display);
     let root = display.root();
     let many: Vec<u32> = (0..100_000).map(|number| number * 7919).collect();
@@ -415,16 +394,14 @@ fn absurd_properties_of_the_root_window_do_no_harm() {
         known.until("the keyboard is nowhere", |known| known.keyboard.is_none());
     }
     assert!(known.attention.dropped().windows >= (many.len() - WINDOWS_MAX) as u64);
-    let new = display.window((200, 0, 100, 100), false);
-    display.map(new);
+    let new = display.shown((200, 0, 100, 100), false);
     known.until("new windows are still told", |known| known.windows.contains_key(&new));
 }
 
 #[test]
 fn many_events_give_one_state() {
     let display = Display::start();
-    let windows = [display.window((0, 0, 100, 100), false), display.window((200, 0, 100, 100), false)];
-    windows.iter().for_each(|window| display.map(*window));
+    let windows = [display.shown((0, 0, 100, 100), false), display.shown((200, 0, 100, 100), false)];
     let mut known = Known::open(&display);
     known.settle();
     /// A call may find the display in the middle of it, twice or so.
@@ -445,11 +422,9 @@ fn many_events_give_one_state() {
 #[test]
 fn a_focus_that_never_rests_does_not_keep_the_rest_from_being_told() {
     let display = Display::start();
-    let windows = [display.window((0, 0, 100, 100), false), display.window((200, 0, 100, 100), false)];
-    windows.iter().for_each(|window| display.map(*window));
+    let windows = [display.shown((0, 0, 100, 100), false), display.shown((200, 0, 100, 100), false)];
     let mut known = Known::open(&display);
-    let new = display.window((300, 0, 50, 50), false);
-    display.map(new);
+    let new = display.shown((300, 0, 50, 50), false);
     for window in windows.into_iter().cycle().take(8) {
         display.focus(window);
         known.until("the keyboard is there", |known| known.keyboard == Some(window));
@@ -461,10 +436,8 @@ fn a_focus_that_never_rests_does_not_keep_the_rest_from_being_told() {
 fn the_documented_shell_example_adds_to_the_set() {
     let document = include_str!("../../../docs/process-set.md");
     let example = document.split_once("```sh\n").unwrap().1.split_once("xprop -id \"$WINDOWID\" -remove").unwrap().0;
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let terminal = display.terminal(LEFT);
-    let window = known.window_of(terminal.pid());
+    let (display, mut known) = watched();
+    let (_terminal, window) = terminal(&display, &mut known);
     let mut command = display.command("sh", ["-c", &format!("{example}\nprocess_set $WINDOWID 4713 4714")]);
     assert!(command.env("WINDOWID", window.to_string()).status().unwrap().success());
     known.until("all are there", |known| known.is(window, |state| state.helpers == [4711, 4712, 4713, 4714]));
@@ -472,10 +445,7 @@ fn the_documented_shell_example_adds_to_the_set() {
 
 #[test]
 fn nothing_wakes_the_caller_while_nothing_happens() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let _manager = display.manager("");
-    known.until("there is a manager", |known| known.attention.core().manager.is_some());
+    let (display, mut known, _manager) = managed("");
     let terminal = display.terminal(LEFT);
     known.window_of(terminal.pid());
     known.settle();
@@ -487,8 +457,7 @@ fn nothing_wakes_the_caller_while_nothing_happens() {
 #[test]
 fn the_time_since_the_last_input_is_known_and_costs_no_event() {
     let display = Display::start();
-    let window = display.window((0, 0, 100, 100), false);
-    display.map(window);
+    let window = display.shown((0, 0, 100, 100), false);
     let mut known = Known::open(&display);
     known.settle();
     std::thread::sleep(Duration::from_millis(400));
@@ -527,10 +496,7 @@ fn a_hung_server_is_an_error_and_not_a_wait() {
 /// Tells how long it takes from the request for the focus until the change is returned.
 #[test]
 fn each_of_a_hundred_switches_is_told() {
-    let display = Display::start();
-    let mut known = Known::open(&display);
-    let _manager = display.manager("");
-    known.until("there is a manager", |known| known.attention.core().manager.is_some());
+    let (display, mut known, _manager) = managed("");
     let (first, second) = (display.terminal(LEFT), display.terminal(RIGHT));
     let windows = [known.window_of(first.pid()), known.window_of(second.pid())];
     display.activate(windows[1]);

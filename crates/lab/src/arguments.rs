@@ -9,7 +9,7 @@ mod schema;
 use choice::choice;
 use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 pub use compare::Compare;
-pub use measure::{Measure, ProfileChoice};
+pub use measure::Measure;
 pub use schema::{DocumentChoice, LabSchemaArguments};
 use std::path::PathBuf;
 use tipme_bench::choice::repeats;

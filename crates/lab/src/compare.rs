@@ -2,25 +2,32 @@
 //! `tipme compare`.
 
 use crate::arguments;
-use crate::files::write_plots;
-use anyhow::{Context, Result, bail, ensure};
+use crate::files::{write_json, write_plots};
+use anyhow::{Result, bail, ensure};
+use schemars::JsonSchema;
 use serde::Serialize;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tipme_command::results::{Results, read};
 use tipme_measure::{ComparedSide, Comparison, MeasuredMachine, SCHEMA};
 use tipme_report::comparison as report;
 
+/// The kind of this document.
+const KIND: &str = "compare";
+
 /// The comparison as it is written to a file.
-#[derive(Serialize)]
-struct WrittenComparison<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Result of tipme compare")]
+pub struct WrittenComparison<'a> {
+    #[schemars(extend("const" = SCHEMA))]
     schema: u32,
+    #[schemars(extend("const" = KIND))]
     kind: &'a str,
     /// Of what kind the results are.
     of: &'a str,
+    /// Version of the program that compared.
     version: &'a str,
+    /// Where each side was measured.
     machines: Vec<&'a MeasuredMachine>,
     #[serde(flatten)]
     comparison: &'a Comparison,
@@ -88,16 +95,13 @@ fn run_names(files: &[report::ComparedResult<'_>]) -> String {
 fn write(path: &Path, kind: &str, results: &[Results], comparison: &Comparison) -> Result<()> {
     let written = WrittenComparison {
         schema: SCHEMA,
-        kind: "compare",
+        kind: KIND,
         of: kind,
         version: env!("CARGO_PKG_VERSION"),
         machines: results.iter().map(|one| &one.machine).collect(),
         comparison,
     };
-    let failed = || format!("cannot write {}", path.display());
-    let mut writer = BufWriter::new(File::create(path).with_context(failed)?);
-    serde_json::to_writer_pretty(&mut writer, &written).with_context(failed)?;
-    writer.into_inner().map(drop).with_context(failed)
+    write_json(path, &written, true)
 }
 
 #[cfg(test)]

@@ -35,6 +35,8 @@ use tipme_bench::warmstart::Warmstart;
 use tipme_command::output::{finish, layout};
 use tipme_command::{completions, pages, schema};
 use tipme_control::journal;
+use tipme_measure::InputClass;
+use tipme_report::measure::MeasureDetails;
 
 fn main() -> ExitCode {
     let arguments = arguments();
@@ -81,6 +83,10 @@ fn print_schema(document: DocumentChoice) -> Result<ExitCode> {
         DocumentChoice::Timer => experiment::schema::<Timer>(),
         DocumentChoice::Idle => experiment::schema::<Idle>(),
         DocumentChoice::Load => schema::<LoadOutcome>(),
+        DocumentChoice::Measure => {
+            experiment::result_schema::<MeasureDetails>("measure", &InputClass::ALL.map(InputClass::name))
+        }
+        DocumentChoice::Compare => schema::<compare::WrittenComparison<'_>>(),
     };
     println!("{}", serde_json::to_string_pretty(&schema)?);
     Ok(ExitCode::SUCCESS)

@@ -8,8 +8,8 @@ mod result;
 mod spread;
 mod waiting;
 
-use crate::arguments::{self, ProfileChoice};
-use crate::files::{self, write_plots};
+use crate::arguments;
+use crate::files::{write_json, write_plots};
 use crate::lines::Lines;
 use crate::programs;
 use anyhow::{Context, Result, bail};
@@ -20,7 +20,7 @@ use tipme_bench::machine::Survey;
 use tipme_bench::measure::{self, MeasureOptions};
 use tipme_bench::script::Script;
 use tipme_measure::ThresholdProfile;
-use tipme_report::measure::{Measured, figures, text};
+use tipme_report::measure::{MeasureDocument, figures, text};
 
 /// Plays the script, prints the figures, and writes what is asked for.
 ///
@@ -32,7 +32,7 @@ pub fn run(arguments: arguments::Measure) -> Result<ExitCode> {
     }
     let script = Script::find(arguments.script.as_deref().context("name a script; tipme measure --list has some")?)?;
     let script = arguments.inputs.map_or(script.clone(), |inputs| script.first(inputs as usize));
-    let profile = profile(arguments.profile);
+    let profile = arguments.profile;
     let why_no_tap = why_no_tap(&arguments);
     let options = options(&arguments, script, why_no_tap.is_none())?;
     if let Some(folder) = &arguments.svg {
@@ -76,17 +76,9 @@ fn why_no_tap(arguments: &arguments::Measure) -> Option<String> {
     }
 }
 
-fn profile(choice: ProfileChoice) -> ThresholdProfile {
-    match choice {
-        ProfileChoice::Default => ThresholdProfile::Default,
-        ProfileChoice::Strict => ThresholdProfile::Strict,
-    }
-}
-
-fn write(arguments: &arguments::Measure, result: &Measured) -> Result<()> {
+fn write(arguments: &arguments::Measure, result: &MeasureDocument) -> Result<()> {
     if let Some(path) = &arguments.json {
-        let text = serde_json::to_string(result).context("the result is no JSON")? + "\n";
-        files::write(path, &text)?;
+        write_json(path, result, false)?;
     }
     if let Some(folder) = &arguments.svg {
         write_plots(folder, figures(result))?;

@@ -54,13 +54,13 @@ pub enum Ended {
 pub fn run(options: &ManageOptions) -> Result<Ended> {
     let lock = options.state.lock()?;
     let signals = TerminationSignals::catch()?;
-    let place = session::place(options.display.as_deref(), &options.recorder)?;
-    let mut attention = AttendedDisplay::open(&place, Path::new("/proc"))?;
+    let address = session::display_address(options.display.as_deref(), &options.recorder)?;
+    let mut attention = AttendedDisplay::open(&address, Path::new("/proc"))?;
     let first = attention.changes()?;
     let helper = actuator::find(options)?;
     // What the helper can use is not asked of this process.
     let asked = ManageOptions { backend: options.backend.filter(|_| !helper.is_helper()), ..options.clone() };
-    let mut setting = Setting::find(&asked, place, &attention)?;
+    let mut setting = Setting::find(&asked, address, &attention)?;
     let mut server = Server::bind(&options.state.socket(), Gate::of(&[setting.user]))?;
     let (actuator, restored) = Actuator::open(options, helper, &mut setting, attention.core().server_pid)?;
     tell_restored("a manager that was killed", &restored);
@@ -396,7 +396,7 @@ impl Manager {
     fn reconnect(&mut self, error: &DisplayError) -> Option<String> {
         let mut why = error.to_string();
         for _ in 0..RECONNECTS_MAX {
-            match AttendedDisplay::open(&self.setting.place, &self.setting.proc) {
+            match AttendedDisplay::open(&self.setting.address, &self.setting.proc) {
                 Ok(attention) => {
                     self.attention = attention;
                     let events = self.desktop.clear();

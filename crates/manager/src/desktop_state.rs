@@ -394,15 +394,15 @@ impl DesktopState {
             desktop.groups.contains_key(&owner).then_some(SetId(owner))
         };
         let (keyboard, pointer) = (set(self, self.keyboard.window), set(self, self.pointer.window));
-        let keyboard = self.keyboard.turn(keyboard).then_some(DesktopEvent::Keyboard(keyboard));
-        let pointer = self.pointer.turn(pointer).then_some(DesktopEvent::Pointer(pointer));
+        let keyboard = self.keyboard.change(keyboard).then_some(DesktopEvent::Keyboard(keyboard));
+        let pointer = self.pointer.change(pointer).then_some(DesktopEvent::Pointer(pointer));
         keyboard.into_iter().chain(pointer).collect()
     }
 }
 
 impl FocusState {
-    /// Whether the set is another one than was told.
-    fn turn(&mut self, set: Option<SetId>) -> bool {
+    /// Tells of a set from now on; whether it is another one than was told.
+    fn change(&mut self, set: Option<SetId>) -> bool {
         std::mem::replace(&mut self.told, set) != set
     }
 }

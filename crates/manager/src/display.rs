@@ -39,8 +39,8 @@ impl AttendedDisplay {
     ///
     /// # Errors
     /// Where nobody answers, or nobody tells of the focus.
-    pub(crate) fn open(place: &DisplayAddress, proc: &Path) -> Result<AttendedDisplay, DisplayError> {
-        match place {
+    pub(crate) fn open(address: &DisplayAddress, proc: &Path) -> Result<AttendedDisplay, DisplayError> {
+        match address {
             DisplayAddress::X11(target) => Ok(AttendedDisplay::X11(Box::new(Attention::open(target)?))),
             DisplayAddress::Wayland(socket, recorder) => {
                 Ok(AttendedDisplay::Wayland(Box::new(CompositorFocus::open(socket, recorder, proc)?)))
@@ -109,8 +109,8 @@ impl AttendedDisplay {
 ///
 /// # Errors
 /// Where the display does not answer.
-pub(crate) fn knows_clients(place: &DisplayAddress) -> Result<bool, DisplayError> {
-    let DisplayAddress::X11(target) = place else { return Ok(true) };
+pub(crate) fn knows_clients(address: &DisplayAddress) -> Result<bool, DisplayError> {
+    let DisplayAddress::X11(target) = address else { return Ok(true) };
     let extensions = server::describe(target)?.extensions;
     Ok(extensions.iter().any(|extension| extension.name == RESOURCE_EXTENSION))
 }

@@ -74,11 +74,11 @@ const PROGRAMS_MAX: usize = 16;
 ///
 /// # Errors
 /// Where none is named and there is none, or more than one.
-pub(crate) fn place(named: Option<&str>, recorder: &Path) -> Result<DisplayAddress> {
+pub(crate) fn display_address(named: Option<&str>, recorder: &Path) -> Result<DisplayAddress> {
     let variable = |name: &str| std::env::var(name).ok().filter(|name| !name.is_empty());
     let named = named.map(str::to_owned).or_else(|| variable("WAYLAND_DISPLAY")).or_else(|| variable("DISPLAY"));
     if let Some(name) = named {
-        return named_place(&name, recorder);
+        return named_address(&name, recorder);
     }
     match (&server::find_compositors()[..], &server::find()[..]) {
         ([socket], _) => Ok(DisplayAddress::Wayland(socket.into(), recorder.to_owned())),
@@ -89,7 +89,7 @@ pub(crate) fn place(named: Option<&str>, recorder: &Path) -> Result<DisplayAddre
 }
 
 /// `:0`, `wayland-0`, or the path of a compositor's socket.
-fn named_place(name: &str, recorder: &Path) -> Result<DisplayAddress> {
+fn named_address(name: &str, recorder: &Path) -> Result<DisplayAddress> {
     if !name.starts_with("wayland-") && !name.starts_with('/') {
         return Ok(DisplayAddress::X11(DisplayTarget::parse(name)?));
     }

@@ -46,7 +46,7 @@ pub struct ManageOptions {
 /// What was found at the start, and stays.
 pub(crate) struct Setting {
     pub(crate) proc: PathBuf,
-    pub(crate) place: DisplayAddress,
+    pub(crate) address: DisplayAddress,
     /// As in `:0` and `wayland-0`.
     pub(crate) display: String,
     pub(crate) user: u32,
@@ -60,7 +60,11 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    pub(crate) fn find(options: &ManageOptions, place: DisplayAddress, attention: &AttendedDisplay) -> Result<Setting> {
+    pub(crate) fn find(
+        options: &ManageOptions,
+        address: DisplayAddress,
+        attention: &AttendedDisplay,
+    ) -> Result<Setting> {
         let proc = PathBuf::from("/proc");
         let parts = attention.core();
         let user = session::user(&proc, parts.server_pid, parts.manager)?;
@@ -68,11 +72,11 @@ impl Setting {
         let under = options.under.map(below).transpose()?;
         let desktop = DesktopOwner { user, window_manager: parts.manager };
         let (backend, missing) = choose(options, &proc, desktop)?;
-        let (server_knows, display) = (knows_clients(&place)?, place.to_string());
+        let (server_knows, display) = (knows_clients(&address)?, address.to_string());
         // The manager is a client itself, so it knows how a connection looks.
         let seen = are_connected(&proc, std::process::id(), parts.server_pid) == Some(true);
         let server = seen.then_some(parts.server_pid);
-        Ok(Setting { proc, place, display, user, under, backend, server_knows, server, missing })
+        Ok(Setting { proc, address, display, user, under, backend, server_knows, server, missing })
     }
 
     pub(crate) fn config(&self, options: &ManageOptions) -> Config {

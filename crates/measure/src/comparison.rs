@@ -16,6 +16,7 @@ use crate::percentile::Share;
 use crate::summary::{Apdex, apdex, interaction_p98};
 use bootstrap::{RepeatSample, estimate};
 use repeats::{Repeat, Repeats, Thresholds};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use matching::{ComparedSide, Unmatched};
@@ -30,7 +31,7 @@ pub const REPEATS_MAX: usize = 200;
 pub const DEVIATION_MAX_PERCENT: f64 = 3.0;
 
 /// Results side by side; lists of sides are in the order in which they were given.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     pub confidence_percent: f64,
     pub resamples: usize,
@@ -41,7 +42,7 @@ pub struct Comparison {
 }
 
 /// Runs that are held against each other.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunGroup {
     /// The name that they have in common; `None` where each side has one kind of runs only.
     pub run: Option<String>,
@@ -51,7 +52,7 @@ pub struct RunGroup {
 }
 
 /// One class of events.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClassComparison {
     pub class: String,
     /// That of the first side that has one, for all sides.
@@ -66,7 +67,7 @@ pub struct ClassComparison {
 }
 
 /// The figures of a class on one side, of all repeats together. Where events are censored they are lower bounds.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedFigures {
     pub repeats: usize,
     pub n: usize,
@@ -86,7 +87,7 @@ pub struct ComparedFigures {
 }
 
 /// All latencies of a repeat together, over the repeats.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CumulativeComparison {
     pub mean_ms: Option<f64>,
     /// Standard deviation as a share of the mean; `None` of one repeat.
@@ -96,7 +97,7 @@ pub struct CumulativeComparison {
 }
 
 /// All classes of a group together.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Overall {
     /// `None` of a side without such runs.
     pub sides: Vec<Option<Whole>>,
@@ -104,7 +105,7 @@ pub struct Overall {
 }
 
 /// The figures of all classes on one side.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Whole {
     pub n: usize,
     pub ip98_ms: Option<f64>,
@@ -116,7 +117,7 @@ pub struct Whole {
 }
 
 /// What one side differs by from the first.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Differences {
     /// Which of the sides, from 0 on.
     pub side: usize,
@@ -127,7 +128,7 @@ pub struct Differences {
 }
 
 /// A difference: this side less the first.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     pub statement: Statement,
     /// `None` where there is no statement; so are the ends of the interval.
@@ -137,7 +138,7 @@ pub struct Difference {
 }
 
 /// What can be said of a difference.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Statement {
     /// Longer, or a higher rate, than the first side.

@@ -8,10 +8,11 @@
 
 use crate::document::Events;
 use crate::threshold::{ClassLimits, InputClass};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a drawing was found to answer an input.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EventJoin {
     /// By time only: another cause of the drawing cannot be ruled out.

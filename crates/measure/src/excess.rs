@@ -6,10 +6,11 @@
 //! nine and eleven tenths of the threshold too: a figure that hangs on the choice shows it.
 
 use crate::document::Events;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The excess latency rate at nine tenths of the threshold, at it, and at eleven tenths.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Rate {
     pub below_ms_per_minute: f64,
     pub at_ms_per_minute: f64,

@@ -2,6 +2,7 @@
 //! A set of latencies and the figures that are printed of it.
 
 use crate::percentile::{Share, percentile};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Latencies in nanoseconds, kept sorted.
@@ -59,7 +60,7 @@ pub fn interaction_p98(summary: &Summary) -> Option<u64> {
 }
 
 /// How many were satisfied, tolerating and frustrated, and the score from 0 to 1.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Apdex {
     pub satisfied: usize,
     pub tolerating: usize,

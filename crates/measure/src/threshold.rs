@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What people accept: classes of interactions and their limits.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 const MILLI: u64 = 1_000_000;
 
 /// What kind of answer the person waits for.
@@ -25,11 +28,34 @@ pub enum InputClass {
 }
 
 /// Which set of thresholds applies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum ThresholdProfile {
+    /// What most people accept.
     #[default]
     Default,
+    /// What practised people notice.
     Strict,
+}
+
+impl ThresholdProfile {
+    pub const ALL: [ThresholdProfile; 2] = [ThresholdProfile::Default, ThresholdProfile::Strict];
+
+    /// As it is called on the command line and in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            ThresholdProfile::Default => "default",
+            ThresholdProfile::Strict => "strict",
+        }
+    }
+
+    /// In a line of help.
+    pub fn about(self) -> &'static str {
+        match self {
+            ThresholdProfile::Default => "What most people accept",
+            ThresholdProfile::Strict => "What practised people notice",
+        }
+    }
 }
 
 /// The limits of a class, in nanoseconds.

@@ -35,6 +35,37 @@ pub fn control_group(text: &str) -> Option<&str> {
     text.lines().find_map(|line| line.strip_prefix("0::"))
 }
 
+/// A hierarchy of control groups, as it is mounted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CgroupMount<'a> {
+    /// Where.
+    pub mount: &'a str,
+    /// The group that the mount shows as its root.
+    pub root: &'a str,
+    /// Version 2: one hierarchy for all controllers.
+    pub unified: bool,
+    options: &'a str,
+}
+
+impl CgroupMount<'_> {
+    /// Whether this hierarchy of version 1 has a controller.
+    pub fn has(&self, controller: &str) -> bool {
+        !self.unified && self.options.split(',').any(|option| option == controller)
+    }
+}
+
+/// The hierarchies of control groups in the text of `/proc/PID/mountinfo`.
+pub fn cgroup_mounts(mountinfo: &str) -> impl Iterator<Item = CgroupMount<'_>> {
+    mountinfo.lines().filter_map(|line| {
+        let (place, kind) = line.split_once(" - ")?;
+        let (mut place, mut kind) = (place.split(' ').skip(3), kind.split(' '));
+        let (root, mount) = (place.next()?, place.next()?);
+        let (name, options) = (kind.next()?, kind.nth(1)?);
+        let unified = name == "cgroup2";
+        (unified || name == "cgroup").then_some(CgroupMount { mount, root, unified, options })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +85,15 @@ mod tests {
         assert_eq!((users("Name:\tx\n"), users("Uid:\t1\n")), (None, None));
         assert_eq!(control_group("1:name=systemd:/x\n0::/a/b\n"), Some("/a/b"));
         assert_eq!(control_group("1:cpu:/\n"), None);
+    }
+
+    #[test]
+    fn hierarchies_are_found_among_the_mounts() {
+        let mounts = "31 25 0:27 / /cpu rw - cgroup cgroup rw,cpu,cpuacct\n25 1 8:1 / / rw - ext4 /dev/sda rw\n\
+            32 25 0:28 /box /one rw,nosuid shared:4 - cgroup2 cgroup2 rw\n32 25\n";
+        let [old, new] = &cgroup_mounts(mounts).collect::<Vec<_>>()[..] else { panic!("there are two") };
+        assert_eq!((old.mount, old.root, old.unified), ("/cpu", "/", false));
+        assert!(old.has("cpu") && !old.has("memory") && !new.has("rw"));
+        assert_eq!((new.mount, new.root, new.unified), ("/one", "/box", true));
     }
 }

@@ -5,9 +5,10 @@ mod figures;
 mod tables;
 
 pub use figures::figures;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use tables::text;
-use tipme_measure::{Apdex, Document, Rate};
+use tipme_measure::{Apdex, Document, EventJoin, Rate, ThresholdProfile};
 
 /// Latencies up to this are left out of the table of long events, in milliseconds.
 pub const LONG_MS: f64 = 50.0;
@@ -16,10 +17,10 @@ pub const LONG_MS: f64 = 50.0;
 pub const DEVIATION_PERCENT_MAX: f64 = 3.0;
 
 /// A result file.
-pub type Measured = Document<MeasureDetails>;
+pub type MeasureDocument = Document<MeasureDetails>;
 
 /// What only this kind of measurement has.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MeasureDetails {
     /// The script's name.
     pub script: String,
@@ -27,11 +28,10 @@ pub struct MeasureDetails {
     pub about: String,
     /// The application's command; `{home}` stands for its home folder.
     pub application: Vec<String>,
-    /// `display tap`, or where drawings were told by the display alone: `damage`, under Wayland `screencopy`.
-    pub instrument: String,
+    pub instrument: Instrument,
     /// Why it is not the display tap; `null` where it is.
     pub instrument_why: Option<String>,
-    pub profile: String,
+    pub profile: ThresholdProfile,
     /// Inputs of the script times repeats, and the starts of the application.
     pub scripted: u64,
     /// Of these: answered, unfinished at the end, without a visible answer, and lost by the instrument. They sum up.
@@ -60,8 +60,48 @@ pub struct MeasureDetails {
     pub restless_waits: u64,
 }
 
+/// By what drawings were told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub enum Instrument {
+    /// By the recorder.
+    #[default]
+    #[serde(rename = "display tap")]
+    DisplayTap,
+    /// By the display alone: the DAMAGE extension of X11.
+    #[serde(rename = "damage")]
+    Damage,
+    /// By the display alone: pictures of the screen, under Wayland.
+    #[serde(rename = "screencopy")]
+    Screencopy,
+}
+
+impl Instrument {
+    /// As results call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Instrument::DisplayTap => "display tap",
+            Instrument::Damage => "damage",
+            Instrument::Screencopy => "screencopy",
+        }
+    }
+}
+
+/// What became of an input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EventOutcome {
+    #[default]
+    Answered,
+    /// Unfinished at the end.
+    Open,
+    /// Without a visible answer.
+    Silent,
+    /// Missed by the instrument.
+    Lost,
+}
+
 /// One input and its answer.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EventRow {
     /// From 1 on.
     pub repeat: usize,
@@ -69,8 +109,7 @@ pub struct EventRow {
     pub t_ns: u64,
     pub class: String,
     pub label: String,
-    /// `answered`, `open`, `silent` or `lost`.
-    pub outcome: String,
+    pub outcome: EventOutcome,
     /// To the first answer for keys, clicks and scrolls, to the last for the rest; at least this where it is open.
     pub latency_ms: Option<f64>,
     /// To the end of the first drawing.
@@ -89,12 +128,12 @@ pub struct EventRow {
     pub processing_ms: Option<f64>,
     /// There is no time at which a person saw it on a display without a screen.
     pub presented_ms: Option<f64>,
-    /// `exact` or `speculative`; `null` without an answer.
-    pub join: Option<String>,
+    /// `null` without an answer.
+    pub join: Option<EventJoin>,
 }
 
 /// The figures of one class over all repeats.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClassFigures {
     pub class: String,
     pub n: usize,
@@ -106,7 +145,7 @@ pub struct ClassFigures {
     pub interaction_p98_ms: Option<f64>,
     pub threshold_ms: f64,
     pub frustrated_ms: f64,
-    pub apdex: Option<Scores>,
+    pub apdex: Option<Apdex>,
     pub open: u64,
     pub silent: u64,
     pub lost: u64,
@@ -121,7 +160,7 @@ pub struct ClassFigures {
 }
 
 /// The times from the inputs of a class to a milestone after the response.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MilestoneFigures {
     pub n: usize,
     /// `null` with fewer than 10 inputs.
@@ -137,49 +176,18 @@ pub struct MilestoneFigures {
     pub exceeded: bool,
 }
 
-/// Apdex of a class.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Scores {
-    pub satisfied: usize,
-    pub tolerating: usize,
-    pub frustrated: usize,
-    pub score: f64,
-}
-
-impl From<Apdex> for Scores {
-    fn from(apdex: Apdex) -> Scores {
-        let Apdex { satisfied, tolerating, frustrated, score } = apdex;
-        Scores { satisfied, tolerating, frustrated, score }
-    }
-}
-
 /// The excess latency rate, and where most of it comes from.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ExcessRate {
-    pub below_ms_per_minute: f64,
-    pub at_ms_per_minute: f64,
-    pub above_ms_per_minute: f64,
+    #[serde(flatten)]
+    pub rate: Rate,
     /// `null` where there is no excess.
     pub top_class: Option<String>,
     pub top_share: Option<f64>,
 }
 
-impl ExcessRate {
-    /// The rate, and the class with the largest part of it.
-    pub fn new(rate: Rate, top: Option<(String, f64)>) -> ExcessRate {
-        let (top_class, top_share) = top.unzip();
-        ExcessRate {
-            below_ms_per_minute: rate.below_ms_per_minute,
-            at_ms_per_minute: rate.at_ms_per_minute,
-            above_ms_per_minute: rate.above_ms_per_minute,
-            top_class,
-            top_share,
-        }
-    }
-}
-
 /// All latencies of a repeat together, but those of its start.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CumulativeLatencies {
     pub repeats_ms: Vec<f64>,
     pub mean_ms: Option<f64>,
@@ -217,7 +225,7 @@ pub struct Rival {
 }
 
 /// Inputs of one label that took longer than 50 ms.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LongEvent {
     pub label: String,
     pub class: String,
@@ -232,7 +240,7 @@ pub struct LongEvent {
 }
 
 /// Times between events over a threshold, in the repeat with the median cumulative latency.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct InterArrival {
     pub threshold_ms: f64,
     /// Events above it; there is one time between less.
@@ -245,7 +253,7 @@ pub struct InterArrival {
 }
 
 /// What the application's processes used while inputs of a class were answered; `null` where it is not counted here.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClassCounters {
     pub class: String,
     /// Inputs of the class.
@@ -260,7 +268,7 @@ pub struct ClassCounters {
 }
 
 /// What playing the script cost by itself. No latency holds any of it: each begins when an input has left the driver.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DriverCost {
     pub cpu_ms: f64,
     /// In percent of one CPU.

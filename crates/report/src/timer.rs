@@ -16,7 +16,7 @@ use tipme_measure::timer::{
     BIN_NS, Clocks, ClocksApart, Delivered, Measured, OfferedClock, Spread, TimerDetails, TimerFigures, TimerMechanism,
     WakeUpSeries,
 };
-use units::{grouped, micros};
+use units::{duration_us, grouped};
 
 /// Rows of a histogram; what lies above shares the last.
 const BINS_MAX: usize = 60;
@@ -74,8 +74,8 @@ fn heading(document: &Document<TimerDetails>) -> String {
     cpus.dedup();
     format!(
         "A wake-up every {} for {}, policy {}, CPUs {}: {} deadlines, {} wake-ups, {} overruns, {} lost, threshold {}{}.\n{}\n",
-        micros(details.period_ns as f64 / 1e3),
-        micros(time),
+        duration_us(details.period_ns as f64 / 1e3),
+        duration_us(time),
         plain(&details.policy, TITLE_CHARS),
         cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
         grouped(of(|figures| figures.expected)),
@@ -93,7 +93,7 @@ fn threshold(details: &TimerDetails) -> String {
     let mut thresholds: Vec<f64> = details.mechanisms.iter().map(|measured| measured.outlier_threshold_us).collect();
     thresholds.sort_by(f64::total_cmp);
     thresholds.dedup();
-    thresholds.into_iter().map(micros).collect::<Vec<_>>().join(" and ")
+    thresholds.into_iter().map(duration_us).collect::<Vec<_>>().join(" and ")
 }
 
 fn memory(details: &TimerDetails) -> &'static str {
@@ -104,10 +104,11 @@ fn memory(details: &TimerDetails) -> &'static str {
 fn statistics(columns: &[FiguresColumn<'_>]) -> String {
     let head = head("", columns);
     let interval =
-        |name: &str, of: fn(&Spread) -> Option<f64>| row(name, columns, |figures| us(of(&figures.interval_us)));
-    let late = |name: &str, of: fn(&Spread) -> Option<f64>| row(name, columns, |figures| us(of(&figures.lateness_us)));
+        |name: &str, of: fn(&Spread) -> Option<f64>| row(name, columns, |figures| cell_us(of(&figures.interval_us)));
+    let late =
+        |name: &str, of: fn(&Spread) -> Option<f64>| row(name, columns, |figures| cell_us(of(&figures.lateness_us)));
     let all = |name: &str, of: fn(&Spread) -> Option<f64>| {
-        row(name, columns, |figures| us(of(&figures.lateness_corrected_us)))
+        row(name, columns, |figures| cell_us(of(&figures.lateness_corrected_us)))
     };
     table(&[
         head,
@@ -129,7 +130,7 @@ fn statistics(columns: &[FiguresColumn<'_>]) -> String {
         row("Overruns", columns, |figures| grouped(figures.overruns)),
         row("Overruns a second on each CPU", columns, |figures| format!("{:.2}", figures.overruns_per_s)),
         row("Lost", columns, |figures| grouped(figures.lost)),
-        row("Drift µs a second", columns, |figures| us(figures.drift_us_per_s)),
+        row("Drift µs a second", columns, |figures| cell_us(figures.drift_us_per_s)),
     ])
 }
 
@@ -173,9 +174,9 @@ fn threads(document: &Document<TimerDetails>) -> String {
             thread.cpu.to_string(),
             grouped(series.n()),
             grouped(series.overruns()),
-            us(late.p50),
-            us(late.p99),
-            us(late.max),
+            cell_us(late.p50),
+            cell_us(late.p99),
+            cell_us(late.max),
         ]);
     }
     table(&rows)
@@ -190,12 +191,12 @@ fn before_and_after(details: &TimerDetails) -> Option<String> {
         let figures = &measured.figures;
         format!(
             "{} on average, {} later each second, {:.1} wake-ups a second missing on each CPU",
-            figures.interval_us.mean.map_or_else(|| "no interval".to_owned(), micros),
-            micros(figures.drift_us_per_s.unwrap_or(0.0).max(0.0)),
+            figures.interval_us.mean.map_or_else(|| "no interval".to_owned(), duration_us),
+            duration_us(figures.drift_us_per_s.unwrap_or(0.0).max(0.0)),
             figures.overruns_per_s,
         )
     };
-    let period = micros(details.period_ns as f64 / 1e3);
+    let period = duration_us(details.period_ns as f64 / 1e3);
     Some(format!(
         "Before: to sleep for {period} after each wake-up gives {}.\nAfter:  to sleep until each deadline gives {}.\n",
         told(before),
@@ -209,13 +210,13 @@ fn offered(clocks: &Clocks) -> String {
     let resolutions: Vec<String> = clocks
         .resolutions_ns
         .iter()
-        .map(|(name, ns)| format!("{} {}", plain(name, TITLE_CHARS), micros(*ns as f64 / 1e3)))
+        .map(|(name, ns)| format!("{} {}", plain(name, TITLE_CHARS), duration_us(*ns as f64 / 1e3)))
         .collect();
     format!(
         "Clocks offered: ticks a second {}, high-resolution timers {}, timer slack of ordinary threads {}; resolution {}.\n",
         known(clocks.hz.map(|hz| hz.to_string())),
         if clocks.high_resolution { "on" } else { "off" },
-        known(clocks.slack_ns.map(|ns| micros(ns as f64 / 1e3))),
+        known(clocks.slack_ns.map(|ns| duration_us(ns as f64 / 1e3))),
         resolutions.join(", "),
     )
 }
@@ -271,7 +272,7 @@ fn delivered(rates: &[Delivered]) -> Option<String> {
         let of = |mechanism: &TimerMechanism| {
             rates.iter().find(|rate| rate.mechanism == *mechanism && rate.asked_us == asked)
         };
-        let cell = |rate: &Delivered| format!("{} ({:.0}/s)", us(rate.interval_us.mean), rate.wakes_per_s);
+        let cell = |rate: &Delivered| format!("{} ({:.0}/s)", cell_us(rate.interval_us.mean), rate.wakes_per_s);
         let cells = mechanisms.iter().map(|mechanism| of(mechanism).map_or_else(String::new, cell));
         rows.push(std::iter::once(format!("{asked:.0} µs")).chain(cells).collect());
     }
@@ -293,7 +294,7 @@ fn row(name: &str, columns: &[FiguresColumn<'_>], cell: impl Fn(&TimerFigures) -
 }
 
 /// A figure in microseconds, with three digits at least; `-` where there is none.
-fn us(value: Option<f64>) -> String {
+fn cell_us(value: Option<f64>) -> String {
     match value {
         Some(us) if us.abs() >= 100.0 => format!("{us:.0}"),
         // Adding zero takes the sign of what is rounded to nothing.
@@ -311,7 +312,7 @@ mod tests {
     #[test]
     fn times_have_the_unit_that_suits_them() {
         assert_eq!(
-            [1_000.0, 250.0, 1_059.4, 2.5e6, 0.001, 0.0].map(micros),
+            [1_000.0, 250.0, 1_059.4, 2.5e6, 0.001, 0.0].map(duration_us),
             ["1 ms", "250 µs", "1.059 ms", "2.5 s", "1 ns", "0 µs"]
         );
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);

@@ -13,7 +13,7 @@ mod pins;
 use crate::encode::write_open;
 use crate::error::WriteError;
 use crate::file;
-use crate::id::{ENDING, PARTIAL_ENDING, id_at, is_plain_id, pin_name};
+use crate::id::{ENDING, PARTIAL_ENDING, id_ago, is_plain_id, pin_name};
 use bounds::first_to_go;
 pub use bounds::{FolderBounds, Listed, PINNED_MAX, Room};
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tipme_record::incident::{Incident, Meta, Section, Words};
 
 /// What a block of a file is counted in.
@@ -173,8 +173,7 @@ impl IncidentFolder {
     /// # Errors
     /// Where the folder cannot be read or a file cannot be removed.
     pub fn prune(&self, written: &Path) -> io::Result<Vec<Listed>> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = id_at(now.as_nanos() as u64);
+        let now = id_ago(Duration::ZERO);
         let mut others = self.others(written)?;
         // From the future is what was marked while the clock was wrong: nobody knows how old it is.
         others.sort_by_key(|incident| incident.id <= now);

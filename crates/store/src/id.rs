@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names of incidents.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 pub(crate) const PIN_ENDING: &str = ".pin";
 pub(crate) const ENDING: &str = ".tipme";
 pub(crate) const PARTIAL_ENDING: &str = ".tipme.partial";
@@ -12,6 +14,12 @@ const MAX_ID_BYTES: usize = 128;
 pub fn id_at(realtime_ns: u64) -> String {
     let time = jiff::Timestamp::from_nanosecond(realtime_ns.into()).expect("64 bits of nanoseconds end in 2554");
     time.strftime("%Y%m%dT%H%M%S.%3fZ").to_string()
+}
+
+/// The id of an incident that was marked so long ago.
+pub fn id_ago(age: Duration) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    id_at(now.saturating_sub(age).as_nanos() as u64)
 }
 
 /// Whether an incident's id can be a file name and nothing else.

@@ -30,5 +30,5 @@ pub use error::{ReadError, WriteError};
 pub use file::{append_words, open_regular, read, read_from, write};
 pub use folder::{FolderBounds, IncidentFolder, Listed, PINNED_MAX, Room};
 pub use fuzz::with_sums;
-pub use id::id_at;
+pub use id::{id_ago, id_at};
 pub use layout::{HEADER_BYTES, MAX_TOTAL_BYTES, SECTION_HEAD_BYTES, VERSION};

@@ -18,8 +18,8 @@ mod workers;
 pub use serve::run;
 
 use crate::arguments;
-use crate::incidents::find;
 use crate::incidents::kept::{VerdictFolder, VerdictSummary};
+use crate::incidents::named::find;
 use crate::report::opened;
 use crate::{diagnose, judge};
 use anyhow::{Context, Error, Result, bail};
@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use teller::{Choice, Chosen, Message, Teller};
 use tipme_control::journal::{self, Field};
 use tipme_control::{CallError, Client, DEFAULT_STATE_DIR, RecorderRequest, RecorderResponse, RecorderStatus, Trigger};
@@ -41,7 +41,7 @@ use tipme_desktop::{DisplayTarget, clock};
 use tipme_record::Nanos;
 use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Notice};
-use tipme_store::{IncidentFolder, id_at};
+use tipme_store::{IncidentFolder, id_ago};
 use workers::Workers;
 
 /// The longest that an interrupt waits to be seen.
@@ -240,8 +240,7 @@ impl Agent {
 
     /// Tells the cause of what the recorder marked by itself, which sees the keys in any session: one press is one mark.
     fn follow(&self, press: PressNumber, status: &Answer) -> Result<()> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let earliest = id_at(now.saturating_sub(FOLLOWED_WITHIN).as_nanos() as u64);
+        let earliest = id_ago(FOLLOWED_WITHIN);
         self.tell_capture(press, status);
         let deadline = Instant::now() + MARK_TIMEOUT;
         while Instant::now() < deadline {

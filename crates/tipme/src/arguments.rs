@@ -17,7 +17,7 @@ pub use diagnose::Diagnose;
 pub use hot_keys::{HotKeyArguments, HotKeysChoice, KeyArguments};
 pub use incidents::{Incidents, IncidentsVerb};
 use kept::KeepArguments;
-pub use manage::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb, StrengthChoice, WhyArguments};
+pub use manage::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb, WhyArguments};
 pub use report::Report;
 pub use schema::{Schema, SchemaName};
 use std::path::PathBuf;

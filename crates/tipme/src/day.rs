@@ -2,7 +2,8 @@
 //! `tipme day`: what a person lived with, as the recorder counted it.
 
 use crate::arguments::{DateChoice, Day};
-use crate::incidents::{all, is_own, when};
+use crate::incidents::named::{all, is_own};
+use crate::incidents::when;
 use crate::record::user_id;
 use crate::suggestion;
 use anyhow::{Context, Result, bail};

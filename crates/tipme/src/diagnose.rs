@@ -2,13 +2,15 @@
 //! `tipme diagnose`.
 
 use crate::arguments::Diagnose;
-use crate::incidents::find;
 use crate::incidents::kept::{VerdictFolder, VerdictSummary};
+use crate::incidents::named::find;
 use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
 use tipme_analysis::model::CauseKind;
-use tipme_analysis::{DiagnoseOptions, Verdict};
+use tipme_analysis::{DiagnoseOptions, Timed, Verdict};
 use tipme_command::incident::read;
 use tipme_command::output::layout;
 use tipme_record::Pid;
@@ -19,6 +21,14 @@ use tipme_store::IncidentFolder;
 
 /// Exit code where the incident was read and nothing unusual is in it.
 const NO_FINDING: u8 = 3;
+
+/// Every interaction of an incident, by the time of its input.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "tipme diagnose --interactions --json")]
+pub struct InteractionsDocument {
+    schema: u32,
+    interactions: Vec<Timed>,
+}
 
 /// Reads an incident and prints the verdict. An error means that the file could not be read.
 pub fn run(arguments: &Diagnose) -> Result<ExitCode> {
@@ -74,14 +84,14 @@ fn explanations(verdict: &Verdict, layout: &Layout) -> String {
 
 /// Prints every interaction. Exit code 3 where there is none.
 fn list(incident: &Incident, json: bool) -> Result<ExitCode> {
-    let timed = tipme_analysis::timed(incident)?;
+    let document = InteractionsDocument { schema: 2, interactions: tipme_analysis::timed(incident)? };
     if json {
-        println!("{}", serde_json::json!({ "schema": 2, "interactions": timed }));
+        println!("{}", serde_json::to_string(&document)?);
     } else {
         let mark = incident.mark()?;
-        print!("{}", tipme_report::interactions(&timed, mark));
+        print!("{}", tipme_report::interactions(&document.interactions, mark));
     }
-    Ok(if timed.is_empty() { ExitCode::from(NO_FINDING) } else { ExitCode::SUCCESS })
+    Ok(if document.interactions.is_empty() { ExitCode::from(NO_FINDING) } else { ExitCode::SUCCESS })
 }
 
 /// What a list shows of an incident, which is found where it is not known.

@@ -3,17 +3,16 @@
 
 pub mod kept;
 pub mod list;
-mod named;
+pub mod named;
 mod own;
 pub mod when;
-
-pub use named::{all, find, is_own};
 
 use crate::arguments::{Incidents, IncidentsVerb};
 use crate::diagnose;
 use crate::report::opened;
 use crate::suggestion;
 use anyhow::{Context, Result, bail};
+use named::{all, find};
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

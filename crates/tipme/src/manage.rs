@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme manage`, and what a running manager is asked.
 
-use crate::arguments::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb, StrengthChoice};
+use crate::arguments::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb};
 use crate::record::user_id;
 use anyhow::{Result, bail};
 use rustix::process::geteuid;
@@ -17,16 +17,16 @@ pub fn run(arguments: Manage) -> Result<ExitCode> {
     match arguments.verb {
         None => manage(arguments),
         Some(ManageVerb::Status { json }) => status(&client(), json),
-        Some(ManageVerb::Off) => turn(&client(), "off"),
-        Some(ManageVerb::Gentle) => turn(&client(), "gentle"),
-        Some(ManageVerb::Normal) => turn(&client(), "normal"),
-        Some(ManageVerb::Strong) => turn(&client(), "strong"),
+        Some(ManageVerb::Off) => turn(&client(), Strength::Off),
+        Some(ManageVerb::Gentle) => turn(&client(), Strength::Gentle),
+        Some(ManageVerb::Normal) => turn(&client(), Strength::Normal),
+        Some(ManageVerb::Strong) => turn(&client(), Strength::Strong),
     }
 }
 
 fn manage(arguments: Manage) -> Result<ExitCode> {
     let options = ManageOptions {
-        strength: strength(arguments.strength),
+        strength: arguments.strength,
         backend: backend(arguments.backend),
         display: arguments.display,
         recorder: arguments.recorder.unwrap_or_else(|| DEFAULT_STATE_DIR.into()),
@@ -63,15 +63,6 @@ fn use_helper(choice: Option<HelperChoice>) -> UseHelper {
     }
 }
 
-fn strength(choice: StrengthChoice) -> Strength {
-    match choice {
-        StrengthChoice::Off => Strength::Off,
-        StrengthChoice::Gentle => Strength::Gentle,
-        StrengthChoice::Normal => Strength::Normal,
-        StrengthChoice::Strong => Strength::Strong,
-    }
-}
-
 fn backend(choice: BackendChoice) -> Option<Backend> {
     match choice {
         BackendChoice::Auto => None,
@@ -82,8 +73,8 @@ fn backend(choice: BackendChoice) -> Option<Backend> {
     }
 }
 
-fn turn(client: &Client, strength: &str) -> Result<ExitCode> {
-    client.call(&ManagerRequest::Strength(strength.to_owned()))?;
+fn turn(client: &Client, strength: Strength) -> Result<ExitCode> {
+    client.call(&ManagerRequest::Strength(strength.to_string()))?;
     println!("strength {strength}");
     Ok(ExitCode::SUCCESS)
 }

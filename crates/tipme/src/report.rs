@@ -7,7 +7,7 @@ mod results;
 mod written;
 
 use crate::arguments::Report;
-use crate::incidents::find;
+use crate::incidents::named::find;
 use anyhow::{Result, bail};
 use page::{page, picture};
 use std::path::{Path, PathBuf};

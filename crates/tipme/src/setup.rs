@@ -23,12 +23,12 @@ pub fn run(arguments: &Setup) -> Result<ExitCode> {
     if arguments.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    let open = steps.iter().any(|step| step.is_to_do());
-    if open && !arguments.yes && !agreed()? {
+    let pending = steps.iter().any(|step| step.is_to_do());
+    if pending && !arguments.yes && !agreed()? {
         bail!("nothing was done");
     }
     // What fails keeps nothing else from being done.
-    let results: Vec<bool> = steps.into_iter().map(SetupStep::take).collect();
+    let results: Vec<bool> = steps.into_iter().map(SetupStep::perform).collect();
     let mut whole = results.into_iter().all(|done| done);
     if !arguments.undo {
         let state = SystemState::look(arguments.state_dir.as_deref());
@@ -47,7 +47,7 @@ fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
 fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     let mut steps = session::undo(arguments)?;
     steps.extend(system::undo(arguments)?);
-    steps.push(SetupStep::so("incidents stay; tipme incidents disk-usage tells where"));
+    steps.push(SetupStep::already("incidents stay; tipme incidents disk-usage tells where"));
     Ok(steps)
 }
 

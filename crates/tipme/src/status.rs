@@ -3,10 +3,10 @@
 //! first.
 
 use crate::arguments;
-use crate::incidents::{find, when};
+use crate::incidents::named::find;
+use crate::incidents::when;
 use crate::{diagnose, record, suggestion};
 use anyhow::Result;
-use rustix::time::{ClockId, clock_gettime};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ use tipme_analysis::clean;
 use tipme_command::output::layout;
 use tipme_control::{CallError, Client, Focused, RecordedDetail, RecorderRequest, RecorderResponse, RecorderStatus};
 use tipme_desktop::presence::{self, RunningAgent};
-use tipme_desktop::{DisplayTarget, notify, on_bus, portal, server};
+use tipme_desktop::{DisplayTarget, clock, notify, on_bus, portal, server};
+use tipme_record::Nanos;
 use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Tone};
 use tipme_store::{IncidentFolder, id_at};
@@ -60,11 +61,13 @@ pub struct AgentDocument {
     pub error: Option<String>,
 }
 
+/// A display, and the agent that serves it, if one does; or why that cannot be known.
+type DisplayAgent = (String, Result<Option<RunningAgent>, String>);
+
 /// Everything that a press of the key needs.
 pub struct SystemState {
     recorder: Result<RecorderStatus, CallError>,
-    /// By display: the agent that serves it, or why that cannot be known.
-    agents: Vec<(String, Result<Option<RunningAgent>, String>)>,
+    agents: Vec<DisplayAgent>,
     compositors: usize,
     notifications: Result<String, String>,
     /// The newest incident of this user.
@@ -175,7 +178,7 @@ impl SystemState {
 
     /// What marks where.
     fn keys(&self) -> String {
-        let of_agent = |(display, agent): &(String, Result<Option<RunningAgent>, String>)| {
+        let of_agent = |(display, agent): &DisplayAgent| {
             agent
                 .as_ref()
                 .ok()
@@ -221,14 +224,14 @@ impl SystemState {
             ready: because.is_none(),
             because,
             recorder: self.recorder.as_ref().ok().cloned(),
-            agents: self.agents.iter().map(|(display, agent)| agent_document(display, agent)).collect(),
+            agents: self.agents.iter().map(agent_document).collect(),
             notifications: self.notifications.as_ref().ok().cloned(),
             last_incident: self.last.as_ref().map(|path| path.display().to_string()),
         }
     }
 }
 
-fn agent_document(display: &str, agent: &Result<Option<RunningAgent>, String>) -> AgentDocument {
+fn agent_document((display, agent): &DisplayAgent) -> AgentDocument {
     let found = agent.as_ref().ok().and_then(Option::as_ref);
     AgentDocument {
         display: display.to_owned(),
@@ -244,7 +247,7 @@ fn of_recorder(status: &RecorderStatus) -> Vec<(&'static str, String)> {
     let input = if status.keys { "recorded: that a key was pressed, never which" } else { NO_INPUT };
     let mut lines = vec![
         ("recording", recording(status)),
-        ("held", held(status, monotonic_now().saturating_sub(Duration::from_nanos(status.armed_ns)))),
+        ("held", held(status, age(status))),
         ("ended programs", ended(status)),
         ("lost", lost(status.lost)),
         ("displays", displays),
@@ -334,17 +337,16 @@ fn ended(status: &RecorderStatus) -> String {
     format!("known for the last {span}{why}")
 }
 
-fn monotonic_now() -> Duration {
-    let now = clock_gettime(ClockId::Monotonic);
-    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
+/// For how long has been recorded.
+fn age(status: &RecorderStatus) -> Duration {
+    Duration::from_nanos(clock::now().since(Nanos(status.armed_ns)).0)
 }
 
 /// A time of CLOCK_MONOTONIC, by the clock on the wall.
 fn wall(at_ns: u64) -> String {
-    let (now, at) = (monotonic_now(), Duration::from_nanos(at_ns));
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let then = wall.saturating_sub(now.saturating_sub(at)) + at.saturating_sub(now);
-    when::local(&id_at(then.as_nanos() as u64))
+    let (now, at) = (clock::now(), Nanos(at_ns));
+    let wall = Duration::from_nanos(at.since(now).0) + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    when::local(&id_at(wall.saturating_sub(Duration::from_nanos(now.since(at).0)).as_nanos() as u64))
 }
 
 /// How many bytes the disk of a folder has room for.
@@ -354,7 +356,7 @@ fn room(folder: PathBuf) -> Option<(PathBuf, u64)> {
 }
 
 /// Who serves the display of this session; outside of any, who serves those of the machine.
-fn agents() -> Vec<(String, Result<Option<RunningAgent>, String>)> {
+fn agents() -> Vec<DisplayAgent> {
     if portal::is_wayland() {
         let display = std::env::var("WAYLAND_DISPLAY").unwrap_or_default();
         return vec![(display, on_bus::find().map_err(|error| error.to_string()))];
@@ -407,7 +409,7 @@ mod tests {
 
     #[test]
     fn more_detail_says_since_when_until_when_and_for_whom() {
-        let now = monotonic_now().as_nanos() as u64;
+        let now = clock::now().0;
         let detail = |until_ns, by_uid| {
             more_detail(&RecordedDetail { name: "locks".to_owned(), since_ns: now, until_ns, by_uid })
         };

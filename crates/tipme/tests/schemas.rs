@@ -1,20 +1,42 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The schemas in `docs/schemas`, and those of benchmarks in `docs/results`, are what the types of this version give, and
-//! what is printed fits them. `TIPME_BLESS=1 cargo test -p tipme --test schemas` rewrites them. Documents that take a recorder, a display or
-//! faults are held against them where these run: `day`, `status`, `incidents`, `demo`, `selftest`.
+//! The schemas in `docs/schemas` are what the types of this version give, and what is printed fits them.
+//! `TIPME_BLESS=1 cargo test -p tipme --test schemas` rewrites them. Documents that take a recorder, a display or faults
+//! are held against them where these run, too: `day`, `status`, `incidents`, `demo`, `selftest`, and what benchmarks write.
+//! In `tests/documents` lies one of each, as an earlier version wrote it: it still fits, member by member.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{schema, tipme};
+use tipme_analysis::Verdict;
+use tipme_control::manager::{ManagerStatus, ProcessTreatment};
+use tipme_report::measure::MeasureDocument;
 
-const DOCUMENTS: [&str; 7] = ["verdict", "incidents", "day", "status", "doctor", "demo", "selftest"];
-/// What benchmarks write.
-const RESULTS: [&str; 10] =
-    ["fork", "memory", "typing", "scroll", "system", "warmstart", "pagein", "timer", "load", "idle"];
+/// What `tipme` prints.
+const DOCUMENTS: [&str; 8] = ["verdict", "interactions", "incidents", "day", "status", "doctor", "manage", "why"];
+/// What `tipme-lab` prints or writes.
+const RESULTS: [&str; 14] = [
+    "demo",
+    "selftest",
+    "fork",
+    "memory",
+    "typing",
+    "scroll",
+    "system",
+    "warmstart",
+    "pagein",
+    "timer",
+    "load",
+    "idle",
+    "measure",
+    "compare",
+];
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -24,24 +46,35 @@ fn printed(words: &[&str]) -> String {
     String::from_utf8(tipme().args(words).output().unwrap().stdout).unwrap()
 }
 
+fn printed_by_lab(words: &[&str]) -> String {
+    String::from_utf8(Command::new(support::lab()).args(words).output().unwrap().stdout).unwrap()
+}
+
+/// The names of the files of a folder, without what stands behind the first dot.
+fn names_in(folder: &str) -> BTreeSet<String> {
+    let files = std::fs::read_dir(repository().join(folder)).unwrap().flatten();
+    let names = files.map(|file| file.file_name().into_string().unwrap()).filter(|name| name.ends_with(".json"));
+    names.map(|name| name.split('.').next().unwrap().to_owned()).collect()
+}
+
 #[test]
 fn what_is_committed_is_what_the_types_give() {
     support::lab();
     for name in DOCUMENTS {
-        expect_committed(&format!("docs/schemas/{name}.schema.json"), &printed(&["schema", name]));
+        expect_committed(name, &printed(&["schema", name]));
     }
     for name in RESULTS {
-        let output = Command::new(support::lab()).args(["schema", name]).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        expect_committed(&format!("docs/results/{name}.schema.json"), &text);
+        expect_committed(name, &printed_by_lab(&["schema", name]));
     }
 }
 
-fn expect_committed(file: &str, text: &str) {
+fn expect_committed(name: &str, text: &str) {
+    let file = schema::path(name);
     if std::env::var_os("TIPME_BLESS").is_some() {
-        std::fs::write(repository().join(file), text).unwrap();
+        std::fs::write(&file, text).unwrap();
     }
-    let committed = std::fs::read_to_string(repository().join(file)).unwrap_or_default();
+    let committed = std::fs::read_to_string(&file).unwrap_or_default();
+    let file = file.display();
     assert!(
         committed == text,
         "{file} is behind the types; TIPME_BLESS=1 cargo test -p tipme --test schemas writes it"
@@ -50,15 +83,50 @@ fn expect_committed(file: &str, text: &str) {
 
 #[test]
 fn every_document_has_a_schema() {
-    let help = printed(&["schema", "--help"]);
-    let folder = std::fs::read_dir(repository().join("docs/schemas")).unwrap().count();
-    assert_eq!(folder, DOCUMENTS.len());
-    assert!(DOCUMENTS.iter().all(|name| help.contains(&format!("- {name}:"))), "{help}");
-    let output = Command::new(support::lab()).args(["schema", "--help"]).output().unwrap();
-    let help = String::from_utf8(output.stdout).unwrap();
-    let choices = help.lines().filter(|line| line.trim_start().starts_with("- ")).count();
-    assert!(RESULTS.iter().all(|name| help.contains(&format!("- {name}:"))), "{help}");
-    assert_eq!(choices, RESULTS.len() + 2, "those of demo and selftest are among the documents: {help}");
+    let all: BTreeSet<String> = DOCUMENTS.iter().chain(&RESULTS).map(|name| (*name).to_owned()).collect();
+    assert_eq!(names_in("docs/schemas"), all, "each is made by a type");
+    let choices = |help: String| -> BTreeSet<String> {
+        let lines = help.lines().filter_map(|line| line.trim_start().strip_prefix("- ")?.split_once(':'));
+        lines.map(|(name, _)| name.to_owned()).collect()
+    };
+    let (own, lab) = (choices(printed(&["schema", "--help"])), choices(printed_by_lab(&["schema", "--help"])));
+    assert_eq!(lab, RESULTS.map(str::to_owned).into());
+    assert_eq!(&own | &lab, all);
+}
+
+#[test]
+fn documents_of_an_earlier_version_fit() {
+    assert_eq!(names_in("tests/documents"), names_in("docs/schemas"), "one of each");
+    for name in names_in("tests/documents") {
+        schema::assert_fits(&name, &document(&name));
+    }
+}
+
+fn document(name: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(repository().join(format!("tests/documents/{name}.json"))).unwrap()).unwrap()
+}
+
+/// What is found in an incident is told in the same words.
+#[test]
+fn an_incident_gives_the_same_documents() {
+    let incident = repository().join("tests/golden/stopped.tipme");
+    for (name, more) in [("verdict", &[][..]), ("interactions", &["--interactions"])] {
+        let text = printed(&[&["diagnose", "--json", incident.to_str().unwrap()], more].concat());
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), document(name), "{name}");
+    }
+}
+
+/// What a program reads of a document and writes again is the document: of those that are read by programs.
+#[test]
+fn documents_are_read_and_written_alike() {
+    fn again<T: DeserializeOwned + Serialize>(name: &str) {
+        let read: T = serde_json::from_value(document(name)).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), document(name), "{name}");
+    }
+    again::<Verdict>("verdict");
+    again::<MeasureDocument>("measure");
+    again::<ManagerStatus>("manage");
+    again::<ProcessTreatment>("why");
 }
 
 #[test]

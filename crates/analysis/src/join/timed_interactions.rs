@@ -5,11 +5,12 @@ use crate::error::DiagnoseError;
 use crate::join::answer::Interaction;
 use crate::join::interactions::interactions;
 use crate::timeline::recording::Recording;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tipme_record::incident::Incident;
 
 /// One input and its answer. Times are CLOCK_MONOTONIC nanoseconds.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Timed {
     /// `key`, `click`, `scroll` or `motion`.
     pub class: String,

@@ -2,9 +2,9 @@
 //! Options that the benchmarks beside a load have in common.
 
 use super::{Arm, ArmComparison, ManagerProgram};
-use crate::choice::one_of;
+use crate::choice::{ResultFiles, one_of};
 use crate::driver::Programs;
-use crate::load::{DEMAND_MAX, LEVEL_MAX, LoadKind, Pages, default_memory, share};
+use crate::load::{LEVEL_MAX, LoadKind, PageOptions, default_memory};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use tipme_command::size;
@@ -26,12 +26,8 @@ pub struct BesideOptions {
     /// What the load's processes do; see tipme load [default: cpu, and big for warmstart]
     #[arg(long = "type", value_name = "TYPE", value_enum)]
     pub kind: Option<LoadKind>,
-    /// Different pages that a process of the load touches in a millisecond of CPU time [default: as is usual for the type]
-    #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..=i64::from(DEMAND_MAX)))]
-    pub demand: Option<u32>,
-    /// The share of them that the millisecond before touched too, 0 to 1 [default: as is usual for the type]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
-    pub reuse: Option<f64>,
+    #[command(flatten)]
+    pub pages: PageOptions,
     /// Memory of big and stream at the highest load: bytes, or with K, M or G [default: as in tipme load]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
@@ -40,12 +36,8 @@ pub struct BesideOptions {
     pub sessions: u32,
     #[command(flatten)]
     pub manager: ManagerOptions,
-    /// Write the result as one JSON document
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Write plots into this folder
-    #[arg(long, value_name = "DIR")]
-    pub svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub files: ResultFiles,
 }
 
 /// How the manager is started.
@@ -69,14 +61,13 @@ impl BesideOptions {
     /// What is compared, with a load of this kind where none is named.
     pub(crate) fn comparison(&self, programs: Programs, usual: LoadKind) -> ArmComparison {
         let kind = self.kind.unwrap_or(usual);
-        let usual = kind.pages();
         ArmComparison {
             levels: self.load.clone(),
             managed: self.managed,
             against: self.against.clone(),
             blocks: self.blocks.into(),
             kind,
-            pages: Pages { demand: self.demand.unwrap_or(usual.demand), reuse: self.reuse.unwrap_or(usual.reuse) },
+            pages: self.pages.of(kind),
             memory: self.memory.unwrap_or_else(default_memory),
             sessions: self.sessions,
             manager: self.manager.program(&programs),
@@ -85,7 +76,7 @@ impl BesideOptions {
     }
 
     pub(crate) fn files(&self) -> (Option<&Path>, Option<&Path>) {
-        (self.json.as_deref(), self.svg.as_deref())
+        self.files.paths()
     }
 }
 

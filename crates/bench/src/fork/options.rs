@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme bench fork`.
 
-use crate::choice::name;
-use clap::builder::PossibleValue;
+use crate::choice::{ResultFiles, name, one_or_all};
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
 use std::time::Duration;
 use tipme_command::duration;
 
@@ -26,8 +24,9 @@ process only: start it as setsid -w tipme bench fork, if that is to be measured.
 Exit codes: 0 fine, 1 an interval was more than 50 ms late, 2 could not measure.")]
 pub struct Fork {
     /// What else that CPU has to do; each is held against none
-    #[arg(long, value_name = "LOAD", value_enum, default_value = "all")]
-    pub load: LoadChoice,
+    #[arg(long, value_name = "LOAD", default_value = "all",
+        value_parser = one_or_all(ForkLoad::value_variants(), ForkLoad::to_possible_value))]
+    pub load: &'static [ForkLoad],
     /// Intervals for each load, at most; the paper took 10000
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub samples: u32,
@@ -46,12 +45,8 @@ pub struct Fork {
     /// Do not record meanwhile, and so do not explain the longest intervals
     #[arg(long)]
     pub no_trace: bool,
-    /// Write the result as one JSON document
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Write the histograms as fork.svg below this folder
-    #[arg(long, value_name = "DIR")]
-    pub svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub files: ResultFiles,
 }
 
 /// What else the CPU has to do.
@@ -79,38 +74,6 @@ pub enum ForkLoad {
     Realtime,
 }
 
-/// A load, or all of them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LoadChoice {
-    One(ForkLoad),
-    All,
-}
-
-impl ValueEnum for LoadChoice {
-    fn value_variants<'a>() -> &'a [LoadChoice] {
-        &[
-            LoadChoice::One(ForkLoad::None),
-            LoadChoice::One(ForkLoad::Hog),
-            LoadChoice::One(ForkLoad::Fork),
-            LoadChoice::One(ForkLoad::Storm),
-            LoadChoice::One(ForkLoad::Crowd),
-            LoadChoice::One(ForkLoad::Wide),
-            LoadChoice::One(ForkLoad::Sessions),
-            LoadChoice::One(ForkLoad::Container),
-            LoadChoice::One(ForkLoad::Nice),
-            LoadChoice::One(ForkLoad::Realtime),
-            LoadChoice::All,
-        ]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        match self {
-            LoadChoice::One(load) => load.to_possible_value(),
-            LoadChoice::All => Some(PossibleValue::new("all").help("Each of them")),
-        }
-    }
-}
-
 /// What is measured at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ForkArm {
@@ -135,11 +98,8 @@ impl ForkLoad {
 impl Fork {
     /// The loads, one after the other. The calm comes first, to hold the others against.
     pub(super) fn loads(&self) -> Vec<ForkLoad> {
-        match self.load {
-            LoadChoice::All => ForkLoad::value_variants().to_vec(),
-            LoadChoice::One(ForkLoad::None) => vec![ForkLoad::None],
-            LoadChoice::One(load) => vec![ForkLoad::None, load],
-        }
+        let others = self.load.iter().filter(|load| **load != ForkLoad::None);
+        std::iter::once(ForkLoad::None).chain(others.copied()).collect()
     }
 
     /// Each load, with the manager where it is wanted, and as root where it takes that.

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kinds of load, and how they use memory.
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Processes of a load, at most.
 pub(crate) const LEVEL_MAX: u32 = 64;
+
+/// Pages that a process touches in a millisecond, at most.
+pub(crate) const DEMAND_MAX: u32 = 4_096;
 
 /// The types of background load of the paper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema, ValueEnum)]
@@ -32,6 +35,25 @@ pub struct Pages {
     pub reuse: f64,
 }
 
+/// How a load uses its memory.
+#[derive(Args)]
+pub struct PageOptions {
+    /// Different pages that a process of the load touches in a millisecond of CPU time [default: as is usual for the type]
+    #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..=i64::from(DEMAND_MAX)))]
+    pub demand: Option<u32>,
+    /// The share of them that the millisecond before touched too, 0 to 1 [default: as is usual for the type]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub reuse: Option<f64>,
+}
+
+impl PageOptions {
+    /// What was asked for, and the rest as is usual for the kind.
+    pub(crate) fn of(&self, kind: LoadKind) -> Pages {
+        let usual = kind.pages();
+        Pages { demand: self.demand.unwrap_or(usual.demand), reuse: self.reuse.unwrap_or(usual.reuse) }
+    }
+}
+
 impl LoadKind {
     /// What is usual for the type.
     pub fn pages(self) -> Pages {
@@ -51,7 +73,7 @@ impl LoadKind {
 }
 
 /// A share on the command line, 0 to 1.
-pub fn share(text: &str) -> Result<f64, String> {
+fn share(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| "a number from 0 to 1".to_owned())
 }
 

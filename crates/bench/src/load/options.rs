@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme load`, and what comes of them: a load for so long, and what it achieved.
 
-use super::{Achieved, DEMAND_MAX, LEVEL_MAX, LoadKind, LoadOptions, Pages, RunningLoad, Speed, default_memory, share};
+use super::{Achieved, LEVEL_MAX, LoadKind, LoadOptions, PageOptions, RunningLoad, Speed, default_memory};
 use crate::driver::BenchDriver;
 use crate::machine::Survey;
 use anyhow::Result;
@@ -42,12 +42,8 @@ pub struct LoadArguments {
     /// How long it runs
     #[arg(short, long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     pub duration: Duration,
-    /// Different pages that a process touches in a millisecond of CPU time [default: as is usual for the type]
-    #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..=i64::from(DEMAND_MAX)))]
-    pub demand: Option<u32>,
-    /// The share of them that the millisecond before touched too, 0 to 1 [default: as is usual for the type]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
-    pub reuse: Option<f64>,
+    #[command(flatten)]
+    pub pages: PageOptions,
     /// Memory of big and stream together: bytes, or with K, M or G [default: a quarter of what is available, at most 1G]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
@@ -106,10 +102,9 @@ impl LoadArguments {
     }
 
     fn options(&self, driver: &dyn BenchDriver) -> Result<LoadOptions> {
-        let usual = self.kind.pages();
         let (speed, launcher) = (Speed::try_out()?, driver.programs().launcher);
         Ok(LoadOptions {
-            pages: Pages { demand: self.demand.unwrap_or(usual.demand), reuse: self.reuse.unwrap_or(usual.reuse) },
+            pages: self.pages.of(self.kind),
             memory: self.memory.unwrap_or_else(default_memory),
             sessions: self.sessions,
             folder: self.folder.clone(),

@@ -3,11 +3,10 @@
 
 use super::backing::Backing;
 use super::programs::{CHILD_BYTES, OWN_BYTES};
-use crate::choice::name;
+use crate::choice::{ResultFiles, name};
 use crate::intervals::{Bounds, GRACE, TIMEOUT};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use std::path::PathBuf;
 use std::time::Duration;
 use tipme_command::{duration, size};
 
@@ -53,12 +52,8 @@ pub struct Memory {
     /// Do not record meanwhile, and so do not explain the longest intervals
     #[arg(long)]
     pub no_trace: bool,
-    /// Write the result as one JSON document
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Write the histograms as memory.svg below this folder
-    #[arg(long, value_name = "DIR")]
-    pub svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub files: ResultFiles,
 }
 
 impl Memory {

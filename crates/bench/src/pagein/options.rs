@@ -3,7 +3,7 @@
 
 use super::room::MemoryRoom;
 use crate::arms::{Arm, ArmComparison, ManagerOptions};
-use crate::choice::one_of;
+use crate::choice::{ResultFiles, one_of};
 use crate::driver::Programs;
 use crate::estimate::DurationEstimate;
 use crate::intervals::STAMPS_MAX;
@@ -11,7 +11,6 @@ use crate::load::{LEVEL_MAX, LoadKind};
 use crate::typist::ANSWER_TIMEOUT;
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
 use std::time::Duration;
 use tipme_command::{duration, size};
 
@@ -88,12 +87,8 @@ pub struct Pagein {
     pub blocks: u8,
     #[command(flatten)]
     pub manager: ManagerOptions,
-    /// Write the result as one JSON document
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Write plots into this folder
-    #[arg(long, value_name = "DIR")]
-    pub svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub files: ResultFiles,
 }
 
 /// What takes the memory.

@@ -3,10 +3,11 @@
 
 use super::policy::SchedPolicy;
 use super::threads::{PERIOD_MAX, PERIOD_MIN, TimerOptions, cpus as usable};
-use crate::choice::repeats;
+use crate::choice::{one_or_all, repeats};
 use crate::cpu_list::{CpuList, cpu_list};
 use anyhow::Result as Outcome;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValue;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,8 +35,9 @@ pub struct Timer {
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub duration: Duration,
     /// What the threads sleep with; several are measured one after the other
-    #[arg(long, value_enum, value_name = "MECHANISM", value_delimiter = ',', default_value = "absolute")]
-    pub mechanism: Vec<MechanismChoice>,
+    #[arg(long, value_name = "MECHANISM", value_delimiter = ',', default_value = "absolute",
+        value_parser = one_or_all(&TimerMechanism::ALL, told))]
+    pub mechanism: Vec<&'static [TimerMechanism]>,
     /// Scheduling policy of the threads: other, fifo:PRIORITY or rr:PRIORITY
     #[arg(long, value_name = "POLICY", default_value = "other")]
     pub policy: SchedPolicy,
@@ -66,25 +68,6 @@ pub struct Timer {
     /// Measure nothing, and show the tables of results that were written before side by side
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["json", "svg", "rates", "threshold", "repeat"])]
     pub show: Vec<PathBuf>,
-}
-
-/// What threads sleep with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum MechanismChoice {
-    /// clock_nanosleep until the next deadline
-    Absolute,
-    /// nanosleep for the rest of the time until the next deadline
-    Nanosleep,
-    /// nanosleep for a period after each wake-up, whatever the deadline: naive
-    Relative,
-    /// A periodic timerfd
-    Timerfd,
-    /// A periodic POSIX timer with a signal
-    Itimer,
-    /// poll with a timeout, in whole milliseconds
-    Poll,
-    /// All of these
-    All,
 }
 
 /// CPUs that are asked for.
@@ -124,7 +107,7 @@ impl Timer {
     /// Each of those that were chosen once, in the order of the choice.
     pub(super) fn mechanisms(&self) -> Vec<TimerMechanism> {
         let mut mechanisms = Vec::new();
-        for mechanism in self.mechanism.iter().flat_map(|choice| chosen(*choice)) {
+        for mechanism in self.mechanism.iter().copied().flatten() {
             if !mechanisms.contains(mechanism) {
                 mechanisms.push(*mechanism);
             }
@@ -133,16 +116,8 @@ impl Timer {
     }
 }
 
-fn chosen(choice: MechanismChoice) -> &'static [TimerMechanism] {
-    match choice {
-        MechanismChoice::Absolute => &[TimerMechanism::Absolute],
-        MechanismChoice::Nanosleep => &[TimerMechanism::Nanosleep],
-        MechanismChoice::Relative => &[TimerMechanism::Relative],
-        MechanismChoice::Timerfd => &[TimerMechanism::Timerfd],
-        MechanismChoice::Itimer => &[TimerMechanism::Itimer],
-        MechanismChoice::Poll => &[TimerMechanism::Poll],
-        MechanismChoice::All => &TimerMechanism::ALL,
-    }
+fn told(mechanism: &TimerMechanism) -> Option<PossibleValue> {
+    Some(PossibleValue::new(mechanism.name()).help(mechanism.about()))
 }
 
 #[cfg(test)]

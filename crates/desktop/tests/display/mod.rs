@@ -138,6 +138,12 @@ impl Display {
         make_window(&self.wire, place, unmanaged)
     }
 
+    pub fn shown(&self, place: (i16, i16, u16, u16), unmanaged: bool) -> u32 {
+        let window = self.window(place, unmanaged);
+        self.map(window);
+        window
+    }
+
     pub fn map(&self, window: u32) {
         self.wire.map_window(window).unwrap().check().unwrap();
     }

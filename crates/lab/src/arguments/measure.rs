@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme measure`.
 
-use clap::{Args, ValueEnum};
+use super::choice::choice;
+use clap::Args;
 use std::path::PathBuf;
 use tipme_bench::choice::repeats;
 use tipme_bench::measure::MeasureDisplay;
 use tipme_bench::place::measure_display;
-
-/// Which thresholds apply.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum ProfileChoice {
-    /// What most people accept
-    Default,
-    /// What practised people notice
-    Strict,
-}
+use tipme_measure::ThresholdProfile;
 
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -65,8 +58,9 @@ pub struct Measure {
     #[arg(long, value_name = "x11|:N|wayland|wayland-N|PATH", default_value = "x11", value_parser = measure_display)]
     pub display: MeasureDisplay,
     /// Which thresholds apply
-    #[arg(long, value_enum, value_name = "PROFILE", default_value_t = ProfileChoice::Default)]
-    pub profile: ProfileChoice,
+    #[arg(long, value_name = "PROFILE", default_value = ThresholdProfile::Default.name(),
+        value_parser = choice(&ThresholdProfile::ALL, ThresholdProfile::name, ThresholdProfile::about))]
+    pub profile: ThresholdProfile,
     /// List the scripts that come with tipme, and measure nothing
     #[arg(long)]
     pub list: bool,

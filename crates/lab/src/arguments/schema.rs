@@ -30,6 +30,10 @@ pub enum DocumentChoice {
     Load,
     /// tipme idle
     Idle,
+    /// tipme measure
+    Measure,
+    /// tipme compare
+    Compare,
 }
 
 #[derive(Args)]

@@ -10,13 +10,13 @@ use tipme_bench::measure::{MeasureDisplay, MeasureOptions, Usage};
 use tipme_bench::screen::Place;
 use tipme_measure::think::interactive;
 use tipme_measure::{
-    ClassLimits, Event, EventJoin, Events, InputClass, MeasuredMachine, Run, SCHEMA, Share, Summary, ThresholdProfile,
-    apdex, columns, excess_latency_rate, interaction_p98, interarrival, top_class,
+    ClassLimits, Event, Events, InputClass, MeasuredMachine, Run, SCHEMA, Share, Summary, ThresholdProfile, apdex,
+    columns, excess_latency_rate, interaction_p98, interarrival, top_class,
 };
 use tipme_record::Nanos;
 use tipme_report::measure::{
-    self, ClassCounters, ClassFigures, CumulativeLatencies, DEVIATION_PERCENT_MAX, DriverCost, ExcessRate,
-    InterArrival, LONG_MS, LongEvent, MeasureDetails, Measured,
+    self, ClassCounters, ClassFigures, CumulativeLatencies, DEVIATION_PERCENT_MAX, DriverCost, EventOutcome,
+    ExcessRate, Instrument, InterArrival, LONG_MS, LongEvent, MeasureDetails, MeasureDocument,
 };
 
 /// Between events above each of these the times are told, in nanoseconds.
@@ -43,12 +43,12 @@ pub fn document(
     why_no_tap: Option<String>,
     judged: &[JudgedInputs],
     machine: MeasuredMachine,
-) -> Measured {
+) -> MeasureDocument {
     let limits = |class| options.script.limits(class, profile);
     let runs: Vec<Run> = judged.iter().map(|judged| run(judged, &limits)).collect();
     let details = details(options, profile, why_no_tap, judged, &runs, &limits);
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Measured { schema: SCHEMA, kind: "measure".to_owned(), version, machine, runs, details }
+    MeasureDocument { schema: SCHEMA, kind: "measure".to_owned(), version, machine, runs, details }
 }
 
 fn details(
@@ -61,7 +61,7 @@ fn details(
 ) -> MeasureDetails {
     let rows: Vec<InputRow<'_>> = judged.iter().flat_map(rows).collect();
     let events: Vec<measure::EventRow> = rows.iter().map(told).collect();
-    let count = |outcome: &str| events.iter().filter(|event| event.outcome == outcome).count() as u64;
+    let count = |outcome| events.iter().filter(|event| event.outcome == outcome).count() as u64;
     let all = Summary::new(latencies(&rows, |_| true));
     let sum = |of: &dyn Fn(&JudgedInputs) -> u64| Some(judged.iter().map(of).sum::<u64>() as f64 / 1e6);
     let background: Option<u64> = judged.iter().map(|judged| judged.waits.background).sum();
@@ -69,14 +69,14 @@ fn details(
         script: options.script.name.clone(),
         about: options.script.about.clone(),
         application: options.application.clone(),
-        instrument: instrument(options, why_no_tap.is_none()).to_owned(),
+        instrument: instrument(options, why_no_tap.is_none()),
         instrument_why: why_no_tap,
-        profile: if profile == ThresholdProfile::Strict { "strict" } else { "default" }.to_owned(),
+        profile,
         scripted: rows.len() as u64,
-        answered: count("answered"),
-        open: count("open"),
-        silent: count("silent"),
-        lost: count("lost"),
+        answered: count(EventOutcome::Answered),
+        open: count(EventOutcome::Open),
+        silent: count(EventOutcome::Silent),
+        lost: count(EventOutcome::Lost),
         classes: classes(&rows).into_iter().map(|class| figures(class, &rows, limits(class))).collect(),
         interaction_p98_ms: interaction_p98(&all).map(ms),
         elr: rate(runs),
@@ -97,11 +97,11 @@ fn details(
     }
 }
 
-fn instrument(options: &MeasureOptions, tap: bool) -> &'static str {
+fn instrument(options: &MeasureOptions, tap: bool) -> Instrument {
     match options.display {
-        _ if tap => "display tap",
-        MeasureDisplay::Own(Place::Wayland | Place::Compositor(_)) => "screencopy",
-        MeasureDisplay::Own(Place::X11) | MeasureDisplay::Display(_) => "damage",
+        _ if tap => Instrument::DisplayTap,
+        MeasureDisplay::Own(Place::Wayland | Place::Compositor(_)) => Instrument::Screencopy,
+        MeasureDisplay::Own(Place::X11) | MeasureDisplay::Display(_) => Instrument::Damage,
     }
 }
 
@@ -149,17 +149,17 @@ fn told(row: &InputRow<'_>) -> measure::EventRow {
     let event = row.event();
     let parts = event.map(|event| event.parts());
     let outcome = match row.outcome {
-        InputOutcome::Answered(event) if event.is_censored() => "open",
-        InputOutcome::Answered(_) => "answered",
-        InputOutcome::Silent => "silent",
-        InputOutcome::Lost => "lost",
+        InputOutcome::Answered(event) if event.is_censored() => EventOutcome::Open,
+        InputOutcome::Answered(_) => EventOutcome::Answered,
+        InputOutcome::Silent => EventOutcome::Silent,
+        InputOutcome::Lost => EventOutcome::Lost,
     };
     measure::EventRow {
         repeat: row.repeat,
         t_ns: event.map_or(row.at.0, |event| event.times().input),
         class: row.class.name().to_owned(),
         label: row.label.to_owned(),
-        outcome: outcome.to_owned(),
+        outcome,
         latency_ms: row.latency().map(ms),
         first_ms: event.and_then(|event| event.first_response()).map(ms),
         settled_ms: event.and_then(|event| event.settled()).map(ms),
@@ -168,14 +168,7 @@ fn told(row: &InputRow<'_>) -> measure::EventRow {
         queue_ms: parts.and_then(|parts| parts.queue).map(ms),
         processing_ms: parts.and_then(|parts| parts.processing).map(ms),
         presented_ms: parts.and_then(|parts| parts.presentation).map(ms),
-        join: event.map(|event| join_name(event.times().join).to_owned()),
-    }
-}
-
-fn join_name(join: EventJoin) -> &'static str {
-    match join {
-        EventJoin::Exact => "exact",
-        EventJoin::Speculative => "speculative",
+        join: event.map(|event| event.times().join),
     }
 }
 
@@ -201,7 +194,7 @@ fn figures(class: InputClass, rows: &[InputRow<'_>], limits: ClassLimits) -> Cla
         interaction_p98_ms: interaction_p98(&summary).map(ms),
         threshold_ms: ms(limits.threshold),
         frustrated_ms: ms(limits.frustrated),
-        apdex: apdex(&summary, limits.threshold, limits.frustrated).map(Into::into),
+        apdex: apdex(&summary, limits.threshold, limits.frustrated),
         open: own().filter_map(InputRow::event).filter(Event::is_censored).count() as u64,
         silent: own().filter(|row| row.outcome == InputOutcome::Silent).count() as u64,
         lost: own().filter(|row| row.outcome == InputOutcome::Lost).count() as u64,
@@ -234,7 +227,8 @@ fn run(judged: &JudgedInputs, limits: &impl Fn(InputClass) -> ClassLimits) -> Ru
 fn rate(runs: &[Run]) -> Option<ExcessRate> {
     let classes = || runs.iter().flat_map(|run| &run.classes);
     let interactive = runs.iter().filter_map(|run| run.interactive_ns).sum();
-    Some(ExcessRate::new(excess_latency_rate(classes(), interactive)?, top_class(classes())))
+    let (top_class, top_share) = top_class(classes()).unzip();
+    Some(ExcessRate { rate: excess_latency_rate(classes(), interactive)?, top_class, top_share })
 }
 
 /// All classes but the start, which is cold once and warm later.
@@ -356,7 +350,7 @@ mod tests {
     use crate::measure::waiting::PhaseTimes;
     use tipme_bench::measure::{ApplicationStart, MeasureRepeat, PlayerCost, SentInput};
     use tipme_bench::script::Script;
-    use tipme_measure::Answer;
+    use tipme_measure::{Answer, EventJoin};
 
     const MS: u64 = 1_000_000;
 
@@ -392,7 +386,7 @@ mod tests {
         JudgedInputs { repeat, outcomes, milestones, start, waits, answer_time: None }
     }
 
-    fn result(judged: &[JudgedInputs]) -> Measured {
+    fn result(judged: &[JudgedInputs]) -> MeasureDocument {
         let script = Script::parse("s", "about = \"x\"\n").expect("it is well formed");
         let options = MeasureOptions {
             script,
@@ -420,7 +414,7 @@ mod tests {
         let result = result(&[repeat(0, &[10])]);
         let event = &result.details.events[1];
         assert_eq!((event.queue_ms, event.processing_ms, event.latency_ms), (Some(1.0), Some(9.0), Some(10.0)));
-        assert_eq!((event.outcome.as_str(), event.presented_ms), ("answered", None));
+        assert_eq!((event.outcome, event.presented_ms), (EventOutcome::Answered, None));
     }
 
     #[test]
@@ -444,7 +438,7 @@ mod tests {
         assert!(!result.details.classes[1].exceeded);
         let elr = result.details.elr.as_ref().expect("there was interaction");
         assert_eq!(elr.top_class.as_deref(), Some("key"));
-        assert!((elr.at_ms_per_minute - 80.0 / (21.0 / 60.0)).abs() < 1e-6, "{elr:?}");
+        assert!((elr.rate.at_ms_per_minute - 80.0 / (21.0 / 60.0)).abs() < 1e-6, "{elr:?}");
     }
 
     #[test]

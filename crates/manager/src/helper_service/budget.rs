@@ -14,18 +14,19 @@ pub(super) struct CpuBudget {
     left: Duration,
     /// What was taken beyond what was left.
     owed: Duration,
-    at: Instant,
+    /// When it was last spent from.
+    last: Instant,
 }
 
 impl CpuBudget {
     pub(super) fn new(now: Instant) -> CpuBudget {
-        CpuBudget { left: SAVED_MAX, owed: Duration::ZERO, at: now }
+        CpuBudget { left: SAVED_MAX, owed: Duration::ZERO, last: now }
     }
 
-    /// Takes so much CPU time away; returns how long to wait until there is some again.
+    /// Takes so much CPU time away; returns how long to wait until what was taken too much is earned.
     pub(super) fn spend(&mut self, cpu: Duration, now: Instant) -> Duration {
-        let earned = now.saturating_duration_since(self.at) / SHARE_DIVISOR;
-        self.at = now;
+        let earned = now.saturating_duration_since(self.last) / SHARE_DIVISOR;
+        self.last = now;
         let paid = earned.min(self.owed);
         self.owed -= paid;
         self.left = (self.left + (earned - paid)).min(SAVED_MAX);

@@ -2,7 +2,7 @@
 //! Waiting for memory as the kernel tells of it, of the machine and of a control group.
 
 use std::path::{Path, PathBuf};
-use tipme_record::proc_text::control_group;
+use tipme_record::proc_text::{cgroup_mounts, control_group};
 use tipme_sched::full_average;
 
 /// Microseconds in `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`.
@@ -13,8 +13,7 @@ pub(super) fn some_total(text: &str) -> Option<u64> {
 /// Where the hierarchy of control groups of version 2 is mounted; `None` where it is not.
 pub(super) fn hierarchy(proc: &Path) -> Option<PathBuf> {
     let mounts = std::fs::read_to_string(proc.join("self/mountinfo")).ok()?;
-    let is_groups = |line: &&str| line.split_once(" - ").is_some_and(|(_, kind)| kind.starts_with("cgroup2 "));
-    mounts.lines().find(is_groups)?.split(' ').nth(4).map(PathBuf::from)
+    cgroup_mounts(&mounts).find(|mount| mount.unified).map(|mount| mount.mount.into())
 }
 
 /// Percent of the last ten seconds in which all tasks of the process's control group waited for memory. `None`

@@ -5,6 +5,7 @@
 //! and no name. Where each side has one kind of runs, these are held against each other whatever they are called.
 
 use crate::document::Run;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One result.
@@ -16,7 +17,7 @@ pub struct ComparedSide<'a> {
 }
 
 /// Runs that are held against nothing.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Unmatched {
     /// Which of the sides, from 0 on.
     pub side: usize,

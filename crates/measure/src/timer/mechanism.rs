@@ -45,4 +45,16 @@ impl TimerMechanism {
             TimerMechanism::Poll => "poll",
         }
     }
+
+    /// In a line of help.
+    pub fn about(self) -> &'static str {
+        match self {
+            TimerMechanism::Absolute => "clock_nanosleep until the next deadline",
+            TimerMechanism::Nanosleep => "nanosleep for the rest of the time until the next deadline",
+            TimerMechanism::Relative => "nanosleep for a period after each wake-up, whatever the deadline: naive",
+            TimerMechanism::Timerfd => "A periodic timerfd",
+            TimerMechanism::Itimer => "A periodic POSIX timer with a signal",
+            TimerMechanism::Poll => "poll with a timeout, in whole milliseconds",
+        }
+    }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plots of a result.
 
-use super::{EventRow, Measured};
+use super::{EventOutcome, EventRow, MeasureDocument};
 use crate::conditions;
 use crate::plot::words::duration;
 use crate::plot::{
@@ -17,7 +17,7 @@ const BUCKETS: f64 = 120.0;
 const ZOOM_S: f64 = 4.0;
 
 /// File names and plots. The profile is that of one repeat: the one with the median cumulative latency.
-pub fn figures(result: &Measured) -> Vec<(&'static str, String)> {
+pub fn figures(result: &MeasureDocument) -> Vec<(&'static str, String)> {
     let footer = footer(result);
     let name = format!("{} by script {}", application(result), result.details.script);
     let titled = |what: &str| format!("{what}, {name}");
@@ -47,12 +47,12 @@ pub fn figures(result: &Measured) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn application(result: &Measured) -> String {
+fn application(result: &MeasureDocument) -> String {
     let path = result.details.application.first().map_or("", String::as_str);
     path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-fn footer(result: &Measured) -> String {
+fn footer(result: &MeasureDocument) -> String {
     let details = &result.details;
     let seconds = result.runs.iter().map(|run| run.duration_ns as f64 / 1e6).sum::<f64>();
     format!(
@@ -64,18 +64,18 @@ fn footer(result: &Measured) -> String {
         details.silent,
         details.open,
         details.lost,
-        details.instrument,
+        details.instrument.name(),
         conditions(&result.machine)
     )
 }
 
 /// Events with a latency.
-fn timed(result: &Measured) -> impl Iterator<Item = (&EventRow, f64)> {
+fn timed(result: &MeasureDocument) -> impl Iterator<Item = (&EventRow, f64)> {
     result.details.events.iter().filter_map(|event| Some((event, event.latency_ms?)))
 }
 
 /// The events of the repeat in the middle, but for its start.
-fn bars(result: &Measured) -> Vec<ProfileBar> {
+fn bars(result: &MeasureDocument) -> Vec<ProfileBar> {
     let mut order: Vec<(usize, f64)> = result.details.cumulative.repeats_ms.iter().copied().enumerate().collect();
     order.sort_by(|one, other| one.1.total_cmp(&other.1));
     let middle = order.get(order.len().saturating_sub(1) / 2).map_or(1, |(index, _)| index + 1);
@@ -84,7 +84,7 @@ fn bars(result: &Measured) -> Vec<ProfileBar> {
     let bar = |(event, latency_ms): (&EventRow, f64)| ProfileBar {
         start_s: event.t_ns.saturating_sub(begin) as f64 / 1e9,
         latency_ms,
-        censored: event.outcome == "open",
+        censored: event.outcome == EventOutcome::Open,
     };
     own().map(bar).collect()
 }
@@ -97,7 +97,7 @@ fn busiest(bars: &[ProfileBar]) -> (f64, f64) {
 }
 
 /// The start is left out: it would press all others flat.
-fn by_class(result: &Measured) -> Vec<LatencySet> {
+fn by_class(result: &MeasureDocument) -> Vec<LatencySet> {
     let set = |class: &str| LatencySet {
         name: class.to_owned(),
         values_ms: timed(result).filter(|(event, _)| event.class == class).map(|(_, ms)| ms).collect(),
@@ -107,7 +107,7 @@ fn by_class(result: &Measured) -> Vec<LatencySet> {
 }
 
 /// The start is left out, as in the cumulative latency.
-fn by_repeat(result: &Measured) -> Vec<LatencySet> {
+fn by_repeat(result: &MeasureDocument) -> Vec<LatencySet> {
     let runs = result.runs.iter().enumerate();
     let set = |(index, elapsed_ns): (usize, u64)| LatencySet {
         name: format!("repeat {} ({} elapsed)", index + 1, duration(elapsed_ns as f64 / 1e6)),
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use tipme_measure::{MeasuredMachine, Run, SCHEMA};
 
-    fn result(latencies_ms: &[(usize, f64)]) -> Measured {
+    fn result(latencies_ms: &[(usize, f64)]) -> MeasureDocument {
         let event = |(index, (repeat, ms)): (usize, &(usize, f64))| EventRow {
             repeat: *repeat,
             t_ns: 1_000_000_000 * (index as u64 + 1),
@@ -148,7 +148,7 @@ mod tests {
             ..MeasureDetails::default()
         };
         let (machine, runs) = (MeasuredMachine::default(), vec![Run::default(); 3]);
-        Measured { schema: SCHEMA, kind: "measure".to_owned(), version: "0".to_owned(), machine, runs, details }
+        MeasureDocument { schema: SCHEMA, kind: "measure".to_owned(), version: "0".to_owned(), machine, runs, details }
     }
 
     #[test]

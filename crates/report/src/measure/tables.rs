@@ -2,13 +2,14 @@
 //! The result as text.
 
 use super::{
-    ClassCounters, ClassFigures, DEVIATION_PERCENT_MAX, InterArrival, LONG_MS, LongEvent, MeasureDetails, Measured,
-    MilestoneFigures, RepeatSpread,
+    ClassCounters, ClassFigures, DEVIATION_PERCENT_MAX, Instrument, InterArrival, LONG_MS, LongEvent, MeasureDetails,
+    MeasureDocument, MilestoneFigures, RepeatSpread,
 };
 use crate::conditions;
 use crate::plot::words::{count, decimal, duration, plain};
 use crate::strip::strip;
 use std::fmt::Write;
+use tipme_measure::EventJoin;
 
 /// Names of applications, labels and reasons are cut after so many characters.
 const NAME_CHARS: usize = 24;
@@ -17,7 +18,7 @@ const REASON_CHARS: usize = 200;
 const STRIP_MS: f64 = 10.0;
 
 /// Everything that a person wants to know first.
-pub fn text(result: &Measured) -> String {
+pub fn text(result: &MeasureDocument) -> String {
     let details = &result.details;
     let mut out = head(result);
     out += &classes(details);
@@ -30,7 +31,7 @@ pub fn text(result: &Measured) -> String {
     out
 }
 
-fn head(result: &Measured) -> String {
+fn head(result: &MeasureDocument) -> String {
     let details = &result.details;
     let seconds = result.runs.iter().map(|run| run.duration_ns as f64 / 1e9).sum::<f64>();
     let application = plain(details.application.first().map_or("", String::as_str), NAME_CHARS);
@@ -46,7 +47,7 @@ fn head(result: &Measured) -> String {
         count(details.open as usize),
         count(details.lost as usize),
     );
-    let exact = details.events.iter().filter(|event| event.join.as_deref() == Some("exact")).count();
+    let exact = details.events.iter().filter(|event| event.join == Some(EventJoin::Exact)).count();
     let _ = match &details.instrument_why {
         None => writeln!(
             out,
@@ -57,7 +58,7 @@ fn head(result: &Measured) -> String {
         Some(why) => writeln!(
             out,
             "timed by {}; input and drawing are joined by time only, which is speculative ({})",
-            if details.instrument == "screencopy" {
+            if details.instrument == Instrument::Screencopy {
                 "pictures of the screen"
             } else {
                 "the reports of the DAMAGE extension"
@@ -174,9 +175,9 @@ fn rates(details: &MeasureDetails) -> String {
             let _ = writeln!(
                 out,
                 "excess latency rate: {} ms/min at T, {} at 0.9 T, {} at 1.1 T{top}",
-                decimal(elr.at_ms_per_minute, 1),
-                decimal(elr.below_ms_per_minute, 1),
-                decimal(elr.above_ms_per_minute, 1)
+                decimal(elr.rate.at_ms_per_minute, 1),
+                decimal(elr.rate.below_ms_per_minute, 1),
+                decimal(elr.rate.above_ms_per_minute, 1)
             );
         }
     }
@@ -286,9 +287,9 @@ fn driver(details: &MeasureDetails) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CumulativeLatencies, DriverCost, EventRow, ExcessRate, Rival, Scores};
+    use super::super::{CumulativeLatencies, DriverCost, EventRow, ExcessRate, Rival};
     use super::*;
-    use tipme_measure::{MeasuredMachine, Run, SCHEMA};
+    use tipme_measure::{Apdex, MeasuredMachine, Rate, Run, SCHEMA};
 
     fn unusable() -> CumulativeLatencies {
         CumulativeLatencies {
@@ -308,13 +309,12 @@ mod tests {
         }
     }
 
-    fn sample() -> Measured {
-        let event = EventRow { latency_ms: Some(12.0), join: Some("exact".to_owned()), ..EventRow::default() };
+    fn sample() -> MeasureDocument {
+        let event = EventRow { latency_ms: Some(12.0), join: Some(EventJoin::Exact), ..EventRow::default() };
         let details = MeasureDetails {
             script: "editor".to_owned(),
             about: "plain-text editing".to_owned(),
             application: vec!["mousepad".to_owned()],
-            instrument: "display tap".to_owned(),
             scripted: 12,
             answered: 10,
             silent: 2,
@@ -325,7 +325,7 @@ mod tests {
                 p50_ms: Some(12.0),
                 max_ms: Some(120.0),
                 threshold_ms: 100.0,
-                apdex: Some(Scores { score: 0.95, ..Scores::default() }),
+                apdex: Some(Apdex { score: 0.95, ..Apdex::default() }),
                 silent: 2,
                 exceeded: true,
                 handled: Some(MilestoneFigures {
@@ -339,10 +339,9 @@ mod tests {
                 ..ClassFigures::default()
             }],
             elr: Some(ExcessRate {
-                at_ms_per_minute: 20.0,
+                rate: Rate { at_ms_per_minute: 20.0, ..Rate::default() },
                 top_class: Some("key".to_owned()),
                 top_share: Some(1.0),
-                ..ExcessRate::default()
             }),
             cumulative: unusable(),
             long_events: vec![LongEvent {
@@ -364,7 +363,7 @@ mod tests {
         };
         let runs = vec![Run { duration_ns: 5_000_000_000, ..Run::default() }; 2];
         let machine = MeasuredMachine { cpus: 2, ..MeasuredMachine::default() };
-        Measured { schema: SCHEMA, kind: "measure".to_owned(), version: "0".to_owned(), machine, runs, details }
+        MeasureDocument { schema: SCHEMA, kind: "measure".to_owned(), version: "0".to_owned(), machine, runs, details }
     }
 
     #[test]
@@ -403,7 +402,7 @@ mod tests {
 
     #[test]
     fn an_empty_result_can_be_printed() {
-        let result = Measured { details: MeasureDetails::default(), ..sample() };
+        let result = MeasureDocument { details: MeasureDetails::default(), ..sample() };
         assert!(text(&result).contains("no event over 50 ms"));
     }
 }

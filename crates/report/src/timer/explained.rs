@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Very late wake-ups: what took the time, and who comes back regularly.
 
-use super::units::{grouped, micros};
+use super::units::{duration_us, grouped};
 use crate::plot::words::plain;
 use tipme_measure::Document;
 use tipme_measure::timer::{LatenessCause, LatenessPortion, Outlier, OutlierCulprit, TimerDetails};
@@ -45,7 +45,7 @@ fn headline(details: &TimerDetails, over: u64) -> String {
             "{} {} over {}",
             grouped(measured.outliers_over),
             measured.mechanism.name(),
-            micros(measured.outlier_threshold_us)
+            duration_us(measured.outlier_threshold_us)
         )
     });
     format!("{} wake-ups were very late: {}; the worst:", grouped(over), each.collect::<Vec<_>>().join(", "))
@@ -64,7 +64,7 @@ fn line(outlier: &Outlier, begin_ns: u64) -> String {
     };
     let at = outlier.deadline_ns.saturating_sub(begin_ns) as f64 / 1e9;
     let mechanism = outlier.mechanism.name();
-    format!("  {:>9}  {mechanism} on CPU {} at {at:.3} s: {budget}", micros(outlier.lateness_us), outlier.cpu)
+    format!("  {:>9}  {mechanism} on CPU {} at {at:.3} s: {budget}", duration_us(outlier.lateness_us), outlier.cpu)
 }
 
 fn portion(portion: &LatenessPortion) -> String {
@@ -90,8 +90,8 @@ fn who(cause: LatenessCause, name: &str) -> String {
 fn culprit(culprit: &OutlierCulprit) -> String {
     let period = culprit.period_s.map(|seconds| {
         let deviation = culprit.period_deviation_percent.unwrap_or(0.0);
-        format!(", every {} (deviation {deviation:.1} %)", micros(seconds * 1e6))
+        format!(", every {} (deviation {deviation:.1} %)", duration_us(seconds * 1e6))
     });
-    let (who, total) = (who(culprit.cause, &culprit.name), micros(culprit.total_us));
+    let (who, total) = (who(culprit.cause, &culprit.name), duration_us(culprit.total_us));
     format!("  {who}: {} times, {total}{}", grouped(culprit.outliers), period.unwrap_or_default())
 }

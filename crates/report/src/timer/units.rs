@@ -4,7 +4,7 @@
 use crate::plot::words;
 
 /// A time in the unit that suits it.
-pub(super) fn micros(us: f64) -> String {
+pub(super) fn duration_us(us: f64) -> String {
     match us {
         1_000_000.0.. => format!("{} s", short(us / 1e6)),
         1_000.0.. => format!("{} ms", short(us / 1e3)),

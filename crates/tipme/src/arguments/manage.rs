@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme manage` and `tipme why`.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use tipme_manager::Strength;
 
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -22,8 +24,8 @@ pub struct Manage {
     #[command(subcommand)]
     pub verb: Option<ManageVerb>,
     /// How much the favourites are favoured
-    #[arg(long, value_enum, value_name = "STRENGTH", default_value_t = StrengthChoice::Normal)]
-    pub strength: StrengthChoice,
+    #[arg(long, value_name = "STRENGTH", default_value_t, value_parser = strength())]
+    pub strength: Strength,
     /// By which means
     #[arg(long, value_enum, value_name = "BACKEND", default_value_t = BackendChoice::Auto)]
     pub backend: BackendChoice,
@@ -50,6 +52,10 @@ pub struct Manage {
     /// /var/lib/tipme; without root $XDG_RUNTIME_DIR/tipme and $XDG_STATE_HOME/tipme]
     #[arg(long, value_name = "DIR", global = true)]
     pub state_dir: Option<PathBuf>,
+}
+
+fn strength() -> impl TypedValueParser<Value = Strength> {
+    PossibleValuesParser::new(Strength::ALL.map(Strength::name)).try_map(|word| word.parse::<Strength>())
 }
 
 /// Which helper turns the knobs.
@@ -102,15 +108,6 @@ pub enum ManageVerb {
     /// Favour as usual
     Normal,
     /// Favour as much as is safe
-    Strong,
-}
-
-/// How much the favourites are favoured.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum StrengthChoice {
-    Off,
-    Gentle,
-    Normal,
     Strong,
 }
 

@@ -8,6 +8,8 @@ use clap::{Args, ValueEnum};
 pub enum SchemaName {
     /// tipme diagnose
     Verdict,
+    /// tipme diagnose --interactions
+    Interactions,
     /// tipme incidents
     Incidents,
     /// tipme day
@@ -16,6 +18,10 @@ pub enum SchemaName {
     Status,
     /// tipme doctor
     Doctor,
+    /// tipme manage status
+    Manage,
+    /// tipme why
+    Why,
     /// tipme demo
     Demo,
     /// tipme selftest

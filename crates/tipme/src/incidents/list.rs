@@ -10,10 +10,9 @@ use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tipme_command::output::layout;
 use tipme_report::{Layout, Tone};
-use tipme_store::{IncidentFolder, Listed, id_at};
+use tipme_store::{IncidentFolder, Listed, id_ago};
 
 /// More verdicts than that which are to be found first are told of, since each takes about a second.
 const SILENT_MAX: usize = 3;
@@ -71,7 +70,7 @@ struct Rows {
 }
 
 pub fn run(folder: &IncidentFolder, arguments: &Incidents) -> Result<ExitCode> {
-    let from = arguments.since.map(|time| id_at(ago(time)));
+    let from = arguments.since.map(id_ago);
     let mut listed = all(folder)?;
     listed.retain(|one| from.as_ref().is_none_or(|from| one.id >= *from));
     let (own, foreign): (Vec<Listed>, Vec<Listed>) = listed.into_iter().partition(is_own);
@@ -85,12 +84,6 @@ pub fn run(folder: &IncidentFolder, arguments: &Incidents) -> Result<ExitCode> {
         print!("{}", rows.text(&layout()));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Nanoseconds of 1970 so long ago.
-fn ago(time: Duration) -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.saturating_sub(time).as_nanos() as u64
 }
 
 /// Verdicts that are kept are taken; the others are found one at a time, since many incidents take minutes.

@@ -8,7 +8,7 @@ use std::io::BufReader;
 use std::path::Path;
 use tipme_measure::Document;
 use tipme_measure::timer::TimerDetails;
-use tipme_report::measure::{self, Measured};
+use tipme_report::measure::{self, MeasureDocument};
 use tipme_report::{ResultsPage, comparison, results, single, timer};
 
 /// Text and plots of a result.
@@ -33,7 +33,7 @@ pub fn page(path: &Path) -> Result<String> {
 }
 
 fn measured(path: &Path) -> Result<KeyFigure> {
-    let result: Measured = document(path)?;
+    let result: MeasureDocument = document(path)?;
     Ok((measure::text(&result), measure::figures(&result).into_iter().map(|(_, svg)| svg).collect()))
 }
 

@@ -5,7 +5,7 @@ use super::step::SetupStep;
 use super::system;
 use crate::arguments::Setup;
 use crate::desktop_keys::{DesktopKeys, KeyBindings, MADE, folder_of, put};
-use crate::incidents::find;
+use crate::incidents::named::find;
 use crate::record::user_name;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -55,7 +55,9 @@ pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
 /// Keys of a Wayland desktop: by its portal, which the agent asks, else by its settings.
 fn desktop_keys(arguments: &Setup) -> Result<SetupStep> {
     if portal::is_offered() {
-        return Ok(SetupStep::so("the desktop binds the keys when the agent asks for them (portal GlobalShortcuts)"));
+        return Ok(SetupStep::already(
+            "the desktop binds the keys when the agent asks for them (portal GlobalShortcuts)",
+        ));
     }
     let words = words(arguments)?;
     let Some(desktop) = DesktopKeys::of_session() else {
@@ -66,7 +68,10 @@ fn desktop_keys(arguments: &Setup) -> Result<SetupStep> {
     arguments.mark_key.iter().for_each(|key| bindings.set(HotKeyAction::Mark, key.clone()));
     let (keys, name) = (KeyBindings::new(&bindings, &words)?, desktop.name());
     if desktop.has(&keys) {
-        return Ok(SetupStep::so(format!("{name} has the keys: {} marks", desktop.mark_key().unwrap_or_default())));
+        return Ok(SetupStep::already(format!(
+            "{name} has the keys: {} marks",
+            desktop.mark_key().unwrap_or_default()
+        )));
     }
     let what = format!("bind keys in the settings of {name}{}", desktop.since_when());
     Ok(SetupStep::to_do(what, move || desktop.bind(&keys)))
@@ -86,7 +91,7 @@ fn not_at_login(file: PathBuf, arguments: &Setup) -> Option<SetupStep> {
     let what = format!("start no agent at login, by {}", file.display());
     if Path::new(FOR_ALL).exists() && arguments.state_dir.is_none() {
         return Some(if text == hidden() {
-            SetupStep::so(what)
+            SetupStep::already(what)
         } else {
             SetupStep::to_do(what, move || put(&file, &hidden()))
         });
@@ -117,10 +122,10 @@ fn at_login(arguments: &Setup) -> Result<SetupStep> {
     let usual = arguments.mark_key.is_none() && arguments.state_dir.is_none();
     let known = std::fs::read_to_string(&file).unwrap_or_default();
     if known == text {
-        return Ok(SetupStep::so(format!("the agent starts at login, by {}", file.display())));
+        return Ok(SetupStep::already(format!("the agent starts at login, by {}", file.display())));
     }
     if usual && Path::new(FOR_ALL).exists() && !file.exists() {
-        return Ok(SetupStep::so(format!("the agent starts at login, by {FOR_ALL}")));
+        return Ok(SetupStep::already(format!("the agent starts at login, by {FOR_ALL}")));
     }
     if usual && Path::new(FOR_ALL).exists() && known == hidden() {
         let what = format!("start the agent at login, by {FOR_ALL}");
@@ -160,7 +165,7 @@ fn now(arguments: &Setup) -> Result<SetupStep> {
             let what = format!("start the agent of {place} again, with another key");
             SetupStep::to_do(what, move || end(&agent).and_then(|()| start(&words, target.as_ref())))
         }
-        _ => SetupStep::so(what),
+        _ => SetupStep::already(what),
     })
 }
 

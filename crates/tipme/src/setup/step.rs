@@ -18,14 +18,17 @@ enum StepWork {
 }
 
 impl SetupStep {
-    pub fn so(what: impl Into<String>) -> SetupStep {
+    /// Nothing is left to do.
+    pub fn already(what: impl Into<String>) -> SetupStep {
         SetupStep { what: what.into(), work: StepWork::Nothing }
     }
 
+    /// Somebody has to do it.
     pub fn by_hand(what: impl Into<String>) -> SetupStep {
         SetupStep { what: what.into(), work: StepWork::ByHand }
     }
 
+    /// It is done when it is performed.
     pub fn to_do(what: impl Into<String>, work: impl FnOnce() -> Result<()> + 'static) -> SetupStep {
         SetupStep { what: what.into(), work: StepWork::Do(Box::new(work)) }
     }
@@ -45,8 +48,8 @@ impl SetupStep {
         matches!(self.work, StepWork::Do(_))
     }
 
-    /// Does it, and says how it went.
-    pub fn take(self) -> bool {
+    /// Does it, and says how it went; whether nothing is left of it.
+    pub fn perform(self) -> bool {
         let SetupStep { what, work } = self;
         match work {
             StepWork::Nothing => true,

@@ -24,7 +24,7 @@ pub fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
     let answer = Client::new(dir).call(&RecorderRequest::Status);
     match answer {
         Ok(_) => {
-            let mut steps = vec![SetupStep::so("a recorder runs, and lets you mark"), at_start(own)];
+            let mut steps = vec![SetupStep::already("a recorder runs, and lets you mark"), at_start(own)];
             let day = day(arguments);
             let changes = day.as_ref().is_some_and(SetupStep::is_to_do);
             steps.extend(day.into_iter().chain(changes.then(restart)));
@@ -69,7 +69,7 @@ fn day(arguments: &Setup) -> Option<SetupStep> {
         return Some(SetupStep::by_hand(format!("{what}: start the recorder {option} --day")));
     }
     Some(match settings_text().map(|text| settings::day(&text, on)) {
-        Ok(None) => SetupStep::so(format!("{what}, as {SETTINGS} says")),
+        Ok(None) => SetupStep::already(format!("{what}, as {SETTINGS} says")),
         // Another step may change the file before.
         _ => SetupStep::to_do(format!("{what}, in {SETTINGS}"), move || {
             settings::day(&settings_text()?, on).map_or(Ok(()), |text| write(SETTINGS, &text))
@@ -80,7 +80,7 @@ fn day(arguments: &Setup) -> Option<SetupStep> {
 /// Whether the recorder that runs comes back with the next start.
 fn at_start(own: bool) -> SetupStep {
     if own || !is_installed() {
-        return SetupStep::so("who started the recorder starts it again after the next start of the machine");
+        return SetupStep::already("who started the recorder starts it again after the next start of the machine");
     }
     let words = ["systemctl", "enable", SERVICE];
     SetupStep::to_do(format!("record with every start of the machine: {}", words.join(" ")), move || run(&words))
@@ -88,7 +88,7 @@ fn at_start(own: bool) -> SetupStep {
 
 pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     if folder(arguments).1 {
-        return Ok(vec![SetupStep::so("the recorder goes on: who started it stops it")]);
+        return Ok(vec![SetupStep::already("the recorder goes on: who started it stops it")]);
     }
     let mut steps = Vec::new();
     if Path::new(SYSTEMD).exists() && is_installed() {
@@ -128,7 +128,7 @@ fn allow() -> Result<Vec<SetupStep>> {
         let text = named.unwrap_or_default();
         return Ok(vec![SetupStep::to_do(format!("let {name} mark, in {SETTINGS}"), move || write(SETTINGS, &text))]);
     };
-    Ok(vec![SetupStep::so(so)])
+    Ok(vec![SetupStep::already(so)])
 }
 
 fn settings_text() -> Result<String> {

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a document is what its schema in `docs/schemas` or `docs/results` says; of the words of schemas, those that ours
+//! Whether a document is what its schema in `docs/schemas` says; of the words of schemas, those that ours
 //! use. Stricter than a validator for readers: a member that is in no schema is wrong.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Where schemas lie: those made from the types, and those of measurements.
-const FOLDERS: [&str; 2] = ["../../docs/schemas", "../../docs/results"];
-
 /// The schema of a document.
 pub fn path(name: &str) -> PathBuf {
-    let file = format!("{name}.schema.json");
-    let paths = FOLDERS.map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(&file));
-    paths.into_iter().find(|path| path.exists()).unwrap_or_else(|| panic!("there is no {file}"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schemas/{name}.schema.json"))
 }
 
 /// Fails with every place where a document is not as its schema says.
