@@ -51,6 +51,7 @@ pub enum RecorderRequest {
 }
 
 /// What the recorder answers.
+#[allow(clippy::large_enum_variant, reason = "one answer is made at a time, for one line")]
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecorderResponse {
