@@ -216,9 +216,9 @@ pub struct MarkArguments {
 }
 
 #[derive(Args)]
-#[command(after_help = "Until who paused it, or root, has it record again, nothing is recorded of anybody, and no mark
-is made. With --input only keys, clicks and what leads from them are left out: a mark still tells what the
-machine did. That ends when everybody who wanted it has taken it back.
+#[command(after_help = "Until who paused it, or root, has it record again, nothing is recorded of anybody, and
+no mark is made. With --input keys and clicks are left out, and a mark still tells what
+the machine did; that ends when everybody who wanted it has taken it back.
 
 Examples:
   tipme pause
