@@ -175,7 +175,6 @@ mod tests {
         let stat = b"cpu  9 0 9\ncpu0 9 0 9\ncpu1 9 0 9\nintr 99 0 7\nctxt 5\n";
         assert_eq!(wanted(stat), b"cpu  9 0 9\ncpu0 9 0 9\ncpu1 9 0 9\n");
         assert_eq!(wanted(b"MemTotal: 9 kB\n"), b"MemTotal: 9 kB\n");
-        assert!(SAMPLE_BYTES >= 256 * 100);
     }
 
     #[test]

@@ -201,7 +201,7 @@ pub struct CumulativeLatencies {
 }
 
 /// What the latencies of each repeat consist of, and the share of each part in the variance between the repeats.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RepeatSpread {
     /// Application or display server had a CPU.
     pub running_ms: Vec<f64>,
@@ -218,7 +218,7 @@ pub struct RepeatSpread {
 }
 
 /// Who had a CPU for which others were ready.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Rival {
     pub name: String,
     pub ms: f64,

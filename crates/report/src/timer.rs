@@ -228,7 +228,7 @@ fn clock_table(clocks: &Clocks) -> Option<String> {
         names.dedup();
         if names.is_empty() { "not known".to_owned() } else { names.join(", ") }
     };
-    let ns = |value: Option<f64>| value.map_or("-".to_owned(), |ns| micros(ns / 1e3));
+    let ns = |value: Option<f64>| value.map_or("-".to_owned(), |ns| duration_us(ns / 1e3));
     let row = |clock: &OfferedClock| {
         let whole = |value: Option<u64>| ns(value.map(|ns| ns as f64));
         vec![plain(&clock.name, TITLE_CHARS), whole(clock.resolution_ns), whole(clock.step_ns), ns(clock.read_ns)]

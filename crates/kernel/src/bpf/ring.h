@@ -130,31 +130,29 @@ static __always_inline bool is_spent(enum ring_class class, __u64 now)
 	return chunk && (!chunk->head.taken || chunk->head.closed + kept_ns < now);
 }
 
-/* From whose queue a class takes its next chunk. */
-static __always_inline enum ring_class giver(enum ring_class class, __u64 now)
+/* Whether a class takes its next chunk from the other one's queue. */
+static __always_inline bool takes_from(enum ring_class class, enum ring_class other, __u64 now)
+{
+	if (is_spent(class, now))
+		return 0;
+	return owned[class] < shares[class] || (owned[other] > least_share && is_spent(other, now));
+}
+
+/* The number + 1 of the chunk that a class writes to next; 0 where there is none. Classes are constants here, since older
+ * verifiers do not follow what is computed of them. */
+static __always_inline __u32 next_number(enum ring_class class, __u64 now)
 {
 	enum ring_class other = class == SCHED ? RARE : SCHED;
 
-	if (class == EXITS || is_spent(class, now))
-		return class;
-	if (owned[class] < shares[class] || (owned[other] > least_share && is_spent(other, now)))
-		return other;
-	return class;
-}
-
-/* The number + 1 of the chunk that a class writes to next; 0 where there is none. */
-static __always_inline __u32 next_number(enum ring_class class, __u64 now)
-{
-	enum ring_class from = giver(class, now);
-	__u32 number = take_first(from);
-
-	if (from == class)
-		return number;
-	if (!number)
-		return take_first(class);
-	__sync_fetch_and_add(&owned[class], 1);
-	__sync_fetch_and_add(&owned[from], -1);
-	return number;
+	if (class != EXITS && takes_from(class, other, now)) {
+		__u32 number = take_first(other);
+		if (number) {
+			__sync_fetch_and_add(&owned[class], 1);
+			__sync_fetch_and_add(&owned[other], -1);
+			return number;
+		}
+	}
+	return take_first(class);
 }
 
 /* Records of one class may look like valid ones of another one, and not everybody may see them: none is left. */
@@ -167,6 +165,13 @@ static __always_inline void clear(struct chunk *chunk)
 		bpf_probe_read_kernel(chunk->data, sizeof(chunk->data), blank->data);
 }
 
+/* Takes note of what is overwritten, where the chunk was one of this class. */
+static __always_inline void overwrite(enum ring_class class, struct chunk *chunk)
+{
+	if (chunk->head.class == class && chunk->head.closed > overwritten_until[class])
+		overwritten_until[class] = chunk->head.closed;
+}
+
 /* Takes a chunk and returns the place at its first record. */
 static __always_inline __u64 take_chunk(enum ring_class class, __u32 cpu, __u64 now)
 {
@@ -175,11 +180,13 @@ static __always_inline __u64 take_chunk(enum ring_class class, __u32 cpu, __u64 
 
 	if (!chunk)
 		return 0;
-	__u32 before = chunk->head.class;
-	if (chunk->head.taken && before < CLASSES && chunk->head.closed > overwritten_until[before])
-		overwritten_until[before] = chunk->head.closed;
-	if (chunk->head.taken && before != class)
-		clear(chunk);
+	if (chunk->head.taken) {
+		overwrite(SCHED, chunk);
+		overwrite(RARE, chunk);
+		overwrite(EXITS, chunk);
+		if (chunk->head.class != class)
+			clear(chunk);
+	}
 	__u64 taken = chunk->head.taken + 1;
 	chunk->head.taken = taken;
 	chunk->head.opened = now;
