@@ -74,7 +74,8 @@ impl CpuUse {
 /// The name of who had the CPU, where it is none of these threads and something was recorded.
 fn rival(owner: &CpuOwner, threads: &BTreeSet<Tid>) -> Option<String> {
     match owner {
-        CpuOwner::Thread { tid, .. } if threads.contains(tid) => None,
+        CpuOwner::Thread { tid, .. } | CpuOwner::Work { tid, .. } if threads.contains(tid) => None,
+        CpuOwner::Work { function, .. } => Some(function.clone()),
         CpuOwner::Thread { name, .. } | CpuOwner::Interrupt { name } | CpuOwner::Softirq { name } => Some(name.clone()),
         CpuOwner::Idle | CpuOwner::Unknown => None,
     }

@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn no_wait_is_longer_than_what_was_waited_for() {
         let (repeat, outcomes) = repeat(&[(100, 110, 150), (400, 400, 420)]);
-        let busy = Activity { computing: vec![(0, 1_000 * MS)], reading: Vec::new() };
+        let busy = Activity { computing: vec![(0, 1_000 * MS)], ..Activity::default() };
         let waits = waits(&repeat, &outcomes, Some(busy), |_| 100 * MS);
         assert_eq!((waits.wait, waits.background), (70 * MS, Some(930 * MS)), "what settles later is background");
     }
@@ -191,7 +191,8 @@ mod tests {
     #[test]
     fn what_is_not_recorded_as_a_whole_is_not_known_to_be_busy() {
         let computing = vec![(0, 700 * MS), (800 * MS, 900 * MS)];
-        let activity = Activity { computing, reading: vec![(10 * MS, 20 * MS)] }.within(600 * MS, 850 * MS);
+        let activity =
+            Activity { computing, reading: vec![(10 * MS, 20 * MS)], ..Activity::default() }.within(600 * MS, 850 * MS);
         let changes = switched(Signal::Computing, activity.computing);
         assert_eq!(changes.iter().map(|change| change.at / MS).collect::<Vec<_>>(), [600, 700, 800, 850]);
         assert_eq!(switched(Signal::SynchronousIo, activity.reading), []);
