@@ -12,6 +12,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use support::{Recording, meta, tipme};
 use tempfile::TempDir;
@@ -27,6 +28,9 @@ const LATE_MAX: Duration = Duration::from_secs(30);
 
 /// Growth of the recorder's memory that is not a fault: a second capture, and what it is packed with.
 const GROWTH_MAX_KIB: u64 = 64 * 1024;
+
+/// Who asks processes of a user of whom one is silent soon asks that user nothing more: so one such process at a time.
+static ONE_SILENT: Mutex<()> = Mutex::new(());
 
 /// Calls a function of the C library, or computes with a perf map of its own in memory that no file describes, as a compiler does that
 /// compiles while it runs.
@@ -163,6 +167,10 @@ fn mark(recording: &Recording, uid: u32) -> Incident {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     tipme_store::read(Path::new(String::from_utf8(output.stdout).unwrap().trim_end())).unwrap()
+}
+
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_SILENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Long enough for samples of whoever computes.
@@ -317,6 +325,7 @@ fn a_library_that_is_cut_ends_nobody() {
 
 #[test]
 fn a_process_that_does_not_answer_costs_names_and_no_incident() {
+    let _alone = alone();
     let recording = record();
     let file = Mount(recording.dir.path().join("silent"));
     std::fs::write(&file.0, "").unwrap();
@@ -428,6 +437,7 @@ fn what_runs_where_paths_lead_elsewhere_is_named_to_its_user() {
 
 #[test]
 fn a_program_that_cannot_be_opened_costs_its_own_names_only() {
+    let _alone = alone();
     let served = Served::start();
     let silent = computing_in(served.dir.path());
     let computing = Process::compute("library");
