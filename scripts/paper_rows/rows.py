@@ -14,13 +14,16 @@ TIPME_ROWS = [
                TIPME + "recorder.rs::the_task_walk_names_living_and_blocked")),
     Row("T2", "who holds the contested resource", "§3.7, §4.1",
         tests=(ANALYSIS + "causes.rs::a_page_in_names_its_file_and_who_evicted_it", TIPME + "recorder.rs::writers_are_counted_on_demand_only",
-               RECORD + "detail.rs::a_detail_lowers_its_own_limit_only")),
+               RECORD + "detail.rs::a_detail_lowers_its_own_limit_only", TIPME + "switching.rs::who_may_mark_has_a_running_recorder_record_more_for_a_time"),
+        words="A running recorder records more for a time: `tipme record --detail locks --for=600`."),
     Row("T3", "exec information past the exit", "§3.4",
-        tests=(TIPME + "privacy.rs::command_lines_of_processes_that_ended_are_told_to_whose_they_are",)),
+        tests=(TIPME + "privacy.rs::command_lines_of_processes_that_ended_are_told_to_whose_they_are",
+               TIPME + "switching.rs::what_bounds_the_memory_of_ended_processes_is_told")),
     Row("T4", "display-server tap, client to process", "§3.3, §3.5.2",
         tests=(TIPME + "display.rs::typed_keys_are_seen_as_events_and_never_as_text", TIPME + "truth.rs::latencies_agree_with_the_clients_own_under_load")),
     Row("T5", "hot keys, also on the console; description", "§3.5.1",
-        tests=(TIPME + "agent.rs::each_key_reaches_the_recorder", TIPME + "display.rs::stopped_keys_leave_no_input_records"),
+        tests=(TIPME + "agent.rs::each_key_reaches_the_recorder", TIPME + "display.rs::stopped_keys_leave_no_input_records",
+               TIPME + "switching.rs::nothing_is_recorded_while_it_is_paused"),
         words="On a real keyboard and console: [vm.md](vm.md), rows *hot key*."),
     Row("T6", "30 to 40 s in bounded memory", "§3.2",
         tests=(RECORD + "memory.rs::forty_seconds_are_held_of_25000_events_in_32_mib_and_of_200000_in_128",)),
@@ -64,11 +67,12 @@ TIPME_ROWS = [
         charts=(Chart("fork.svg", "Beside newborn processes", "fork", published.fork,
                       histograms(["hog", "fork", "wide", "nice"])),),
         words="On 6.18 the effect is not there as the paper has it: a hog that is forked again every two seconds costs what an old one costs, and "
-              "sixteen newborn processes what sixteen old ones cost, since the scheduler places a newborn at the average of its run queue. What starves "
+              "sixteen newborn processes what sixteen old ones cost; likely because the scheduler places a newborn at the average of its run queue. What starves "
               "is number and weight: the intervals beside a container of more weight, a better nice value and real-time processes are as long as the "
               "paper's. The manager cures what is due to number, container and nice value; no weight is above a real-time process, whose stalls "
               "the kernel's own throttle ends."),
-    Row("T11", "unacceptable latency detected by itself", "§6", tests=(TIPME + "auto.rs::a_hitch_is_marked_once_and_what_is_usual_is_kept",),
+    Row("T11", "unacceptable latency detected by itself", "§6", tests=(TIPME + "auto.rs::a_hitch_is_marked_once_and_what_is_usual_is_kept",
+                                                                             TIPME + "auto.rs::what_a_person_says_moves_the_limits_and_survives"),
         words="Accuracy and cost: `make check-auto`."),
     Row("T12", "client and server recorded together", "§3.7", tests=("tests/golden.rs::every_kind_has_an_incident",),
         words="A wait for the network is named with the address of who did not answer (`network-wait`). What the other machine did meanwhile is "
@@ -121,7 +125,9 @@ ENDO_ROWS = [
     Row("E2", "when the application is ready for an event", "§2.4", tests=(LAB + "measure.rs::every_input_is_accounted_for_by_the_display_tap",)),
     Row("E3", "think and wait", "§2.3, figure 2",
         figures=(Figure("of the time in the editor somebody waits", "task-editor", scaled(ratio(at("wait_ms"), lambda of: of["wait_ms"] + of["think_ms"]), 100), "%", least=3),),
-        tests=("crates/measure/src/think.rs::the_truth_table", "crates/measure/src/think.rs::phases_tile_the_time")),
+        tests=("crates/measure/src/think.rs::the_truth_table", "crates/measure/src/think.rs::phases_tile_the_time",
+               TIPME + "day.rs::a_session_is_counted_as_it_is_measured_and_survives"),
+        words="Of a whole day without a script: `tipme day`."),
     Row("E4", "idle-system profile", "§2.5, §2.6, figures 3 and 4",
         figures=(
             Figure("stolen from an idle system", "idle", scaled(at("stolen_share"), 100), "%", "bursts every 10 ms", share=0.5, least=3),
