@@ -87,11 +87,19 @@ __noinline int fill_window(struct reading *reading)
 	__u32 wanted = left < WINDOW ? left : WINDOW, have = 0;
 	__u32 count = reading->segment_count < SEGMENTS ? reading->segment_count : SEGMENTS;
 
-	for (int i = 0; i < SEGMENTS && at < count && inside >= reading->segments[at].bytes; i++)
-		inside -= reading->segments[at++].bytes;
+	/* A bound that is a constant is all that the check of Linux 6.1 knows. */
+	for (int i = 0; i < SEGMENTS && at < count; i++, at++) {
+		barrier_var(at);
+		if (at >= SEGMENTS || inside < reading->segments[at].bytes)
+			break;
+		inside -= reading->segments[at].bytes;
+	}
 	reading->segment = at;
 	reading->begin = reading->offset - inside;
 	for (int i = 0; i < SEGMENTS && at < count && have < wanted; i++, at++, inside = 0) {
+		barrier_var(at);
+		if (at >= SEGMENTS)
+			break;
 		__u64 here = reading->segments[at].bytes - inside;
 		if (here > wanted - have)
 			here = wanted - have;
