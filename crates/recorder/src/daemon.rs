@@ -138,6 +138,8 @@ struct Recorder<'a> {
     /// Presses of hot keys, where it has to be asked whether they may.
     presses: Gate<u32, AttributedPress>,
     armed: Nanos,
+    /// When that is due which is done twice a second.
+    next_calm: Nanos,
     /// When a hot key marked last, here or in the session.
     hot_marked: Option<Nanos>,
     unrecorded: Unrecorded,
@@ -186,6 +188,7 @@ impl<'a> Recorder<'a> {
             hot_keys: options.hot_keys.as_ref().map(|keys| (keys, Causes::start(&keys.judge))),
             presses: who::presses(&options.allowed).context(NO_THREAD)?,
             armed,
+            next_calm: armed,
             hot_marked: None,
             unrecorded: Unrecorded::default(),
             sealing: Sealing::default(),
@@ -261,16 +264,25 @@ impl<'a> Recorder<'a> {
     /// What is done ten times a second. Whoever pressed a key is answered before a look that may follow.
     fn turn(&mut self, now: Nanos) -> Result<()> {
         self.tick(now)?;
+        if now >= self.next_calm {
+            self.next_calm = now.after(CALM_PERIOD);
+            self.calm_turn(now);
+        }
+        self.answer_keys();
+        self.notice(now);
+        self.inputs.forget(now.before(self.options.window));
+        Ok(())
+    }
+
+    /// What is soon enough twice a second.
+    fn calm_turn(&mut self, now: Nanos) {
+        self.kernel.follow_cpus();
         self.settle_details(now);
         self.learning.tick(&self.kernel, now);
         if let Some(days) = &mut self.days {
             days.tick(&self.kernel, &mut self.learning, now);
         }
         self.focuses.hear(self.kernel.focuses());
-        self.answer_keys();
-        self.notice(now);
-        self.inputs.forget(now.before(self.options.window));
-        Ok(())
     }
 
     /// How long nothing has to be looked at. A device is emptied ten times a second, since it holds few events.
@@ -303,7 +315,6 @@ impl<'a> Recorder<'a> {
     }
 
     fn tick(&mut self, now: Nanos) -> Result<()> {
-        self.kernel.follow_cpus();
         if self.paused.is_none() {
             self.sampler.sample(now);
         }

@@ -39,6 +39,7 @@ const RESTLESS_PART: u64 = 20;
 /// Keeps the samples of one window.
 pub(crate) struct Sampler {
     files: Vec<(u32, File)>,
+    buffer: Box<[u8]>,
     samples: VecDeque<ProcSample>,
     /// Samples kept at most.
     limit: usize,
@@ -61,7 +62,18 @@ impl Sampler {
         let limit = files.len() * ticks;
         let samples = VecDeque::with_capacity(limit);
         let quotas = Quotas::open(ticks);
-        Sampler { files, samples, limit, quotas, window, last: Nanos(0), felt_us: [0; PRESSURES], next: Nanos(0) }
+        let buffer = vec![0; SAMPLE_BYTES].into_boxed_slice();
+        Sampler {
+            files,
+            buffer,
+            samples,
+            limit,
+            quotas,
+            window,
+            last: Nanos(0),
+            felt_us: [0; PRESSURES],
+            next: Nanos(0),
+        }
     }
 
     /// Reads the counters of each control group with a quota, and the files where they are due.
@@ -84,16 +96,15 @@ impl Sampler {
 
     fn read_files(&mut self, now: Nanos) {
         let mut felt_us = self.felt_us;
-        let mut buffer = [0u8; SAMPLE_BYTES];
         for (source, file) in &self.files {
-            let Ok(count) = file.read_at(&mut buffer, 0) else { continue };
+            let Ok(count) = file.read_at(&mut self.buffer, 0) else { continue };
             if let Some(felt) = felt_us.get_mut(*source as usize) {
-                *felt = total_us(&buffer[..count]).unwrap_or(0);
+                *felt = total_us(&self.buffer[..count]).unwrap_or(0);
             }
             if self.samples.len() >= self.limit {
                 self.samples.pop_front();
             }
-            let text = wanted(&buffer[..count]).to_vec();
+            let text = wanted(&self.buffer[..count]).to_vec();
             self.samples.push_back(ProcSample { at: now, source: *source, text });
         }
         let most_us = now.since(self.last).0 / 1_000 / RESTLESS_PART;
