@@ -166,13 +166,19 @@ __noinline int note_taken(__u64 owner, __u64 now)
 	return 0;
 }
 
-/* A thread slept from `start` on, for nobody of its own process and no disk. What lay in its queue by then ended that
- * it had nothing to do. */
-static __always_inline void note_slept(__u32 tid, __u64 start, __u64 now)
+/* Whether the thread took presses; most never do. */
+static __always_inline bool took_presses(__u32 tid)
+{
+	return takers[tid & (TAKERS - 1)].tid == tid;
+}
+
+/* A thread that took presses slept from `start` on, for nobody of its own process and no disk. What lay in its queue by then
+ * ended that it had nothing to do. */
+static __noinline void note_slept(__u32 tid, __u64 start, __u64 now)
 {
 	struct taker *taker = &takers[tid & (TAKERS - 1)];
 
-	if (taker->tid != tid || now - start < SLEPT_NS)
+	if (now - start < SLEPT_NS)
 		return;
 	struct answer *answer = &answers[taker->slot & (ANSWER_SLOTS - 1)];
 	if (answer->presses <= answer->fresh)

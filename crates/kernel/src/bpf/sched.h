@@ -37,7 +37,8 @@ int sched_switch(__u64 *ctx)
 		state = task_state(prev, switch_has_state ? (__u32)ctx[3] : prev->__state);
 	if (state) {
 		remember_switch_out(tid, now, state);
-		server_waits(tid, now);
+		if (drawings_open)
+			server_waits(tid, now);
 	}
 	if (pack_switch(mine, now, tid, prio, next_tid, next_prio, state))
 		mine->known = life_and(mine->known, next_tid);
@@ -94,16 +95,16 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *task)
 {
 	struct place *mine = sched_place();
-	__u64 now = sched_now();
-	__u32 tid = task->pid, waker = (__u32)bpf_get_current_pid_tgid(), target = task->thread_info.cpu;
+	__u64 now = sched_now(), me = bpf_get_current_pid_tgid();
+	__u32 tid = task->pid, waker = (__u32)me, target = task->thread_info.cpu;
 	__u64 entry = switched_out[tid & (TABLE - 1)];
 	__u8 context = interrupt_context(), prio = task->prio;
 
 	if (is_switched_out(entry, tid)) {
-		__u64 start = blocked_since(tid, now);
+		__u64 start = stamped(entry, now);
 		switched_out[tid & (TABLE - 1)] = 0;
 		/* Who waits for its own threads or a disk is busy. */
-		if (!(entry & 1) && (context || bpf_get_current_pid_tgid() >> 32 != task->tgid))
+		if (took_presses(tid) && !(entry & 1) && (context || me >> 32 != task->tgid))
 			note_slept(tid, start, now);
 		if (deserves_record(entry, now, now - start) && !(task->__state & TASK_NOLOAD))
 			write_wait(task, now, start, context);

@@ -90,14 +90,18 @@ static __always_inline bool is_switched_out(__u64 entry, __u32 tid)
 	return (entry >> STAMP_BITS) == tid;
 }
 
-/* When the thread blocked, to about two microseconds; `now` where it is not known. */
+/* When that was which an entry stands for, to about two microseconds. */
+static __always_inline __u64 stamped(__u64 entry, __u64 now)
+{
+	return now - (((stamp(now) - (entry & STAMP)) & STAMP) << 10);
+}
+
+/* When the thread blocked; `now` where it is not known. */
 static __always_inline __u64 blocked_since(__u32 tid, __u64 now)
 {
 	__u64 entry = switched_out[tid & (TABLE - 1)];
 
-	if (!is_switched_out(entry, tid))
-		return now;
-	return now - (((stamp(now) - (entry & STAMP)) & STAMP) << 10);
+	return is_switched_out(entry, tid) ? stamped(entry, now) : now;
 }
 
 /* Whether a wait of this length deserves a record: a long one always, one for I/O now and then. */
