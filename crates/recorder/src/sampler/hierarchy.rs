@@ -7,6 +7,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tipme_record::Nanos;
+use tipme_record::proc_text::cgroup_mounts;
 
 /// The number of `cpu.stat` among the sources of samples.
 pub(super) const SOURCE: u32 = 5;
@@ -48,19 +49,15 @@ pub(super) struct ThrottleReading {
 impl Hierarchy {
     /// The hierarchy with the CPU controller: version 1 where it is mounted, since version 2 then lacks it.
     pub(super) fn find() -> Option<Hierarchy> {
-        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         Hierarchy::among(&mounts)
     }
 
-    pub(super) fn among(mounts: &str) -> Option<Hierarchy> {
-        let fields = || mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|line| line.len() >= 4);
-        let one = fields().find(|line| line[2] == "cgroup" && line[3].split(',').any(|option| option == "cpu"));
-        let two = || fields().find(|line| line[2] == "cgroup2");
-        let at = |line: Vec<&str>, version| {
-            let (mount, numbers) = (PathBuf::from(line[1]), PathBuf::from("/proc/cgroups"));
-            Hierarchy { mount, version, numbers }
-        };
-        one.map(|line| at(line, CgroupVersion::One)).or_else(|| two().map(|line| at(line, CgroupVersion::Two)))
+    pub(super) fn among(mountinfo: &str) -> Option<Hierarchy> {
+        let one = cgroup_mounts(mountinfo).find(|mounted| mounted.has("cpu"));
+        let mounted = one.or_else(|| cgroup_mounts(mountinfo).find(|mounted| mounted.unified))?;
+        let version = if mounted.unified { CgroupVersion::Two } else { CgroupVersion::One };
+        Some(Hierarchy { mount: mounted.mount.into(), version, numbers: "/proc/cgroups".into() })
     }
 
     pub(super) fn limit_file(&self) -> &'static str {
@@ -127,11 +124,11 @@ mod tests {
 
     #[test]
     fn version_one_goes_first_where_both_are_mounted() {
-        let mounts = "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu,cpuacct 0 0\n";
-        let found = Hierarchy::among(mounts).map(|found| (found.mount, found.version));
+        let two = "31 25 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        let both = format!("{two}32 25 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
+        let found = Hierarchy::among(&both).map(|found| (found.mount, found.version));
         assert_eq!(found, Some((PathBuf::from("/sys/fs/cgroup/cpu"), CgroupVersion::One)));
-        let two = Hierarchy::among("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n").map(|found| found.version);
-        assert_eq!(two, Some(CgroupVersion::Two));
-        assert_eq!(Hierarchy::among("cgroup /c cgroup rw,memory 0 0\n"), None);
+        assert_eq!(Hierarchy::among(two).map(|found| found.version), Some(CgroupVersion::Two));
+        assert_eq!(Hierarchy::among("32 25 0:28 / /c rw - cgroup cgroup rw,memory\n"), None);
     }
 }
