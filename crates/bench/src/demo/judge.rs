@@ -13,9 +13,14 @@ pub(super) fn judge(fault: DemoFault, verdict: &Value, pids: &[u32]) -> Result<(
         (None, []) => Ok(()),
         (None, _) => Err(format!("the diagnosis finds nothing; expected {}", fault.kinds().join(" or "))),
         (Some(finding), []) => Err(format!("the diagnosis finds {} where nothing was wrong", describe(finding))),
-        (Some(finding), kinds) => judge_finding(finding, kinds, pids),
+        (Some(finding), kinds) => judge_finding(finding, kinds, pids).map_err(|error| {
+            let among = findings.iter().any(|finding| judge_finding(finding, kinds, pids).is_ok());
+            if among { format!("{error}, which it finds too: {BUSY}") } else { error }
+        }),
     }
 }
+
+const BUSY: &str = "what else runs on this machine was worse for the terminal; try again when that has ended";
 
 fn judge_finding(finding: &Value, kinds: &[&str], pids: &[u32]) -> Result<(), String> {
     let kind = finding["kind"].as_str().unwrap_or_default();
@@ -41,6 +46,13 @@ mod tests {
 
     fn verdict(kind: &str, pid: u32) -> Value {
         json!({"findings": [{"kind": kind, "culprit": {"pid": pid, "comm": "gzip"}}, {"kind": "timer-sleep"}]})
+    }
+
+    #[test]
+    fn a_busy_machine_is_told_of() {
+        let findings = [99, 10].map(|pid| verdict("cpu-competition", pid)["findings"][0].clone());
+        let error = judge(DemoFault::Cpu, &json!({ "findings": findings }), &[10, 12]).expect_err("another is first");
+        assert!(error.contains("which it finds too"), "{error}");
     }
 
     #[test]
