@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a person lived with on a day, as text.
+//! What a person lived with on a day, as text and as a picture.
+
+mod picture;
 
 use crate::layout::{Layout, Tone};
 use crate::plot::words::{count, duration, plain};
 use crate::strip::blocks;
+pub use picture::picture;
 use std::fmt::Write;
 use tipme_measure::lived::{DayFigures, HourShare, LivedFigures, LivedRate, LongWait};
 

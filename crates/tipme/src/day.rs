@@ -5,6 +5,7 @@ use crate::arguments::{DateChoice, Day};
 use crate::incidents::named::{all, is_own};
 use crate::incidents::when;
 use crate::record::user_id;
+use crate::report::written;
 use crate::suggestion;
 use anyhow::{Context, Result, bail};
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
@@ -15,7 +16,7 @@ use tipme_command::output::layout;
 use tipme_control::{Client, RecorderRequest, RecorderResponse};
 use tipme_measure::lived::DayFigures;
 use tipme_recorder::StateDirs;
-use tipme_report::day::text;
+use tipme_report::day::{picture, text};
 use tipme_store::IncidentFolder;
 
 /// A mark so many seconds after a wait still holds it.
@@ -49,7 +50,10 @@ pub fn run(arguments: &Day) -> Result<ExitCode> {
     };
     let counted = figures.all.n > 0;
     let document = DayDocument { schema: 1, date: date.to_string(), figures };
-    if arguments.json {
+    if let Some(place) = &arguments.output {
+        written::write(place, &picture(&document.date, &document.figures, &time_of_day), arguments.force)?;
+        println!("{}", place.display());
+    } else if arguments.json {
         println!("{}", serde_json::to_string(&document)?);
     } else {
         print!("{}", text(&document.date, &document.figures, &time_of_day, &layout()));

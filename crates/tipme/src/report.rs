@@ -4,7 +4,7 @@
 pub mod opened;
 mod page;
 mod results;
-mod written;
+pub mod written;
 
 use crate::arguments::Report;
 use crate::incidents::named::find;

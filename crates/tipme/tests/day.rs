@@ -143,6 +143,11 @@ fn a_hitch_stands_with_its_incident_and_nobody_else_is_told() {
     assert!(number(&day["figures"]["all"]["elr"]["at_ms_per_minute"]) > 0.0, "{day}");
     let text = String::from_utf8(day_of(dir, 0, &[]).stdout).unwrap();
     assert!(text.contains("longest waits over their threshold") && text.contains("key in xterm"), "{text}");
+    let drawn = dir.join("day.svg");
+    assert!(day_of(dir, 0, &["-o", drawn.to_str().unwrap()]).status.success());
+    let picture = std::fs::read_to_string(&drawn).unwrap();
+    assert!(picture.starts_with("<svg") && picture.contains("xterm: "), "{picture}");
+    assert_eq!(std::fs::metadata(&drawn).unwrap().permissions().mode() & 0o777, 0o600);
 
     let anns = day_of(dir, ANN, &["--json"]);
     let told: Value = serde_json::from_slice(&anns.stdout).unwrap();

@@ -41,6 +41,7 @@ Examples:
   tipme day
   tipme day --date yesterday
   tipme day --date 2026-01-31 --json
+  tipme day -o day.svg
   tipme day --forget")]
 pub struct Day {
     /// The recorder's folder [default: /run/tipme and /var/lib/tipme]
@@ -55,8 +56,14 @@ pub struct Day {
     /// One JSON document instead of text
     #[arg(long)]
     pub json: bool,
+    /// Write the waits by hour and by application as a picture (SVG) in place of text
+    #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
+    pub output: Option<PathBuf>,
+    /// Replace a file that is there
+    #[arg(long, requires = "output")]
+    pub force: bool,
     /// Forget all that was counted of you, of all days
-    #[arg(long, conflicts_with_all = ["date", "user", "json"])]
+    #[arg(long, conflicts_with_all = ["date", "user", "json", "output"])]
     pub forget: bool,
 }
 
