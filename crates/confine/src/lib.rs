@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a process gives up.
+//! What a process gives up, and how soon it has its turn.
 //!
 //! A daemon [keeps](keep()) the capabilities that it goes on needing. What reads bytes that others have made is done by a
 //! process of its own, which is [confined](confine()) before it reads the first of them: it has what it was given
@@ -11,8 +11,10 @@ mod calls;
 mod child;
 mod reach;
 mod rights;
+mod schedule;
 
 pub use child::{ChildFault, ChildOutput, HeardBoth, hear, hear_both, hear_each, hear_errors};
 pub use reach::Reach;
 pub use rights::{Account, NOBODY, ResourceBounds, confine, keep};
 pub use rustix::thread::CapabilitySet;
+pub use schedule::{be_urgent, schedule};

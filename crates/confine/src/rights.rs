@@ -3,8 +3,9 @@
 
 use crate::calls::restrict;
 use crate::reach::Reach;
+use crate::schedule::schedule;
 use rustix::fs::{Gid, Uid};
-use rustix::process::{Resource, Rlimit, getpriority_process, setpriority_process, setrlimit};
+use rustix::process::{Resource, Rlimit, getpriority_process, setrlimit};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set, remove_capability_from_bounding_set,
     set_capabilities, set_keep_capabilities, set_no_new_privs, set_thread_groups, set_thread_res_gid,
@@ -86,9 +87,7 @@ pub fn confine<T>(account: Account, bounds: ResourceBounds, open: impl FnOnce() 
 }
 
 fn limit(bounds: ResourceBounds) -> io::Result<()> {
-    if getpriority_process(None)? < bounds.nice {
-        setpriority_process(None, bounds.nice)?;
-    }
+    schedule(getpriority_process(None)?.max(bounds.nice), 0)?;
     let seconds = bounds.time.as_secs().max(1);
     let limits = [
         (Resource::Cpu, seconds),

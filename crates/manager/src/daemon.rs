@@ -34,8 +34,6 @@ const CORE_TICKS: u64 = 60;
 const SAVE_TICKS: u64 = 600;
 /// How often a display that does not answer is asked again, each time with the target's timeout.
 const RECONNECTS_MAX: usize = 5;
-/// The nice value that the manager gives itself: it must answer where everything else has to wait.
-const OWN_NICE: i32 = -10;
 
 /// Why the manager ended, having taken everything back.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,7 +62,7 @@ pub fn run(options: &ManageOptions) -> Result<Ended> {
     let mut server = Server::bind(&options.state.socket(), Gate::of(&[setting.user]))?;
     let (actuator, restored) = Actuator::open(options, helper, &mut setting, attention.core().server_pid)?;
     tell_restored("a manager that was killed", &restored);
-    rustix::process::setpriority_process(None, OWN_NICE).ok();
+    tipme_confine::be_urgent();
     let mut manager = Manager::new(options, setting, attention, actuator);
     let ended = manager.begin(first).and_then(|()| manager.serve(&mut server, &signals));
     tell_restored("this manager", &manager.actuator.restore());

@@ -2,15 +2,11 @@
 //! What a recorder keeps once it is armed, and its priority.
 
 use anyhow::{Context, Result};
-use rustix::process::setpriority_process;
 use std::os::fd::AsFd;
 use std::thread;
-use tipme_confine::{CapabilitySet, keep};
+use tipme_confine::{CapabilitySet, be_urgent, keep, schedule};
 use tipme_control::journal;
 use tipme_kernel::{Kernel, may_ask};
-
-/// A mark is urgent on a machine that is too busy.
-const URGENT: i32 = -10;
 
 /// Kernel programs cannot be loaded any more, for which `SYS_ADMIN` would do. What is left:
 /// - `SYSLOG`: the places of the kernel's functions, to name them;
@@ -27,8 +23,8 @@ const KEPT: CapabilitySet = CapabilitySet::SYSLOG
 
 /// Makes the recorder urgent, and gives up what it does not need any more: before it starts a thread.
 pub(crate) fn settle(kernel: &Kernel<'_>) -> Result<()> {
-    // Where this is refused, it takes its turn.
-    setpriority_process(None, URGENT).ok();
+    // A mark is urgent on a machine that is too busy, and so is who has the focus.
+    be_urgent();
     let free = asks_freely(kernel).context("cannot find out what this kernel allows")?;
     if !free {
         journal::info("kept: CAP_BPF, since this kernel lets nobody else read what kernel programs wrote").tell();
@@ -51,7 +47,7 @@ fn asks_freely(kernel: &Kernel<'_>) -> Result<bool> {
 /// The calling thread is not urgent.
 pub(crate) fn take_turns() {
     // A greater value is never refused.
-    setpriority_process(None, 0).ok();
+    schedule(0, 0).ok();
 }
 
 #[cfg(test)]

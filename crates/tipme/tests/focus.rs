@@ -88,6 +88,8 @@ fn now_ns() -> u64 {
 fn hear(mut following: Following, compositor: &Compositor) -> Receiver<(Focused, u64)> {
     let ((heard, news), sway) = (channel(), compositor.sway.0.id());
     std::thread::spawn(move || {
+        // As the manager does.
+        tipme_confine::be_urgent();
         loop {
             // It ends with the recorder, or with the test.
             let Ok(told) = following.news() else { return };
@@ -110,6 +112,12 @@ fn focus_of(news: RecorderResponse, server: u32) -> Option<Focused> {
     }
 }
 
+/// The time slice of a process in nanoseconds; `None` where the kernel's table has none.
+fn slice(pid: u32) -> Option<u64> {
+    let table = std::fs::read_to_string(format!("/proc/{pid}/sched")).ok()?;
+    table.lines().find(|line| line.starts_with("se.slice"))?.rsplit(' ').next()?.parse().ok()
+}
+
 /// What is told until a process has the focus.
 fn told(news: &Receiver<(Focused, u64)>, pid: u32) -> Vec<(Focused, u64)> {
     let mut told: Vec<(Focused, u64)> = Vec::new();
@@ -129,6 +137,7 @@ fn the_focus_is_with_whom_sways_own_tree_says() {
     let news = hear(follow(&recording), &compositor);
     told(&news, pids[2]);
     let changes = std::env::var("TIPME_FOCUS_CHANGES").map_or(CHANGES, |number| number.parse().unwrap());
+    assert_eq!(slice(recording.child.id()).unwrap_or(100_000), 100_000);
     let (mut late, mut expected) = (Vec::new(), Vec::new());
     for turn in 0..changes {
         let (pid, begun) = (pids[(turn * turn + turn / 2) % 3], now_ns());

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How soon a thread has its turn.
+
+use rustix::process::{getpriority_process, setpriority_process};
+use std::io;
+
+/// Of who answers where everything else has to wait: the nice value, and the shortest slice that the scheduler knows, in
+/// nanoseconds.
+const URGENT: i32 = -10;
+const URGENT_SLICE_NS: u64 = 100_000;
+
+/// Has the calling thread, and those that it starts from then on, answer at once. Who may not have a lower nice value has a
+/// shorter slice; where that is refused, too, it takes its turn.
+pub fn be_urgent() {
+    let as_nice_as_it_is = || schedule(getpriority_process(None)?, URGENT_SLICE_NS);
+    schedule(URGENT, URGENT_SLICE_NS).or_else(|_| as_nice_as_it_is()).ok();
+}
+
+/// Gives the calling thread, and those that it starts from then on, a nice value and a time slice in nanoseconds, 0 for the
+/// scheduler's own. Who wakes up with a shorter slice than the running thread's takes the CPU at once, where it has not had
+/// its share; Linux knows slices of threads from 6.12 on, for those of the usual policy.
+///
+/// # Errors
+/// Where the kernel refuses it, as a lower nice value without the right to it.
+pub fn schedule(nice: i32, slice_ns: u64) -> io::Result<()> {
+    // SAFETY: the call takes numbers only.
+    if unsafe { libc::sched_getscheduler(0) } != libc::SCHED_OTHER {
+        return Ok(setpriority_process(None, nice)?);
+    }
+    let wanted = libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: libc::SCHED_OTHER as u32,
+        sched_flags: 0,
+        sched_nice: nice,
+        sched_priority: 0,
+        sched_runtime: slice_ns,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    // SAFETY: the kernel reads `size` bytes of `wanted`, which lives until the call returns.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const wanted, 0) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The slice of this thread as the scheduler's own table has it, in nanoseconds; `None` where the table has none.
+    fn slice() -> Option<u64> {
+        let table = std::fs::read_to_string("/proc/thread-self/sched").ok()?;
+        let line = table.lines().find(|line| line.starts_with("se.slice"))?;
+        line.rsplit(' ').next()?.parse().ok()
+    }
+
+    #[test]
+    fn a_thread_gets_what_it_asks_for_and_gives_it_back() {
+        let tried = std::thread::spawn(|| {
+            let usual = slice();
+            schedule(3, 200_000).expect("nobody is refused a greater nice value");
+            let asked = (getpriority_process(None).expect("it lives"), slice());
+            schedule(4, 0).expect("nobody is refused a greater nice value");
+            (usual, asked, slice())
+        });
+        let (usual, (nice, slice), after) = tried.join().expect("it ends");
+        assert_eq!((nice, after), (3, usual));
+        assert!(slice.is_none_or(|slice| slice == 200_000 || Some(slice) == usual), "{slice:?}");
+    }
+}
