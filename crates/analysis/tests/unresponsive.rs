@@ -297,3 +297,20 @@ fn a_program_that_starts_is_not_missed() {
     machine.fork(10_000, 1, APP);
     assert_eq!(verdict(&mut machine).findings, []);
 }
+
+/// The kernel has the poll go on by another system call, and nobody sends the editor anything any more.
+#[test]
+fn a_program_that_was_continued_is_back_in_its_poll() {
+    const STOPPED: u16 = 4;
+    const RESTART: i32 = 219;
+    let mut machine = editor();
+    key_at(&mut machine, 3_000_000);
+    machine.wake(HANG, APP, OTHER).switch(HANG + 10, 1, APP, 0).switch(HANG + 20, 1, 0, STOPPED);
+    machine.wake(HANG_ENDS, APP, OTHER).switch(HANG_ENDS + 10, 1, APP, 0).switch(HANG_ENDS + 20, 1, 0, 1);
+    polled(&mut machine, HANG, 3_000_610);
+    let stack = machine.stack(&["schedule", "do_sys_poll"]);
+    machine.still_waiting(MARK, APP, HANG_ENDS + 20, |wait| {
+        (wait.syscall, wait.args, wait.stack) = (RESTART, [1, 3, 250], stack);
+    });
+    assert_hangs(&mut machine, CauseKind::Stopped, 0);
+}
