@@ -95,6 +95,13 @@ pub struct Interval {
     /// The command in a terminal that the person waited for, where it did what it was started for; else left out.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
+    /// From when the client had taken the last key or click before it stayed away from its event loop though no input was
+    /// late; left out elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_input_ms: Option<f64>,
+    /// Messages that its display server sent to the client while it was away so; left out where there were none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub untaken: usize,
 }
 
 /// The application that the person waited for.

@@ -100,6 +100,7 @@ fn documents_of_an_earlier_version_fit() {
     for name in names_in("tests/documents") {
         schema::assert_fits(&name, &document(&name));
     }
+    schema::assert_fits("verdict", &document("verdict.unresponsive"));
 }
 
 fn document(name: &str) -> Value {
@@ -109,8 +110,13 @@ fn document(name: &str) -> Value {
 /// What is found in an incident is told in the same words.
 #[test]
 fn an_incident_gives_the_same_documents() {
-    let incident = repository().join("tests/golden/stopped.tipme");
-    for (name, more) in [("verdict", &[][..]), ("interactions", &["--interactions"])] {
+    let documents = [
+        ("verdict", "stopped", &[][..]),
+        ("interactions", "stopped", &["--interactions"]),
+        ("verdict.unresponsive", "field-panel-key-flock", &[]),
+    ];
+    for (name, incident, more) in documents {
+        let incident = repository().join(format!("tests/golden/{incident}.tipme"));
         let text = printed(&[&["diagnose", "--json", incident.to_str().unwrap()], more].concat());
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), document(name), "{name}");
     }
@@ -124,6 +130,7 @@ fn documents_are_read_and_written_alike() {
         assert_eq!(serde_json::to_value(read).unwrap(), document(name), "{name}");
     }
     again::<Verdict>("verdict");
+    again::<Verdict>("verdict.unresponsive");
     again::<MeasureDocument>("measure");
     again::<ManagerStatus>("manage");
     again::<ProcessTreatment>("why");

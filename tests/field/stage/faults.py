@@ -121,12 +121,14 @@ def judge_effect(scenario, said):
     said["act_ns"] = said["acts_ns"][0]
     if mode == "slowest":
         said["act_ns"], end_ns = truth.slowest(changes, said)
+    if mode == "still":
+        said["act_ns"], end_ns = truth.standstill(changes, said["act_ns"], said["mark_ns"])
     if not end_ns:
         said.update(counted=False, why="the screen did not answer", interval=None)
         return
     interval_ms = (end_ns - said["act_ns"]) / 1e6
     said["interval"] = {"start_ns": said["act_ns"], "end_ns": end_ns, "ms": interval_ms}
-    said["intervals"] = truth.alternatives(changes, said, end_ns)
+    said["intervals"] = [said["interval"], *truth.alternatives(changes, said, end_ns)]
     if mode == "mark":
         answered = truth.first_after(changes, said["act_ns"] + EFFECT_MIN_MS * 1_000_000, end_ns)
         said["counted"], said["why"] = not answered, "the screen answered before the mark" if answered else ""

@@ -39,6 +39,7 @@ ROWS = {
                        (("cpu-throttled", "any"),), ""),
     "freeze-mousepad": ("mousepad", "openbox", "none", "lasting", "freeze", ("key x",), "first",
                         (("stopped", "any"),), ""),
+    "flock-key": ("dial", "openbox", "none", "lasting", "held flock", ("key alt+l",), "still", (("lock-wait", "helper driver"),), ""),
     # Programs that wait or compute by themselves.
     "vim-sleep": ("xterm-vim", "openbox", "none", "lasting", "own 2", ("key Escape", "write :sleep 2", "*key Return", "key x"),
                   "after", (("timer-sleep", "program"),), ""),

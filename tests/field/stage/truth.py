@@ -30,6 +30,12 @@ def longest_gap(changes, begin_ns, end_ns):
     return max(gaps, default=(0, None))
 
 
+def standstill(changes, begin_ns, end_ns):
+    """When the longest time without a change began, and when it was over."""
+    length, after = longest_gap(changes, begin_ns, end_ns)
+    return (after - length, after) if after else (begin_ns, None)
+
+
 def last_before_quiet(changes, begin_ns, end_ns):
     """The last change before the screen is quiet; the first after the fault's end may take a second to come."""
     last = None
@@ -76,14 +82,15 @@ def slowest(changes, said):
 
 
 # How the end of the true interval is found, by the word in the table: after the act the first change, the last before
-# the screen is quiet, the first after the fault's end, or the end of the longest time without one; or the mark, which comes while
-# the fault lasts.
+# the screen is quiet, the first after the fault's end, or the end of the longest time without one (`still`: which is the interval);
+# or the mark, which comes while the fault lasts.
 MODES = {
     "first": lambda changes, said: first_after(changes, said["act_ns"]),
     "last": lambda changes, said: last_before_quiet(changes, said["act_ns"], said["fault_end_ns"]),
     "after": lambda changes, said: first_after(changes, max(said["act_ns"], said["fault_end_ns"])),
     "gap": lambda changes, said: longest_gap(changes, said["act_ns"], said["mark_ns"])[1],
     "slowest": lambda changes, said: slowest(changes, said)[1],
+    "still": lambda changes, said: standstill(changes, said["act_ns"], said["mark_ns"])[1],
     "mark": lambda changes, said: said["mark_ns"],
 }
 

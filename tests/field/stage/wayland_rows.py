@@ -86,8 +86,12 @@ FAULTS = {
     "wl-flock-thread": ("panel", "sway", "held flock", ("click 0.75 0.95",), "after", LOCKED),
     "wl-flock-click-qt": ("dial", "sway", "held flock", ("click 0.25 0.92",), "after", LOCKED),
     "wl-flock-thread-qt": ("dial", "sway", "held flock", ("click 0.75 0.92",), "after", LOCKED),
-    "wl-flock-thread-mutter": ("panel", "mutter", "held flock", ("key alt+t",), "after", LOCKED),
-    "wl-flock-thread-kwin": ("dial", "kwin_wayland", "held flock", ("key alt+t",), "after", LOCKED),
+    # A button that is pressed by its key acts by a timer only: no input is late.
+    "wl-flock-key-mutter": ("panel", "mutter", "held flock", ("key alt+l",), "still", LOCKED),
+    "wl-flock-key-sway": ("panel", "sway", "held flock", ("key alt+l",), "still", LOCKED),
+    "wl-flock-key-kwin": ("dial", "kwin_wayland", "held flock", ("key alt+l",), "still", LOCKED),
+    "wl-flock-thread-mutter": ("panel", "mutter", "held flock", ("key alt+t",), "still", LOCKED),
+    "wl-flock-thread-kwin": ("dial", "kwin_wayland", "held flock", ("key alt+t",), "still", LOCKED),
     "wl-flock-thread-lasts": ("panel", "sway", "held flock", ("click 0.75 0.95",), "mark", LOCKED),
     # Others on the CPUs, and programs that compute.
     "wl-hog-fifo": ("foot", "sway", "hogs fifo 2", ("write abc",), "slowest", HOGGED),

@@ -8,9 +8,10 @@ use crate::join::drawing_cause::{CauseWalk, Hop, InputBurst, Receipts, Trace};
 use crate::join::inputs::{self, Delivery};
 use crate::join::late_answers::AnsweringThreads;
 use crate::join::methods;
-use crate::join::milestones;
+use crate::join::milestones::{self, Handling};
 use crate::join::repeats::repeats;
 use crate::join::server_drawings::{Drawing, IDLE_SLACK, drawing};
+use crate::join::unresponsive::{self, UnresponsiveSpan};
 use crate::timeline::bursts::FRAME;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
@@ -44,8 +45,17 @@ struct AnswerSearch {
     doubted: bool,
 }
 
-/// Finds all interactions, by the time of the input's event.
-pub(crate) fn interactions(recording: &Recording) -> Vec<Interaction> {
+/// What the person did with the programs of a recording, and what became of it.
+#[derive(Default)]
+pub(crate) struct JoinedInputs {
+    /// By the time of the input's event.
+    pub interactions: Vec<Interaction>,
+    /// Times in which a program was away from its event loop, whether or not an input was late because of that.
+    pub unresponsive: Vec<UnresponsiveSpan>,
+}
+
+/// Finds all interactions, and the unresponsive spans beside them.
+pub(crate) fn interactions(recording: &Recording) -> JoinedInputs {
     let mut deliveries = methods::passed_on(recording, inputs::deliveries(recording));
     let repeats = repeats(recording, &deliveries);
     deliveries.extend(repeats);
@@ -62,11 +72,13 @@ pub(crate) fn interactions(recording: &Recording) -> Vec<Interaction> {
     found.retain(|one| !one.delivery.repeated || one.join == Join::Exact || one.censored);
     let releases = inputs::releases(recording).into_iter().filter(|delivery| !is_own(recording, delivery));
     let all: Vec<Delivery> = all.into_iter().chain(releases).collect();
-    milestones::add(recording, &all, &mut found);
+    let handling = Handling::new(recording, &all);
+    milestones::add(recording, &handling, &all, &mut found);
     found.sort_by_key(|interaction| interaction.delivery.input);
     let unreached = unreached(recording, &found);
     found.extend(unreached);
-    found
+    let unresponsive = unresponsive::spans(recording, &handling, &all, &found);
+    JoinedInputs { interactions: found, unresponsive }
 }
 
 fn is_own(recording: &Recording, delivery: &Delivery) -> bool {

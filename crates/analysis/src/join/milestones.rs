@@ -18,7 +18,7 @@ use crate::join::stopped_processes::Stops;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
-use crate::timeline::waits::{Signature, is_condition};
+use crate::timeline::waits::{Signature, is_condition, is_lone};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid, Tid};
@@ -63,6 +63,15 @@ impl HelperThread {
         let sleeps = is_condition(wait) && span.task_waker().is_none();
         self.event_waits.contains(&recording.signature(wait)) || !sleeps && recording.is_event_wait(span)
     }
+
+    /// The same of a thread that does what its program shows: in a condition elsewhere it waits for another thread, in a
+    /// poll of a single file elsewhere for an answer.
+    fn is_event_loop(&self, recording: &Recording, span: &Span) -> bool {
+        let wait = recording.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
+        let Some(wait) = wait else { return recording.is_event_wait(span) };
+        let elsewhere = is_condition(wait) || is_lone(wait);
+        self.event_waits.contains(&recording.signature(wait)) || !elsewhere && recording.is_event_wait(span)
+    }
 }
 
 impl<'a> Handling<'a> {
@@ -79,6 +88,30 @@ impl<'a> Handling<'a> {
         waiting.values_mut().for_each(|list| list.sort_unstable());
         let helpers = receipts.iter().map(|(tid, receipts)| (*tid, helpers(recording, *tid, receipts)));
         Handling { recording, helpers: helpers.collect(), waiting }
+    }
+
+    /// The threads that handle the inputs of each client: those that take them, and those that these hand them over to.
+    pub(crate) fn threads(&self, deliveries: &[Delivery]) -> BTreeMap<Pid, BTreeSet<Tid>> {
+        let mut threads: BTreeMap<Pid, BTreeSet<Tid>> = BTreeMap::new();
+        for (client, tid) in deliveries.iter().filter_map(|delivery| Some((delivery.client, delivery.dequeued?.1))) {
+            let helpers = self.helpers.get(&tid).into_iter().flatten().map(|helper| helper.tid);
+            threads.entry(client).or_default().extend(helpers.chain([tid]));
+        }
+        threads
+    }
+
+    /// Whether one of these threads takes no input itself.
+    pub(crate) fn is_helper(&self, tid: Tid) -> bool {
+        !self.helpers.contains_key(&tid)
+    }
+
+    /// Tells where one of these threads waits for the next event.
+    pub(crate) fn event_waits(&self, tid: Tid) -> impl Fn(&Span) -> bool {
+        let helper = self.helpers.values().flatten().find(|helper| helper.tid == tid);
+        move |span| match helper.filter(|_| self.is_helper(tid)) {
+            Some(helper) => helper.is_event_loop(self.recording, span),
+            None => self.recording.is_event_wait(span),
+        }
     }
 
     /// When an input that was dequeued is handled.
@@ -165,8 +198,12 @@ const LONGER: u64 = 3;
 const MOST: u64 = 2;
 
 /// Adds the milestones after the response that came late, and the inputs without an answer that were handled late.
-pub(crate) fn add(recording: &Recording, deliveries: &[Delivery], found: &mut Vec<Interaction>) {
-    let handling = Handling::new(recording, deliveries);
+pub(crate) fn add(
+    recording: &Recording,
+    handling: &Handling<'_>,
+    deliveries: &[Delivery],
+    found: &mut Vec<Interaction>,
+) {
     let handled: Vec<_> =
         deliveries.iter().filter_map(|delivery| Some((delivery, handling.handled(delivery)?))).collect();
     let work = Work::new(recording, handled.iter().map(|(delivery, handled)| (*delivery, handled.at)));

@@ -23,3 +23,4 @@ pub(crate) mod server_drawings;
 mod sleeping_threads;
 pub(crate) mod stopped_processes;
 pub(crate) mod timed_interactions;
+pub(crate) mod unresponsive;

@@ -46,7 +46,7 @@ pub struct Timed {
 /// Every interaction of an incident, by the time of its input. Presses that nothing answers are none.
 pub fn timed(incident: &Incident) -> Result<Vec<Timed>, DiagnoseError> {
     let recording = Recording::read(incident)?;
-    Ok(interactions(&recording).iter().map(|interaction| describe(&recording, interaction)).collect())
+    Ok(interactions(&recording).interactions.iter().map(|interaction| describe(&recording, interaction)).collect())
 }
 
 fn describe(recording: &Recording, interaction: &Interaction) -> Timed {

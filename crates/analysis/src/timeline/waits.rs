@@ -167,6 +167,9 @@ const FUTEX_WAITERS: u32 = 0x8000_0000;
 const LOCKED: u32 = 2;
 const FUTEX_PRIVATE: u64 = 0x80;
 const POLL: i32 = 7;
+const CLOCK_NANOSLEEP: i32 = 230;
+/// restart_syscall.
+const RESTART: i32 = 219;
 const PPOLL: i32 = 271;
 const EPOLLS: [i32; 3] = [232, 281, 441];
 /// The C library's conditions alternate between two words that lie side by side.
@@ -215,7 +218,10 @@ pub struct Waits {
 impl Waits {
     pub fn new(mut waits: Vec<Wait>, names: &Names, contention: Contention) -> Waits {
         waits.sort_by_key(|wait| (wait.head.tid, wait.head.ts));
-        let by_stack = names.stacks().map(|(id, _)| (id, stack_kind(names.kernel_functions(id)))).collect();
+        let by_stack: HashMap<_, _> =
+            names.stacks().map(|(id, _)| (id, stack_kind(names.kernel_functions(id)))).collect();
+        let restarted = waits.iter_mut().filter(|wait| wait.syscall == RESTART);
+        restarted.for_each(|wait| wait.syscall = by_stack.get(&wait.stack).map_or(RESTART, restarted_call));
         Waits { sorted: waits, by_stack, contention }
     }
 
@@ -302,6 +308,16 @@ impl Waits {
         let first = self.sorted.partition_point(|wait| wait.head.tid < tid);
         let last = self.sorted.partition_point(|wait| wait.head.tid <= tid);
         self.sorted.get(first..last).unwrap_or_default()
+    }
+}
+
+/// The call that goes on where a thread was stopped in it and let go on, with the same arguments.
+fn restarted_call(kind: &Waited) -> i32 {
+    match kind {
+        Waited::Events => POLL,
+        Waited::Futex => FUTEX,
+        Waited::Sleep => CLOCK_NANOSLEEP,
+        _ => RESTART,
     }
 }
 

@@ -3,11 +3,12 @@
 
 use crate::error::DiagnoseError;
 use crate::explain::chain::Chain;
-use crate::explain::describe::time_text;
+use crate::explain::describe::{count_text, span_text, time_text};
 use crate::explain::jobs::Job;
 use crate::explain::partition::Budget;
 use crate::join::answer::{Interaction, Join};
 use crate::join::interactions::interactions;
+use crate::join::unresponsive::UnresponsiveSpan;
 use crate::model::{About, Client, Interval, Piece, SCHEMA, Verdict};
 use crate::timeline::recording::Recording;
 use crate::verdict::detail;
@@ -41,14 +42,14 @@ pub fn diagnose(incident: &Incident, options: &DiagnoseOptions) -> Result<Verdic
 /// The same with all that the verdict rests on.
 pub(crate) fn examine(incident: &Incident, options: &DiagnoseOptions) -> Result<Case, DiagnoseError> {
     let recording = Recording::read(incident)?;
-    let interactions = interactions(&recording);
-    let found = problems(&recording, &interactions, options)?;
+    let joined = interactions(&recording);
+    let found = problems(&recording, &joined, options)?;
     let explain = |problem| explained(incident, &recording, problem);
     let (explained, verdict) = match told(found.into_iter().map(explain)) {
         Some((explained, verdict)) => (Some(explained), verdict),
         None => (None, nothing(&recording)),
     };
-    Ok(Case { recording, interactions, explained, verdict })
+    Ok(Case { recording, interactions: joined.interactions, explained, verdict })
 }
 
 type Explained = ((Problem, Chain), Verdict);
@@ -84,6 +85,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     let chain = match &problem.subject {
         ProblemSubject::Interaction(interaction) => Chain::of(recording, interaction),
         ProblemSubject::Thread(tid) => Chain::of_thread(recording, *tid, problem.start, problem.end),
+        ProblemSubject::Unresponsive(span) => Chain::of_thread(recording, span.tid, span.start, span.end),
     };
     let budget = Budget::new(recording, &chain, problem.client, problem.end);
     verdict.interval = Some(interval(recording, problem));
@@ -97,6 +99,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
         None => verdict.notes.extend(trust.doubts),
     }
     verdict.notes.extend(verdict.interval.as_ref().filter(|interval| interval.inferred).map(|_| INFERRED.to_owned()));
+    verdict.notes.extend(away(problem).map(|span| away_text(recording, span)));
     verdict.notes.extend(other_focus(recording, problem));
     verdict.notes.extend(stall::note(recording, problem.start, problem.end));
     let rest = detail::hint_for_rest(recording, &verdict.partition, problem.start, problem.end);
@@ -132,7 +135,7 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         ProblemSubject::Interaction(interaction) => {
             (interaction.settled, interaction.delivery.dequeued.map(|(at, _)| at))
         }
-        ProblemSubject::Thread(_) => (None, None),
+        ProblemSubject::Thread(_) | ProblemSubject::Unresponsive(_) => (None, None),
     };
     let inferred =
         matches!(&problem.subject, ProblemSubject::Interaction(interaction) if interaction.delivery.inferred);
@@ -153,7 +156,31 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         threshold_ms: problem.threshold.millis(),
         exceeded: problem.exceeded(),
         command: String::new(),
+        since_input_ms: away(problem).and_then(|span| Some(span.start.since(span.pressed?).millis())),
+        untaken: away(problem).map_or(0, |span| span.untaken),
     }
+}
+
+/// The time away from the event loop that a problem is, if it is one.
+fn away(problem: &Problem) -> Option<&UnresponsiveSpan> {
+    match &problem.subject {
+        ProblemSubject::Unresponsive(span) => Some(span),
+        ProblemSubject::Interaction(_) | ProblemSubject::Thread(_) => None,
+    }
+}
+
+/// What tells that somebody missed a program, where no input was late.
+fn away_text(recording: &Recording, span: &UnresponsiveSpan) -> String {
+    let comm = recording.tasks.comm(span.client, span.end);
+    let since = span.pressed.map(|at| span_text(span.start.since(at)));
+    let since = since.map(|since| format!(", which began {since} after it had taken a key or click"));
+    let since = since.unwrap_or_default();
+    let lay = match span.untaken {
+        0 => String::new(),
+        1 => "; a message of its display server lay untaken meanwhile".to_owned(),
+        many => format!("; {} messages of its display server lay untaken meanwhile", count_text(many as u64)),
+    };
+    format!("No input was late: {comm} was away from its event loop for that time{since}{lay}.")
 }
 
 /// Who else had the keyboard focus when the interval ended.
@@ -181,7 +208,7 @@ fn client(recording: &Recording, problem: &Problem) -> Client {
 }
 
 fn why_nothing(recording: &Recording) -> String {
-    let window = crate::explain::describe::span_text(recording.mark.since(recording.complete_from()));
+    let window = span_text(recording.mark.since(recording.complete_from()));
     if recording.messages.streams().is_empty() {
         "No display was recorded; name a process with --pid or --app.".to_owned()
     } else {

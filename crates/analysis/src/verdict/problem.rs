@@ -2,8 +2,10 @@
 //! Which interval is explained: the one that exceeds what is usual by most.
 
 use crate::error::DiagnoseError;
-use crate::join::answer::{Interaction, Join, Milestone};
+use crate::join::answer::{Interaction, Join, Milestone, NOTICED};
 use crate::join::focus::FocusHistory;
+use crate::join::interactions::JoinedInputs;
+use crate::join::unresponsive::UnresponsiveSpan;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::Waited;
@@ -58,7 +60,7 @@ pub(crate) struct Problem {
     pub focus: Option<Option<Pid>>,
     pub join: Option<Join>,
     pub censored: bool,
-    /// The interaction, or the thread where none is known.
+    /// The interaction, or what is known where there is none.
     pub subject: ProblemSubject,
     /// Latencies of the same class and application at other times.
     pub usual: Usual,
@@ -71,6 +73,7 @@ pub(crate) struct Problem {
 pub(crate) enum ProblemSubject {
     Interaction(Box<Interaction>),
     Thread(Tid),
+    Unresponsive(Box<UnresponsiveSpan>),
 }
 
 impl Problem {
@@ -107,19 +110,22 @@ struct WantedProblem<'a> {
     words: Vec<String>,
 }
 
+/// A late input that lasts for so many quarters of an unresponsive span tells of it.
+const TOLD_QUARTERS: u64 = 3;
+
 /// Commands that are tried before the worst of the other delays, at most.
 const COMMANDS_MAX: usize = 4;
 
 /// The delays that the verdict may be about, in the order in which they are tried: the worst interaction that the options
-/// allow, and behind commands, which may well take their time, the next worst, in case that nothing held those up. Without an
-/// interaction the worst activity of the process.
+/// allow, and behind commands, which may well take their time, the next worst, in case that nothing held those up; beside
+/// it the worst unresponsive span that no late input tells of. Without an interaction the worst activity of the process.
 pub(crate) fn problems(
     recording: &Recording,
-    found: &[Interaction],
+    joined: &JoinedInputs,
     options: &DiagnoseOptions,
 ) -> Result<Vec<Problem>, DiagnoseError> {
     let wanted = WantedProblem::new(recording, options)?;
-    let from_input = worst_interactions(recording, found, &wanted);
+    let from_input = worst(recording, joined, &wanted);
     let named = wanted.pids.is_some();
     match from_input.first() {
         Some(problem) if problem.exceeded() || !named => Ok(from_input),
@@ -143,6 +149,14 @@ impl<'a> WantedProblem<'a> {
 
     fn allows(&self, pid: Pid) -> bool {
         self.pids.as_ref().is_none_or(|pids| pids.contains(&pid))
+    }
+
+    /// How much a delay of a program weighs; `over` where it was noticed, and when it was over.
+    fn weight(&self, client: Pid, focused: Option<Pid>, over: Option<Nanos>) -> f64 {
+        let focus = if focused == Some(client) { WEIGHT_FOCUS } else { 1.0 };
+        let words = if self.named(client) { WEIGHT_WORDS } else { 1.0 };
+        let recent = over.is_some_and(|over| over >= self.recording.mark.before(RECENT));
+        focus * words * if recent { WEIGHT_RECENT } else { 1.0 }
     }
 
     /// Whether the user's words name an application.
@@ -241,7 +255,8 @@ fn candidates<'a>(recording: &'a Recording, found: &'a [Interaction]) -> impl It
     })
 }
 
-fn worst_interactions(recording: &Recording, found: &[Interaction], wanted: &WantedProblem<'_>) -> Vec<Problem> {
+fn worst(recording: &Recording, joined: &JoinedInputs, wanted: &WantedProblem<'_>) -> Vec<Problem> {
+    let found = joined.interactions.as_slice();
     let groups = groups(recording, found);
     let focus = FocusHistory::new(recording, found);
     let focused = focus.last();
@@ -258,8 +273,57 @@ fn worst_interactions(recording: &Recording, found: &[Interaction], wanted: &Wan
     scored.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let commands = scored.iter().rev().take_while(|(_, one)| one.command).take(COMMANDS_MAX);
     let worst = commands.chain(scored.iter().rev().find(|(_, one)| !one.command));
-    let at_end = |interaction: &Interaction| focus.at(interaction.end);
-    worst.map(|(_, one)| Problem { focus: at_end(one), ..problem(recording, one, found) }).collect()
+    let mut worst: Vec<(f64, Problem)> = worst.map(|(score, one)| (*score, problem(recording, one, found))).collect();
+    let late: Vec<&Interaction> =
+        scored.iter().map(|(_, one)| one.as_ref()).filter(|one| tells_of_delay(one)).collect();
+    let spans = joined.unresponsive.iter().filter(|span| span.start >= complete && !is_told(span, &late));
+    worst.extend(worst_span(recording, spans, wanted, focused));
+    worst.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    worst.into_iter().map(|(_, problem)| Problem { focus: focus.at(problem.end), ..problem }).collect()
+}
+
+/// Whether an input is late for a reason that was followed from it.
+fn tells_of_delay(interaction: &Interaction) -> bool {
+    interaction.join != Join::Speculative && !interaction.command && interaction.latency() > interaction.noticed
+}
+
+/// Whether a late input tells of most of an unresponsive span.
+fn is_told(span: &UnresponsiveSpan, late: &[&Interaction]) -> bool {
+    let shared = |one: &Interaction| span.shared(one.delivery.input, one.end.max(one.handled.unwrap_or_default()));
+    let own = late.iter().filter(|one| one.delivery.client == span.client);
+    own.into_iter().any(|one| shared(one).0 >= TOLD_QUARTERS * span.length().0 / 4)
+}
+
+/// The unresponsive span with the largest excess, where one has any.
+fn worst_span<'a>(
+    recording: &Recording,
+    spans: impl Iterator<Item = &'a UnresponsiveSpan>,
+    wanted: &WantedProblem<'_>,
+    focused: Option<Pid>,
+) -> Option<(f64, Problem)> {
+    let allowed = spans.filter(|span| wanted.allows(span.client) && span.shared(wanted.lo, wanted.hi) > Nanos(0));
+    let exceeded = allowed.map(|span| unresponsive(recording, span)).filter(Problem::exceeded);
+    let score = |one: &Problem| 3.0 * RANK + one.excess.0 as f64 * wanted.weight(one.client, focused, Some(one.end));
+    exceeded.map(|one| (score(&one), one)).max_by(|(a, _), (b, _)| a.total_cmp(b))
+}
+
+fn unresponsive(recording: &Recording, span: &UnresponsiveSpan) -> Problem {
+    let usual = Usual::Window(span.usual.clone());
+    let normal = usual.median().min(NOTICED);
+    Problem {
+        start: span.start,
+        end: span.end,
+        class: None,
+        milestone: Milestone::Handled,
+        client: span.client,
+        focus: None,
+        join: None,
+        censored: span.end >= recording.mark,
+        subject: ProblemSubject::Unresponsive(Box::new(span.clone())),
+        excess: span.length().before(normal),
+        usual,
+        threshold: NOTICED,
+    }
 }
 
 /// Keys and clicks that were surely answered, by client, from the input to the answer.
@@ -315,17 +379,14 @@ fn score(
     let threshold = interaction.noticed.0;
     let excess = latency.0.saturating_sub(usual.min(threshold));
     let client = interaction.delivery.client;
-    let focus = if focused == Some(client) { WEIGHT_FOCUS } else { 1.0 };
-    let words = if wanted.named(client) { WEIGHT_WORDS } else { 1.0 };
     let exceeded = excess > threshold;
-    let recent = if exceeded && interaction.end >= recording.mark.before(RECENT) { WEIGHT_RECENT } else { 1.0 };
     let rank = match (exceeded, interaction.join) {
         (false, _) => 0.0,
         (true, _) if aside => RANK,
         (true, Join::Speculative) => 2.0 * RANK,
         (true, _) => 3.0 * RANK,
     };
-    rank + excess as f64 * focus * words * recent
+    rank + excess as f64 * wanted.weight(client, focused, exceeded.then_some(interaction.end))
 }
 
 fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) -> Problem {

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Unresponsive spans: a program that a person uses does not return to its event loop for long, though no input is late.
+//!
+//! A button that is pressed by its key looks pressed at once, and a timer begins what it does a moment later; an answer
+//! of a peer, an animation or a clock may begin something long as well. What tells of it are the states of the threads
+//! that handle inputs: such a thread is away from its event loop while it neither waits for an event, nor takes one, nor
+//! draws. Somebody has to miss it: the program has the keyboard focus or was given the last key or click, and either what
+//! its display server sent to it lay for long, or the span began soon after a key or click. A program that computes all
+//! the time but takes its events, or draws, is responsive; one that starts is not waited for by these rules.
+
+use crate::decode::messages::{Side, Stream};
+use crate::join::answer::{Interaction, NOTICED};
+use crate::join::focus::FocusHistory;
+use crate::join::inputs::Delivery;
+use crate::join::milestones::Handling;
+use crate::timeline::recording::Recording;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use tipme_measure::{InputClass, Summary};
+use tipme_record::{Nanos, Pid, Tid};
+
+/// What begins so soon after a key or click may come from it, by a timer or an answer: then no message need tell.
+const PRESSED_WITHIN: Nanos = Nanos::from_secs(1);
+
+/// The longest spans of a program that are looked at.
+const SPANS_MAX: usize = 32;
+
+/// A time in which a program was away from its event loop.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct UnresponsiveSpan {
+    pub client: Pid,
+    pub tid: Tid,
+    pub start: Nanos,
+    /// The mark where it was still away.
+    pub end: Nanos,
+    /// When the client had taken the last key or click before.
+    pub pressed: Option<Nanos>,
+    /// Messages that its display servers sent to it meanwhile.
+    pub untaken: usize,
+    /// How long the thread was away at other times.
+    pub usual: Summary,
+}
+
+impl UnresponsiveSpan {
+    pub(crate) fn length(&self) -> Nanos {
+        self.end.since(self.start)
+    }
+
+    /// For how long of it something else lasted.
+    pub(crate) fn shared(&self, lo: Nanos, hi: Nanos) -> Nanos {
+        self.end.min(hi).since(self.start.max(lo))
+    }
+}
+
+/// The unresponsive spans of all programs that were told of input, whether or not an input tells of the same delay.
+pub(crate) fn spans(
+    recording: &Recording,
+    handling: &Handling<'_>,
+    deliveries: &[Delivery],
+    found: &[Interaction],
+) -> Vec<UnresponsiveSpan> {
+    let attention = UserAttention::new(recording, deliveries, found);
+    let messages = &recording.messages;
+    let programs = |client: &Pid| !messages.is_server(*client) && !messages.injectors().contains(client);
+    let threads = handling.threads(deliveries).into_iter().filter(|(client, _)| programs(client));
+    threads.flat_map(|(client, tids)| of_client(recording, handling, &attention, client, &tids)).collect()
+}
+
+/// The longest spans of one program.
+fn of_client(
+    recording: &Recording,
+    handling: &Handling<'_>,
+    attention: &UserAttention<'_>,
+    client: Pid,
+    tids: &BTreeSet<Tid>,
+) -> Vec<UnresponsiveSpan> {
+    let away =
+        |tid: &Tid| AwayThread { tid: *tid, times: stretches(recording, handling, attention.streams(client), *tid) };
+    let threads: Vec<AwayThread> = tids.iter().map(away).collect();
+    let all = threads.iter().flat_map(|thread| thread.times.iter().map(move |(lo, hi)| (thread, *lo, *hi)));
+    let mut long: Vec<_> = all.filter(|(_, lo, hi)| hi.since(*lo) > NOTICED).collect();
+    long.sort_by_key(|(_, lo, hi)| Reverse(hi.since(*lo)));
+    let span = |(thread, start, end): (&AwayThread, Nanos, Nanos)| {
+        let (pressed, untaken) = attention.missed(client, start, end)?;
+        Some(UnresponsiveSpan { client, tid: thread.tid, start, end, pressed, untaken, usual: thread.usual(start) })
+    };
+    long.into_iter().filter_map(span).take(SPANS_MAX).collect()
+}
+
+/// When a thread was away from its event loop.
+struct AwayThread {
+    tid: Tid,
+    times: Vec<(Nanos, Nanos)>,
+}
+
+impl AwayThread {
+    /// How long it was away at other times than the one that begins so.
+    fn usual(&self, start: Nanos) -> Summary {
+        let others = self.times.iter().filter(|(lo, _)| *lo != start);
+        Summary::new(others.map(|(lo, hi)| hi.since(*lo).0).collect())
+    }
+}
+
+/// When a thread was away from its event loop, from its first event wait on; cut where it took events or drew.
+///
+/// One that others hand inputs over to handles them for its program where it draws, or is the first one.
+fn stretches(recording: &Recording, handling: &Handling<'_>, streams: &[&Stream], tid: Tid) -> Vec<(Nanos, Nanos)> {
+    let signs = signs(recording, streams, tid);
+    let is_first = streams.iter().any(|stream| stream.client.0 == tid.0);
+    if handling.is_helper(tid) && signs.is_empty() && !is_first {
+        return Vec::new();
+    }
+    let waits = handling.event_waits(tid);
+    let (mut stretches, mut away) = (Vec::new(), None);
+    for span in recording.timeline.spans(tid).filter(waits) {
+        if let Some(since) = away.replace(span.end) {
+            cut(&mut stretches, since, span.start, &signs);
+        }
+    }
+    if let Some(since) = away {
+        cut(&mut stretches, since, recording.mark, &signs);
+    }
+    stretches
+}
+
+fn cut(stretches: &mut Vec<(Nanos, Nanos)>, lo: Nanos, hi: Nanos, signs: &[Nanos]) {
+    let first = signs.partition_point(|sign| *sign <= lo);
+    let mut at = lo;
+    for end in signs[first..].iter().copied().take_while(|sign| *sign < hi).chain([hi]) {
+        if end > at {
+            stretches.push((at, end));
+        }
+        at = end;
+    }
+}
+
+/// When a thread took events of a display or drew, by time.
+fn signs(recording: &Recording, streams: &[&Stream], tid: Tid) -> Vec<Nanos> {
+    let mut signs = Vec::new();
+    for stream in streams {
+        let took = stream.side(Side::EventReceived).iter().filter(|part| part.tid == tid);
+        let sent = stream.side(Side::RequestSent).iter().filter(|part| part.tid == tid);
+        let drew = sent.filter(|part| recording.messages.draws(stream, part));
+        signs.extend(took.chain(drew).map(|part| part.ts));
+    }
+    signs.sort_unstable();
+    signs
+}
+
+/// Which program the person uses.
+struct UserAttention<'a> {
+    recording: &'a Recording,
+    focus: FocusHistory,
+    /// When each client was told of keys and clicks.
+    pressed: Vec<(Nanos, Pid)>,
+    /// When it took them, and when it was told of anything.
+    taken: BTreeMap<Pid, Vec<Nanos>>,
+    told: BTreeMap<Pid, Vec<Nanos>>,
+    streams: BTreeMap<Pid, Vec<&'a Stream>>,
+}
+
+impl<'a> UserAttention<'a> {
+    fn new(recording: &'a Recording, deliveries: &[Delivery], found: &[Interaction]) -> UserAttention<'a> {
+        let presses = deliveries.iter().filter(|delivery| delivery.class != InputClass::Motion);
+        let mut taken: BTreeMap<Pid, Vec<Nanos>> = BTreeMap::new();
+        for delivery in presses.clone() {
+            taken.entry(delivery.client).or_default().extend(delivery.dequeued.map(|(at, _)| at));
+        }
+        taken.values_mut().for_each(|list| list.sort_unstable());
+        let mut told: BTreeMap<Pid, Vec<Nanos>> = BTreeMap::new();
+        let mut streams: BTreeMap<Pid, Vec<&Stream>> = BTreeMap::new();
+        for stream in recording.messages.streams() {
+            streams.entry(stream.client).or_default().push(stream);
+            told.entry(stream.client).or_default().extend(stream.side(Side::EventSent).iter().map(|part| part.ts));
+        }
+        told.values_mut().for_each(|list| list.sort_unstable());
+        let mut pressed: Vec<_> = presses.map(|delivery| (delivery.sent, delivery.client)).collect();
+        pressed.sort_unstable();
+        UserAttention { recording, focus: FocusHistory::new(recording, found), pressed, taken, told, streams }
+    }
+
+    fn streams(&self, client: Pid) -> &[&'a Stream] {
+        self.streams.get(&client).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether somebody missed a program in `lo..hi`: then when it had taken the last key or click before, and how many
+    /// messages lay before it.
+    fn missed(&self, client: Pid, lo: Nanos, hi: Nanos) -> Option<(Option<Nanos>, usize)> {
+        let pressed = before(&self.taken, client, lo.after(Nanos(1))).last().copied();
+        if !self.has(client, lo) || pressed.is_none() && self.starts(client, lo) {
+            return None;
+        }
+        let untaken = &before(&self.told, client, hi)[before(&self.told, client, lo).len()..];
+        let lay = untaken.first().is_some_and(|at| hi.since(*at) >= NOTICED);
+        let soon = pressed.is_some_and(|at| lo.since(at) <= PRESSED_WITHIN);
+        (lay || soon).then_some((pressed, untaken.len()))
+    }
+
+    /// Whether a client has the keyboard focus, or was given the last key or click.
+    fn has(&self, client: Pid, at: Nanos) -> bool {
+        let last = self.pressed[..self.pressed.partition_point(|(sent, _)| *sent <= at)].last();
+        last.is_some_and(|(_, pid)| *pid == client) || self.focus.at(at) == Some(Some(client))
+    }
+
+    /// Whether a program is younger than the records.
+    fn starts(&self, client: Pid, at: Nanos) -> bool {
+        let life = self.recording.tasks.process(client, at);
+        life.is_none_or(|life| life.from >= self.recording.complete_from())
+    }
+}
+
+/// The times of a client before another.
+fn before(times: &BTreeMap<Pid, Vec<Nanos>>, client: Pid, at: Nanos) -> &[Nanos] {
+    let all = times.get(&client).map_or(&[][..], Vec::as_slice);
+    &all[..all.partition_point(|time| *time < at)]
+}

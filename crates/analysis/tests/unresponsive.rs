@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs that stay away from their event loop though no input is late.
+
+mod support;
+
+use support::{APP, DRAW_TEXT, KEY_PRESS, Machinery, SERVER, WINDOW, tid};
+use tipme_analysis::model::{CauseKind, Interval, Verdict};
+use tipme_analysis::{DiagnoseOptions, diagnose};
+use tipme_record::wayland::{ENTERED, NEAR, PRESSED, RELEASED, WlWord};
+
+const POLL: i32 = 7;
+const FUTEX: i32 = 202;
+/// Holds a lock that the editor wants.
+const HOLDER: u32 = 500;
+/// Another program on the display, and a thread of the editor that takes no input.
+const OTHER: u32 = 600;
+const WORKER: u32 = 205;
+/// A thread of the editor that takes input for the first one.
+const READER: u32 = 206;
+/// Asks to have a window drawn again.
+const EXPOSE: [u8; 4] = [12, 0, 0, 0];
+
+const HANG: u64 = 3_250_000;
+const HANG_ENDS: u64 = 5_250_000;
+const MARK: u64 = 7_000_000;
+
+/// An editor that waits for its events in a poll of three files; ten keys from 100 ms on.
+fn editor() -> Machinery {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(HOLDER, HOLDER, 1, "indexer", 1).task(WORKER, APP, 1, "editor", 1).task(OTHER, OTHER, 1, "mail", 1);
+    for key in 0..10 {
+        key_at(&mut machine, 100_000 + 200_000 * key);
+    }
+    machine
+}
+
+/// A key that finds the editor in its poll, and is drawn.
+fn key_at(machine: &mut Machinery, us: u64) {
+    machine.press(us).draw(us + 600);
+    polled(machine, us + 100, us - 100_000);
+}
+
+fn polled(machine: &mut Machinery, until: u64, from: u64) {
+    machine.wait(until + 1, APP, from, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 250]));
+}
+
+/// The timer of a thread goes off on CPU 1 while it waits in its poll.
+fn timer(machine: &mut Machinery, us: u64, thread: u32) {
+    machine.wake_from(us, thread, 0, 2, 1).switch(us + 10, 1, thread, 0);
+    machine.wait(us + 1, thread, us - 200_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 250]));
+}
+
+/// From a timer on the editor waits for the holder's lock, and draws when it has that.
+fn lock_by_timer(machine: &mut Machinery) {
+    timer(machine, HANG, APP);
+    machine.switch(HANG + 50, 1, 0, 1);
+    machine
+        .wake_from(HANG_ENDS - 150, HOLDER, 0, 2, 0)
+        .switch(HANG_ENDS - 100, 0, HOLDER, 0)
+        .wake_from(HANG_ENDS, APP, HOLDER, 0, 1)
+        .switch(HANG_ENDS + 10, 0, 0, 1);
+    machine.wait(HANG_ENDS + 1, APP, HANG + 50, |wait| {
+        (wait.syscall, wait.args, wait.waker) = (FUTEX, [64, 0, 2], tid(HOLDER));
+    });
+    machine.switch(HANG_ENDS + 50, 1, APP, 0).draw(HANG_ENDS + 100);
+}
+
+/// From a timer on the editor computes, and draws in the end.
+fn compute_by_timer(machine: &mut Machinery) {
+    timer(machine, HANG, APP);
+    machine.draw(HANG_ENDS);
+}
+
+/// The server tells the editor something while it is away, which it takes in the end.
+fn tell(machine: &mut Machinery, us: u64, taken: u64) {
+    machine.message(us, SERVER, WINDOW, 2, 32, &[EXPOSE]).message(taken, APP, WINDOW, 3, 32, &[]);
+}
+
+fn verdict(machine: &mut Machinery) -> Verdict {
+    diagnose(&machine.incident(MARK), &DiagnoseOptions::default()).expect("the scene is well formed")
+}
+
+/// The interval, and the kinds of the findings.
+fn told(machine: &mut Machinery) -> (Interval, Vec<CauseKind>) {
+    let verdict = verdict(machine);
+    let kinds = verdict.findings.iter().map(|finding| finding.kind).collect();
+    (verdict.interval.expect("there was input"), kinds)
+}
+
+fn assert_silent(machine: &mut Machinery) {
+    let (interval, kinds) = told(machine);
+    assert!(!interval.exceeded && kinds.is_empty(), "{interval:#?} {kinds:?}");
+}
+
+/// The hang of the scenes, and how many messages lay meanwhile.
+fn assert_hangs(machine: &mut Machinery, kind: CauseKind, untaken: usize) {
+    let (interval, kinds) = told(machine);
+    let (class, milestone) = (interval.class.as_str(), interval.milestone.as_str());
+    assert_eq!((class, milestone, interval.latency_ms.round() as u64), ("activity", "handled", 2_000), "{interval:#?}");
+    assert_eq!((kinds, interval.untaken), (vec![kind], untaken));
+}
+
+#[test]
+fn a_button_that_acts_by_a_timer_hangs_after_its_key_was_answered() {
+    let mut machine = editor();
+    key_at(&mut machine, 3_000_000);
+    lock_by_timer(&mut machine);
+    assert_hangs(&mut machine, CauseKind::LockWait, 0);
+    let verdict = verdict(&mut machine);
+    let since = verdict.interval.and_then(|interval| interval.since_input_ms).expect("there was a key");
+    assert!((240.0..255.0).contains(&since), "{since} ms");
+    assert!(verdict.notes.iter().any(|note| note.contains("away from its event loop")), "{:?}", verdict.notes);
+}
+
+#[test]
+fn what_computes_after_a_key_that_was_answered_hangs() {
+    let mut machine = editor();
+    key_at(&mut machine, 3_000_000);
+    compute_by_timer(&mut machine);
+    assert_hangs(&mut machine, CauseKind::OwnComputation, 0);
+}
+
+#[test]
+fn what_is_still_away_at_the_mark_is_unfinished() {
+    let mut machine = editor();
+    key_at(&mut machine, 3_000_000);
+    timer(&mut machine, HANG, APP);
+    let (interval, kinds) = told(&mut machine);
+    assert_eq!((interval.milestone.as_str(), interval.censored), ("hanging", true));
+    assert_eq!((interval.latency_ms.round() as u64, kinds), (3_750, vec![CauseKind::OwnComputation]));
+}
+
+#[test]
+fn what_lay_before_a_program_says_that_it_hung_without_a_key() {
+    let mut machine = editor();
+    compute_by_timer(&mut machine);
+    assert_silent(&mut machine);
+    tell(&mut machine, HANG + 300_000, HANG_ENDS + 3);
+    assert_hangs(&mut machine, CauseKind::OwnComputation, 1);
+}
+
+#[test]
+fn what_lay_shortly_is_not_missed() {
+    let mut machine = editor();
+    compute_by_timer(&mut machine);
+    tell(&mut machine, HANG_ENDS - 300_000, HANG_ENDS + 3);
+    assert_silent(&mut machine);
+}
+
+#[test]
+fn a_program_that_computes_but_takes_its_events_is_responsive() {
+    let mut machine = editor();
+    key_at(&mut machine, 3_000_000);
+    compute_by_timer(&mut machine);
+    for us in (HANG..HANG_ENDS).step_by(200_000) {
+        tell(&mut machine, us + 50_000, us + 60_000);
+    }
+    assert_silent(&mut machine);
+}
+
+#[test]
+fn a_program_that_computes_but_draws_is_responsive() {
+    let mut machine = editor();
+    key_at(&mut machine, 3_000_000);
+    compute_by_timer(&mut machine);
+    for us in (HANG..HANG_ENDS).step_by(200_000) {
+        machine.message(us + 50_000, APP, WINDOW, 0, 20, &[DRAW_TEXT]);
+        machine.message(us + 60_000, SERVER, WINDOW, 1, 20, &[]);
+    }
+    assert_silent(&mut machine);
+}
+
+#[test]
+fn a_thread_that_takes_no_input_may_compute() {
+    let mut machine = editor();
+    key_at(&mut machine, 3_000_000);
+    timer(&mut machine, HANG, WORKER);
+    machine.switch(HANG_ENDS, 1, 0, 1);
+    assert_silent(&mut machine);
+}
+
+/// A thread of the editor takes its keys and hands them over to the first one, which draws, as those of Qt do.
+fn handed_over(machine: &mut Machinery, us: u64) {
+    machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(us + 100, READER, SERVER, 0, 1);
+    machine.message(us + 102, SERVER, WINDOW, 2, 32, &[KEY_PRESS]).switch(us + 150, 0, 0, 1);
+    machine.switch(us + 200, 1, READER, 0).message(us + 250, READER, WINDOW, 3, 32, &[]);
+    machine.wake(us + 300, APP, READER).switch(us + 310, 1, APP, 1).draw(us + 600);
+    machine.wait(us + 101, READER, us - 100_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 1, 0]));
+    polled(machine, us + 300, us - 100_000);
+}
+
+#[test]
+fn who_handles_what_another_thread_takes_hangs_in_a_condition() {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(READER, APP, 1, "editor", 1).task(WORKER, APP, 1, "editor", 1);
+    for key in 0..10 {
+        handed_over(&mut machine, 100_000 + 200_000 * key);
+    }
+    handed_over(&mut machine, 3_000_000);
+    timer(&mut machine, HANG, APP);
+    machine.wake(HANG + 40, WORKER, APP).switch(HANG + 50, 1, WORKER, 1);
+    machine.wake(HANG_ENDS, APP, WORKER).switch(HANG_ENDS + 10, 1, APP, 1).draw(HANG_ENDS + 100);
+    machine.wait(HANG_ENDS + 1, APP, HANG + 50, |wait| {
+        (wait.syscall, wait.args, wait.waker) = (FUTEX, [64, 0x189, 0], tid(WORKER));
+    });
+    assert_hangs(&mut machine, CauseKind::LockWait, 0);
+}
+
+#[test]
+fn a_program_that_waits_for_events_may_be_told_of_some() {
+    let mut machine = editor();
+    key_at(&mut machine, 3_000_000);
+    machine.message(HANG, SERVER, WINDOW, 2, 32, &[EXPOSE]);
+    assert_silent(&mut machine);
+}
+
+#[test]
+fn nobody_misses_a_program_while_another_is_used() {
+    let mut machine = editor();
+    key_at(&mut machine, 3_000_000);
+    machine.press_for(3_100_000, OTHER);
+    lock_by_timer(&mut machine);
+    assert_silent(&mut machine);
+}
+
+#[test]
+fn what_is_short_is_not_missed() {
+    let mut machine = editor();
+    key_at(&mut machine, 3_000_000);
+    timer(&mut machine, HANG, APP);
+    machine.draw(HANG + 450_000);
+    assert_silent(&mut machine);
+}
+
+/// The key is taken only in the end, and tells of most of the time itself.
+#[test]
+fn a_late_input_tells_of_the_same_delay() {
+    let mut machine = editor();
+    key_at(&mut machine, 3_000_000);
+    timer(&mut machine, HANG, APP);
+    machine.press_more(HANG + 400_000, HANG_ENDS - 50);
+    machine.draw(HANG_ENDS);
+    let (interval, kinds) = told(&mut machine);
+    assert_eq!((interval.class.as_str(), kinds), ("key", vec![CauseKind::OwnComputation]));
+}
+
+/// Objects of the editor on a compositor.
+const KEYBOARD: u32 = 8;
+const SURFACE: u32 = 9;
+const CALLBACK: u32 = 30;
+const REQUEST_SENT: u8 = 0;
+const REQUEST_TAKEN: u8 = 1;
+const EVENT_SENT: u8 = 2;
+const EVENT_TAKEN: u8 = 3;
+
+fn word(object: u32, opcode: u8, units: u8, hint: u8, argument: u32) -> WlWord {
+    WlWord { object, opcode, units, hint, unused: 0, argument }
+}
+
+/// The compositor tells the editor of a key that is released at once; the editor shows a frame and waits again.
+fn wayland_key(machine: &mut Machinery, us: u64) {
+    let keys = [PRESSED, RELEASED].map(|how| word(KEYBOARD, 3, 6, how | NEAR, ((1_000_000 + us) / 1_000) as u32));
+    let frame = [word(SURFACE, 1, 5, 0, 0), word(SURFACE, 3, 3, 0, CALLBACK), word(SURFACE, 6, 2, 0, 0)];
+    machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(us + 100, APP, SERVER, 0, 1);
+    machine.wl_message(us + 102, SERVER, APP, EVENT_SENT, &keys).switch(us + 150, 0, 0, 1);
+    machine.switch(us + 200, 1, APP, 0).wl_message(us + 250, APP, APP, EVENT_TAKEN, &[]);
+    machine.wake(us + 600, SERVER, APP).wl_message(us + 602, APP, APP, REQUEST_SENT, &frame);
+    machine.switch(us + 610, 1, 0, 1).switch(us + 650, 0, SERVER, 0);
+    machine.wl_message(us + 660, SERVER, APP, REQUEST_TAKEN, &[]).switch(us + 800, 0, 0, 1);
+    polled(machine, us + 100, us - 100_000);
+}
+
+/// An editor on a compositor, which computes from a timer on; the compositor says meanwhile that a frame is done.
+fn wayland_editor(keys: u64) -> Machinery {
+    let mut machine = Machinery::with_app("editor");
+    let entered = [word(KEYBOARD, 1, 5, ENTERED, SURFACE)];
+    machine.wl_message(50_000, SERVER, APP, EVENT_SENT, &entered).wl_message(50_100, APP, APP, EVENT_TAKEN, &[]);
+    for key in 0..keys {
+        wayland_key(&mut machine, 100_000 + 200_000 * key);
+    }
+    timer(&mut machine, HANG, APP);
+    let done = [word(CALLBACK, 0, 3, 0, 0)];
+    machine.wl_message(HANG + 5_000, SERVER, APP, EVENT_SENT, &done);
+    machine.switch(HANG_ENDS, 1, 0, 1);
+    machine
+}
+
+#[test]
+fn what_a_compositor_said_and_nobody_took_tells_of_a_hang() {
+    let mut machine = wayland_editor(10);
+    assert_hangs(&mut machine, CauseKind::OwnComputation, 1);
+}
+
+#[test]
+fn a_program_that_starts_is_not_missed() {
+    let mut machine = wayland_editor(0);
+    machine.fork(10_000, 1, APP);
+    assert_eq!(verdict(&mut machine).findings, []);
+}
+
+/// The kernel has the poll go on by another system call, and nobody sends the editor anything any more.
+#[test]
+fn a_program_that_was_continued_is_back_in_its_poll() {
+    const STOPPED: u16 = 4;
+    const RESTART: i32 = 219;
+    let mut machine = editor();
+    key_at(&mut machine, 3_000_000);
+    machine.wake(HANG, APP, OTHER).switch(HANG + 10, 1, APP, 0).switch(HANG + 20, 1, 0, STOPPED);
+    machine.wake(HANG_ENDS, APP, OTHER).switch(HANG_ENDS + 10, 1, APP, 0).switch(HANG_ENDS + 20, 1, 0, 1);
+    polled(&mut machine, HANG, 3_000_610);
+    let stack = machine.stack(&["schedule", "do_sys_poll"]);
+    machine.still_waiting(MARK, APP, HANG_ENDS + 20, |wait| {
+        (wait.syscall, wait.args, wait.stack) = (RESTART, [1, 3, 250], stack);
+    });
+    assert_hangs(&mut machine, CauseKind::Stopped, 0);
+}
