@@ -33,7 +33,7 @@ selftest-deps:
 	@scripts/install-deps mousepad
 
 bench-deps:
-	@scripts/install-deps linux-perf python3 rt-tests
+	@scripts/install-deps linux-perf python3 rt-tests mousepad
 
 build: ## build target/release/tipme and tipme-lab
 	cargo build --release

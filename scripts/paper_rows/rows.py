@@ -3,7 +3,7 @@
 
 from . import published
 from .extract import (at, beside, cell, cumulative, echo, explained_share, histograms, levels, load, longest_of, mechanism, named,
-                      ratio, scaled, short_share, tick_ms, timer_bins, trial, turn, utilisation, within_limits)
+                      numbered, ratio, scaled, short_share, tick_ms, timer_bins, trial, turn, utilisation, within_limits)
 from .model import Chart, Figure, Row
 
 TIPME, RECORD, ANALYSIS, LAB = "crates/tipme/tests/", "crates/kernel/src/", "crates/analysis/tests/", "crates/lab/tests/"
@@ -32,8 +32,15 @@ TIPME_ROWS = [
             Figure("added to a round through a pipe (four scheduler events)", "recorder", at("added_us"), "µs", "80 to 5100 µs an event of the user", digits=2),
             Figure("of what ftrace adds for the same", "recorder", scaled(at("of_ftrace"), 100), "%", "-"),
             Figure("slowdown of a compile", "recorder", at("compile_percent"), "%", "1.1 to 27 % of a latency", digits=2),
+            *(Figure(f"a record: {kind}", "records", numbered(kind, 1), "ns", digits=0) for kind in (
+                "switch", "waking", "waking after a long wait, with the wait's stack", "migrate", "message sent (X11, one rectangle)",
+                "fork", "exec", "exit")),
+            *(Figure(f"{gesture}: {what}", "records", numbered(gesture, column), unit, paper if unit == "%" else "-", digits=2)
+              for gesture, paper in (("a window opens", "-"), ("a key is typed", "17 % of 2.0 ms (xterm)"), ("a menu opens", "1.1 % of 470 ms (Netscape)"))
+              for what, column, unit in (("recording, of the latency", 5, "%"), ("latency with the recorder less without", 2, "ms"))),
         ),
-        words="Each verdict tells the recorder's own share of the very delay (`overhead_ms`)."),
+        words="Each verdict tells the recorder's own share of the very delay (`overhead_ms`). All kinds of records, the intervals and what the machine "
+              "had to do meanwhile: [overhead.md](overhead.md), *Records and gestures*."),
     Row("T8", "problem interval, state split, cause named", "§3.3, §3.4",
         tests=(TIPME + "truth.rs::latencies_agree_with_the_clients_own_on_an_idle_machine", "tests/golden.rs::every_incident_gives_its_verdict")),
     Row("T9", "page-in starved by page-out", "§4.1.1, §4.1.2, figure 4",

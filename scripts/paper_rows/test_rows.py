@@ -3,8 +3,10 @@
 
 import unittest
 
+import record_cost
+
 from . import document, extract, model, rows
-from .measurements import ALL, BY_NAME
+from .measurements import ALL, BY_NAME, records
 from .model import Figure, agreement, interval
 
 PAPERS = {"T": 12, "J": 4, "E": 9, "S": 12}
@@ -63,6 +65,30 @@ class Extraction(unittest.TestCase):
                  "errors": {"p50_us": 40, "p90_us": 90}, "taken": {"others_share": 0.0, "steal_share": 0.002}}
         check = {"difference_points": -1.5, "difference_points_max": 1, "steal_share": 0.0}
         self.assertEqual(extract.within_limits({"validation": {"trials": [trial], "checks": [check]}}), 50)
+
+
+class RecordCost(unittest.TestCase):
+    def test_a_table_is_read_by_the_first_cell_of_its_rows(self):
+        above = "# Costs\n\n## A compile\n\n2026-01-01, commit 1111111, a, 1 CPUs.\n\n## Records and gestures\n\n2026-01-02, commit 2222222, b, 2 CPUs.\n\n"
+        told = records(above + "| record | programs | ns |\n|---|---|---|\n| switch | `sched_switch` | 151 (140 to 160) |\n| fork | | did not run |\n")
+        self.assertEqual((told["when"], told["commit"], told["machine"]), ("2026-01-02", "2222222", "b, 2 CPUs"))
+        self.assertEqual([extract.numbered(kind, 1)(told) for kind in ("switch", "fork", "exec")], [151, None, None])
+
+    def test_what_programs_do_while_nobody_does_anything_is_not_the_gesture_s(self):
+        counters = record_cost.Counters({})
+        # A run of 1 ns each millisecond; a key makes 100 runs besides, a start 1000, a menu 400.
+        extra = [(100, 1000), (2_000, 100), (2_300, 100), (5_000, 400)]
+        ms = 1_000_000
+        counters.looks = [(at * ms, sum_, sum_) for at in range(0, 6_000, 20)
+                          for sum_ in [at + sum(more for when, more in extra if at > when)]]
+        event = lambda label, at, latency: {"label": label, "t_ns": at * ms, "latency_ms": latency}  # noqa: E731
+        events = [event("start (first)", 90, 500), event("typing", 2_000, 1), event("typing", 2_300, 1), event("menu", 5_000, 20), event("close", 5_400, 1)]
+        runs = {label: round(runs) for label, (_, runs) in record_cost.counts(events, counters).items()}
+        self.assertEqual(runs, {"start": 1000, "typing": 100, "menu": 400})
+
+    def test_a_kind_of_which_one_program_did_not_run_has_no_figure(self):
+        took = {"begin": [300, 2], "end": [100, 2], "never": [0, 0]}
+        self.assertEqual([record_cost.each(took, names) for names in (("begin", "end"), ("begin", "never"), ("lacking",))], [200, None, None])
 
 
 if __name__ == "__main__":
