@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The commands that the rows rest on, in short settings: all of them take 25 minutes on a quiet machine."""
+"""The commands that the rows rest on, in short settings: all of them take 35 minutes on a quiet machine."""
 
 import re
 
@@ -53,6 +53,7 @@ ALL = [
     task("editor", 210, inputs=290),
     task("writer", 210, inputs=150),
     task("impress", 270),
+    Measurement("systems", ("--json", "{json}"), program="scripts/compare-systems", takes_s=330),
     Measurement("recorder", file="docs/overhead.md", written_by="make bench-recorder", read=overhead),
     Measurement("records", file="docs/overhead.md", written_by="make bench-recorder BENCH=--records", read=records),
     guest("pagein"),

@@ -172,8 +172,16 @@ ENDO_ROWS = [
                   published.cumulative([("x", 1e3 * values[1], f"PowerPoint, {name}: {values[1]:.1f} s") for name, values in published.POWERPOINT.items()]), cumulative),
         )),
     Row("E8", "systems compared over five runs", "§5",
+        figures=tuple(
+            Figure(f"mousepad, {words}: {what}", "systems", at("pairs", pair, "sides", side, key), "ms", share=share, least=least, digits=digits)
+            for pair, side, words in (("display", "X11", "X11"), ("display", "Wayland", "Wayland"),
+                                      ("manager", "unmanaged", "six CPU hogs"), ("manager", "managed", "six CPU hogs, managed"))
+            for what, key, share, least, digits in (
+                ("a key, p50", "p50_ms", 0.35, 1, 2), ("p95", "p95_ms", 0.5, 3, 2), ("cumulative latency of a repeat", "cumulative_ms", 0.35, 20, 0))),
         tests=(LAB + "compare.rs::a_slower_result_is_shown_to_be_so", "crates/measure/src/comparison.rs::few_repeats_or_events_allow_no_statement"),
-        words="`tipme compare A B` on two results of five repeats each; X11 beside Wayland: `tipme measure --display wayland`."),
+        words="Two pairs of systems, each at the first 50 keys of the script `editor`, five times, in turns: X11 (Xvfb, openbox) beside Wayland (sway without "
+              "a screen); and X11 beside six processes in the same session that want the CPU, without the manager and with it (the load average has these six in it). The paper compares releases of "
+              "Windows NT and Windows 95 so (figures 6 to 8). What `tipme compare` says of them stands below."),
     Row("E9", "a figure of merit", "§3.1, left open there",
         figures=tuple(
             Figure(f"{name}: excess latency at {words}", f"task-{script}", at("elr", key), "ms/min", "-", share=0.35, least=5)
