@@ -10,7 +10,7 @@ from .rows import PAPERS, ROWS
 
 DOCUMENT = store.ROOT / "docs/papers.md"
 # Rows below which the notes of their measurements stand; others share those measurements.
-NOTED = ("E6", "E8")
+NOTED = ("E6", "E8", "S8")
 HEAD = """# The papers, row by row
 
 Written by `make papers`, which measures the rows and keeps the figures of the last runs of each in

@@ -54,6 +54,7 @@ ALL = [
     task("writer", 210, inputs=150),
     task("impress", 270),
     Measurement("systems", ("--json", "{json}"), program="scripts/compare-systems", takes_s=330),
+    Measurement("prediction", ("--json", "{json}"), program="scripts/measure-prediction", takes_s=180),
     Measurement("recorder", file="docs/overhead.md", written_by="make bench-recorder", read=overhead),
     Measurement("records", file="docs/overhead.md", written_by="make bench-recorder BENCH=--records", read=records),
     guest("pagein"),
