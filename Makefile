@@ -33,7 +33,7 @@ selftest-deps:
 	@scripts/install-deps mousepad
 
 bench-deps:
-	@scripts/install-deps linux-perf python3 rt-tests
+	@scripts/install-deps linux-perf python3 rt-tests mousepad
 
 build: ## build target/release/tipme and tipme-lab
 	cargo build --release
@@ -91,7 +91,7 @@ bench-timer: bench-deps build ## periodic wake-ups beside cyclictest
 papers-deps:
 	@scripts/install-deps python3 mousepad libreoffice-writer libreoffice-impress libreoffice-gtk3
 
-papers: deps papers-deps build ## what the four papers measured, beside our figures (25 minutes; ROWS="J1 E6", MEASURE=no, PAPERS=--again); writes docs/papers.md
+papers: deps papers-deps build ## what the four papers measured, beside our figures (35 minutes; ROWS="J1 E6", MEASURE=no, PAPERS=--again); writes docs/papers.md
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/papers --tipme $(TIPME) $(if $(ROWS),--rows "$(ROWS)") $(if $(MEASURE),--measure $(MEASURE)) $(PAPERS)
 

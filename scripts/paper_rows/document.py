@@ -9,6 +9,8 @@ from .model import agreement, interval
 from .rows import PAPERS, ROWS
 
 DOCUMENT = store.ROOT / "docs/papers.md"
+# Rows below which the notes of their measurements stand; others share those measurements.
+NOTED = ("E6", "E8", "S8")
 HEAD = """# The papers, row by row
 
 Written by `make papers`, which measures the rows and keeps the figures of the last runs of each in
@@ -39,7 +41,7 @@ def of_file(figure):
 def command(measurement):
     if measurement.file:
         return f"`{measurement.written_by}`"
-    return "`" + " ".join(["tipme", *measurement.command]).replace(" --json {json}", "") + "`"
+    return "`" + " ".join([measurement.program, *measurement.command]).replace(" --json {json}", "") + "`"
 
 
 def origin(measurement):
@@ -90,16 +92,16 @@ def test_words(row):
     return ["Tests: " + "; ".join(names) + "."] if names else []
 
 
-def spread_words(name):
-    """Why the repeats of a task differ, as `tipme measure` told it."""
+def note_words(name):
+    """What the last run told besides its figures: why the repeats of a task differ, what a comparison comes to."""
     last = store.runs(name)[-1:]
-    return [f"{name.partition('-')[2]}: {run['notes']}" for run in last if run.get("notes")]
+    return [f"{name.removeprefix('task-')}: {run['notes']}" for run in last if run.get("notes")]
 
 
 def row_text(row):
     """The part of a row below the table."""
     names = dict.fromkeys(figure.measurement for figure in row.figures)
-    told = [word for name in names for word in spread_words(name)] if row.id == "E6" else []
+    told = [word for name in names for word in note_words(name)] if row.id in NOTED else []
     words = [row.words] if row.words else []
     words += test_words(row) + causes(row) + told
     pictures = [f"![{chart.title}](results/papers/{chart.file})" for chart in row.charts if (store.RESULTS / chart.file).is_file()]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """From the documents of `tipme` to single numbers and to what charts are drawn from. Each returns a function of a document."""
 
+import re
+
 
 def at(*path):
     """The value at a path of keys and numbers; None where a part of it is missing."""
@@ -73,6 +75,16 @@ def cell(row, column):
     def of(document):
         words = document["rows"][row][column].replace(",", " ").split()
         return float(words[0]) if words else None
+
+    return of
+
+
+def numbered(row, column):
+    """Of a table of a document, by the first cell of a row: the number at the begin of another cell."""
+
+    def of(document):
+        found = re.match(r"[+-]?[\d.]+", at("rows", row, column)(document) or "")
+        return float(found[0]) if found else None
 
     return of
 

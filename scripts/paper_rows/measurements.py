@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The commands that the rows rest on, in short settings: all of them take 25 minutes on a quiet machine."""
+"""The commands that the rows rest on, in short settings: all of them take 35 minutes on a quiet machine."""
 
 import re
 
@@ -11,15 +11,19 @@ def overhead(text):
     ftrace = re.search(r"added by tipme / added by ftrace: \*\*([\d.]+)", text)
     added = re.search(r"\| tipme \| .* \| \+([\d.]+) \|", text)
     compile_percent = re.search(r"slowdown, wall time, median: \*\*(-?[\d.]+)", text)
-    above = re.search(r"(\d{4}-\d\d-\d\d), commit (\w+), (.*)\.\n", text)
-    return {
-        "added_us": float(added[1]),
-        "of_ftrace": float(ftrace[1]),
-        "compile_percent": float(compile_percent[1]),
-        "when": above[1],
-        "commit": above[2],
-        "machine": above[3],
-    }
+    return {"added_us": float(added[1]), "of_ftrace": float(ftrace[1]), "compile_percent": float(compile_percent[1])} | conditions(text)
+
+
+def conditions(text):
+    """When, by which commit and where the first figures of a text were measured."""
+    return re.search(r"(?P<when>\d{4}-\d\d-\d\d), commit (?P<commit>\w+), (?P<machine>.*)\.\n", text).groupdict()
+
+
+def records(text):
+    """The tables of what records and gestures cost: cells by the first one of their row."""
+    section = re.search(r"^## Records and gestures\n(.*?)(?=^## |\Z)", text, re.M | re.S)[1]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")]
+    return {"rows": {row[0]: row[1:] for row in rows}} | conditions(section)
 
 
 GUEST = "a guest of the test bed (emulated, 768 MiB)"
@@ -49,7 +53,10 @@ ALL = [
     task("editor", 210, inputs=290),
     task("writer", 210, inputs=150),
     task("impress", 270),
+    Measurement("systems", ("--json", "{json}"), program="scripts/compare-systems", takes_s=330),
+    Measurement("prediction", ("--json", "{json}"), program="scripts/measure-prediction", takes_s=180),
     Measurement("recorder", file="docs/overhead.md", written_by="make bench-recorder", read=overhead),
+    Measurement("records", file="docs/overhead.md", written_by="make bench-recorder BENCH=--records", read=records),
     guest("pagein"),
     guest("warmstart"),
     guest("starvation"),

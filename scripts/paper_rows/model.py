@@ -10,8 +10,9 @@ class Measurement:
     """One command whose document gives figures, or a file that another script wrote."""
 
     name: str
-    # Words after `tipme`; {json} is where the document goes.
+    # Words after `tipme`, or after another program of this tree; {json} is where the document goes.
     command: tuple = ()
+    program: str = "tipme"
     takes_s: int = 0
     # Or a committed result, with the command that writes it.
     file: str = ""

@@ -77,7 +77,8 @@ def measure(tipme, measurement):
     begun = time.time()
     with tempfile.TemporaryDirectory(prefix="tipme-papers-") as folder:
         path = pathlib.Path(folder) / "result.json"
-        words = [str(tipme), *(word.format(json=path) for word in measurement.command)]
+        begin = [str(tipme)] if measurement.program == "tipme" else [str(ROOT / measurement.program), "--tipme", str(tipme)]
+        words = [*begin, *(word.format(json=path) for word in measurement.command)]
         code, said = run(words, SLOWER * measurement.takes_s + SPARE_S)
         # A document may say of itself that it could not be judged: code 2.
         if code not in (0, 1, 2) or not path.is_file():

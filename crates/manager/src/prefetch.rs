@@ -11,15 +11,12 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tipme_control::{journal, manager};
+use tipme_policy::prediction::{MADE_READY_MAX, SETTLED};
 use tipme_policy::{Action, MemoryAction, Prediction, SetId};
 use tipme_record::Nanos;
 
-/// So long after a change of focus nothing is brought in: the focused set comes first.
-const SETTLED: Nanos = Nanos::from_secs(2);
 /// A set is brought in again only after so long.
 const AGAIN: Nanos = Nanos::from_secs(60);
-/// Sets that are brought in after one change of focus, at most.
-const PREFETCHED_MAX: usize = 2;
 /// Sets of which it is known when they were brought in last.
 const KNOWN_MAX: usize = 256;
 /// Bytes of a history that are read: more than the bounds of the history come to.
@@ -73,7 +70,7 @@ impl Prefetch {
         let sets = likely.iter().flat_map(|(name, _)| named(name)).map(|(set, _)| *set);
         let sets = sets.filter(|set| Some(*set) != focused);
         let cold = |set: &SetId| self.prefetched.get(set).is_none_or(|at| now.since(*at) >= AGAIN);
-        let sets: Vec<SetId> = sets.filter(cold).take(PREFETCHED_MAX).collect();
+        let sets: Vec<SetId> = sets.filter(cold).take(MADE_READY_MAX).collect();
         self.note(&sets, now);
         sets.into_iter().map(|set| Action::Memory(MemoryAction::WillNeed(set))).collect()
     }

@@ -21,6 +21,10 @@ pub const FOLLOWERS_MAX: usize = 16;
 pub const NAME_BYTES_MAX: usize = 64;
 /// Programs that are predicted at a time.
 pub const PREDICTED_MAX: usize = 3;
+/// Of these, programs that are made ready at a time.
+pub const MADE_READY_MAX: usize = 2;
+/// So long after a change of focus nothing is made ready: the focused program comes first.
+pub const SETTLED: Nanos = Nanos::from_secs(2);
 /// Less likely ones are not predicted.
 pub(crate) const PROBABILITY_MIN: f64 = 0.1;
 /// A program that has the focus for a shorter time was only passed.
