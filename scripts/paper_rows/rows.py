@@ -220,6 +220,7 @@ EVANS_ROWS = [
             Figure("first key, memory kept", "prediction", at("first_key", "kept", "first_key_ms"), "ms", share=0.5, least=5),
             Figure("first key, memory taken", "prediction", at("first_key", "taken", "first_key_ms"), "ms", share=0.5, least=5),
             Figure("first key, memory taken and asked back ahead", "prediction", at("first_key", "taken and asked back", "first_key_ms"), "ms", share=0.5, least=5),
+            Figure("memory that was taken", "prediction", at("first_key", "taken and asked back", "taken_mib"), "MiB", share=0.3, least=2),
             Figure("memory spent on a program that is made ready", "prediction", at("first_key", "taken and asked back", "back_mib"), "MiB", share=0.3, least=2),
         ),
         tests=("crates/policy/tests/prediction.rs::a_round_is_learnt", TIPME + "manage.rs::the_knob_is_turned_while_it_runs",
@@ -230,7 +231,7 @@ EVANS_ROWS = [
               "what was used last, which serves whoever goes back and forth better. It says how the "
               "guesses compare on such habits, and nothing of a person; `scripts/measure-prediction --week FILE` plays a recorded week. The first key is one at "
               "mousepad, whose memory was taken by its control group (version 1) into a swap file, in place of a hog, and was asked back before the key as the "
-              "manager does with what it predicts."),
+              "manager does with what it predicts; not all of it comes back by that."),
     Row("S9", "background-load generator", "§5.1", tests=(LAB + "load.rs::each_type_does_what_it_is_named_for",)),
     Row("S10", "typing, scrolling, system and warm-start tests", "§5.2 to §5.4, figure 2, table 1",
         figures=(
