@@ -159,6 +159,23 @@ fn a_stall_while_others_waited_much_longer_is_less_certain() {
 }
 
 #[test]
+fn waiting_for_a_cpu_that_was_away_is_a_stall_whoever_was_on_it() {
+    let verdict = |found| {
+        stall(&[], &[], |machine| {
+            beside_neighbour(machine);
+            machine.overdue(3_990_000, 1, 980_000, NEIGHBOUR, found);
+        })
+    };
+    let away = verdict(2);
+    let evidence = first(&away).evidence.join("\n");
+    assert_eq!((first(&away).kind, first(&away).confidence > 0.9), (CauseKind::Stall, true), "{evidence}");
+    assert!(evidence.contains("the hypervisor or firmware took the CPU from editor"), "{evidence}");
+    let told = "the timer of CPU 1 came 980 ms late, and found a program, which cannot hold interrupts off";
+    assert!(evidence.contains(told) && !evidence.contains("neighbour"), "{evidence}");
+    assert_eq!(first(&verdict(1)).kind, CauseKind::CpuCompetition, "it held interrupts off itself");
+}
+
+#[test]
 fn computing_on_a_cpu_that_was_taken_is_a_stall() {
     let verdict = stall(&[], &[], |machine| taken(machine, 7, [0, 80]));
     assert_eq!(first(&verdict).kind, CauseKind::Stall);

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use support::{BEGIN, Machinery};
 use tipme_analysis::{Late, Recording, lateness};
 use tipme_measure::timer::LatenessCause;
-use tipme_record::{Cpu, Nanos, Tid};
+use tipme_record::{Cpu, Nanos, Pid, Tid};
 
 const OWN: u32 = 200;
 const OTHER: u32 = 300;
@@ -80,6 +80,66 @@ fn timer_interrupt_and_exit_from_idle_are_told_apart() {
         named(LatenessCause::Own, "", 10),
     ];
     assert_eq!(told(&read(&mut machine), &late(1_000, 3_010)), expected);
+}
+
+/// What the burner's CPU is told to have found when it took the timer's interrupt, three milliseconds late.
+fn overdue(found: u32, more: impl FnOnce(&mut Machinery)) -> Vec<(LatenessCause, String, u64)> {
+    let mut machine = asleep();
+    machine.switch(700, 0, OTHER, 0).overdue(4_020, 0, 3_000, OTHER, found);
+    more(&mut machine);
+    machine.wake_from(4_030, OWN, OTHER, 2, 0).switch(4_050, 0, OWN, 0);
+    told(&read(&mut machine), &late(1_000, 4_055))
+}
+
+fn with_rest(first: (LatenessCause, String, u64)) -> Vec<(LatenessCause, String, u64)> {
+    let timer = named(LatenessCause::Timer, "while burner ran", 30);
+    vec![first, timer, named(LatenessCause::Thread, "burner", 20), named(LatenessCause::Own, "", 5)]
+}
+
+#[test]
+fn interrupts_held_off_are_told_from_a_cpu_that_was_away() {
+    let [kernel, allowed, program] = [0, 1, 2].map(|found| overdue(found, |_| {}));
+    assert_eq!(allowed, with_rest(named(LatenessCause::HeldOff, "burner", 3_000)));
+    assert_eq!(kernel, with_rest(named(LatenessCause::Outside, "one CPU", 3_000)));
+    assert_eq!(program, kernel);
+    let both = overdue(2, |machine| {
+        machine.overdue(4_100, 1, 3_100, 0, 0);
+    });
+    assert_eq!(both, with_rest(named(LatenessCause::Outside, "all CPUs at once", 3_000)));
+}
+
+#[test]
+fn a_wake_up_without_a_record_came_in_time_unless_its_timer_is_overdue() {
+    let unseen = |found: Option<u32>| {
+        let mut machine = asleep();
+        machine.switch(700, 0, OTHER, 0).switch(4_000, 0, OWN, 0);
+        found.map(|found| machine.overdue(4_000, 0, 3_000, OTHER, found));
+        told(&read(&mut machine), &late(1_000, 4_005))
+    };
+    let rest = || named(LatenessCause::Own, "", 5);
+    assert_eq!(unseen(None), [named(LatenessCause::Thread, "burner", 3_000), rest()]);
+    assert_eq!(unseen(Some(2)), [named(LatenessCause::Outside, "one CPU", 3_000), rest()]);
+}
+
+#[test]
+fn who_is_hidden_from_the_recorder_may_be_named_later() {
+    let mut machine = asleep();
+    machine.wake_from(1_000, OWN, 0, 2, 0).switch(1_000, 0, 900, 0).switch(4_000, 0, OWN, 0);
+    let mut recording = read(&mut machine);
+    assert_eq!(recording.nameless(), [Tid(900)]);
+    recording.tasks.add_living(Tid(900), Pid(899), "worker".to_owned());
+    recording.tasks.add_living(Tid(899), Pid(899), "hidden".to_owned());
+    assert_eq!(recording.nameless(), []);
+    assert_eq!(told(&recording, &late(1_000, 4_000)), [named(LatenessCause::Thread, "worker of hidden", 3_000)]);
+}
+
+#[test]
+fn a_timer_is_looked_for_where_it_was() {
+    let mut machine = asleep();
+    machine.switch(700, 1, OTHER, 0).overdue(4_000, 1, 3_000, OTHER, 1);
+    machine.wake_from(4_000, OWN, OTHER, 2, 0).switch(4_050, 0, OWN, 0);
+    let expected = [named(LatenessCause::HeldOff, "burner", 3_000), named(LatenessCause::IdleExit, "", 50)];
+    assert_eq!(told(&read(&mut machine), &late(1_000, 4_050)), expected);
 }
 
 #[test]

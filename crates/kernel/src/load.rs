@@ -344,6 +344,7 @@ fn configure(open: &mut OpenTipmeSkel<'_>, shares: Shares, options: &KernelOptio
         Some(DisplayNumber::Wayland(number)) => (-1, number as i32),
     };
     rodata.tty_work = kernel_symbol("flush_to_ldisc").unwrap_or(0);
+    rodata.timer_interrupt = kernel_symbol("asm_sysvec_apic_timer_interrupt").unwrap_or(0);
     rodata.switch_has_state = u8::from(kernel_at_least(5, 18));
     rodata.dirty_in_structure = u8::from(arguments_of("balance_dirty_pages") == Some(DIRTY_ARGUMENTS));
     rodata.tick_ns = tick().0;

@@ -66,6 +66,8 @@ pub(crate) const PROGRAMS: &[Program] = &[
     tracepoint("softirq_exit", "softirq_exit", "interrupts"),
     tracepoint("timer_entry", "local_timer_entry", "timers"),
     tracepoint("timer_exit", "local_timer_exit", "timers"),
+    tracepoint("timer_overdue", "local_timer_entry", "overdue"),
+    tracepoint("timer_known", "hrtimer_expire_entry", "overdue"),
     tracepoint("call_entry", "call_function_single_entry", "timers"),
     tracepoint("call_exit", "call_function_single_exit", "timers"),
     tracepoint("block_insert", "block_rq_insert", "block"),

@@ -249,6 +249,16 @@ records! {
         since: Nanos,
     }
 
+    /// The interrupt of the CPU's own timer came half a millisecond or more after the time that the timer was set to, on the
+    /// time of `head.tid`: until then the CPU took no interrupt.
+    overdue: Overdue = 37 {
+        nanos: Nanos,
+        /// What it interrupted: 0 code of the kernel, 1 such code where it had just allowed interrupts again, 2 a program.
+        found: u32,
+        /// The kernel's stack, with the functions of the interrupt.
+        stack: StackId,
+    }
+
     /// `head.tid` sends a stop, continue or kill signal.
     signal: Signal = 24 {
         sender: Pid,

@@ -225,7 +225,8 @@ impl Scrubber<'_> {
             | RecordKind::Tty
             | RecordKind::Tally
             | RecordKind::Deferred
-            | RecordKind::Withdrawn => {}
+            | RecordKind::Withdrawn
+            | RecordKind::Overdue => {}
             RecordKind::Message | RecordKind::WlMessage => {}
         }
         true

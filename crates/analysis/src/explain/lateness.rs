@@ -3,17 +3,25 @@
 //!
 //! Until the record of the wake-up the timer is late; from then on the thread is ready, and what passes is its wake-up
 //! latency: whoever has its CPU keeps it. Each nanosecond has exactly one cause.
+//!
+//! A timer is late because its CPU took no interrupt: the thread there held them off, or the CPU was away. What is neither is the
+//! timer's own, such as its slack.
 
 use crate::timeline::cpu_intervals::{CpuInterval, CpuOwner, cpu_intervals};
+use crate::timeline::overdue::OverdueTimer;
 use crate::timeline::recording::Recording;
 use crate::timeline::silence::is_silent;
-use crate::timeline::threads::ThreadState;
+use crate::timeline::threads::{CONTEXT_UNKNOWN, Span, ThreadState};
 use std::collections::BTreeMap;
 use tipme_measure::timer::LatenessCause;
 use tipme_record::{Cpu, Nanos, Tid};
 
 /// Whoever computes has a tick at least every ten milliseconds, which is recorded: shorter stretches tell nothing.
 const SILENCE_MIN: Nanos = Nanos::from_millis(20);
+
+/// What was away.
+const ALL: &str = "all CPUs at once";
+const ONE: &str = "one CPU";
 
 /// A late wake-up of a thread that is pinned to a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,44 +83,82 @@ fn name(group: &[&LatenessPiece]) -> Option<String> {
     Some(if own { format!("{} of {}", first.thread, first.name) } else { first.name.clone() })
 }
 
-/// When the thread was made ready; the deadline where it was not asleep then.
+/// When the thread was made ready; the deadline where it was not asleep then, and where its wake-up was not recorded, as on the
+/// time of a thread that is hidden from the recorder: such a timer counts as in time, unless its CPU took no interrupt.
 fn ready(recording: &Recording, late: &Late) -> Nanos {
     let span = recording.timeline.at(late.tid, late.deadline);
-    let asleep = span.filter(|span| span.segment.state == ThreadState::Blocked);
+    let recorded = |span: &Span| span.segment.context != CONTEXT_UNKNOWN;
+    let asleep = span.filter(|span| span.segment.state == ThreadState::Blocked && recorded(span));
     asleep.map_or(late.deadline, |span| span.end.clamp(late.deadline, late.wake))
 }
 
-/// The cpu_intervals of the CPU, cut at the time when the thread was made ready.
-fn pieces(recording: &Recording, late: &Late) -> Vec<LatenessPiece> {
-    let ready = ready(recording, late);
-    let before = cpu_intervals(recording, late.cpu, late.deadline, ready).into_iter();
-    let after = cpu_intervals(recording, late.cpu, ready, late.wake).into_iter();
-    let before = before.map(|interval| asleep(recording, late.cpu, interval));
-    before.chain(after.map(|interval| awake(recording, interval, late))).collect()
+/// The CPU whose interrupt made the thread ready: timers may be on another one than their threads.
+fn timer_cpu(recording: &Recording, late: &Late, ready: Nanos) -> Cpu {
+    let sleep = recording.timeline.before(late.tid, ready);
+    let waker = sleep.map(|span| span.segment.waker).filter(|waker| *waker != Tid(0) && *waker != late.tid);
+    let ran = waker.and_then(|waker| recording.timeline.at(waker, ready));
+    let ran = ran.filter(|span| span.segment.state == ThreadState::Running);
+    ran.map_or(late.cpu, |span| Cpu(u32::from(span.segment.place)))
 }
 
-/// What keeps a thread from being made ready: whoever runs meanwhile does not keep a timer from firing.
-fn asleep(recording: &Recording, cpu: Cpu, interval: CpuInterval) -> LatenessPiece {
+/// The intervals of the timer's CPU until the thread was made ready, then those of its own; cut where a CPU took no interrupt.
+fn pieces(recording: &Recording, late: &Late) -> Vec<LatenessPiece> {
+    let ready = ready(recording, late);
+    let timer = timer_cpu(recording, late, ready);
+    let before = cut(recording, timer, late.deadline, ready).into_iter();
+    let after = cut(recording, late.cpu, ready, late.wake).into_iter();
+    let before = before.map(|(overdue, interval)| asleep(recording, timer, interval, overdue));
+    before.chain(after.map(|(overdue, interval)| awake(recording, interval, overdue, late))).collect()
+}
+
+/// The intervals of a CPU, with the timer that was due there meanwhile.
+fn cut(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(Option<&OverdueTimer>, CpuInterval)> {
+    let tiles = recording.overdue.tiles(cpu, lo, hi).into_iter();
+    let intervals = |(overdue, lo, hi)| {
+        let intervals = cpu_intervals(recording, cpu, lo, hi).into_iter();
+        intervals.map(move |interval| (overdue, interval))
+    };
+    tiles.flat_map(intervals).collect()
+}
+
+/// What keeps a thread from being made ready: whoever runs meanwhile keeps a timer from firing only by holding interrupts off.
+fn asleep(recording: &Recording, cpu: Cpu, interval: CpuInterval, overdue: Option<&OverdueTimer>) -> LatenessPiece {
     let name = match &interval.owner {
         CpuOwner::Thread { tid, .. } => format!("while {} ran", process(recording, *tid, interval.from)),
         CpuOwner::Work { function, .. } => format!("while work item {function} ran"),
         CpuOwner::Idle => String::new(),
         _ => return recorded(recording, interval),
     };
-    let (cause, name) = stalled(recording, cpu, &interval).unwrap_or((LatenessCause::Timer, name));
+    let stalled = stalled(recording, cpu, &interval).or_else(|| overdue.map(|one| deaf(recording, one, &interval)));
+    let (cause, name) = stalled.unwrap_or((LatenessCause::Timer, name));
     LatenessPiece { cause, name, thread: String::new(), interval }
 }
 
+/// Why a CPU took no interrupt.
+fn deaf(recording: &Recording, overdue: &OverdueTimer, interval: &CpuInterval) -> (LatenessCause, String) {
+    if overdue.is_held_off() {
+        return (LatenessCause::HeldOff, process(recording, overdue.tid, interval.from));
+    }
+    if recording.overdue.all_away(recording.meta.machine.cpus, interval.from, interval.to) {
+        return (LatenessCause::Outside, ALL.to_owned());
+    }
+    let function = overdue.function(&recording.names).filter(|_| overdue.tid != Tid(0));
+    (LatenessCause::Outside, function.map_or_else(|| ONE.to_owned(), |function| format!("{ONE}, in {function}")))
+}
+
 /// What keeps a thread that is ready from running. A CPU that was away was nobody's.
-fn awake(recording: &Recording, interval: CpuInterval, late: &Late) -> LatenessPiece {
+fn awake(recording: &Recording, interval: CpuInterval, overdue: Option<&OverdueTimer>, late: &Late) -> LatenessPiece {
     let own = matches!(interval.owner, CpuOwner::Thread { tid, .. } if tid == late.tid);
     let taken = recording.withdrawals.explains(late.cpu, interval.from, interval.to);
+    let away = overdue.filter(|one| !one.is_held_off());
     let cause = match &interval.owner {
         CpuOwner::Thread { .. } | CpuOwner::Work { .. } | CpuOwner::Idle if taken => LatenessCause::Hypervisor,
+        CpuOwner::Thread { .. } | CpuOwner::Work { .. } | CpuOwner::Idle if away.is_some() => LatenessCause::Outside,
         CpuOwner::Thread { .. } if own => LatenessCause::Own,
         _ => return recorded(recording, interval),
     };
-    LatenessPiece { cause, name: String::new(), thread: String::new(), interval }
+    let name = away.filter(|_| cause == LatenessCause::Outside).map(|one| deaf(recording, one, &interval).1);
+    LatenessPiece { cause, name: name.unwrap_or_default(), thread: String::new(), interval }
 }
 
 /// Whoever has the CPU by the records.
@@ -137,7 +183,7 @@ fn stalled(recording: &Recording, cpu: Cpu, interval: &CpuInterval) -> Option<(L
         return Some((LatenessCause::Hypervisor, String::new()));
     }
     let silent = hi.since(lo) >= SILENCE_MIN && is_silent(recording, lo, hi);
-    silent.then(|| (LatenessCause::Outside, "all CPUs at once".to_owned()))
+    silent.then(|| (LatenessCause::Outside, ALL.to_owned()))
 }
 
 /// The name of a thread's process.

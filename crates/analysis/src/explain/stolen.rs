@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time of threads on a CPU, or in its queue, that the hypervisor took: nobody in this machine is to blame for it.
+//! Time of threads on a CPU, or in its queue, in which that CPU was away: nobody in this machine is to blame for it.
 
 use crate::explain::blame::{Blame, Who};
 use crate::explain::chain::ChainPiece;
@@ -7,10 +7,10 @@ use crate::model::CauseKind;
 use crate::timeline::recording::Recording;
 use tipme_record::Cpu;
 
-/// From this share of its CPU's time on a piece is the hypervisor's.
+/// From this share of its CPU's time on a piece is the hypervisor's, or the firmware's.
 const SHARE_MIN: f64 = 0.5;
 
-/// The blame for a piece, unless most of its CPU was stolen meanwhile.
+/// The blame for a piece, unless its CPU was away for most of it.
 pub(crate) fn unless_stolen(recording: &Recording, piece: &ChainPiece, blame: Blame) -> Blame {
     let looks = matches!(blame.kind, CauseKind::OwnComputation | CauseKind::CpuCompetition);
     match looks && share(recording, piece) >= SHARE_MIN {
@@ -19,11 +19,13 @@ pub(crate) fn unless_stolen(recording: &Recording, piece: &ChainPiece, blame: Bl
     }
 }
 
-/// The share of its CPU that was stolen while a piece lasted: by the coarse counter, or by what the kernel saw at ticks.
+/// For how much of a piece its CPU was away: by the coarse counter of what was stolen, by what the kernel saw of that at ticks, or
+/// since no interrupt came.
 pub(crate) fn share(recording: &Recording, piece: &ChainPiece) -> f64 {
     let share = |cpu| {
-        let taken = recording.withdrawals.taken(cpu, piece.lo, piece.hi).0 as f64;
-        recording.steal.share_of(cpu, piece.lo, piece.hi).max(taken / piece.hi.since(piece.lo).0.max(1) as f64)
+        let taken = recording.withdrawals.taken(cpu, piece.lo, piece.hi);
+        let gone = taken.max(recording.overdue.away(cpu, piece.lo, piece.hi)).0 as f64;
+        recording.steal.share_of(cpu, piece.lo, piece.hi).max(gone / piece.hi.since(piece.lo).0.max(1) as f64)
     };
     cpu(recording, piece).map_or(0.0, share)
 }

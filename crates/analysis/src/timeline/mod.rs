@@ -17,6 +17,7 @@ pub(crate) mod event_waits;
 pub(crate) mod interrupts;
 pub(crate) mod losses;
 pub(crate) mod named;
+pub(crate) mod overdue;
 pub(crate) mod pauses;
 pub(crate) mod polls;
 pub(crate) mod priorities;

@@ -13,6 +13,7 @@ use crate::timeline::descendants::Descendants;
 use crate::timeline::disk::Disk;
 use crate::timeline::interrupts::Interrupts;
 use crate::timeline::losses::Passed;
+use crate::timeline::overdue::OverdueTimers;
 use crate::timeline::pauses::{EventWaits, PauseIndex};
 use crate::timeline::polls::Polls;
 use crate::timeline::priorities::Priorities;
@@ -31,8 +32,8 @@ use tipme_record::incident::{
     Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, PortOwner, Section, StoredBaseline,
 };
 use tipme_record::records::{
-    Attempt, Block, Deferred, Exec, Exit, Fork, Input, Irq, Lock, Message, Polled, Reclaim, Rename, Sample, Signal,
-    Tally, Task, Tty, Wait, Withdrawn, WlMessage,
+    Attempt, Block, Deferred, Exec, Exit, Fork, Input, Irq, Lock, Message, Overdue, Polled, Reclaim, Rename, Sample,
+    Signal, Tally, Task, Tty, Wait, Withdrawn, WlMessage,
 };
 use tipme_record::{ChunkEntry, Cpu, Device, Nanos, Pid, RecordKind, RingClass, Tid};
 
@@ -53,6 +54,7 @@ pub struct Recording {
     pub interrupts: Interrupts,
     pub deferred: DeferredCalls,
     pub withdrawals: Withdrawals,
+    pub overdue: OverdueTimers,
     pub disk: Disk,
     pub inputs: Vec<Input>,
     pub reclaims: Vec<Reclaim>,
@@ -221,6 +223,7 @@ impl Recording {
         let deferred: Vec<_> = deferred.chain(unfinished.map(|record| (Cpu(0), record))).collect();
         self.deferred = DeferredCalls::new(&deferred, &self.names);
         self.withdrawals = Withdrawals::new(&placed(&rare, RecordKind::Withdrawn, Withdrawn::read));
+        self.overdue = OverdueTimers::new(&placed(&rare, RecordKind::Overdue, Overdue::read));
     }
 
     /// What threads and CPUs did, in one pass over the events.
@@ -243,6 +246,12 @@ impl Recording {
     /// From here on every record that was made is held: no ring had begun to overwrite, and all programs were attached.
     pub fn complete_from(&self) -> Nanos {
         Nanos(self.meta.held_from_ns.max(self.meta.tainted_until_ns))
+    }
+
+    /// Threads that ran, and of which nothing else is known: they were hidden from the recorder, or their records are lost.
+    pub fn nameless(&self) -> Vec<Tid> {
+        let unknown = |tid: &Tid| *tid != Tid(0) && self.tasks.life(*tid, self.mark).is_none();
+        self.timeline.threads().filter(unknown).collect()
     }
 
     /// Who comes from whom.

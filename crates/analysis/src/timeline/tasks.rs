@@ -67,6 +67,12 @@ impl Tasks {
         tasks
     }
 
+    /// Adds a thread that lived at the mark and was hidden from the recorder.
+    pub fn add_living(&mut self, tid: Tid, pid: Pid, comm: String) {
+        self.lives.push(Life { tid, pid, comm, until: Nanos(u64::MAX), ..Life::default() });
+        self.order();
+    }
+
     fn order(&mut self) {
         self.lives.sort_by_key(|life| (life.tid, life.until));
         let mut before: Option<(Tid, Nanos)> = None;

@@ -33,6 +33,7 @@ pub(crate) fn of(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
             lines.extend(crate::verdict::competition::line(budget, group));
         }
         CauseKind::Stall => {
+            lines.extend(crate::verdict::stall::overdue_line(budget, group));
             lines.extend(crate::verdict::stall::line(budget, group));
             lines.extend(crate::verdict::stall::place_line(budget, group));
         }

@@ -25,10 +25,33 @@ const SILENCE_MIN: Nanos = Nanos::from_millis(30);
 pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
     let free = |piece: &&ChainPiece| matches!(piece.doing, Doing::Queued(Some(Tid(0))));
     let beside_free: u64 = budget.pieces(group).filter(free).map(length).fold(0, u64::saturating_add);
-    match beside_free >= group.nanos / 2 {
-        true => format!("a CPU that was free did not run {waiters}: the hypervisor or firmware held it"),
-        false => format!("the hypervisor took the CPU from {waiters}"),
+    if beside_free >= group.nanos / 2 {
+        return format!("a CPU that was free did not run {waiters}: the hypervisor or firmware held it");
     }
+    let who = if away(budget, group).0 >= group.nanos / 2 { "hypervisor or firmware" } else { "hypervisor" };
+    format!("the {who} took the CPU from {waiters}")
+}
+
+/// For how long the CPUs of the group's pieces took no interrupt though the kernel allowed it.
+fn away(budget: &Budget<'_>, group: &BlameGroup) -> Nanos {
+    let away = |piece: &ChainPiece| {
+        let cpu = stolen::cpu(budget.recording, piece)?;
+        Some(budget.recording.overdue.away(cpu, piece.lo, piece.hi).0)
+    };
+    Nanos(budget.pieces(group).filter_map(away).fold(0, u64::saturating_add))
+}
+
+/// `the timer of CPU 1 came 296 ms late, and found a program, which cannot hold interrupts off: nothing ran there meanwhile`.
+pub(crate) fn overdue_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
+    let overdue = |piece: &ChainPiece| {
+        let cpu = stolen::cpu(budget.recording, piece)?;
+        let away = budget.recording.overdue.within(cpu, piece.lo, piece.hi).filter(|one| !one.is_held_off());
+        away.max_by_key(|one| one.late())
+    };
+    let longest = budget.pieces(group).filter_map(overdue).max_by_key(|one| one.late())?;
+    let function = longest.function(&budget.recording.names).map(|name| format!(" ({name})")).unwrap_or_default();
+    let (cpu, late, found) = (longest.cpu, span_text(longest.late()), longest.found());
+    Some(format!("the timer of CPU {cpu} came {late} late, and found {found}{function}: nothing ran there meanwhile"))
 }
 
 /// What the hypervisor reported while the group's pieces lasted.
@@ -83,7 +106,8 @@ pub(crate) fn certainty(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
     let steal = &budget.recording.steal;
     let Some((lo, hi)) = extent(budget, group) else { return 1.0 };
     let confirmed = steal.stolen(lo, hi).map(|stolen| stolen.0 as f64 >= CONFIRMED_MIN * group.nanos as f64);
-    if counted(budget, group).0 as f64 >= CONFIRMED_MIN * group.nanos as f64 {
+    let told = counted(budget, group).max(away(budget, group));
+    if told.0 as f64 >= CONFIRMED_MIN * group.nanos as f64 {
         return 1.0;
     }
     let others = steal.waited(lo, hi).is_some_and(|waited| waited.0 / 2 >= group.nanos);

@@ -6,6 +6,7 @@
 #![allow(dead_code)]
 
 pub mod busy;
+pub mod overdue;
 
 use std::collections::HashMap;
 use tipme_record::incident::{

@@ -135,10 +135,16 @@ fn piece(recording: &Recording, observed: &Observed, interval: CpuInterval) -> G
     let (start_ns, length_ns) = (interval.from.0, interval.time().0);
     let holder = |kind, name: String| Seen::Holder(Holder::new(kind, name));
     let taken = || recording.withdrawals.explains(Cpu(observed.cpu as u32), interval.from, interval.to);
+    // An interrupt that was due found the loop, which cannot hold it off.
+    let away = || recording.overdue.away(Cpu(observed.cpu as u32), interval.from, interval.to) > Nanos(0);
     let seen = match interval.owner {
         CpuOwner::Thread { tid, .. } if tid.0 == observed.tid && taken() => {
             holder(HolderKind::Outside, "the hypervisor, by its own count".to_owned())
         }
+        CpuOwner::Thread { tid, .. } if tid.0 == observed.tid && away() => holder(
+            HolderKind::Outside,
+            "the hypervisor or firmware: the loop was not interrupted and did not run".to_owned(),
+        ),
         CpuOwner::Thread { tid, .. } if tid.0 == observed.tid => Seen::Own,
         CpuOwner::Thread { tid, .. } if is_recorder(recording, tid, interval.from) => {
             holder(HolderKind::Recorder, "tipme record, which finds these names".to_owned())

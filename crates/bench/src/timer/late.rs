@@ -7,7 +7,10 @@ use crate::interrupt::InterruptFlag;
 use anyhow::{Context, Result};
 use tipme_analysis::{Lateness, Recording, lateness};
 use tipme_measure::timer::{OUTLIERS_MAX, Outlier, TimerMechanism, WakeUpSeries, budget, outlier_threshold};
-use tipme_record::{Cpu, Nanos, Tid};
+use tipme_record::{Cpu, Nanos, Pid, Tid};
+
+/// So many threads that are hidden from the recorder are named at most.
+const HIDDEN_MAX: usize = 1_000;
 
 /// The latest wake-ups of one mechanism.
 pub(super) struct LatestWakeUps {
@@ -62,7 +65,28 @@ fn recorded(trace: &TimerRecorder, interrupt: &InterruptFlag) -> Result<Recordin
     let incident = tipme_store::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     // It goes with its folder anyway; until then the next ones need the room.
     let _ = std::fs::remove_file(&path);
-    Ok(Recording::read(&incident)?)
+    let mut recording = Recording::read(&incident)?;
+    name_hidden(&mut recording);
+    Ok(recording)
+}
+
+/// Names threads by /proc that are hidden from programs in the kernel, as those of some machines' first process are.
+fn name_hidden(recording: &mut Recording) {
+    for tid in recording.nameless().into_iter().take(HIDDEN_MAX) {
+        let Some((pid, name)) = identity(tid) else { continue };
+        recording.tasks.add_living(tid, pid, name);
+        let main = Tid(pid.0);
+        if let Some((_, name)) = identity(main).filter(|_| recording.tasks.life(main, recording.mark).is_none()) {
+            recording.tasks.add_living(main, pid, name);
+        }
+    }
+}
+
+/// Process and name of a thread that lives.
+fn identity(tid: Tid) -> Option<(Pid, String)> {
+    let text = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    Some((Pid(field("Tgid:")?.parse().ok()?), field("Name:")?.to_owned()))
 }
 
 fn outlier(mechanism: TimerMechanism, late: &tipme_analysis::Late, explained: Option<Lateness>) -> Outlier {
@@ -106,6 +130,14 @@ mod tests {
         let asked = find(&tracks, TimerMechanism::Absolute, PERIOD, Some(10_000));
         assert_eq!((asked.over, asked.worst.len()), (200, OUTLIERS_MAX));
         assert_eq!(asked.worst[0].wake.since(asked.worst[0].deadline), Nanos(3_000_000));
+    }
+
+    #[test]
+    fn a_living_thread_is_known_by_proc() {
+        let own = Tid(rustix::process::getpid().as_raw_nonzero().get().unsigned_abs());
+        let (pid, name) = identity(own).expect("it lives");
+        assert_eq!((pid.0, name.is_empty()), (own.0, false));
+        assert_eq!(identity(Tid(u32::MAX)), None);
     }
 
     #[test]

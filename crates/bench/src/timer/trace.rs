@@ -9,8 +9,8 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How long the recorder may take to arm.
-const ARM_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the recorder may take to arm: on emulated processors over half a minute.
+const ARM_TIMEOUT: Duration = Duration::from_secs(120);
 /// Programs that were just attached see the first moments only in part.
 const SETTLE: Duration = Duration::from_millis(200);
 /// Longest window of the recorder.

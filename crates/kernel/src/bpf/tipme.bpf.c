@@ -7,6 +7,7 @@
 #include "sched.h"
 #include "devices.h"
 #include "deferred.h"
+#include "overdue.h"
 #include "tasks.h"
 #include "attempts.h"
 #include "display.h"

@@ -39,6 +39,8 @@ pub enum LatenessCause {
     Hypervisor,
     /// Nothing of this kernel: a hypervisor that does not say so, or the firmware, had the CPU.
     Outside,
+    /// Another thread had the CPU, with interrupts held off: the timer's could not come.
+    HeldOff,
     /// The handler of another interrupt.
     Interrupt,
     Softirq,
@@ -61,6 +63,7 @@ impl LatenessCause {
             LatenessCause::Timer => "timer",
             LatenessCause::Hypervisor => "hypervisor",
             LatenessCause::Outside => "outside",
+            LatenessCause::HeldOff => "held-off",
             LatenessCause::Interrupt => "interrupt",
             LatenessCause::Softirq => "softirq",
             LatenessCause::Thread => "thread",

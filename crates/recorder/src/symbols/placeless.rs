@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::mem::offset_of;
-use tipme_record::records::{Deferred, Lock, Message, Sample, Wait, WlMessage};
+use tipme_record::records::{Deferred, Lock, Message, Overdue, Sample, Wait, WlMessage};
 use tipme_record::wayland::WlWord;
 use tipme_record::{CHUNK_BYTES, ChunkHead, Head, RecordKind, StackId, entries};
 use zerocopy::FromBytes;
@@ -146,6 +146,10 @@ impl Placeless {
             Some(RecordKind::Deferred) => {
                 let Some(deferred) = Deferred::read(record) else { return };
                 put(record, offset_of!(Deferred, function), &self.id(deferred.function).to_le_bytes());
+            }
+            Some(RecordKind::Overdue) => {
+                let Some(overdue) = Overdue::read(record) else { return };
+                put(record, offset_of!(Overdue, stack), &self.id(overdue.stack).to_le_bytes());
             }
             Some(RecordKind::Lock) => {
                 let Some(lock) = Lock::read(record) else { return };

@@ -13,7 +13,8 @@ const PORTIONS: usize = 4;
 /// Smaller ones are not, in percent.
 const PERCENT_MIN: f64 = 0.5;
 /// What nobody on the CPU can be blamed for.
-const TIMER: &str = "  (timer not fired: timer slack, or interrupts were off, or firmware or a hypervisor had the CPU)";
+const TIMER: &str =
+    "  (timer not fired: timer slack, or for less than half a millisecond interrupts were off or the CPU was away)";
 /// Names are cut after so many characters.
 const NAME_CHARS: usize = 48;
 
@@ -77,6 +78,7 @@ fn who(cause: LatenessCause, name: &str) -> String {
     match cause {
         LatenessCause::Thread => format!("thread {name}"),
         LatenessCause::Interrupt | LatenessCause::Softirq => name,
+        LatenessCause::HeldOff => format!("{name} with interrupts held off"),
         LatenessCause::Timer => format!("timer not fired {name}").trim_end().to_owned(),
         LatenessCause::Hypervisor => "the hypervisor, which took the CPU".to_owned(),
         LatenessCause::Outside => format!("hypervisor or firmware, {name}"),

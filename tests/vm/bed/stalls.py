@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""A processor of the guest that does not run for a time, as where a hypervisor takes it: who is named for what came late by it?
+
+Of QEMU's threads, each of which is a processor of the guest, one is stopped from outside, as a debugger stops it; the others and
+the guest's clock go on. The guest is told nothing, and no stolen time is counted. What is asked are `tipme bench timer`, and the
+verdict of a key for a program on that processor; meanwhile a program computes on it, which has no part in either.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import time
+
+from .checks import boot, install, losses, service
+from .machine import Failed
+
+# The processor that is stopped, for how long, how often, and the pause between two stops, in seconds.
+CPU, STOP_S, STOPS, APART_S = 1, 0.4, 4, 1.5
+# A wake-up that is later than this was late by a stop, in milliseconds.
+LATE_MS = 150
+# How much longer a stop may be told than it was, in milliseconds: an emulated processor is slow to come back.
+BEYOND_MS = 250
+# The guest's own measurement, and the longest time for it, in seconds.
+BENCH_S, LONGEST_S = 12, 180
+INNOCENT = "innocent"
+# Numbers of ptrace and waitpid.
+SEIZE, INTERRUPT, DETACH, WAIT_ALL = 0x4206, 0x4207, 17, 0x40000000
+
+
+def steps(tipme):
+    """As `checks.steps`."""
+    yield "boot", boot, True, False
+    yield "install", lambda machine, results: install(machine, results, tipme), True, False
+    yield "recorder as a service", service, True, False
+    yield "stopped processor: late wake-ups", late_wake_ups, False, False
+    yield "recorder at the end", losses, False, False
+
+
+def trace(request, tid):
+    """One call of ptrace without arguments."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    libc.ptrace.restype = ctypes.c_long
+    if libc.ptrace(request, tid, None, None):
+        raise Failed(f"cannot stop a processor: ptrace {request:#x}: {os.strerror(ctypes.get_errno())}")
+
+
+def stop(tid, seconds):
+    """Stops one thread for so long; between which times it was stopped."""
+    trace(SEIZE, tid)
+    try:
+        trace(INTERRUPT, tid)
+        os.waitpid(tid, WAIT_ALL)
+        begin = time.monotonic()
+        time.sleep(seconds)
+        return begin, time.monotonic()
+    finally:
+        trace(DETACH, tid)
+
+
+def processor(machine, number):
+    """The thread of QEMU that is a processor of the guest."""
+    found = machine.control.call("query-cpus-fast")
+    return next(one["thread-id"] for one in found if one["cpu-index"] == number)
+
+
+@contextlib.contextmanager
+def busy(machine):
+    """A program that computes on the processor, at the lowest priority."""
+    unit = f"--unit tipme-vm-{INNOCENT} -p Nice=19 -p CPUAffinity={CPU}"
+    machine.run(f"systemd-run -q {unit} bash -c 'printf {INNOCENT} > /proc/self/comm; while :; do :; done'")
+    try:
+        yield
+    finally:
+        machine.run(f"systemctl stop tipme-vm-{INNOCENT}")
+
+
+def late_wake_ups(machine, results):
+    """Each late wake-up of that processor is due to what is outside of the machine."""
+    with busy(machine):
+        result, stops = measured(machine)
+    outliers = result["outliers"]
+    late = [one for one in outliers if one["lateness_us"] >= LATE_MS * 1000 and one["cpu"] == CPU]
+    firsts = [one["budget"][0] if one["budget"] else {"cause": "not recorded", "name": ""} for one in late]
+    outside = [one for one in firsts if one["cause"] in ("outside", "hypervisor")]
+    longest = max((one["lateness_us"] / 1000 for one in late), default=0)
+    stopped = max((end - begin) * 1000 for begin, end in stops)
+    told = (
+        f"{len(stops)} stops of {stopped:.0f} ms at most; {len(late)} wake-ups of CPU {CPU} were {LATE_MS} ms late or more, the longest "
+        f"{longest:.0f} ms; {len(outside)} of them by the hypervisor or firmware; all: {causes(firsts)}"
+    )
+    told += "".join(f"; {note}" for note in result["notes"])
+    right = len(stops) <= len(late) == len(outside) and longest <= stopped + BEYOND_MS
+    results.met("stopped processor: late wake-ups", right, told)
+
+
+def causes(portions):
+    names = sorted({f"{one['cause']} {one['name']}".strip() for one in portions})
+    return ", ".join(names) or "none"
+
+
+def measured(machine):
+    """The result of a measurement in the guest, and the stops beside it."""
+    path = "/run/tipme-vm-timer.json"
+    bench = f"echo begun; tipme bench timer -d {BENCH_S}s --json {path} >/run/tipme-vm-timer.txt"
+    threads = "grep -qs tipme-timer/ /proc/[0-9]*/task/*/comm"
+    tid, stops = processor(machine, CPU), []
+    with machine.begun(f"bash -c '{bench}'", LONGEST_S, "begun") as running:
+        machine.run(f"for try in $(seq 200); do {threads} && exit 0; sleep 0.2; done; exit 1", 120)
+        for _ in range(STOPS):
+            time.sleep(APART_S)
+            stops.append(stop(tid, STOP_S))
+        running.wait(timeout=LONGEST_S)
+    return json.loads(machine.run(f"cat {path}")), stops
