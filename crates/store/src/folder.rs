@@ -16,6 +16,7 @@ use crate::file;
 use crate::id::{ENDING, PARTIAL_ENDING, id_ago, is_plain_id, pin_name};
 use bounds::first_to_go;
 pub use bounds::{FolderBounds, Listed, PINNED_MAX, Room};
+use rustix::fs::{MemfdFlags, memfd_create, statvfs};
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -28,8 +29,8 @@ use tipme_record::incident::{Incident, Meta, Section, Words};
 /// What a block of a file is counted in.
 const BLOCK_BYTES: u64 = 512;
 
-/// Bytes that are freed first on a full disk; each time that they do not suffice, twice as many.
-const ROOM_BYTES: u64 = 1 << 20;
+/// Bytes that a file system may need beside an incident.
+const SLACK_BYTES: u64 = 64 << 10;
 
 /// A folder of incidents. One process may write to it at a time: the recorder's lock sees to that.
 #[derive(Clone, Debug)]
@@ -109,7 +110,7 @@ impl IncidentFolder {
     }
 
     /// Writes an incident, prunes, and says what could not be tidied. On a full disk the owner's oldest incidents that
-    /// are not pinned make room; root's mark may take everybody's.
+    /// are not pinned make room, where that is enough; root's mark may take everybody's.
     ///
     /// # Errors
     /// Those of [`crate::write()`]. What cannot be tidied is none: the incident is there.
@@ -143,28 +144,30 @@ impl IncidentFolder {
         owner: u32,
         fill: impl Fn(&mut File) -> io::Result<()>,
     ) -> Result<PathBuf, WriteError> {
-        let mut wanted = ROOM_BYTES;
-        loop {
-            match file::write_by(&self.path, id, owner, &fill) {
-                Err(WriteError::Full { .. }) if self.make_room(owner, wanted) => wanted *= 2,
-                done => return done,
+        match file::write_by(&self.path, id, owner, &fill) {
+            Err(WriteError::Full { .. }) if self.make_room(owner, size(&fill).unwrap_or(0)) => {
+                file::write_by(&self.path, id, owner, &fill)
             }
+            done => done,
         }
     }
 
-    /// Removes old incidents until so many bytes are free; false where there was none to remove.
+    /// Removes old incidents until so many bytes are free; none, and false, where all of them do not make that much room.
     fn make_room(&self, owner: u32, wanted: u64) -> bool {
-        let mut freed = 0;
-        let others = self.others(Path::new("")).unwrap_or_default();
-        for incident in others.iter().filter(|incident| owner == 0 || incident.owner == owner) {
-            if freed >= wanted {
-                break;
-            }
-            if fs::remove_file(&incident.path).is_ok() {
-                freed += incident.bytes.max(1);
+        let mut others = self.others(Path::new("")).unwrap_or_default();
+        others.retain(|incident| owner == 0 || incident.owner == owner);
+        let free = statvfs(&self.path).map_or(0, |disk| disk.f_bavail * disk.f_frsize);
+        // Where there seems to be room, it is a quota that is full.
+        let mut missing = (wanted + SLACK_BYTES).checked_sub(free).unwrap_or(wanted);
+        if wanted == 0 || others.iter().map(|incident| incident.bytes).sum::<u64>() < missing {
+            return false;
+        }
+        for incident in others {
+            if missing > 0 && fs::remove_file(&incident.path).is_ok() {
+                missing = missing.saturating_sub(incident.bytes);
             }
         }
-        freed > 0
+        true
     }
 
     /// Removes incidents until the rest is within the bounds, and returns them. `written` stays, and what is pinned;
@@ -222,4 +225,11 @@ impl IncidentFolder {
         let entries: io::Result<Vec<fs::DirEntry>> = fs::read_dir(&self.path)?.collect();
         Ok(entries?.into_iter().filter_map(named).collect())
     }
+}
+
+/// Bytes of an incident that does not fit on the disk: it is made once more in memory.
+fn size(fill: impl Fn(&mut File) -> io::Result<()>) -> io::Result<u64> {
+    let mut memory = File::from(memfd_create("incident", MemfdFlags::CLOEXEC)?);
+    fill(&mut memory)?;
+    Ok(memory.metadata()?.len())
 }

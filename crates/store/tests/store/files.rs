@@ -147,6 +147,22 @@ fn on_a_full_disk_old_incidents_of_the_marker_make_room_and_no_others() {
 }
 
 #[test]
+fn what_makes_too_little_room_stays() {
+    let disk = SmallDisk::mount();
+    let folder = IncidentFolder::open(disk.0.path()).unwrap();
+    folder.write(&sizeable("a"), 4242).unwrap();
+    fill(disk.0.path());
+    let mut large = sizeable("large");
+    let mut noise = Rng::with_seed(4);
+    large.push(Section::Sched, (0..64 << 10).map(|_| noise.u8(..)).collect());
+    let error = folder.keep(&large, 4242).expect_err("128 KiB do not fit into 64").to_string();
+    assert!(error.contains("the disk is full"), "{error}");
+    assert_eq!(names(folder.path()), ["a.tipme", "filler"]);
+    folder.keep(&sizeable("b"), 0).expect_err("64 KiB beside what a file system may need do not fit into 64");
+    assert_eq!(names(folder.path()), ["a.tipme", "filler"]);
+}
+
+#[test]
 fn the_last_words_count() {
     let dir = TempDir::new().unwrap();
     let path = write(dir.path(), &incident("one"), 0).unwrap();
