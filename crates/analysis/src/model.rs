@@ -45,7 +45,7 @@ pub struct About {
     /// Whether the user says that the cause was the one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub user_right: Option<bool>,
-    /// Seconds before the mark that are held completely.
+    /// Seconds before the mark that are held completely; of the processes that ended then some may be forgotten.
     pub window_s: f64,
     /// For how many of them no input was recorded, since somebody did not want it; left out where it always was.
     #[serde(default, skip_serializing_if = "is_zero")]

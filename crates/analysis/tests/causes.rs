@@ -210,6 +210,19 @@ fn an_interrupt_that_comes_back_regularly_has_a_period() {
     assert_eq!(finding.period_s, Some(0.95));
 }
 
+/// Whoever stopped the editor has ended, its number was given to another one, and of its end nothing is held any more.
+#[test]
+fn who_stopped_a_program_keeps_its_name_though_its_number_was_given_again() {
+    let verdict = stall(|machine| {
+        machine.fork(2_900_000, NEIGHBOUR, 700).signal(3_000_300, 700, APP, 19).switch(3_000_310, 1, 0, 4);
+        machine.signal(3_995_000, 700, APP, 18).wake(3_995_001, APP, 700).switch(3_995_100, 1, APP, 0);
+        machine.fork(4_200_000, APP, 700).exit(4_300_000, 700, APP, APP, "forks");
+    });
+    let finding = first(&verdict);
+    assert_eq!((finding.kind, culprit(finding).0), (CauseKind::Stopped, 700));
+    assert!(matches!(&finding.culprit, Culprit::Process { comm, .. } if comm == "neighbour"), "{finding:?}");
+}
+
 /// The freezer of the editor's group holds it in a poll; whoever thaws it wakes it. The kernel's stack is not known.
 #[test]
 fn a_frozen_program_is_known_by_its_state() {

@@ -95,7 +95,7 @@ pub struct Meta {
     pub machine: Machine,
     /// Seconds asked for, as nanoseconds.
     pub window_requested_ns: u64,
-    /// Records of all classes are complete from here on.
+    /// Records of all classes but that of ended processes are complete from here on.
     pub held_from_ns: u64,
     /// Per class: complete from where, and how many bytes.
     pub classes: Vec<ClassHeld>,

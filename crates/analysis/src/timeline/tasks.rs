@@ -2,7 +2,7 @@
 //! Who the threads are: names, processes, parents and command lines, for each life of a thread id.
 
 use crate::decode::bytes::{Cursor, command_line, printable};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_record::records::{Exec, Exit, Fork, Rename, Task};
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -59,6 +59,8 @@ impl Tasks {
     pub fn new(sources: &mut TaskSources<'_>) -> Tasks {
         let mut tasks = Tasks { lives: known_lives(sources) };
         tasks.order();
+        tasks.add_replaced(sources);
+        tasks.order();
         tasks.add_unended(sources);
         tasks.order();
         sources.forks.iter().for_each(|fork| tasks.apply_fork(fork));
@@ -82,13 +84,25 @@ impl Tasks {
         }
     }
 
+    /// Lives whose end was overwritten, and whose number was given to another thread afterwards.
+    fn add_replaced(&mut self, sources: &TaskSources<'_>) {
+        let births: BTreeSet<(Tid, Nanos)> = sources.forks.iter().map(|fork| (fork.child_tid, fork.head.ts)).collect();
+        let next = |tid, at: Nanos| births.range((tid, at.after(Nanos(1)))..=(tid, Nanos(u64::MAX))).next();
+        let mut replaced = BTreeMap::new();
+        for (tid, pid, at) in begun(sources) {
+            let Some((_, born)) = next(tid, at) else { continue };
+            if self.position(tid, at) == self.position(tid, *born) {
+                replaced.insert((tid, born.before(Nanos(1))), pid);
+            }
+        }
+        let lives = replaced.into_iter().map(|((tid, until), pid)| Life { tid, pid, until, ..Life::default() });
+        self.lives.extend(lives);
+    }
+
     /// Threads that were created or replaced their program, but whose end or task record is missing.
     fn add_unended(&mut self, sources: &TaskSources<'_>) {
-        let forked = sources.forks.iter().map(|fork| (fork.child_tid, fork.child_pid, fork.head.ts));
-        let executed = sources.execs.iter().map(|(exec, _)| (exec.head.tid, exec.pid, exec.head.ts));
         let mut seen = BTreeSet::new();
-        let unended: Vec<Life> = forked
-            .chain(executed)
+        let unended: Vec<Life> = begun(sources)
             .filter(|(tid, _, ts)| self.position(*tid, *ts).is_none() && seen.insert(*tid))
             .map(|(tid, pid, _)| Life { tid, pid, until: Nanos(u64::MAX), ..Life::default() })
             .collect();
@@ -143,11 +157,12 @@ impl Tasks {
         self.lives.get(index).filter(|life| life.tid == tid).map(|_| index)
     }
 
-    /// The life of a thread id at a time; its last one where the time lies behind its end.
+    /// The life of a thread id at a time; its last one where the time lies behind its end. Before its creation nothing is
+    /// known of whoever had the number.
     pub fn life(&self, tid: Tid, at: Nanos) -> Option<&Life> {
         let last = || self.lives.partition_point(|life| life.tid <= tid).checked_sub(1);
         let index = self.position(tid, at).or_else(last)?;
-        self.lives.get(index).filter(|life| life.tid == tid)
+        self.lives.get(index).filter(|life| life.tid == tid && life.from <= at)
     }
 
     /// The main thread of a process.
@@ -221,6 +236,12 @@ impl Life {
             self.comm = printable(comm);
         }
     }
+}
+
+/// The creation of threads and the begin of their programs: who, of which process, and when.
+fn begun(sources: &TaskSources<'_>) -> impl Iterator<Item = (Tid, Pid, Nanos)> {
+    let forked = sources.forks.iter().map(|fork| (fork.child_tid, fork.child_pid, fork.head.ts));
+    forked.chain(sources.execs.iter().map(|(exec, _)| (exec.head.tid, exec.pid, exec.head.ts)))
 }
 
 fn known_lives(sources: &mut TaskSources<'_>) -> Vec<Life> {
