@@ -180,13 +180,21 @@ fn an_event_that_was_taken_before_it_could_be_read_tells_of_the_press_that_nobod
     }
 }
 
-/// Of two late ones the longer is told, but rather what was just over when the key was pressed.
+/// Of two late ones the longer is told, but rather what was just over when the key was pressed; then the longer one is mentioned.
 #[test]
 fn what_was_just_over_is_rather_meant() {
     let mut machine = busy_machine();
     machine.key(2_000_000).read(4_000_000).tell(4_000_300, APP, &[KEY]).rest(4_003_000);
-    machine.key(30_000_000).read(31_200_000).tell(31_200_300, APP, &[KEY]).rest(31_203_000);
-    let mut told =
-        |mark| diagnose(&machine.incident(mark), &DiagnoseOptions::default()).unwrap().interval.unwrap().start_ns;
-    assert_eq!((told(33_000_000) - BEGIN, told(18_000_000) - BEGIN), (30_000_000_000, 2_000_000_000));
+    machine.key(30_000_000).read(30_900_000).tell(30_900_300, APP, &[KEY]).rest(30_903_000);
+    let mut told = |mark, at_s| {
+        let options = DiagnoseOptions { at_s, ..DiagnoseOptions::default() };
+        let verdict = diagnose(&machine.incident(mark), &options).unwrap();
+        let other = verdict.notes.into_iter().find(|note| note.starts_with("Another delay"));
+        (verdict.interval.unwrap().start_ns - BEGIN, other)
+    };
+    let (start, other) = told(33_000_000, None);
+    let words = "Another delay, of 2.00 s, was over 29.00 s before the mark: tipme diagnose --at 30.0";
+    assert_eq!((start, other.as_deref()), (30_000_000_000, Some(words)));
+    assert_eq!(told(33_000_000, Some(30.0)), (2_000_000_000, None));
+    assert_eq!(told(18_000_000, None), (2_000_000_000, None));
 }

@@ -101,6 +101,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     verdict.notes.extend(verdict.interval.as_ref().filter(|interval| interval.inferred).map(|_| INFERRED.to_owned()));
     verdict.notes.extend(away(problem).map(|span| away_text(recording, span)));
     verdict.notes.extend(other_focus(recording, problem));
+    verdict.notes.extend(longer(recording, problem));
     verdict.notes.extend(stall::note(recording, problem.start, problem.end));
     let rest = detail::hint_for_rest(recording, &verdict.partition, problem.start, problem.end);
     verdict.notes.extend(rest.filter(|_| problem.exceeded()).map(|hint| format!("Much is unattributed; {hint}.")));
@@ -181,6 +182,17 @@ fn away_text(recording: &Recording, span: &UnresponsiveSpan) -> String {
         many => format!("; {} messages of its display server lay untaken meanwhile", count_text(many as u64)),
     };
     format!("No input was late: {comm} was away from its event loop for that time{since}{lay}.")
+}
+
+/// What else the person may mean.
+fn longer(recording: &Recording, problem: &Problem) -> Option<String> {
+    let (start, end) = problem.longer?;
+    let (length, ago) = (span_text(end.since(start)), recording.mark.since(end));
+    let at = recording.mark.since(start).before(Nanos(end.since(start).0 / 2)).0 as f64 / 1e9;
+    Some(format!(
+        "Another delay, of {length}, was over {} before the mark: tipme diagnose --at {at:.1}",
+        span_text(ago)
+    ))
 }
 
 /// Who else had the keyboard focus when the interval ended.

@@ -74,5 +74,6 @@ fn problem(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: Nanos
         usual: Usual::Window(Summary::new(vec![usual.0])),
         excess: to.since(from).before(usual),
         threshold: Nanos(0),
+        longer: None,
     }
 }

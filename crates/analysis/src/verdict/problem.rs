@@ -67,6 +67,8 @@ pub(crate) struct Problem {
     /// Latency beyond what is usual.
     pub excess: Nanos,
     pub threshold: Nanos,
+    /// Begin and end of a late input that lasted much longer, and weighed less since it was over long ago.
+    pub longer: Option<(Nanos, Nanos)>,
 }
 
 #[derive(Clone, Debug)]
@@ -279,7 +281,16 @@ fn worst(recording: &Recording, joined: &JoinedInputs, wanted: &WantedProblem<'_
     let spans = joined.unresponsive.iter().filter(|span| span.start >= complete && !is_told(span, &late));
     worst.extend(worst_span(recording, spans, wanted, focused));
     worst.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    worst.into_iter().map(|(_, problem)| Problem { focus: focus.at(problem.end), ..problem }).collect()
+    let longest = late.iter().max_by_key(|one| one.latency());
+    let longer = |problem: &Problem| longest.filter(|one| is_longer(one, problem));
+    let longer = |problem: &Problem| longer(problem).map(|one| (one.delivery.input, one.end));
+    let told = worst.into_iter().map(|(_, one)| Problem { focus: focus.at(one.end), longer: longer(&one), ..one });
+    told.collect()
+}
+
+/// Whether a late input lasted at least twice as long as what is told, at another time.
+fn is_longer(interaction: &Interaction, told: &Problem) -> bool {
+    interaction.latency().0 / 2 >= told.latency().0 && !interaction.overlaps(told.start, told.end)
 }
 
 /// Whether an input is late for a reason that was followed from it.
@@ -323,6 +334,7 @@ fn unresponsive(recording: &Recording, span: &UnresponsiveSpan) -> Problem {
         excess: span.length().before(normal),
         usual,
         threshold: NOTICED,
+        longer: None,
     }
 }
 
@@ -415,6 +427,7 @@ fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) ->
         excess: worst.latency().before(normal),
         usual,
         threshold,
+        longer: None,
     }
 }
 
@@ -487,5 +500,6 @@ fn activity(recording: &Recording, worst: &Episode, episodes: &[Episode]) -> Pro
         excess: worst.end.since(worst.start).before(normal),
         usual,
         threshold,
+        longer: None,
     }
 }
