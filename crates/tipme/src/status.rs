@@ -314,6 +314,9 @@ fn lost(records: u64) -> String {
 
 /// What a mark would hold, and why it would be less than was asked for, of a recorder that has run so long.
 fn held(status: &RecorderStatus, age: Duration) -> String {
+    if status.paused_since_ns.is_some() {
+        return "nothing can be marked until recording goes on, which begins anew".to_owned();
+    }
     let why = if status.held_s >= status.window_s {
         ""
     } else if status.held_s + 1.0 >= age.as_secs_f64() {
@@ -387,6 +390,8 @@ mod tests {
 
     #[test]
     fn a_short_window_says_why() {
+        let paused = RecorderStatus { held_s: 40.0, paused_since_ns: Some(1), ..RecorderStatus::default() };
+        assert!(held(&paused, Duration::from_secs(90)).starts_with("nothing can be marked"));
         let of = |held_s, age| {
             let status = RecorderStatus { held_s, window_s: 40.0, ..RecorderStatus::default() };
             held(&status, Duration::from_secs(age))
