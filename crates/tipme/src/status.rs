@@ -315,7 +315,7 @@ fn lost(records: u64) -> String {
 /// What a mark would hold, and why it would be less than was asked for, of a recorder that has run so long.
 fn held(status: &RecorderStatus, age: Duration) -> String {
     if status.paused_since_ns.is_some() {
-        return "nothing can be marked until recording goes on, which begins anew".to_owned();
+        return "nothing can be marked until recording goes on; what it then holds is new".to_owned();
     }
     let why = if status.held_s >= status.window_s {
         ""

@@ -86,13 +86,13 @@ impl Tasks {
 
     /// Lives whose end was overwritten, and whose number was given to another thread afterwards.
     fn add_replaced(&mut self, sources: &TaskSources<'_>) {
-        let births: BTreeSet<(Tid, Nanos)> = sources.forks.iter().map(|fork| (fork.child_tid, fork.head.ts)).collect();
-        let next = |tid, at: Nanos| births.range((tid, at.after(Nanos(1)))..=(tid, Nanos(u64::MAX))).next();
+        let created: BTreeSet<(Tid, Nanos)> = sources.forks.iter().map(|fork| (fork.child_tid, fork.head.ts)).collect();
+        let next = |tid, at: Nanos| created.range((tid, at.after(Nanos(1)))..=(tid, Nanos(u64::MAX))).next();
         let mut replaced = BTreeMap::new();
         for (tid, pid, at) in begun(sources) {
-            let Some((_, born)) = next(tid, at) else { continue };
-            if self.position(tid, at) == self.position(tid, *born) {
-                replaced.insert((tid, born.before(Nanos(1))), pid);
+            let Some((_, creation)) = next(tid, at) else { continue };
+            if self.position(tid, at) == self.position(tid, *creation) {
+                replaced.insert((tid, creation.before(Nanos(1))), pid);
             }
         }
         let lives = replaced.into_iter().map(|((tid, until), pid)| Life { tid, pid, until, ..Life::default() });
