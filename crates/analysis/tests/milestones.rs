@@ -3,13 +3,13 @@
 
 mod support;
 
+use support::locks::FUTEX;
 use support::{APP, Machinery, SHELL, TO_SHELL, TO_TERMINAL, WORKER, tid};
 use tipme_analysis::model::{CauseKind, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose, timed};
 use tipme_record::incident::StoredBaseline;
 
 const POLL: i32 = 7;
-const FUTEX: i32 = 202;
 const READ: i32 = 0;
 const WAIT4: i32 = 61;
 /// Holds a lock that the application wants; and a child of the shell.
@@ -45,15 +45,7 @@ fn key_at(machine: &mut Machinery, us: u64) {
 fn lock_after(machine: &mut Machinery, us: u64, until: u64) {
     key_at(machine, us);
     machine.wake_from(us + 650, APP, 0, 2, 1).switch(us + 660, 1, APP, 0).switch(us + 700, 1, 0, 1);
-    machine
-        .wake_from(until - 150, HOLDER, 0, 2, 0)
-        .switch(until - 100, 0, HOLDER, 0)
-        .wake_from(until, APP, HOLDER, 0, 1)
-        .switch(until + 10, 0, 0, 1);
-    machine.wait(until + 1, APP, us + 700, |wait| {
-        (wait.syscall, wait.args, wait.waker) = (FUTEX, [64, 0, 2], tid(HOLDER))
-    });
-    machine.switch(until + 50, 1, APP, 0).switch(until + 200, 1, 0, 1);
+    machine.get_lock(us + 700, until, HOLDER).switch(until + 50, 1, APP, 0).switch(until + 200, 1, 0, 1);
 }
 
 fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
@@ -84,15 +76,7 @@ fn a_program_acts_when_the_button_is_released() {
     machine.release_button(3_100_000);
     machine.wait(3_100_101, APP, 3_000_700, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
     machine.switch(3_100_700, 1, 0, 1);
-    machine
-        .wake_from(4_999_850, HOLDER, 0, 2, 0)
-        .switch(4_999_900, 0, HOLDER, 0)
-        .wake_from(5_000_000, APP, HOLDER, 0, 1)
-        .switch(5_000_010, 0, 0, 1);
-    machine.wait(5_000_001, APP, 3_100_700, |wait| {
-        (wait.syscall, wait.args, wait.waker) = (FUTEX, [64, 0, 2], tid(HOLDER))
-    });
-    machine.switch(5_000_050, 1, APP, 0).switch(5_000_200, 1, 0, 1);
+    machine.get_lock(3_100_700, 5_000_000, HOLDER).switch(5_000_050, 1, APP, 0).switch(5_000_200, 1, 0, 1);
     key_at(&mut machine, 5_500_000);
     assert_eq!(told(&verdict(&mut machine, 7_000_000)), ("handled".to_owned(), 1_900, vec![CauseKind::LockWait]));
 }

@@ -3,13 +3,14 @@
 
 mod support;
 
+use support::locks::FUTEX;
+use support::words::word;
 use support::{APP, DRAW_TEXT, KEY_PRESS, Machinery, SERVER, WINDOW, tid};
 use tipme_analysis::model::{CauseKind, Interval, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose};
-use tipme_record::wayland::{ENTERED, NEAR, PRESSED, RELEASED, WlWord};
+use tipme_record::wayland::{ENTERED, NEAR, PRESSED, RELEASED};
 
 const POLL: i32 = 7;
-const FUTEX: i32 = 202;
 /// Holds a lock that the editor wants.
 const HOLDER: u32 = 500;
 /// Another program on the display, and a thread of the editor that takes no input.
@@ -54,14 +55,7 @@ fn timer(machine: &mut Machinery, us: u64, thread: u32) {
 fn lock_by_timer(machine: &mut Machinery) {
     timer(machine, HANG, APP);
     machine.switch(HANG + 50, 1, 0, 1);
-    machine
-        .wake_from(HANG_ENDS - 150, HOLDER, 0, 2, 0)
-        .switch(HANG_ENDS - 100, 0, HOLDER, 0)
-        .wake_from(HANG_ENDS, APP, HOLDER, 0, 1)
-        .switch(HANG_ENDS + 10, 0, 0, 1);
-    machine.wait(HANG_ENDS + 1, APP, HANG + 50, |wait| {
-        (wait.syscall, wait.args, wait.waker) = (FUTEX, [64, 0, 2], tid(HOLDER));
-    });
+    machine.get_lock(HANG + 50, HANG_ENDS, HOLDER);
     machine.switch(HANG_ENDS + 50, 1, APP, 0).draw(HANG_ENDS + 100);
 }
 
@@ -147,27 +141,26 @@ fn what_lay_shortly_is_not_missed() {
     assert_silent(&mut machine);
 }
 
-#[test]
-fn a_program_that_computes_but_takes_its_events_is_responsive() {
+/// A program that computes, and does something five times a second meanwhile, is responsive.
+fn assert_responsive(meanwhile: impl Fn(&mut Machinery, u64)) {
     let mut machine = editor();
     key_at(&mut machine, 3_000_000);
     compute_by_timer(&mut machine);
-    for us in (HANG..HANG_ENDS).step_by(200_000) {
-        tell(&mut machine, us + 50_000, us + 60_000);
-    }
+    (HANG..HANG_ENDS).step_by(200_000).for_each(|us| meanwhile(&mut machine, us));
     assert_silent(&mut machine);
 }
 
 #[test]
+fn a_program_that_computes_but_takes_its_events_is_responsive() {
+    assert_responsive(|machine, us| tell(machine, us + 50_000, us + 60_000));
+}
+
+#[test]
 fn a_program_that_computes_but_draws_is_responsive() {
-    let mut machine = editor();
-    key_at(&mut machine, 3_000_000);
-    compute_by_timer(&mut machine);
-    for us in (HANG..HANG_ENDS).step_by(200_000) {
+    assert_responsive(|machine, us| {
         machine.message(us + 50_000, APP, WINDOW, 0, 20, &[DRAW_TEXT]);
         machine.message(us + 60_000, SERVER, WINDOW, 1, 20, &[]);
-    }
-    assert_silent(&mut machine);
+    });
 }
 
 #[test]
@@ -252,10 +245,6 @@ const REQUEST_SENT: u8 = 0;
 const REQUEST_TAKEN: u8 = 1;
 const EVENT_SENT: u8 = 2;
 const EVENT_TAKEN: u8 = 3;
-
-fn word(object: u32, opcode: u8, units: u8, hint: u8, argument: u32) -> WlWord {
-    WlWord { object, opcode, units, hint, unused: 0, argument }
-}
 
 /// The compositor tells the editor of a key that is released at once; the editor shows a frame and waits again.
 fn wayland_key(machine: &mut Machinery, us: u64) {

@@ -3,6 +3,7 @@
 
 mod support;
 
+use support::words::word;
 use support::{APP, Machinery, SERVER};
 use tipme_analysis::{DiagnoseOptions, FocusChange, Timed, diagnose, focus_changes, message_labels, timed};
 use tipme_record::wayland::{ENTERED, MAKES_KEY, MODIFIERS, NEAR, PRESENTED, PRESSED, RELEASED, SEAT, TEXT, WlWord};
@@ -30,10 +31,6 @@ const OTHER: u32 = 640;
 
 /// A timer's interrupt wakes, and no task does.
 const BY_INTERRUPT: u8 = 2;
-
-fn word(object: u32, opcode: u8, units: u8, hint: u8, argument: u32) -> WlWord {
-    WlWord { object, opcode, units, hint, unused: 0, argument }
-}
 
 fn key(us: u64) -> WlWord {
     word(KEYBOARD, 3, 6, PRESSED | NEAR, ((BEGIN_US + us) / 1_000) as u32)

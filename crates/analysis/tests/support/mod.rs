@@ -7,6 +7,7 @@
 
 pub mod busy;
 pub mod overdue;
+pub mod words;
 
 use std::collections::HashMap;
 use tipme_record::incident::{
@@ -14,8 +15,7 @@ use tipme_record::incident::{
     Section, StoredBaseline,
 };
 use tipme_record::records::{
-    Attempt, Block, Exit, Fork, Input, Irq, Message, Polled, Reclaim, Sample, Signal, Switch, Task, Tty, Wait, Waking,
-    WlMessage,
+    Block, Exit, Fork, Input, Irq, Message, Polled, Reclaim, Sample, Signal, Switch, Task, Tty, Wait, Waking, WlMessage,
 };
 use tipme_record::wayland::WlWord;
 use tipme_record::{CHUNK_BYTES, ChunkHead, Cpu, Device, Head, Nanos, Pid, RecordKind, RingClass, StackId, Tid};
@@ -79,6 +79,8 @@ macro_rules! record {
         record
     }};
 }
+
+pub mod locks;
 
 impl Machinery {
     /// A machine with an X server (pid 100) and an injector of input (pid 90), both idle.
@@ -311,12 +313,6 @@ impl Machinery {
     pub fn polled(&mut self, us: u64, tid: u32, files: u8, fill: impl FnOnce(&mut Polled)) -> &mut Self {
         let mut record = record!(Polled { us, tid, files: files });
         fill(&mut record);
-        self.push(us, 0, RingClass::Rare, &record, &[])
-    }
-
-    /// A thread tried to lock a file that another process holds, or got the lock (`failures` 0).
-    pub fn attempt(&mut self, us: u64, tid: u32, holder: u32, failures: u32) -> &mut Self {
-        let record = record!(Attempt { us, tid, pid: Pid(tid), holder: Pid(holder), failures: failures, inode: 55 });
         self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
