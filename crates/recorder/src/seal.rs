@@ -18,7 +18,6 @@ use crate::inquiry::Inquiries;
 use crate::symbols::{name_kernel, parse_stacks};
 use crate::{identity, owners, ports};
 use anyhow::{Context, Result, bail, ensure};
-use sealer::memory_file;
 pub use sealer::{NO_ROOM, Sealer};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -29,7 +28,7 @@ use tipme_control::journal;
 use tipme_kernel::CommandLine;
 use tipme_record::incident::{Incident, Locks, Meta, Section, Withheld};
 use tipme_record::{Nanos, RingClass, cut_chunks};
-use tipme_store::{IncidentFolder, WriteError};
+use tipme_store::{IncidentFolder, WriteError, memory_file};
 
 /// An incident as it was captured, in memory.
 pub(crate) struct RawIncident {
@@ -48,7 +47,7 @@ impl RawIncident {
     ) -> Result<RawIncident> {
         let (id, owner) = (capture.meta.id.clone(), capture.meta.marked_by_uid);
         let incident = assemble(capture, displays, inquiries, sealer)?;
-        let mut file = File::from(memory_file().context("cannot make a file in memory")?);
+        let mut file = memory_file().context("cannot make a file in memory")?;
         tipme_store::write_plain(&mut file, &incident).context("cannot hand the incident on")?;
         Ok(RawIncident { id, owner, file })
     }

@@ -6,7 +6,7 @@ use crate::encode::{LEVEL_FAST, write_open, write_seal, write_section};
 use crate::error::{ReadError, WriteError};
 use crate::id::{ENDING, PARTIAL_ENDING, is_plain_id};
 use crate::layout::{HEADER_BYTES, INCOMPLETE, MAX_SECTIONS, MAX_WORDS_BYTES, SECTION_HEAD_BYTES};
-use rustix::fs::{CWD, OFlags, RenameFlags, Uid};
+use rustix::fs::{CWD, MemfdFlags, OFlags, RenameFlags, Uid, memfd_create};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -56,6 +56,19 @@ pub(crate) fn write_by(
         }
     })?;
     Ok(path)
+}
+
+/// A file in memory without a name, which nobody can execute where the kernel knows that.
+///
+/// # Errors
+/// Where the kernel makes none.
+pub fn memory_file() -> io::Result<File> {
+    let made = memfd_create("incident", MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL);
+    let made = made.or_else(|error| match error {
+        Errno::INVAL => memfd_create("incident", MemfdFlags::CLOEXEC),
+        error => Err(error),
+    });
+    Ok(File::from(made?))
 }
 
 /// Reads an incident file.

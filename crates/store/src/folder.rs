@@ -12,11 +12,11 @@ mod pins;
 
 use crate::encode::write_open;
 use crate::error::WriteError;
-use crate::file;
+use crate::file::{self, memory_file};
 use crate::id::{ENDING, PARTIAL_ENDING, id_ago, is_plain_id, pin_name};
 use bounds::first_to_go;
 pub use bounds::{FolderBounds, Listed, PINNED_MAX, Room};
-use rustix::fs::{MemfdFlags, memfd_create, statvfs};
+use rustix::fs::statvfs;
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -227,9 +227,9 @@ impl IncidentFolder {
     }
 }
 
-/// Bytes of an incident that does not fit on the disk: it is made once more in memory.
+/// Bytes of an incident that does not fit on the disk: it is made once more in memory, and takes as many there meanwhile.
 fn size(fill: impl Fn(&mut File) -> io::Result<()>) -> io::Result<u64> {
-    let mut memory = File::from(memfd_create("incident", MemfdFlags::CLOEXEC)?);
+    let mut memory = memory_file()?;
     fill(&mut memory)?;
     Ok(memory.metadata()?.len())
 }

@@ -27,7 +27,7 @@ mod layout;
 pub use decode::decode;
 pub use encode::{encode, write_open, write_plain};
 pub use error::{ReadError, WriteError};
-pub use file::{append_words, open_regular, read, read_from, write};
+pub use file::{append_words, memory_file, open_regular, read, read_from, write};
 pub use folder::{FolderBounds, IncidentFolder, Listed, PINNED_MAX, Room};
 pub use fuzz::with_sums;
 pub use id::{id_ago, id_at};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Has functions named by a process that has the rights of who marked, and no others.
 
-use super::sealer::{Sealer, memory_file};
+use super::sealer::Sealer;
 use anyhow::{Context, Result, ensure};
 use std::fs::File;
 use std::io::Write;
@@ -61,7 +61,7 @@ fn account(marker: u32) -> (u32, u32) {
 
 /// For reading only, from the beginning.
 fn handed(questions: &[u8]) -> std::io::Result<File> {
-    let mut file = File::from(memory_file()?);
+    let mut file = tipme_store::memory_file()?;
     file.write_all(questions)?;
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

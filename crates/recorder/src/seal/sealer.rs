@@ -3,11 +3,8 @@
 
 #[cfg(test)]
 use super::{finish, functions};
-use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::io::Errno;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -61,12 +58,4 @@ fn fill_by(program: &Path, raw: File, file: &File) -> io::Result<()> {
             Err(io::Error::other(why.trim_start_matches("tipme: ").to_owned()))
         }
     }
-}
-
-/// A file without a name, which nobody can execute where the kernel knows that.
-pub(super) fn memory_file() -> Result<OwnedFd, Errno> {
-    memfd_create("incident", MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL).or_else(|error| match error {
-        Errno::INVAL => memfd_create("incident", MemfdFlags::CLOEXEC),
-        error => Err(error),
-    })
 }
