@@ -11,11 +11,11 @@
 /* Bytes of the entry of an interrupt, at most. */
 #define ENTRY_BYTES 128
 
-/* Address of asm_sysvec_apic_timer_interrupt, the entry of the timer's interrupt; set by the loader. */
+/* Address of asm_sysvec_apic_timer_interrupt, the entry of the timer's interrupt, 0 where it is not known; set by the loader. */
 const volatile __u64 timer_interrupt;
 
-/* What an interrupt found: the values of a record's `found`. */
-enum found { IN_KERNEL, JUST_ALLOWED, IN_PROGRAM };
+/* What an interrupt found: the values of a record's `found`; `UNTOLD`: the stack does not tell it, and there is no record. */
+enum found { IN_KERNEL, JUST_ALLOWED, IN_PROGRAM, UNTOLD };
 
 /* The queue of each CPU's timers, as the first timer that expires there tells it: it stays where it is. */
 struct hrtimer_cpu_base *timer_queues[MAX_CPUS];
@@ -58,9 +58,9 @@ static __always_inline __u32 found_by(struct stack *stack, long bytes)
 		__u64 ip = i * 8 < bytes ? stack->ips[i] : 0;
 		if (entry)
 			return found_at(ip);
-		entry = timer_interrupt && ip - timer_interrupt < ENTRY_BYTES;
+		entry = ip - timer_interrupt < ENTRY_BYTES;
 	}
-	return IN_KERNEL;
+	return UNTOLD;
 }
 
 /* At the begin of the interrupt. */
@@ -71,13 +71,15 @@ int timer_overdue(__u64 *ctx)
 	__u8 generation;
 
 	bpf_core_read(&due, sizeof(due), &(*timer_queue())->expires_next);
-	if (!due || due > now || now - due < OVERDUE_MIN_NS)
+	if (!timer_interrupt || !due || due > now || now - due < OVERDUE_MIN_NS)
 		return 0;
 	struct stack *stack = stack_buffer(FUNCTION_STACK + 2);
 	if (!stack)
 		return 0;
 	long bytes = bpf_get_stack(ctx, stack->ips, sizeof(stack->ips), 0);
 	__u32 found = found_by(stack, bytes);
+	if (found == UNTOLD)
+		return 0;
 	struct rec_overdue *record = reserve(RARE, sizeof(*record), now, &generation);
 	if (!record)
 		return 0;
