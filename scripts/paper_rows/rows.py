@@ -106,7 +106,7 @@ JONES_ROWS = [
             Figure("tick of the kernel's coarse clock", "timer", scaled(at("clocks", "resolutions_ns", 3, 1), 1e-6), "ms", "10 to 15 ms", share=0),
         )),
     Row("J3", "each long delay attributed", "§4.2 to §4.5",
-        figures=(Figure("very late wake-ups whose first cause is a thread, interrupt or softirq", "timer", explained_share, "%", "by hand", least=10),),
+        figures=(Figure("very late wake-ups whose first cause is known", "timer", explained_share, "%", "by hand", least=10),),
         tests=(LAB + "timer.rs::a_planted_culprit_is_named_with_its_period", "crates/measure/src/timer/outliers.rs::a_regular_culprit_has_its_period")),
     Row("J4", "stalls that no software explains", "§4.5",
         figures=(

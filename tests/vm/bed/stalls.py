@@ -2,8 +2,8 @@
 """A processor of the guest that does not run for a time, as where a hypervisor takes it: who is named for what came late by it?
 
 Of QEMU's threads, each of which is a processor of the guest, one is stopped from outside, as a debugger stops it; the others and
-the guest's clock go on. The guest is told nothing, and no stolen time is counted. What is asked are `tipme bench timer`, and the
-verdict of a key for a program on that processor; meanwhile a program computes on it, which has no part in either.
+the guest's clock go on. The guest is told nothing, and no stolen time is counted. What is asked is `tipme bench timer`; meanwhile a
+program computes on that processor, which has no part in it.
 """
 
 import contextlib

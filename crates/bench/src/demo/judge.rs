@@ -15,12 +15,12 @@ pub(super) fn judge(fault: DemoFault, verdict: &Value, pids: &[u32]) -> Result<(
         (Some(finding), []) => Err(format!("the diagnosis finds {} where nothing was wrong", describe(finding))),
         (Some(finding), kinds) => judge_finding(finding, kinds, pids).map_err(|error| {
             let among = findings.iter().any(|finding| judge_finding(finding, kinds, pids).is_ok());
-            if among { format!("{error}, which it finds too: {BUSY}") } else { error }
+            if among { format!("{error}, and the injected job only behind that; {BUSY}") } else { error }
         }),
     }
 }
 
-const BUSY: &str = "what else runs on this machine was worse for the terminal; try again when that has ended";
+const BUSY: &str = "where that is another program on this machine, try again when it has ended";
 
 fn judge_finding(finding: &Value, kinds: &[&str], pids: &[u32]) -> Result<(), String> {
     let kind = finding["kind"].as_str().unwrap_or_default();
@@ -52,7 +52,7 @@ mod tests {
     fn a_busy_machine_is_told_of() {
         let findings = [99, 10].map(|pid| verdict("cpu-competition", pid)["findings"][0].clone());
         let error = judge(DemoFault::Cpu, &json!({ "findings": findings }), &[10, 12]).expect_err("another is first");
-        assert!(error.contains("which it finds too"), "{error}");
+        assert!(error.contains("only behind that"), "{error}");
     }
 
     #[test]
