@@ -95,10 +95,11 @@ papers: deps papers-deps build ## what the four papers measured, beside our figu
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/papers --tipme $(TIPME) $(if $(ROWS),--rows "$(ROWS)") $(if $(MEASURE),--measure $(MEASURE)) $(PAPERS)
 
-check-window: build ## whether 40 s fit into 32 MiB and 128 MiB, and how fast a mark is
+check-window: build ## whether 40 s fit into 32 MiB and 128 MiB, how fast a mark is and what memory it takes
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/check-window --tipme $(TIPME) --memory 32M --rate 25000
 	$(AS_ROOT) scripts/check-window --tipme $(TIPME) --memory 128M --rate 200000
+	$(AS_ROOT) scripts/check-window --tipme $(TIPME) --memory 128M --rate 200000 --seconds 100 --full
 
 check-auto: build ## half an hour of typing at four programs, with hitches: what record --auto marks, misses and costs
 	@scripts/install-deps mousepad featherpad gnome-text-editor

@@ -38,7 +38,7 @@ const fn target(
 
 /// All decoders.
 pub const TARGETS: [Target; 18] = [
-    target("incident", "the incident file, and scrubbing and cutting what is read", seeds::check_file, seeds::files),
+    target("incident", "the incident file, and sealing, scrubbing and cutting it", seeds::check_file, seeds::files),
     target("diagnosis", "sections of an incident, to the verdict in every form", seeds::check, seeds::sections),
     target("records", "well-formed records with any content, to the verdict", records::check, records::seeds),
     target("wayland", "messages of a Wayland connection, to the verdict", wayland::check, wayland::seeds),

@@ -128,9 +128,10 @@ impl<'a> Kernel<'a> {
         }
     }
 
-    /// Copies the chunks of a class that hold records from `from` on, while the kernel writes.
-    pub fn chunks(&self, class: RingClass, from: Nanos) -> Vec<u8> {
-        self.pool.copy_since(class, from)
+    /// Copies the chunks of a class that hold records from `from` on, while the kernel writes, and gives `take` some at a
+    /// time, in several threads at once.
+    pub fn copy_chunks(&self, class: RingClass, from: Nanos, take: &(dyn Fn(&[u8]) + Sync)) {
+        self.pool.copy_since(class, from, take);
     }
 
     /// Records of the class are complete after this time; zero where nothing was overwritten yet.

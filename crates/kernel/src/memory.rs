@@ -6,6 +6,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{Builder, available_parallelism};
 use tipme_record::{CHUNK_BYTES, ChunkEntry, ChunkHead, Nanos, RingClass, entries};
 use zerocopy::FromBytes;
 
@@ -51,6 +53,12 @@ pub(crate) fn least_memory(cpus: usize) -> u64 {
 pub(crate) fn least_chunks(cpus: usize) -> u64 {
     cpus as u64 + cpus as u64 / 16 + 4
 }
+
+/// Chunks that are copied at a time.
+const BLOCK_CHUNKS: usize = 16;
+
+/// Threads that copy, at most.
+const COPY_THREADS: usize = 4;
 
 /// The chunks of all classes, mapped read-only while the kernel writes to them.
 pub(crate) struct Pool {
@@ -100,31 +108,57 @@ impl Pool {
         }
     }
 
-    /// Copies all chunks of a class that hold records from `from` on. A chunk that is taken again during its copy
-    /// held the oldest records of all and is left out.
-    pub(crate) fn copy_since(&self, class: RingClass, from: Nanos) -> Vec<u8> {
+    /// Copies all chunks of a class that hold records from `from` on, the oldest first, and gives `take` some at a time, in
+    /// several threads at once. A chunk that is taken again during its copy held the oldest records of all and is left
+    /// out.
+    pub(crate) fn copy_since(&self, class: RingClass, from: Nanos, take: &(dyn Fn(&[u8]) + Sync)) {
         let wanted = self.chunks_since(class, from);
-        let mut out = Vec::with_capacity(wanted.len() * CHUNK_BYTES);
+        let next = AtomicUsize::new(0);
+        let copy = || {
+            let mut copied = Vec::with_capacity(BLOCK_CHUNKS * CHUNK_BYTES);
+            while let Some(block) = wanted.chunks(BLOCK_CHUNKS).nth(next.fetch_add(1, Ordering::Relaxed)) {
+                self.copy_block(block, &mut copied);
+                take(&copied);
+            }
+        };
+        let threads = available_parallelism().map_or(1, usize::from).min(COPY_THREADS);
+        let others = wanted.len().div_ceil(BLOCK_CHUNKS).clamp(1, threads) - 1;
+        std::thread::scope(|scope| {
+            for _ in 0..others {
+                // Where there can be no more threads, this one copies alone.
+                Builder::new().spawn_scoped(scope, copy).ok();
+            }
+            copy();
+        });
+    }
+
+    /// Copies these chunks as far as they are still what they were.
+    fn copy_block(&self, block: &[(usize, u64)], out: &mut Vec<u8>) {
         let mut again = vec![0; CHUNK_BYTES];
-        for (index, taken) in wanted {
+        out.clear();
+        for (index, taken) in block {
             let start = out.len();
             out.resize(start + CHUNK_BYTES, 0);
-            self.copy_chunk(index, &mut out[start..], &mut again);
-            if self.head(index).taken != taken {
+            self.copy_chunk(*index, &mut out[start..], &mut again);
+            if self.head(*index).taken != *taken {
                 out.truncate(start);
             }
         }
-        out
     }
 
-    /// The chunks that hold such records now: which, and how often each was taken.
+    /// The chunks that hold such records now, the oldest first: which, and how often each was taken.
     fn chunks_since(&self, class: RingClass, from: Nanos) -> Vec<(usize, u64)> {
         let heads = (0..self.chunks).map(|index| (index, self.head(index)));
         let is_old = |head: &ChunkHead| head.closed != Nanos(0) && head.closed < from;
         let wanted = heads.filter(|(_, head)| head.taken != 0 && head.class == class as u32 && !is_old(head));
-        wanted.map(|(index, head)| (index, head.taken)).collect()
+        let mut wanted: Vec<(usize, ChunkHead)> = wanted.collect();
+        wanted.sort_by_key(|(_, head)| head.opened);
+        wanted.into_iter().map(|(index, head)| (index, head.taken)).collect()
     }
 }
+
+// SAFETY: the mapping is read only, and each read copies its bytes whatever writes to them meanwhile.
+unsafe impl Sync for Pool {}
 
 impl Drop for Pool {
     fn drop(&mut self) {
@@ -154,7 +188,8 @@ mod tests {
     mod simulated;
 
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicU64;
     use tipme_record::packed::WORD_BYTES;
     use tipme_record::records::Rename;
 
@@ -221,6 +256,13 @@ mod tests {
         chunk[3].store(*ts, Ordering::Release);
     }
 
+    /// All chunks of a class.
+    fn copied(pool: &Pool, class: RingClass) -> Vec<u8> {
+        let copied = Mutex::new(Vec::new());
+        pool.copy_since(class, Nanos(0), &|block| copied.lock().unwrap().extend_from_slice(block));
+        copied.into_inner().unwrap()
+    }
+
     #[test]
     fn a_record_whose_end_was_read_too_early_is_completed_from_a_later_copy() {
         let words: Vec<AtomicU64> = (0..CHUNK_BYTES / 8).map(|_| AtomicU64::new(0)).collect();
@@ -249,7 +291,7 @@ mod tests {
         });
         let (mut copies, mut records) = (0, 0u64);
         while !writer.is_finished() || copies < 3 {
-            let copied = pool.copy_since(RingClass::Sched, Nanos(0));
+            let copied = copied(&pool, RingClass::Sched);
             for chunk in copied.chunks(CHUNK_BYTES) {
                 let mut last = 0;
                 for entry in tipme_record::entries(chunk) {

@@ -57,7 +57,7 @@ fn lost_from(mut losses: Losses, from: Nanos) -> Losses {
 
 /// Chunks without the records of before `from`, but for those that tell who is who and whether a thread ran or slept then;
 /// a chunk that had no other is left out.
-pub fn cut_chunks(section: &[u8], from: Nanos) -> Vec<u8> {
+fn cut_chunks(section: &[u8], from: Nanos) -> Vec<u8> {
     let records = section.chunks(CHUNK_BYTES).flat_map(entries);
     let mut states: BTreeMap<Change, Nanos> = BTreeMap::new();
     for entry in records.filter(|entry| entry.head.ts < from) {
@@ -67,6 +67,11 @@ pub fn cut_chunks(section: &[u8], from: Nanos) -> Vec<u8> {
         }
     }
     section.chunks(CHUNK_BYTES).flat_map(|bytes| chunk(bytes, from, &states)).collect()
+}
+
+/// A chunk without the records of before `from`, but for those that tell who is who; nothing where it had no other.
+pub fn cut_chunk(bytes: &[u8], from: Nanos) -> Vec<u8> {
+    chunk(bytes, from, &BTreeMap::new())
 }
 
 fn chunk(bytes: &[u8], from: Nanos, states: &BTreeMap<Change, Nanos>) -> Vec<u8> {

@@ -4,9 +4,11 @@
 //! The recorder fills an [`Incident`], the store writes and reads it, the analysis takes it apart.
 //! Nothing here reads or writes a file.
 
+use crate::chunk::CHUNK_BYTES;
 use crate::units::Nanos;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::io;
 
 /// Number and content of a section; `docs/format.md` gives the layout of each.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -75,6 +77,11 @@ impl Section {
         Section::Ports,
         Section::Words,
     ];
+
+    /// Whether it is one of chunks.
+    pub fn has_chunks(self) -> bool {
+        matches!(self, Section::Sched | Section::Rare | Section::Exits)
+    }
 
     /// The section with this number, if there is one.
     pub fn from_number(number: u32) -> Option<Section> {
@@ -390,6 +397,29 @@ impl Words {
 pub struct Damage {
     pub place: String,
     pub why: String,
+}
+
+/// The sections of an incident, of which those of chunks need not be in memory as they are.
+pub trait Sections {
+    /// The sections that are.
+    fn incident(&self) -> &Incident;
+
+    /// Shows the chunks of a section, one after the other.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    fn see_chunks(&self, section: Section, see: &mut dyn FnMut(&[u8])) -> io::Result<()>;
+}
+
+impl Sections for Incident {
+    fn incident(&self) -> &Incident {
+        self
+    }
+
+    fn see_chunks(&self, section: Section, see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        self.bytes(section).chunks(CHUNK_BYTES).for_each(see);
+        Ok(())
+    }
 }
 
 /// An incident in memory: its sections, unpacked.

@@ -30,12 +30,11 @@ pub mod wayland;
 mod whereabouts;
 
 pub use chunk::{CHUNK_BYTES, ChunkEntry, ChunkHead, RingClass, entries};
-pub use cut::{cut, cut_chunks};
+pub use cut::{cut, cut_chunk};
 pub use declare::{CType, Column, Table};
 pub use header::c_header;
-pub use private::conceal;
+pub use private::Concealer;
 pub use records::{Head, RecordKind, TABLES};
 pub use scrub::{Gone, scrub};
 pub use units::{Cpu, Device, Nanos, Pid, StackId, Tid};
 pub use unpack::unpacked;
-pub use whereabouts::conceal_functions;

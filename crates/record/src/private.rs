@@ -7,12 +7,13 @@
 //! may be typed at a login. So a terminal is of the user whose session it is, and a service's messages are shown
 //! where nobody else has clients at that display. Who owns a process that is not known is not this user.
 
-use crate::incident::{Display, Incident, Locks, PortOwner, Section, Withheld};
+use crate::incident::{Display, Incident, Locks, PortOwner, Section, Sections, Withheld};
 use crate::records::{Exec, Exit, Message, Owner, Polled, RecordKind, Task, Tty, Wait, WlMessage};
 use crate::rewrite;
 use crate::units::{Nanos, Pid, Tid};
-use crate::whereabouts::{conceal_arguments, conceal_locks};
+use crate::whereabouts::{conceal_arguments, conceal_functions, conceal_locks, conceal_sample};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
 use std::mem::offset_of;
 
 /// In front of a command line: process and length.
@@ -55,27 +56,40 @@ enum Of {
     Unknown,
 }
 
-/// Takes out of an incident what this user may not know, but does not look at input devices, and says how much it was.
-/// Root may know all. Addresses of other users' memory become what `disguise` makes of them.
-pub fn conceal(incident: &mut Incident, user: u32, disguise: &dyn Fn(u64) -> u64) -> Withheld {
-    if user == 0 {
-        return Withheld::default();
+/// Takes out of an incident what its user may not know, but does not look at input devices, and says how much it was.
+/// Root may know all. Places in the memory of processes become what `disguise` makes of their addresses: those of
+/// functions for root, too.
+pub struct Concealer<'a> {
+    /// None for root.
+    view: Option<UserView>,
+    disguise: &'a dyn Fn(u64) -> u64,
+}
+
+impl<'a> Concealer<'a> {
+    /// For this user, by all that the incident tells of processes.
+    ///
+    /// # Errors
+    /// Where chunks cannot be read.
+    pub fn of(sections: &impl Sections, user: u32, disguise: &'a dyn Fn(u64) -> u64) -> io::Result<Concealer<'a>> {
+        let view = if user == 0 { None } else { Some(UserView::of(sections, user)?) };
+        Ok(Concealer { view, disguise })
     }
-    let mut view = UserView::of(incident, user);
-    for section in [Section::Rare, Section::Exits, Section::Tasks] {
-        rewrite::section(incident, section, &mut |kind, record| view.edit(kind, record, disguise));
+
+    /// A chunk of rare records, or of ended processes, as the user may know it.
+    pub fn chunk(&mut self, chunk: &[u8]) -> Vec<u8> {
+        rewrite::chunk(chunk, &mut |kind, record| {
+            if kind == RecordKind::Sample {
+                conceal_sample(record, self.disguise);
+            }
+            self.view.as_mut().is_none_or(|view| view.edit(kind, record, self.disguise))
+        })
     }
-    let own = view.own_waiters(incident);
-    for (section, bytes) in &mut incident.sections {
-        match section {
-            Section::Cmdlines => *bytes = view.command_lines(bytes),
-            Section::Ports => *bytes = view.ports(bytes),
-            Section::Locks => *bytes = locks(bytes, |tid| !own.contains(&Tid(tid)), disguise),
-            _ => {}
-        }
+
+    /// Conceals the other sections, and says how much was taken out of all.
+    pub fn finish(self, incident: &mut Incident) -> Withheld {
+        conceal_functions(incident, self.disguise);
+        self.view.map_or_else(Withheld::default, |view| view.finish(incident, self.disguise))
     }
-    view.withheld.users = view.hidden.len() as u32;
-    view.withheld
 }
 
 /// A display that clients are at: that of X with a number, or that of a process which listens for clients of Wayland.
@@ -141,12 +155,29 @@ struct UserView {
 }
 
 impl UserView {
-    fn of(incident: &Incident, user: u32) -> UserView {
+    fn of(sections: &impl Sections, user: u32) -> io::Result<UserView> {
         let (displays, hidden) = (BTreeSet::new(), BTreeSet::new());
-        let (lives, processes) = (lives(incident), waiters(incident));
+        let known = OwnerRecords::of(sections)?;
+        let (lives, processes) = (known.lives(), known.waiters);
         let mut view = UserView { user, lives, processes, displays, withheld: Withheld::default(), hidden };
-        view.displays = view.own_displays(incident);
-        view
+        view.displays = view.own_displays(sections)?;
+        Ok(view)
+    }
+
+    /// Conceals what is no chunk.
+    fn finish(mut self, incident: &mut Incident, disguise: &dyn Fn(u64) -> u64) -> Withheld {
+        let own = self.own_waiters(incident);
+        for (section, bytes) in &mut incident.sections {
+            match section {
+                Section::Tasks => *bytes = rewrite::loose(bytes, &mut |kind, record| self.edit(kind, record, disguise)),
+                Section::Cmdlines => *bytes = self.command_lines(bytes),
+                Section::Ports => *bytes = self.ports(bytes),
+                Section::Locks => *bytes = locks(bytes, |tid| !own.contains(&Tid(tid)), disguise),
+                _ => {}
+            }
+        }
+        self.withheld.users = self.hidden.len() as u32;
+        self.withheld
     }
 
     /// Whose process had a number at a time.
@@ -167,26 +198,27 @@ impl UserView {
 
     /// This user's threads that wait at the mark.
     fn own_waiters(&self, incident: &Incident) -> BTreeSet<Tid> {
-        let waits = rewrite::records(incident, Section::Tasks).filter(|(kind, _)| *kind == RecordKind::Wait);
+        let waits = rewrite::tasks(incident).filter(|(kind, _)| *kind == RecordKind::Wait);
         let waits = waits.filter_map(|(_, bytes)| Wait::read(bytes));
         waits.filter(|wait| self.whose(wait.pid, AT_MARK) == Of::Own).map(|wait| wait.head.tid).collect()
     }
 
-    fn own_displays(&self, incident: &Incident) -> BTreeSet<At> {
-        let servers: Vec<Display> = incident.json(Section::Displays).unwrap_or_default();
-        let servers = servers.into_iter().map(|one| (At::X11(one.display), Pid(one.server_pid)));
-        let servers = servers.map(|(display, server)| (display, self.whose(server, AT_MARK), true));
-        let messages = rewrite::records(incident, Section::Rare).filter_map(|(kind, bytes)| Sent::read(kind, bytes));
+    fn own_displays(&self, sections: &impl Sections) -> io::Result<BTreeSet<At>> {
         let mut only: BTreeMap<At, bool> = BTreeMap::new();
-        let clients = messages.map(|message| (message.at, self.whose(message.client, message.ts), message.let_in));
-        for (display, of, let_in) in clients.chain(servers) {
-            match of {
-                Of::Own if let_in => drop(only.entry(display).or_insert(true)),
-                Of::Own | Of::System => {}
-                Of::Other(_) | Of::Unknown => drop(only.insert(display, false)),
-            }
+        let mut sits = |display, of, let_in| match of {
+            Of::Own if let_in => drop(only.entry(display).or_insert(true)),
+            Of::Own | Of::System => {}
+            Of::Other(_) | Of::Unknown => drop(only.insert(display, false)),
+        };
+        rewrite::see(sections, Section::Rare, |kind, bytes| {
+            let message = Sent::read(kind, bytes);
+            message.into_iter().for_each(|sent| sits(sent.at, self.whose(sent.client, sent.ts), sent.let_in));
+        })?;
+        let servers: Vec<Display> = sections.incident().json(Section::Displays).unwrap_or_default();
+        for server in servers {
+            sits(At::X11(server.display), self.whose(Pid(server.server_pid), AT_MARK), true);
         }
-        only.into_iter().filter(|(_, only)| *only).map(|(display, _)| display).collect()
+        Ok(only.into_iter().filter(|(_, only)| *only).map(|(display, _)| display).collect())
     }
 
     /// Whether a record stays, without what is not to be known.
@@ -298,45 +330,70 @@ fn locks(bytes: &[u8], others: impl Fn(u32) -> bool, disguise: &dyn Fn(u64) -> u
     serde_json::to_vec(&locks).unwrap_or_default()
 }
 
-/// The process of each thread that waited.
-fn waiters(incident: &Incident) -> HashMap<Tid, Pid> {
-    let records = [Section::Rare, Section::Tasks].into_iter().flat_map(|section| rewrite::records(incident, section));
-    let waits = records.filter(|(kind, _)| *kind == RecordKind::Wait).filter_map(|(_, bytes)| Wait::read(bytes));
-    waits.map(|wait| (wait.head.tid, wait.pid)).collect()
+/// What an incident's records tell of whose processes are.
+#[derive(Default)]
+struct OwnerRecords {
+    /// When processes ended, and when they had started, by their number.
+    starts: HashMap<Pid, Vec<(Nanos, Nanos)>>,
+    /// Whose a process is, and until when.
+    owners: Vec<(Pid, Nanos, u32)>,
+    /// The process of each thread that waited.
+    waiters: HashMap<Tid, Pid>,
 }
 
-/// The processes that lived at the mark, or ended before it, by their number.
-fn lives(incident: &Incident) -> HashMap<Pid, Vec<ProcessOwner>> {
-    let ends = starts(incident);
-    let mut lives: HashMap<Pid, Vec<ProcessOwner>> = HashMap::new();
-    for section in [Section::Exits, Section::Tasks] {
-        let records = rewrite::records(incident, section).filter(|(kind, _)| *kind == RecordKind::Owner);
-        for owner in records.filter_map(|(_, bytes)| Owner::read(bytes)) {
-            let until = if section == Section::Tasks { AT_MARK } else { owner.head.ts };
-            let same = |end: &&(Nanos, Nanos)| end.0 == until || end.0.since(until).max(until.since(end.0)) <= END_MAX;
-            let from = ends.get(&owner.pid).and_then(|ends| ends.iter().find(same)).map(|(_, from)| *from);
-            lives.entry(owner.pid).or_default().push(ProcessOwner { from, until, uid: owner.uid });
+impl OwnerRecords {
+    fn of(sections: &impl Sections) -> io::Result<OwnerRecords> {
+        let mut known = OwnerRecords::default();
+        for section in [Section::Rare, Section::Exits, Section::Tasks] {
+            rewrite::see(sections, section, |kind, bytes| {
+                known.see(section, kind, bytes);
+            })?;
         }
+        Ok(known)
     }
-    lives
-}
 
-/// When processes ended, and when they had started, by their number.
-fn starts(incident: &Incident) -> HashMap<Pid, Vec<(Nanos, Nanos)>> {
-    let mut starts: HashMap<Pid, Vec<(Nanos, Nanos)>> = HashMap::new();
-    for section in [Section::Rare, Section::Exits, Section::Tasks] {
-        for (kind, bytes) in rewrite::records(incident, section) {
-            let end = match kind {
-                RecordKind::Exit => Exit::read(bytes).map(|exit| (exit.head.tid, exit.pid, exit.head.ts, exit.start)),
-                RecordKind::Task => Task::read(bytes).map(|task| (task.head.tid, task.pid, AT_MARK, task.start)),
-                _ => None,
-            };
-            if let Some((_, pid, until, from)) = end.filter(|(tid, pid, ..)| tid.0 == pid.0) {
-                starts.entry(pid).or_default().push((until, from));
+    /// Takes a record in; `None` where it is of no use here.
+    fn see(&mut self, section: Section, kind: RecordKind, bytes: &[u8]) -> Option<()> {
+        match kind {
+            RecordKind::Exit => {
+                let exit = Exit::read(bytes)?;
+                self.lived((exit.head.tid, exit.pid), (exit.head.ts, exit.start));
             }
+            RecordKind::Task => {
+                let task = Task::read(bytes)?;
+                self.lived((task.head.tid, task.pid), (AT_MARK, task.start));
+            }
+            RecordKind::Owner => {
+                let owner = Owner::read(bytes)?;
+                let until = if section == Section::Tasks { AT_MARK } else { owner.head.ts };
+                self.owners.push((owner.pid, until, owner.uid));
+            }
+            RecordKind::Wait => {
+                let wait = Wait::read(bytes)?;
+                self.waiters.insert(wait.head.tid, wait.pid);
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// A thread that ended and had started at these times; that of a process's number tells of the process.
+    fn lived(&mut self, (tid, pid): (Tid, Pid), times: (Nanos, Nanos)) {
+        if tid.0 == pid.0 {
+            self.starts.entry(pid).or_default().push(times);
         }
     }
-    starts
+
+    /// The processes that lived at the mark, or ended before it, by their number.
+    fn lives(&self) -> HashMap<Pid, Vec<ProcessOwner>> {
+        let mut lives: HashMap<Pid, Vec<ProcessOwner>> = HashMap::new();
+        for (pid, until, uid) in self.owners.iter().copied() {
+            let same = |end: &&(Nanos, Nanos)| end.0 == until || end.0.since(until).max(until.since(end.0)) <= END_MAX;
+            let from = self.starts.get(&pid).and_then(|ends| ends.iter().find(same)).map(|(_, from)| *from);
+            lives.entry(pid).or_default().push(ProcessOwner { from, until, uid });
+        }
+        lives
+    }
 }
 
 #[cfg(test)]

@@ -2,29 +2,32 @@
 //! Sections of records, with some of the records changed or left out.
 
 use crate::chunk::{CHUNK_BYTES, ChunkHead, entries};
-use crate::incident::{Incident, Section};
+use crate::incident::{Incident, Section, Sections};
 use crate::records::{Head, RecordKind};
+use std::io;
 use zerocopy::FromBytes;
 
 /// Changes a record of a kind that this version knows, and says whether it stays.
 pub(crate) trait Edit: FnMut(RecordKind, &mut [u8]) -> bool {}
 impl<T: FnMut(RecordKind, &mut [u8]) -> bool> Edit for T {}
 
-/// Edits the records of all chunks. What follows the valid records of a chunk, of an earlier life of it, is cleared.
+/// Edits the records of all chunks.
 pub(crate) fn chunks(section: &[u8], edit: &mut impl Edit) -> Vec<u8> {
-    let mut clean = vec![0; section.len()];
-    for (chunk, to) in section.chunks(CHUNK_BYTES).zip(clean.chunks_mut(CHUNK_BYTES)) {
-        let head = chunk.len().min(size_of::<ChunkHead>());
-        to[..head].copy_from_slice(&chunk[..head]);
-        let mut at = head;
-        for entry in entries(chunk) {
-            let place = &mut to[at..at + entry.bytes.len()];
-            place.copy_from_slice(entry.bytes);
-            if edit(entry.kind, place) {
-                at += entry.bytes.len();
-            } else {
-                place.fill(0);
-            }
+    section.chunks(CHUNK_BYTES).flat_map(|bytes| chunk(bytes, edit)).collect()
+}
+
+/// Edits the records of a chunk. What follows the valid ones, of an earlier life of it, is cleared.
+pub(crate) fn chunk(bytes: &[u8], edit: &mut impl Edit) -> Vec<u8> {
+    let mut clean = vec![0; bytes.len()];
+    let mut at = bytes.len().min(size_of::<ChunkHead>());
+    clean[..at].copy_from_slice(&bytes[..at]);
+    for entry in entries(bytes) {
+        let place = &mut clean[at..at + entry.bytes.len()];
+        place.copy_from_slice(entry.bytes);
+        if edit(entry.kind, place) {
+            at += entry.bytes.len();
+        } else {
+            place.fill(0);
         }
     }
     clean
@@ -55,21 +58,22 @@ pub(crate) fn places(section: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// All records of a section of the incident, whichever way they stand there.
-pub(crate) fn records(incident: &Incident, section: Section) -> Box<dyn Iterator<Item = (RecordKind, &[u8])> + '_> {
-    let bytes = incident.bytes(section);
-    if section == Section::Tasks {
-        Box::new(places(bytes).filter_map(|bytes| Some((kind(bytes)?, bytes))))
-    } else {
-        Box::new(bytes.chunks(CHUNK_BYTES).flat_map(entries).map(|entry| (entry.kind, entry.bytes)))
-    }
+/// The records of the walk over all tasks.
+pub(crate) fn tasks(incident: &Incident) -> impl Iterator<Item = (RecordKind, &[u8])> {
+    places(incident.bytes(Section::Tasks)).filter_map(|bytes| Some((kind(bytes)?, bytes)))
 }
 
-/// Edits the records of a section in place.
-pub(crate) fn section(incident: &mut Incident, section: Section, edit: &mut impl Edit) {
-    for (_, bytes) in incident.sections.iter_mut().filter(|(kind, _)| *kind == section) {
-        *bytes = if section == Section::Tasks { loose(bytes, edit) } else { chunks(bytes, edit) };
+/// Shows all records of a section, whichever way they stand there.
+pub(crate) fn see(
+    sections: &impl Sections,
+    section: Section,
+    mut see: impl FnMut(RecordKind, &[u8]),
+) -> io::Result<()> {
+    if section == Section::Tasks {
+        tasks(sections.incident()).for_each(|(kind, bytes)| see(kind, bytes));
+        return Ok(());
     }
+    sections.see_chunks(section, &mut |chunk| entries(chunk).for_each(|entry| see(entry.kind, entry.bytes)))
 }
 
 fn kind(record: &[u8]) -> Option<RecordKind> {

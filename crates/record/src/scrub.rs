@@ -14,7 +14,7 @@ use crate::incident::{Groups, Incident, Locks, Machine, Meta, Missing, Section, 
 use crate::records::{Exec, Exit, Head, Input, Polled, RecordKind, Rename, Task, Wait};
 use crate::rewrite::{self, put};
 use crate::units::{Pid, Tid};
-use crate::whereabouts::{conceal_arguments, conceal_functions, conceal_locks};
+use crate::whereabouts::{conceal_arguments, conceal_functions, conceal_locks, conceal_sample};
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::mem::offset_of;
@@ -185,7 +185,7 @@ fn symbol_texts(head: &[u8; SYMBOL_HEAD]) -> (usize, usize, usize) {
 
 /// The kernel's threads among those that lived at the mark; their names tell of nobody.
 fn kernel_threads(incident: &Incident) -> BTreeSet<Tid> {
-    let tasks = rewrite::records(incident, Section::Tasks).filter(|(kind, _)| *kind == RecordKind::Task);
+    let tasks = rewrite::tasks(incident).filter(|(kind, _)| *kind == RecordKind::Task);
     let tasks = tasks.filter_map(|(_, bytes)| Task::read(bytes));
     tasks.filter(|task| task.parent == KERNEL_PARENT || task.pid == KERNEL_PARENT).map(|task| task.head.tid).collect()
 }
@@ -210,6 +210,7 @@ impl Scrubber<'_> {
             RecordKind::Exit => self.identity(record, offset_of!(Exit, comm), Exit::SIZE),
             RecordKind::Rename => self.identity(record, offset_of!(Rename, comm), record.len()),
             RecordKind::Input => self.input(record),
+            RecordKind::Sample => conceal_sample(record, disguise),
             RecordKind::Owner => return false,
             RecordKind::Switch
             | RecordKind::Waking
@@ -221,7 +222,6 @@ impl Scrubber<'_> {
             RecordKind::Attempt
             | RecordKind::Lock
             | RecordKind::Signal
-            | RecordKind::Sample
             | RecordKind::Tty
             | RecordKind::Tally
             | RecordKind::Deferred

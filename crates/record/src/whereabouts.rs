@@ -6,7 +6,7 @@
 //! chooses them at random, and by them the words of one condition variable are told to lie side by side.
 
 use crate::incident::{Incident, Locks, Section};
-use crate::records::{RecordKind, Sample, Wait};
+use crate::records::{Sample, Wait};
 use crate::rewrite;
 use std::mem::offset_of;
 
@@ -45,14 +45,13 @@ pub(crate) fn conceal_arguments(record: &mut [u8], disguise: &dyn Fn(u64) -> u64
     }
 }
 
-/// Disguises all addresses that samples, stacks and functions have in the memory of processes.
-pub fn conceal_functions(incident: &mut Incident, disguise: &dyn Fn(u64) -> u64) {
-    rewrite::section(incident, Section::Rare, &mut |kind, record| {
-        if kind == RecordKind::Sample {
-            disguise_at(record, offset_of!(Sample, ip), disguise);
-        }
-        true
-    });
+/// Disguises the address that a sample has.
+pub(crate) fn conceal_sample(record: &mut [u8], disguise: &dyn Fn(u64) -> u64) {
+    disguise_at(record, offset_of!(Sample, ip), disguise);
+}
+
+/// Disguises all addresses that stacks and functions have in the memory of processes.
+pub(crate) fn conceal_functions(incident: &mut Incident, disguise: &dyn Fn(u64) -> u64) {
     for (section, bytes) in &mut incident.sections {
         match section {
             Section::Stacks => conceal_stacks(bytes, disguise),

@@ -8,17 +8,21 @@ use crate::learning::Learning;
 use crate::losses::LossWatch;
 use crate::sampler::Sampler;
 use crate::unrecorded::Unrecorded;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use tipme_desktop::clock;
 use tipme_kernel::{CommandLine, Kernel};
-use tipme_record::incident::{ClassHeld, Cost, Groups, Losses, Meta, StoredBaseline};
+use tipme_record::incident::{ClassHeld, Cost, Groups, Losses, Meta, Section, StoredBaseline};
 use tipme_record::{Nanos, RingClass};
+use tipme_store::PackedIncident;
 
 /// For how long it is known of a process what it was after it has ended; a longer window is known as a whole.
 pub(crate) const EXITS_KEPT: Nanos = Nanos::from_secs(600);
 
 /// Records that precede this time after arming may be incomplete.
 const TAINT: Nanos = Nanos::from_millis(100);
+
+/// What a mark fails for that finds no memory.
+pub(crate) const NO_MEMORY: &str = "cannot keep the incident in memory";
 
 /// Threads that a mark tells of, in 400 bytes each at most, with what they wait for; all others are counted as lost.
 const THREADS_MAX: u32 = 65_536;
@@ -43,7 +47,8 @@ impl Mark {
 /// Raw bytes of an incident, not yet sealed.
 pub(crate) struct Capture {
     pub(crate) meta: Meta,
-    pub(crate) rings: [Vec<u8>; 3],
+    /// The chunks of all classes.
+    pub(crate) packed: PackedIncident,
     pub(crate) tasks: Vec<u8>,
     pub(crate) stacks: Vec<u8>,
     pub(crate) command_lines: Vec<CommandLine>,
@@ -71,7 +76,7 @@ pub(crate) struct CaptureSources<'a, 'k> {
 
 impl Capture {
     /// Copies everything from a window before the mark on. Recording goes on meanwhile; what is overwritten during the
-    /// copy was the oldest.
+    /// copy was the oldest. The chunks, of which there may be as many as there is memory for the rings, are packed while they are copied.
     pub(crate) fn take(sources: CaptureSources<'_, '_>, mark: &Mark) -> Result<Capture> {
         let at = clock::now();
         let marked = mark.at.map_or(at, |asked| asked.min(at).max(sources.armed));
@@ -80,18 +85,22 @@ impl Capture {
         let kernel = &*sources.kernel;
         tasks.extend(kernel.requests(at));
         let reach = |class| if class == RingClass::Exits { exits_from(from, marked) } else { from };
-        let rings = RingClass::ALL.map(|class| kernel.chunks(class, reach(class)));
-        // Asked after the copy, so that it holds for what was copied.
-        let held =
-            RingClass::ALL.map(|class| held(class, sources.armed, kernel.overwritten_until(class), reach(class)));
-        let classes = held.into_iter().zip(&rings).map(|(held, ring)| ClassHeld { bytes: ring.len() as u64, ..held });
-        let mut meta = meta(&sources, mark, marked, classes.collect());
+        let mut packed = PackedIncident::in_memory().context(NO_MEMORY)?;
+        let mut classes = Vec::new();
+        for class in RingClass::ALL {
+            let copy = |take: &(dyn Fn(&[u8]) + Sync)| kernel.copy_chunks(class, reach(class), take);
+            let bytes = packed.pack(section(class), copy).context(NO_MEMORY)?;
+            // Asked after the copy, so that it holds for what was copied.
+            let held = held(class, sources.armed, kernel.overwritten_until(class), reach(class));
+            classes.push(ClassHeld { bytes, ..held });
+        }
+        let mut meta = meta(&sources, mark, marked, classes);
         let (samples, groups) = sources.sampler.at_mark(from, at);
         let (inputs, withheld) = sources.inputs.bytes(from, mark.uid);
         meta.withheld = withheld;
         Ok(Capture {
             meta,
-            rings,
+            packed,
             tasks,
             stacks: kernel.stacks()?,
             command_lines: kernel.command_lines()?,
@@ -102,6 +111,14 @@ impl Capture {
             groups,
             baselines: sources.learning.stored(),
         })
+    }
+}
+
+fn section(class: RingClass) -> Section {
+    match class {
+        RingClass::Sched => Section::Sched,
+        RingClass::Rare => Section::Rare,
+        RingClass::Exits => Section::Exits,
     }
 }
 

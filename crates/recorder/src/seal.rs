@@ -2,9 +2,10 @@
 //! From captured bytes to a sealed file, in a thread of its own.
 //!
 //! What the kernel says of living processes is asked here, with the recorder's rights. Which functions their programs
-//! have is asked by a process with the rights of who marked. What was captured is then handed, in a file in memory, to a process without any, which names the kernel's functions, conceals, compresses
-//! and writes to the file that it was given; the recorder seals that and gives it its name. Where that process fails,
-//! what was captured is kept as it is, for root.
+//! have is asked by a process with the rights of who marked. What was captured is then handed, in a file in memory, to a
+//! process without any, which names the kernel's functions, conceals, and writes to the file that it was given; the
+//! recorder seals that and gives it its name. Where that process fails, what was captured is kept as it is, for root.
+//! Nobody has more than one chunk in memory as it is.
 
 mod ends;
 mod files;
@@ -12,13 +13,14 @@ mod naming;
 mod questions;
 mod sealer;
 
-use crate::capture::Capture;
+use crate::capture::{Capture, NO_MEMORY};
 use crate::displays::Displays;
 use crate::inquiry::Inquiries;
-use crate::symbols::{name_kernel, parse_stacks};
+use crate::symbols::{Placeless, parse_stacks, samples};
 use crate::{identity, owners, ports};
 use anyhow::{Context, Result, bail, ensure};
 pub use sealer::{NO_ROOM, Sealer};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -26,9 +28,9 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use tipme_control::journal;
 use tipme_kernel::CommandLine;
-use tipme_record::incident::{Incident, Locks, Meta, Section, Withheld};
-use tipme_record::{Nanos, RingClass, cut_chunks};
-use tipme_store::{IncidentFolder, WriteError, memory_file};
+use tipme_record::incident::{Incident, Locks, Meta, Section, Sections, Withheld};
+use tipme_record::{Concealer, Nanos, RingClass, cut_chunk};
+use tipme_store::{IncidentFolder, PackedIncident, WriteError};
 
 /// An incident as it was captured, in memory.
 pub(crate) struct RawIncident {
@@ -46,9 +48,7 @@ impl RawIncident {
         sealer: &Sealer,
     ) -> Result<RawIncident> {
         let (id, owner) = (capture.meta.id.clone(), capture.meta.marked_by_uid);
-        let incident = assemble(capture, displays, inquiries, sealer)?;
-        let mut file = memory_file().context("cannot make a file in memory")?;
-        tipme_store::write_plain(&mut file, &incident).context("cannot hand the incident on")?;
+        let file = assemble(capture, displays, inquiries, sealer)?.hand_over().context(NO_MEMORY)?;
         Ok(RawIncident { id, owner, file })
     }
 
@@ -64,7 +64,7 @@ impl RawIncident {
             Err(error) if !is_full(&error) => error,
             done => return done,
         };
-        let kept = self.keep(folder, 0, |file| std::io::copy(&mut self.open()?, file).map(drop))?;
+        let kept = self.keep(folder, 0, |file| read(self.open()?)?.write_open(file))?;
         bail!("{error:#}; what was recorded is kept for root, as it is: sudo tipme diagnose {}", kept.display())
     }
 
@@ -82,6 +82,10 @@ impl RawIncident {
     }
 }
 
+fn read(file: File) -> io::Result<PackedIncident> {
+    PackedIncident::read(file).map_err(io::Error::other)
+}
+
 /// Who finds no room for an incident finds none for more.
 fn is_full(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(WriteError::Full { .. }))
@@ -93,25 +97,27 @@ pub fn functions() -> io::Result<File> {
 }
 
 /// All but what needs rights: nothing is parsed but what was asked of processes.
-fn assemble(mut capture: Capture, displays: &Displays, inquiries: &Inquiries, sealer: &Sealer) -> Result<Incident> {
+fn assemble(
+    mut capture: Capture,
+    displays: &Displays,
+    inquiries: &Inquiries,
+    sealer: &Sealer,
+) -> Result<PackedIncident> {
     let proc_locks = owners::file_locks();
     let port_owners = ports::port_owners(&capture.tasks);
     let stacks = parse_stacks(&capture.stacks);
-    let known = questions::ask(inquiries, &capture, &stacks, sealer);
+    let known = questions::ask(inquiries, &capture, &stacks, sealer)?;
     let locks = Locks { proc_locks, futexes: known.owners, pipes: known.pipes };
     capture.meta.missing.extend(known.missing);
     capture.meta.machine = identity::machine();
     capture.meta.irq_names = identity::interrupt_names();
     capture.meta.devices = identity::block_devices();
-    let [sched, rare, exits] = capture.rings;
-    let mut incident = Incident::default();
+    let mut packed = capture.packed;
+    let incident = packed.incident_mut();
     incident.push_json(Section::Meta, &capture.meta)?;
     incident.push_json(Section::Locks, &locks)?;
     incident.push(Section::Symbols, known.functions);
     incident.push_json(Section::Displays, &displays.refresh())?;
-    incident.push(Section::Sched, sched);
-    incident.push(Section::Rare, rare);
-    incident.push(Section::Exits, exits);
     incident.push(Section::Tasks, capture.tasks);
     incident.push(Section::Cmdlines, command_lines(&capture.command_lines));
     incident.push(Section::Stacks, capture.stacks);
@@ -123,29 +129,49 @@ fn assemble(mut capture: Capture, displays: &Displays, inquiries: &Inquiries, se
     incident.push_json(Section::Groups, &capture.groups)?;
     incident.push_json(Section::Files, &known.files)?;
     incident.push_json(Section::Ports, &port_owners)?;
-    Ok(incident)
+    Ok(packed)
 }
 
 /// Names the kernel's functions in what was captured, and takes out what the user who marked may not know.
 ///
 /// # Errors
 /// Where what was captured cannot be read.
-pub fn finish(mut incident: Incident, functions: Option<File>) -> Result<Incident> {
-    ensure!(incident.damage.is_empty(), "what was captured is damaged: {:?}", incident.damage);
-    let mut meta: Meta = incident.json(Section::Meta)?;
-    let [stacks, rare, tasks, users] =
-        [Section::Stacks, Section::Rare, Section::Tasks, Section::Symbols].map(|section| take(&mut incident, section));
-    let mut named = name_kernel(&parse_stacks(&stacks), rare, tasks, functions);
-    named.symbols.extend(users);
-    put(&mut incident, Section::Stacks, named.stacks);
-    put(&mut incident, Section::Rare, named.rare);
-    put(&mut incident, Section::Tasks, named.tasks);
-    put(&mut incident, Section::Symbols, named.symbols);
-    let exits = cut_chunks(&take(&mut incident, Section::Exits), exits_held_from(&meta));
-    put(&mut incident, Section::Exits, exits);
-    conceal(&mut incident, &mut meta);
-    put(&mut incident, Section::Meta, serde_json::to_vec(&meta)?);
-    Ok(incident)
+pub fn finish(mut captured: PackedIncident, functions: Option<File>) -> Result<PackedIncident> {
+    let damage = &captured.incident().damage;
+    ensure!(damage.is_empty(), "what was captured is damaged: {damage:?}");
+    let names = name_kernel(&mut captured, functions)?;
+    let mut meta: Meta = captured.incident().json(Section::Meta)?;
+    // A secret of its own for each incident: addresses of two incidents cannot be compared.
+    let secret = RandomState::new();
+    let disguise = |address: u64| secret.hash_one(address);
+    let mut concealer = Concealer::of(&captured, meta.marked_by_uid, &disguise)?;
+    captured.edit_chunks(Section::Rare, |chunk| concealer.chunk(&names.cleaned(chunk)))?;
+    let from = exits_held_from(&meta);
+    captured.edit_chunks(Section::Exits, |chunk| concealer.chunk(&cut_chunk(chunk, from)))?;
+    let others = concealer.finish(captured.incident_mut());
+    // Who owned the input may own the messages too.
+    let users = meta.withheld.users.max(others.users);
+    meta.withheld = Withheld { users, inputs: meta.withheld.inputs + others.inputs, ..others };
+    put(captured.incident_mut(), Section::Meta, serde_json::to_vec(&meta)?);
+    Ok(captured)
+}
+
+/// Names the kernel's functions in all but the chunks.
+fn name_kernel(captured: &mut PackedIncident, functions: Option<File>) -> Result<Placeless> {
+    let mut sampled = BTreeSet::new();
+    captured.see_chunks(Section::Rare, &mut |chunk| sampled.extend(samples(chunk).map(|sample| sample.ip)))?;
+    let incident = captured.incident_mut();
+    let [stacks, mut tasks, users] =
+        [Section::Stacks, Section::Tasks, Section::Symbols].map(|section| take(incident, section));
+    let names = Placeless::of(functions, sampled, &parse_stacks(&stacks));
+    let mut symbols = Vec::new();
+    names.push_to(&mut symbols);
+    symbols.extend(users);
+    names.clean_loose(&mut tasks);
+    put(incident, Section::Stacks, names.stacks());
+    put(incident, Section::Tasks, tasks);
+    put(incident, Section::Symbols, symbols);
+    Ok(names)
 }
 
 /// From when on ended processes are in the file: a chunk holds older ones, too.
@@ -167,18 +193,6 @@ fn put(incident: &mut Incident, section: Section, bytes: Vec<u8>) {
         Some(place) => *place = bytes,
         None => incident.push(section, bytes),
     }
-}
-
-/// Takes out what the user who marked may not know.
-fn conceal(incident: &mut Incident, meta: &mut Meta) {
-    // A secret of its own for each incident: addresses of two incidents cannot be compared.
-    let secret = RandomState::new();
-    let disguise = |address: u64| secret.hash_one(address);
-    let others = tipme_record::conceal(incident, meta.marked_by_uid, &disguise);
-    tipme_record::conceal_functions(incident, &disguise);
-    // Who owned the input may own the messages too.
-    let users = meta.withheld.users.max(others.users);
-    meta.withheld = Withheld { users, inputs: meta.withheld.inputs + others.inputs, ..others };
 }
 
 fn command_lines(lines: &[CommandLine]) -> Vec<u8> {

@@ -17,11 +17,10 @@ pub(crate) use modules::Modules;
 pub use namer::{NAMER_FILES, name, own_memory};
 use names::KERNEL;
 
-use placeless::Placeless;
+pub(crate) use placeless::Placeless;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::File;
 use tipme_record::records::Sample;
-use tipme_record::{CHUNK_BYTES, RecordKind, StackId, entries};
+use tipme_record::{RecordKind, StackId, entries};
 
 /// Processes whose functions are named: those with the most samples.
 const PROCESSES: usize = 24;
@@ -32,30 +31,6 @@ const FRAMES: usize = 8;
 
 /// Stacks by their ids.
 pub(crate) type Stacks = HashMap<StackId, Vec<u64>>;
-
-/// Sections with the names of the kernel's functions, and without its addresses.
-pub(crate) struct NamedSections {
-    pub(crate) symbols: Vec<u8>,
-    pub(crate) stacks: Vec<u8>,
-    pub(crate) rare: Vec<u8>,
-    pub(crate) tasks: Vec<u8>,
-}
-
-/// Names what stacks and samples point into in the kernel, by its table of functions, and takes its addresses out of all sections.
-pub(crate) fn name_kernel(
-    stacks: &Stacks,
-    mut rare: Vec<u8>,
-    mut tasks: Vec<u8>,
-    table: Option<File>,
-) -> NamedSections {
-    let mut symbols = Vec::new();
-    let ips = stacks.values().flatten().copied().chain(samples(&rare).map(|sample| sample.ip));
-    let kernel = Placeless::of(table, ips.filter(|ip| *ip >= KERNEL).collect(), stacks);
-    kernel.push_to(&mut symbols);
-    kernel.clean_chunks(&mut rare);
-    kernel.clean_loose(&mut tasks);
-    NamedSections { symbols, stacks: kernel.stacks(), rare, tasks }
-}
 
 pub(crate) fn parse_stacks(mut bytes: &[u8]) -> Stacks {
     let mut stacks = HashMap::new();
@@ -70,24 +45,36 @@ pub(crate) fn parse_stacks(mut bytes: &[u8]) -> Stacks {
     stacks
 }
 
-fn samples(rare: &[u8]) -> impl Iterator<Item = Sample> {
-    let samples = rare.chunks(CHUNK_BYTES).flat_map(entries).filter(|entry| entry.kind == RecordKind::Sample);
-    samples.filter_map(|entry| Sample::read(entry.bytes))
+/// The samples of a chunk.
+pub(crate) fn samples(chunk: &[u8]) -> impl Iterator<Item = Sample> {
+    entries(chunk).filter(|entry| entry.kind == RecordKind::Sample).filter_map(|entry| Sample::read(entry.bytes))
 }
 
-/// The addresses in user stacks of the processes that were sampled most.
-pub(crate) fn user_addresses(stacks: &Stacks, rare: &[u8]) -> Vec<(u32, BTreeSet<u64>)> {
-    let mut sampled: BTreeMap<u32, (usize, BTreeSet<u64>)> = BTreeMap::new();
-    for sample in samples(rare) {
-        let (count, addresses) = sampled.entry(sample.pid.0).or_default();
-        *count += 1;
-        let frames = stacks.get(&sample.user_stack).map_or(&[][..], Vec::as_slice);
-        addresses.extend(frames.iter().take(FRAMES).copied().filter(|ip| *ip < KERNEL));
+/// The user stacks of each process that was sampled, and how often it was.
+#[derive(Default)]
+pub(crate) struct SampledStacks(BTreeMap<u32, (usize, BTreeSet<StackId>)>);
+
+impl SampledStacks {
+    /// Takes in the samples of a chunk.
+    pub(crate) fn see(&mut self, chunk: &[u8]) {
+        for sample in samples(chunk) {
+            let (count, stacks) = self.0.entry(sample.pid.0).or_default();
+            *count += 1;
+            stacks.insert(sample.user_stack);
+        }
     }
-    let mut most: Vec<_> = sampled.into_iter().collect();
-    most.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
-    let named = |addresses: BTreeSet<u64>| addresses.into_iter().take(ADDRESSES).collect();
-    most.into_iter().take(PROCESSES).map(|(pid, (_, addresses))| (pid, named(addresses))).collect()
+
+    /// The addresses in those of the processes that were sampled most.
+    pub(crate) fn addresses(self, stacks: &Stacks) -> Vec<(u32, BTreeSet<u64>)> {
+        let mut most: Vec<_> = self.0.into_iter().collect();
+        most.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+        let frames = |id| stacks.get(&id).map_or(&[][..], Vec::as_slice).iter().take(FRAMES).copied();
+        let named = |ids: BTreeSet<StackId>| {
+            let all: BTreeSet<u64> = ids.into_iter().flat_map(frames).filter(|ip| *ip < KERNEL).collect();
+            all.into_iter().take(ADDRESSES).collect()
+        };
+        most.into_iter().take(PROCESSES).map(|(pid, (_, ids))| (pid, named(ids))).collect()
+    }
 }
 
 /// Hears any answer to what is asked of two functions; whether it is one.

@@ -11,7 +11,7 @@ use tipme_record::incident::{Damage, Incident, Section};
 use zerocopy::FromBytes;
 
 /// The decompressor refuses frames that want more memory than this, as a power of two (16 MiB).
-const WINDOW_LOG_MAX: u32 = 24;
+pub(crate) const WINDOW_LOG_MAX: u32 = 24;
 /// A section's buffer starts at no more than this many times the stored bytes, so that a claim costs nothing.
 const EXPECTED_RATIO: u64 = 16;
 /// Bytes that are unpacked between two looks at how many there are.
@@ -143,9 +143,20 @@ impl<R: Read> IncidentReader<R> {
 }
 
 /// Reads, checks and unpacks the stored bytes of a section; what is wrong where that fails.
-fn read_stored(from: &mut impl Read, head: &SectionHead, before: (u64, u64)) -> Result<Vec<u8>, String> {
+pub(crate) fn read_stored(from: &mut impl Read, head: &SectionHead, before: (u64, u64)) -> Result<Vec<u8>, String> {
+    let unpacked = read_checked(from, head, |stored| unpack(stored, head, before))?;
+    let raw = unpacked.map_err(|error| format!("it cannot be unpacked: {error}"))?;
+    if raw.len() as u64 == head.raw_len { Ok(raw) } else { Err("it unpacks to another length than stated".into()) }
+}
+
+/// Checks the stored bytes of a section, of which `read` reads what it wants; what is wrong with them.
+pub(crate) fn read_checked<R: Read, T>(
+    from: &mut R,
+    head: &SectionHead,
+    read: impl FnOnce(&mut ChecksumReader<io::Take<&mut R>>) -> T,
+) -> Result<T, String> {
     let mut stored = ChecksumReader { from: from.take(head.stored_len), crc: crc32fast::Hasher::new(), len: 0 };
-    let unpacked = unpack(&mut stored, head, before);
+    let found = read(&mut stored);
     io::copy(&mut stored, &mut io::sink()).map_err(|error| error.to_string())?;
     if stored.len < head.stored_len {
         return Err(format!("the file ends after {} of its {} bytes", stored.len, head.stored_len));
@@ -153,8 +164,7 @@ fn read_stored(from: &mut impl Read, head: &SectionHead, before: (u64, u64)) -> 
     if stored.crc.finalize() != head.crc {
         return Err("the checksum of its bytes does not fit".into());
     }
-    let raw = unpacked.map_err(|error| format!("it cannot be unpacked: {error}"))?;
-    if raw.len() as u64 == head.raw_len { Ok(raw) } else { Err("it unpacks to another length than stated".into()) }
+    Ok(found)
 }
 
 /// Unpacks at most one byte more than the head states, and no more than can be believed of the bytes that are there.
@@ -188,7 +198,7 @@ fn unpack(
 }
 
 /// Counts and sums what passes.
-struct ChecksumReader<R> {
+pub(crate) struct ChecksumReader<R> {
     from: R,
     crc: crc32fast::Hasher,
     len: u64,

@@ -15,10 +15,10 @@ const LEVEL_SMALL: i32 = 9;
 /// Compressing threads for the large sections.
 const THREADS: u32 = 2;
 /// Sections from this size on are worth more than one thread.
-const THREADS_FROM_BYTES: usize = 4 << 20;
+const THREADS_FROM_BYTES: u64 = 4 << 20;
 /// Sections from this size on are stored so that they unpack to no more than the reader believes; all that are smaller
 /// are together.
-const CREDIBLE_FROM_BYTES: usize = 1 << 20;
+const CREDIBLE_FROM_BYTES: u64 = 1 << 20;
 /// Sections below this size are stored as they are, and so is the first, [`Section::Meta`]: any tool
 /// can tell what a file is about.
 const PLAIN_BELOW_BYTES: usize = 4096;
@@ -29,18 +29,9 @@ const PLAIN_BELOW_BYTES: usize = 4096;
 /// `InvalidInput` where the incident is over a bound that the reader enforces.
 pub fn encode(incident: &Incident) -> io::Result<Vec<u8>> {
     let mut out = Cursor::new(Vec::new());
-    write_unsealed(&mut out, incident, Some(LEVEL_SMALL))?;
+    write_unsealed(&mut out, incident, LEVEL_SMALL)?;
     write_seal(&mut out)?;
     Ok(out.into_inner())
-}
-
-/// Writes a sealed incident whose sections are not compressed, to be handed on or kept as it is.
-///
-/// # Errors
-/// As [`encode`], and those of `out`.
-pub fn write_plain(out: &mut (impl Write + Seek), incident: &Incident) -> io::Result<()> {
-    write_unsealed(out, incident, None)?;
-    write_seal(out)
 }
 
 /// Writes a compressed incident, all but what says that it is whole: see [`crate::Folder::keep_by`].
@@ -48,17 +39,22 @@ pub fn write_plain(out: &mut (impl Write + Seek), incident: &Incident) -> io::Re
 /// # Errors
 /// As [`encode`], and those of `out`.
 pub fn write_open(out: &mut (impl Write + Seek), incident: &Incident) -> io::Result<()> {
-    write_unsealed(out, incident, Some(LEVEL_FAST))
+    write_unsealed(out, incident, LEVEL_FAST)
 }
 
 /// Writes header and sections from the start of `out`; the header says that the file is incomplete.
-fn write_unsealed(out: &mut (impl Write + Seek), incident: &Incident, level: Option<i32>) -> io::Result<()> {
-    check_bounds(incident)?;
-    out.write_all(Header::incomplete().as_bytes())?;
+fn write_unsealed(out: &mut (impl Write + Seek), incident: &Incident, level: i32) -> io::Result<()> {
+    check_bounds(incident.sections.iter().map(|(_, raw)| raw.len() as u64))?;
+    write_header(out)?;
     for (section, raw) in &incident.sections {
-        write_section(out, *section, raw, level)?;
+        write_section(out, *section, raw, Some(level))?;
     }
     Ok(())
+}
+
+/// Writes the header of a file that is being written.
+pub(crate) fn write_header(out: &mut impl Write) -> io::Result<()> {
+    out.write_all(Header::incomplete().as_bytes())
 }
 
 /// Overwrites the header with that of a whole file which ends at the present position.
@@ -68,30 +64,53 @@ pub(crate) fn write_seal(out: &mut (impl Write + Seek)) -> io::Result<()> {
     out.write_all(header.as_bytes())
 }
 
-/// Writes one section at the present position; the head goes in last, when the lengths are known.
+/// Writes one section at the present position, as it is where there is no level.
 pub(crate) fn write_section(
     out: &mut (impl Write + Seek),
     section: Section,
     raw: &[u8],
     level: Option<i32>,
 ) -> io::Result<()> {
+    let plain = section == Section::Meta || raw.len() < PLAIN_BELOW_BYTES;
+    let packed = |stored: &mut ChecksumWriter<'_, _>| pack(stored, raw, level.filter(|_| !plain));
+    write_credible(out, section, raw.len() as u64, packed, |stored| stored.write_all(raw))
+}
+
+/// Writes one section at the present position: packed, or else plain where no reader would believe the packed form, of
+/// which the flags are told.
+pub(crate) fn write_credible<W: Write + Seek>(
+    out: &mut W,
+    section: Section,
+    raw_len: u64,
+    packed: impl FnOnce(&mut ChecksumWriter<'_, W>) -> io::Result<u32>,
+    plain: impl FnOnce(&mut ChecksumWriter<'_, W>) -> io::Result<()>,
+) -> io::Result<()> {
+    let start = out.stream_position()?;
+    let stored_len = write_stored(out, section, |stored| Ok((packed(stored)?, raw_len)))?;
+    if raw_len < CREDIBLE_FROM_BYTES || stored_len.saturating_mul(RATIO_MAX) >= raw_len {
+        return Ok(());
+    }
+    out.seek(SeekFrom::Start(start))?;
+    write_stored(out, section, |stored| plain(stored).map(|()| (0, raw_len))).map(drop)
+}
+
+/// Writes one section at the present position, whose stored bytes `fill` writes, which tells flags and unpacked bytes; the
+/// head goes in last. How many bytes were stored.
+pub(crate) fn write_stored<W: Write + Seek>(
+    out: &mut W,
+    section: Section,
+    fill: impl FnOnce(&mut ChecksumWriter<'_, W>) -> io::Result<(u32, u64)>,
+) -> io::Result<u64> {
     let start = out.stream_position()?;
     out.write_all(&[0; SECTION_HEAD_BYTES])?;
     let mut stored = ChecksumWriter { out, crc: crc32fast::Hasher::new(), len: 0 };
-    let plain = section == Section::Meta || raw.len() < PLAIN_BELOW_BYTES;
-    let mut flags = pack(&mut stored, raw, level.filter(|_| !plain))?;
-    if raw.len() >= CREDIBLE_FROM_BYTES && stored.len.saturating_mul(RATIO_MAX) < raw.len() as u64 {
-        // The reader would not believe it.
-        stored.out.seek(SeekFrom::Start(start + SECTION_HEAD_BYTES as u64))?;
-        (stored.crc, stored.len) = (crc32fast::Hasher::new(), 0);
-        flags = pack(&mut stored, raw, None)?;
-    }
+    let (flags, raw_len) = fill(&mut stored)?;
     let (stored_len, crc) = (stored.len, stored.crc.finalize());
-    let head = SectionHead { kind: section as u32, flags, raw_len: raw.len() as u64, stored_len, crc, head_crc: 0 };
+    let head = SectionHead { kind: section as u32, flags, raw_len, stored_len, crc, head_crc: 0 };
     out.seek(SeekFrom::Start(start))?;
     out.write_all(head.summed().as_bytes())?;
     out.seek(SeekFrom::Current(stored_len as i64))?;
-    Ok(())
+    Ok(stored_len)
 }
 
 /// Writes the stored form of `raw`, which is `raw` itself where there is no level, and returns its flags.
@@ -100,25 +119,31 @@ fn pack(stored: &mut impl Write, raw: &[u8], level: Option<i32>) -> io::Result<u
         stored.write_all(raw)?;
         return Ok(0);
     };
-    let mut encoder = zstd::Encoder::new(stored, level)?;
-    if raw.len() >= THREADS_FROM_BYTES {
-        encoder.multithread(THREADS)?;
-    }
+    let mut encoder = encoder(stored, level, raw.len() as u64)?;
     encoder.write_all(raw)?;
     encoder.finish()?;
     Ok(COMPRESSED)
 }
 
-fn check_bounds(incident: &Incident) -> io::Result<()> {
-    let lengths = || incident.sections.iter().map(|(_, raw)| raw.len() as u64);
-    let fits = incident.sections.len() <= MAX_SECTIONS
-        && lengths().all(|length| length <= MAX_SECTION_BYTES)
-        && lengths().sum::<u64>() <= MAX_TOTAL_BYTES;
+/// Packs about so many bytes.
+pub(crate) fn encoder<W: Write>(stored: W, level: i32, raw_len: u64) -> io::Result<zstd::Encoder<'static, W>> {
+    let mut encoder = zstd::Encoder::new(stored, level)?;
+    if raw_len >= THREADS_FROM_BYTES {
+        encoder.multithread(THREADS)?;
+    }
+    Ok(encoder)
+}
+
+/// Whether sections of these unpacked lengths are within the bounds of a reader.
+pub(crate) fn check_bounds(lengths: impl Iterator<Item = u64> + Clone) -> io::Result<()> {
+    let fits = lengths.clone().count() <= MAX_SECTIONS
+        && lengths.clone().all(|length| length <= MAX_SECTION_BYTES)
+        && lengths.sum::<u64>() <= MAX_TOTAL_BYTES;
     if fits { Ok(()) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, "it is larger than the format allows")) }
 }
 
 /// Counts and sums what passes.
-struct ChecksumWriter<'a, W> {
+pub(crate) struct ChecksumWriter<'a, W> {
     out: &'a mut W,
     crc: crc32fast::Hasher,
     len: u64,

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tipme_analysis::DiagnoseOptions;
 use tipme_confine::{Account, Reach, ResourceBounds, confine};
 use tipme_report::Layout;
-use tipme_store::MAX_TOTAL_BYTES;
+use tipme_store::{MAX_TOTAL_BYTES, PackedIncident};
 
 /// What is not stated otherwise.
 const NOTHING: ResourceBounds =
@@ -36,22 +36,26 @@ pub fn judge(arguments: &JudgeArguments) -> Result<ExitCode> {
     Ok(diagnose::print(&verdict, arguments.json, &Layout::default()))
 }
 
-/// Memory of who seals: twice what was captured, and what it is packed with.
+/// Memory of who seals, in bytes: beside what was captured and what it becomes, both packed, most of it is what packing
+/// takes.
 const SEAL_MEMORY: u64 = 512 << 20;
 /// Who marked waits for the file.
 const SEAL_NICE: i32 = 0;
 
-/// Writes the incident at the standard input to the standard output, concealed and compressed, all but its seal. The exit
-/// code tells of a full disk.
+/// Writes the incident at the standard input to the standard output, concealed, all but its seal. The exit code tells of a
+/// full disk.
 pub fn seal(arguments: &Confined) -> Result<ExitCode> {
     let captured = rustix::fs::fstat(std::io::stdin())?.st_size.unsigned_abs();
     let memory = SEAL_MEMORY + 3 * captured;
-    let open = || (tipme_recorder::functions().ok(), std::io::stdout().as_fd().try_clone_to_owned());
+    let open = || {
+        let [captured, file] = [std::io::stdin().as_fd(), std::io::stdout().as_fd()].map(|fd| fd.try_clone_to_owned());
+        (tipme_recorder::functions().ok(), captured, file)
+    };
     let bounds = ResourceBounds { memory, file: MAX_TOTAL_BYTES, nice: SEAL_NICE, ..NOTHING };
-    let (functions, file) = give_up(arguments, bounds, open)?;
-    let incident = tipme_store::read_from(std::io::stdin().lock()).context("cannot read what was captured")?;
-    let incident = tipme_recorder::finish(incident, functions)?;
-    match tipme_store::write_open(&mut File::from(file?), &incident) {
+    let (functions, captured, file) = give_up(arguments, bounds, open)?;
+    let captured = PackedIncident::read(File::from(captured?)).context("cannot read what was captured")?;
+    let incident = tipme_recorder::finish(captured, functions)?;
+    match incident.write_open(&mut File::from(file?)) {
         Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
             Ok(ExitCode::from(tipme_recorder::NO_ROOM))
         }

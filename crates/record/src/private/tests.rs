@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use super::*;
-use crate::chunk::{CHUNK_BYTES, ChunkHead};
+use crate::chunk::{CHUNK_BYTES, ChunkHead, entries};
 use crate::incident::FutexOwner;
 use crate::records::Head;
 use crate::units::Nanos;
@@ -72,6 +72,22 @@ fn chunk(records: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
+/// Takes out what Ann, or another user, may not know.
+fn conceal(incident: &mut Incident, user: u32) -> Withheld {
+    let mut concealer = Concealer::of(incident, user, &|address| !address).expect("it is in memory");
+    for (section, bytes) in &mut incident.sections {
+        if matches!(section, Section::Rare | Section::Exits) {
+            *bytes = bytes.chunks(CHUNK_BYTES).flat_map(|chunk| concealer.chunk(chunk)).collect();
+        }
+    }
+    concealer.finish(incident)
+}
+
+fn records(incident: &Incident, section: Section) -> impl Iterator<Item = (RecordKind, &[u8])> {
+    let entries = incident.bytes(section).chunks(CHUNK_BYTES).flat_map(entries);
+    entries.map(|entry| (entry.kind, entry.bytes))
+}
+
 /// Whose the processes are, and since when those others than Ann's live.
 fn known() -> Vec<u8> {
     let owners = [owner(OF_ANN, ANN), owner(OF_BOB, BOB), owner(OF_ROOT, 0), wait(OF_BOB).as_bytes().to_vec()];
@@ -98,8 +114,8 @@ fn shown(messages: &[(Pid, u32)]) -> (Vec<(Pid, u32)>, u64) {
 fn shown_of(messages: &[(Pid, u32)], code: u8) -> (Vec<(Pid, u32)>, u64) {
     let told: Vec<_> = messages.iter().map(|(client, display)| told(*client, *display, code)).collect();
     let mut incident = incident(&told);
-    let withheld = conceal(&mut incident, ANN, &|address| !address);
-    let left = rewrite::records(&incident, Section::Rare).filter_map(|(_, bytes)| Message::read(bytes));
+    let withheld = conceal(&mut incident, ANN);
+    let left = records(&incident, Section::Rare).filter_map(|(_, bytes)| Message::read(bytes));
     (left.map(|message| (message.client, message.display)).collect(), withheld.messages)
 }
 
@@ -127,8 +143,8 @@ fn who_is_refused_by_a_greeter_is_shown_nothing_of_its() {
 fn shown_of_wayland(messages: &[(Pid, Pid)]) -> (Vec<(Pid, Pid)>, u64) {
     let mut incident =
         incident(&messages.iter().map(|(client, server)| wl_message(*client, *server)).collect::<Vec<_>>());
-    let withheld = conceal(&mut incident, ANN, &|address| !address);
-    let left = rewrite::records(&incident, Section::Rare).filter_map(|(_, bytes)| WlMessage::read(bytes));
+    let withheld = conceal(&mut incident, ANN);
+    let left = records(&incident, Section::Rare).filter_map(|(_, bytes)| WlMessage::read(bytes));
     (left.map(|message| (message.client, message.server)).collect(), withheld.messages)
 }
 
@@ -143,8 +159,8 @@ fn messages_of_wayland_are_the_clients_too() {
 #[test]
 fn a_terminal_is_of_the_user_of_its_session() {
     let mut incident = incident(&[tty(OF_ANN), tty(OF_BOB), tty(OF_ROOT), tty(Pid(0))]);
-    let withheld = conceal(&mut incident, ANN, &|address| !address);
-    let left = rewrite::records(&incident, Section::Rare).filter_map(|(_, bytes)| Tty::read(bytes));
+    let withheld = conceal(&mut incident, ANN);
+    let left = records(&incident, Section::Rare).filter_map(|(_, bytes)| Tty::read(bytes));
     assert_eq!(left.map(|tty| tty.session).collect::<Vec<_>>(), [OF_ANN]);
     assert_eq!((withheld.inputs, withheld.users), (3, 1));
     assert_eq!(withheld.told().as_deref(), Some("input of 1 other user"));
@@ -180,8 +196,8 @@ fn kept_from_ann(exits: Vec<u8>, lives: Vec<u8>) -> u64 {
     incident.push(Section::Exits, exits);
     let tasks = incident.sections.iter_mut().find(|(section, _)| *section == Section::Tasks);
     tasks.expect("it has tasks").1 = [known(), lives].concat();
-    let withheld = conceal(&mut incident, ANN, &|address| !address);
-    let left = rewrite::records(&incident, Section::Rare).filter_map(|(_, bytes)| Message::read(bytes));
+    let withheld = conceal(&mut incident, ANN);
+    let left = records(&incident, Section::Rare).filter_map(|(_, bytes)| Message::read(bytes));
     assert!(left.into_iter().all(|message| message.head.ts == Nanos::from_millis(12)), "of Bob's time nothing is told");
     withheld.messages
 }
@@ -209,9 +225,8 @@ fn arguments_of_others_are_disguised_and_their_addresses_go() {
     for (pid, root, other) in [(OF_ANN, false, false), (OF_ROOT, true, false), (OF_BOB, true, true), (LOST, true, true)]
     {
         let mut incident = incident(&[wait(pid).as_bytes().to_vec()]);
-        conceal(&mut incident, ANN, &|address| !address);
-        let found =
-            rewrite::records(&incident, Section::Rare).find_map(|(_, bytes)| Wait::read(bytes)).expect("it stays");
+        conceal(&mut incident, ANN);
+        let found = records(&incident, Section::Rare).find_map(|(_, bytes)| Wait::read(bytes)).expect("it stays");
         assert_eq!((found.args[0] != wait(pid).args[0], found.address == 0, found.port == 0), (root, other, other));
         assert_eq!((found.args[0] & 0xf, &found.args[1..]), (4, &[0x89, 5][..]));
     }
@@ -223,10 +238,10 @@ fn a_lock_and_who_waits_for_it_have_the_same_disguise() {
     let futex = FutexOwner { tid: 7, address: wait(OF_BOB).args[0], owner: 8 };
     let locks = Locks { futexes: vec![futex], ..Locks::default() };
     incident.push_json(Section::Locks, &locks).expect("it is a document");
-    conceal(&mut incident, ANN, &|address| !address);
+    conceal(&mut incident, ANN);
     let locks: Locks = incident.json(Section::Locks).expect("it is a document");
-    let waits = rewrite::records(&incident, Section::Tasks)
-        .find_map(|(kind, bytes)| Wait::read(bytes).filter(|_| kind == RecordKind::Wait));
+    let waits =
+        rewrite::tasks(&incident).find_map(|(kind, bytes)| Wait::read(bytes).filter(|_| kind == RecordKind::Wait));
     assert_eq!(locks.futexes[0].address, waits.expect("it stays").args[0]);
     assert_ne!(locks.futexes[0].address, wait(OF_BOB).args[0]);
 }
@@ -242,13 +257,12 @@ fn command_lines_of_others_go_and_root_keeps_all() {
     incident.push(Section::Cmdlines, lines(&[OF_ANN, OF_BOB, OF_ROOT, LOST]));
     incident.push(Section::Exits, chunk(&[exit(OF_BOB), exit(OF_ROOT)]));
     let whole = incident.clone();
-    let withheld = conceal(&mut incident, ANN, &|address| !address);
+    let withheld = conceal(&mut incident, ANN);
     assert_eq!(incident.bytes(Section::Cmdlines), lines(&[OF_ANN, OF_ROOT]));
-    let tails: Vec<&[u8]> =
-        rewrite::records(&incident, Section::Exits).map(|(_, bytes)| &bytes[Exit::SIZE..]).collect();
+    let tails: Vec<&[u8]> = records(&incident, Section::Exits).map(|(_, bytes)| &bytes[Exit::SIZE..]).collect();
     assert_eq!(tails, [[0; 8], *b"secret\0\0"]);
     assert_eq!((withheld.command_lines, withheld.users), (3, 1));
     let mut root = whole.clone();
-    assert_eq!(conceal(&mut root, 0, &|address| !address).told(), None);
+    assert_eq!(conceal(&mut root, 0).told(), None);
     assert_eq!(root.sections, whole.sections);
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use tipme_record::incident::FileName;
 use tipme_record::records::{Attempt, Wait};
-use tipme_record::{CHUNK_BYTES, Pid, RecordKind, entries};
+use tipme_record::{Pid, RecordKind, entries};
 
 /// Processes whose mappings are read: those that waited most often.
 const PROCESSES: usize = 32;
@@ -31,6 +31,10 @@ type Key = (u32, u64);
 /// What is to be named, and who may know it.
 #[derive(Default)]
 pub(super) struct WantedFiles {
+    /// Who gets to know the paths.
+    user: u32,
+    /// Whether this user may know what files a process has.
+    known: HashMap<Pid, bool>,
     files: HashSet<Key>,
     /// How often each process waited.
     processes: BTreeMap<Pid, usize>,
@@ -41,47 +45,53 @@ pub(super) struct WantedFiles {
 }
 
 impl WantedFiles {
-    /// The files that the waits of a task walk and of a ring name, as far as their paths can be told to this user.
-    pub(super) fn by(tasks: &[u8], rare: &[u8], user: u32) -> WantedFiles {
-        let recorded = |kind| rare.chunks(CHUNK_BYTES).flat_map(entries).filter(move |entry| entry.kind == kind);
-        let waited = recorded(RecordKind::Wait).filter_map(|entry| Wait::read(entry.bytes));
-        let may_know = |pid| user == 0 || owner(pid) == Some(user);
-        let mut wanted = WantedFiles::of(waits(tasks).chain(waited), may_know);
-        wanted.add_locks(recorded(RecordKind::Attempt).filter_map(|entry| Attempt::read(entry.bytes)), may_know);
+    /// The files that the waits of a task walk name, as far as their paths can be told to this user.
+    pub(super) fn by(tasks: &[u8], user: u32) -> WantedFiles {
+        let mut wanted = WantedFiles { user, ..WantedFiles::default() };
+        waits(tasks).for_each(|wait| wanted.add_wait(&wait));
         wanted
     }
 
-    /// Adds files that were tried in vain to be locked. Who tried may have ended; who holds the lock has the file open.
-    fn add_locks(&mut self, attempts: impl Iterator<Item = Attempt>, may_know: impl Fn(Pid) -> bool) {
-        for attempt in attempts.filter(|attempt| attempt.failures > 0) {
-            for pid in [attempt.holder, attempt.pid] {
-                let known = self.lockers.contains(&pid) || self.lockers.len() < PROCESSES && may_know(pid);
-                if known && pid != Pid(0) && self.files.len() < FILES {
-                    self.lockers.insert(pid);
-                    self.files.insert((attempt.device.0, attempt.inode));
+    /// Adds those that the waits of a chunk name.
+    pub(super) fn see(&mut self, chunk: &[u8]) {
+        for entry in entries(chunk) {
+            match entry.kind {
+                RecordKind::Wait => Wait::read(entry.bytes).into_iter().for_each(|wait| self.add_wait(&wait)),
+                RecordKind::Attempt => {
+                    Attempt::read(entry.bytes).into_iter().for_each(|attempt| self.add_lock(&attempt))
                 }
+                _ => {}
             }
         }
     }
 
-    fn of(waits: impl Iterator<Item = Wait>, may_know: impl Fn(Pid) -> bool) -> WantedFiles {
-        let mut wanted = WantedFiles::default();
-        let mut known: HashMap<Pid, bool> = HashMap::new();
-        for wait in waits.filter(|wait| wait.mode == REGULAR && wait.inode != 0) {
-            if !*known.entry(wait.pid).or_insert_with(|| may_know(wait.pid)) {
-                continue;
-            }
-            let key = (wait.device.0, wait.inode);
-            if wanted.files.len() >= FILES && !wanted.files.contains(&key) {
-                continue;
-            }
-            wanted.files.insert(key);
-            *wanted.processes.entry(wait.pid).or_default() += 1;
-            if wait.syscall >= 0 && wanted.descriptors.len() < OPEN_FILES {
-                wanted.descriptors.insert((wait.pid, wait.args[0] as u32), key);
+    /// Adds a file that was tried in vain to be locked. Who tried may have ended; who holds the lock has the file open.
+    fn add_lock(&mut self, attempt: &Attempt) {
+        for pid in [attempt.holder, attempt.pid].into_iter().filter(|pid| attempt.failures > 0 && *pid != Pid(0)) {
+            let known = self.lockers.contains(&pid) || self.lockers.len() < PROCESSES && self.may_know(pid);
+            if known && self.files.len() < FILES {
+                self.lockers.insert(pid);
+                self.files.insert((attempt.device.0, attempt.inode));
             }
         }
-        wanted
+    }
+
+    fn add_wait(&mut self, wait: &Wait) {
+        let key = (wait.device.0, wait.inode);
+        let fits = self.files.len() < FILES || self.files.contains(&key);
+        if wait.mode != REGULAR || wait.inode == 0 || !fits || !self.may_know(wait.pid) {
+            return;
+        }
+        self.files.insert(key);
+        *self.processes.entry(wait.pid).or_default() += 1;
+        if wait.syscall >= 0 && self.descriptors.len() < OPEN_FILES {
+            self.descriptors.insert((wait.pid, wait.args[0] as u32), key);
+        }
+    }
+
+    fn may_know(&mut self, pid: Pid) -> bool {
+        let user = self.user;
+        user == 0 || *self.known.entry(pid).or_insert_with(|| owner(pid) == Some(user))
     }
 
     /// Tells the paths that can be found by asking the processes that may be asked.
@@ -147,7 +157,7 @@ mod tests {
 
     fn names(tasks: &[u8], user: u32) -> Vec<FileName> {
         let found = std::cell::RefCell::new(Vec::new());
-        WantedFiles::by(tasks, &[], user).resolve(|_| true, |file| found.borrow_mut().push(file));
+        WantedFiles::by(tasks, user).resolve(|_| true, |file| found.borrow_mut().push(file));
         found.into_inner()
     }
 
@@ -170,7 +180,7 @@ mod tests {
     #[test]
     fn what_is_named_is_bounded() {
         let many: Vec<u8> = (1..5_000).flat_map(|inode| wait(1, -1, (1, inode)).as_bytes().to_vec()).collect();
-        assert_eq!(WantedFiles::of(waits(&many), |_| true).files.len(), FILES);
+        assert_eq!(WantedFiles::by(&many, 0).files.len(), FILES);
         assert!(names(&many, 0).is_empty());
     }
 }

@@ -10,10 +10,11 @@ use crate::capture::Capture;
 use crate::inquiry::{Inquirer, Inquiries};
 use crate::owners::{futex_owner, futex_waits};
 use crate::processes::user;
-use crate::symbols::{Modules, Stacks, user_addresses};
+use crate::symbols::{Modules, SampledStacks, Stacks};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::time::Duration;
-use tipme_record::incident::{FileName, FutexOwner, Missing, PipeEnd};
+use tipme_record::incident::{FileName, FutexOwner, Missing, PipeEnd, Section, Sections};
 use tipme_record::records::Wait;
 
 /// How long an incident waits for the owners of locks, which are worth less the later they are read.
@@ -38,13 +39,22 @@ enum Name {
 }
 
 /// Asks all processes that have to do with the incident, those of whoever gets it first.
-pub(super) fn ask(inquiries: &Inquiries, capture: &Capture, stacks: &Stacks, sealer: &Sealer) -> FoundAnswers {
+pub(super) fn ask(
+    inquiries: &Inquiries,
+    capture: &Capture,
+    stacks: &Stacks,
+    sealer: &Sealer,
+) -> io::Result<FoundAnswers> {
     let marker = capture.meta.marked_by_uid;
     let mut waits: BTreeMap<u32, Vec<Wait>> = BTreeMap::new();
     futex_waits(&capture.tasks).for_each(|wait| waits.entry(wait.pid.0).or_default().push(wait));
     let owners = inquiries.ask(LOCKS_TIMEOUT, move |asker| ask_locks(asker, waits, marker));
-    let files = WantedFiles::by(&capture.tasks, &capture.rings[1], marker);
-    let functions = user_addresses(stacks, &capture.rings[1]);
+    let (mut files, mut sampled) = (WantedFiles::by(&capture.tasks, marker), SampledStacks::default());
+    capture.packed.see_chunks(Section::Rare, &mut |chunk| {
+        files.see(chunk);
+        sampled.see(chunk);
+    })?;
+    let functions = sampled.addresses(stacks);
     let sealer = sealer.clone();
     let names = inquiries.ask(NAMES_TIMEOUT, move |asker| {
         ask_files(asker, files);
@@ -65,7 +75,7 @@ pub(super) fn ask(inquiries: &Inquiries, capture: &Capture, stacks: &Stacks, sea
             Name::Functions(bytes) => known.functions.extend(bytes),
         }
     }
-    known
+    Ok(known)
 }
 
 fn ask_locks(asker: &Inquirer<FutexOwner>, waits: BTreeMap<u32, Vec<Wait>>, marker: u32) -> Option<String> {

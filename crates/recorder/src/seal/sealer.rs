@@ -2,7 +2,7 @@
 //! Who seals: a process of this program that has given up all rights.
 
 #[cfg(test)]
-use super::{finish, functions};
+use super::{finish, functions, read};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const WHY_BYTES: usize = 4096;
 /// Exit code of who seals where the disk is full.
 pub const NO_ROOM: u8 = 28;
 
-/// Who names functions in what was captured, conceals it and compresses it.
+/// Who names functions in what was captured, conceals it and writes it.
 #[derive(Clone, Debug)]
 pub enum Sealer {
     /// A process of this program, called with `seal --user UID --seconds S`: the incident as it was captured is its
@@ -36,9 +36,8 @@ impl Sealer {
             Sealer::Program(program) => fill_by(program, raw, file),
             #[cfg(test)]
             Sealer::Here => {
-                let incident = tipme_store::read_from(raw).map_err(io::Error::other)?;
-                let finished = finish(incident, functions().ok()).map_err(io::Error::other)?;
-                tipme_store::write_open(file, &finished)
+                let finished = finish(read(raw)?, functions().ok()).map_err(io::Error::other)?;
+                finished.write_open(file)
             }
         }
     }

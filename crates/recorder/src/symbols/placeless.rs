@@ -6,6 +6,7 @@
 //! from its begin, which are the same wherever the kernel lies. The ids of stacks are made from addresses
 //! and are replaced too, and what is left of earlier lives of chunks is cleared.
 
+use super::Stacks;
 use super::names::{KERNEL, push};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
@@ -13,7 +14,7 @@ use std::io::{BufRead, BufReader};
 use std::mem::offset_of;
 use tipme_record::records::{Deferred, Lock, Message, Overdue, Sample, Wait, WlMessage};
 use tipme_record::wayland::WlWord;
-use tipme_record::{CHUNK_BYTES, ChunkHead, Head, RecordKind, StackId, entries};
+use tipme_record::{ChunkHead, Head, RecordKind, StackId, entries};
 use zerocopy::FromBytes;
 
 /// Set in every number that stands for a kernel address; no address of a process has this bit.
@@ -29,7 +30,7 @@ const NAMELESS: u64 = 0;
 const TABLE_BYTES: usize = 64 * 1024;
 
 /// What stands for the addresses and the stacks of one incident.
-pub(super) struct Placeless {
+pub(crate) struct Placeless {
     /// Functions in the order of their names, so that their numbers tell nothing of their places.
     names: Vec<String>,
     numbers: HashMap<u64, u64>,
@@ -39,15 +40,18 @@ pub(super) struct Placeless {
 }
 
 impl Placeless {
-    /// Finds the nearest function below each address, in the text of /proc/kallsyms.
-    pub(super) fn of(table: Option<File>, addresses: BTreeSet<u64>, stacks: &HashMap<StackId, Vec<u64>>) -> Placeless {
+    /// Finds the nearest function below each of the kernel's addresses that were sampled or stand in stacks, in the text of
+    /// /proc/kallsyms.
+    pub(crate) fn of(table: Option<File>, sampled: BTreeSet<u64>, stacks: &Stacks) -> Placeless {
+        let all = stacks.values().flatten().copied().chain(sampled);
+        let addresses = all.filter(|ip| *ip >= KERNEL).collect();
         match table {
             Some(file) => Placeless::among(BufReader::with_capacity(TABLE_BYTES, file), &addresses, stacks),
             None => Placeless::among(std::io::empty(), &addresses, stacks),
         }
     }
 
-    fn among(table: impl BufRead, addresses: &BTreeSet<u64>, stacks: &HashMap<StackId, Vec<u64>>) -> Placeless {
+    fn among(table: impl BufRead, addresses: &BTreeSet<u64>, stacks: &Stacks) -> Placeless {
         let below = nearest(table, &addresses.iter().copied().collect::<Vec<u64>>());
         let names: BTreeSet<&str> = below.values().map(|(_, name)| name.as_str()).collect();
         let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
@@ -63,7 +67,7 @@ impl Placeless {
         placeless
     }
 
-    fn number_stacks(&mut self, stacks: &HashMap<StackId, Vec<u64>>) {
+    fn number_stacks(&mut self, stacks: &Stacks) {
         let mut ordered: BTreeMap<Vec<u64>, Vec<StackId>> = BTreeMap::new();
         for (id, ips) in stacks {
             ordered.entry(ips.iter().map(|ip| self.number(*ip)).collect()).or_default().push(*id);
@@ -84,7 +88,7 @@ impl Placeless {
     }
 
     /// Adds the names of the kernel's functions to the symbol section.
-    pub(super) fn push_to(&self, out: &mut Vec<u8>) {
+    pub(crate) fn push_to(&self, out: &mut Vec<u8>) {
         for number in self.numbers.values().copied().collect::<BTreeSet<u64>>() {
             let function = (number & !PLACELESS) >> FUNCTION_SHIFT;
             let index = function.checked_sub(NAMELESS + 1);
@@ -94,7 +98,7 @@ impl Placeless {
     }
 
     /// The stack section.
-    pub(super) fn stacks(&self) -> Vec<u8> {
+    pub(crate) fn stacks(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for (index, ips) in self.stacks.iter().enumerate() {
             out.extend_from_slice(&(index as u32 + 1).to_le_bytes());
@@ -104,25 +108,22 @@ impl Placeless {
         out
     }
 
-    /// Cleans the records of all chunks, and clears what is none.
-    pub(super) fn clean_chunks(&self, section: &mut [u8]) {
-        for chunk in section.chunks_mut(CHUNK_BYTES) {
-            let begin = chunk.as_ptr() as usize;
-            let place = |bytes: &[u8]| bytes.as_ptr() as usize - begin;
-            let places: Vec<_> =
-                entries(chunk).map(|entry| place(entry.bytes)..place(entry.bytes) + entry.bytes.len()).collect();
-            let mut at = size_of::<ChunkHead>().min(chunk.len());
-            for place in places {
-                chunk[at..place.start].fill(0);
-                at = place.end;
-                self.clean(&mut chunk[place]);
-            }
-            chunk[at..].fill(0);
+    /// A chunk with clean records, and without what is none.
+    pub(crate) fn cleaned(&self, chunk: &[u8]) -> Vec<u8> {
+        let mut clean = vec![0; chunk.len()];
+        let head = size_of::<ChunkHead>().min(chunk.len());
+        clean[..head].copy_from_slice(&chunk[..head]);
+        for entry in entries(chunk) {
+            let at = entry.bytes.as_ptr() as usize - chunk.as_ptr() as usize;
+            let place = &mut clean[at..at + entry.bytes.len()];
+            place.copy_from_slice(entry.bytes);
+            self.clean(place);
         }
+        clean
     }
 
     /// Cleans records that stand one behind the other.
-    pub(super) fn clean_loose(&self, mut section: &mut [u8]) {
+    pub(crate) fn clean_loose(&self, mut section: &mut [u8]) {
         while let Ok((head, _)) = Head::read_from_prefix(section) {
             let Some((record, rest)) = section.split_at_mut_checked(usize::from(head.size).max(1)) else { return };
             self.clean(record);
@@ -218,7 +219,7 @@ fn function(line: &str) -> Option<(u64, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_record::{Nanos, Pid, Tid};
+    use tipme_record::{CHUNK_BYTES, Nanos, Pid, Tid};
     use zerocopy::{FromZeros, IntoBytes};
 
     const TABLE: &str = "ffffffff81000000 T zebra\nffffffff81000100 t ant\nffffffff81000180 D no_code\n";
@@ -269,7 +270,7 @@ mod tests {
             chunk.extend(sample.as_bytes());
         }
         chunk.resize(CHUNK_BYTES, 0xff);
-        placeless(&[(7, &[IN_ANT])]).clean_chunks(&mut chunk);
+        let chunk = placeless(&[(7, &[IN_ANT])]).cleaned(&chunk);
         let found: Vec<(u64, StackId)> = entries(&chunk)
             .filter_map(|entry| Sample::read(entry.bytes))
             .map(|sample| (sample.ip, sample.kernel_stack))

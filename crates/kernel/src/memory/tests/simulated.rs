@@ -2,6 +2,7 @@
 //! Many CPUs, simulated: the kernel programs' own code for the rings, compiled for this machine, writes into a pool as so
 //! many CPUs would, while the pool is copied. What was copied last is sealed, read back, and laid out as a timeline.
 
+use super::copied;
 use crate::memory::{Pool, Shares, least_chunks};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,7 +95,7 @@ impl SimulatedFeed {
     }
 
     fn copy(&self) -> [Vec<u8>; 3] {
-        RingClass::ALL.map(|class| self.pool.copy_since(class, Nanos(0)))
+        RingClass::ALL.map(|class| copied(&self.pool, class))
     }
 }
 

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An incident on its way from the recorder's memory to the disk. Its chunks, which may be hundreds of megabytes, are
+//! packed while they are copied and stay so, in a file in memory: whoever looks at them or changes them has one of them at
+//! a time as it is.
+
+use crate::decode::{WINDOW_LOG_MAX, read_checked, read_header, read_section_head, read_stored};
+use crate::encode::{
+    ChecksumWriter, LEVEL_FAST, check_bounds, encoder, write_credible, write_header, write_seal, write_section,
+    write_stored,
+};
+use crate::error::ReadError;
+use crate::file::memory_file;
+use crate::layout::{COMPRESSED, HEADER_BYTES, SECTION_HEAD_BYTES, SectionHead};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError};
+use tipme_record::CHUNK_BYTES;
+use tipme_record::incident::{Damage, Incident, Section, Sections};
+
+/// An incident of which all but the chunks is in memory.
+pub struct PackedIncident {
+    file: File,
+    incident: Incident,
+    chunks: Vec<PackedChunks>,
+}
+
+/// The chunks of a section.
+struct PackedChunks {
+    section: Section,
+    /// Of the section in a file.
+    flags: u32,
+    raw_len: u64,
+    stored: StoredBytes,
+}
+
+enum StoredBytes {
+    InFile { at: u64, len: u64 },
+    InMemory(Vec<u8>),
+}
+
+impl PackedIncident {
+    /// One without sections, in a file in memory.
+    ///
+    /// # Errors
+    /// Where there is no memory for it.
+    pub fn in_memory() -> io::Result<PackedIncident> {
+        let mut file = memory_file()?;
+        write_header(&mut file)?;
+        Ok(PackedIncident { file, incident: Incident::default(), chunks: Vec::new() })
+    }
+
+    /// Adds a section of the chunks that `copy` gives to the function which it gets, from any thread and in any order. How
+    /// many bytes they were.
+    ///
+    /// # Errors
+    /// Where there is no memory for it.
+    pub fn pack(&mut self, section: Section, copy: impl FnOnce(&(dyn Fn(&[u8]) + Sync))) -> io::Result<u64> {
+        let at = self.file.stream_position()? + SECTION_HEAD_BYTES as u64;
+        let (mut flags, mut raw_len) = (0, 0);
+        let len = write_stored(&mut self.file, section, |stored| {
+            (flags, raw_len) = packed(stored, copy)?;
+            Ok((flags, raw_len))
+        })?;
+        self.chunks.push(PackedChunks { section, flags, raw_len, stored: StoredBytes::InFile { at, len } });
+        Ok(raw_len)
+    }
+
+    /// The sections without chunks.
+    pub fn incident_mut(&mut self) -> &mut Incident {
+        &mut self.incident
+    }
+
+    /// Writes the sections without chunks behind the others, and gives the file away, which [`PackedIncident::read`] reads.
+    ///
+    /// # Errors
+    /// Where there is no memory for them.
+    pub fn hand_over(mut self) -> io::Result<File> {
+        for (section, raw) in &self.incident.sections {
+            write_section(&mut self.file, *section, raw, None)?;
+        }
+        write_seal(&mut self.file)?;
+        Ok(self.file)
+    }
+
+    /// Reads one from the beginning of a file, but for the chunks, of which the checksums are looked at. What is damaged
+    /// stands in the incident.
+    ///
+    /// # Errors
+    /// Where the header cannot be read.
+    pub fn read(mut file: File) -> Result<PackedIncident, ReadError> {
+        read_header(&mut file)?;
+        let mut read = PackedIncident { file, incident: Incident::default(), chunks: Vec::new() };
+        if let Err(damage) = read.sections() {
+            read.incident.damage.push(damage);
+        }
+        Ok(read)
+    }
+
+    fn sections(&mut self) -> Result<(), Damage> {
+        let (mut at, mut before) = (HEADER_BYTES as u64, 0);
+        while let Some(head) = read_section_head(&mut self.file, at)? {
+            at += SECTION_HEAD_BYTES as u64;
+            self.section(&head, at, before).map_err(|why| Damage { place: head.name(), why })?;
+            at += head.stored_len;
+            before += head.raw_len;
+        }
+        Ok(())
+    }
+
+    /// Reads a section whose stored bytes begin at `at`.
+    fn section(&mut self, head: &SectionHead, at: u64, before: u64) -> Result<(), String> {
+        let section = Section::from_number(head.kind).ok_or("this version does not know it")?;
+        if !section.has_chunks() {
+            self.incident.push(section, read_stored(&mut self.file, head, (before, at))?);
+            return Ok(());
+        }
+        read_checked(&mut self.file, head, |_| ())?;
+        let stored = StoredBytes::InFile { at, len: head.stored_len };
+        self.chunks.push(PackedChunks { section, flags: head.flags, raw_len: head.raw_len, stored });
+        Ok(())
+    }
+
+    /// Puts what `edit` makes of each chunk of a section in its place.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn edit_chunks(&mut self, section: Section, mut edit: impl FnMut(&[u8]) -> Vec<u8>) -> io::Result<()> {
+        let Some(index) = self.chunks.iter().position(|chunks| chunks.section == section) else { return Ok(()) };
+        let (mut raw_len, mut written) = (0, Ok(()));
+        let mut out = encoder(Vec::new(), LEVEL_FAST, self.chunks[index].raw_len)?;
+        self.see_chunks(section, &mut |chunk| {
+            if written.is_ok() {
+                let edited = edit(chunk);
+                raw_len += edited.len() as u64;
+                written = out.write_all(&edited);
+            }
+        })?;
+        written?;
+        let stored = StoredBytes::InMemory(out.finish()?);
+        self.chunks[index] = PackedChunks { section, flags: COMPRESSED, raw_len, stored };
+        Ok(())
+    }
+
+    /// Writes it as [`crate::write_open`] does.
+    ///
+    /// # Errors
+    /// As those of [`crate::encode()`], of `out`, and where the chunks cannot be read.
+    pub fn write_open(&self, out: &mut (impl Write + Seek)) -> io::Result<()> {
+        let plain = self.incident.sections.iter().map(|(_, raw)| raw.len() as u64);
+        check_bounds(plain.chain(self.chunks.iter().map(|chunks| chunks.raw_len)))?;
+        write_header(out)?;
+        for section in Section::ALL {
+            for (_, raw) in self.incident.sections.iter().filter(|(kind, _)| *kind == section) {
+                write_section(out, section, raw, Some(LEVEL_FAST))?;
+            }
+            for chunks in self.chunks.iter().filter(|chunks| chunks.section == section) {
+                self.write_chunks(out, chunks)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_chunks(&self, out: &mut (impl Write + Seek), chunks: &PackedChunks) -> io::Result<()> {
+        let packed = |stored: &mut ChecksumWriter<'_, _>| {
+            io::copy(&mut self.stored(chunks), stored)?;
+            Ok(chunks.flags)
+        };
+        write_credible(out, chunks.section, chunks.raw_len, packed, |stored| {
+            io::copy(&mut self.unpacked(chunks)?, stored).map(drop)
+        })
+    }
+
+    fn stored<'a>(&'a self, chunks: &'a PackedChunks) -> Box<dyn Read + 'a> {
+        match &chunks.stored {
+            StoredBytes::InFile { at, len } => Box::new(FilePart { file: &self.file, at: *at }.take(*len)),
+            StoredBytes::InMemory(bytes) => Box::new(&bytes[..]),
+        }
+    }
+
+    fn unpacked<'a>(&'a self, chunks: &'a PackedChunks) -> io::Result<Box<dyn Read + 'a>> {
+        let stored = self.stored(chunks);
+        if chunks.flags & COMPRESSED == 0 {
+            return Ok(stored);
+        }
+        let mut decoder = zstd::Decoder::new(stored)?;
+        decoder.window_log_max(WINDOW_LOG_MAX)?;
+        Ok(Box::new(decoder.take(chunks.raw_len)))
+    }
+}
+
+impl Sections for PackedIncident {
+    fn incident(&self) -> &Incident {
+        &self.incident
+    }
+
+    fn see_chunks(&self, section: Section, see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        for chunks in self.chunks.iter().filter(|chunks| chunks.section == section) {
+            let (mut from, mut seen) = (self.unpacked(chunks)?, 0);
+            let mut chunk = Vec::with_capacity(CHUNK_BYTES);
+            while from.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut chunk)? > 0 {
+                seen += chunk.len() as u64;
+                see(&chunk);
+                chunk.clear();
+            }
+            if seen != chunks.raw_len {
+                return Err(io::Error::other(format!("{section:?} unpacks to another length than stated")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Packs the chunks that `copy` gives, each time into a frame of its own, one frame behind the other. Flags and unpacked
+/// bytes.
+fn packed<W: Write + Send>(
+    stored: &mut ChecksumWriter<'_, W>,
+    copy: impl FnOnce(&(dyn Fn(&[u8]) + Sync)),
+) -> io::Result<(u32, u64)> {
+    let written = Mutex::new((stored, Ok(0)));
+    copy(&|raw| {
+        let frame = zstd::bulk::compress(raw, LEVEL_FAST);
+        let (stored, raw_len) = &mut *written.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(before) = *raw_len {
+            *raw_len = frame.and_then(|frame| stored.write_all(&frame)).map(|()| before + raw.len() as u64);
+        }
+    });
+    let raw_len = written.into_inner().unwrap_or_else(PoisonError::into_inner).1?;
+    Ok((if raw_len == 0 { 0 } else { COMPRESSED }, raw_len))
+}
+
+/// A file from a place on, wherever others read it.
+struct FilePart<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Read for FilePart<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(bytes, self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    fn chunk(number: u8) -> Vec<u8> {
+        let mut chunk = vec![number; CHUNK_BYTES];
+        // Not everything can be packed away.
+        chunk.iter_mut().skip(8).step_by(97).for_each(|byte| *byte = fastrand::u8(..));
+        chunk
+    }
+
+    fn seen(incident: &impl Sections, section: Section) -> Vec<Vec<u8>> {
+        let mut chunks = Vec::new();
+        incident.see_chunks(section, &mut |chunk| chunks.push(chunk.to_vec())).expect("they can be read");
+        chunks.sort();
+        chunks
+    }
+
+    /// Chunks that two threads give, and sections without.
+    fn captured(chunks: &[Vec<u8>]) -> PackedIncident {
+        let mut packed = PackedIncident::in_memory().expect("there is memory");
+        let (one, other) = chunks.split_at(chunks.len() / 2);
+        let bytes = packed.pack(Section::Rare, |take| {
+            thread::scope(|scope| {
+                scope.spawn(|| one.iter().for_each(|chunk| take(chunk)));
+                other.iter().for_each(|chunk| take(chunk));
+            });
+        });
+        assert_eq!(bytes.expect("there is memory"), (chunks.len() * CHUNK_BYTES) as u64);
+        assert_eq!(packed.pack(Section::Sched, |_| ()).expect("there is memory"), 0);
+        packed.incident_mut().push(Section::Tasks, b"tasks".to_vec());
+        packed
+    }
+
+    fn handed_over(captured: PackedIncident) -> PackedIncident {
+        let mut file = captured.hand_over().expect("there is memory");
+        file.rewind().expect("it is a file");
+        PackedIncident::read(file).expect("it has a header")
+    }
+
+    #[test]
+    fn what_is_packed_is_read_edited_and_written_as_a_file_that_anybody_reads() {
+        let chunks: Vec<Vec<u8>> = (0..40).map(chunk).collect();
+        let captured = captured(&chunks);
+        assert!(seen(&captured, Section::Rare) == chunks, "before it is handed over");
+        let mut read = handed_over(captured);
+        assert!(seen(&read, Section::Rare) == chunks, "when it is read");
+        assert!(read.incident().damage.is_empty());
+        read.edit_chunks(Section::Rare, |chunk| if chunk[1] % 2 == 0 { vec![chunk[1]; 8] } else { Vec::new() })
+            .expect("it is whole");
+        let mut out = io::Cursor::new(Vec::new());
+        read.write_open(&mut out).and_then(|()| write_seal(&mut out)).expect("it is memory");
+        let file = crate::decode(&out.into_inner()).expect("it is whole");
+        assert!(file.damage.is_empty(), "{:?}", file.damage);
+        assert_eq!(file.bytes(Section::Tasks), b"tasks");
+        let mut words: Vec<&[u8]> = file.bytes(Section::Rare).chunks(8).collect();
+        words.sort_unstable();
+        let kept: Vec<Vec<u8>> = (0..40).step_by(2).map(|number| vec![number; 8]).collect();
+        assert_eq!(words, kept);
+        assert_eq!(
+            file.sections.iter().map(|(section, _)| *section).collect::<Vec<_>>(),
+            [Section::Sched, Section::Rare, Section::Tasks]
+        );
+    }
+
+    #[test]
+    fn what_packs_so_well_that_no_reader_believes_it_is_written_as_it_is() {
+        let chunks = vec![vec![0; CHUNK_BYTES]; 64];
+        let mut out = io::Cursor::new(Vec::new());
+        handed_over(captured(&chunks)).write_open(&mut out).and_then(|()| write_seal(&mut out)).expect("it is memory");
+        let file = crate::decode(&out.into_inner()).expect("it is whole");
+        assert!(file.damage.is_empty(), "{:?}", file.damage);
+        assert!(file.bytes(Section::Rare) == chunks.concat());
+    }
+
+    #[test]
+    fn damage_is_told_and_what_is_cut_is_no_incident() {
+        let file = captured(&(0..4).map(chunk).collect::<Vec<_>>()).hand_over().expect("there is memory");
+        file.write_all_at(&[1, 2, 3], 1_000).expect("it is memory");
+        let mut file = file;
+        file.rewind().expect("it is a file");
+        let read = PackedIncident::read(file).expect("it has a header");
+        assert_eq!(read.incident().damage.len(), 1);
+        assert!(read.incident().damage[0].why.contains("checksum"), "{:?}", read.incident().damage);
+    }
+}
