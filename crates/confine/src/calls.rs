@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The system calls that a confined process has: for its memory, its threads, the time, and what is open. One that is to
 //! look into files may open them too, for reading; one that counts what kernel programs cost may switch that on,
-//! and attach programs that it has open.
+//! attach programs that it has open, and make clocks for CPUs, which one of those runs at.
 
 use crate::reach::Reach;
 use seccompiler::{
@@ -59,6 +59,11 @@ const COUNT: u64 = 32;
 /// `BPF_RAW_TRACEPOINT_OPEN`, which attaches a program to the hook that it was loaded for.
 const ATTACH: u64 = 17;
 
+/// Of a clock for a CPU, whoever has it.
+const EVERYBODY: u64 = 0xffff_ffff;
+/// `PERF_EVENT_IOC_SET_BPF`, which has a program run at the ticks of such a clock.
+const SET_PROGRAM: u64 = 0x4004_2408;
+
 /// Allows this thread, and those that it will start, these calls only; all others fail. Threads may be started, no
 /// processes, and no memory can be executed that cannot now. Files within reach may be looked at and opened, but for
 /// reading only.
@@ -76,9 +81,11 @@ pub(crate) fn restrict(reach: Reach) -> Result<(), Error> {
             allowed.insert(libc::SYS_statx, Vec::new());
             allowed.insert(libc::SYS_openat, one(2, SeccompCmpOp::MaskedEq(CHANGES), 0)?);
         }
-        Reach::Count(_) => {
+        Reach::Count { .. } => {
             let either = [one(0, SeccompCmpOp::Eq, COUNT)?, one(0, SeccompCmpOp::Eq, ATTACH)?];
             allowed.insert(libc::SYS_bpf, either.concat());
+            allowed.insert(libc::SYS_perf_event_open, one(1, SeccompCmpOp::Eq, EVERYBODY)?);
+            allowed.insert(libc::SYS_ioctl, one(1, SeccompCmpOp::Eq, SET_PROGRAM)?);
         }
     }
     // What clone3 is to do stands in memory, which no filter sees. Who is told that there is none takes clone.
@@ -166,7 +173,7 @@ mod tests {
     #[test]
     fn who_counts_does_nothing_else_with_kernel_programs() {
         let tried = thread::spawn(|| {
-            restrict(Reach::Count(0)).unwrap();
+            restrict(Reach::Count { programs: 0, cpus: 0 }).unwrap();
             [0, 5, COUNT].map(|command| {
                 // SAFETY: the kernel takes what is not there for zeroes, and there is nothing else to read.
                 let tried = unsafe { libc::syscall(libc::SYS_bpf, command, 0, 0) };
@@ -178,5 +185,22 @@ mod tests {
         });
         let refused = Some(Some(libc::EPERM));
         assert_eq!(tried.join().unwrap(), [refused, refused, None], "maps, programs, the count; run as root");
+    }
+
+    #[test]
+    fn who_counts_makes_no_clock_for_a_process_and_does_nothing_else_with_one() {
+        let tried = thread::spawn(|| {
+            restrict(Reach::Count { programs: 0, cpus: 0 }).unwrap();
+            let refusal = |failed: bool| failed.then(|| std::io::Error::last_os_error().raw_os_error());
+            // SAFETY: nothing is there to be read, and no descriptor is made.
+            let clock = |pid: i32| refusal(unsafe { libc::syscall(libc::SYS_perf_event_open, 0, pid, 0, -1, 0) } < 0);
+            // SAFETY: the standard input is nothing of which these calls know.
+            let call = |request: u64| refusal(unsafe { libc::syscall(libc::SYS_ioctl, 0, request, 0) } < 0);
+            [clock(0), clock(-1), call(libc::TIOCSTI), call(SET_PROGRAM)]
+        });
+        let [of_process, of_cpu, typing, program] = tried.join().unwrap();
+        assert_eq!([of_process, typing], [Some(Some(libc::EPERM)); 2]);
+        assert_ne!(of_cpu, Some(Some(libc::EPERM)));
+        assert_ne!(program, Some(Some(libc::EPERM)));
     }
 }

@@ -9,8 +9,12 @@ pub enum Reach {
     Nothing,
     /// Files that its user may read, so many at once.
     Files(u32),
-    /// The kernel's count of what kernel programs cost, and to attach so many programs that it has open; it takes `SYS_ADMIN`.
-    Count(u32),
+    /// The kernel's count of what kernel programs cost, and to attach so many programs that it has open, one of them to clocks
+    /// of so many CPUs; it takes `SYS_ADMIN`.
+    Count {
+        programs: u32,
+        cpus: u32,
+    },
 }
 
 impl Reach {
@@ -19,11 +23,11 @@ impl Reach {
             Reach::Nothing => 0,
             Reach::Files(files) => files,
             // The count itself; and for each program what holds it attached.
-            Reach::Count(programs) => 1 + 2 * programs,
+            Reach::Count { programs, cpus } => 1 + 2 * programs + cpus,
         }
     }
 
     pub(crate) fn capabilities(self) -> CapabilitySet {
-        if matches!(self, Reach::Count(_)) { CapabilitySet::SYS_ADMIN } else { CapabilitySet::empty() }
+        if matches!(self, Reach::Count { .. }) { CapabilitySet::SYS_ADMIN } else { CapabilitySet::empty() }
     }
 }

@@ -3,18 +3,18 @@
 //! each run costs some, too.
 
 use crate::load::Kernel;
-use crate::standby::{attach, ordered};
+use crate::orders::CounterOrder;
+use crate::perf::{cpu_clock, run_at};
+use crate::standby::attach;
 use anyhow::{Context, Result};
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::skel::Skel;
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 
-/// What [`count()`] is told.
-pub const BEGIN: u8 = b'1';
-pub const END: u8 = b'0';
-/// Bytes of its answers.
+/// Bytes of an answer of [`count()`].
 pub const COUNTED_BYTES: usize = size_of::<u64>();
 
 /// Counters of one program since it was loaded.
@@ -29,20 +29,39 @@ pub struct ProgramRuns {
     pub missed: u64,
 }
 
+/// What a process that counts may attach besides.
+#[derive(Default)]
+pub struct Attachable {
+    /// Programs that are attached together, once for each lot.
+    pub standby: Vec<Vec<OwnedFd>>,
+    /// The program that takes samples, and how often a second.
+    pub clock: Option<(OwnedFd, u64)>,
+}
+
+/// What is attached, of each lot and on each CPU.
+struct AttachedNow<'a> {
+    of: &'a Attachable,
+    standby: Vec<Vec<OwnedFd>>,
+    clocks: BTreeMap<u16, OwnedFd>,
+}
+
 /// Has the kernel count when it is told so, and answers at the end of each time how many nanoseconds that was; 0 where the
-/// kernel refuses it. Attaches and detaches the programs of `standby` when it is told so, and answers [`refused()`] where the
-/// kernel does not let it. Returns when nobody tells it any more.
-pub fn count(mut orders: impl Read, mut answers: impl Write, standby: &[Vec<OwnedFd>]) {
-    let (mut order, mut counting) = ([0], None);
-    let mut attached: Vec<Vec<OwnedFd>> = standby.iter().map(|_| Vec::new()).collect();
-    while orders.read_exact(&mut order).is_ok() {
-        let answer = match (order, ordered(order[0])) {
-            (_, Some((place, on))) => switch(standby, &mut attached, place, on),
-            ([BEGIN], _) => {
+/// kernel refuses it. Attaches and detaches when it is told so, and answers what the kernel does not let it attach.
+/// Returns when nobody tells it any more.
+pub fn count(mut orders: impl Read, mut answers: impl Write, attachable: &Attachable) {
+    let standby = attachable.standby.iter().map(|_| Vec::new()).collect();
+    let mut attached = AttachedNow { of: attachable, standby, clocks: BTreeMap::new() };
+    let mut counting = None;
+    while let Some(order) = CounterOrder::read(&mut orders) {
+        let answer = match order {
+            CounterOrder::Begin => {
                 counting = switch_on().map(|count| (count, Instant::now())).ok();
                 None
             }
-            _ => Some(counting.take().map_or(0, |(_, since): (OwnedFd, Instant)| since.elapsed().as_nanos() as u64)),
+            CounterOrder::End => {
+                Some(counting.take().map_or(0, |(_, since): (OwnedFd, Instant)| since.elapsed().as_nanos() as u64))
+            }
+            _ => attached.change(order).err().map(|_| order.refusal()),
         };
         if answer.is_some_and(|answer| answers.write_all(&answer.to_le_bytes()).and_then(|()| answers.flush()).is_err())
         {
@@ -51,22 +70,37 @@ pub fn count(mut orders: impl Read, mut answers: impl Write, standby: &[Vec<Owne
     }
 }
 
-/// What is answered where the programs of this place cannot be attached: longer than anything is counted.
-pub fn refused(place: u8) -> u64 {
-    u64::MAX - u64::from(place)
-}
-
-/// Attaches or detaches the programs of one place; the answer where that is refused.
-fn switch(standby: &[Vec<OwnedFd>], attached: &mut [Vec<OwnedFd>], place: usize, on: bool) -> Option<u64> {
-    let (programs, links) = (standby.get(place)?, attached.get_mut(place)?);
-    links.clear();
-    match on.then(|| attach(programs)) {
-        None => None,
-        Some(Ok(made)) => {
-            *links = made;
-            None
+impl AttachedNow<'_> {
+    fn change(&mut self, order: CounterOrder) -> Result<()> {
+        match order {
+            CounterOrder::Attach(place) => self.switch(place, true),
+            CounterOrder::Detach(place) => self.switch(place, false),
+            CounterOrder::Sample(cpu) => self.sample(cpu),
+            CounterOrder::Begin | CounterOrder::End => Ok(()),
         }
-        Some(Err(_)) => Some(refused(place as u8)),
+    }
+
+    fn switch(&mut self, place: u8, on: bool) -> Result<()> {
+        let place = usize::from(place);
+        let (Some(programs), Some(links)) = (self.of.standby.get(place), self.standby.get_mut(place)) else {
+            return Ok(());
+        };
+        links.clear();
+        if on {
+            *links = attach(programs)?;
+        }
+        Ok(())
+    }
+
+    /// Samples a CPU as long as it stays: the kernel ends the clock of one that goes.
+    fn sample(&mut self, cpu: u16) -> Result<()> {
+        self.clocks.remove(&cpu);
+        let Some((program, hertz)) = &self.of.clock else { return Ok(()) };
+        if let Some(clock) = cpu_clock(u32::from(cpu), *hertz)? {
+            run_at(&clock, program)?;
+            self.clocks.insert(cpu, clock);
+        }
+        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ mod doctor;
 mod focus;
 mod load;
 mod memory;
+mod orders;
 mod perf;
 mod programs;
 mod standby;
@@ -25,11 +26,13 @@ mod skeleton {
 }
 
 pub use answers::{AnswerCounts, AnswersRead, BUCKETS, CLASSES, Counts, OpenPresses, ToldAnswer};
-pub use cost::{BEGIN, COUNTED_BYTES, END, ProgramRuns, count, may_ask, refused};
+pub use cost::{Attachable, COUNTED_BYTES, ProgramRuns, count, may_ask};
 pub use detail::Detail;
 pub use doctor::{KernelCheck, check};
 pub use focus::FocusGained;
 pub use load::{DisplayNumber, Kernel, KernelOptions, Storage};
+pub use memory::CPUS_MAX;
+pub use orders::CounterOrder;
 pub use programs::classes;
-pub use standby::{StandbyPrograms, attach_order, detach_order, open_programs};
+pub use standby::{SampleClock, StandbyPrograms, open_programs};
 pub use tables::CommandLine;

@@ -8,7 +8,7 @@ use crate::perf::cpu_clock;
 use crate::programs::{Hook, Program, REQUIRED, classes, hooks_of, programs_of};
 use crate::skeleton::types::holder;
 use crate::skeleton::{OpenTipmeSkel, TipmeSkel, TipmeSkelBuilder};
-use crate::standby::{StandbyPrograms, program_id};
+use crate::standby::{SampleClock, StandbyPrograms, program_id};
 use anyhow::{Context, Result, bail, ensure};
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
@@ -56,18 +56,11 @@ pub struct Kernel<'a> {
     /// Held for their effect: what is dropped is detached.
     _links: Vec<Link>,
     chosen: Chosen,
+    hertz: u64,
 }
 
 /// A mark is heard so long after it was asked for, at most, and then reaches back from when it was.
 const LATE: Nanos = Nanos::from_secs(5);
-
-/// Of a CPU that moved: it is told once.
-const TOLD: u8 = 2;
-
-fn unsampled(cpu: usize) -> Missing {
-    let why = format!("none of CPU {cpu} since it went or came; restart the recorder to have them again");
-    Missing { what: "samples".to_owned(), why }
-}
 
 /// What is recorded, and by which programs.
 struct Chosen {
@@ -97,7 +90,8 @@ impl<'a> Kernel<'a> {
         let attached = attach(&skeleton, &mut chosen, options.hertz)?;
         let walk = attached.walk.context("the task walk is not there")?;
         let focus = FocusChanges::open(&skeleton.maps.focus_changes)?;
-        Ok(Kernel { skeleton, pool, walk, focus, _links: attached.links, chosen })
+        let hertz = options.hertz;
+        Ok(Kernel { skeleton, pool, walk, focus, _links: attached.links, chosen, hertz })
     }
 
     /// Classes that are being recorded.
@@ -115,16 +109,27 @@ impl<'a> Kernel<'a> {
         hooks_of(class, &self.chosen.programs)
     }
 
-    /// Takes note of the CPUs that went or came since the last call: the kernel ends their clocks, and new ones take rights
-    /// that a recorder has given up.
-    pub fn follow_cpus(&mut self) {
-        let Some(bss) = self.skeleton.maps.bss_data.as_deref_mut() else { return };
-        for (cpu, moved) in bss.cpu_moved.iter_mut().enumerate() {
+    /// The CPUs that went or came since the last call: the kernel ends their clocks, and new ones take rights that a
+    /// recorder has given up.
+    pub fn moved_cpus(&mut self) -> Vec<u16> {
+        let mut cpus = Vec::new();
+        let Some(bss) = self.skeleton.maps.bss_data.as_deref_mut() else { return cpus };
+        for (cpu, moved) in (0..).zip(&mut bss.cpu_moved) {
             // SAFETY: a reference is valid for reads; the kernel writes single bytes there meanwhile.
-            if unsafe { std::ptr::from_ref(moved).read_volatile() } == 1 {
-                *moved = TOLD;
-                self.chosen.missing.push(unsampled(cpu));
+            if unsafe { std::ptr::from_ref(moved).read_volatile() } != 0 {
+                *moved = 0;
+                cpus.push(cpu);
             }
+        }
+        cpus
+    }
+
+    /// Says of a CPU that it is not sampled any more.
+    pub fn miss_samples(&mut self, cpu: u16) {
+        let why = format!("none of CPU {cpu} since it went or came; restart the recorder to have them again");
+        let missing = Missing { what: "samples".to_owned(), why };
+        if !self.chosen.missing.contains(&missing) {
+            self.chosen.missing.push(missing);
         }
     }
 
@@ -191,6 +196,20 @@ impl<'a> Kernel<'a> {
             Ok(StandbyPrograms { detail, ids: ids.collect::<Result<_>>()? })
         };
         self.chosen.standby.iter().map(of).collect()
+    }
+
+    /// What takes samples; `None` where nothing does.
+    ///
+    /// # Errors
+    /// Where the kernel does not tell of its program.
+    pub fn sample_clock(&self) -> Result<Option<SampleClock>> {
+        let on = self.chosen.programs_of(&self.chosen.on);
+        let program = on.into_iter().find(|program| matches!(program.hook, Hook::Clock));
+        let clock = program.map(|program| {
+            let program = program_id(find(&self.skeleton, program.name)?.as_fd())?;
+            Ok(SampleClock { program, hertz: self.hertz })
+        });
+        clock.transpose()
     }
 
     /// Stops or restarts the recording of input: while hidden, key and pointer events leave no trace.

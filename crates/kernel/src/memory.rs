@@ -15,7 +15,7 @@ use zerocopy::FromBytes;
 const CHUNKS_MAX: u64 = 16384;
 
 /// CPUs at most; the kernel programs have this many places to write to.
-pub(crate) const CPUS_MAX: usize = 1024;
+pub const CPUS_MAX: usize = 1024;
 
 /// Memory that the stack table, the command lines and the wait table take, in bytes.
 const TABLES_BYTES: u64 = 10 << 20;

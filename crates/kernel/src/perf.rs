@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A CPU clock that fires on every CPU, for samples.
 
-use anyhow::{Context, Result};
-use std::os::fd::{FromRawFd, OwnedFd};
+use anyhow::{Context, Result, ensure};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 const PERF_TYPE_SOFTWARE: u32 = 1;
 const FREQUENCY_BIT: u64 = 1 << 10;
+/// `PERF_EVENT_IOC_SET_BPF`.
+const SET_PROGRAM: libc::c_ulong = 0x4004_2408;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
 
 /// The first version of the kernel's perf_event_attr, all that is needed here.
@@ -43,4 +45,12 @@ pub(crate) fn cpu_clock(cpu: u32, hertz: u64) -> Result<Option<OwnedFd>> {
         _ if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
         _ => Err(error).with_context(|| format!("cannot sample CPU {cpu}; is kernel.perf_event_paranoid 3 or higher?")),
     }
+}
+
+/// Has a program run at each tick of a clock, for as long as that is open.
+pub(crate) fn run_at(clock: &OwnedFd, program: &OwnedFd) -> Result<()> {
+    // SAFETY: the call takes a descriptor, and changes nothing of ours.
+    let done = unsafe { libc::ioctl(clock.as_raw_fd(), SET_PROGRAM, program.as_raw_fd()) };
+    ensure!(done == 0, "cannot take samples: {}", std::io::Error::last_os_error());
+    Ok(())
 }

@@ -17,23 +17,12 @@ pub struct StandbyPrograms {
     pub ids: Vec<u32>,
 }
 
-/// What [`count()`](crate::count()) is told: to attach the programs of the detail with this place among those that it was given.
-pub fn attach_order(place: u8) -> u8 {
-    b'A' + place
-}
-
-/// To detach them again.
-pub fn detach_order(place: u8) -> u8 {
-    b'a' + place
-}
-
-/// The place that an order is about, and whether its programs are to be attached; `None` for other orders.
-pub(crate) fn ordered(order: u8) -> Option<(usize, bool)> {
-    match order {
-        b'A'..=b'Z' => Some((usize::from(order - b'A'), true)),
-        b'a'..=b'z' => Some((usize::from(order - b'a'), false)),
-        _ => None,
-    }
+/// The program that takes samples, and how often a second.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SampleClock {
+    /// The kernel's number of it.
+    pub program: u32,
+    pub hertz: u64,
 }
 
 /// Opens loaded programs by their numbers, which takes `SYS_ADMIN`.
@@ -74,15 +63,4 @@ pub(crate) fn program_id(program: BorrowedFd<'_>) -> Result<u32> {
         unsafe { libbpf_sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), (&raw mut info).cast(), &raw mut size) };
     ensure!(result == 0, "cannot tell a program's number: {}", std::io::Error::from_raw_os_error(-result));
     Ok(info.id)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn orders_are_read_back_and_are_no_others() {
-        assert_eq!([attach_order(0), detach_order(2)].map(ordered), [Some((0, true)), Some((2, false))]);
-        assert_eq!([crate::BEGIN, crate::END, 0, 255].map(ordered), [None; 4]);
-    }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Has the kernel count what its programs cost, and attach those that are on standby, by a process that has the right to it
-//! and no other.
+//! Has the kernel count what its programs cost, attach those that are on standby, and sample CPUs that went and came back, by
+//! a process that has the right to it and no other.
 //!
 //! To switch the count on takes `SYS_ADMIN`, with which nearly everything can be done, also with kernel programs. So a
 //! recorder starts that process before it gives the capability up, and tells it then which programs it may attach.
@@ -12,13 +12,15 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tipme_confine::NOBODY;
 use tipme_control::journal::{self, JournalEvent};
-use tipme_kernel::{BEGIN, COUNTED_BYTES, Detail, END, StandbyPrograms, attach_order, detach_order, refused};
+use tipme_kernel::{COUNTED_BYTES, CounterOrder, Detail, SampleClock, StandbyPrograms};
 use tipme_record::Nanos;
 
 /// Who counts, for as long as the recorder lives: it ends when nobody is left who could tell it to.
 pub(crate) struct CounterProcess {
     link: Option<CounterLink>,
     standby: Vec<Standby>,
+    /// CPUs that the kernel does not let be sampled, until somebody asks.
+    unsampled: Vec<u16>,
 }
 
 struct CounterLink {
@@ -37,25 +39,25 @@ struct Standby {
 
 impl CounterProcess {
     /// Where it cannot be started, nothing is counted, which is told.
-    pub(crate) fn start(sealer: &Sealer, standby: &[StandbyPrograms]) -> CounterProcess {
+    pub(crate) fn start(sealer: &Sealer, standby: &[StandbyPrograms], clock: Option<SampleClock>) -> CounterProcess {
         let link = match sealer {
             Sealer::Program(program) => {
-                let link = CounterLink::start(program, standby);
+                let link = CounterLink::start(program, standby, clock);
                 link.map_err(|error| missing(&format!("nobody counts: {error}"))).ok()
             }
             #[cfg(test)]
             Sealer::Here => None,
         };
         let standby = standby.iter().map(|one| Standby { detail: one.detail, on: false, refused: false });
-        CounterProcess { link, standby: standby.collect() }
+        CounterProcess { link, standby: standby.collect(), unsampled: Vec::new() }
     }
 
     pub(crate) fn begin(&mut self) {
-        self.order(BEGIN);
+        self.order(CounterOrder::Begin);
     }
 
     pub(crate) fn end(&mut self) {
-        self.order(END);
+        self.order(CounterOrder::End);
     }
 
     /// Has the programs of these details attached, and those of all others detached.
@@ -64,10 +66,22 @@ impl CounterProcess {
             let Some(one) = self.standby.get_mut(place) else { return };
             let wanted = details.contains(&one.detail);
             if std::mem::replace(&mut one.on, wanted) != wanted {
-                let order = if wanted { attach_order } else { detach_order };
+                let order = if wanted { CounterOrder::Attach } else { CounterOrder::Detach };
                 self.order(order(place as u8));
             }
         }
+    }
+
+    /// Has CPUs sampled that went or came back, and tells of those of which that was or is refused.
+    pub(crate) fn sample(&mut self, cpus: Vec<u16>) -> Vec<u16> {
+        let mut unsampled = std::mem::take(&mut self.unsampled);
+        for cpu in cpus {
+            self.order(CounterOrder::Sample(cpu));
+            if self.link.is_none() {
+                unsampled.push(cpu);
+            }
+        }
+        unsampled
     }
 
     /// Why a detail cannot be had that takes programs.
@@ -94,21 +108,29 @@ impl CounterProcess {
 
     /// What an answer says was counted.
     fn hear(&mut self, answer: u64) -> Nanos {
-        let place = (0..self.standby.len()).find(|place| refused(*place as u8) == answer);
-        match place.and_then(|place| self.standby.get_mut(place)) {
-            Some(one) => {
-                one.refused = true;
-                let words = format!("not recorded: {} (the kernel refuses the programs)", one.detail.name());
-                journal::info(words).event(JournalEvent::NotRecorded).tell();
-            }
+        match CounterOrder::refused(answer) {
+            Some(order) => self.refuse(order),
             None if answer == 0 => self.give_up("the kernel refuses to count"),
             None => return Nanos(answer),
         }
         Nanos(0)
     }
 
-    fn order(&mut self, order: u8) {
-        if self.link.as_mut().is_some_and(|link| link.orders.write_all(&[order]).is_err()) {
+    fn refuse(&mut self, order: CounterOrder) {
+        match order {
+            CounterOrder::Attach(place) => {
+                let Some(one) = self.standby.get_mut(usize::from(place)) else { return };
+                one.refused = true;
+                let words = format!("not recorded: {} (the kernel refuses the programs)", one.detail.name());
+                journal::info(words).event(JournalEvent::NotRecorded).tell();
+            }
+            CounterOrder::Sample(cpu) => self.unsampled.push(cpu),
+            CounterOrder::Begin | CounterOrder::End | CounterOrder::Detach(_) => {}
+        }
+    }
+
+    fn order(&mut self, order: CounterOrder) {
+        if self.link.as_mut().is_some_and(|link| link.orders.write_all(&order.bytes()).is_err()) {
             self.give_up("who counted has ended");
         }
     }
@@ -124,11 +146,14 @@ fn missing(why: &str) {
 }
 
 impl CounterLink {
-    fn start(program: &Path, standby: &[StandbyPrograms]) -> std::io::Result<CounterLink> {
+    fn start(program: &Path, standby: &[StandbyPrograms], clock: Option<SampleClock>) -> std::io::Result<CounterLink> {
         let mut command = Command::new(program);
         command.args(["count", "--user", &NOBODY.to_string(), "--seconds", &u32::MAX.to_string()]);
         for one in standby {
             command.arg("--standby").arg(one.ids.iter().map(u32::to_string).collect::<Vec<_>>().join(","));
+        }
+        if let Some(clock) = clock {
+            command.args(["--sample", &clock.program.to_string(), "--hertz", &clock.hertz.to_string()]);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
@@ -148,7 +173,8 @@ mod tests {
 
     fn counter(script: &str) -> (tempfile::TempDir, CounterProcess) {
         let dir = tempfile::TempDir::new().unwrap();
-        let counter = CounterProcess::start(&Sealer::Program(program(&dir, script)), &standby());
+        let clock = Some(SampleClock { program: 6, hertz: 99 });
+        let counter = CounterProcess::start(&Sealer::Program(program(&dir, script)), &standby(), clock);
         (dir, counter)
     }
 
@@ -157,6 +183,10 @@ mod tests {
             StandbyPrograms { detail: Detail::Writers, ids: vec![7] },
             StandbyPrograms { detail: Detail::Memory, ids: vec![8, 9] },
         ]
+    }
+
+    fn heard(dir: &tempfile::TempDir) -> Vec<u8> {
+        std::fs::read(dir.path().join("program.heard")).unwrap()
     }
 
     /// Asks until there is an answer, or nobody who could give one.
@@ -174,14 +204,14 @@ mod tests {
 
     #[test]
     fn who_counts_is_told_and_heard_and_not_waited_for() {
-        let words = "count --user 65534 --seconds 4294967295 --standby 7 --standby 8,9";
-        let say = r"head -c 2 > ${0}.heard; printf '\001\002\0\0\0\0\0\0'; exec sleep 600";
+        let words = "count --user 65534 --seconds 4294967295 --standby 7 --standby 8,9 --sample 6 --hertz 99";
+        let say = r"head -c 6 > ${0}.heard; printf '\001\002\0\0\0\0\0\0'; exec sleep 600";
         let (dir, mut counter) = counter(&format!("[ \"$*\" = '{words}' ] || exit 2; {say}"));
         counter.begin();
         assert_eq!(counter.counted(), Nanos(0), "it is not waited for");
         counter.end();
         assert_eq!(answer(&mut counter), Nanos(0x201));
-        assert_eq!(std::fs::read(dir.path().join("program.heard")).unwrap(), [BEGIN, END]);
+        assert_eq!(heard(&dir), [CounterOrder::Begin, CounterOrder::End].map(CounterOrder::bytes).concat());
         let mut child = counter.link.take().map(|link| link._child).unwrap();
         child.kill().and_then(|()| child.wait()).unwrap();
     }
@@ -194,20 +224,25 @@ mod tests {
             assert_eq!((answer(&mut counter), counter.link.is_none()), (Nanos(0), true), "{script}");
             counter.begin();
         }
-        assert!(CounterProcess::start(&Sealer::Program("/no/such".into()), &[]).link.is_none());
+        let mut nobody = CounterProcess::start(&Sealer::Program("/no/such".into()), &[], None);
+        assert!(nobody.link.is_none());
+        assert_eq!(nobody.sample(vec![3]), [3]);
     }
 
     #[test]
     fn programs_are_attached_while_their_detail_is_asked_for() {
-        let refuse =
-            r"head -c 3 > ${0}.heard; printf '\376\377\377\377\377\377\377\377\001\0\0\0\0\0\0\0'; exec sleep 600";
+        let refuse = r"head -c 12 > ${0}.heard; printf '\376\377\377\377\377\377\377\377\374\376\377\377\377\377\377\377\001\0\0\0\0\0\0\0'; exec sleep 600";
         let (dir, mut counter) = counter(refuse);
         counter.attach(&[Detail::Writers, Detail::Locks]);
         counter.attach(&[Detail::Writers, Detail::Memory]);
         counter.attach(&[Detail::Memory]);
+        assert_eq!(counter.sample(vec![3]), [0; 0]);
         assert_eq!(counter.lacks(Detail::Memory), None);
         assert_eq!(answer(&mut counter), Nanos(1));
-        assert_eq!(std::fs::read(dir.path().join("program.heard")).unwrap(), b"ABa");
+        let orders =
+            [CounterOrder::Attach(0), CounterOrder::Attach(1), CounterOrder::Detach(0), CounterOrder::Sample(3)];
+        assert_eq!(heard(&dir), orders.map(CounterOrder::bytes).concat());
+        assert_eq!((counter.sample(Vec::new()), counter.sample(Vec::new())), (vec![3], Vec::new()), "it is told once");
         let lacking = [Detail::Writers, Detail::Memory, Detail::Locks].map(|detail| counter.lacks(detail).is_some());
         assert_eq!(lacking, [false, true, false]);
         counter.give_up("it ends");

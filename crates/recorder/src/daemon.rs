@@ -102,7 +102,7 @@ pub fn run(options: &RecorderOptions) -> Result<()> {
     let signals = SignalStream::catch(&[SIGUSR1, SIGINT, SIGTERM]).context("cannot catch signals")?;
     let mut storage = Storage::default();
     let kernel = Kernel::arm(&mut storage, &kernel_options(options))?;
-    let counter = CounterProcess::start(&options.sealer, &kernel.standby()?);
+    let counter = CounterProcess::start(&options.sealer, &kernel.standby()?, kernel.sample_clock()?);
     rights::settle(&kernel)?;
     let mut recorder = Recorder::new(options, kernel, folder, counter)?;
     recorder.announce()?;
@@ -143,6 +143,8 @@ struct Recorder<'a> {
     /// When a hot key marked last, here or in the session.
     hot_marked: Option<Nanos>,
     unrecorded: Unrecorded,
+    /// CPUs that went or came before the last look.
+    moved_cpus: Vec<u16>,
     sealing: Sealing,
     /// Marks of users who are not root.
     marks: Rates,
@@ -191,6 +193,7 @@ impl<'a> Recorder<'a> {
             next_calm: armed,
             hot_marked: None,
             unrecorded: Unrecorded::default(),
+            moved_cpus: Vec::new(),
             sealing: Sealing::default(),
             marks: Rates::new(MARKS_BURST, MARK_EVERY),
             inquiries: Inquiries::default(),
@@ -276,13 +279,21 @@ impl<'a> Recorder<'a> {
 
     /// What is soon enough twice a second.
     fn calm_turn(&mut self, now: Nanos) {
-        self.kernel.follow_cpus();
+        self.follow_cpus();
         self.settle_details(now);
         self.learning.tick(&self.kernel, now);
         if let Some(days) = &mut self.days {
             days.tick(&self.kernel, &mut self.learning, now);
         }
         self.focuses.hear(self.kernel.focuses());
+    }
+
+    /// Has CPUs sampled that went or came back before the last call: one that comes is ready some milliseconds later.
+    fn follow_cpus(&mut self) {
+        let moved = std::mem::replace(&mut self.moved_cpus, self.kernel.moved_cpus());
+        for cpu in self.watch.counter_mut().sample(moved) {
+            self.kernel.miss_samples(cpu);
+        }
     }
 
     /// How long nothing has to be looked at. A device is emptied ten times a second, since it holds few events.

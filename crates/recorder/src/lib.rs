@@ -53,7 +53,7 @@ pub use seal::{NO_ROOM, Sealer, finish, functions};
 pub use state::StateDirs;
 pub use symbols::{NAMER_FILES, name, own_memory};
 pub use tap::Tap;
-pub use tipme_kernel::{Detail, KernelCheck, check, count, open_programs};
+pub use tipme_kernel::{Attachable, CPUS_MAX, Detail, KernelCheck, check, count, open_programs};
 
 /// A window of whole seconds, for [`RecorderOptions`].
 pub fn seconds(seconds: u64) -> tipme_record::Nanos {

@@ -390,6 +390,12 @@ pub struct CountArguments {
     /// The kernel's numbers of programs that are attached together; once for each lot
     #[arg(long, value_name = "IDS", value_parser = numbers)]
     pub standby: Vec<Numbers>,
+    /// The kernel's number of the program that takes samples
+    #[arg(long, value_name = "ID", requires = "hertz")]
+    pub sample: Option<u32>,
+    /// How often it does, a second
+    #[arg(long, value_name = "HERTZ")]
+    pub hertz: Option<u64>,
 }
 
 /// Some numbers with commas between them.

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tipme_analysis::DiagnoseOptions;
 use tipme_confine::{Account, Reach, ResourceBounds, confine};
+use tipme_recorder::{Attachable, CPUS_MAX, open_programs};
 use tipme_report::Layout;
 use tipme_store::{MAX_TOTAL_BYTES, PackedIncident};
 
@@ -81,14 +82,22 @@ pub fn name(arguments: &Confined) -> Result<ExitCode> {
 const COUNT_MEMORY: u64 = 256 << 20;
 
 /// Has the kernel count what its programs cost as the standard input says, and writes how long it did to the standard output;
-/// attaches and detaches programs likewise.
+/// attaches and detaches programs, and samples CPUs, likewise.
 pub fn count(arguments: &CountArguments) -> Result<ExitCode> {
-    let programs = arguments.standby.iter().map(|lot| lot.0.len() as u32).sum();
-    let open = || arguments.standby.iter().map(|lot| tipme_recorder::open_programs(&lot.0)).collect::<Result<Vec<_>>>();
-    let bounds = ResourceBounds { memory: COUNT_MEMORY, reach: Reach::Count(programs), ..NOTHING };
-    let standby = give_up(&arguments.confined, bounds, open)?.context("cannot open the programs on standby")?;
-    tipme_recorder::count(std::io::stdin().lock(), std::io::stdout(), &standby);
+    let programs = arguments.standby.iter().map(|lot| lot.0.len() as u32).sum::<u32>();
+    let (clocks, cpus) = arguments.sample.map_or((0, 0), |_| (1, CPUS_MAX as u32));
+    let reach = Reach::Count { programs: programs + clocks, cpus };
+    let bounds = ResourceBounds { memory: COUNT_MEMORY, reach, ..NOTHING };
+    let attachable = give_up(&arguments.confined, bounds, || attachable(arguments))?;
+    let attachable = attachable.context("cannot open the programs to attach")?;
+    tipme_recorder::count(std::io::stdin().lock(), std::io::stdout(), &attachable);
     Ok(ExitCode::SUCCESS)
+}
+
+fn attachable(arguments: &CountArguments) -> Result<Attachable> {
+    let lots = arguments.standby.iter().map(|lot| open_programs(&lot.0));
+    let mut clock = open_programs(arguments.sample.as_slice())?;
+    Ok(Attachable { standby: lots.collect::<Result<_>>()?, clock: clock.pop().zip(arguments.hertz) })
 }
 
 /// Who started the process ends it in time, and says so; it ends itself where that cannot be done.

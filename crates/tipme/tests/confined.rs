@@ -163,10 +163,10 @@ fn who_counts_has_given_up_all_but_one_right() {
     assert_eq!(["NoNewPrivs", "Seccomp", "Threads"].map(|name| field(&status, name)), ["1", "2", "1"]);
     assert_eq!((open_files(&child).len(), limits(&child, LIMITS)[3].as_str()), (3, "4"));
 
-    writer.write_all(b"1").unwrap();
+    writer.write_all(b"1\0\0").unwrap();
     until("the count", || open_files(&child).iter().any(|file| file.ends_with("anon_inode:bpf-stats")));
     std::thread::sleep(std::time::Duration::from_millis(20));
-    writer.write_all(b"0").unwrap();
+    writer.write_all(b"0\0\0").unwrap();
     let mut counted = [0; 8];
     child.stdout.as_mut().unwrap().read_exact(&mut counted).unwrap();
     assert!(u64::from_le_bytes(counted) >= 20_000_000, "{counted:?}");

@@ -134,11 +134,11 @@ def came_back(results, cpu, before, away, after, sched):
 
 
 def sampled(results, cpu, before, after, rare, missing):
-    """Samples of that CPU, or the word that there are none."""
+    """Samples of that CPU before it went and after it came back, and no word that there are none."""
     counts = [sum(is_sample(record, pairs_on(cpu, threads)) for record in rare[cpu].records) for threads in (before, after)]
     words = [one["why"] for one in missing if one["what"] == "samples" and f"CPU {cpu} " in one["why"]]
     told = f"CPU {cpu}: {counts[0]} samples of the pair before, {counts[1]} afterwards; told: {'; '.join(words) or 'nothing'}"
-    results.met("processors: samples", counts[0] and bool(counts[1]) != bool(words), told)
+    results.met("processors: samples", all(counts) and not words, told)
 
 
 def pairs_on(cpu, threads):

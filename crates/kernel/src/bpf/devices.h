@@ -469,8 +469,8 @@ int sample(struct perf_context *context)
 	return 0;
 }
 
-/* CPUs that went or came since this program was attached: the clock for samples of such a one is dead. 1 is changed to
- * something else by who reads it. */
+/* CPUs that went or came since this program was attached: the clock for samples of such a one is dead. Who reads it puts
+ * 0 there. */
 __u8 cpu_moved[MAX_CPUS];
 
 SEC("tp_btf/cpuhp_exit")
@@ -478,7 +478,7 @@ int BPF_PROG(cpu_step, unsigned int cpu, int state, int step)
 {
 	__u8 *moved = &cpu_moved[cpu & (MAX_CPUS - 1)];
 
-	if (step == bpf_core_enum_value(enum cpuhp_state, CPUHP_BRINGUP_CPU) && !*moved)
+	if (step == bpf_core_enum_value(enum cpuhp_state, CPUHP_BRINGUP_CPU))
 		*moved = 1;
 	return 0;
 }

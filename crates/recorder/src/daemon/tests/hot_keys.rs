@@ -59,7 +59,7 @@ impl<'a> KeyboardFixture<'a> {
         std::fs::create_dir_all(options.dirs.run_dir()).unwrap();
         let kernel = Kernel::arm(storage, &kernel_options(options)).expect("these tests need root");
         let folder = IncidentFolder::open(options.dirs.incidents()).unwrap();
-        let counter = CounterProcess::start(&options.sealer, &[]);
+        let counter = CounterProcess::start(&options.sealer, &[], None);
         let mut recorder = Recorder::new(options, kernel, folder, counter).unwrap();
         let (read, keyboard) = pipe_with(PipeFlags::NONBLOCK).unwrap();
         let chords = options.hot_keys.as_ref().unwrap().chords().unwrap();
