@@ -86,6 +86,16 @@ impl Backend {
             Backend::Nice => "nice",
         }
     }
+
+    /// What it turns.
+    pub fn about(self) -> &'static str {
+        match self {
+            Backend::Systemd => "Weights of systemd's units",
+            Backend::Cgroup => "Weights of control groups, version 2, in a delegated one",
+            Backend::Autogroup => "The scheduler's groups of sessions",
+            Backend::Nice => "Nice values, policies and I/O priorities",
+        }
+    }
 }
 
 impl fmt::Display for Backend {

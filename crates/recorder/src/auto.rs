@@ -64,6 +64,27 @@ pub enum AutoMode {
     DryRun,
 }
 
+impl AutoMode {
+    /// All of them.
+    pub const ALL: [AutoMode; 2] = [AutoMode::Mark, AutoMode::DryRun];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            AutoMode::Mark => "mark",
+            AutoMode::DryRun => "dry-run",
+        }
+    }
+
+    /// What it does.
+    pub fn about(self) -> &'static str {
+        match self {
+            AutoMode::Mark => "Keep an incident",
+            AutoMode::DryRun => "Say what would be marked, and keep no file",
+        }
+    }
+}
+
 /// How the recorder marks by itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AutoOptions {

@@ -35,6 +35,27 @@ pub enum Scope {
     Always,
 }
 
+impl Scope {
+    /// All of them.
+    pub const ALL: [Scope; 2] = [Scope::Console, Scope::Always];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Console => "console",
+            Scope::Always => "always",
+        }
+    }
+
+    /// Where, and for whom that is.
+    pub fn about(self) -> &'static str {
+        match self {
+            Scope::Console => "On text consoles only; in an X session tipme agent has them",
+            Scope::Always => "In graphical sessions too, for a Wayland desktop that binds no keys",
+        }
+    }
+}
+
 /// Hot keys of the recorder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HotKeyOptions {
