@@ -59,7 +59,7 @@ impl FromStr for Strength {
     }
 }
 
-/// Which column of the table holds.
+/// By which means values are set, and so which rows of the table hold.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
@@ -137,7 +137,8 @@ pub struct Knobs {
     /// Nice value of each thread, -20 to 19.
     pub nice: Option<i8>,
     /// Time slice of each thread in microseconds, 100 to 100000: who wakes up with a shorter slice than the running
-    /// thread's, and has not had more than its share, takes the CPU at once. Shares do not change. Kernels before 6.12 have none.
+    /// thread's, and has not had more than its share, takes the CPU at once. Shares do not change. Kernels before 6.12
+    /// have none.
     pub slice_us: Option<u32>,
     /// Scheduling policy of each thread.
     pub scheduling: Option<Scheduling>,
