@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use tipme_command::program;
 use tipme_control::{Client, RecorderRequest, RecorderResponse, accounts};
 use tipme_desktop::console::ACTIVE;
-use tipme_record::{CHUNK_BYTES, RingClass};
+use tipme_record::{CHUNK_BYTES, Nanos, RingClass};
 use tipme_recorder::{AutoMode, AutoOptions, HotKeyOptions, RecorderOptions, Sealer, StateDirs, Tap};
 
 /// Records until it is stopped; or has the recorder that runs record more closely for a time.
@@ -28,7 +28,7 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
     let auto = arguments.auto.flatten().map(|mode| auto_options(mode, arguments.auto_per_hour)).transpose()?;
     let options = RecorderOptions {
         dirs: StateDirs::choose(arguments.state_dir.as_deref()),
-        window: tipme_recorder::seconds(arguments.window),
+        window: Nanos::from_secs(arguments.window),
         memory: arguments.memory.unwrap_or_else(|| default_memory(machine_memory(), machine_cpus())),
         tap,
         without: arguments.without,

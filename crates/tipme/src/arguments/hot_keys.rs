@@ -5,10 +5,10 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use tipme_command::choice;
 use tipme_desktop::hotkeys::{Bindings, Chord, HotKeyAction};
-use tipme_recorder::Scope;
+use tipme_recorder::HotKeyScope;
 
 /// Where the recorder takes hot keys from the keyboards, if anywhere.
-type ScopeChoice = Option<Scope>;
+type ScopeChoice = Option<HotKeyScope>;
 
 #[derive(Args)]
 pub struct HotKeyArguments {
@@ -20,8 +20,8 @@ pub struct HotKeyArguments {
 }
 
 fn scope() -> impl TypedValueParser<Value = ScopeChoice> {
-    let all = Scope::ALL.map(Some).into_iter().chain([None]);
-    choice(all, |scope| scope.map_or("off", Scope::name), |scope| scope.map_or("Nowhere", Scope::about))
+    let all = HotKeyScope::ALL.map(Some).into_iter().chain([None]);
+    choice(all, |scope| scope.map_or("off", HotKeyScope::name), |scope| scope.map_or("Nowhere", HotKeyScope::about))
 }
 
 /// The keys themselves, in the session and on the console.
