@@ -9,7 +9,8 @@ pub enum Reach {
     Nothing,
     /// Files that its user may read, so many at once.
     Files(u32),
-    /// The kernel's count of what kernel programs cost, and to attach so many programs that it has open; it takes `SYS_ADMIN`.
+    /// The kernel's count of what kernel programs cost, and to attach so many programs that it has open; it takes
+    /// `SYS_ADMIN`.
     Count(u32),
 }
 

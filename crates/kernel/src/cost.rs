@@ -30,8 +30,8 @@ pub struct ProgramRuns {
 }
 
 /// Has the kernel count when it is told so, and answers at the end of each time how many nanoseconds that was; 0 where the
-/// kernel refuses it. Attaches and detaches the programs of `standby` when it is told so, and answers [`refused()`] where the
-/// kernel does not let it. Returns when nobody tells it any more.
+/// kernel refuses it. Attaches and detaches the programs of `standby` when it is told so, and answers [`refused()`]
+/// where the kernel does not let it. Returns when nobody tells it any more.
 pub fn count(mut orders: impl Read, mut answers: impl Write, standby: &[Vec<OwnedFd>]) {
     let (mut order, mut counting) = ([0], None);
     let mut attached: Vec<Vec<OwnedFd>> = standby.iter().map(|_| Vec::new()).collect();

@@ -17,7 +17,8 @@ pub struct StandbyPrograms {
     pub ids: Vec<u32>,
 }
 
-/// What [`count()`](crate::count()) is told: to attach the programs of the detail with this place among those that it was given.
+/// What [`count()`](crate::count()) is told: to attach the programs of the detail with this place among those that it
+/// was given.
 pub fn attach_order(place: u8) -> u8 {
     b'A' + place
 }

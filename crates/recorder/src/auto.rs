@@ -3,8 +3,8 @@
 //!
 //! The kernel's coarse figures only raise a suspicion. A suspicion is looked at by the diagnosis, in a
 //! process of its own; only what it finds a cause for is kept, and the same cause once an hour. All of
-//! it is bounded, since a machine in trouble has suspicions all the time. What is unusually long is decided by what is usual and
-//! by what the person has said of it.
+//! it is bounded, since a machine in trouble has suspicions all the time. What is unusually long is decided by what is
+//! usual and by what the person has said of it.
 
 use crate::judge::{JudgedCause, Judgement};
 use crate::learning::{Learning, class};

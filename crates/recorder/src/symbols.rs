@@ -41,7 +41,8 @@ pub(crate) struct NamedSections {
     pub(crate) tasks: Vec<u8>,
 }
 
-/// Names what stacks and samples point into in the kernel, by its table of functions, and takes its addresses out of all sections.
+/// Names what stacks and samples point into in the kernel, by its table of functions, and takes its addresses out of
+/// all sections.
 pub(crate) fn name_kernel(
     stacks: &Stacks,
     mut rare: Vec<u8>,

@@ -76,8 +76,8 @@ pub fn name(arguments: &Confined) -> Result<ExitCode> {
 /// Memory of who counts, in bytes: that of a program.
 const COUNT_MEMORY: u64 = 256 << 20;
 
-/// Has the kernel count what its programs cost as the standard input says, and writes how long it did to the standard output;
-/// attaches and detaches programs likewise.
+/// Has the kernel count what its programs cost as the standard input says, and writes how long it did to the standard
+/// output; attaches and detaches programs likewise.
 pub fn count(arguments: &CountArguments) -> Result<ExitCode> {
     let programs = arguments.standby.iter().map(|lot| lot.0.len() as u32).sum();
     let open = || arguments.standby.iter().map(|lot| tipme_recorder::open_programs(&lot.0)).collect::<Result<Vec<_>>>();
