@@ -69,7 +69,7 @@ pub(crate) struct Delivery {
 }
 
 /// Records of one instant on two CPUs may be this far apart.
-const SLACK: Nanos = Nanos(50_000);
+pub(crate) const SLACK: Nanos = Nanos(50_000);
 
 const MILLISECOND: Nanos = Nanos::from_millis(1);
 
