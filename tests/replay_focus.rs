@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `replay-focus FILE...` plays changes of focus through the manager's prediction, and prints as JSON for each file how often the program
-//! that came next was among those made ready; beside it two simple guesses, the programs used last and those used most, as many of
-//! them at a time. `scripts/measure-prediction` asks for it.
+//! `replay-focus FILE...` plays changes of focus through the manager's prediction, and prints as JSON for each file how
+//! often the program that came next was among those made ready; beside it two simple guesses, the programs used last
+//! and those used most, as many of them at a time. `scripts/measure-prediction` asks for it.
 //!
 //! A line of a file is a time in seconds and the name of the program that got the focus then.
 

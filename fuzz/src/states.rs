@@ -51,11 +51,11 @@ pub fn tolerances() -> Vec<Vec<u8>> {
     vec![format!(r#"{{"version":1,"rows":[{row}],"suggested":[{suggestion},{suggestion}]}}"#).into_bytes()]
 }
 
-/// The head of this very program, and an image made of nothing but a head and one table of symbols.
 pub fn answers() -> Vec<Vec<u8>> {
     texts(&["[0,[\"first\",\"second\"]]\n", "[0,[null,\"\\u0041\"]]\n[1,[]]\n"])
 }
 
+/// The head of this very program, and an image made of nothing but a head and one table of symbols.
 pub fn images() -> Vec<Vec<u8>> {
     let own = std::fs::read("/proc/self/exe").unwrap_or_default();
     vec![own[..own.len().min(64 << 10)].to_vec(), small_image()]

@@ -22,7 +22,7 @@ const EDGES: [(&str, &[&str]); 17] = [
     ("command", &["measure", "report", "store"]),
     ("lab", &["analysis", "bench", "command", "control", "desktop", "measure", "report"]),
     ("sched", &["policy"]),
-    ("manager", &["policy", "sched", "desktop", "control", "confine"]),
+    ("manager", &["policy", "sched", "desktop", "control", "confine", "measure"]),
     ("recorder", &["store", "kernel", "desktop", "control", "confine", "measure"]),
     (
         "fuzz",

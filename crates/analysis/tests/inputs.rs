@@ -180,7 +180,8 @@ fn an_event_that_was_taken_before_it_could_be_read_tells_of_the_press_that_nobod
     }
 }
 
-/// Of two late ones the longer is told, but rather what was just over when the key was pressed; then the longer one is mentioned.
+/// Of two late ones the longer is told, but rather what was just over when the key was pressed; then the longer one is
+/// mentioned.
 #[test]
 fn what_was_just_over_is_rather_meant() {
     let mut machine = busy_machine();

@@ -155,8 +155,8 @@ fn a_command_ends_when_its_terminal_is_read_again() {
     }
 }
 
-/// A terminal whose one thread takes the keys, and whose third one, which has its CPU 4 ms later, writes them to the shell, as
-/// those of Qt do.
+/// A terminal whose one thread takes the keys, and whose third one, which has its CPU 4 ms later, writes them to the
+/// shell, as those of Qt do.
 #[test]
 fn a_terminal_may_hand_its_keys_to_another_thread() {
     let mut machine = Machinery::with_terminal();

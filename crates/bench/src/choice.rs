@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options that several verbs have, and values of options: an enum that derives `ValueEnum` has its names and what help tells of them beside its variants.
+//! Options that several verbs have, and values of options: an enum that derives `ValueEnum` has its names and what help
+//! tells of them beside its variants.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};

@@ -104,8 +104,8 @@ impl Compositor {
         Ok(terminal)
     }
 
-    /// Starts a program that has a window of its own, and waits until a key of `typist` shows something there; it ends with the
-    /// value.
+    /// Starts a program that has a window of its own, and waits until a key of `typist` shows something there; it ends
+    /// with the value.
     pub(crate) fn open_window(&self, typist: &mut Typist, name: &str, mut command: Command) -> Result<ProcessGroup> {
         let mut watch = self.watch()?.with_context(|| untold(&self.name()))?;
         self.show(&mut command);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Arithmetic that takes CPU time and has no other effect, the time that it took, and where it can be done.
 
+use crate::cpus::allowed_cpus;
 use crate::kernel_text::schedstat;
 use crate::random::next_random;
 use rustix::time::{ClockId, clock_gettime};
@@ -30,8 +31,7 @@ pub(crate) fn run_queue_delay() -> Duration {
 
 /// The CPU with the highest number that this process may use.
 pub(crate) fn last_cpu() -> Option<usize> {
-    let allowed = rustix::thread::sched_getaffinity(None).ok()?;
-    (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu))
+    allowed_cpus().ok()?.pop()
 }
 
 #[cfg(test)]

@@ -40,7 +40,8 @@ pub trait BenchDriver: ProgressListener {
     /// Set where the user wants it to end.
     fn interrupt(&self) -> InterruptFlag;
 
-    /// A display of its own, or a compositor that runs. Fails with what is not installed of the programs that are needed there.
+    /// A display of its own, or a compositor that runs. Fails with what is not installed of the programs that are
+    /// needed there.
     fn stage(&mut self, place: &Place, needed: &[&str]) -> Result<Box<dyn BenchStage + '_>>;
 }
 

@@ -20,6 +20,7 @@ pub(crate) use programs::{load as run_load, timer as run_timer};
 use crate::arms::SETTLING as MANAGER_SETTLING;
 use crate::choice::name;
 use crate::cpu_work::last_cpu;
+use crate::cpus::expect_allowed;
 use crate::driver::BenchDriver;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::group::ControlGroup;
@@ -27,7 +28,7 @@ use crate::intervals::{
     self, Bounds, Cleanup, Explainer, GRACE, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping, expected_ms,
 };
 use crate::process::ProcessGroup;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use favour::Favour;
 use options::ForkArm;
 use programs::{SLEEP, WORK};
@@ -126,11 +127,7 @@ impl Fork {
     fn chosen_cpu(&self) -> Result<usize> {
         let cpu =
             self.cpu.or_else(last_cpu).context("cannot tell which CPUs this process may use; name one with --cpu")?;
-        let allowed = rustix::thread::sched_getaffinity(None).context("cannot tell which CPUs there are")?;
-        ensure!(
-            cpu < rustix::thread::CpuSet::MAX_CPU && allowed.is_set(cpu),
-            "CPU {cpu} is not one that this process may use; see taskset -p $$"
-        );
+        expect_allowed(&[cpu])?;
         Ok(cpu)
     }
 
@@ -224,7 +221,7 @@ mod tests {
     #[test]
     fn a_cpu_that_is_not_there_is_refused() {
         let error = parsed::<Fork>("--cpu 100000").chosen_cpu().expect_err("no such CPU");
-        assert!(error.to_string().contains("CPU 100000 is not one"), "{error}");
+        assert!(error.to_string().contains("may not use CPU 100000; it may use "), "{error}");
         assert!(parsed::<Fork>("").chosen_cpu().is_ok());
     }
 

@@ -14,7 +14,6 @@ mod interrupts;
 mod judge;
 mod names;
 mod options;
-mod place;
 mod plan;
 mod spin;
 mod table;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Private displays, programs on them, known faults, and the demonstration and selftest made of these.
+//! What works a machine hard: benchmarks, scripts that are played at applications, loads, the idle loop and the timers; and
+//! known faults, with the self-test and the demonstration made of them.
+//!
+//! [`experiment`] says what a benchmark is; each has a module of its own. Most run on a private display ([`session`],
+//! [`compositor`]), which is reached through [`driver`]'s traits.
 //!
 //! Everything that is started here lives in process groups of its own, is told by the kernel to die
 //! with its parent, and is ended and waited for by the value that started it. Nothing else is
@@ -11,8 +15,8 @@ pub mod alone;
 pub mod arms;
 pub mod choice;
 pub mod compositor;
-pub mod cpu_list;
 mod cpu_work;
+pub mod cpus;
 pub mod demo;
 pub mod demo_faults;
 pub mod driver;

@@ -3,8 +3,8 @@
 //! build, and a heavy synthetic load: the system test of Evans et al. (1993, table 1).
 //!
 //! Three terminals (an editor, a pager, a shell) and, where it is installed, a GTK editor are open on a private
-//! display. The script goes round them: it clicks into one, waits until that has the focus, and types some keys, each of which it
-//! lets be answered. The time that all of it takes is measured.
+//! display. The script goes round them: it clicks into one, waits until that has the focus, and types some keys, each
+//! of which it lets be answered. The time that all of it takes is measured.
 
 mod applications;
 mod build;

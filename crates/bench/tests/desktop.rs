@@ -10,7 +10,7 @@ use tipme_desktop::echo::EchoWindow;
 use tipme_desktop::hotkeys::{Bindings, HotKeyAction, HotKeyEvent, HotKeys, RefusalReason};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
-use tipme_desktop::{DisplayError, DisplayTarget, How, focus, server};
+use tipme_desktop::{DisplayError, DisplayTarget, PidSource, focus, server};
 use tipme_record::Nanos;
 
 const LONG: Duration = Duration::from_secs(10);
@@ -199,7 +199,7 @@ fn the_focused_window_belongs_to_its_process() {
     session.open_terminal(&[], &["cat".into()]).expect("a terminal");
     let connection = tipme_desktop::DisplayConnection::open(&session.target()).expect("a connection");
     let now = focus(&connection).expect("a focus");
-    assert_eq!(now.pid.map(|(pid, how)| (Some(pid), how)), Some((session.terminal_pid(), How::Server)));
+    assert_eq!(now.pid.map(|(pid, how)| (Some(pid), how)), Some((session.terminal_pid(), PidSource::Server)));
     assert_ne!(now.window, 0);
 }
 

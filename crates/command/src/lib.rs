@@ -7,6 +7,7 @@
 #![warn(unreachable_pub)]
 
 pub mod checks;
+mod choice;
 pub mod completions;
 mod duration;
 mod groups;
@@ -19,6 +20,7 @@ mod schema;
 mod size;
 pub mod verbs;
 
+pub use choice::choice;
 pub use duration::duration;
 pub use groups::{Group, grouped};
 pub use schema::schema;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The verbs of `tipme` that another program has: what works a machine hard does not belong into a command that root
+//! The verbs of `tipme` that another program has: what works a machine hard does not belong in a command that root
 //! installs on people's machines. `tipme` names them, and starts that program with the same arguments.
 
 use clap::{Arg, Command};
@@ -12,7 +12,7 @@ pub const LAB: &str = "tipme-lab";
 pub(crate) const VERBS: [(&str, &str); 7] = [
     ("demo", "See it happen on a private display; needs root"),
     ("selftest", "Known faults, each diagnosed and checked; needs root"),
-    ("measure", "The latency of every event in an X application, by a script"),
+    ("measure", "The latency of every event in an application, by a script"),
     ("idle", "What takes the CPUs' time; needs no root and no tracing"),
     ("compare", "Hold results against each other, with honest statistics"),
     ("bench", "Timers, memory, forks of processes, typing, scrolling ..."),

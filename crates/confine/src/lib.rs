@@ -3,7 +3,8 @@
 //!
 //! A daemon [keeps](keep()) the capabilities that it goes on needing. What reads bytes that others have made is done by a
 //! process of its own, which is [confined](confine()) before it reads the first of them: it has what it was given
-//! open, and no way to anything else, but where it is to read files that a user may read. Who started it [hears](hear()) what it says, up to a bound and for a time.
+//! open, and no way to anything else, but where it is to read files that a user may read. Who started it
+//! [hears](hear()) what it says, up to a bound and for a time.
 
 #![warn(unreachable_pub)]
 

@@ -49,10 +49,11 @@ pub enum RecorderRequest {
     },
     /// Forgets what the caller lived with. Answer: [`RecorderResponse::Done`].
     ForgetDays,
-    /// Follows the keyboard focus on the caller's compositors. Answer: [`RecorderResponse::Done`], then [`RecorderResponse::Focus`] for each
-    /// of them, and again with each change, as long as the connection lasts.
+    /// Follows the keyboard focus on the caller's compositors. Answer: [`RecorderResponse::Done`], then
+    /// [`RecorderResponse::Focus`] for each of them, and again with each change, as long as the connection lasts.
     Follow,
-    /// Goes on recording everything, where it was paused, and input too where that was stopped. Answer: [`RecorderResponse::Done`].
+    /// Goes on recording everything, where it was paused, and input too where that was stopped. Answer:
+    /// [`RecorderResponse::Done`].
     Start,
     /// Records nothing at all until the caller or root has it start again. Answer: [`RecorderResponse::Done`].
     Pause,

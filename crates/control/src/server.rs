@@ -96,7 +96,8 @@ pub struct ServerOf<D> {
 }
 
 impl<D: Daemon> ServerOf<D> {
-    /// Listens at `path`. Those whom the gate lets in may call; everyone may connect, to be told so. A socket file that a killed daemon left is replaced.
+    /// Listens at `path`. Those whom the gate lets in may call; everyone may connect, to be told so. A socket file that
+    /// a killed daemon left is replaced.
     ///
     /// # Errors
     /// Where another process listens there, or the socket cannot be made.

@@ -104,7 +104,8 @@ fn auth_argument(line: &[u8]) -> Option<PathBuf> {
 }
 
 /// The cookies in a file for a display, as many as are tried; none where it cannot be read, or where its owner is another
-/// user than the listener, who would get a cookie that is not its own. Root gets all, and so does who was named by the person.
+/// user than the listener, who would get a cookie that is not its own. Root gets all, and so does who was named by the
+/// person.
 pub(crate) fn read(file: &Path, named: bool, display: u32, listener: DisplayListener) -> Vec<Vec<u8>> {
     let owned = |status: &Stat| named || listener.uid == 0 || status.st_uid == listener.uid;
     let Some(file) = open_regular(file, owned) else { return Vec::new() };

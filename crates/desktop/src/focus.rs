@@ -10,7 +10,7 @@ use x11rb::protocol::xproto::{AtomEnum, ConnectionExt as _, Window};
 
 /// How the process of a window was learnt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum How {
+pub enum PidSource {
     /// From the server, which knows who is connected.
     Server,
     /// From the window's property, which is what the program says of itself.
@@ -23,7 +23,7 @@ pub struct FocusedWindow {
     /// 0 where no window has it.
     pub window: u32,
     /// Its process, as far as that can be known.
-    pub pid: Option<(u32, How)>,
+    pub pid: Option<(u32, PidSource)>,
 }
 
 /// Parents that are looked at for a property, at most.
@@ -37,8 +37,8 @@ pub fn focus(connection: &DisplayConnection) -> Result<FocusedWindow, DisplayErr
         return Ok(FocusedWindow { window: 0, pid: None });
     }
     let pid = match client_pid(connection, window)? {
-        Some(pid) => Some((pid, How::Server)),
-        None => property_pid(connection, window)?.map(|pid| (pid, How::Property)),
+        Some(pid) => Some((pid, PidSource::Server)),
+        None => property_pid(connection, window)?.map(|pid| (pid, PidSource::Property)),
     };
     Ok(FocusedWindow { window, pid })
 }

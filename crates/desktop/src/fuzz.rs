@@ -7,7 +7,8 @@ use crate::framing::Framing;
 use crate::plain::plain;
 use x11rb::x11_utils::TryParse as _;
 
-/// Reads properties, packets in pieces, an authority file and text to be shown; whether there was a property. It must not panic.
+/// Reads properties, packets in pieces, an authority file and text to be shown; whether there was a property. It must
+/// not panic.
 pub fn exercise(bytes: &[u8]) -> bool {
     let reply = x11rb::protocol::xproto::GetPropertyReply::try_parse(bytes);
     let understood = reply.is_ok_and(|(reply, _)| attention::read_any(&reply));

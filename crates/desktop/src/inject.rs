@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Injected input, at a human pace: into an X display by the XTEST extension, into a compositor of Wayland by what it offers.
+//! Injected input, at a human pace: into an X display by the XTEST extension, into a compositor of Wayland by what it
+//! offers.
 
 mod device;
 mod wayland;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The desktop's side: X11 displays, hot keys, input injection (into compositors of Wayland as well), focus, dialogs, popups,
-//! evdev devices and the text console.
+//! The desktop's side: X11 displays, hot keys, input injection (into compositors of Wayland as well), focus, dialogs,
+//! popups, evdev devices and the text console.
 //!
 //! Nothing here may hold up its caller: every exchange with a display server has a time limit, since
 //! a hung server is just what the recorder is there to explain. A display that cannot be used is an
@@ -40,5 +40,5 @@ pub mod window;
 pub use auth::authority_file;
 pub use connect::{DisplayConnection, DisplayTarget};
 pub use error::DisplayError;
-pub use focus::{FocusedWindow, How, focus};
+pub use focus::{FocusedWindow, PidSource, focus};
 pub use fuzz::exercise;

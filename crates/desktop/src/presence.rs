@@ -29,17 +29,17 @@ pub struct RunningAgent {
 }
 
 /// This process serves the display, as long as the value lives.
-pub struct Presence {
+pub struct AgentPresence {
     connection: DisplayConnection,
     window: Window,
 }
 
-impl Presence {
+impl AgentPresence {
     /// Takes the display for this process; the other agent where one serves it already.
     ///
     /// # Errors
     /// Where the display cannot be used.
-    pub fn claim(target: &DisplayTarget) -> Result<Result<Presence, RunningAgent>, DisplayError> {
+    pub fn claim(target: &DisplayTarget) -> Result<Result<AgentPresence, RunningAgent>, DisplayError> {
         let connection = DisplayConnection::open(target)?;
         if let Some(agent) = of(&connection)? {
             return Ok(Err(agent));
@@ -51,7 +51,7 @@ impl Presence {
         let class = WindowClass::INPUT_ONLY;
         wire.create_window(0, window, root, -1, -1, 1, 1, 0, class, 0, &aux).map_err(failed)?.ignore_error();
         wire.set_selection_owner(window, selection, CURRENT_TIME).map_err(failed)?.ignore_error();
-        let presence = Presence { connection, window };
+        let presence = AgentPresence { connection, window };
         let pid = std::process::id().to_ne_bytes();
         presence.set(PID, AtomEnum::CARDINAL, 32, &pid)?;
         Ok(Ok(presence))

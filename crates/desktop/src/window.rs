@@ -4,7 +4,7 @@
 use crate::clock;
 use crate::connect::{DisplayConnection, DisplayTarget};
 use crate::error::DisplayError;
-use crate::focus::{How, client_pid, focus};
+use crate::focus::{PidSource, client_pid, focus};
 use std::cell::Cell;
 use std::time::Duration;
 use tipme_record::Nanos;
@@ -184,7 +184,7 @@ impl Watcher {
             self.listen_to_children()?;
         }
         let now = focus(&self.connection)?;
-        if !now.pid.is_some_and(|(pid, how)| how == How::Server && belongs(pid)) {
+        if !now.pid.is_some_and(|(pid, how)| how == PidSource::Server && belongs(pid)) {
             return Ok(None);
         }
         let Ok(cookie) = self.connection.wire().get_window_attributes(now.window) else { return Ok(None) };

@@ -9,7 +9,7 @@ use display::{Display, Known, Program, greet, make_window};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 use tipme_desktop::attention::{Attention, HELPERS_MAX, WINDOWS_MAX};
-use tipme_desktop::{DisplayError, DisplayTarget, How};
+use tipme_desktop::{DisplayError, DisplayTarget, PidSource};
 use x11rb::connection::Connection as _;
 use x11rb::protocol::xproto::{
     AtomEnum, ConfigureWindowAux, ConnectionExt as _, DestroyNotifyEvent, EventMask, InputFocus, StackMode,
@@ -55,7 +55,7 @@ fn without_a_manager_the_focus_is_followed_from_the_first_call_on() {
     assert_eq!((known.keyboard, known.pointer, known.windows.len()), (None, None, 0));
     let (first, second) = (display.terminal(LEFT), display.terminal(RIGHT));
     let (a, b) = (known.window_of(first.pid()), known.window_of(second.pid()));
-    assert!(known.is(a, |state| state.owner.unwrap().how == How::Server && !state.iconic));
+    assert!(known.is(a, |state| state.owner.unwrap().how == PidSource::Server && !state.iconic));
     known.until("both are visible", |known| known.is(a, |state| state.visible) && known.is(b, |state| state.visible));
     display.focus(a);
     known.until("the keyboard is at the first", |known| known.keyboard == Some(a));
@@ -243,7 +243,7 @@ fn a_forged_owner_does_not_count_where_the_server_knows() {
     display.set(window, "_NET_WM_PID", AtomEnum::CARDINAL, &[std::process::id()]);
     display.set(window, "_TIPME_PROCESS_SET", AtomEnum::CARDINAL, &[7]);
     known.until("both were read", |known| known.is(window, |state| state.helpers == [7]));
-    assert_eq!((known.windows[&window].owner, before.unwrap().how), (before, How::Server));
+    assert_eq!((known.windows[&window].owner, before.unwrap().how), (before, PidSource::Server));
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn an_owner_that_only_the_property_tells_is_marked() {
     assert_eq!(known.windows[&window].owner, None);
     display.set(window, "_NET_WM_PID", AtomEnum::CARDINAL, &[1]);
     let property = |pid| {
-        move |known: &Known| known.is(window, |s| s.owner.is_some_and(|o| o.pid == pid && o.how == How::Property))
+        move |known: &Known| known.is(window, |s| s.owner.is_some_and(|o| o.pid == pid && o.how == PidSource::Property))
     };
     known.until("the property counts", property(1));
     display.set(window, "_NET_WM_PID", AtomEnum::CARDINAL, &[u32::MAX]);

@@ -12,7 +12,8 @@ use tipme_record::Nanos;
 pub enum Detail {
     /// What blocks of 50 microseconds or more waited for, instead of a millisecond.
     Waits,
-    /// Every interrupt and softirq, instead of those of 50 microseconds or more; and work items and timers by their functions.
+    /// Every interrupt and softirq, instead of those of 50 microseconds or more; and work items and timers by their
+    /// functions.
     Interrupts,
     /// Waits for kernel locks of a microsecond or more, instead of 100.
     Locks,

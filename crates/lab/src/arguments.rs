@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Verbs of the lab and their options: the one place from which help, man pages and completions come.
 
-mod choice;
 mod compare;
 mod measure;
 mod schema;
 
-use choice::choice;
 use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 pub use compare::Compare;
 pub use measure::Measure;
@@ -28,7 +26,7 @@ use tipme_bench::timer::Timer;
 use tipme_bench::typing::Typing;
 use tipme_bench::warmstart::Warmstart;
 use tipme_command::output::Colours;
-use tipme_command::{grouped, verbs};
+use tipme_command::{choice, grouped, verbs};
 use tipme_report::Layout;
 
 /// The lab of tipme: loads, known faults and measurements, which work a machine hard
@@ -103,7 +101,7 @@ On a compositor of Wayland that runs, a terminal (foot) opens and is typed at fo
 of a minute: leave it the focus.")]
 pub struct Demo {
     /// What goes wrong
-    #[arg(long, value_parser = choice(&DemoFault::OFFERED, DemoFault::name, DemoFault::about),
+    #[arg(long, value_parser = choice(DemoFault::OFFERED, DemoFault::name, DemoFault::about),
         default_value = DemoFault::Cpu.name())]
     pub fault: DemoFault,
     /// Where: on a private X server, on a private compositor of Wayland, or on one that runs, by the name or path of its socket
@@ -136,7 +134,7 @@ pub struct Selftest {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = repeats)]
     pub repeat: usize,
     /// Do them to this application; may be given several times [default: patient and xterm, under Wayland foot]
-    #[arg(long, value_name = "APP", value_parser = choice(&App::ALL, App::name, App::about), conflicts_with = "display")]
+    #[arg(long, value_name = "APP", value_parser = choice(App::ALL, App::name, App::about), conflicts_with = "display")]
     pub app: Vec<App>,
     /// On private displays of this kind
     #[arg(long, value_enum, default_value_t = PrivateDisplayChoice::X11)]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The focus on a compositor of Wayland, as the recorder tells it: no protocol of Wayland says which process a window belongs to, but
-//! who is told that a keyboard enters has the focus.
+//! The focus on a compositor of Wayland, as the recorder tells it: no protocol of Wayland says which process a window
+//! belongs to, but who is told that a keyboard enters has the focus.
 //!
-//! A client counts as one window. Of others than the one with the focus nobody says whether they can be seen: they count as hidden.
-//! While the recorder is away, the focus stays as it was.
+//! A client counts as one window. Of others than the one with the focus nobody says whether they can be seen: they
+//! count as hidden. While the recorder is away, the focus stays as it was.
 
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::net::sockopt::socket_peercred;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tipme_control::{CallError, Client, Following, RecorderRequest, RecorderResponse};
 use tipme_desktop::attention::{AttentionChange, Core, Dropped, WINDOWS_MAX, WindowOwner, WindowState};
-use tipme_desktop::{DisplayError, How};
+use tipme_desktop::{DisplayError, PidSource};
 use tipme_policy::Identity;
 use tipme_sched::processes;
 
@@ -140,7 +140,7 @@ impl CompositorFocus {
     }
 
     fn window(&self, client: Identity, visible: bool) -> Option<AttentionChange> {
-        let owner = Some(WindowOwner { pid: client.pid, how: How::Server });
+        let owner = Some(WindowOwner { pid: client.pid, how: PidSource::Server });
         let window = *self.windows.get(&client)?;
         Some(AttentionChange::Window(WindowState { window, owner, helpers: Vec::new(), visible, iconic: false }))
     }

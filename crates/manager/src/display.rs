@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The display that is managed: an X server, which tells of its windows itself, or a compositor, of which the recorder tells who
-//! has the keyboard focus.
+//! The display that is managed: an X server, which tells of its windows itself, or a compositor, of which the recorder
+//! tells who has the keyboard focus.
 
 use crate::compositor::CompositorFocus;
 use rustix::fd::BorrowedFd;

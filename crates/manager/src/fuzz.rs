@@ -6,7 +6,8 @@ use crate::helper_service::messages::{HelperRequest, HelperResponse};
 use tipme_policy::Prediction;
 use tipme_record::Nanos;
 
-/// Reads a line as a request to the helper, keeps its bounds, and reads it as an answer; whether it is either. It must not panic.
+/// Reads a line as a request to the helper, keeps its bounds, and reads it as an answer; whether it is either. It must
+/// not panic.
 pub fn exercise_lines(line: &[u8]) -> bool {
     let request = serde_json::from_slice(line);
     let understood = request.is_ok() || serde_json::from_slice::<HelperResponse>(line).is_ok();

@@ -7,9 +7,10 @@
 //! caller is killed: then all that it changed is taken back. What a killed helper has left is taken back when the
 //! next one starts.
 //!
-//! Root may call, the users that are named to the helper, and who sits at this machine (`seat`), since favour for one user is
-//! taken from the others. Whether a user still sits there is looked at with each request and every two seconds; the
-//! helper session ends with the seat. Who has it for sitting there has only processes of the session in front favoured.
+//! Root may call, the users that are named to the helper, and who sits at this machine (`seat`), since favour for one
+//! user is taken from the others. Whether a user still sits there is looked at with each request and every two seconds;
+//! the helper session ends with the seat. Who has it for sitting there has only processes of the session in front
+//! favoured.
 //!
 //! Each helper session has a thread of its own. A caller that floods, sends half lines, never reads, or has the kernel
 //! do slow things, holds up only itself; what it may cost is bounded in callers ([`CONVERSATIONS_MAX`],

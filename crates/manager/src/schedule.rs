@@ -14,7 +14,8 @@ const RECENT: Nanos = Nanos::from_millis(3_000);
 /// meanwhile lose it as well, and once afterwards for those that were forked in between.
 const BEFORE_LOSS: Nanos = Nanos::from_millis(150);
 const AFTER_LOSS: Nanos = Nanos::from_millis(1_000);
-/// A set that has just appeared is looked at soon when it gets the focus: a new window's program is just starting its children.
+/// A set that has just appeared is looked at soon when it gets the focus: a new window's program is just starting its
+/// children.
 const AFTER_GAIN: Nanos = Nanos::from_millis(20);
 /// Looks that wait at a time; further ones are left to the round.
 const LOOKS_MAX: usize = 32;

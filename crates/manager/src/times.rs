@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use tipme_control::manager::TimeFigures;
+use tipme_measure::{Share, Summary};
 use tipme_record::Nanos;
 
 /// Times that are kept.
@@ -25,12 +26,11 @@ impl Recent {
     }
 
     pub(crate) fn times(&self) -> TimeFigures {
-        let mut sorted: Vec<u64> = self.kept.iter().copied().collect();
-        sorted.sort_unstable();
-        let Some(max) = sorted.last() else { return TimeFigures::default() };
-        let at = |share: f64| ms(sorted[((sorted.len() - 1) as f64 * share).ceil() as usize]);
+        let kept = Summary::new(self.kept.iter().copied().collect());
         let last_ms = self.kept.back().map_or(0.0, |last| ms(*last));
-        TimeFigures { n: self.n, last_ms, p50_ms: at(0.5), p99_ms: at(0.99), max_ms: ms(*max) }
+        let [p50_ms, p99_ms, max_ms] =
+            [Share::P50, Share::P99, Share::ALL].map(|share| kept.value(share).map_or(0.0, ms));
+        TimeFigures { n: self.n, last_ms, p50_ms, p99_ms, max_ms }
     }
 }
 
@@ -50,7 +50,7 @@ mod tests {
         for ms in 1..=1500 {
             recent.push(Nanos::from_millis(ms));
         }
-        let expected = TimeFigures { n: 1500, last_ms: 1500.0, p50_ms: 1001.0, p99_ms: 1491.0, max_ms: 1500.0 };
+        let expected = TimeFigures { n: 1500, last_ms: 1500.0, p50_ms: 1000.0, p99_ms: 1490.0, max_ms: 1500.0 };
         assert_eq!(recent.times(), expected);
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::connections::are_connected;
 use std::path::Path;
-use tipme_desktop::How;
+use tipme_desktop::PidSource;
 use tipme_desktop::attention::WindowOwner;
 use tipme_policy::Identity;
 use tipme_sched::processes::{self, Stat};
@@ -52,7 +52,7 @@ impl ClaimContext<'_> {
         is_client: impl Fn(Identity) -> bool,
     ) -> Result<Identity, ClaimRefusal> {
         let owner = owner.ok_or(ClaimRefusal::Unknown)?;
-        let own_words = owner.how == How::Property;
+        let own_words = owner.how == PidSource::Property;
         if own_words && self.server_knows {
             return Err(ClaimRefusal::OwnWords);
         }

@@ -3,8 +3,8 @@
 //!
 //! Nothing is kept of an answer but what it adds to the counts of its hour, and of the longest when they were. An
 //! application's *wait* is the time from press to drawing, without what the thread that took the press slept for nobody
-//! of its own process: C and E, Q or S of [`crate::think`]. *Interaction* is that time with the sleep, and the gaps before the presses
-//! as long as the person was there; *think* is the rest of it. All times are nanoseconds.
+//! of its own process: C and E, Q or S of [`crate::think`]. *Interaction* is that time with the sleep, and the gaps
+//! before the presses as long as the person was there; *think* is the rest of it. All times are nanoseconds.
 
 mod figures;
 

@@ -59,7 +59,7 @@ impl FromStr for Strength {
     }
 }
 
-/// Which column of the table holds.
+/// By which means values are set, and so which rows of the table hold.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
@@ -84,6 +84,16 @@ impl Backend {
             Backend::Cgroup => "cgroup",
             Backend::Autogroup => "autogroup",
             Backend::Nice => "nice",
+        }
+    }
+
+    /// What it turns.
+    pub fn about(self) -> &'static str {
+        match self {
+            Backend::Systemd => "Weights of systemd's units",
+            Backend::Cgroup => "Weights of control groups, version 2, in a delegated one",
+            Backend::Autogroup => "The scheduler's groups of sessions",
+            Backend::Nice => "Nice values, policies and I/O priorities",
         }
     }
 }
@@ -127,7 +137,8 @@ pub struct Knobs {
     /// Nice value of each thread, -20 to 19.
     pub nice: Option<i8>,
     /// Time slice of each thread in microseconds, 100 to 100000: who wakes up with a shorter slice than the running
-    /// thread's, and has not had more than its share, takes the CPU at once. Shares do not change. Kernels before 6.12 have none.
+    /// thread's, and has not had more than its share, takes the CPU at once. Shares do not change. Kernels before 6.12
+    /// have none.
     pub slice_us: Option<u32>,
     /// Scheduling policy of each thread.
     pub scheduling: Option<Scheduling>,

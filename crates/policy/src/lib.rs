@@ -25,8 +25,8 @@
 //! and what comes into focus after a while is brought back ahead of its use. The strength changes nothing in this,
 //! but for off.
 //!
-//! **Bounds.** What is told beyond [`SETS_MAX`], [`MEMBERS_MAX`], [`CORE_MAX`], [`BUSY_MAX`], [`GROUPS_MAX`], [`HOGS_MAX`] and
-//! `PRESSED_MAX` is left out and counted, see [`Policy::dropped`].
+//! **Bounds.** What is told beyond [`SETS_MAX`], [`MEMBERS_MAX`], [`CORE_MAX`], [`BUSY_MAX`], [`GROUPS_MAX`],
+//! [`HOGS_MAX`] and `PRESSED_MAX` is left out and counted, see [`Policy::dropped`].
 
 #![warn(unreachable_pub)]
 

@@ -5,12 +5,12 @@
 //! nice value, a factor of 1.25 for each step and 1024 for 0. The ratio of the weights is what shortens a burst of
 //! work of many milliseconds. How soon a short one begins is a matter of the slice: beside twenty computing sessions
 //! a wake-up took 4 ms in the median, with a favoured weight as well, and 0.1 ms with a slice of 0.1 ms.
-//! The other half is the slice of those who are not attended to. The scheduler takes the earliest deadline, and a slice
+//! The slice of those who are not attended to counts as much. The scheduler takes the earliest deadline, and a slice
 //! shorter than a tick leaves a computing thread behind its own: one wake-up in ten then waited behind such
 //! threads, 4 ms and more, whatever its weight. With a slice of 20 ms for them 99 of 100 took less than
 //! 2 ms and 95 took 0.16 ms (8 ms: 0.27), at no cost in shares, and they are interrupted less often.
-//! Strength moves the focused set away from the rest. In a gentle table the visible sets stay below the focused one. A recent set's favour goes down from its
-//! value in the table to that of the rest.
+//! Strength moves the focused set away from the rest. In a gentle table the visible sets stay below the focused one. A
+//! recent set's favour goes down from its value in the table to that of the rest.
 //!
 //! **Nothing starves**, under any back end and strength:
 //! 1. No real-time policy and no frozen process: every process has a weight, and the scheduler gives each its share.
@@ -27,7 +27,7 @@
 //! **Autogroup.** The kernel weighs sessions then, and a nice value counts within a session only. So the session's
 //! value is set, and the nice value as well, which tells apart what shares a session, such as everything that one
 //! start script has started. Where another scheduler (sched_ext) ignores cgroup weights, the nice values of the
-//! column `Nice` are set besides.
+//! rows `Nice` are set besides.
 
 use crate::knobs::{Backend, IoPriority, Knobs, Scheduling, Strength};
 use crate::role::Role;
@@ -110,7 +110,7 @@ impl Knobs {
 }
 
 /// What a set of this role is to have. `faded` counts for [`Role::Recent`] only: 0 has just lost the focus, 1 lost
-/// it ten minutes ago and has what the rest has; what is not a number between counts as the nearer end, or as 1.
+/// it ten minutes ago and has what the rest has; what lies outside counts as the nearer end, and NaN as 1.
 /// [`Strength::Off`] gives no knobs.
 pub fn knobs(backend: Backend, strength: Strength, role: Role, faded: f32) -> Knobs {
     let column = match strength {

@@ -231,8 +231,8 @@ records! {
         unused: u32,
     }
 
-    /// A work item or a timer of the kernel's took ten microseconds or more, at its end, on the time of `head.tid`, or at the mark
-    /// where it is still at it; only with `--detail interrupts`.
+    /// A work item or a timer of the kernel's took ten microseconds or more, at its end, on the time of `head.tid`, or
+    /// at the mark where it is still at it; only with `--detail interrupts`.
     deferred: Deferred = 35 {
         nanos: Nanos,
         /// A stack of one frame: its function.

@@ -69,7 +69,8 @@ pub mod shape {
         GRABBED_KEY = (1, 6),
         /// Event `wl_keyboard.modifiers`: serial, four words of modifiers.
         MODIFIERS = (4, 7),
-        /// Event `wl_keyboard.enter` where no key is held: serial, surface, and the length of the list of held keys behind it.
+        /// Event `wl_keyboard.enter` where no key is held: serial, surface, and the length of the list of held keys
+        /// behind it.
         ENTER = (1, 5),
         /// Event `wl_keyboard.leave`: serial, surface.
         LEAVE = (2, 4),
@@ -83,8 +84,8 @@ pub mod shape {
         CALLBACK_DONE = (0, 3),
         /// Event `wl_display.delete_id`: the object.
         DELETE_ID = (1, 3),
-        /// Event `wp_presentation_feedback.presented`: high and low half of the seconds, nanoseconds, refresh, two halves of a
-        /// counter, flags.
+        /// Event `wp_presentation_feedback.presented`: high and low half of the seconds, nanoseconds, refresh, two
+        /// halves of a counter, flags.
         PRESENTED = (1, 9),
         /// Requests `wl_compositor.create_surface`, `wl_seat.get_pointer` and `wl_display.sync`: the new object.
         MAKE_FIRST = (0, 3),

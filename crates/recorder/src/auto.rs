@@ -3,8 +3,8 @@
 //!
 //! The kernel's coarse figures only raise a suspicion. A suspicion is looked at by the diagnosis, in a
 //! process of its own; only what it finds a cause for is kept, and the same cause once an hour. All of
-//! it is bounded, since a machine in trouble has suspicions all the time. What is unusually long is decided by what is usual and
-//! by what the person has said of it.
+//! it is bounded, since a machine in trouble has suspicions all the time. What is unusually long is decided by what is
+//! usual and by what the person has said of it.
 
 use crate::judge::{JudgedCause, Judgement};
 use crate::learning::{Learning, class};
@@ -62,6 +62,27 @@ pub enum AutoMode {
     Mark,
     /// Only a line tells of it.
     DryRun,
+}
+
+impl AutoMode {
+    /// All of them.
+    pub const ALL: [AutoMode; 2] = [AutoMode::Mark, AutoMode::DryRun];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            AutoMode::Mark => "mark",
+            AutoMode::DryRun => "dry-run",
+        }
+    }
+
+    /// What it does.
+    pub fn about(self) -> &'static str {
+        match self {
+            AutoMode::Mark => "Keep an incident",
+            AutoMode::DryRun => "Say what would be marked, and keep no file",
+        }
+    }
 }
 
 /// How the recorder marks by itself.

@@ -80,7 +80,7 @@ pub struct RecorderOptions {
     pub details: Vec<Detail>,
     /// Users that may mark, besides root.
     pub allowed: Vec<u32>,
-    /// Whether is counted what each user lives with.
+    /// Whether what each user lives with is counted.
     pub day: bool,
     /// Marks that the recorder makes by itself; `None` for none.
     pub auto: Option<AutoOptions>,

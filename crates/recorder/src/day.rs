@@ -2,8 +2,8 @@
 //! What each user lived with, day by day: counts by application and hour, where somebody wants them.
 //!
 //! The kernel tells each answer once (`tipme_kernel::ToldAnswer`), and here it is added to the counts of who runs the
-//! program. In memory is what came since the files were written last. A file holds one user's day of UTC; root alone can read it, and
-//! the recorder tells each user the own.
+//! program. In memory is what came since the files were written last. A file holds one user's day of UTC; root alone
+//! can read it, and the recorder tells each user the own.
 
 use crate::identity::realtime_now;
 use crate::learning::{Learning, class};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entries for fuzzing: the files of what is usual, of days and of what people put up with, the images that functions are named from, and the names that are
-//! answered.
+//! The entries for fuzzing: the files of what is usual, of days and of what people put up with, the images that
+//! functions are named from, and the names that are answered.
 
 use crate::baselines;
 use crate::day;

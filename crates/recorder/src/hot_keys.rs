@@ -28,17 +28,38 @@ const DIAGNOSES_MAX: usize = 8;
 
 /// Where hot keys are taken from the keyboards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Scope {
+pub enum HotKeyScope {
     /// Only while a text console is looked at: in a graphical session the agent has them.
     Console,
     /// Always, over a graphical session too.
     Always,
 }
 
+impl HotKeyScope {
+    /// All of them.
+    pub const ALL: [HotKeyScope; 2] = [HotKeyScope::Console, HotKeyScope::Always];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            HotKeyScope::Console => "console",
+            HotKeyScope::Always => "always",
+        }
+    }
+
+    /// Where, and for whom that is.
+    pub fn about(self) -> &'static str {
+        match self {
+            HotKeyScope::Console => "On text consoles only; in an X session tipme agent has them",
+            HotKeyScope::Always => "In graphical sessions too, for a Wayland desktop that binds no keys",
+        }
+    }
+}
+
 /// Hot keys of the recorder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HotKeyOptions {
-    pub scope: Scope,
+    pub scope: HotKeyScope,
     pub bindings: Bindings,
     /// The active console: [`tipme_desktop::console::ACTIVE`].
     pub console: PathBuf,
@@ -58,8 +79,8 @@ impl HotKeyOptions {
         let key = mark.map_or_else(|| "no key".to_owned(), |(_, chord)| chord.to_string());
         match (devices, self.scope) {
             (0, _) => "no hot keys of the console: there is no input device".to_owned(),
-            (_, Scope::Console) => format!("on a text console {key} marks"),
-            (_, Scope::Always) => format!("{key} marks, on any keyboard of the machine"),
+            (_, HotKeyScope::Console) => format!("on a text console {key} marks"),
+            (_, HotKeyScope::Always) => format!("{key} marks, on any keyboard of the machine"),
         }
     }
 
@@ -71,7 +92,7 @@ impl HotKeyOptions {
     /// Whom to answer, where hot keys count now.
     pub(crate) fn listener(&self) -> Option<PressConsole> {
         let console = Console::open(&self.console).ok().filter(Console::is_text);
-        (console.is_some() || self.scope == Scope::Always).then_some(PressConsole(console))
+        (console.is_some() || self.scope == HotKeyScope::Always).then_some(PressConsole(console))
     }
 }
 
@@ -179,16 +200,16 @@ mod tests {
     use super::*;
     use crate::judge::tests::program;
 
-    fn options(scope: Scope, console: &Path) -> HotKeyOptions {
+    fn options(scope: HotKeyScope, console: &Path) -> HotKeyOptions {
         HotKeyOptions { scope, bindings: Bindings::default(), console: console.to_owned(), judge: "tipme".into() }
     }
 
     #[test]
     fn only_a_text_console_is_listened_to_unless_hot_keys_count_always() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        assert!(options(Scope::Console, Path::new("/nowhere/tty0")).listener().is_none());
-        assert!(options(Scope::Console, file.path()).listener().is_none());
-        let listener = options(Scope::Always, file.path()).listener().unwrap();
+        assert!(options(HotKeyScope::Console, Path::new("/nowhere/tty0")).listener().is_none());
+        assert!(options(HotKeyScope::Console, file.path()).listener().is_none());
+        let listener = options(HotKeyScope::Always, file.path()).listener().unwrap();
         listener.tell("not shown over a graphical session");
         assert_eq!(std::fs::read(file.path()).unwrap(), b"");
     }
@@ -196,9 +217,9 @@ mod tests {
     #[test]
     fn it_is_said_which_key_marks_and_where() {
         let announced = |scope, devices| options(scope, Path::new("/dev/tty0")).announce(devices);
-        assert_eq!(announced(Scope::Console, 2), "on a text console ctrl+alt+minus marks");
-        assert_eq!(announced(Scope::Always, 2), "ctrl+alt+minus marks, on any keyboard of the machine");
-        assert_eq!(announced(Scope::Always, 0), "no hot keys of the console: there is no input device");
+        assert_eq!(announced(HotKeyScope::Console, 2), "on a text console ctrl+alt+minus marks");
+        assert_eq!(announced(HotKeyScope::Always, 2), "ctrl+alt+minus marks, on any keyboard of the machine");
+        assert_eq!(announced(HotKeyScope::Always, 0), "no hot keys of the console: there is no input device");
     }
 
     /// What a diagnosis was asked for, with questions for two incidents.

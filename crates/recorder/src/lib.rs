@@ -3,9 +3,9 @@
 //!
 //! [`run`] arms the kernel side and then sits in one `poll` loop. Ten times a second it reads input devices
 //! and what changes fast while somebody has to wait, twice a second while nothing goes on; once a second the
-//! rest of its small files of /proc and the loss counters; with `--auto` at each turn the kernel's counts of late answers. At a mark it copies the rings,
-//! which goes on while they are written, and leaves the sealing to a thread, so that the next mark
-//! can follow at once.
+//! rest of its small files of /proc and the loss counters; with `--auto` at each turn the kernel's counts of late
+//! answers. At a mark it copies the rings, which goes on while they are written, and leaves the sealing to a thread, so
+//! that the next mark can follow at once.
 
 #![warn(unreachable_pub)]
 
@@ -48,14 +48,9 @@ mod who;
 pub use auto::{AutoMode, AutoOptions};
 pub use daemon::{RecorderOptions, run};
 pub use fuzz::{exercise_answers, exercise_baselines, exercise_days, exercise_image, exercise_tolerances};
-pub use hot_keys::{HotKeyOptions, Scope};
+pub use hot_keys::{HotKeyOptions, HotKeyScope};
 pub use seal::{NO_ROOM, Sealer, finish, functions};
 pub use state::StateDirs;
 pub use symbols::{NAMER_FILES, name, own_memory};
 pub use tap::Tap;
 pub use tipme_kernel::{Attachable, CPUS_MAX, Detail, KernelCheck, check, count, open_programs};
-
-/// A window of whole seconds, for [`RecorderOptions`].
-pub fn seconds(seconds: u64) -> tipme_record::Nanos {
-    tipme_record::Nanos::from_secs(seconds)
-}

@@ -4,13 +4,13 @@
 //! The kernel lists the sockets of a name space with their numbers, and the open files of a process tell which of them
 //! it has. A connection that nobody has accepted yet belongs to whoever listens.
 
-use crate::owners::loose;
+use crate::owners::{loose, waits};
 use crate::processes::{OpenFile, open_files, text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use tipme_record::RecordKind;
 use tipme_record::incident::PortOwner;
-use tipme_record::records::{Polled, Wait};
+use tipme_record::records::Polled;
 
 /// Ports that are looked for.
 const PORTS: usize = 64;
@@ -37,17 +37,15 @@ pub(crate) fn port_owners(tasks: &[u8]) -> Vec<PortOwner> {
 
 /// The ports that threads wait for, by process.
 fn wanted(tasks: &[u8]) -> BTreeMap<u32, BTreeSet<u16>> {
-    let pids: BTreeMap<u32, u32> =
-        loose(tasks, RecordKind::Wait).filter_map(Wait::read).map(|wait| (wait.head.tid.0, wait.pid.0)).collect();
-    let waits = loose(tasks, RecordKind::Wait).filter_map(Wait::read);
-    let waits = waits.map(|wait| (wait.head.tid.0, wait.family, wait.address, wait.port));
+    let pids: BTreeMap<u32, u32> = waits(tasks).map(|wait| (wait.head.tid.0, wait.pid.0)).collect();
+    let waiting = waits(tasks).map(|wait| (wait.head.tid.0, wait.family, wait.address, wait.port));
     let polled = loose(tasks, RecordKind::Polled).filter_map(Polled::read);
     let polled = polled.map(|one| (one.head.tid.0, one.family, one.address, one.port));
     let near = |(_, family, address, port): &(u32, u16, u32, u16)| {
         INTERNET.contains(family) && *port != 0 && Ipv4Addr::from(address.to_le_bytes()).is_loopback()
     };
     let mut wanted: BTreeMap<u32, BTreeSet<u16>> = BTreeMap::new();
-    for (tid, _, _, port) in waits.chain(polled).filter(near).take(PORTS) {
+    for (tid, _, _, port) in waiting.chain(polled).filter(near).take(PORTS) {
         wanted.entry(pids.get(&tid).copied().unwrap_or(tid)).or_default().insert(port);
     }
     wanted
@@ -94,6 +92,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
     use tipme_record::Tid;
+    use tipme_record::records::Wait;
     use zerocopy::{FromZeros, IntoBytes};
 
     #[test]

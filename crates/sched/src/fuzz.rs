@@ -4,7 +4,8 @@
 use crate::journal::tell_any;
 use crate::processes::parse_any;
 
-/// Reads a journal, as it is and with the check sums of its lines made right, and says whether one was good; it must not panic.
+/// Reads a journal, as it is and with the check sums of its lines made right, and says whether one was good; it must
+/// not panic.
 pub fn exercise_journal(bytes: &[u8]) -> bool {
     tell_any(bytes)
 }

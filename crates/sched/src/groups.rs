@@ -148,8 +148,8 @@ impl<W: World, L: Log> Engine<W, L> {
         if self.ledger.cell(&place).is_some() { subtree.rest() } else { subtree.dir.clone() }
     }
 
-    /// Empties the delegated group into `rest` and turns on the controllers that there are. True where one has come on; where
-    /// not all have, it is tried again at a change some time later.
+    /// Empties the delegated group into `rest` and turns on the controllers that there are. True where one has come on;
+    /// where not all have, it is tried again at a change some time later.
     fn prepare(&mut self, subtree: &Subtree, applied: &mut Applied) -> bool {
         let (first, now) = (self.roles.keys().next().copied(), self.ledger.world.ticks());
         let rests = subtree.failed.is_some_and(|failed| now.saturating_sub(failed) < RETRY_TICKS);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A process that is held fast while it is changed.
 //!
-//! Its folder in /proc stays open, and such a descriptor is of one process for ever: a signal that is none,
-//! sent through it, says whether that process is still there, and its owner is the process's effective
-//! user. So identity and rights are read once, and what can change is asked again, by one cheap system call,
-//! directly before each change.
+//! Its folder in /proc stays open, and such a descriptor is of one process for ever: signal 0, sent through
+//! it, says whether that process is still there, and its owner is the process's effective user. So identity
+//! and rights are read once, and what can change is asked again, by one cheap system call, directly before
+//! each change.
 //!
 //! System calls that name a thread by its number cannot also name the process. What remains is the time
 //! between two such calls, in which the thread would have to end and the kernel to go through all its numbers.

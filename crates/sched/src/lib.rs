@@ -8,16 +8,18 @@
 //!    the new value; a process is its number and its start. It is taken back on request, on drop, and
 //!    at the next start after a crash. The journal is not synced to disk: it outlives a killed process,
 //!    and a machine that stops has forgotten the changes as well.
-//! 2. *What others set stays.* A process whose nice value, policy or I/O priority is not the default (a slice by itself: that slice) is
-//!    left alone, and so is whatever somebody changes after us. Both are told with the reason.
-//! 3. *Only what may be taken back, only whom we may touch.* Owner and tree are checked directly before the
-//!    change (of the owner then the effective user, which starting a program can change; the real one once in the same call). Without the right to undo a change it is not made. No real-time policy is ever set.
+//! 2. *What others set stays.* A process whose nice value, policy or I/O priority is not the default is left alone; of one
+//!    that has only a slice of its own, the slice is. So is whatever somebody changes after us. Both are told with the
+//!    reason.
+//! 3. *Only what may be taken back, only whom we may touch.* Owner and tree are checked directly before each change: the
+//!    effective user, since starting a program can change that; the real user is checked once in a call. Without the right
+//!    to undo a change it is not made. No real-time policy is ever set.
 //! 4. *A process that is gone is normal.* It is counted, never an error.
 //!
 //! # What each back end cannot do
 //!
-//! `Nice` sets nice value, time slice, SCHED_IDLE and I/O priority of each thread; the others set slices too. Children inherit them; those
-//! that nobody lists are found by their descent and their session, so a daemon that leaves both
+//! `Nice` sets nice value, time slice, SCHED_IDLE and I/O priority of each thread; the others set slices too. Children
+//! inherit them; those that nobody lists are found by their descent and their session, so a daemon that leaves both
 //! before it is noticed keeps what it has inherited (a negative nice value is recognised even then, where the user
 //! could not have set it). With autogroup on, these values count within a session only. There is no
 //! limit for memory, only advice.

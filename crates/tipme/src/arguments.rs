@@ -11,19 +11,21 @@ mod manage;
 mod report;
 mod schema;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::TypedValueParser;
+use clap::{Args, Parser, Subcommand};
 pub use day::{DateChoice, Day};
 pub use diagnose::Diagnose;
-pub use hot_keys::{HotKeyArguments, HotKeysChoice, KeyArguments};
+pub use hot_keys::{HotKeyArguments, KeyArguments};
 pub use incidents::{Incidents, IncidentsVerb};
 use kept::KeepArguments;
-pub use manage::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb, WhyArguments};
+pub use manage::{HelperChoice, Manage, ManageHelper, ManageVerb, WhyArguments};
 pub use report::Report;
 pub use schema::{Schema, SchemaName};
 use std::path::PathBuf;
 use tipme_command::output::Colours;
-use tipme_command::size;
+use tipme_command::{choice, size};
 use tipme_desktop::hotkeys::{Chord, HotKeyAction};
+use tipme_recorder::{AutoMode, Detail};
 
 /// Find out why the desktop just hung: press one key, and read the cause
 #[derive(Parser)]
@@ -148,7 +150,7 @@ pub struct Record {
     pub without: Vec<String>,
     /// Record the use of a resource more closely, at some cost: waits, interrupts, locks, writers, memory
     #[arg(long, value_name = "RESOURCES", value_delimiter = ',', value_parser = detail)]
-    pub detail: Vec<tipme_recorder::Detail>,
+    pub detail: Vec<Detail>,
     /// Have the recorder that runs do that for so long, at most an hour, and start none [default: 600]
     #[arg(long = "for", value_name = "SECONDS", requires = "detail", num_args = 0..=1, require_equals = true, default_missing_value = "600", value_parser = clap::value_parser!(u32).range(0..=3600))]
     pub for_seconds: Option<u32>,
@@ -160,7 +162,7 @@ pub struct Record {
     #[arg(
         long,
         value_name = "HOW",
-        value_enum,
+        value_parser = auto(),
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "mark",
@@ -179,15 +181,13 @@ pub struct Record {
     pub hot_keys: HotKeyArguments,
 }
 
-/// What `--auto` does with what it finds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum AutoChoice {
-    /// Keep an incident
-    Mark,
-    /// Say what would be marked, and keep no file
-    DryRun,
-    /// Mark only when asked to
-    Off,
+/// What `--auto` does with what it finds, if it looks for anything.
+type AutoChoice = Option<AutoMode>;
+
+fn auto() -> impl TypedValueParser<Value = AutoChoice> {
+    let all = AutoMode::ALL.map(Some).into_iter().chain([None]);
+    let about = |mode: AutoChoice| mode.map_or("Mark only when asked to", AutoMode::about);
+    choice(all, |mode| mode.map_or("off", AutoMode::name), about)
 }
 
 /// A display to record.
@@ -427,7 +427,7 @@ fn numbers(text: &str) -> Result<Numbers, String> {
     text.split(',').map(number).collect::<Result<_, _>>().map(Numbers)
 }
 
-fn detail(text: &str) -> Result<tipme_recorder::Detail, String> {
+fn detail(text: &str) -> Result<Detail, String> {
     text.parse().map_err(|error: anyhow::Error| error.to_string())
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hot keys in the settings of a Wayland desktop, for those desktops that lend keys to no program: each key is bound to a command
-//! that has the session's agent do what the key is for.
+//! Hot keys in the settings of a Wayland desktop, for those desktops that lend keys to no program: each key is bound to
+//! a command that has the session's agent do what the key is for.
 
 mod gnome;
 mod kde;

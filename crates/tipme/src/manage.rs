@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme manage`, and what a running manager is asked.
 
-use crate::arguments::{BackendChoice, HelperChoice, Manage, ManageHelper, ManageVerb};
+use crate::arguments::{HelperChoice, Manage, ManageHelper, ManageVerb};
 use crate::record::user_id;
 use anyhow::{Result, bail};
 use rustix::process::geteuid;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use tipme_analysis::clean;
 use tipme_control::manager::{Client, ManagerRequest, ManagerResponse, ManagerStatus};
 use tipme_control::{DEFAULT_STATE_DIR, journal};
-use tipme_manager::{Backend, Ended, HelperOptions, ManageOptions, StateDir, Strength, UseHelper};
+use tipme_manager::{Ended, HelperOptions, ManageOptions, StateDir, Strength, UseHelper};
 
 /// Manages until it is stopped, or asks a running manager.
 pub fn run(arguments: Manage) -> Result<ExitCode> {
@@ -27,7 +27,7 @@ pub fn run(arguments: Manage) -> Result<ExitCode> {
 fn manage(arguments: Manage) -> Result<ExitCode> {
     let options = ManageOptions {
         strength: arguments.strength,
-        backend: backend(arguments.backend),
+        backend: arguments.backend,
         display: arguments.display,
         recorder: arguments.recorder.unwrap_or_else(|| DEFAULT_STATE_DIR.into()),
         under: arguments.under,
@@ -60,16 +60,6 @@ fn use_helper(choice: Option<HelperChoice>) -> UseHelper {
         None => UseHelper::Auto,
         Some(HelperChoice::Never) => UseHelper::Never,
         Some(HelperChoice::In(dir)) => UseHelper::In(dir),
-    }
-}
-
-fn backend(choice: BackendChoice) -> Option<Backend> {
-    match choice {
-        BackendChoice::Auto => None,
-        BackendChoice::Systemd => Some(Backend::Systemd),
-        BackendChoice::Cgroup => Some(Backend::Cgroup),
-        BackendChoice::Autogroup => Some(Backend::Autogroup),
-        BackendChoice::Nice => Some(Backend::Nice),
     }
 }
 

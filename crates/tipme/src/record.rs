@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme record`.
 
-use crate::arguments::{AutoChoice, DisplayChoice, HotKeyArguments, HotKeysChoice, Record};
+use crate::arguments::{DisplayChoice, HotKeyArguments, Record};
 use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
 use std::process::ExitCode;
 use tipme_command::program;
 use tipme_control::{Client, RecorderRequest, RecorderResponse, accounts};
 use tipme_desktop::console::ACTIVE;
-use tipme_record::{CHUNK_BYTES, RingClass};
-use tipme_recorder::{AutoMode, AutoOptions, HotKeyOptions, RecorderOptions, Scope, Sealer, StateDirs, Tap};
+use tipme_record::{CHUNK_BYTES, Nanos, RingClass};
+use tipme_recorder::{AutoMode, AutoOptions, HotKeyOptions, RecorderOptions, Sealer, StateDirs, Tap};
 
 /// Records until it is stopped; or has the recorder that runs record more closely for a time.
 pub fn run(arguments: Record) -> Result<ExitCode> {
@@ -25,10 +25,10 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
         Some(DisplayChoice::OnlyWayland(display)) => Tap::OnlyWayland(display),
         Some(DisplayChoice::Off) => Tap::Off,
     };
-    let auto = arguments.auto.map(|auto| auto_options(auto, arguments.auto_per_hour)).transpose()?.flatten();
+    let auto = arguments.auto.flatten().map(|mode| auto_options(mode, arguments.auto_per_hour)).transpose()?;
     let options = RecorderOptions {
         dirs: StateDirs::choose(arguments.state_dir.as_deref()),
-        window: tipme_recorder::seconds(arguments.window),
+        window: Nanos::from_secs(arguments.window),
         memory: arguments.memory.unwrap_or_else(|| default_memory(machine_memory(), machine_cpus())),
         tap,
         without: arguments.without,
@@ -78,27 +78,14 @@ fn default_memory(machine: u64, cpus: u64) -> u64 {
     (machine / 128).clamp(64 << 20, (128 << 20) + cpus * CPU_BYTES) >> 20 << 20
 }
 
-fn auto_options(auto: AutoChoice, per_hour: u8) -> Result<Option<AutoOptions>> {
-    let mode = match auto {
-        AutoChoice::Mark => AutoMode::Mark,
-        AutoChoice::DryRun => AutoMode::DryRun,
-        AutoChoice::Off => return Ok(None),
-    };
-    Ok(Some(AutoOptions { mode, per_hour: per_hour.into(), judge: program::own()? }))
+fn auto_options(mode: AutoMode, per_hour: u8) -> Result<AutoOptions> {
+    Ok(AutoOptions { mode, per_hour: per_hour.into(), judge: program::own()? })
 }
 
 fn hot_keys(arguments: &HotKeyArguments) -> Result<Option<HotKeyOptions>> {
-    let scope = match arguments.hot_keys {
-        HotKeysChoice::Console => Scope::Console,
-        HotKeysChoice::Always => Scope::Always,
-        HotKeysChoice::Off => return Ok(None),
-    };
-    Ok(Some(HotKeyOptions {
-        scope,
-        bindings: arguments.keys.bindings(),
-        console: ACTIVE.into(),
-        judge: program::own()?,
-    }))
+    let Some(scope) = arguments.hot_keys else { return Ok(None) };
+    let (bindings, judge) = (arguments.keys.bindings(), program::own()?);
+    Ok(Some(HotKeyOptions { scope, bindings, console: ACTIVE.into(), judge }))
 }
 
 /// The user who called sudo, and those that were named.

@@ -10,7 +10,8 @@ use tipme_control::{Client, RecorderRequest, RecorderResponse, RecorderStatus, T
 /// How long the recorder may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// `3 hitches since this morning: tipme incidents`, as the recorder in this folder says; `None` where there were none, or it says nothing.
+/// `3 hitches since this morning: tipme incidents`, as the recorder in this folder says; `None` where there were none,
+/// or it says nothing.
 pub fn ask(run_dir: &Path) -> Option<String> {
     match Client::new(run_dir).with_timeout(TIMEOUT).call(&RecorderRequest::Status).ok()? {
         RecorderResponse::Status(status) => words(&status),

@@ -18,8 +18,9 @@ use std::process::{Child, Command, Stdio};
 use support::{Recording, tipme};
 use tempfile::TempDir;
 use tipme_control::{Client, RecorderRequest, Trigger};
+use tipme_record::Nanos;
 use tipme_record::incident::Section;
-use tipme_recorder::{RecorderOptions, Sealer, StateDirs, Tap, run, seconds};
+use tipme_recorder::{RecorderOptions, Sealer, StateDirs, Tap, run};
 
 /// A user without an account.
 const USER: u32 = 4242;
@@ -195,7 +196,7 @@ fn what_cannot_be_sealed_is_kept_for_root_as_it_is() {
     let dir = TempDir::new().unwrap();
     let options = RecorderOptions {
         dirs: StateDirs::below(dir.path()),
-        window: seconds(20),
+        window: Nanos::from_secs(20),
         memory: 16 << 20,
         tap: Tap::Off,
         without: Vec::new(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a person lived with: counted as `tipme measure` measures it at the same time, kept over restarts, told to nobody else.
-//! Needs root, Xvfb, openbox and xterm.
+//! What a person lived with: counted as `tipme measure` measures it at the same time, kept over restarts, told to
+//! nobody else. Needs root, Xvfb, openbox and xterm.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;

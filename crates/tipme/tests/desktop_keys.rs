@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys in the settings of Wayland desktops: what `tipme setup` puts there, that a press of such a key is one mark, and that it
-//! takes them back. Needs root for the recorder, sway, dunst, and the settings of GNOME (gsettings).
+//! Keys in the settings of Wayland desktops: what `tipme setup` puts there, that a press of such a key is one mark, and
+//! that it takes them back. Needs root for the recorder, sway, dunst, and the settings of GNOME (gsettings).
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;

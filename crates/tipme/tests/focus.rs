@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who has the keyboard focus on a compositor, by what passes over its sockets: against what sway says itself, told to nobody
-//! else, and followed by the manager. Needs root, sway, foot and perl.
+//! Who has the keyboard focus on a compositor, by what passes over its sockets: against what sway says itself, told to
+//! nobody else, and followed by the manager. Needs root, sway, foot and perl.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;

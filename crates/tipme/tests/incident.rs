@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use tipme_control::{Client, RecorderRequest, RecorderResponse, Trigger};
 use tipme_record::incident::{FileName, Groups, Incident, Section};
 use tipme_record::records::{Reclaim, Sample, Wait};
-use tipme_record::{CHUNK_BYTES, RecordKind, entries};
-use tipme_recorder::{RecorderOptions, Sealer, StateDirs, Tap, run, seconds};
+use tipme_record::{CHUNK_BYTES, Nanos, RecordKind, entries};
+use tipme_recorder::{RecorderOptions, Sealer, StateDirs, Tap, run};
 
 /// A folder that is removed in the end.
 struct Folder(PathBuf);
@@ -117,7 +117,7 @@ fn recorded(folder: &Path) -> Incident {
     let allowed = vec![rustix::process::getuid().as_raw()];
     let options = RecorderOptions {
         dirs,
-        window: seconds(20),
+        window: Nanos::from_secs(20),
         memory: 32 << 20,
         tap: Tap::Off,
         without: Vec::new(),

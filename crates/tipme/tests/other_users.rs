@@ -32,8 +32,8 @@ const GROWTH_MAX_KIB: u64 = 64 * 1024;
 /// Who asks processes of a user of whom one is silent soon asks that user nothing more: so one such process at a time.
 static ONE_SILENT: Mutex<()> = Mutex::new(());
 
-/// Calls a function of the C library, or computes with a perf map of its own in memory that no file describes, as a compiler does that
-/// compiles while it runs.
+/// Calls a function of the C library, or computes with a perf map of its own in memory that no file describes, as a
+/// compiler does that compiles while it runs.
 const COMPUTE: &str = r#"
     syscall 157, 1, 9; my ($how) = @ARGV; my $map = "/tmp/perf-$$.map";
     if ($how eq "fifo") {
@@ -82,7 +82,8 @@ const SILENT: &str = r#"
 "#;
 
 /// Serves the other user's file with the content of another one to all users, and writes down as whom which process of
-/// which other one opens it and reads in it. Keeps silent when one opens it that was started by the process that a file names.
+/// which other one opens it and reads in it. Keeps silent when one opens it that was started by the process that a file
+/// names.
 const SERVE: &str = r#"
     syscall 157, 1, 9; my ($file, $content, $openers, $ignored) = @ARGV;
     open my $device, "+<", "/dev/fuse" or die "no fuse: $!";
@@ -371,7 +372,8 @@ impl Served {
         std::fs::write(self.dir.path().join("ignored"), recording.child.id().to_string()).unwrap();
     }
 
-    /// As whom a recorder, or a process that it started, has opened the file or read in it. Others on this machine do so, too.
+    /// As whom a recorder, or a process that it started, has opened the file or read in it. Others on this machine do
+    /// so, too.
     fn openers(&self, recording: &Recording) -> BTreeSet<u32> {
         let log = std::fs::read_to_string(self.dir.path().join("openers")).unwrap();
         let lines = log.lines().map(|line| line.split(' ').map(|word| word.parse().unwrap()).collect());

@@ -471,7 +471,8 @@ impl Recording {
         self.locks.futexes.iter().find(|futex| futex.tid == tid.0).map(|futex| Tid(futex.owner))
     }
 
-    /// The thread of the same process that a thread woke or made last before it began to wait, and that has worked ever since.
+    /// The thread of the same process that a thread woke or made last before it began to wait, and that has worked ever
+    /// since.
     fn entrusted(&self, span: &Span) -> Option<Tid> {
         let pid = |tid| self.tasks.pid(tid, self.mark.before(Nanos(1)));
         let given = self.wakes.by(span.tid, span.start.before(ENTRUSTED_WITHIN), span.start);

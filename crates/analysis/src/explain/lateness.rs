@@ -4,8 +4,8 @@
 //! Until the record of the wake-up the timer is late; from then on the thread is ready, and what passes is its wake-up
 //! latency: whoever has its CPU keeps it. Each nanosecond has exactly one cause.
 //!
-//! A timer is late because its CPU took no interrupt: the thread there held them off, or the CPU was away. What is neither is the
-//! timer's own, such as its slack.
+//! A timer is late because its CPU took no interrupt: the thread there held them off, or the CPU was away. What is
+//! neither is the timer's own, such as its slack.
 
 use crate::timeline::cpu_intervals::{CpuInterval, CpuOwner, cpu_intervals};
 use crate::timeline::overdue::OverdueTimer;
@@ -83,8 +83,9 @@ fn name(group: &[&LatenessPiece]) -> Option<String> {
     Some(if own { format!("{} of {}", first.thread, first.name) } else { first.name.clone() })
 }
 
-/// When the thread was made ready; the deadline where it was not asleep then, and where its wake-up was not recorded, as on the
-/// time of a thread that is hidden from the recorder: such a timer counts as in time, unless its CPU took no interrupt.
+/// When the thread was made ready; the deadline where it was not asleep then, and where its wake-up was not recorded,
+/// as on the time of a thread that is hidden from the recorder: such a timer counts as in time, unless its CPU took no
+/// interrupt.
 fn ready(recording: &Recording, late: &Late) -> Nanos {
     let span = recording.timeline.at(late.tid, late.deadline);
     let recorded = |span: &Span| span.segment.context != CONTEXT_UNKNOWN;
@@ -101,7 +102,8 @@ fn timer_cpu(recording: &Recording, late: &Late, ready: Nanos) -> Cpu {
     ran.map_or(late.cpu, |span| Cpu(u32::from(span.segment.place)))
 }
 
-/// The intervals of the timer's CPU until the thread was made ready, then those of its own; cut where a CPU took no interrupt.
+/// The intervals of the timer's CPU until the thread was made ready, then those of its own; cut where a CPU took no
+/// interrupt.
 fn pieces(recording: &Recording, late: &Late) -> Vec<LatenessPiece> {
     let ready = ready(recording, late);
     let timer = timer_cpu(recording, late, ready);
@@ -121,7 +123,8 @@ fn cut(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(Option<&Ov
     tiles.flat_map(intervals).collect()
 }
 
-/// What keeps a thread from being made ready: whoever runs meanwhile keeps a timer from firing only by holding interrupts off.
+/// What keeps a thread from being made ready: whoever runs meanwhile keeps a timer from firing only by holding
+/// interrupts off.
 fn asleep(recording: &Recording, cpu: Cpu, interval: CpuInterval, overdue: Option<&OverdueTimer>) -> LatenessPiece {
     let name = match &interval.owner {
         CpuOwner::Thread { tid, .. } => format!("while {} ran", process(recording, *tid, interval.from)),

@@ -19,8 +19,8 @@ pub(crate) fn unless_stolen(recording: &Recording, piece: &ChainPiece, blame: Bl
     }
 }
 
-/// For how much of a piece its CPU was away: by the coarse counter of what was stolen, by what the kernel saw of that at ticks, or
-/// since no interrupt came.
+/// For how much of a piece its CPU was away: by the coarse counter of what was stolen, by what the kernel saw of that
+/// at ticks, or since no interrupt came.
 pub(crate) fn share(recording: &Recording, piece: &ChainPiece) -> f64 {
     let share = |cpu| {
         let taken = recording.withdrawals.taken(cpu, piece.lo, piece.hi);

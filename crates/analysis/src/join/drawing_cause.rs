@@ -9,8 +9,8 @@
 //! is read in the end: each such write is a way of its own.
 //!
 //! Who draws in frames has a timer, or a compositor of Wayland, wake it for the next one: over a short wait of that kind
-//! the way goes on to what the thread did before. A thread that drew frame after frame already when the input was dequeued would have
-//! drawn anyway: then the drawing may answer the input or not.
+//! the way goes on to what the thread did before. A thread that drew frame after frame already when the input was
+//! dequeued would have drawn anyway: then the drawing may answer the input or not.
 
 use crate::decode::messages::Side;
 use crate::join::server_drawings::missed;

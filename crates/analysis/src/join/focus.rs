@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who had the keyboard focus, as compositors told their clients.
 //!
-//! Whoever is told that a keyboard enters its surface has it from then on, and so has whoever is told of a key. A compositor may
-//! tell the next client before it tells the last one that the keyboard leaves; what leaves somebody else changes nothing. Before
-//! the first of these nobody is known to have it. An X server tells of the focus only who asks, so there the last key alone
-//! says something, and that of its own moment only. The same holds while an X server has the focus of a compositor.
+//! Whoever is told that a keyboard enters its surface has it from then on, and so has whoever is told of a key. A
+//! compositor may tell the next client before it tells the last one that the keyboard leaves; what leaves somebody else
+//! changes nothing. Before the first of these nobody is known to have it. An X server tells of the focus only who asks,
+//! so there the last key alone says something, and that of its own moment only. The same holds while an X server has
+//! the focus of a compositor.
 
 use crate::decode::messages::{Side, Stream};
 use crate::decode::objects::Act;

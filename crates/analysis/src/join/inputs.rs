@@ -8,9 +8,9 @@
 //!
 //! A client that takes clicks before all others, as window managers do, may hand one on: then the event
 //! follows from what that client did, and the press is that client's. Who holds a device frozen lets what was pressed
-//! meanwhile go on when it says so or leaves: then the event tells of the earliest press that nobody was told of. Where no input is known its time is
-//! the one that a compositor of Wayland stamps its event with, else the begin of the burst, or what the
-//! server told of before in that burst.
+//! meanwhile go on when it says so or leaves: then the event tells of the earliest press that nobody was told of. Where
+//! no input is known its time is the one that a compositor of Wayland stamps its event with, else the begin of the
+//! burst, or what the server told of before in that burst.
 //!
 //! An X server that is a client of a compositor is told of presses as any client is, and tells its own clients: what it
 //! dequeued is no answer to anybody, but a press that it has.
@@ -69,7 +69,7 @@ pub(crate) struct Delivery {
 }
 
 /// Records of one instant on two CPUs may be this far apart.
-const SLACK: Nanos = Nanos(50_000);
+pub(crate) const SLACK: Nanos = Nanos(50_000);
 
 const MILLISECOND: Nanos = Nanos::from_millis(1);
 

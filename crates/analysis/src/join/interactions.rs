@@ -5,9 +5,9 @@ use crate::decode::messages::{PartPlace, Side, Stream};
 use crate::decode::parts::Part;
 use crate::join::answer::{Interaction, Join};
 use crate::join::drawing_cause::{CauseWalk, Hop, InputBurst, Receipts, Trace};
+use crate::join::input_methods;
 use crate::join::inputs::{self, Delivery};
 use crate::join::late_answers::AnsweringThreads;
-use crate::join::methods;
 use crate::join::milestones::{self, Handling};
 use crate::join::repeats::repeats;
 use crate::join::server_drawings::{Drawing, IDLE_SLACK, drawing};
@@ -56,7 +56,7 @@ pub(crate) struct JoinedInputs {
 
 /// Finds all interactions, and the unresponsive spans beside them.
 pub(crate) fn interactions(recording: &Recording) -> JoinedInputs {
-    let mut deliveries = methods::passed_on(recording, inputs::deliveries(recording));
+    let mut deliveries = input_methods::passed_on(recording, inputs::deliveries(recording));
     let repeats = repeats(recording, &deliveries);
     deliveries.extend(repeats);
     deliveries.sort_by_key(|delivery| delivery.sent);

@@ -2,7 +2,8 @@
 //! Event waits: where a thread that takes input is while it has nothing to do.
 //!
 //! The sets of files that a thread polls are known only where they are small, so its event wait is learned: it is a wait in
-//! which events find the thread again and again. Every toolkit has its own, a condition behind which another thread polls among them.
+//! which events find the thread again and again. Every toolkit has its own, a condition behind which another thread
+//! polls among them.
 
 use crate::decode::messages::Side;
 use crate::timeline::pauses::EventWaits;

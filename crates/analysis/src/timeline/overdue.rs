@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! When a CPU did not take the interrupt of its own timer: the kernel allowed none there, or nothing ran on it at all.
 //!
-//! An interrupt that the kernel holds off comes with the instruction that allows interrupts again. One that finds a program at
-//! work, an idle CPU, or kernel code that had not just allowed it could have come at any time before: then the CPU itself was
-//! away, by a hypervisor or by the firmware.
+//! An interrupt that the kernel holds off comes with the instruction that allows interrupts again. One that finds a
+//! program at work, an idle CPU, or kernel code that had not just allowed it could have come at any time before: then
+//! the CPU itself was away, by a hypervisor or by the firmware.
 
 use crate::decode::names::Names;
 use tipme_record::records::Overdue;

@@ -4,8 +4,8 @@
 use crate::timeline::recording::Recording;
 use tipme_record::{Cpu, Nanos};
 
-/// Whether nothing was recorded on any CPU between `lo` and `hi`: no switch, no interrupt, no sample. One CPU at least has to be
-/// at work, since all that is idle records nothing.
+/// Whether nothing was recorded on any CPU between `lo` and `hi`: no switch, no interrupt, no sample. One CPU at least
+/// has to be at work, since all that is idle records nothing.
 pub(crate) fn is_silent(recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
     let cpus = recording.meta.machine.cpus;
     let mut busy = false;

@@ -96,7 +96,8 @@ const SYSTEM_CALLS: &[(Waited, &[i32])] = &[
 /// select, pselect6.
 const SELECTS: [i32; 2] = [23, 270];
 
-/// poll, select, pause, rt_sigtimedwait, rt_sigsuspend, epoll_wait, pselect6, ppoll, epoll_pwait, io_uring_enter, epoll_pwait2.
+/// poll, select, pause, rt_sigtimedwait, rt_sigsuspend, epoll_wait, pselect6, ppoll, epoll_pwait, io_uring_enter,
+/// epoll_pwait2.
 const EVENT_CALLS: [i32; 11] = [7, 23, 34, 128, 130, 232, 270, 271, 281, 426, 441];
 
 /// Names of system calls that appear in reports.
@@ -463,7 +464,8 @@ pub(crate) fn is_over(wait: &Wait) -> bool {
     selects(wait.syscall) && wait.context != IN_TASK
 }
 
-/// What tells a wait from the others of its thread. `file` is the inode of the only file that is polled, where that is known.
+/// What tells a wait from the others of its thread. `file` is the inode of the only file that is polled, where that is
+/// known.
 pub(crate) fn signature(wait: &Wait, file: Option<u64>) -> Signature {
     match wait.syscall {
         FUTEX => (FUTEX, wait.args[0] & FUTEX_PAIR),

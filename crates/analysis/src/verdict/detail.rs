@@ -66,7 +66,8 @@ fn is_held_by_waiter(budget: &Budget<'_>, group: &BlameGroup) -> bool {
     budget.pieces(group).all(|piece| budget.chain.vias_of(piece).next().is_none() && job(piece) == group.owner)
 }
 
-/// How to learn more about a group of pieces whose kind is that certain; `None` where nothing is missing or it was recorded already.
+/// How to learn more about a group of pieces whose kind is that certain; `None` where nothing is missing or it was
+/// recorded already.
 pub(crate) fn hint(budget: &Budget<'_>, group: &BlameGroup, certainty: f64) -> Option<String> {
     let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
     let hi = budget.pieces(group).map(|piece| piece.hi).max()?;

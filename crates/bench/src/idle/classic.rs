@@ -7,8 +7,8 @@
 
 use super::counter::Counter;
 use super::options::IdleOptions;
-use super::place;
 use super::plan::{Loop, LoopNotes, LoopPlan};
+use crate::cpus::stay_on;
 use anyhow::{Context, Result};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,7 +89,7 @@ fn settle_one(mut observed: Observed) -> Result<Observed> {
 
 /// The length of a turn on a CPU, in nanoseconds.
 fn time_at(cpu: usize, iterations: u64) -> Result<u64> {
-    place::pin(cpu)?;
+    stay_on(cpu)?;
     let counter = Counter::choose();
     let (_, ticks_per_ns) = counter.look();
     Ok((median_turn(counter, iterations, TURNS) as f64 / ticks_per_ns) as u64)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme idle`, and how they say to measure.
 
-use super::place;
-use crate::cpu_list::{CpuList, cpu_list};
+use crate::cpus::{CpuList, allowed_cpus, cpu_list, expect_allowed};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
@@ -57,7 +56,7 @@ pub struct Idle {
 impl Idle {
     /// With the CPUs that this process may use, where none are named.
     pub(super) fn options(&self) -> Result<IdleOptions> {
-        let cpus = self.cpus.as_ref().map_or_else(place::allowed_cpus, |list| Ok(list.0.clone()))?;
+        let cpus = self.cpus.as_ref().map_or_else(allowed_cpus, |list| Ok(list.0.clone()))?;
         Ok(IdleOptions { duration: self.duration, resolution: self.resolution, classic: self.classic, cpus })
     }
 }
@@ -82,7 +81,7 @@ impl IdleOptions {
         if self.resolution <= 10 * GAP_MIN || self.resolution > self.duration {
             bail!("the resolution must be above {:?}, and not above the duration", 10 * GAP_MIN);
         }
-        place::check(&self.cpus).context("--cpus")
+        expect_allowed(&self.cpus).context("--cpus")
     }
 }
 

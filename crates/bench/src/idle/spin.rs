@@ -4,10 +4,10 @@
 use super::classic;
 use super::counter::Counter;
 use super::options::{GAP_MIN, IdleOptions, nanos};
-use super::place;
 use super::plan::{Loop, LoopNotes, LoopPlan, LoopSpan};
 use crate::cpu_work::cpu_time;
-use anyhow::Result;
+use crate::cpus::stay_on;
+use anyhow::{Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tipme_measure::idle::Observed;
 
@@ -27,7 +27,7 @@ impl Prepared {
         let before = (cpu_time(), faults());
         // From here on, so that a loop that never gets its CPU misses that.
         let begin = plan.counter.read();
-        place::yield_to_all()?;
+        yield_to_all()?;
         let end = match self.classic {
             None => watch(begin, plan, stop, notes),
             Some(known) => classic::watch(known.iterations, begin, plan, stop, notes),
@@ -41,7 +41,7 @@ impl Prepared {
 
 /// Makes the calling thread ready to watch a CPU, at its usual priority.
 pub(super) fn prepare(cpu: usize, options: &IdleOptions) -> Result<Prepared> {
-    place::pin(cpu)?;
+    stay_on(cpu)?;
     let counter = Counter::choose();
     let (pairs, ticks_per_ns) = counter.look();
     let ticks = |time| (nanos(time) as f64 * ticks_per_ns) as u64;
@@ -57,6 +57,16 @@ pub(super) fn prepare(cpu: usize, options: &IdleOptions) -> Result<Prepared> {
     });
     let classic = options.classic.then(|| classic::calibrate(counter, plan.record));
     Ok(Prepared { cpu, plan, notes, classic })
+}
+
+/// Lets the calling thread run only when nobody else wants to. An ordinary user cannot take that back.
+fn yield_to_all() -> Result<()> {
+    let priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the call reads one structure that lives until it returns.
+    if unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &priority) } != 0 {
+        bail!("cannot take the idle priority (SCHED_IDLE): {}", std::io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 /// Reads the counter until the end. What lies between two readings is either the loop's own time or a gap.
@@ -100,6 +110,12 @@ mod tests {
     use super::super::buffer::Buffer;
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn everybody_may_come_last() {
+        let yielded = std::thread::spawn(yield_to_all);
+        yielded.join().expect("it ends").expect("everybody may");
+    }
 
     #[test]
     fn room_is_bounded() {

@@ -4,8 +4,9 @@
 use super::options::IdleOptions;
 use super::trace::{IdleIncident, Tracer};
 use super::watch::{POLL_INTERVAL, observe, sleep_until};
-use super::{echo, injector, place};
+use super::{echo, injector};
 use crate::alone::MachineLock;
+use crate::cpus::{allowed_cpus, stay_on};
 use crate::interrupt::InterruptFlag;
 use crate::kernel_text::steal_of;
 use crate::process::ProcessGroup;
@@ -263,9 +264,9 @@ fn finish(
 
 /// Does something in a thread on other CPUs than the one that is watched, where there are others.
 fn elsewhere<T: Send>(cpu: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    let other = place::allowed_cpus()?.into_iter().find(|allowed| *allowed != cpu);
+    let other = allowed_cpus()?.into_iter().find(|allowed| *allowed != cpu);
     let there = || {
-        other.map_or(Ok(()), place::pin)?;
+        other.map_or(Ok(()), stay_on)?;
         work()
     };
     let done = std::thread::scope(|scope| scope.spawn(there).join());

@@ -3,7 +3,8 @@
 
 use super::interrupts::Counts;
 use super::options::IdleOptions;
-use super::{classic, place, spin};
+use super::{classic, spin};
+use crate::cpus::expect_allowed;
 use crate::interrupt::InterruptFlag;
 use anyhow::{Context, Result};
 use rustix::thread::{Timespec, nanosleep};
@@ -40,7 +41,7 @@ pub(super) fn measure(options: &IdleOptions, interrupt: &InterruptFlag) -> Resul
 
 /// Runs the loops while something else is done; they end with it, and after the time given at the latest.
 pub(super) fn observe<T>(options: &IdleOptions, meanwhile: impl FnOnce() -> Result<T>) -> Result<(Vec<Observed>, T)> {
-    place::check(&options.cpus)?;
+    expect_allowed(&options.cpus)?;
     let stop = AtomicBool::new(false);
     let gate = RwLock::new(());
     let (observed, done) = std::thread::scope(|scope| {
@@ -101,8 +102,8 @@ pub(super) fn sleep_until(end: Instant, interrupt: &InterruptFlag) -> Result<()>
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::allowed_cpus;
     use super::*;
+    use crate::cpus::allowed_cpus;
 
     fn options(classic: bool) -> IdleOptions {
         let cpus = allowed_cpus().expect("they can be asked for");

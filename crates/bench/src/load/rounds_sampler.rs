@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether each process of a load gets on: its rounds are looked at every second, so that one that had nothing for ten seconds is seen, however much the others had.
+//! Whether each process of a load gets on: its rounds are looked at every second, so that one that had nothing for ten
+//! seconds is seen, however much the others had.
 
 use super::ledger::LoadLedger;
 use crate::priority::Priority;

@@ -17,11 +17,17 @@ pub(super) struct JudgedTrial {
     pub attributed_ms: f64,
 }
 
+impl JudgedTrial {
+    /// There is nothing to hold against what was done.
+    pub(super) fn miss(why: &str) -> JudgedTrial {
+        JudgedTrial { hit: false, why: why.to_owned(), attributed_ms: 0.0 }
+    }
+}
+
 /// Holds the findings against the kinds expected for each cause, and against the causes themselves.
 pub(super) fn judge(expected: &[&[&str]], causes: &[InjectedCause], verdict: &Value) -> JudgedTrial {
     let Some(findings) = verdict["findings"].as_array() else {
-        let why = verdict["error"].as_str().unwrap_or("the diagnosis has no list of findings").to_string();
-        return JudgedTrial { hit: false, why, attributed_ms: 0.0 };
+        return JudgedTrial::miss("the diagnosis has no list of findings");
     };
     let fits = |finding: &Value, cause: usize| {
         expected.get(cause).zip(causes.get(cause)).is_some_and(|(kinds, cause)| names(finding, kinds, cause))

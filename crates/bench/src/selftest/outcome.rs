@@ -101,8 +101,11 @@ pub struct NotRun {
 
 impl TrialRow {
     pub(super) fn of(fault: &Fault, app: App, observed: &Observation) -> TrialRow {
-        let (verdict, causes, latency) = (&observed.verdict, &observed.injected.causes, observed.latency);
-        let JudgedTrial { hit, why, attributed_ms } = judge::judge(fault.kinds, causes, verdict);
+        let (causes, latency) = (&observed.injected.causes, observed.latency);
+        let verdict = observed.verdict.as_ref();
+        let judged = verdict.map(|verdict| judge::judge(fault.kinds, causes, verdict));
+        let JudgedTrial { hit, why, attributed_ms } = judged.unwrap_or_else(|why| JudgedTrial::miss(why));
+        let verdict = verdict.unwrap_or(&Value::Null);
         let first = &verdict["findings"][0];
         let (unattributed_ms, interval_ms) =
             (verdict["unattributed_ms"].as_f64(), verdict["interval"]["latency_ms"].as_f64());
@@ -242,7 +245,7 @@ pub(super) mod tests {
         TrialRow::of(
             &FAULT,
             App::Patient,
-            &Observation::without_incident(verdict, Duration::from_millis(200), InjectedCauses { causes }, latency),
+            &Observation::without_incident(Ok(verdict), Duration::from_millis(200), InjectedCauses { causes }, latency),
         )
     }
 

@@ -15,7 +15,7 @@ use crate::interrupt::InterruptFlag;
 use crate::programs::{self, Follower};
 use crate::screen::TerminalScreen;
 use anyhow::{Context, Result, bail};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,7 +33,8 @@ const PAUSE: Duration = Duration::from_millis(150);
 
 /// What came of a trial.
 pub(super) struct Observation {
-    pub verdict: Value,
+    /// The document of the diagnosis, or why there is none.
+    pub verdict: Result<Value, String>,
     pub diagnosis: Duration,
     pub injected: InjectedCauses,
     pub latency: Latency,
@@ -114,7 +115,7 @@ impl<'a> TrialRunner<'a> {
         let began = Instant::now();
         let verdict = programs::document(&self.options.tipme, &incident, self.interrupt);
         self.interrupt.check()?;
-        let verdict = verdict.unwrap_or_else(|error| json!({ "error": format!("{error:#}") }));
+        let verdict = verdict.map_err(|error| format!("{error:#}"));
         let diagnosis = began.elapsed();
         Ok(Observation { verdict, diagnosis, injected, latency, incident, folder: Some(places.folder) })
     }
@@ -163,12 +164,12 @@ impl Places {
 impl Observation {
     /// A trial in which the product failed: nothing was found, whatever was done.
     pub(super) fn failed(error: &anyhow::Error) -> Observation {
-        let verdict = json!({ "error": format!("{error:#}") });
+        let verdict = Err(format!("{error:#}"));
         Observation::without_incident(verdict, Duration::ZERO, InjectedCauses::default(), Latency::default())
     }
 
     pub(super) fn without_incident(
-        verdict: Value,
+        verdict: Result<Value, String>,
         diagnosis: Duration,
         injected: InjectedCauses,
         latency: Latency,

@@ -2,9 +2,9 @@
 //! Options of `tipme bench timer`.
 
 use super::policy::SchedPolicy;
-use super::threads::{PERIOD_MAX, PERIOD_MIN, TimerOptions, cpus as usable};
+use super::threads::{PERIOD_MAX, PERIOD_MIN, TimerOptions};
 use crate::choice::{one_or_all, repeats};
-use crate::cpu_list::{CpuList, cpu_list};
+use crate::cpus::{CpuList, allowed_cpus, cpu_list, expect_allowed};
 use anyhow::Result as Outcome;
 use clap::Args;
 use clap::builder::PossibleValue;
@@ -96,12 +96,12 @@ fn cpus(text: &str) -> Result<Cpus, String> {
 impl Timer {
     /// What the threads are to do, on CPUs that this process may use.
     pub(super) fn options(&self) -> Outcome<TimerOptions> {
-        let asked = match &self.cpus {
-            Cpus::All => None,
-            Cpus::List(list) => Some(&list[..]),
+        let cpus = match &self.cpus {
+            Cpus::All => allowed_cpus()?,
+            Cpus::List(list) => expect_allowed(list).map(|()| list.clone())?,
         };
         let (period, duration, policy, slack_ns) = (self.period, self.duration, self.policy, self.slack);
-        Ok(TimerOptions { period, duration, policy, cpus: usable(asked)?, slack_ns })
+        Ok(TimerOptions { period, duration, policy, cpus, slack_ns })
     }
 
     /// Each of those that were chosen once, in the order of the choice.

@@ -8,9 +8,9 @@
 use super::policy::SchedPolicy;
 use super::samples::Samples;
 use super::sleeper::{Sleeper, sleep_until};
+use crate::cpus::stay_on;
 use crate::interrupt::InterruptFlag;
 use anyhow::{Context, Result, bail};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::num::NonZeroU64;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Builder, ScopedJoinHandle};
@@ -73,21 +73,6 @@ impl TimerOptions {
     pub(super) fn period_ns(&self) -> u64 {
         self.period.as_nanos() as u64
     }
-}
-
-/// The CPUs that this process may use, or those of them that are asked for.
-pub(super) fn cpus(asked: Option<&[usize]>) -> Result<Vec<usize>> {
-    let allowed = sched_getaffinity(None).context("cannot tell which CPUs there are")?;
-    let all: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
-    let Some(asked) = asked else { return Ok(all) };
-    match asked.iter().find(|cpu| !all.contains(cpu)) {
-        Some(cpu) => bail!("this process may not use CPU {cpu}; it may use {}", words(&all)),
-        None => Ok(asked.to_vec()),
-    }
-}
-
-fn words(cpus: &[usize]) -> String {
-    cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Runs one thread on each CPU; the tracks are in the order of the CPUs.
@@ -174,9 +159,7 @@ impl MeasuringThread<'_> {
 
     /// Everything that takes time or may be refused.
     fn prepare(&self) -> Result<Samples> {
-        let mut only = CpuSet::new();
-        only.set(self.cpu);
-        sched_setaffinity(None, &only).with_context(|| format!("cannot run on CPU {} only", self.cpu))?;
+        stay_on(self.cpu)?;
         if self.options.slack_ns.is_some() {
             rustix::thread::set_current_timer_slack(self.options.slack_ns).context("cannot set the timer slack")?;
         }
@@ -261,9 +244,10 @@ fn deliver(track: &ThreadWakeUps, period: Duration) -> Option<Delivered> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpus::allowed_cpus;
 
     fn options(period: Duration, duration: Duration) -> TimerOptions {
-        let cpus = cpus(None).expect("there are CPUs");
+        let cpus = allowed_cpus().expect("there are CPUs");
         TimerOptions { period, duration, policy: SchedPolicy::Other, cpus, slack_ns: None }
     }
 
@@ -275,12 +259,6 @@ mod tests {
         assert_eq!((deadlines(1_000, 10_000), deadlines(300, 1)), (Some(10_000), Some(3)));
         assert_eq!([deadlines(5, 1_000), deadlines(2_000_000, 10_000), deadlines(1_000, 0)], [None; 3]);
         assert_eq!((deadlines(10, 80_000), deadlines(10, 80_001)), (Some(DEADLINES_MAX), None));
-    }
-
-    #[test]
-    fn a_cpu_that_is_not_there_is_refused() {
-        let error = cpus(Some(&[CpuSet::MAX_CPU])).expect_err("there is none");
-        assert!(error.to_string().starts_with("this process may not use CPU 1024; it may use "), "{error}");
     }
 
     #[test]

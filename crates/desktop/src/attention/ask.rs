@@ -7,7 +7,7 @@
 use super::change::{HELPERS_MAX, WINDOWS_MAX, WindowOwner};
 use crate::connect::{DisplayConnection, Wire};
 use crate::error::DisplayError;
-use crate::focus::{How, ask_client, told_pid};
+use crate::focus::{PidSource, ask_client, told_pid};
 use x11rb::connection::{Connection as _, RequestConnection as _};
 use x11rb::cookie::{Cookie, VoidCookie};
 use x11rb::errors::{ConnectionError, ReplyError};
@@ -406,8 +406,8 @@ fn helpers(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
 
 /// What the server knows comes before what a program says of itself.
 fn owner(client: Option<u32>, said: Option<u32>) -> Option<WindowOwner> {
-    let said = || said.filter(|pid| is_pid(*pid)).map(|pid| WindowOwner { pid, how: How::Property });
-    client.map(|pid| WindowOwner { pid, how: How::Server }).or_else(said)
+    let said = || said.filter(|pid| is_pid(*pid)).map(|pid| WindowOwner { pid, how: PidSource::Property });
+    client.map(|pid| WindowOwner { pid, how: PidSource::Server }).or_else(said)
 }
 
 #[cfg(test)]
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn the_server_knows_better_than_the_property() {
-        let (server, property) = (How::Server, How::Property);
+        let (server, property) = (PidSource::Server, PidSource::Property);
         assert_eq!(owner(Some(5), Some(6)), Some(WindowOwner { pid: 5, how: server }));
         assert_eq!(owner(None, Some(6)), Some(WindowOwner { pid: 6, how: property }));
         assert_eq!([owner(None, Some(0)), owner(None, Some(u32::MAX)), owner(None, None)], [None; 3]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is told of windows and of who has the attention, and within which bounds.
 
-use crate::focus::How;
+use crate::focus::PidSource;
 
 /// Windows that are followed, at most.
 pub const WINDOWS_MAX: usize = 256;
@@ -13,8 +13,8 @@ pub const HELPERS_MAX: usize = 64;
 pub struct WindowOwner {
     /// Its id when it connected, in the server's own pid name space where the server told it.
     pub pid: u32,
-    /// Who says so: [`How::Property`] is only what a client of unknown process says of itself.
-    pub how: How,
+    /// Who says so: [`PidSource::Property`] is only what a client of unknown process says of itself.
+    pub how: PidSource,
 }
 
 /// A window as it is now.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /* How long each client takes from a press to its next drawing, coarsely, while recording goes on.
  *
- * It is what the recorder learns from what is usual, and by which it notices what is not; the exact times
+ * From this the recorder learns what is usual, and by it notices what is not; the exact times
  * come from the records, after a mark. Nothing is kept of a key but that it was pressed: modifiers,
  * which nobody answers, are left out by their codes, which are then forgotten. */
 #pragma once

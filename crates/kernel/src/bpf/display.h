@@ -39,8 +39,8 @@ __noinline int read_heads(struct reading *reading, __u32 linear, bool user)
 	return 0;
 }
 
-/* Reads the last buffer in the receiver's queue, if it is what was just sent, whole and in one piece. The receiver may take it
- * meanwhile, and its memory be given to others: what is not in the queue any more afterwards counts as unread. */
+/* Reads the last buffer in the receiver's queue, if it is what was just sent, whole and in one piece. The receiver may take
+ * it meanwhile, and its memory be given to others: what is not in the queue any more afterwards counts as unread. */
 static __always_inline bool read_queue(struct reading *reading, struct sock *receiver, __u32 bytes)
 {
 	struct sk_buff *tail = receiver->sk_receive_queue.prev;

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* Timers of CPUs that came late. Until one came its CPU took no interrupt: the kernel allowed none there, or nothing ran on it. */
+/* Timers of CPUs that came late. Until one came, its CPU took no interrupt: the kernel allowed none there, or nothing ran
+ * on it. */
 #pragma once
 #include "devices.h"
 
 #define OVERDUE_MIN_NS 500000
-/* The instruction that allows interrupts again (sti) lets one more pass before the first of them comes; that one has no more
- * bytes than these in what compilers make of it. */
+/* The instruction that allows interrupts again (sti): one more is executed before the first interrupt comes. */
 #define ALLOW 0xfb
+/* Bytes of that next instruction, at most, as compilers choose it. */
 #define NEXT_MAX 8
 /* Bytes of the entry of an interrupt, at most. */
 #define ENTRY_BYTES 128
 
-/* Address of asm_sysvec_apic_timer_interrupt, the entry of the timer's interrupt, 0 where it is not known; set by the loader. */
+/* Address of asm_sysvec_apic_timer_interrupt, the entry of the timer's interrupt; 0 where it is not known. Set by the
+ * loader. */
 const volatile __u64 timer_interrupt;
 
-/* What an interrupt found: the values of a record's `found`; `UNTOLD`: the stack does not tell it, and there is no record. */
+/* What an interrupt found: the values of a record's `found`; `UNTOLD`: the stack does not tell it, and no record is
+ * written. */
 enum found { IN_KERNEL, JUST_ALLOWED, IN_PROGRAM, UNTOLD };
 
 /* The queue of each CPU's timers, as the first timer that expires there tells it: it stays where it is. */

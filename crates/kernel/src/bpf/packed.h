@@ -82,7 +82,7 @@ static __always_inline bool pack_migrate(struct place *mine, __u64 now, __u32 by
 }
 
 /* The reader knows what a whole record has told: the time and who runs, and the priority where that was known of it. */
-static __always_inline void told(struct place *mine, __u64 now, __u32 running)
+static __always_inline void note_known(struct place *mine, __u64 now, __u32 running)
 {
 	__u64 known = life_and(mine->word, running);
 

@@ -107,7 +107,8 @@ static __always_inline __u32 take_first(enum ring_class class)
 	return 0;
 }
 
-/* Puts a chunk at the end of a queue. What it holds is copied even where that fails so often: it is then never written to. */
+/* Puts a chunk at the end of a queue. Where that fails too often nobody writes to the chunk again, and a mark still copies
+ * what it holds. */
 static __always_inline void give_last(enum ring_class class, __u32 number)
 {
 	struct queue *queue = &queues[class];

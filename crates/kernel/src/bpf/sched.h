@@ -43,7 +43,7 @@ int sched_switch(__u64 *ctx)
 	if (pack_switch(mine, now, tid, prio, next_tid, next_prio, state))
 		mine->known = life_and(mine->known, next_tid);
 	else if (write_switch(now, tid, prio, next_tid, next_prio, state))
-		told(mine, now, next_tid);
+		note_known(mine, now, next_tid);
 	else
 		mine->known = 0;
 	mine->prio = next_prio;
@@ -114,7 +114,7 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	if (alone && pack_waking(mine, now, waker, tid, prio, target, context))
 		return 0;
 	if (write_waking(now, waker, tid, prio, target, context) && alone)
-		told(mine, now, waker);
+		note_known(mine, now, waker);
 	return 0;
 }
 
@@ -142,6 +142,6 @@ int BPF_PROG(sched_migrate_task, struct task_struct *task, int to)
 	if (pack_migrate(mine, now, by, tid, from, to))
 		return 0;
 	if (write_migrate(now, by, tid, from, to))
-		told(mine, now, by);
+		note_known(mine, now, by);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /* What one send carries: its bytes, in the receiver's queue or in the memory of who sends.
  *
- * They are brought in blocks, and the heads of the messages are read there. The queue is several times cheaper to look at, but
- * the receiver may have taken what was sent; the sender's memory still holds it then. */
+ * They are brought in blocks, and the heads of the messages are read there. The queue is several times cheaper to look at,
+ * but the receiver may have taken what was sent; the sender's memory still holds it then. */
 #pragma once
 #include "ring.h"
 
@@ -31,14 +31,14 @@ struct reading {
 	struct segment segments[SEGMENTS];
 	/* The time of the send. */
 	__u64 now;
-	/* How many segments there are, the one that the offset lies in, and where it begins; `user`: the memory is the sender's. */
+	/* How many segments there are; the one that the offset lies in, and where it begins; whether the memory is the sender's. */
 	__u32 segment_count, segment, begin;
 	bool user, wayland;
-	/* `heads`: messages seen; `count`: those that are kept. */
+	/* `linear`: bytes that can be read; `heads`: messages seen; `count`: those that are kept. */
 	__u32 linear, offset, heads, count, flags;
-	/* `press`, `stamp_ms`: the first press that the events tell of; `injects`, `draws`: what the requests do;
-	 * `attaches`: they prepare a drawing; `framed`: they ask when its frame is done, `frame_done`: that is told; `strange`: what was taken for the head of a message is none; `foreign`: an
-	 * object is none that a client makes. */
+	/* `press`, `stamp_ms`: the first press that the events tell of; `injects`, `draws`: what the requests do; `attaches`: they
+	 * prepare a drawing; `framed`: they ask when its frame is done; `frame_done`: that is told; `strange`: what was taken for
+	 * the head of a message is none; `foreign`: an object is none that a client makes. */
 	__u8 request, started, swapped, press, injects, draws, attaches, framed, frame_done, strange, foreign;
 	__u32 stamp_ms;
 	/* Of Wayland: what may be a keyboard that enters, and one whose modifiers were told; the keyboard that the client has from

@@ -15,8 +15,8 @@ struct {
 	__type(value, struct stack);
 } stacks SEC(".maps");
 
-/* One buffer per kind of user: wake-ups, samples and locks may interrupt each other, and so may functions of threads, softirqs
- * and hard interrupts. */
+/* One buffer per kind of user: wake-ups, samples and locks may interrupt each other, and so may functions of threads,
+ * softirqs and hard interrupts. */
 enum stack_user { WAKING_STACK, SAMPLE_STACK, LOCK_STACK, WALK_STACK, FUNCTION_STACK, STACK_USERS = FUNCTION_STACK + 3 };
 
 struct {
@@ -32,8 +32,8 @@ static __always_inline struct stack *stack_buffer(enum stack_user user)
 	return bpf_map_lookup_elem(&stack_buffers, &key);
 }
 
-/* The id of the stack whose `bytes` bytes stand in the buffer; 0 where there is none. Before Linux 6.2 what a function
- * is given, which is one of its own to the verifier, cannot be put into a table: so this one is none. */
+/* The id of the stack whose `bytes` bytes stand in the buffer; 0 where there is none. Static, so that the verifier checks
+ * it with its callers: before Linux 6.2 a global function cannot put memory that it was given into a map. */
 static __noinline __u32 intern_stack(struct stack *stack, long bytes)
 {
 	__u32 hash = 2166136261u;

@@ -21,7 +21,8 @@ struct told_answer {
 	__u32 client, presses, slot, class, queued, unused;
 };
 /* What answers presses. `since` and `last`: when the first of them was made, and the last. `handled`: when the server
- * was done with it; `open`: it is not told yet; `framed`: the client is told when its frame is done; `taken`: the server has it. */
+ * was done with it; `open`: it is not told yet; `framed`: the client is told when its frame is done; `taken`: the
+ * server has it. */
 struct drawing {
 	__u64 since, last, slept, slept_before, drawn, handled;
 	__u32 client, presses, class, open;

@@ -51,8 +51,8 @@ static __always_inline __u8 interrupt_context(void)
 #define TASK_FREEZABLE 0x2000
 #define TASK_FROZEN 0x8000
 
-/* Whether a freezer holds the thread. That of version 1 gives it a state of its own; version 2 leaves it in one that others wait
- * in, too, and has a bit for it. */
+/* Whether a freezer holds the thread. That of version 1 gives it a state of its own; version 2 leaves it in one that others
+ * wait in, too, and has a bit for it. */
 static __always_inline bool is_frozen(struct task_struct *task, __u32 state)
 {
 	if (!(state & TASK_FREEZABLE) || !bpf_core_field_exists(task->frozen))

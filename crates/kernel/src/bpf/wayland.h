@@ -4,7 +4,8 @@
  * A head has the number of an object, and in its second word length and opcode: the shape. Which interface the object has is
  * only said when it is made. So what may be of interest is told by its shape (WL_KEY and others, which the record crate
  * declares with the messages that have them), and by whether a time stamp is of about now. Messages of other shapes are not
- * kept, and of those that are only the arguments that are listed here: never a key's code, a held key, a coordinate or text. */
+ * kept, and of those that are only the arguments that are listed here: never a key's code, a held key, a coordinate or
+ * text. */
 #pragma once
 #include "answers.h"
 #include "sends.h"
@@ -84,7 +85,8 @@ static __always_inline void look_at_presented(struct reading *reading, __u32 *he
 	kept->argument = head[3] * 1000000 + head[4] / 1000;
 }
 
-/* Whether an event has the shape of one by which something enters a surface: serial, surface, and a list that fills the rest. */
+/* Whether an event has the shape of one by which something enters a surface: serial, surface, and a list that fills the
+ * rest. */
 static __always_inline bool is_enter(__u32 *head)
 {
 	__u32 held = head[4];
@@ -92,8 +94,8 @@ static __always_inline bool is_enter(__u32 *head)
 	return !(held & 3) && held < 0xf000 && head[1] == WL_ENTER + (held << 16);
 }
 
-/* Who has the focus: what enters is a keyboard where its modifiers are told in the same send, before (Mutter) or behind (wlroots,
- * KWin); and who is told of a key has it. While input is not to be recorded, a key says nothing here either. */
+/* Who has the focus: what enters is a keyboard where its modifiers are told in the same send, before (Mutter) or behind
+ * (wlroots, KWin); and who is told of a key has it. While input is not to be recorded, a key says nothing here either. */
 static __always_inline void look_at_focus(struct reading *reading, __u32 *head)
 {
 	bool enters = is_enter(head), modifies = head[1] == WL_MODIFIERS;

@@ -76,7 +76,7 @@ static void switch_once(__u32 cpu)
 		record->prev_state = turn & 1;
 		record->prev_prio = record->next_prio = 120;
 		commit(record, now, tid, sizeof(*record), REC_SWITCH, generation);
-		told(mine, now, next);
+		note_known(mine, now, next);
 	}
 	mine->prio = 120;
 	written[cpu]++;

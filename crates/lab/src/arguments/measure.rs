@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme measure`.
 
-use super::choice::choice;
 use clap::Args;
 use std::path::PathBuf;
 use tipme_bench::choice::repeats;
 use tipme_bench::measure::MeasureDisplay;
 use tipme_bench::place::measure_display;
+use tipme_command::choice;
 use tipme_measure::ThresholdProfile;
 
 #[derive(Args)]
@@ -59,7 +59,7 @@ pub struct Measure {
     pub display: MeasureDisplay,
     /// Which thresholds apply
     #[arg(long, value_name = "PROFILE", default_value = ThresholdProfile::Default.name(),
-        value_parser = choice(&ThresholdProfile::ALL, ThresholdProfile::name, ThresholdProfile::about))]
+        value_parser = choice(ThresholdProfile::ALL, ThresholdProfile::name, ThresholdProfile::about))]
     pub profile: ThresholdProfile,
     /// List the scripts that come with tipme, and measure nothing
     #[arg(long)]

@@ -2,10 +2,10 @@
 //! Whose turn it was during a repeat: the person's or the machine's.
 //!
 //! The signals come from the joins (an event is queued until it is dequeued, and handled until it ends as its class does:
-//! with the first drawing or with the last) and, with the display tap, from the scheduler and the disk: threads of the application and
-//! of the display server that run or want to, and reads that threads of the application wait for.
-//! Without it, an event that is handled counts as computed for all along. So a wait is a part of a latency, or of a read: what the
-//! application draws after the end of an event, and what nobody has whole records of, is none.
+//! with the first drawing or with the last) and, with the display tap, from the scheduler and the disk: threads of the
+//! application and of the display server that run or want to, and reads that threads of the application wait for.
+//! Without it, an event that is handled counts as computed for all along. So a wait is a part of a latency, or of a
+//! read: what the application draws after the end of an event, and what nobody has whole records of, is none.
 
 use super::joining::InputOutcome;
 use super::spread::{CpuUse, Span, merged};

@@ -3,7 +3,7 @@
 
 use super::*;
 use std::fs;
-use tipme_desktop::How;
+use tipme_desktop::PidSource;
 
 const USER: u32 = 1000;
 
@@ -40,7 +40,7 @@ impl DesktopFixture {
         fs::remove_dir_all(self.root.path().join(pid.to_string())).expect("the test made it");
     }
 
-    fn show(&mut self, window: u32, pid: u32, how: How, helpers: &[u32]) -> Vec<DesktopEvent> {
+    fn show(&mut self, window: u32, pid: u32, how: PidSource, helpers: &[u32]) -> Vec<DesktopEvent> {
         let owner = Some(WindowOwner { pid, how });
         let state = WindowState { window, owner, helpers: helpers.to_vec(), visible: true, iconic: false };
         self.desktop.take(vec![AttentionChange::Window(state)], Nanos(0))
@@ -69,7 +69,7 @@ fn a_window_makes_a_set_and_the_focus_follows_its_window() {
     let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     world.add(11, 10, 6, USER);
-    assert_eq!(told(&world.show(7, 10, How::Server, &[])), [(set(10, 5), vec![10, 11])]);
+    assert_eq!(told(&world.show(7, 10, PidSource::Server, &[])), [(set(10, 5), vec![10, 11])]);
     let events = world.desktop.take(vec![AttentionChange::Keyboard(Some(7))], Nanos(0));
     assert!(matches!(events[..], [DesktopEvent::Keyboard(Some(id))] if id == set(10, 5)));
     assert!(world.desktop.take(vec![AttentionChange::Keyboard(Some(7))], Nanos(0)).is_empty());
@@ -84,7 +84,7 @@ fn a_window_makes_a_set_and_the_focus_follows_its_window() {
 fn a_window_of_another_user_is_nobodys() {
     let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, 4711);
-    assert!(world.show(7, 10, How::Server, &[]).is_empty());
+    assert!(world.show(7, 10, PidSource::Server, &[]).is_empty());
     assert_eq!(world.desktop.refusal(10), Some(ClaimRefusal::OtherUser(4711)));
     assert!(world.desktop.take(vec![AttentionChange::Keyboard(Some(7))], Nanos(0)).is_empty());
     assert_eq!(world.desktop.counts.disbelieved, 1);
@@ -94,16 +94,16 @@ fn a_window_of_another_user_is_nobodys() {
 fn what_a_window_says_of_itself_counts_only_where_the_server_knows_nobody() {
     let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
-    assert!(world.show(7, 10, How::Property, &[]).is_empty());
+    assert!(world.show(7, 10, PidSource::Property, &[]).is_empty());
     assert_eq!(world.desktop.refusal(10), Some(ClaimRefusal::OwnWords));
     let mut world = DesktopFixture::new(false);
     world.add(10, 1, 5, USER);
     world.add(20, 1, 5, 4711);
-    assert_eq!(told(&world.show(7, 10, How::Property, &[])), [(set(10, 5), vec![10])]);
-    assert!(world.show(8, 20, How::Property, &[]).is_empty());
+    assert_eq!(told(&world.show(7, 10, PidSource::Property, &[])), [(set(10, 5), vec![10])]);
+    assert!(world.show(8, 20, PidSource::Property, &[]).is_empty());
     assert_eq!(world.desktop.refusal(20), Some(ClaimRefusal::OtherUser(4711)));
     // Another window that claims a process that is a client already.
-    assert!(world.show(9, 10, How::Property, &[]).is_empty());
+    assert!(world.show(9, 10, PidSource::Property, &[]).is_empty());
     assert_eq!(world.desktop.counts.disbelieved, 2);
 }
 
@@ -111,12 +111,12 @@ fn what_a_window_says_of_itself_counts_only_where_the_server_knows_nobody() {
 fn a_number_that_is_used_again_is_another_process() {
     let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
-    world.show(7, 10, How::Server, &[]);
+    world.show(7, 10, PidSource::Server, &[]);
     world.remove(10);
     world.add(10, 1, 99, USER);
     // The same window, a second one over the same connection, and a look all keep to the process of before.
-    assert!(told(&world.show(7, 10, How::Server, &[])).is_empty());
-    assert!(told(&world.show(8, 10, How::Server, &[])).is_empty());
+    assert!(told(&world.show(7, 10, PidSource::Server, &[])).is_empty());
+    assert!(told(&world.show(8, 10, PidSource::Server, &[])).is_empty());
     let events = world.desktop.refresh(set(10, 5), Nanos(0));
     assert!(matches!(events[..], [DesktopEvent::Gone(gone)] if gone == set(10, 5)), "{events:?}");
     assert!(world.members(10, 99).is_empty());
@@ -128,13 +128,13 @@ fn helpers_are_believed_if_they_live_and_belong_to_the_user() {
     for (pid, uid) in [(10, USER), (20, USER), (30, 4711)] {
         world.add(pid, 1, 5, uid);
     }
-    assert_eq!(told(&world.show(7, 10, How::Server, &[20, 30, 40])), [(set(10, 5), vec![10, 20])]);
+    assert_eq!(told(&world.show(7, 10, PidSource::Server, &[20, 30, 40])), [(set(10, 5), vec![10, 20])]);
     assert_eq!(world.desktop.place(20), Some((set(10, 5), Membership::Property)));
     assert_eq!(world.desktop.counts.disbelieved, 2);
     // The helper ends and its number is used again: the window named another process.
     world.remove(20);
     world.add(20, 1, 77, USER);
-    world.show(7, 10, How::Server, &[20, 30, 40]);
+    world.show(7, 10, PidSource::Server, &[20, 30, 40]);
     world.desktop.refresh(set(10, 5), Nanos(0));
     assert_eq!(world.members(10, 5), [10]);
 }
@@ -144,7 +144,7 @@ fn a_million_helpers_are_cut_and_counted() {
     let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     let many: Vec<u32> = (1_000..1_001_000).collect();
-    world.show(7, 10, How::Server, &many);
+    world.show(7, 10, PidSource::Server, &many);
     assert_eq!(world.desktop.counts.dropped, 1_000_000 - HELPERS_MAX as u64);
     assert_eq!(world.members(10, 5), [10]);
 }
@@ -154,7 +154,7 @@ fn windows_are_bounded() {
     let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
     for window in 0..WINDOWS_MAX as u32 + 3 {
-        world.show(window + 1, 10, How::Server, &[]);
+        world.show(window + 1, 10, PidSource::Server, &[]);
     }
     assert_eq!((world.desktop.windows.len(), world.desktop.counts.dropped), (WINDOWS_MAX, 3));
 }
@@ -165,7 +165,7 @@ fn a_job_that_comes_to_the_foreground_leaves_its_old_set_first() {
     world.add(10, 1, 5, USER);
     world.add_on_terminal(11, 10, 5, USER, (11, 11, 11));
     world.add_on_terminal(20, 11, 5, USER, (20, 11, 11));
-    let first = told(&world.show(7, 10, How::Server, &[]));
+    let first = told(&world.show(7, 10, PidSource::Server, &[]));
     assert_eq!(first, [(set(10, 5), vec![10, 11]), (set(20, 5), vec![20])]);
     assert!(world.desktop.is_job(set(20, 5)) && !world.desktop.is_job(set(10, 5)));
     assert!(!world.desktop.has_switched_job(set(10, 5)));
@@ -182,18 +182,18 @@ fn a_job_that_comes_to_the_foreground_leaves_its_old_set_first() {
 fn processes_of_the_session_make_no_set() {
     let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
-    world.show(7, 10, How::Server, &[]);
+    world.show(7, 10, PidSource::Server, &[]);
     let events = world.desktop.set_core(&[Identity { pid: 10, start: 5 }]);
     assert!(matches!(events[..], [DesktopEvent::Gone(gone)] if gone == set(10, 5)));
-    assert!(world.show(8, 10, How::Server, &[]).is_empty());
+    assert!(world.show(8, 10, PidSource::Server, &[]).is_empty());
 }
 
 #[test]
 fn an_icon_is_not_visible() {
     let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
-    world.show(7, 10, How::Server, &[]);
-    let owner = Some(WindowOwner { pid: 10, how: How::Server });
+    world.show(7, 10, PidSource::Server, &[]);
+    let owner = Some(WindowOwner { pid: 10, how: PidSource::Server });
     let state = WindowState { window: 7, owner, helpers: vec![], visible: true, iconic: true };
     let events = world.desktop.take(vec![AttentionChange::Window(state)], Nanos(0));
     assert!(matches!(&events[..], [DesktopEvent::Set { visible: false, members, .. }] if members.len() == 1));
@@ -204,7 +204,7 @@ fn looks_at_all_sets_have_one_budget_and_what_was_left_is_counted() {
     let mut world = DesktopFixture::new(true);
     for pid in 10..60 {
         world.add(pid, 1, 5, USER);
-        world.show(pid, pid, How::Server, &[]);
+        world.show(pid, pid, PidSource::Server, &[]);
     }
     let now = Nanos::from_secs(1_000);
     world.desktop.budget.spend(Nanos::from_millis(2), now);
@@ -224,14 +224,14 @@ fn looks_at_all_sets_have_one_budget_and_what_was_left_is_counted() {
     world.desktop.refresh(set(11, 5), paid);
     assert_eq!(world.desktop.looks_left(), before + 1);
     world.add(70, 1, 5, USER);
-    assert_eq!(told(&world.show(70, 70, How::Server, &[])), [(set(70, 5), vec![70])]);
+    assert_eq!(told(&world.show(70, 70, PidSource::Server, &[])), [(set(70, 5), vec![70])]);
 }
 
 #[test]
 fn a_set_is_settled_when_nobody_was_born_since_the_look_before_the_last() {
     let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
-    world.show(7, 10, How::Server, &[]);
+    world.show(7, 10, PidSource::Server, &[]);
     let group = world.desktop.groups.values_mut().next().expect("the test made it");
     for (last_pid, now, settled) in [
         ([Some(5), Some(5)], Some(5), true),
@@ -249,7 +249,7 @@ fn a_set_is_settled_when_nobody_was_born_since_the_look_before_the_last() {
 fn a_busy_process_comes_into_the_set_of_the_client_above_it() {
     let mut world = DesktopFixture::new(true);
     world.add(10, 1, 5, USER);
-    world.show(7, 10, How::Server, &[]);
+    world.show(7, 10, PidSource::Server, &[]);
     world.add(11, 10, 6, USER);
     world.add(12, 11, 7, USER);
     world.add(20, 1, 8, USER);
@@ -276,7 +276,7 @@ fn a_round_goes_over_all_clients_while_processes_are_born() {
     let clients = [(10, 5), (20, 6), (30, 7)];
     for (pid, start) in clients {
         world.add(pid, 1, start, USER);
-        world.show(pid, pid, How::Server, &[]);
+        world.show(pid, pid, PidSource::Server, &[]);
     }
     world.desktop.take(vec![AttentionChange::Keyboard(Some(10))], Nanos(0));
     let mut seen = BTreeSet::new();

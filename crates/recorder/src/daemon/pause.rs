@@ -22,7 +22,8 @@ impl Recorder<'_> {
         RecorderResponse::Done
     }
 
-    /// Goes on recording, where the user may have it so: who paused it is not overruled but by root. What is held begins now.
+    /// Goes on recording, where the user may have it so: who paused it is not overruled but by root. What is held
+    /// begins now.
     pub(super) fn start_again(&mut self, uid: u32) -> RecorderResponse {
         match self.paused {
             Some((by, since)) if uid != 0 && by != uid => return refuse(why_paused(by, since)),

@@ -3,7 +3,7 @@
 
 use super::Recorder;
 use crate::capture::{exits_from, held};
-use crate::hot_keys::Scope;
+use crate::hot_keys::HotKeyScope;
 use tipme_control::{AutoCounts, RecorderStatus};
 use tipme_desktop::clock;
 use tipme_record::incident::Display;
@@ -33,7 +33,7 @@ impl Recorder<'_> {
             because: String::new(),
             focus: Vec::new(),
             hot_keys: hot_keys.map(|keys| keys.announce(devices)),
-            any_keyboard: hot_keys.is_some_and(|keys| keys.scope == Scope::Always),
+            any_keyboard: hot_keys.is_some_and(|keys| keys.scope == HotKeyScope::Always),
             keys: !self.unrecorded.is_stopped(),
             input_stopped_s: self.unrecorded.within(now.before(self.options.window), now).millis() / 1e3,
             details: self.details.told(self.armed),

@@ -9,7 +9,8 @@ use crate::plot::{
     latency_profile_zoom, percentiles,
 };
 
-/// Width of the buckets of the histogram, in milliseconds, the narrowest first: the first that needs few enough of them is taken.
+/// Width of the buckets of the histogram, in milliseconds, the narrowest first: the first that needs few enough of them
+/// is taken.
 const BUCKETS_MS: [f64; 7] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
 /// Buckets of a histogram, about.
 const BUCKETS: f64 = 120.0;

@@ -4,10 +4,10 @@
 use anyhow::{Result, bail};
 use tipme_control::journal;
 use tipme_desktop::DisplayTarget;
-use tipme_desktop::presence::{Presence, window_manager};
+use tipme_desktop::presence::{AgentPresence, window_manager};
 
 pub struct AgentPlace {
-    presence: Presence,
+    presence: AgentPresence,
     target: DisplayTarget,
 }
 
@@ -15,7 +15,7 @@ impl AgentPlace {
     /// # Errors
     /// Where another agent has it, or the display cannot be used.
     pub fn take(target: &DisplayTarget) -> Result<AgentPlace> {
-        match Presence::claim(target)? {
+        match AgentPresence::claim(target)? {
             Ok(presence) => Ok(AgentPlace { presence, target: target.clone() }),
             Err(other) => bail!(
                 "another agent (process {}) serves display :{} already: {}; end it first: kill {0}",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The agent under Wayland: the desktop binds the keys, by the portal for that or by its own settings, whose commands reach the
-//! agent over the message bus. Nothing is grabbed on Xwayland besides, or one press would mark twice.
+//! The agent under Wayland: the desktop binds the keys, by the portal for that or by its own settings, whose commands
+//! reach the agent over the message bus. Nothing is grabbed on Xwayland besides, or one press would mark twice.
 
 use super::place::AgentPlace;
 use super::{Agent, POLL_INTERVAL, popups};

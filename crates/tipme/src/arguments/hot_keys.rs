@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options for hot keys: which they are, and where `tipme record` sees them itself.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::TypedValueParser;
+use tipme_command::choice;
 use tipme_desktop::hotkeys::{Bindings, Chord, HotKeyAction};
+use tipme_recorder::HotKeyScope;
 
-/// Where the recorder takes hot keys from the keyboards.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum HotKeysChoice {
-    /// On text consoles only; in an X session tipme agent has them
-    Console,
-    /// In graphical sessions too, for a Wayland desktop that binds no keys
-    Always,
-    /// Nowhere
-    Off,
-}
+/// Where the recorder takes hot keys from the keyboards, if anywhere.
+type ScopeChoice = Option<HotKeyScope>;
 
 #[derive(Args)]
 pub struct HotKeyArguments {
     /// Where to take hot keys from the keyboards themselves
-    #[arg(long, value_name = "WHERE", value_enum, default_value = "console")]
-    pub hot_keys: HotKeysChoice,
+    #[arg(long, value_name = "WHERE", value_parser = scope(), default_value = "console")]
+    pub hot_keys: ScopeChoice,
     #[command(flatten)]
     pub keys: KeyArguments,
+}
+
+fn scope() -> impl TypedValueParser<Value = ScopeChoice> {
+    let all = HotKeyScope::ALL.map(Some).into_iter().chain([None]);
+    choice(all, |scope| scope.map_or("off", HotKeyScope::name), |scope| scope.map_or("Nowhere", HotKeyScope::about))
 }
 
 /// The keys themselves, in the session and on the console.

@@ -2,9 +2,10 @@
 //! Options of `tipme manage` and `tipme why`.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
-use tipme_manager::Strength;
+use tipme_command::choice;
+use tipme_manager::{Backend, Strength};
 
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -27,7 +28,7 @@ pub struct Manage {
     #[arg(long, value_name = "STRENGTH", default_value_t, value_parser = strength())]
     pub strength: Strength,
     /// By which means
-    #[arg(long, value_enum, value_name = "BACKEND", default_value_t = BackendChoice::Auto)]
+    #[arg(long, value_name = "BACKEND", value_parser = backend(), default_value = "auto")]
     pub backend: BackendChoice,
     /// The display: an X server, or a compositor [default: $WAYLAND_DISPLAY, $DISPLAY, or the only one]
     #[arg(long, value_name = ":N|wayland-N|SOCKET")]
@@ -56,6 +57,15 @@ pub struct Manage {
 
 fn strength() -> impl TypedValueParser<Value = Strength> {
     PossibleValuesParser::new(Strength::ALL.map(Strength::name)).try_map(|word| word.parse::<Strength>())
+}
+
+/// By which means; by the best that can be used where none is chosen.
+type BackendChoice = Option<Backend>;
+
+fn backend() -> impl TypedValueParser<Value = BackendChoice> {
+    let all = [None].into_iter().chain(Backend::ALL.map(Some));
+    let about = |backend: BackendChoice| backend.map_or("The best that can be used here", Backend::about);
+    choice(all, |backend| backend.map_or("auto", Backend::name), about)
 }
 
 /// Which helper turns the knobs.
@@ -109,21 +119,6 @@ pub enum ManageVerb {
     Normal,
     /// Favour as much as is safe
     Strong,
-}
-
-/// By which means.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum BackendChoice {
-    /// The best that can be used here
-    Auto,
-    /// Weights of systemd's units
-    Systemd,
-    /// Weights of control groups, version 2, in a delegated one
-    Cgroup,
-    /// The scheduler's groups of sessions
-    Autogroup,
-    /// Nice values, policies and I/O priorities
-    Nice,
 }
 
 #[derive(Args)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of KDE: a desktop entry with shortcuts, which its daemon for global shortcuts reads when the session begins, and shows
-//! in the system settings, where the person may change them.
+//! Keys of KDE: a desktop entry with shortcuts, which its daemon for global shortcuts reads when the session begins,
+//! and shows in the system settings, where the person may change them.
 
 use super::keys::{KeyBinding, KeyBindings};
 use super::names;

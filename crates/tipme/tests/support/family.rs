@@ -132,8 +132,8 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Copies of programs where every user can read them; the path of the first one. Another process copies them: a thread of this one that
-/// starts a program meanwhile would hold them open for writing, so that they could not be started.
+/// Copies of programs where every user can read them; the path of the first one. Another process copies them: a thread
+/// of this one that starts a program meanwhile would hold them open for writing, so that they could not be started.
 pub fn for_everybody(programs: &[PathBuf]) -> (TempDir, PathBuf) {
     use std::os::unix::fs::PermissionsExt;
     let folder = TempDir::new().unwrap();

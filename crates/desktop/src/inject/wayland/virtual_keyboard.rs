@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A keyboard by the protocol `zwp_virtual_keyboard_v1`, which sway and other compositors have; beside it they have a pointer.
+//! A keyboard by the protocol `zwp_virtual_keyboard_v1`, which sway and other compositors have; beside it they have a
+//! pointer.
 
 use super::events::stamp;
 use super::virtual_pointer::VirtualPointer;

@@ -2,7 +2,7 @@
 //! Hot keys, from the events of a keyboard to the incident. Needs root.
 
 use super::super::*;
-use crate::hot_keys::Scope;
+use crate::hot_keys::HotKeyScope;
 use crate::seat::Seat;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::os::fd::OwnedFd;
@@ -24,7 +24,7 @@ const LETTERS: [u16; 3] = [31, 18, 46];
 /// Long enough for any machine; nothing waits so long where all is well.
 const SEALED_MAX: Duration = Duration::from_secs(120);
 
-fn options(dir: &Path, scope: Scope) -> RecorderOptions {
+fn options(dir: &Path, scope: HotKeyScope) -> RecorderOptions {
     let hot_keys = HotKeyOptions {
         scope,
         bindings: Bindings::default(),
@@ -33,7 +33,7 @@ fn options(dir: &Path, scope: Scope) -> RecorderOptions {
     };
     RecorderOptions {
         dirs: StateDirs::below(dir),
-        window: crate::seconds(20),
+        window: Nanos::from_secs(20),
         memory: 16 << 20,
         // A display that is not there: only the keyboard is recorded.
         tap: Tap::Only(60_000),
@@ -115,7 +115,7 @@ fn inputs(incident: &Incident) -> Vec<Input> {
 #[test]
 fn a_hot_key_marks_when_it_was_pressed_and_leaves_no_code() {
     let dir = tempfile::TempDir::new().unwrap();
-    let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
+    let (options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
     std::thread::sleep(Duration::from_millis(100));
     let at = just_now();
@@ -133,8 +133,8 @@ fn a_hot_key_marks_when_it_was_pressed_and_leaves_no_code() {
 #[test]
 fn the_window_reaches_back_from_the_press() {
     let dir = tempfile::TempDir::new().unwrap();
-    let mut options = options(dir.path(), Scope::Always);
-    options.window = crate::seconds(1);
+    let mut options = options(dir.path(), HotKeyScope::Always);
+    options.window = Nanos::from_secs(1);
     let mut storage = Storage::default();
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
     std::thread::sleep(Duration::from_millis(100));
@@ -150,14 +150,14 @@ fn the_window_reaches_back_from_the_press() {
     assert_eq!(times, [[from; 2].as_slice(), &[at; 6]].concat());
     // Once it is answered, what is older than the window is forgotten, whether or not input is recorded.
     fixture.recorder.record_keys(0, false);
-    fixture.recorder.turn(at.after(crate::seconds(2))).unwrap();
+    fixture.recorder.turn(at.after(Nanos::from_secs(2))).unwrap();
     assert!(fixture.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
 }
 
 #[test]
 fn one_press_marks_once_however_often_it_is_told() {
     let dir = tempfile::TempDir::new().unwrap();
-    let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
+    let (options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
     std::thread::sleep(Duration::from_secs(1));
     let now = just_now();
@@ -182,7 +182,7 @@ fn one_press_marks_once_however_often_it_is_told() {
 #[test]
 fn input_is_stopped_and_restarted_by_hot_keys() {
     let dir = tempfile::TempDir::new().unwrap();
-    let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
+    let (options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
     fixture.press(&[CTRL, ALT, ZERO], just_now());
     assert!(fixture.recorder.unrecorded.is_stopped());
@@ -199,7 +199,7 @@ fn input_is_stopped_and_restarted_by_hot_keys() {
 #[test]
 fn where_no_console_shows_text_a_hot_key_of_consoles_does_nothing() {
     let dir = tempfile::TempDir::new().unwrap();
-    let (options, mut storage) = (options(dir.path(), Scope::Console), Storage::default());
+    let (options, mut storage) = (options(dir.path(), HotKeyScope::Console), Storage::default());
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
     fixture.press(&[CTRL, ALT, ZERO], just_now());
     fixture.press(&[CTRL, ALT, MINUS], just_now());
@@ -218,7 +218,7 @@ fn seat(fixture: &mut KeyboardFixture<'_>, dir: &Path, uid: u32) {
 #[test]
 fn keys_are_of_the_user_who_sat_there_when_they_were_pressed() {
     let dir = tempfile::TempDir::new().unwrap();
-    let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
+    let (options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
     for uid in [4242, 4343] {
         seat(&mut fixture, dir.path(), uid);
@@ -237,7 +237,7 @@ fn keys_are_of_the_user_who_sat_there_when_they_were_pressed() {
 #[test]
 fn who_wants_no_keys_recorded_is_heard_whatever_another_wants() {
     let dir = tempfile::TempDir::new().unwrap();
-    let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
+    let (options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
     assert_eq!(fixture.recorder.record_keys(4343, false), RecorderResponse::Done);
     let answer = fixture.recorder.record_keys(4242, true);
@@ -260,7 +260,7 @@ fn give_console(dir: &Path, uid: u32) {
 #[test]
 fn who_may_not_mark_may_not_by_the_console_either() {
     let dir = tempfile::TempDir::new().unwrap();
-    let (mut options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
+    let (mut options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());
     options.allowed = vec![4343];
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
     give_console(dir.path(), 4242);
@@ -276,7 +276,7 @@ fn who_may_not_mark_may_not_by_the_console_either() {
 #[test]
 fn who_marks_too_often_is_told_to_wait_and_root_is_not() {
     let dir = tempfile::TempDir::new().unwrap();
-    let (options, mut storage) = (options(dir.path(), Scope::Always), Storage::default());
+    let (options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
     assert!((0..MARKS_BURST).all(|_| fixture.recorder.turn_of(4242).is_ok()));
     let why = fixture.recorder.turn_of(4242).err().unwrap();

@@ -2,6 +2,7 @@
 //! The kernel itself is busy for somebody, or holds a lock for somebody.
 
 use super::shortage::{Shortage, ShortageEffects, order, shortfall};
+use crate::cpus::allowed_cpus;
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
 use crate::selftest::fault::{App, Fault};
 use crate::selftest::site::{START_TIMEOUT, Site, text};
@@ -74,8 +75,7 @@ fn mask(cpu: usize) -> String {
 
 /// A CPU that this process may use, besides one.
 fn other_cpu(cpu: usize) -> Option<usize> {
-    let allowed = rustix::thread::sched_getaffinity(None).ok()?;
-    (0..rustix::thread::CpuSet::MAX_CPU).find(|other| *other != cpu && allowed.is_set(*other))
+    allowed_cpus().ok()?.into_iter().find(|other| *other != cpu)
 }
 
 /// Mebibytes that the other thread fills at a time.

@@ -5,11 +5,12 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// One of these, by its name; help tells about each.
 pub fn choice<T: Copy + Send + Sync + 'static>(
-    all: &'static [T],
+    all: impl IntoIterator<Item = T>,
     name: fn(T) -> &'static str,
     about: fn(T) -> &'static str,
 ) -> impl TypedValueParser<Value = T> {
+    let all: Vec<T> = all.into_iter().collect();
     let values = all.iter().map(|one| PossibleValue::new(name(*one)).help(about(*one)));
-    let find = move |chosen: String| all.iter().copied().find(|one| name(*one) == chosen).ok_or("not known");
-    PossibleValuesParser::new(values).try_map(find)
+    let values = PossibleValuesParser::new(values);
+    values.try_map(move |chosen| all.iter().copied().find(|one| name(*one) == chosen).ok_or("not known"))
 }

@@ -9,15 +9,12 @@ use crate::decode::messages::{PartPlace, Side, Stream};
 use crate::decode::objects::Act;
 use crate::decode::parts::Part;
 use crate::decode::protocol::InputDeviceKind;
-use crate::join::inputs::{self, Delivery};
+use crate::join::inputs::{self, Delivery, SLACK};
 use crate::timeline::bursts::Wake;
 use crate::timeline::recording::Recording;
 use std::collections::BTreeSet;
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid, Tid};
-
-/// Records of one instant on two CPUs may be this far apart.
-const SLACK: Nanos = Nanos(50_000);
 
 /// What an input method did with a key.
 struct Reply {
