@@ -61,14 +61,25 @@ impl Recording {
         SpentTimes::new(self.timeline.spans(tid).filter(is).map(|span| (span.start, span.end)))
     }
 
-    /// Whether a thread hardly ever paused in the time before another, and was on the move for most of it.
+    /// Whether a thread hardly ever paused in the time before another, and was on the move for most of it. Where too little is
+    /// known of that time, the one after it tells, if the thread drew in each second of it: so it did not hang then.
     pub(crate) fn is_restless(&self, tid: Tid, pause: Pause, at: Nanos) -> bool {
         let first = self.timeline.span(tid, 0).map_or(at, |span| span.start);
         let lo = at.before(HABIT).max(self.complete_from()).max(first);
-        let (known, percent) = (at.since(lo), |part: u64| part * 100 / at.since(lo).0.max(1));
-        known >= KNOWN_MIN
-            && percent(self.spent(tid, SpentWith::Pausing(pause), lo, at)) < PAUSES_PERCENT
-            && percent(self.spent(tid, SpentWith::Moving, lo, at)) >= MOVES_PERCENT
+        if at.since(lo) >= KNOWN_MIN {
+            return self.is_habit(tid, pause, (lo, at));
+        }
+        let draws = |second: u64| {
+            let from = at.after(Nanos::from_secs(second));
+            !self.drawings().within(tid, from, from.after(Nanos::from_secs(1))).is_empty()
+        };
+        let hi = at.after(HABIT);
+        hi < self.mark && self.is_habit(tid, pause, (at, hi)) && (0..HABIT.0 / Nanos::from_secs(1).0).all(draws)
+    }
+
+    fn is_habit(&self, tid: Tid, pause: Pause, (lo, hi): (Nanos, Nanos)) -> bool {
+        let percent = |with| self.spent(tid, with, lo, hi) * 100 / hi.since(lo).0.max(1);
+        percent(SpentWith::Pausing(pause)) < PAUSES_PERCENT && percent(SpentWith::Moving) >= MOVES_PERCENT
     }
 
     /// Whether a thread drew frame after frame before a time.
