@@ -67,6 +67,7 @@ PROGRAMS = {
     "idle": Program(("idle", "-n"), "idle|shell", settle_s=2, menu_at=(20, -10)),
     "panel": Program(("/usr/bin/python3", "-B", "{home}/panel.py"), "panel", settle_s=2, body=(0.5, 0.3)),
     "dial": Program(("/usr/bin/python3", "-B", "{home}/dial.py"), "dial", settle_s=2, body=(0.5, 0.3)),
+    "restless": Program(("/usr/bin/python3", "-B", "{home}/restless.py"), "restless", settle_s=3),
     "tk": Program(("/usr/bin/python3", "-B", "{home}/button.py"), "button", settle_s=1),
     "swing": Program(("java", "-cp", "{home}", "Button"), "Button", settle_s=3),
     "pcmanfm": Program(("pcmanfm", "--no-desktop", "/usr/share"), "pcmanfm", settle_s=2, **MENUS, **FILES),
@@ -124,7 +125,7 @@ def beside(session):
 def prepare(session):
     """Files that some programs want in their home."""
     home = session.folder / "home"
-    for name in ("page.html", "button.py", "panel.py", "dial.py", "Button.java"):
+    for name in ("page.html", "button.py", "panel.py", "dial.py", "restless.py", "Button.java"):
         (home / name).write_text((VICTIMS / name).read_text().replace("PORT", str(session.port)))
         os.chmod(home / name, 0o644)
     (home / "note.txt").write_text("a note\n" * 9)

@@ -35,6 +35,8 @@ CALM = (
     ("chromium", "sway", TEXT),
     ("chromium", "mutter", TEXT),
     ("chromium", "kwin_wayland", TEXT),
+    ("restless", "sway", TEXT),
+    ("restless", "mutter", TEXT),
 )
 
 # Title: program, compositor, fault, acts, truth, accepted causes.
@@ -43,6 +45,7 @@ FAULTS = {
     "wl-stopped-foot": ("foot", "sway", "stop program", ("key x",), "first", STOPPED),
     "wl-stopped-gnome-text-editor": ("gnome-text-editor", "mutter", "stop program", ("key x",), "first", STOPPED),
     "wl-stopped-featherpad": ("featherpad", "kwin_wayland", "stop program", ("key x", "key y"), "first", STOPPED),
+    "wl-stopped-restless": ("restless", "sway", "stop program", ("key x",), "first", STOPPED),
     "wl-stopped-kwrite": ("kwrite", "mutter", "stop program", ("key x",), "first", STOPPED),
     "wl-stopped-chromium": ("chromium", "sway", "stop program", ("key x",), "first", STOPPED),
     "wl-stopped-chromium-kwin": ("chromium", "kwin_wayland", "stop program", ("key x",), "first", STOPPED),
@@ -95,6 +98,7 @@ FAULTS = {
     "wl-flock-thread-lasts": ("panel", "sway", "held flock", ("click 0.75 0.95",), "mark", LOCKED),
     # Others on the CPUs, and programs that compute.
     "wl-hog-fifo": ("foot", "sway", "hogs fifo 2", ("write abc",), "slowest", HOGGED),
+    "wl-hog-fifo-restless": ("restless", "sway", "hogs fifo 2", ("write abc",), "slowest", HOGGED),
     "wl-hog-fifo-editor": ("gnome-text-editor", "sway", "hogs fifo 2", ("write abc",), "slowest", HOGGED),
     "wl-quota": ("gnome-text-editor", "sway", "quota", ("write abcdef",), "slowest", THROTTLED),
     "wl-quota-sway": ("foot", "sway", "quota server", ("write abcdef",), "slowest", THROTTLED),

@@ -6,13 +6,13 @@
 //! and again is not done while it waits for an answer at another. Only threads of the client and of its descendants are
 //! followed; depth and number are bounded.
 
-use crate::decode::messages::{PartPlace, Side};
 use crate::join::answer::{COMPLETED, Milestone, Reached};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::join::server_drawings::drawing;
 use crate::timeline::bursts::FRAME;
 use crate::timeline::event_waits::frequent;
+use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{Signature, Waited, is_condition};
@@ -35,12 +35,8 @@ const WORK_MAX: Nanos = Nanos::from_secs(10);
 /// What the inputs of a recording lead to.
 pub(crate) struct Work<'a> {
     recording: &'a Recording,
-    drawings: Drawings,
     places: WaitPlaces,
 }
-
-/// Who draws what, by thread.
-struct Drawings(HashMap<Tid, Vec<(Nanos, PartPlace)>>);
 
 /// Where the work of inputs finds threads waiting again and again.
 #[derive(Default)]
@@ -54,27 +50,6 @@ struct WorkStep {
     parent: usize,
     depth: usize,
     frames: usize,
-}
-
-impl Drawings {
-    fn new(recording: &Recording) -> Drawings {
-        let mut drawings: HashMap<Tid, Vec<(Nanos, PartPlace)>> = HashMap::new();
-        for (index, stream) in recording.messages.streams().iter().enumerate() {
-            let sent = stream.side(Side::RequestSent).iter().enumerate();
-            for (part, sent) in sent.filter(|(_, sent)| recording.messages.draws(stream, sent)) {
-                drawings.entry(sent.tid).or_default().push((sent.ts, PartPlace { stream: index, part }));
-            }
-        }
-        drawings.values_mut().for_each(|list| list.sort_unstable());
-        Drawings(drawings)
-    }
-
-    /// The last drawing of a thread in `lo..=hi`.
-    fn last(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<(Nanos, PartPlace)> {
-        let list = self.0.get(&tid)?;
-        let last = list.partition_point(|(sent, _)| *sent <= hi).checked_sub(1)?;
-        list.get(last).copied().filter(|(sent, _)| *sent >= lo)
-    }
 }
 
 impl WaitPlaces {
@@ -103,7 +78,7 @@ impl WaitPlaces {
 impl<'a> Work<'a> {
     /// Learns from inputs, each with when it was handled.
     pub(crate) fn new(recording: &'a Recording, handled: impl Iterator<Item = (&'a Delivery, Nanos)>) -> Work<'a> {
-        let mut work = Work { recording, drawings: Drawings::new(recording), places: WaitPlaces::default() };
+        let mut work = Work { recording, places: WaitPlaces::default() };
         let all: Vec<WorkStep> = handled.flat_map(|(delivery, handled)| work.steps(delivery, handled)).collect();
         work.places = WaitPlaces::new(&all, recording);
         work
@@ -113,7 +88,8 @@ impl<'a> Work<'a> {
     pub(crate) fn completed(&self, delivery: &Delivery, handled: Nanos) -> Option<Reached> {
         let steps = self.steps(delivery, handled);
         let last = steps.iter().enumerate().filter_map(|(index, step)| {
-            self.drawings.last(step.tid, step.lo, step.hi).map(|(sent, place)| (sent, place, index))
+            let drawn = self.recording.drawings().within(step.tid, step.lo, step.hi).last();
+            drawn.map(|(sent, place)| (*sent, *place, index))
         });
         let (sent, place, mut index) = last.max()?;
         let drawing = drawing(self.recording, place)?;
@@ -149,9 +125,13 @@ impl<'a> Work<'a> {
     }
 
     /// Until when a thread works without waiting for anybody but a device, a lock, the next frame, or, in the middle of
-    /// its work, an answer.
+    /// its work, an answer. One that computes all the time does until its next drawing.
     fn works_until(&self, tid: Tid, at: Nanos, frames: &mut usize) -> Nanos {
         let recording = self.recording;
+        if recording.is_restless(tid, Pause::EventWait, at) {
+            let drawn = recording.drawings().next(tid, at);
+            return drawn.filter(|drawn| !recording.may_answer_nobody(tid, at, *drawn)).unwrap_or(at);
+        }
         let Some(first) = recording.timeline.at(tid, at) else { return at };
         for span in (first.index..).map_while(|index| recording.timeline.span(tid, index)) {
             let waits = span.segment.state == ThreadState::Blocked && span.start >= at;

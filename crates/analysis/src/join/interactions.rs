@@ -67,12 +67,12 @@ pub(crate) fn interactions(recording: &Recording) -> JoinedInputs {
     }
     let all: Vec<Delivery> = by_stream.values().flatten().copied().collect();
     let listeners: BTreeSet<Pid> = by_stream.values().flatten().map(|delivery| delivery.client).collect();
-    let join = |(stream, deliveries)| Joiner::new(recording, stream, deliveries, &listeners).join();
-    let mut found: Vec<Interaction> = by_stream.into_iter().flat_map(join).collect();
-    found.retain(|one| !one.delivery.repeated || one.join == Join::Exact || one.censored);
     let releases = inputs::releases(recording).into_iter().filter(|delivery| !is_own(recording, delivery));
     let all: Vec<Delivery> = all.into_iter().chain(releases).collect();
     let handling = Handling::new(recording, &all);
+    let join = |(stream, deliveries)| Joiner::new(recording, stream, deliveries, &listeners, &handling).join();
+    let mut found: Vec<Interaction> = by_stream.into_iter().flat_map(join).collect();
+    found.retain(|one| !one.delivery.repeated || one.join == Join::Exact || one.censored);
     milestones::add(recording, &handling, &all, &mut found);
     found.sort_by_key(|interaction| interaction.delivery.input);
     let unreached = unreached(recording, &found);
@@ -91,6 +91,7 @@ struct Joiner<'a> {
     stream: usize,
     /// Processes that are told of input.
     listeners: &'a BTreeSet<Pid>,
+    handling: &'a Handling<'a>,
     deliveries: Vec<Delivery>,
     /// Receipts by thread and time, with the number of the input.
     dequeued: Vec<(Tid, Nanos, usize)>,
@@ -112,6 +113,7 @@ impl<'a> Joiner<'a> {
         stream: usize,
         deliveries: Vec<Delivery>,
         listeners: &'a BTreeSet<Pid>,
+        handling: &'a Handling<'a>,
     ) -> Joiner<'a> {
         let receipt = |(index, delivery): (usize, &Delivery)| delivery.dequeued.map(|(at, tid)| (tid, at, index));
         let mut dequeued: Vec<_> = deliveries.iter().enumerate().filter_map(receipt).collect();
@@ -121,6 +123,7 @@ impl<'a> Joiner<'a> {
             recording,
             stream,
             listeners,
+            handling,
             deliveries,
             dequeued,
             answers,
@@ -197,6 +200,9 @@ impl<'a> Joiner<'a> {
                 self.doubt(place, sent, &open);
                 continue;
             }
+            let doubtful: Vec<_> =
+                open.extract_if(.., |(at, _)| self.recording.may_answer_nobody(burst.tid, *at, sent.ts)).collect();
+            self.doubt(place, sent, &doubtful);
             open.retain(|(_, input)| !self.answers[*input].doubted);
             if open.is_empty() || !given {
                 self.last.insert((burst.tid, burst.from), (place, burst.hops.clone()));
@@ -310,11 +316,18 @@ impl<'a> Joiner<'a> {
             _ if !alive => false,
             None => !self.recording.is_idle_at(self.reader(), mark),
             Some((at, tid)) => {
-                self.recording.pause_after(tid, at, Pause::Rest) >= mark
+                self.recording.pause_after(tid, at, Pause::Rest) >= mark && !self.went_on(tid, at)
                     || delivery.class == InputClass::Key && self.stuck(index, at)
             }
         };
         open.then(|| Interaction::open(delivery, mark))
+    }
+
+    /// Whether a thread that took an input is done with it, though it did not go idle: it answered others at once, or computes
+    /// all the time.
+    fn went_on(&self, tid: Tid, at: Nanos) -> bool {
+        let mark = self.recording.mark;
+        self.handling.went_on(tid, at, mark).is_some() || self.recording.is_busy_anyway(tid, at, (at, mark))
     }
 
     /// The thread that reads this connection. Where it is idle nothing lies before it: a record was lost.

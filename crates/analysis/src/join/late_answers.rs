@@ -3,11 +3,9 @@
 
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
+use crate::timeline::restless::GAP;
 use crate::timeline::waits::Waited;
 use tipme_record::{Nanos, Pid, Tid};
-
-/// Between two threads that pass work on nobody may be busy for this long.
-const GAP: Nanos = Nanos::from_millis(5);
 
 /// Steps of one look from thread to thread at most.
 const STEPS_MAX: usize = 256;
@@ -26,14 +24,17 @@ impl AnsweringThreads {
         AnsweringThreads(tids)
     }
 
-    /// Whether some thread of the family was busy at every time from `lo` to `hi`, short gaps aside.
+    /// Whether some thread of the family was busy at every time from `lo` to `hi`, short gaps aside. Who always is tells
+    /// nothing.
     pub(crate) fn busy_throughout(&self, recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
+        let tids: Vec<Tid> =
+            self.0.iter().copied().filter(|tid| !recording.is_restless(*tid, Pause::Rest, lo)).collect();
         let mut at = lo;
         for _ in 0..STEPS_MAX {
             if at.after(GAP) >= hi {
                 return true;
             }
-            let Some(until) = self.busy_until(recording, at).or_else(|| self.busy_until(recording, at.after(GAP)))
+            let Some(until) = busy_until(recording, &tids, at).or_else(|| busy_until(recording, &tids, at.after(GAP)))
             else {
                 return false;
             };
@@ -41,12 +42,12 @@ impl AnsweringThreads {
         }
         false
     }
+}
 
-    /// Until when the thread that is busy longest from `at` on stays so; `None` where all are idle.
-    fn busy_until(&self, recording: &Recording, at: Nanos) -> Option<Nanos> {
-        let busy = self.0.iter().filter(|tid| !recording.is_paused_at(**tid, at.after(Nanos(1)), Pause::Rest));
-        busy.map(|tid| recording.pause_after(*tid, at, Pause::Rest)).max()
-    }
+/// Until when that of some threads which is busy longest from `at` on stays so; `None` where all are idle.
+fn busy_until(recording: &Recording, tids: &[Tid], at: Nanos) -> Option<Nanos> {
+    let busy = tids.iter().filter(|tid| !recording.is_paused_at(**tid, at.after(Nanos(1)), Pause::Rest));
+    busy.map(|tid| recording.pause_after(*tid, at, Pause::Rest)).max()
 }
 
 fn waits_for_events(recording: &Recording, tid: Tid) -> bool {

@@ -12,6 +12,7 @@ use crate::join::compositing_managers::{self, compositors};
 use crate::join::drawing_cause::Hop;
 use crate::join::input_work::Work;
 use crate::join::inputs::Delivery;
+use crate::join::prompt_answers::PromptAnswers;
 use crate::join::selections;
 use crate::join::sleeping_threads;
 use crate::join::stopped_processes::Stops;
@@ -47,6 +48,7 @@ pub(crate) struct Handling<'a> {
     helpers: HashMap<Tid, Vec<HelperThread>>,
     /// When inputs of each client were sent and dequeued, by the time of sending.
     waiting: BTreeMap<usize, Vec<(Nanos, Nanos)>>,
+    prompt: PromptAnswers,
 }
 
 struct HelperThread {
@@ -87,7 +89,7 @@ impl<'a> Handling<'a> {
         }
         waiting.values_mut().for_each(|list| list.sort_unstable());
         let helpers = receipts.iter().map(|(tid, receipts)| (*tid, helpers(recording, *tid, receipts)));
-        Handling { recording, helpers: helpers.collect(), waiting }
+        Handling { recording, helpers: helpers.collect(), waiting, prompt: PromptAnswers::find(recording, deliveries) }
     }
 
     /// The threads that handle the inputs of each client: those that take them, and those that these hand them over to.
@@ -117,13 +119,28 @@ impl<'a> Handling<'a> {
     /// When an input that was dequeued is handled.
     pub(crate) fn handled(&self, delivery: &Delivery) -> Option<Reached> {
         let (at, tid) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
-        let own = self.recording.pause_after(tid, at, Pause::EventWait);
+        let own = self.own_return(tid, at);
         let direct = (own, vec![Hop { tid, lo: at, hi: own }]);
         let helpers = self.helpers.get(&tid).map_or(&[][..], Vec::as_slice).iter();
         let handed = helpers.filter_map(|helper| self.handed(helper, tid, at, own));
         let (at, hops) = handed.chain([direct]).max_by_key(|(at, _)| *at)?;
         let noticed = self.noticed(delivery, at);
         Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed, command: false })
+    }
+
+    /// When a thread that took an input at a time is done with it: it waits for the next event, or answers others at once.
+    /// Who computes all the time does not wait: what such a thread still has to do is told by its drawings alone.
+    fn own_return(&self, tid: Tid, at: Nanos) -> Nanos {
+        if self.recording.is_restless(tid, Pause::EventWait, at) {
+            return at;
+        }
+        let waits = self.recording.pause_after(tid, at, Pause::EventWait);
+        self.went_on(tid, at, waits).unwrap_or(waits)
+    }
+
+    /// When a thread that had taken an input at a time went on to the next ones, if it did so before another.
+    pub(crate) fn went_on(&self, tid: Tid, at: Nanos, until: Nanos) -> Option<Nanos> {
+        self.prompt.went_on(tid, at, until)
     }
 
     /// When an input was handled that a thread dequeued in the middle of a sleep, where it lay until the end of that.
@@ -138,6 +155,9 @@ impl<'a> Handling<'a> {
     fn handed(&self, helper: &HelperThread, tid: Tid, at: Nanos, own: Nanos) -> Option<(Nanos, Vec<Hop>)> {
         let recording = self.recording;
         let (woken, _) = recording.wakes.by(tid, at, own).find(|(_, wakee)| *wakee == helper.tid)?;
+        if recording.is_restless(helper.tid, Pause::EventWait, woken) {
+            return None;
+        }
         let first = recording.timeline.at(helper.tid, woken)?.index;
         let spans = (first..).map_while(|index| recording.timeline.span(helper.tid, index));
         let mut spans = spans.take(SEGMENTS_MAX);

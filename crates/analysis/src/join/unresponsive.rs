@@ -13,6 +13,7 @@ use crate::join::answer::{Interaction, NOTICED};
 use crate::join::focus::FocusHistory;
 use crate::join::inputs::Delivery;
 use crate::join::milestones::Handling;
+use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,14 +75,13 @@ fn of_client(
     client: Pid,
     tids: &BTreeSet<Tid>,
 ) -> Vec<UnresponsiveSpan> {
-    let away =
-        |tid: &Tid| AwayThread { tid: *tid, times: stretches(recording, handling, attention.streams(client), *tid) };
-    let threads: Vec<AwayThread> = tids.iter().map(away).collect();
+    let streams = attention.streams(client);
+    let threads: Vec<AwayThread> = tids.iter().map(|tid| AwayThread::new(recording, handling, streams, *tid)).collect();
     let all = threads.iter().flat_map(|thread| thread.times.iter().map(move |(lo, hi)| (thread, *lo, *hi)));
     let mut long: Vec<_> = all.filter(|(_, lo, hi)| hi.since(*lo) > NOTICED).collect();
     long.sort_by_key(|(_, lo, hi)| Reverse(hi.since(*lo)));
     let span = |(thread, start, end): (&AwayThread, Nanos, Nanos)| {
-        let (pressed, untaken) = attention.missed(client, start, end)?;
+        let (pressed, untaken) = attention.missed((client, thread.tid), start, end)?;
         Some(UnresponsiveSpan { client, tid: thread.tid, start, end, pressed, untaken, usual: thread.usual(start) })
     };
     long.into_iter().filter_map(span).take(SPANS_MAX).collect()
@@ -91,17 +91,27 @@ fn of_client(
 struct AwayThread {
     tid: Tid,
     times: Vec<(Nanos, Nanos)>,
+    /// Those of them in which it did not compute as it always does.
+    unusual: Vec<(Nanos, Nanos)>,
 }
 
 impl AwayThread {
-    /// How long it was away at other times than the one that begins so.
+    fn new(recording: &Recording, handling: &Handling<'_>, streams: &[&Stream], tid: Tid) -> AwayThread {
+        let times = stretches(recording, handling, streams, tid);
+        let unusual = times.iter().filter(|(lo, hi)| !recording.is_busy_anyway(tid, *lo, (*lo, *hi)));
+        let unusual = unusual.copied().collect();
+        AwayThread { tid, times, unusual }
+    }
+
+    /// How long it was away at other times than the one that begins so, not counting when it computed as it always does.
     fn usual(&self, start: Nanos) -> Summary {
-        let others = self.times.iter().filter(|(lo, _)| *lo != start);
+        let others = self.unusual.iter().filter(|(lo, _)| *lo != start);
         Summary::new(others.map(|(lo, hi)| hi.since(*lo).0).collect())
     }
 }
 
-/// When a thread was away from its event loop, from its first event wait on; cut where it took events or drew.
+/// When a thread was away from its event loop, from its first event wait on, or since it is known that it computes all the
+/// time; cut where it took events or drew.
 ///
 /// One that others hand inputs over to handles them for its program where it draws, or is the first one.
 fn stretches(recording: &Recording, handling: &Handling<'_>, streams: &[&Stream], tid: Tid) -> Vec<(Nanos, Nanos)> {
@@ -111,24 +121,30 @@ fn stretches(recording: &Recording, handling: &Handling<'_>, streams: &[&Stream]
         return Vec::new();
     }
     let waits = handling.event_waits(tid);
-    let (mut stretches, mut away) = (Vec::new(), None);
+    let restless = signs.iter().copied().find(|sign| recording.is_restless(tid, Pause::EventWait, *sign));
+    let (mut stretches, mut away) = (Vec::new(), restless);
     for span in recording.timeline.spans(tid).filter(waits) {
         if let Some(since) = away.replace(span.end) {
-            cut(&mut stretches, since, span.start, &signs);
+            cut((recording, tid), &mut stretches, (since, span.start), &signs);
         }
     }
     if let Some(since) = away {
-        cut(&mut stretches, since, recording.mark, &signs);
+        cut((recording, tid), &mut stretches, (since, recording.mark), &signs);
     }
     stretches
 }
 
-fn cut(stretches: &mut Vec<(Nanos, Nanos)>, lo: Nanos, hi: Nanos, signs: &[Nanos]) {
+fn cut(
+    (recording, tid): (&Recording, Tid),
+    stretches: &mut Vec<(Nanos, Nanos)>,
+    (lo, hi): (Nanos, Nanos),
+    signs: &[Nanos],
+) {
     let first = signs.partition_point(|sign| *sign <= lo);
     let mut at = lo;
     for end in signs[first..].iter().copied().take_while(|sign| *sign < hi).chain([hi]) {
         if end > at {
-            stretches.push((at, end));
+            stretches.push((recording.stops_from(tid, at, end), end));
         }
         at = end;
     }
@@ -185,7 +201,7 @@ impl<'a> UserAttention<'a> {
 
     /// Whether somebody missed a program in `lo..hi`: then when it had taken the last key or click before, and how many
     /// messages lay before it.
-    fn missed(&self, client: Pid, lo: Nanos, hi: Nanos) -> Option<(Option<Nanos>, usize)> {
+    fn missed(&self, (client, tid): (Pid, Tid), lo: Nanos, hi: Nanos) -> Option<(Option<Nanos>, usize)> {
         let pressed = before(&self.taken, client, lo.after(Nanos(1))).last().copied();
         if !self.has(client, lo) || pressed.is_none() && self.starts(client, lo) {
             return None;
@@ -193,6 +209,7 @@ impl<'a> UserAttention<'a> {
         let untaken = &before(&self.told, client, hi)[before(&self.told, client, lo).len()..];
         let lay = untaken.first().is_some_and(|at| hi.since(*at) >= NOTICED);
         let soon = pressed.is_some_and(|at| lo.since(at) <= PRESSED_WITHIN);
+        let soon = soon && !self.recording.is_busy_anyway(tid, lo, (lo, hi));
         (lay || soon).then_some((pressed, untaken.len()))
     }
 

@@ -46,7 +46,7 @@ impl Recording {
         self.pauses.borrow_mut().entry((tid, pause)).or_insert_with(find).clone()
     }
 
-    fn is_pause(&self, span: &Span, pause: Pause) -> bool {
+    pub(crate) fn is_pause(&self, span: &Span, pause: Pause) -> bool {
         let condition = || span.segment.state == ThreadState::Blocked && self.waits.is_for_condition(span);
         match pause {
             Pause::Idle => self.separates(span),

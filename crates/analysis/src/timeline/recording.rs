@@ -11,6 +11,7 @@ use crate::timeline::contention::Contention;
 use crate::timeline::deferred::DeferredCalls;
 use crate::timeline::descendants::Descendants;
 use crate::timeline::disk::Disk;
+use crate::timeline::drawings::Drawings;
 use crate::timeline::interrupts::Interrupts;
 use crate::timeline::losses::Passed;
 use crate::timeline::overdue::OverdueTimers;
@@ -18,6 +19,7 @@ use crate::timeline::pauses::{EventWaits, PauseIndex};
 use crate::timeline::polls::Polls;
 use crate::timeline::priorities::Priorities;
 use crate::timeline::reclaim::Reclaiming;
+use crate::timeline::spent_times::SpentIndex;
 use crate::timeline::steal::Steal;
 use crate::timeline::tasks::{TaskSources, Tasks};
 use crate::timeline::terminals::Terminals;
@@ -82,9 +84,11 @@ pub struct Recording {
     pub user_text: String,
     pub user_right: Option<bool>,
     pub pauses: PauseIndex,
+    pub spent_times: SpentIndex,
     /// Found when first asked for.
     pub event_waits: OnceCell<EventWaits>,
     pub descendants: OnceCell<Descendants>,
+    pub drawings: OnceCell<Drawings>,
     /// What was left out or damaged, in full sentences.
     pub notes: Vec<String>,
 }
@@ -252,6 +256,11 @@ impl Recording {
     pub fn nameless(&self) -> Vec<Tid> {
         let unknown = |tid: &Tid| *tid != Tid(0) && self.tasks.life(*tid, self.mark).is_none();
         self.timeline.threads().filter(unknown).collect()
+    }
+
+    /// Who draws what.
+    pub(crate) fn drawings(&self) -> &Drawings {
+        self.drawings.get_or_init(|| Drawings::find(&self.messages))
     }
 
     /// Who comes from whom.

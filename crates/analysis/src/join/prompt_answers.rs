@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Inputs that a thread answered at once, one after the other: then it was done with those before, whether or not it has
+//! waited for the next event since.
+
+use crate::join::inputs::Delivery;
+use crate::timeline::recording::Recording;
+use crate::timeline::restless::PROMPT;
+use std::collections::HashMap;
+use tipme_measure::InputClass;
+use tipme_record::{Nanos, Tid};
+
+/// So many later inputs that were answered at once tell that a thread went on.
+const WENT_ON_MIN: usize = 3;
+
+/// By thread: when it took keys and clicks that it answered at once, and when it had been told of them.
+pub(crate) struct PromptAnswers(HashMap<Tid, Vec<(Nanos, Nanos)>>);
+
+impl PromptAnswers {
+    pub(crate) fn find(recording: &Recording, deliveries: &[Delivery]) -> PromptAnswers {
+        let presses = deliveries.iter().filter(|delivery| delivery.class != InputClass::Motion);
+        let mut prompt: HashMap<Tid, Vec<(Nanos, Nanos)>> = HashMap::new();
+        for (sent, (at, tid)) in presses.filter_map(|delivery| Some((delivery.sent, delivery.dequeued?))) {
+            if !recording.drawings().within(tid, at, at.after(PROMPT)).is_empty() {
+                prompt.entry(tid).or_default().push((at, sent));
+            }
+        }
+        prompt.values_mut().for_each(|list| list.sort_unstable());
+        PromptAnswers(prompt)
+    }
+
+    /// When a thread that had taken an input at a time was done with that, if it went on to the next ones before another: as soon
+    /// as it took one of these, or at once where that one did not have to wait.
+    pub(crate) fn went_on(&self, tid: Tid, at: Nanos, until: Nanos) -> Option<Nanos> {
+        let all = self.0.get(&tid)?;
+        let later = &all[all.partition_point(|(taken, _)| *taken <= at)..];
+        later.get(WENT_ON_MIN - 1).filter(|(taken, _)| *taken < until)?;
+        let (taken, sent) = later.first()?;
+        Some(if taken.since(*sent) <= PROMPT { at } else { *taken })
+    }
+}
