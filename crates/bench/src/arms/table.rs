@@ -253,6 +253,15 @@ mod tests {
     }
 
     #[test]
+    fn a_loss_is_told_with_what_it_is_made_of() {
+        let mut rows = rows();
+        rows[2].throughput_lost_by_block_percent = vec![0.5, 1.5];
+        let parts = LostParts { cpu_time_percent: 0.4, slower_percent: 0.6, manager_percent: Some(0.2) };
+        rows[2].lost_parts = Some(parts);
+        insta::assert_snapshot!(lost(&rows), @"  load 20, managed: 1.0 % of the load's throughput lost, 0.5 to 1.5 % by block; 0.4 % less CPU time (the manager itself took 0.2 % of what the load had), and 0.6 % less done in the same CPU time");
+    }
+
+    #[test]
     fn nothing_measured_gives_no_number() {
         let empty = row(Arm::Managed, 5, &[], 0.0);
         assert!(arms(std::slice::from_ref(&empty), ArmScale::Latency, "typing").contains('-'));
