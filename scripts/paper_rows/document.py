@@ -138,14 +138,25 @@ def text():
     return HEAD + summary() + "\n".join(paper_text(title, rows) for title, rows in PAPERS).rstrip() + "\n"
 
 
+def drawn(chart):
+    """What a chart is drawn from: what is kept of the last run, when and by which commit, and where beside what load."""
+    measurement = BY_NAME[chart.measurement]
+    if measurement.file:
+        told = store.committed(measurement)
+        where = f"{measurement.where}, load average of the host {told['host_load']:.1f}"
+        return chart.keep(told), f"{told['when'][:10]}, commit {told['commit']}", where
+    run = store.runs(chart.measurement)[-1]
+    return run["charts"][chart.file], f"{run['date'][:10]}, commit {run['commit']}", f"{run['machine']}, load average {run['load_average'][0]:.1f}"
+
+
 def draw():
     """The charts of the last runs."""
     for row in ROWS:
         for chart in row.charts:
-            for run in store.runs(chart.measurement)[-1:]:
-                footer = [f"Paper: {row.source}. Here: {run['date'][:10]}, commit {run['commit']},", f"{run['machine']}, load average {run['load_average'][0]:.1f}"]
-                panels = chart.panels(run["charts"][chart.file])
-                (store.RESULTS / chart.file).write_text(charts.svg(chart.title, panels, footer))
+            if BY_NAME[chart.measurement].file or store.runs(chart.measurement):
+                kept, when, where = drawn(chart)
+                footer = [f"Paper: {row.source}. Here: {when},", where]
+                (store.RESULTS / chart.file).write_text(charts.svg(chart.title, chart.panels(kept), footer))
 
 
 def missing_tests():

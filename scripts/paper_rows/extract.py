@@ -171,6 +171,11 @@ def histogram(name):
     return of
 
 
+def arm_histograms(document):
+    """Of a measurement of the test bed beside a load: buckets by arm."""
+    return {name.rpartition(" ")[2]: buckets for name, buckets in document["histograms"].items() if name.startswith("load ")}
+
+
 def histograms(names):
     return lambda document: {name: histogram(name)(document) for name in names}
 

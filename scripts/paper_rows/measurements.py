@@ -58,6 +58,7 @@ ALL = [
     Measurement("recorder", file="docs/overhead.md", written_by="make bench-recorder", read=overhead),
     Measurement("records", file="docs/overhead.md", written_by="make bench-recorder BENCH=--records", read=records),
     guest("pagein"),
+    guest("slowdisk"),
     guest("warmstart"),
     guest("starvation"),
     guest("system"),

@@ -37,6 +37,15 @@ def memory(kept):
     return [bars("here; the paper's longest are marked", ours, "ms from one page to the next, buckets of 10 ms", marks=marks, x_log=True)]
 
 
+def remedies(kept):
+    """The same figure, before and after each remedy."""
+    marks = [("x", 8000, "paper, before: over 8 s"), ("x", 370, "paper, after: 0.37 s")]
+    names = {"unmanaged": "before", "managed": "after: the manager", "idle-io": "after: idle I/O class", "limit": "after: limit of memory"}
+    titles = {arm: words for arm, words in names.items() if arm in kept}
+    return [bars(words, [(words, [(x + 5, count) for x, count in kept[arm]])], "ms waited for pages, buckets of 10 ms", marks=marks, x_log=True)
+            for arm, words in titles.items()]
+
+
 def fork(kept):
     """Section 4.2.1: ten thousand intervals, all of 60 ms beside one old hog, up to 561 ms beside newborn ones."""
     paper = [("old hog", [(60, 10000)]), ("newborn hogs: nearly 10 % over 150 ms, seven of 561 ms", [(60, 9000), (150, 993), (561, 7)])]

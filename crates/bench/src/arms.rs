@@ -13,7 +13,7 @@ mod table;
 mod turns;
 
 pub(crate) use figures::run;
-pub use figures::{Against, ArmConditions, ArmFigures, ArmRow, Compared, Lacking};
+pub use figures::{Against, ArmConditions, ArmFigures, ArmRow, Compared, Lacking, LostParts};
 pub use manager::{BenchManager, ManagerProgram};
 pub use options::{BesideOptions, ManagerOptions};
 pub(crate) use scale::{ArmScale, KeyFigure};
@@ -56,16 +56,22 @@ pub enum Arm {
     Autogroup,
     /// The focused program's control group gets a larger cpu.weight, and nothing else is changed
     Weight,
+    /// The load is started with ionice -c 3
+    #[serde(rename = "idle-io")]
+    IdleIo,
+    /// The load's control group gets three quarters of the memory that is available
+    Limit,
 }
 
 impl Arm {
     /// What others do instead of managing.
-    pub(crate) const ALTERNATIVES: [Arm; 3] = [Arm::Nice19, Arm::Autogroup, Arm::Weight];
+    pub(crate) const ALTERNATIVES: [Arm; 5] = [Arm::Nice19, Arm::Autogroup, Arm::Weight, Arm::IdleIo, Arm::Limit];
 
     /// Why it cannot be measured on this machine; `None` where it can.
     pub(crate) fn lacks(self) -> Option<String> {
         match self {
             Arm::Weight => lacks_unified("cpu"),
+            Arm::Limit => lacks_unified("memory"),
             Arm::Nice19 => lacks_niceness(getpriority_process(None).unwrap_or_default()),
             Arm::Autogroup if !autogroup_enabled() => Some(
                 "the kernel does not share out by session; try: sysctl kernel.sched_autogroup_enabled=1".to_owned(),
@@ -163,7 +169,7 @@ impl ArmComparison {
         match arm {
             Arm::Unmanaged | Arm::Managed => true,
             Arm::Autogroup => level > 0 && self.sessions.min(level) != 1,
-            Arm::Nice19 | Arm::Weight => level > 0,
+            Arm::Nice19 | Arm::Weight | Arm::IdleIo | Arm::Limit => level > 0,
         }
     }
 
@@ -210,7 +216,8 @@ impl ArmComparison {
         let sessions = if turn.arm == Arm::Autogroup { 1 } else { self.sessions };
         let memory = self.memory / u64::from(self.level_max().max(1)) * u64::from(turn.level);
         let usual = LoadOptions::usual(self.kind, turn.level, time, speed, &self.launcher);
-        LoadOptions { pages: self.pages, memory, sessions, nice, ..usual }
+        let idle_io = turn.arm == Arm::IdleIo;
+        LoadOptions { pages: self.pages, memory, sessions, nice, idle_io, ..usual }
     }
 
     /// Where the load's processes are in the arms that do not move them, in words.
@@ -293,6 +300,7 @@ mod tests {
         let comparison = comparison(&[5, 20], false, &[]);
         let load = |level, arm| comparison.load(ArmTurn { level, arm }, Duration::ZERO, Speed::NONE);
         assert_eq!((load(20, Arm::Nice19).nice, load(20, Arm::Managed).nice), (19, 0));
+        assert_eq!((load(20, Arm::IdleIo).idle_io, load(20, Arm::Managed).idle_io), (true, false));
         assert_eq!(load(5, Arm::Unmanaged).memory, (100 << 20) / 20 * 5);
         assert_eq!(load(20, Arm::Unmanaged).memory, (100 << 20) / 20 * 20);
     }

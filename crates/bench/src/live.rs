@@ -2,6 +2,7 @@
 //! The machine itself, for benchmarks that are run.
 
 mod background;
+mod limit;
 mod recorder;
 mod weights;
 
@@ -13,10 +14,10 @@ use crate::driver::{
 };
 use crate::interrupt::InterruptFlag;
 use crate::intervals::Cleanup;
-use crate::load::{Achieved, RoundsSampler, RunningLoad, Speed};
+use crate::load::{Achieved, LoadOptions, RoundsSampler, RunningLoad, Speed};
 use crate::pinned::Pinned;
 use crate::priority::Priority;
-use crate::process::{ProcessGroup, family, is_group_member, major_faults};
+use crate::process::{ProcessGroup, cpu_time, family, is_group_member, major_faults};
 use crate::progress::ProgressListener;
 use crate::screen::{Place, TerminalScreen};
 use crate::seen::DrawingWatch;
@@ -24,6 +25,7 @@ use crate::session::{self, PrivateSession, SessionOptions};
 use crate::system::{Build, Tree};
 use anyhow::{Context, Result, bail};
 use background::Background;
+use limit::LoadLimit;
 use recorder::FocusRecorder;
 use std::ffi::OsString;
 use std::path::Path;
@@ -267,24 +269,29 @@ impl BenchStage for LiveStage<'_> {
         let program = ManagerProgram { recorder, ..around.manager.clone() };
         let manager =
             managed.then(|| BenchManager::start(&program, self.display.screen(), self.interrupt)).transpose()?;
-        let mut background = around.job.as_ref().map(|job| self.start(job)).transpose()?;
+        let limit = (around.arm == Arm::Limit).then(|| LoadLimit::make(&self.programs.launcher)).transpose()?;
+        let mut background = around.job.as_ref().map(|job| self.start(job, limit.as_ref())).transpose()?;
         let weights = match around.arm {
             Arm::Weight => Some(Weights::set(self.display.screen(), background.as_ref(), &self.programs.launcher)?),
             _ => None,
         };
         self.interrupt.sleep(SETTLING)?;
-        let load = observed(background.as_mut(), || measure(self))?;
+        let pid = manager.as_ref().map(BenchManager::pid);
+        let load = observed(background.as_mut(), pid, || measure(self))?;
         drop(background);
-        drop(weights);
+        drop((weights, limit));
         manager.map_or(Ok(()), BenchManager::stop)?;
         Ok(load)
     }
 }
 
 impl LiveStage<'_> {
-    fn start(&self, job: &BackgroundJob) -> Result<Background> {
+    fn start(&self, job: &BackgroundJob, limit: Option<&LoadLimit>) -> Result<Background> {
         match job {
-            BackgroundJob::Load(options) => Ok(Background::Load(RunningLoad::start(options)?)),
+            BackgroundJob::Load(options) => {
+                let options = LoadOptions { procs_file: limit.map(LoadLimit::procs_file), ..options.clone() };
+                Ok(Background::Load(RunningLoad::start(&options)?))
+            }
             BackgroundJob::Build { own_session } => {
                 let build = self.build.as_ref().context("there is nothing to build")?;
                 Ok(Background::Build(Build::start(&build.tree, *own_session, &self.programs.launcher)?))
@@ -302,16 +309,22 @@ impl LiveStage<'_> {
 }
 
 /// Measures, and says what the background did meanwhile; fails where that did not last.
-fn observed(background: Option<&mut Background>, measure: impl FnOnce() -> Result<()>) -> Result<Option<Achieved>> {
+fn observed(
+    background: Option<&mut Background>,
+    manager: Option<u32>,
+    measure: impl FnOnce() -> Result<()>,
+) -> Result<Option<Achieved>> {
     let _pinned = Pinned::new();
     let Some(background) = background else { return measure().map(|()| None) };
     let sampler = background.sample_rounds()?;
-    let before = background.reading();
+    let managed = || manager.and_then(cpu_time);
+    let (before, managed_before) = (background.reading(), managed());
     measure()?;
     let achieved = Achieved::between(before, background.reading());
+    let manager_cpu_s = managed_before.zip(managed()).map(|(before, after)| after.saturating_sub(before).as_secs_f64());
     let window_rounds_min = sampler.map_or(Ok(None), RoundsSampler::finish)?;
     background.expect_whole().context("the measurement does not count")?;
-    Ok(Some(Achieved { window_rounds_min, ..achieved }))
+    Ok(Some(Achieved { window_rounds_min, manager_cpu_s, ..achieved }))
 }
 
 /// Presses keys by the display's own means, and notes what it draws; both ahead of what runs beside.

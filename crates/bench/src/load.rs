@@ -38,6 +38,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io::PipeReader;
+use std::ops::Add;
 use std::path::PathBuf;
 use std::time::Duration;
 pub use work::Speed;
@@ -75,6 +76,10 @@ pub struct LoadOptions {
     pub sessions: u32,
     /// Niceness of the processes; with 0 they keep the caller's.
     pub nice: i32,
+    /// Whether their I/O waits for an idle disk (the idle I/O class).
+    pub idle_io: bool,
+    /// The file by which a process enters the control group that the load is to be in.
+    pub procs_file: Option<PathBuf>,
     /// How long it is to run, at most.
     pub time: Duration,
     /// Where `stream` writes files instead of memory.
@@ -94,6 +99,8 @@ struct LoadOrder {
     bytes: u64,
     sessions: u32,
     nice: i32,
+    idle_io: bool,
+    procs_file: Option<PathBuf>,
     life_s: u64,
     /// Arithmetic of one round.
     spin: u64,
@@ -111,6 +118,8 @@ impl LoadOptions {
             memory: default_memory(),
             sessions: 1,
             nice: 0,
+            idle_io: false,
+            procs_file: None,
             time,
             folder: None,
             speed,
@@ -191,6 +200,8 @@ impl LoadOptions {
             bytes: self.bytes_each(),
             sessions: self.sessions,
             nice: self.nice,
+            idle_io: self.idle_io,
+            procs_file: self.procs_file.clone(),
             life_s: (TIMEOUT + self.time + SPARE).as_secs(),
             spin: self.speed.spin(self.pages),
             folder: self.folder.clone(),
@@ -321,6 +332,9 @@ pub struct Achieved {
     pub casualties: u64,
     /// The fewest rounds that a process did in any ten seconds; `None` where that was not watched for so long.
     pub window_rounds_min: Option<u64>,
+    /// CPU time of the manager meanwhile; `None` where none ran. A load that runs by itself has none.
+    #[serde(skip)]
+    pub manager_cpu_s: Option<f64>,
 }
 
 impl Achieved {
@@ -341,6 +355,7 @@ impl Achieved {
             forks: difference(|reading| reading.forks),
             casualties: after.casualties,
             window_rounds_min: None,
+            manager_cpu_s: None,
         }
     }
 
@@ -361,6 +376,7 @@ impl Achieved {
             forks: self.forks + other.forks,
             casualties: self.casualties + other.casualties,
             window_rounds_min: [self.window_rounds_min, other.window_rounds_min].into_iter().flatten().min(),
+            manager_cpu_s: [self.manager_cpu_s, other.manager_cpu_s].into_iter().flatten().reduce(f64::add),
         }
     }
 }

@@ -12,7 +12,7 @@ mod programs;
 
 pub use backing::{Backing, BackingAvailability};
 pub use options::Memory;
-pub(crate) use programs::{children as run_children, fork, timer as run_timer, word};
+pub(crate) use programs::{children as run_children, enter, fork, timer as run_timer, word};
 
 use crate::alone::MachineLock;
 use crate::choice::name;

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The priority of whoever types and watches the screen: a person's fingers and eyes do not wait for a CPU.
 
+use anyhow::{Context, Result};
 use rustix::process::{getpriority_process, setpriority_process};
+use std::io;
 
 /// By how much the niceness is lowered.
 const NICENESS: i32 = 15;
 /// Low among real-time priorities, so that nothing of the kernel's own waits for it.
 const REALTIME: i32 = 5;
+/// The kernel's I/O priority of the idle class, for one process; children inherit it.
+const IOPRIO_WHO_PROCESS: i32 = 1;
+const IDLE_IO_CLASS: i32 = 3 << 13;
 
 /// Keeps this thread, and those that it starts meanwhile, ahead of what runs beside; given back when dropped.
 ///
@@ -48,6 +53,13 @@ impl Drop for Priority {
     }
 }
 
+/// Has the I/O of this process, and of those that it starts, wait for an idle disk, as ionice -c 3 does.
+pub(crate) fn take_idle_io_class() -> Result<()> {
+    // SAFETY: the call takes numbers only.
+    let result = unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IDLE_IO_CLASS) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()).context("cannot take the idle I/O class") }
+}
+
 fn set(policy: i32, priority: i32) -> bool {
     let parameter = libc::sched_param { sched_priority: priority };
     // SAFETY: the call reads one structure that lives until it returns.
@@ -62,6 +74,16 @@ mod tests {
     fn now() -> (i32, i32) {
         // SAFETY: the call takes a number and returns one.
         (unsafe { libc::sched_getscheduler(0) }, getpriority_process(None).expect("it lives"))
+    }
+
+    #[test]
+    fn the_idle_io_class_is_the_kernels() {
+        let class = || {
+            // SAFETY: the call takes numbers and returns one.
+            unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) >> 13 }
+        };
+        let told = std::thread::spawn(move || take_idle_io_class().map(|()| class())).join().expect("it ends");
+        assert_eq!((told.expect("anybody may wait"), class() == 3), (3, false));
     }
 
     #[test]

@@ -119,6 +119,15 @@ fn typing_is_measured_as_the_contract_says() {
     let rows = document["arms"].as_array().unwrap();
     let loaded = rows.iter().filter(|row| row["level"] == 3);
     assert!(loaded.clone().all(|row| row["rounds_per_s"].as_f64().unwrap() > 0.0), "{rows:#?}");
+    for row in loaded.clone().filter(|row| row["arm"] != "unmanaged") {
+        let parts = &row["lost_parts"];
+        let kept = |name: &str| 1.0 - parts[name].as_f64().unwrap() / 100.0;
+        let lost = 100.0 * (1.0 - kept("cpu_time_percent") * kept("slower_percent"));
+        assert!(
+            (lost - row["throughput_lost_percent"].as_f64().unwrap()).abs() < 0.1,
+            "the parts are the whole: {row:#}"
+        );
+    }
     expect_managed(&folder, 4);
     assert!(std::fs::read_to_string(plots.join("typing.svg")).unwrap().starts_with("<svg"));
 }
@@ -187,11 +196,16 @@ fn waits_for_pages_are_measured() {
     let folder = TempDir::new().unwrap();
     let arguments = ["pagein", "--without-shortage", "--hog", "16M", "--working-set", "4M", "--keys-per-lap", "4"];
     let more = ["--keys", "6", "--every", "20ms", "--blocks", "2", "--backend", "nice", "--cgroup", "/a b"];
-    let words = ["page-in wait", "load 1, managed", "page faults waited for a disk", "nothing is compared"];
+    let more = [&more[..], &["--against", "idle-io,limit"]].concat();
+    let words =
+        ["page-in wait", "load 1, managed", "load 1, idle-io", "page faults waited for a disk", "nothing is compared"];
     let document = result(&folder, &[&arguments[..], &more].concat(), &words);
     support::schema::assert_fits("pagein", &document);
     assert_eq!((&document["managed"]["n"], &document["unloaded"]["n"]), (&6.into(), &6.into()));
     assert_eq!((&document["untyped"], &document["managed"]["unanswered"]), (&0.into(), &0.into()), "{document:#}");
+    let limit_lacks = document["not_available"].as_array().unwrap().iter().any(|one| one["arm"] == "limit");
+    let against = &document["against"];
+    assert_eq!((&against["idle_io"]["n"], against["limit"].is_null()), (&6.into(), limit_lacks), "{against:#}");
     for turn in document["turns"].as_array().unwrap() {
         let (walk, seen) = (&turn["walk"], &turn["key_to_drawing"]);
         assert!(walk["n"] == 6 && walk["p50_ms"].as_f64().unwrap() > 0.0, "{turn:#}");

@@ -4,6 +4,7 @@
 `rows` begins with the head of a table; `bars` is a list of what was to be reached, and what was.
 """
 
+import collections
 import statistics
 
 # Emulated processors are about so many times slower than the machine below: a bar in milliseconds is as many times larger.
@@ -13,6 +14,8 @@ SLOWER = 10
 TYPING_TIMES, TYPING_MORE_MS = 1.1, 1.0 * SLOWER
 SYSTEM_TIMES = {"build": 1.05, "synthetic": 1.2}
 WARM_GAIN, WAIT_GAIN, LOST_MAX, SHARE_MIN = 10, 10, 2.0, 1.0
+# Buckets of the paper's histograms.
+BUCKET_MS, BUCKET_NS = 10, 10_000_000
 
 
 def bar(text, met, seen):
@@ -59,8 +62,18 @@ def lost_bar(row, because=None):
     apart = len(blocks) > 1 and min(blocks) < LOST_MAX < max(blocks)
     if apart and not because:
         seen += f", by block {percent(min(blocks))} to {percent(max(blocks))} %: they differ by more than the bar"
+    seen += lost_words(row.get("lost_parts"))
     judged = bar(f"throughput lost{where} <= {LOST_MAX:.0f} %", not because and lost <= LOST_MAX, seen)
-    return {**judged, "unclear": True} if apart and not judged["met"] else judged
+    return {**judged, "unclear": True} if apart and not because else judged
+
+
+def lost_words(parts):
+    """What a loss is made of, as the benchmark itself tells it."""
+    if not parts:
+        return ""
+    manager = parts["manager_percent"]
+    took = "" if manager is None else f" (the manager itself took {percent(manager)} % of what the load had)"
+    return f"; {percent(parts['cpu_time_percent'])} % less CPU time{took}, and {percent(parts['slower_percent'])} % less done in the same CPU time"
 
 
 def too_few(document, beside, what):
@@ -112,24 +125,53 @@ def warmstart(*documents):
 
 
 def pagein(document):
+    told = gained(document, "p95_ms", "p95 of the wait")
+    rounds = loaded(document)["managed"]["window_rounds_min"]
+    return beside_hog(document, [told, bar("the hog goes on in every 10 s, managed", rounds, f"{rounds} rounds or more")])
+
+
+def slow_disk(document):
+    """The same beside each remedy, by the longest wait, as the paper tells it."""
+    figures = beside_hog(document, [gained(document, "max_ms", "longest wait")])
+    return {**figures, "note": f"{figures['note']}; I/O scheduler mq-deadline"}
+
+
+def loaded(document):
+    return {row["arm"]: row for row in document["arms"] if row["level"] > 0}
+
+
+def gained(document, figure, words):
+    """Whether the manager makes a figure of the wait ten times less."""
+    of = {arm: row["figures"][figure] for arm, row in loaded(document).items()}
+    seen = f"{ms(of['managed'])} of {ms(of['unmanaged'])} ms"
+    gone = page_ins(document)[loaded(document)["unmanaged"]["turn"]]
+    if not gone:
+        seen = f"not shown, since nothing was pushed out ({seen})"
+    return bar(f"{words}, managed <= 1/{WAIT_GAIN} of unmanaged", gone and of["managed"] * WAIT_GAIN <= of["unmanaged"], seen)
+
+
+def page_ins(document):
+    return {one["turn"]: one["page_ins"] for one in document["turns"]}
+
+
+def beside_hog(document, bars):
     rows = [["", "wait p50 ms", "wait p95 ms", "wait max ms", "page-ins", "rounds of the hog in its worst 10 s", "throughput lost, %"]]
-    page_ins = {one["turn"]: one["page_ins"] for one in document["turns"]}
     for row in document["arms"]:
         shown = [ms(row["figures"][name]) for name in ("p50_ms", "p95_ms", "max_ms")]
         rounds, lost = row["window_rounds_min"], percent(row["throughput_lost_percent"])
-        rows.append([row["turn"], *shown, str(page_ins[row["turn"]]), "-" if rounds is None else str(rounds), lost])
-    of = {row["arm"]: row for row in document["arms"] if row["level"] > 0}
-    waits = {arm: row["figures"]["p95_ms"] for arm, row in of.items()}
-    text = f"p95 of the wait, managed <= 1/{WAIT_GAIN} of unmanaged"
-    seen = f"{ms(waits['managed'])} of {ms(waits['unmanaged'])} ms"
-    rounds = of["managed"]["window_rounds_min"]
-    gone = next(page_ins[row["turn"]] for row in document["arms"] if row["level"] > 0 and row["arm"] == "unmanaged")
-    if not gone:
-        seen = f"not shown, since nothing was pushed out ({seen})"
-    bars = [bar(text, gone and waits["managed"] * WAIT_GAIN <= waits["unmanaged"], seen),
-            bar("the hog goes on in every 10 s, managed", rounds, f"{rounds} rounds or more")]  # fmt: skip
+        rows.append([row["turn"], *shown, str(page_ins(document)[row["turn"]]), "-" if rounds is None else str(rounds), lost])
     sizes = f"hog {document['hog_bytes'] >> 20} MiB, program {document['working_set_bytes'] >> 20} MiB"
-    return {"rows": rows, "bars": bars, "note": f"{sizes}, of {document['room']['available'] >> 20} MiB available"}
+    return {"rows": rows, "bars": bars, "note": f"{sizes}, of {document['room']['available'] >> 20} MiB available",
+            "histograms": histograms(document)}  # fmt: skip
+
+
+def histograms(document):
+    """Of each arm, how many waits there were in each bucket of 10 ms, by where that begins."""
+    counts = {}
+    for run in document["runs"]:
+        buckets = counts.setdefault(run["name"], collections.Counter())
+        buckets.update(wait // BUCKET_NS * BUCKET_MS for one in run["classes"] for wait in one["latencies_ns"])
+    return {name: sorted(buckets.items()) for name, buckets in counts.items()}
 
 
 def conditions(document):

@@ -36,7 +36,7 @@ pub(super) fn chart(rows: &[ArmRow], key_figure: KeyFigure, of: &str) -> String 
     let labelled = lines.iter().enumerate().map(|(row, line)| labelled(row, line, top));
     let axis = format!("{:>8} +{}\n", "", "-".repeat(COLUMNS + 1));
     let foot = format!("{:>8}  0{:>COLUMNS$}\n", "", level_max);
-    let legend = "          o unmanaged  x managed  n nice 19  a autogroup  w weight  * several\n";
+    let legend = "          o unmanaged  x managed  n nice 19  a autogroup  w weight  i idle I/O  l limit  * several\n";
     format!("{} of {of}, seconds, over the load\n", key_figure.name)
         + &labelled.collect::<String>()
         + &axis
@@ -51,6 +51,8 @@ fn sign(arm: Arm) -> char {
         Arm::Nice19 => 'n',
         Arm::Autogroup => 'a',
         Arm::Weight => 'w',
+        Arm::IdleIo => 'i',
+        Arm::Limit => 'l',
     }
 }
 
@@ -114,7 +116,7 @@ mod tests {
             0.01 |
                  +---------------------------------------------------
                   0                                                20
-                  o unmanaged  x managed  n nice 19  a autogroup  w weight  * several
+                  o unmanaged  x managed  n nice 19  a autogroup  w weight  i idle I/O  l limit  * several
         ");
     }
 

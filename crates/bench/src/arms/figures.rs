@@ -38,6 +38,10 @@ pub struct Against {
     pub nice19: Option<ArmFigures>,
     pub autogroup: Option<ArmFigures>,
     pub weight: Option<ArmFigures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_io: Option<ArmFigures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<ArmFigures>,
 }
 
 /// An arm that this machine lacks.
@@ -79,10 +83,26 @@ pub struct ArmRow {
     pub throughput_lost_percent: Option<f64>,
     /// The same in each block, where that was told: how far they lie apart says what the one figure is worth.
     pub throughput_lost_by_block_percent: Vec<f64>,
+    /// What the loss is made of, over all blocks; `null` where CPU time is not told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_parts: Option<LostParts>,
     #[serde(skip)]
     pub rates: Vec<f64>,
+    #[serde(skip)]
+    pub load: Option<Achieved>,
     /// The fewest rounds that a process of the load did in any ten seconds; 0 is starvation, `null` was not watched.
     pub window_rounds_min: Option<u64>,
+}
+
+/// What a load lost beside the same load unmanaged: CPU time that it did not get, and work that took more CPU time.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct LostParts {
+    /// Of its CPU time; below 0 where it had more.
+    pub cpu_time_percent: f64,
+    /// How much less was done in the same CPU time: by no scheduling, but by caches and by how fast the CPUs were.
+    pub slower_percent: f64,
+    /// What the manager itself took, of the CPU time of the load; `null` where none ran.
+    pub manager_percent: Option<f64>,
 }
 
 /// What was compared, and how.
@@ -147,7 +167,9 @@ impl ArmRow {
             rounds_per_s: load.map(|load| load.rounds_per_s),
             throughput_lost_percent: None,
             throughput_lost_by_block_percent: Vec::new(),
+            lost_parts: None,
             rates: Vec::new(),
+            load,
             window_rounds_min: load.and_then(|load| load.window_rounds_min),
         }
     }
@@ -174,7 +196,13 @@ impl<M> Compared<M> {
             unloaded: at(ArmTurn::UNLOADED),
             unmanaged: of(Arm::Unmanaged),
             managed: of(Arm::Managed),
-            against: Against { nice19: of(Arm::Nice19), autogroup: of(Arm::Autogroup), weight: of(Arm::Weight) },
+            against: Against {
+                nice19: of(Arm::Nice19),
+                autogroup: of(Arm::Autogroup),
+                weight: of(Arm::Weight),
+                idle_io: of(Arm::IdleIo),
+                limit: of(Arm::Limit),
+            },
             not_available: lacking(comparison),
             conditions: ArmConditions::of(comparison),
             more,
@@ -230,6 +258,19 @@ pub(super) fn fill_lost(rows: &mut [ArmRow]) {
         row.throughput_lost_percent = same.rounds_per_s.zip(row.rounds_per_s).and_then(lost_percent);
         let blocks = same.rates.iter().copied().zip(row.rates.iter().copied());
         row.throughput_lost_by_block_percent = blocks.filter_map(lost_percent).collect();
+        row.lost_parts = same.load.zip(row.load).and_then(|(before, now)| LostParts::of(before, now));
+    }
+}
+
+impl LostParts {
+    fn of(before: Achieved, now: Achieved) -> Option<LostParts> {
+        let share = |load: Achieved| (load.cpu_s > 0.0).then(|| load.cpu_s / load.seconds);
+        let speed = |load: Achieved| (load.cpu_s > 0.0).then(|| load.rounds as f64 / load.cpu_s);
+        Some(LostParts {
+            cpu_time_percent: lost_percent((share(before)?, share(now)?))?,
+            slower_percent: lost_percent((speed(before)?, speed(now)?))?,
+            manager_percent: now.manager_cpu_s.map(|manager| 100.0 * manager / now.cpu_s),
+        })
     }
 }
 
@@ -257,6 +298,27 @@ mod tests {
         assert_eq!(rows[1].throughput_lost_percent.map(f64::round), Some(5.0));
         assert_eq!(rows[1].lost_between().map(|(least, most)| (least.round(), most.round())), Some((-5.0, 10.0)));
         assert_eq!((rows[0].lost_between(), rows[0].throughput_lost_percent), (None, None));
+    }
+
+    #[test]
+    fn a_loss_is_cpu_time_that_was_not_had_and_work_that_took_more_of_it() {
+        let load = |cpu_s, rounds, manager_cpu_s| Achieved {
+            seconds: 10.0,
+            cpu_s,
+            rounds,
+            rounds_per_s: rounds as f64 / 10.0,
+            manager_cpu_s,
+            ..Achieved::default()
+        };
+        let row = |arm, load| ArmRow::new(ArmTurn { arm, level: 20 }, ArmFigures::default(), Some(load));
+        let (before, now) = (load(20.0, 1_000, None), load(16.0, 600, Some(0.4)));
+        let mut rows = [row(Arm::Unmanaged, before), row(Arm::Managed, now)];
+        fill_lost(&mut rows);
+        let parts = rows[1].lost_parts.expect("CPU time is told");
+        assert_eq!((parts.cpu_time_percent.round(), parts.slower_percent.round()), (20.0, 25.0));
+        assert_eq!((parts.manager_percent.map(f64::round), rows[0].lost_parts), (Some(3.0), None));
+        let untold = Achieved { cpu_s: 0.0, ..now };
+        assert_eq!(LostParts::of(before, untold), None);
     }
 
     #[test]

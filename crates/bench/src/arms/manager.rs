@@ -91,6 +91,10 @@ impl BenchManager {
         Ok(BenchManager { process, _state: state })
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
     /// Lets it put everything back; fails where it did not.
     pub fn stop(mut self) -> Result<()> {
         self.process.expect_alive()?;

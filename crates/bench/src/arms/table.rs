@@ -3,7 +3,7 @@
 //! figure 2 in characters and as a plot.
 
 use super::chart::chart;
-use super::figures::{ArmRow, Compared};
+use super::figures::{ArmRow, Compared, LostParts};
 use super::scale::{ArmScale, KeyFigure};
 use super::{Arm, ArmComparison, NOT_STEADY};
 use crate::choice::name;
@@ -153,11 +153,23 @@ fn lost(rows: &[ArmRow]) -> String {
         let (lost, (least, most)) = (row.throughput_lost_percent?, row.lost_between()?);
         let apart = if least < 0.0 && most > 0.0 { "; the blocks differ by more: no loss is shown" } else { "" };
         Some(format!(
-            "  {}: {lost:.1} % of the load's throughput lost, {least:.1} to {most:.1} % by block{apart}\n",
-            row.turn
+            "  {}: {lost:.1} % of the load's throughput lost, {least:.1} to {most:.1} % by block{apart}{}\n",
+            row.turn,
+            row.lost_parts.map(lost_words).unwrap_or_default()
         ))
     });
     lines.collect()
+}
+
+/// What a loss is made of.
+fn lost_words(parts: LostParts) -> String {
+    let LostParts { cpu_time_percent, slower_percent, .. } = parts;
+    let manager =
+        parts.manager_percent.map(|percent| format!(" (the manager itself took {percent:.1} % of what the load had)"));
+    let manager = manager.unwrap_or_default();
+    format!(
+        "; {cpu_time_percent:.1} % less CPU time{manager}, and {slower_percent:.1} % less done in the same CPU time"
+    )
 }
 
 /// A line for each turn whose load was watched: whether all of its processes got on.
@@ -238,6 +250,15 @@ mod tests {
           load 20, unmanaged: every process of the load did 812 rounds or more in any 10 s
           load 20, managed: every process of the load did 0 rounds or more in any 10 s; starved
         ");
+    }
+
+    #[test]
+    fn a_loss_is_told_with_what_it_is_made_of() {
+        let mut rows = rows();
+        rows[2].throughput_lost_by_block_percent = vec![0.5, 1.5];
+        let parts = LostParts { cpu_time_percent: 0.4, slower_percent: 0.6, manager_percent: Some(0.2) };
+        rows[2].lost_parts = Some(parts);
+        insta::assert_snapshot!(lost(&rows), @"  load 20, managed: 1.0 % of the load's throughput lost, 0.5 to 1.5 % by block; 0.4 % less CPU time (the manager itself took 0.2 % of what the load had), and 0.6 % less done in the same CPU time");
     }
 
     #[test]

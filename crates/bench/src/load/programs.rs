@@ -6,7 +6,8 @@ use super::work::MemoryWalk;
 use super::{LoadKind, LoadOrder};
 use crate::choice::name;
 use crate::cpu_work::{cpu_time, run_queue_delay};
-use crate::memory::fork;
+use crate::memory::{enter, fork};
+use crate::priority::take_idle_io_class;
 use crate::random::Random;
 use crate::worker::say_ready;
 use anyhow::{Context, Result};
@@ -26,6 +27,12 @@ pub(crate) fn run(order: &str) -> Result<()> {
     let order: LoadOrder = serde_json::from_str(order).context("the order of a load cannot be read")?;
     if order.nice != 0 {
         setpriority_process(None, order.nice).context("cannot change the niceness of the load")?;
+    }
+    if order.idle_io {
+        take_idle_io_class()?;
+    }
+    if let Some(procs_file) = &order.procs_file {
+        enter(procs_file)?;
     }
     let ledger = LoadLedger::open(&order.ledger)?;
     let (mut begun, begin) = std::io::pipe().context("cannot make a pipe")?;

@@ -12,6 +12,7 @@ use rustix::process::{
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::time::Duration;
 
 /// The buffers of the measuring process and of each child.
@@ -30,7 +31,7 @@ pub(crate) fn timer(words: &[&str]) -> Result<()> {
         NO_FILE => MappedPages::of_small_pages(OWN_BYTES)?,
         path => MappedPages::of(&File::open(path).with_context(|| format!("cannot open {path}"))?)?,
     };
-    enter(word(words, 0)?)?;
+    enter_all(word(words, 0)?)?;
     let buffer = filled(buffer, word(words, 1)? == NO_FILE);
     let stamps = ProcessStamps::begin(words, 2)?;
     stamps.repeat(|round| {
@@ -58,7 +59,7 @@ pub(crate) fn children(words: &[&str]) -> Result<()> {
     let count: usize = word(words, 1)?.parse().context("no number of children")?;
     let (files, life) = (word(words, 2)?, word(words, 3)?.parse().context("no number of seconds")?);
     ensure!(count <= CHILDREN_MAX, "at most {CHILDREN_MAX} children");
-    enter(word(words, 0)?)?;
+    enter_all(word(words, 0)?)?;
     let (mut begun, mut begin) = std::io::pipe().context("cannot make a pipe")?;
     for number in 1..=count {
         fork(life, &format!("writer-{number}"), || write_all_the_time(files, number, &mut begin))?;
@@ -92,13 +93,14 @@ fn file_of(path: &str) -> Result<MappedPages> {
     MappedPages::of_writable(&file)
 }
 
-/// Moves this process into control groups: what it takes from now on counts there.
-fn enter(procs_files: &str) -> Result<()> {
-    for procs_file in procs_files.split(':').filter(|procs_file| !procs_file.is_empty()) {
-        std::fs::write(procs_file, std::process::id().to_string())
-            .with_context(|| format!("cannot enter {procs_file}"))?;
-    }
-    Ok(())
+fn enter_all(procs_files: &str) -> Result<()> {
+    procs_files.split(':').filter(|procs_file| !procs_file.is_empty()).try_for_each(|one| enter(Path::new(one)))
+}
+
+/// Moves this process into a control group: what it takes from now on counts there.
+pub(crate) fn enter(procs_file: &Path) -> Result<()> {
+    std::fs::write(procs_file, std::process::id().to_string())
+        .with_context(|| format!("cannot enter {}", procs_file.display()))
 }
 
 /// Starts a child that goes on with `life`, and that ends with its parent and after so many seconds of CPU time.

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an administrator does about a job that takes the memory: a control group that does not get all of it.
+
+use crate::group::ControlGroup;
+use crate::intervals::{Cleanup, PREFIX};
+use crate::kernel_text::memory_field;
+use crate::worker::WorkerLauncher;
+use anyhow::Result;
+use std::path::PathBuf;
+
+/// The load gets this share of the memory that is available, numerator and divisor.
+const SHARE: (u64, u64) = (3, 4);
+
+/// A group with a limit, into which a load goes by itself. Dropping it removes it.
+pub(super) struct LoadLimit {
+    group: ControlGroup,
+    /// Removes the group where this process no longer can.
+    _cleanup: Cleanup,
+}
+
+impl LoadLimit {
+    pub(super) fn make(launcher: &WorkerLauncher) -> Result<LoadLimit> {
+        let mut cleanup = Cleanup::start(launcher)?;
+        let group = ControlGroup::named(PREFIX, "memory")?;
+        cleanup.group(group.folder())?;
+        group.limit_memory(memory_field("MemAvailable") / SHARE.1 * SHARE.0)?;
+        Ok(LoadLimit { group, _cleanup: cleanup })
+    }
+
+    pub(super) fn procs_file(&self) -> PathBuf {
+        self.group.procs_file()
+    }
+}
