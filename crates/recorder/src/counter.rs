@@ -7,6 +7,7 @@
 
 use crate::seal::Sealer;
 use rustix::fs::{OFlags, fcntl_setfl};
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -19,7 +20,8 @@ use tipme_record::Nanos;
 pub(crate) struct CounterProcess {
     link: Option<CounterLink>,
     standby: Vec<Standby>,
-    /// CPUs that the kernel does not let be sampled, until somebody asks.
+    /// CPUs that it was told to sample, and those that are not, until somebody asks.
+    sampled: BTreeSet<u16>,
     unsampled: Vec<u16>,
 }
 
@@ -49,7 +51,7 @@ impl CounterProcess {
             Sealer::Here => None,
         };
         let standby = standby.iter().map(|one| Standby { detail: one.detail, on: false, refused: false });
-        CounterProcess { link, standby: standby.collect(), unsampled: Vec::new() }
+        CounterProcess { link, standby: standby.collect(), sampled: BTreeSet::new(), unsampled: Vec::new() }
     }
 
     pub(crate) fn begin(&mut self) {
@@ -72,16 +74,16 @@ impl CounterProcess {
         }
     }
 
-    /// Has CPUs sampled that went or came back, and tells of those of which that was or is refused.
+    /// Has CPUs sampled that went or came back, and tells of those that are not: that was refused, or who did it has ended.
     pub(crate) fn sample(&mut self, cpus: Vec<u16>) -> Vec<u16> {
-        let mut unsampled = std::mem::take(&mut self.unsampled);
         for cpu in cpus {
+            self.sampled.insert(cpu);
             self.order(CounterOrder::Sample(cpu));
-            if self.link.is_none() {
-                unsampled.push(cpu);
-            }
         }
-        unsampled
+        if self.link.is_none() {
+            self.unsampled.extend(std::mem::take(&mut self.sampled));
+        }
+        std::mem::take(&mut self.unsampled)
     }
 
     /// Why a detail cannot be had that takes programs.
@@ -243,9 +245,15 @@ mod tests {
             [CounterOrder::Attach(0), CounterOrder::Attach(1), CounterOrder::Detach(0), CounterOrder::Sample(3)];
         assert_eq!(heard(&dir), orders.map(CounterOrder::bytes).concat());
         assert_eq!((counter.sample(Vec::new()), counter.sample(Vec::new())), (vec![3], Vec::new()), "it is told once");
+        counter.sample(vec![5]);
         let lacking = [Detail::Writers, Detail::Memory, Detail::Locks].map(|detail| counter.lacks(detail).is_some());
         assert_eq!(lacking, [false, true, false]);
         counter.give_up("it ends");
         assert!(counter.lacks(Detail::Writers).is_some_and(|why| why.contains("restart the recorder")));
+        assert_eq!(
+            (counter.sample(Vec::new()), counter.sample(Vec::new())),
+            (vec![3, 5], Vec::new()),
+            "who sampled has ended"
+        );
     }
 }

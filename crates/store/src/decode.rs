@@ -27,9 +27,19 @@ pub fn decode(bytes: &[u8]) -> Result<Incident, ReadError> {
 }
 
 /// As [`decode`], section by section from a reader.
-pub(crate) fn decode_from(mut from: impl Read) -> Result<Incident, ReadError> {
+pub(crate) fn decode_from(from: impl Read) -> Result<Incident, ReadError> {
+    decode_beside(from, |_, _, _| false)
+}
+
+/// The same but for the sections that `aside` takes, by their heads and where their stored bytes begin: of those the
+/// checksum is looked at, and nothing is unpacked.
+pub(crate) fn decode_beside(
+    mut from: impl Read,
+    aside: impl FnMut(Section, &SectionHead, u64) -> bool,
+) -> Result<Incident, ReadError> {
     let header = read_header(&mut from)?;
-    let mut reader = IncidentReader { from, at: HEADER_BYTES as u64, raw_total: 0, incident: Incident::default() };
+    let (at, incident) = (HEADER_BYTES as u64, Incident::default());
+    let mut reader = IncidentReader { from, aside, at, raw_total: 0, incident };
     reader.note_flags(&header);
     if let Err(damage) = reader.sections() {
         reader.incident.damage.push(damage);
@@ -78,14 +88,15 @@ pub(crate) fn read_section(from: &mut impl Read, at: u64) -> Option<Vec<u8>> {
     read_stored(from, &head, (0, at)).ok()
 }
 
-struct IncidentReader<R> {
+struct IncidentReader<R, A> {
     from: R,
+    aside: A,
     at: u64,
     raw_total: u64,
     incident: Incident,
 }
 
-impl<R: Read> IncidentReader<R> {
+impl<R: Read, A: FnMut(Section, &SectionHead, u64) -> bool> IncidentReader<R, A> {
     fn note_flags(&mut self, header: &Header) {
         if header.flags & INCOMPLETE != 0 {
             self.note("header", "the file was never sealed; the recorder was stopped while it wrote");
@@ -119,9 +130,14 @@ impl<R: Read> IncidentReader<R> {
         }
         // What was unpacked before this section, and what it was unpacked from.
         let before = (self.raw_total - head.raw_len, self.at);
+        let begin = self.at + SECTION_HEAD_BYTES as u64;
+        self.at = begin + head.stored_len;
+        let section = Section::from_number(head.kind);
+        if section.is_some_and(|section| (self.aside)(section, &head, begin)) {
+            return read_checked(&mut self.from, &head, |_| ()).map_err(damage);
+        }
         let raw = read_stored(&mut self.from, &head, before).map_err(damage)?;
-        self.at += SECTION_HEAD_BYTES as u64 + head.stored_len;
-        match Section::from_number(head.kind) {
+        match section {
             Some(section) => self.incident.push(section, raw),
             None => self.note(&head.name(), "this version does not know it; it was left out"),
         }
@@ -143,14 +159,14 @@ impl<R: Read> IncidentReader<R> {
 }
 
 /// Reads, checks and unpacks the stored bytes of a section; what is wrong where that fails.
-pub(crate) fn read_stored(from: &mut impl Read, head: &SectionHead, before: (u64, u64)) -> Result<Vec<u8>, String> {
+fn read_stored(from: &mut impl Read, head: &SectionHead, before: (u64, u64)) -> Result<Vec<u8>, String> {
     let unpacked = read_checked(from, head, |stored| unpack(stored, head, before))?;
     let raw = unpacked.map_err(|error| format!("it cannot be unpacked: {error}"))?;
     if raw.len() as u64 == head.raw_len { Ok(raw) } else { Err("it unpacks to another length than stated".into()) }
 }
 
 /// Checks the stored bytes of a section, of which `read` reads what it wants; what is wrong with them.
-pub(crate) fn read_checked<R: Read, T>(
+fn read_checked<R: Read, T>(
     from: &mut R,
     head: &SectionHead,
     read: impl FnOnce(&mut ChecksumReader<io::Take<&mut R>>) -> T,
@@ -198,7 +214,7 @@ fn unpack(
 }
 
 /// Counts and sums what passes.
-pub(crate) struct ChecksumReader<R> {
+struct ChecksumReader<R> {
     from: R,
     crc: crc32fast::Hasher,
     len: u64,

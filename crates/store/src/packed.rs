@@ -3,20 +3,20 @@
 //! packed while they are copied and stay so, in a file in memory: whoever looks at them or changes them has one of them at
 //! a time as it is.
 
-use crate::decode::{WINDOW_LOG_MAX, read_checked, read_header, read_section_head, read_stored};
+use crate::decode::{WINDOW_LOG_MAX, decode_beside};
 use crate::encode::{
     ChecksumWriter, LEVEL_FAST, check_bounds, encoder, write_credible, write_header, write_seal, write_section,
     write_stored,
 };
 use crate::error::ReadError;
 use crate::file::memory_file;
-use crate::layout::{COMPRESSED, HEADER_BYTES, SECTION_HEAD_BYTES, SectionHead};
+use crate::layout::{COMPRESSED, SECTION_HEAD_BYTES};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 use tipme_record::CHUNK_BYTES;
-use tipme_record::incident::{Damage, Incident, Section, Sections};
+use tipme_record::incident::{Incident, Section, Sections};
 
 /// An incident of which all but the chunks is in memory.
 pub struct PackedIncident {
@@ -87,38 +87,17 @@ impl PackedIncident {
     /// stands in the incident.
     ///
     /// # Errors
-    /// Where the header cannot be read.
+    /// As [`crate::decode()`].
     pub fn read(mut file: File) -> Result<PackedIncident, ReadError> {
-        read_header(&mut file)?;
-        let mut read = PackedIncident { file, incident: Incident::default(), chunks: Vec::new() };
-        if let Err(damage) = read.sections() {
-            read.incident.damage.push(damage);
-        }
-        Ok(read)
-    }
-
-    fn sections(&mut self) -> Result<(), Damage> {
-        let (mut at, mut before) = (HEADER_BYTES as u64, 0);
-        while let Some(head) = read_section_head(&mut self.file, at)? {
-            at += SECTION_HEAD_BYTES as u64;
-            self.section(&head, at, before).map_err(|why| Damage { place: head.name(), why })?;
-            at += head.stored_len;
-            before += head.raw_len;
-        }
-        Ok(())
-    }
-
-    /// Reads a section whose stored bytes begin at `at`.
-    fn section(&mut self, head: &SectionHead, at: u64, before: u64) -> Result<(), String> {
-        let section = Section::from_number(head.kind).ok_or("this version does not know it")?;
-        if !section.has_chunks() {
-            self.incident.push(section, read_stored(&mut self.file, head, (before, at))?);
-            return Ok(());
-        }
-        read_checked(&mut self.file, head, |_| ())?;
-        let stored = StoredBytes::InFile { at, len: head.stored_len };
-        self.chunks.push(PackedChunks { section, flags: head.flags, raw_len: head.raw_len, stored });
-        Ok(())
+        let mut chunks = Vec::new();
+        let incident = decode_beside(&mut file, |section, head, at| {
+            if section.has_chunks() {
+                let stored = StoredBytes::InFile { at, len: head.stored_len };
+                chunks.push(PackedChunks { section, flags: head.flags, raw_len: head.raw_len, stored });
+            }
+            section.has_chunks()
+        })?;
+        Ok(PackedIncident { file, incident, chunks })
     }
 
     /// Puts what `edit` makes of each chunk of a section in its place.
@@ -126,10 +105,18 @@ impl PackedIncident {
     /// # Errors
     /// Where they cannot be read.
     pub fn edit_chunks(&mut self, section: Section, mut edit: impl FnMut(&[u8]) -> Vec<u8>) -> io::Result<()> {
-        let Some(index) = self.chunks.iter().position(|chunks| chunks.section == section) else { return Ok(()) };
+        for index in 0..self.chunks.len() {
+            if self.chunks[index].section == section {
+                self.chunks[index] = self.edited(&self.chunks[index], &mut edit)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn edited(&self, chunks: &PackedChunks, edit: &mut impl FnMut(&[u8]) -> Vec<u8>) -> io::Result<PackedChunks> {
         let (mut raw_len, mut written) = (0, Ok(()));
-        let mut out = encoder(Vec::new(), LEVEL_FAST, self.chunks[index].raw_len)?;
-        self.see_chunks(section, &mut |chunk| {
+        let mut out = encoder(Vec::new(), LEVEL_FAST, chunks.raw_len)?;
+        self.see(chunks, &mut |chunk| {
             if written.is_ok() {
                 let edited = edit(chunk);
                 raw_len += edited.len() as u64;
@@ -138,8 +125,21 @@ impl PackedIncident {
         })?;
         written?;
         let stored = StoredBytes::InMemory(out.finish()?);
-        self.chunks[index] = PackedChunks { section, flags: COMPRESSED, raw_len, stored };
-        Ok(())
+        Ok(PackedChunks { section: chunks.section, flags: COMPRESSED, raw_len, stored })
+    }
+
+    fn see(&self, chunks: &PackedChunks, see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        let (mut from, mut seen) = (self.unpacked(chunks)?, 0);
+        let mut chunk = Vec::with_capacity(CHUNK_BYTES);
+        while from.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut chunk)? > 0 {
+            seen += chunk.len() as u64;
+            see(&chunk);
+            chunk.clear();
+        }
+        if seen == chunks.raw_len {
+            return Ok(());
+        }
+        Err(io::Error::other(format!("{:?} unpacks to another length than stated", chunks.section)))
     }
 
     /// Writes it as [`crate::write_open`] does.
@@ -195,19 +195,7 @@ impl Sections for PackedIncident {
     }
 
     fn see_chunks(&self, section: Section, see: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        for chunks in self.chunks.iter().filter(|chunks| chunks.section == section) {
-            let (mut from, mut seen) = (self.unpacked(chunks)?, 0);
-            let mut chunk = Vec::with_capacity(CHUNK_BYTES);
-            while from.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut chunk)? > 0 {
-                seen += chunk.len() as u64;
-                see(&chunk);
-                chunk.clear();
-            }
-            if seen != chunks.raw_len {
-                return Err(io::Error::other(format!("{section:?} unpacks to another length than stated")));
-            }
-        }
-        Ok(())
+        self.chunks.iter().filter(|chunks| chunks.section == section).try_for_each(|chunks| self.see(chunks, see))
     }
 }
 
@@ -319,14 +307,30 @@ mod tests {
         assert!(file.bytes(Section::Rare) == chunks.concat());
     }
 
-    #[test]
-    fn damage_is_told_and_what_is_cut_is_no_incident() {
-        let file = captured(&(0..4).map(chunk).collect::<Vec<_>>()).hand_over().expect("there is memory");
-        file.write_all_at(&[1, 2, 3], 1_000).expect("it is memory");
-        let mut file = file;
+    /// What is read of a file that `spoil` was done to.
+    fn spoiled(spoil: impl FnOnce(&File)) -> Result<PackedIncident, ReadError> {
+        let mut file = captured(&(0..4).map(chunk).collect::<Vec<_>>()).hand_over().expect("there is memory");
+        spoil(&file);
         file.rewind().expect("it is a file");
-        let read = PackedIncident::read(file).expect("it has a header");
-        assert_eq!(read.incident().damage.len(), 1);
-        assert!(read.incident().damage[0].why.contains("checksum"), "{:?}", read.incident().damage);
+        PackedIncident::read(file)
+    }
+
+    #[test]
+    fn damage_and_what_is_cut_off_are_told() {
+        let damaged = spoiled(|file| file.write_all_at(&[1, 2, 3], 1_000).expect("it is memory"));
+        assert!(matches!(damaged, Err(ReadError::Nothing { why, .. }) if why.contains("checksum")));
+        let end = |file: &File| file.metadata().expect("it is open").len();
+        let cut = spoiled(|file| file.set_len(end(file) - 2).expect("it is memory"));
+        assert!(matches!(cut, Err(ReadError::Nothing { why, .. }) if why.contains("the file ends")));
+        let more = spoiled(|file| file.write_all_at(&[1; 8], end(file)).expect("it is memory")).expect("it has tasks");
+        assert_eq!(more.incident().damage.len(), 1);
+    }
+
+    #[test]
+    fn every_section_of_a_kind_is_edited() {
+        let mut twice = captured(&[chunk(1)]);
+        twice.pack(Section::Rare, |take| take(&chunk(2))).expect("there is memory");
+        twice.edit_chunks(Section::Rare, |_| vec![7; 8]).expect("it is whole");
+        assert_eq!(seen(&twice, Section::Rare), [[7; 8], [7; 8]]);
     }
 }
