@@ -15,13 +15,15 @@ pub enum SchedChange {
     Waking,
     Migrate,
     Fork,
+    /// Nothing changed: the thread was found on the CPU, which tells of a switch whose record is missing.
+    Sampled,
 }
 
 /// One event, 24 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SchedEvent {
     pub ts: Nanos,
-    /// The thread that leaves, is woken, moves or is created.
+    /// The thread that leaves, is woken, moves, is created or found.
     pub tid: Tid,
     /// The thread that enters, wakes, moves or creates.
     pub other: Tid,
@@ -36,7 +38,7 @@ pub struct SchedEvent {
 }
 
 impl SchedEvent {
-    /// The event of a record, where it is one that changes a thread's state.
+    /// The event of a record, where it is one that tells of a thread's state.
     pub fn read(entry: &ChunkEntry<'_>, cpu: Cpu) -> Option<SchedEvent> {
         let (ts, tid, cpu) = (entry.head.ts, entry.head.tid, cpu.0 as u16);
         let (change, other) = (SchedChange::Switch, Tid(0));
@@ -58,6 +60,7 @@ impl SchedEvent {
                 let Fork { child_tid, .. } = Fork::read(entry.bytes)?;
                 SchedEvent { change: SchedChange::Fork, tid: child_tid, other: tid, ..event }
             }
+            RecordKind::Sample => SchedEvent { change: SchedChange::Sampled, ..event },
             _ => return None,
         })
     }

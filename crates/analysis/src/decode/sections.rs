@@ -92,14 +92,17 @@ fn too_old(chunks: &[(ChunkHead, &[u8])]) -> usize {
     chunks.len() - newest.count()
 }
 
-/// All changes of the states of threads, in the order of time, and whether the oldest were left out, being too many.
+/// All that tells of the states of threads, in the order of time, and whether the oldest were left out, being too many.
 pub(crate) fn read_events<'a>(incident: &'a Incident, rare: &Rare<'_>) -> (Merge<'a>, bool) {
     let mut chunks = chunks(incident.bytes(Section::Sched));
     let oldest = too_old(&chunks);
     chunks.drain(..oldest);
     chunks.retain(|(head, _)| (head.cpu as usize) < CPU_LIMIT);
-    let forks = rare.placed(RecordKind::Fork).iter().filter_map(|placed| SchedEvent::read(&placed.entry, placed.cpu));
-    (Merge::new(chunks, forks.collect()), oldest > 0)
+    let kinds = [RecordKind::Fork, RecordKind::Sample].into_iter();
+    let others = kinds.flat_map(|kind| rare.placed(kind));
+    let mut others: Vec<_> = others.filter_map(|placed| SchedEvent::read(&placed.entry, placed.cpu)).collect();
+    others.sort_by_key(|event| event.ts);
+    (Merge::new(chunks, others), oldest > 0)
 }
 
 /// The records of one kind.

@@ -23,6 +23,7 @@ fn event() -> impl Strategy<Value = SchedEvent> {
         4 => Just(SchedChange::Waking),
         1 => Just(SchedChange::Migrate),
         1 => Just(SchedChange::Fork),
+        1 => Just(SchedChange::Sampled),
     ];
     let state = prop_oneof![Just(0_u16), Just(1), Just(2), Just(0x8002), Just(4), Just(0x80)];
     (0..MARK, change, 0..6_u32, 0..6_u32, 0..3_u16, state, 0..3_u8).prop_map(

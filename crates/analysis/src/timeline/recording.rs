@@ -2,6 +2,7 @@
 //! An incident taken apart: its sections decoded, its records sorted by time and kind.
 
 use crate::decode::bytes::loose_records;
+use crate::decode::events::SchedChange;
 use crate::decode::messages::Messages;
 use crate::decode::names::Names;
 use crate::decode::sections::{ENTRIES_MAX, Rare, document, read_events, typed, with_tail};
@@ -239,7 +240,9 @@ impl Recording {
         let (mut priorities, mut passed) = (Priorities::at_mark(tasks), Passed::new(&self.losses));
         let events = events.inspect(|event| {
             priorities.see(event);
-            passed.see(event.ts);
+            if event.change != SchedChange::Sampled {
+                passed.see(event.ts);
+            }
         });
         let resting: Vec<Resting> = tasks.iter().map(resting).collect();
         self.timeline = Timeline::new(events, &resting, self.mark);

@@ -4,6 +4,8 @@
 //! A segment ends where the next of its thread begins and the last one at the mark, so every
 //! nanosecond of a known thread lies in exactly one. Segments are 16 bytes, and one pass over the events in the
 //! order of time builds them.
+//!
+//! Records of switches can be missing. Who is switched out of a CPU, or sampled on it, was there, whatever was believed.
 
 use crate::decode::events::{CPU_LIMIT, SchedChange, SchedEvent};
 use crate::timeline::by_thread::ByThread;
@@ -11,6 +13,9 @@ use tipme_record::{Cpu, Nanos, Tid};
 
 /// A wake-up may be recorded this long before the switch that it undoes.
 const RACE_MAX: Nanos = Nanos(100_000);
+
+/// A sample may hit a thread this long after the record of the switch that takes its CPU.
+const SAMPLE_RACE_MAX: Nanos = RACE_MAX;
 
 /// Segments that are looked at to tell whether a thread was busy.
 const SEGMENTS_MAX: usize = 4_096;
@@ -81,9 +86,10 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Builds the timeline from events in the order of time; later ones than the mark are left out.
+    /// Builds the timeline from events in the order of time; later ones than the mark are left out, and so are samples
+    /// before the first change.
     pub fn new(events: impl IntoIterator<Item = SchedEvent>, resting: &[Resting], mark: Nanos) -> Timeline {
-        let mut events = events.into_iter().peekable();
+        let mut events = events.into_iter().skip_while(|event| event.change == SchedChange::Sampled).peekable();
         let from = events.peek().map_or(mark, |event| event.ts.min(mark));
         let mut timeline = Timeline { from, mark, ..Timeline::default() };
         events.filter(|event| event.ts <= mark).for_each(|event| timeline.feed(&event));
@@ -211,7 +217,7 @@ impl ThreadHistory {
         });
     }
 
-    /// Another one is switched out on its CPU, so that it left before, for a reason that nobody recorded.
+    /// Another one was on its CPU, so that it left before, for a reason that nobody recorded.
     fn left_unseen(&mut self, event: &SchedEvent) {
         let last = self.last();
         if (last.state, last.place) == (ThreadState::Running, event.cpu) {
@@ -272,6 +278,19 @@ impl Timeline {
             SchedChange::Waking => self.wake(event),
             SchedChange::Migrate => self.migrate(event),
             SchedChange::Fork => self.create(event),
+            SchedChange::Sampled => self.find(event),
+        }
+    }
+
+    /// A thread is found on a CPU: where another was believed there, it has left before, and that one runs from now on at
+    /// the latest.
+    fn find(&mut self, event: &SchedEvent) {
+        let believed = self.cpus.get(usize::from(event.cpu)).and_then(|runs| runs.last());
+        if believed.is_some_and(|run| run.tid != event.tid && run.start.after(SAMPLE_RACE_MAX) < event.ts) {
+            let found = SchedEvent { other: event.tid, ..*event };
+            let before = self.run(&found);
+            self.left_unseen(before, &found);
+            self.enter(&found);
         }
     }
 
@@ -283,12 +302,20 @@ impl Timeline {
 
     fn switch(&mut self, event: &SchedEvent) {
         let before = self.run(event).filter(|tid| *tid != event.tid);
-        if let Some(thread) = before.and_then(|tid| self.threads.get_mut(tid)) {
-            thread.left_unseen(event);
-        }
+        self.left_unseen(before, event);
         if let Some(thread) = self.thread(event.tid, segment(event, ThreadState::Running, event.cpu)) {
             thread.leave(event);
         }
+        self.enter(event);
+    }
+
+    fn left_unseen(&mut self, who: Option<Tid>, event: &SchedEvent) {
+        if let Some(thread) = who.and_then(|tid| self.threads.get_mut(tid)) {
+            thread.left_unseen(event);
+        }
+    }
+
+    fn enter(&mut self, event: &SchedEvent) {
         if let Some(thread) = self.thread(event.other, segment(event, ThreadState::Runnable, event.cpu)) {
             thread.enter(event);
         }
@@ -362,6 +389,36 @@ mod tests {
     fn switch(ts: u64, tid: u32, other: u32) -> SchedEvent {
         let (tid, other, change) = (Tid(tid), Tid(other), SchedChange::Switch);
         SchedEvent { ts: Nanos(ts), tid, other, cpu: 0, argument: 0, change, context: 0, prio: 120 }
+    }
+
+    fn sampled(us: u64, tid: u32) -> SchedEvent {
+        SchedEvent { change: SchedChange::Sampled, ..switch(us * 1_000, tid, 0) }
+    }
+
+    fn ran(timeline: &Timeline, from_us: u64, to_us: u64) -> Vec<(Option<u32>, u64, u64)> {
+        let ran = timeline.ran(Cpu(0), Nanos(from_us * 1_000), Nanos(to_us * 1_000)).into_iter();
+        ran.map(|(tid, from, to)| (tid.map(|tid| tid.0), from.0 / 1_000, to.0 / 1_000)).collect()
+    }
+
+    #[test]
+    fn who_is_sampled_on_a_cpu_runs_there_though_another_was_believed_to() {
+        let events = [switch(0, 0, 5), sampled(2_000, 7), sampled(3_000, 7), switch(4_000_000, 7, 0)];
+        let timeline = Timeline::new(events, &[], Nanos(5_000_000));
+        let expected = [(Some(5), 0, 2_000), (Some(7), 2_000, 4_000), (Some(0), 4_000, 5_000)];
+        assert_eq!(ran(&timeline, 0, 5_000), expected);
+        let left = timeline.segments(Tid(5)).last().expect("it was seen");
+        assert_eq!((left.start, left.state, left.context), (Nanos(2_000_000), ThreadState::Blocked, CONTEXT_UNKNOWN));
+        let runs: Vec<Span> =
+            timeline.spans(Tid(7)).filter(|span| span.segment.state == ThreadState::Running).collect();
+        assert_eq!(runs.iter().map(|span| (span.start.0, span.end.0)).collect::<Vec<_>>(), [(2_000_000, 4_000_000)]);
+    }
+
+    #[test]
+    fn a_sample_beside_a_switch_and_one_before_all_changes_tell_nothing() {
+        let events = [sampled(1, 9), switch(1_000_000, 7, 5), sampled(1_050, 7), sampled(1_500, 5)];
+        let timeline = Timeline::new(events, &[], Nanos(2_000_000));
+        assert_eq!(ran(&timeline, 1_000, 2_000), [(Some(5), 1_000, 2_000)]);
+        assert_eq!((timeline.segments(Tid(9)), timeline.from), (&[][..], Nanos(1_000_000)));
     }
 
     #[test]
