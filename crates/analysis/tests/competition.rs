@@ -53,6 +53,21 @@ fn equals_are_told_without_priorities() {
 }
 
 #[test]
+fn nothing_is_to_be_done_to_who_has_ended() {
+    const GONE: u32 = 600;
+    let verdict = stall(&[], &[], |machine| {
+        machine
+            .switch(3_005_000, 1, GONE, 0)
+            .switch(3_995_000, 1, APP, 0x80)
+            .exit(3_995_000, GONE, 1, GONE, "compiler");
+    });
+    let finding = first(&verdict);
+    assert_eq!(finding.kind, CauseKind::CpuCompetition);
+    let expected = "start compiler with nice -n 19 next time (this one has ended)";
+    assert!(finding.remedy.starts_with(expected), "{}", finding.remedy);
+}
+
+#[test]
 fn a_lower_nice_value_is_told() {
     let (evidence, remedy) = told(&[(NEIGHBOUR, 115)], &[]);
     assert!(evidence.contains("neighbour runs at nice -5, editor at nice 0"), "{evidence}");

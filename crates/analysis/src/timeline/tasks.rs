@@ -165,6 +165,11 @@ impl Tasks {
         self.lives.get(index).filter(|life| life.tid == tid && life.from <= at)
     }
 
+    /// Whether the last one known to have had this number had ended at the mark.
+    pub(crate) fn has_ended(&self, tid: Tid) -> bool {
+        self.life(tid, Nanos(u64::MAX)).is_some_and(|life| life.until < Nanos(u64::MAX))
+    }
+
     /// The main thread of a process.
     pub fn process(&self, pid: Pid, at: Nanos) -> Option<&Life> {
         self.life(Tid(pid.0), at)

@@ -81,17 +81,23 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup, culprit: &Culprit,
     if group.kind != CauseKind::CpuCompetition {
         return None;
     }
-    let contrast = contrast(budget, group);
-    let usual = || remedy::of(CauseKind::CpuCompetition, culprit, app);
-    let first = contrast.as_ref().and_then(of_contrast).unwrap_or_else(usual);
+    let (contrast, tasks) = (contrast(budget, group), &budget.recording.tasks);
+    let usual = || remedy::of(CauseKind::CpuCompetition, culprit, app, tasks);
+    let first = contrast.as_ref().and_then(|contrast| of_contrast(contrast, tasks)).unwrap_or_else(usual);
     let ordinary = !contrast.is_some_and(|contrast| contrast.by.1.is_realtime());
-    let managed = ordinary && is_background(budget, Pid(*pid)) && !is_managed(&budget.recording.tasks);
+    let managed = ordinary && is_background(budget, Pid(*pid)) && !is_managed(tasks);
     Some(if managed { format!("{first}; or tipme manage, which puts what you use first") } else { first })
 }
 
-fn of_contrast(contrast: &Contrast) -> Option<String> {
+fn of_contrast(contrast: &Contrast, tasks: &Tasks) -> Option<String> {
     let ((by, before), (waiter, behind)) = (contrast.by, contrast.waiter);
     if before.is_realtime() && !before.is_lent() {
+        if tasks.has_ended(by) {
+            return Some(format!(
+                "start it without real-time priority next time (it ran {}, and has ended)",
+                before.text()
+            ));
+        }
         return Some(format!("chrt -o -p 0 {by} (it runs {})", before.text()));
     }
     if behind.is_idle_policy() {

@@ -209,10 +209,12 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let limit = limits::limit_of(budget, &cause.group).filter(|_| cause.group.kind == CauseKind::CpuThrottled);
     let culprit = culprit(budget, problem, &cause.group, limit);
     let app = budget.recording.tasks.comm(problem.client, problem.end);
-    let remedy = limit.map(remedy::of_limit).or_else(|| competition::remedy(budget, &cause.group, &culprit, &app));
+    let target = target(budget, problem, &cause.group, &culprit);
+    let remedy = limit.map(remedy::of_limit).or_else(|| competition::remedy(budget, &cause.group, &target, &app));
     let held = || stopped::remedy(budget, &cause.group, &culprit).filter(|_| cause.group.kind == CauseKind::Stopped);
     let shown = || output::remedy(budget, &cause.group);
-    let remedy = remedy.or_else(held).or_else(shown).unwrap_or_else(|| remedy::of(cause.group.kind, &culprit, &app));
+    let usual = || remedy::of(cause.group.kind, &target, &app, &budget.recording.tasks);
+    let remedy = remedy.or_else(held).or_else(shown).unwrap_or_else(usual);
     let period = periods::of(budget, &cause.group);
     let mut seen = BTreeSet::new();
     let hint = detail::hint(budget, &cause.group, cause.certainty);
@@ -243,6 +245,19 @@ fn culprit(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, limit: Op
         BlameOwner::Address(address, port) => Culprit::Address { address: address_text(*address, *port) },
         BlameOwner::Interrupt(source) => Culprit::Device { device: source.name(&budget.recording.meta.irq_names) },
         BlameOwner::Nobody => process(budget, problem, problem.client, None),
+    }
+}
+
+/// Whom something can be done to: the culprit, or the root of its job where it has ended and that one has not.
+fn target(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, culprit: &Culprit) -> Culprit {
+    let has_ended = |pid: Pid| budget.recording.tasks.has_ended(Tid(pid.0));
+    match (culprit, &group.owner) {
+        (Culprit::Process { pid, .. }, BlameOwner::Job(Job::Process(root)))
+            if has_ended(Pid(*pid)) && !has_ended(*root) =>
+        {
+            process(budget, problem, *root, None)
+        }
+        _ => culprit.clone(),
     }
 }
 

@@ -2,11 +2,23 @@
 //! What can be tried against each kind of cause.
 
 use crate::model::{CauseKind, Culprit};
+use crate::timeline::tasks::Tasks;
 use crate::timeline::throttle::QuotaGroup;
+use tipme_record::Tid;
 
 /// A remedy against a process, where `{pid}` and `{comm}` are the culprit's and `{app}` is the application's name.
-fn against(kind: CauseKind) -> &'static str {
+fn against(kind: CauseKind, has_ended: bool) -> &'static str {
     match kind {
+        CauseKind::CpuCompetition if has_ended => "start {comm} with nice -n 19 next time (this one has ended)",
+        CauseKind::PageIn | CauseKind::DiskQueue | CauseKind::Fsync if has_ended => {
+            "start {comm} with ionice -c 3 next time (this one has ended)"
+        }
+        CauseKind::SwapIn | CauseKind::Reclaim if has_ended => {
+            "start {comm} in a control group with memory.high next time (this one has ended)"
+        }
+        CauseKind::ServerBusy if has_ended => "start {comm} with nice -n 10 next time (this one has ended)",
+        CauseKind::ServerGrab if has_ended => "report the grab to the authors of {comm}, which has ended",
+        CauseKind::PeerWait if has_ended => "look at why {comm} was slow, which has ended: its log, or the next time",
         CauseKind::CpuCompetition => "renice -n 19 -p {pid} (what it starts from then on inherits it)",
         CauseKind::CpuThrottled => "raise cpu.max of the control group of {app}",
         CauseKind::OwnComputation => "tell the authors of {comm} what it computes",
@@ -38,9 +50,9 @@ fn against(kind: CauseKind) -> &'static str {
 const DEVICE_REMEDY: &str =
     "check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself";
 
-/// The remedy for a finding.
-pub(crate) fn of(kind: CauseKind, culprit: &Culprit, app: &str) -> String {
-    let text = against(kind);
+/// The remedy for a finding; nobody is to do anything to a process that had ended at the mark.
+pub(crate) fn of(kind: CauseKind, culprit: &Culprit, app: &str, tasks: &Tasks) -> String {
+    let text = against(kind, matches!(culprit, Culprit::Process { pid, .. } if tasks.has_ended(Tid(*pid))));
     match culprit {
         Culprit::Process { pid, comm, .. } => fill(text, &pid.to_string(), comm, app),
         Culprit::Device { .. } if kind != CauseKind::Interrupt => DEVICE_REMEDY.to_owned(),
@@ -75,8 +87,17 @@ mod tests {
     fn every_kind_has_a_remedy() {
         let culprit = Culprit::Process { pid: 7, comm: "rsync".into(), cmdline: String::new(), job: None };
         for kind in CauseKind::CAUSES {
-            let text = of(*kind, &culprit, "xterm");
+            let text = of(*kind, &culprit, "xterm", &Tasks::default());
             assert!(!text.is_empty() && !text.contains('{'), "{kind}: {text}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_to_be_done_to_who_has_ended() {
+        for kind in CauseKind::CAUSES {
+            let (alive, ended) = (against(*kind, false), against(*kind, true));
+            assert!(!ended.contains("-p {pid}") && !ended.contains("--pid"), "{kind}: {ended}");
+            assert!(alive == ended || ended.contains("ended"), "{kind}: {ended}");
         }
     }
 }
