@@ -266,10 +266,11 @@ fn whose_output_keeps_a_terminal_busy_is_told() {
     typist(&session).text("x").unwrap();
     std::thread::sleep(HELD);
     let verdict = marked(&recording);
-    let (kind, culprit, evidence) = first(&verdict);
-    // A key in the terminal, or the command itself, has to wait for the terminal.
-    let waits = ["own-computation", "peer-wait"].contains(&kind.as_str());
-    assert!(waits && culprit == u64::from(session.terminal_pid().unwrap()), "{verdict:#}");
-    assert!(evidence.contains("it showed the output of seq"), "{evidence}");
-    assert!(verdict["findings"][0]["remedy"].as_str().unwrap().starts_with("send the output of seq"), "{verdict:#}");
+    // A key in the terminal, or the command itself, has to wait for the terminal; on a busy machine for others besides.
+    let mut findings = verdict["findings"].as_array().unwrap().iter();
+    let waits = |one: &&Value| ["own-computation", "peer-wait"].contains(&one["kind"].as_str().unwrap());
+    let finding = findings.find(waits).unwrap_or_else(|| panic!("{verdict:#}"));
+    assert_eq!(finding["culprit"]["pid"], session.terminal_pid().unwrap(), "{verdict:#}");
+    assert!(finding["evidence"].to_string().contains("it showed the output of seq"), "{verdict:#}");
+    assert!(finding["remedy"].as_str().unwrap().starts_with("send the output of seq"), "{verdict:#}");
 }
