@@ -89,9 +89,9 @@ bench-timer: bench-deps build ## periodic wake-ups beside cyclictest
 	$(AS_ROOT) scripts/bench-timer --tipme $(TIPME) $(BENCH)
 
 papers-deps:
-	@scripts/install-deps python3 mousepad libreoffice-writer libreoffice-impress libreoffice-gtk3
+	@scripts/install-deps python3 mousepad sway foot libreoffice-writer libreoffice-impress libreoffice-gtk3
 
-papers: deps papers-deps build ## what the four papers measured, beside our figures (35 minutes; ROWS="J1 E6", MEASURE=no, PAPERS=--again); writes docs/papers.md
+papers: deps papers-deps build ## what the four papers measured, beside our figures (37 minutes; ROWS="J1 E6", MEASURE=no, PAPERS=--again); writes docs/papers.md
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/papers --tipme $(TIPME) $(if $(ROWS),--rows "$(ROWS)") $(if $(MEASURE),--measure $(MEASURE)) $(PAPERS)
 

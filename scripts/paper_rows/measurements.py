@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The commands that the rows rest on, in short settings: all of them take 35 minutes on a quiet machine."""
+"""The commands that the rows rest on, in short settings: all of them take 37 minutes on a quiet machine."""
 
 import re
 
@@ -35,6 +35,11 @@ def guest(name):
     return Measurement(f"vm-{name}", file=f"docs/results/vm/{name}.json", written_by=f'make measure-vm VM="--only {short}"', where=GUEST)
 
 
+def typing(*display):
+    """Keys beside a load in the same session, with the manager and without."""
+    return ("bench", "typing", *display, "--load", "0,10,20", "--managed", "--sessions", "0", "--keys", "120", "--json", "{json}")
+
+
 def task(name, takes_s, inputs=None):
     """A task at a real program, five times; its script is cut where it does not fit."""
     cut = ("--inputs", str(inputs)) if inputs else ()
@@ -47,7 +52,8 @@ ALL = [
     Measurement("validate", ("idle", "--validate", "--json", "{json}"), takes_s=50),
     Measurement("memory", ("bench", "memory", "-d", "18s", "--json", "{json}"), takes_s=95),
     Measurement("fork", ("bench", "fork", "-d", "7s", "--managed", "--json", "{json}"), takes_s=200),
-    Measurement("typing", ("bench", "typing", "--load", "0,10,20", "--managed", "--sessions", "0", "--keys", "120", "--json", "{json}"), takes_s=110),
+    Measurement("typing", typing(), takes_s=110),
+    Measurement("typing-wayland", typing("--display", "wayland"), takes_s=110),
     Measurement("scroll", ("bench", "scroll", "--load", "0,10,20", "--managed", "--sessions", "0", "--blocks", "2", "--json", "{json}"), takes_s=90),
     Measurement("system", ("bench", "system", "--managed", "--sessions", "0", "--rounds", "1", "--blocks", "2", "--json", "{json}"), takes_s=110),
     task("editor", 210, inputs=290),

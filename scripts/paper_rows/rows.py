@@ -197,6 +197,11 @@ ENDO_ROWS = [
 
 EVANS_ROWS = [
     Row("S1", "keyboard and pointer focus followed", "§4.1",
+        figures=(
+            Figure("typing in foot on sway, unloaded, p50", "typing-wayland", turn("unloaded", "figures", "p50_ms"), "ms", "under 100 ms", share=0.5, least=1),
+            Figure("the same, load 20, p95, unmanaged", "typing-wayland", turn("load 20, unmanaged", "figures", "p95_ms"), "ms", "1 to 10 s", share=0.6),
+            Figure("the same, load 20, p95, managed", "typing-wayland", turn("load 20, managed", "figures", "p95_ms"), "ms", "about 50 ms", share=0.6, least=5),
+        ),
         tests=("crates/desktop/tests/attention.rs::under_a_manager_the_focus_is_followed_by_click_to_type",
                "crates/desktop/tests/attention.rs::the_focus_may_follow_the_mouse")),
     Row("S2", "window to process set", "§4.2",
