@@ -23,6 +23,7 @@ PAIRS = (
     ("kwrite", "kwin_wayland"),
     ("featherpad", "mutter"),
     ("chromium", "sway"),
+    ("chromium", "mutter"),
 )
 NAMES = ("key pressed", "key released", "button pressed", "button released", "enter", "leave", "commit", "done", "presented")
 # The share that may be missed, and none may be wrong.
