@@ -18,7 +18,7 @@ Written by `make papers`, which measures the rows and keeps the figures of the l
 again from what is kept. Commands are those of `tipme`. The papers: their sections, figures and tables are named in each row.
 
 A figure's *interval* is how far two runs may be apart: a share of the larger one, or so much of its unit. *Agrees* means that the last two
-runs are within it, **FLAGGED** that they are not, and then what the machine had to do beside each of them stands below the table. Figures
+runs are within it, **FLAGGED** that they are not, and then what the machine had to do beside each of them, and how fast it was, stands below the table. Figures
 that another script wrote once have no second run. Of a figure that was measured elsewhere the machine is named.
 
 """
@@ -72,9 +72,16 @@ def flagged(figure):
 
 
 def beside(name):
-    """What the machine had to do beside the last two runs."""
-    told = [f"load average {run['load_average'][0]:.1f}, steal {percent(run['steal_percent'])}" for run in store.runs(name)[-2:]]
-    return " and ".join(told)
+    """What the machine had to do beside the last two runs, how fast it was, and which kernels where these differ."""
+    last = store.runs(name)[-2:]
+    differ = len({run["machine"] for run in last}) > 1
+    return "; ".join(state(run) + (f", {run['machine'].rpartition(', ')[2]}" if differ else "") for run in last)
+
+
+def state(run):
+    work = run.get("work_ms")
+    speed = f", a fixed piece of work {work:.0f} ms" if work else ""
+    return f"load average {run['load_average'][0]:.1f}, steal {percent(run['steal_percent'])}, whole run {run['took_s']:.0f} s{speed}"
 
 
 def percent(number):

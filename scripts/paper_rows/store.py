@@ -15,6 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "docs/results/papers"
 # Runs of a measurement that are kept.
 RUNS_MAX = 5
+# A fixed piece of work is so many rounds of Python's own loop; the quickest of so many tells how fast the machine is.
+WORK_ROUNDS, WORK_TRIES = 1_000_000, 5
 # A measurement may take so many times its time, and so many seconds more, on a busy machine.
 SLOWER, SPARE_S = 4, 180
 
@@ -57,6 +59,16 @@ def machine():
     return f"{cpu[1] if cpu else platform.machine()}, {os.cpu_count()} CPUs, {kind}, Linux {platform.release()}"
 
 
+def work_ms():
+    """How long a fixed piece of work takes: virtual machines of one name differ in speed."""
+    tries = []
+    for _ in range(WORK_TRIES):
+        begun = time.perf_counter()
+        sum(number * number for number in range(WORK_ROUNDS))
+        tries.append(1e3 * (time.perf_counter() - begun))
+    return round(min(tries), 1)
+
+
 def conditions(document, begun):
     """When, by which commit, where, and what else the machine had to do."""
     told = document.get("machine", {})
@@ -69,6 +81,7 @@ def conditions(document, begun):
         "load_average": [round(value, 2) for value in load],
         "steal_percent": told.get("steal_percent"),
         "took_s": round(time.time() - begun, 1),
+        "work_ms": work_ms(),
     }
 
 
