@@ -24,6 +24,7 @@ mod estimate;
 pub mod experiment;
 #[cfg(test)]
 mod fake;
+mod filler;
 pub mod fork;
 mod group;
 pub mod idle;
@@ -41,7 +42,6 @@ mod priority;
 pub mod process;
 mod programs;
 mod progress;
-pub mod random;
 pub mod screen;
 pub mod script;
 pub mod scroll;

@@ -347,7 +347,7 @@ fn ms(nanos: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Generator;
+    use fastrand::Rng;
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
@@ -361,9 +361,9 @@ mod tests {
 
     /// Repeats of events around a latency in milliseconds; each repeat is off by some, each event by more.
     fn repeats(count: u64, events: u64, around: u64) -> Vec<Run> {
-        let mut generator = Generator::new(around);
+        let mut random = Rng::with_seed(around);
         let repeat = |at: u64| {
-            run("key", (0..events).map(|_| (around + at) * MS + generator.number() % (20 * MS)).collect::<Vec<u64>>())
+            run("key", (0..events).map(|_| (around + at) * MS + random.u64(..20 * MS)).collect::<Vec<u64>>())
         };
         (0..count).map(repeat).collect()
     }

@@ -2,8 +2,8 @@
 //! Others have the CPU.
 
 use super::shortage::{Shortage, ShortageEffects, order, shortfall};
+use crate::filler;
 use crate::process::{ProcessGroup, group_members};
-use crate::random;
 use crate::selftest::fault::{App, Fault};
 use crate::selftest::site::{Site, text};
 use crate::selftest::workers::sleep_until;
@@ -101,7 +101,7 @@ impl Shortage for ApplicationStorm {
     fn begin(&mut self, site: &Site, _app: u32) -> Result<ShortageEffects> {
         let parallel = if site.patient()?.is_some() { PARALLEL } else { PARALLEL_MANY };
         let (input, list) = (site.path("input"), site.path("list"));
-        std::fs::write(&input, random::text(INPUT_BYTES)).context("cannot write the storm's input")?;
+        std::fs::write(&input, filler::text(INPUT_BYTES)).context("cannot write the storm's input")?;
         std::fs::write(&list, format!("{}\n", text(&input)).repeat(TOTAL)).context("cannot write the storm's list")?;
         let mut command = Command::new("xargs");
         command.args([
