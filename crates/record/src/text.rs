@@ -10,6 +10,12 @@ pub fn is_unseen(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// The first `bytes` bytes of a text, or a few less so that no character is cut in two.
+pub fn cut(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -17,6 +23,16 @@ mod tests {
     #[test]
     fn letters_of_all_languages_are_seen() {
         assert!(!"größe 名前 עברית".chars().any(is_unseen));
-        assert!("\u{ad}\u{202e}\u{2066}\u{200f}\u{200b}\u{e0041}\u{feff}\u{2028}\u{61c}\u{fe0f}\u{e0100}".chars().all(is_unseen));
+        assert!(
+            "\u{ad}\u{202e}\u{2066}\u{200f}\u{200b}\u{e0041}\u{feff}\u{2028}\u{61c}\u{fe0f}\u{e0100}"
+                .chars()
+                .all(is_unseen)
+        );
+    }
+
+    #[test]
+    fn a_text_is_cut_between_letters() {
+        assert_eq!([cut("größe", 2), cut("größe", 3), cut("größe", 4), cut("größe", 99)], ["gr", "gr", "grö", "größe"]);
+        assert_eq!([cut("é", 0), cut("é", 1), cut("", 1)], [""; 3]);
     }
 }
