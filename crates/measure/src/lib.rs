@@ -24,6 +24,7 @@ pub mod think;
 mod threshold;
 pub mod timer;
 mod tolerance;
+mod units;
 
 pub use comparison::{
     ClassComparison, ComparedFigures, ComparedSide, Comparison, CumulativeComparison, DEVIATION_MAX_PERCENT,
@@ -42,3 +43,4 @@ pub use spread::spread_shares;
 pub use summary::{Apdex, Summary, apdex, interaction_p98};
 pub use threshold::{ClassLimits, InputClass, ThresholdProfile};
 pub use tolerance::{PersonSaid, Tolerance};
+pub use units::ms;
