@@ -193,5 +193,4 @@ fn who_of(group: &MemoryGroup) -> Identity {
 }
 
 #[cfg(test)]
-#[path = "limits/tests.rs"]
 mod tests;

@@ -105,5 +105,4 @@ fn text(path: &Path) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "seat/tests.rs"]
 mod tests;
