@@ -227,9 +227,8 @@ pub(super) mod tests {
         about: "",
         kinds: &[&["lock-wait"]],
         apps: &[App::Patient],
-        programs: &[],
-        pinned: false,
         prepare: |_| anyhow::bail!("only its name counts"),
+        ..Fault::OURS
     };
 
     /// A result with a finding of this kind by process 5, who is to blame.

@@ -24,10 +24,9 @@ pub(super) const HOGS: Fault = Fault {
     name: "cpu-hogs",
     about: "forty processes of one parent compute on the application's CPU",
     kinds: &[&["cpu-competition"]],
-    apps: App::OURS,
-    programs: &[],
     pinned: true,
     prepare: |site| Ok(shortfall(site, Hogs)),
+    ..Fault::OURS
 };
 
 pub(super) const STORM: Fault = Fault {
@@ -45,9 +44,9 @@ pub(super) const REALTIME: Fault = Fault {
     about: "a process of real-time priority computes on the application's CPU",
     kinds: &[&["cpu-competition"]],
     apps: &App::ALL,
-    programs: &[],
     pinned: true,
     prepare: |site| Ok(shortfall(site, Realtime)),
+    ..Fault::OURS
 };
 
 pub(super) const PERIODIC: Fault = Fault {
@@ -55,9 +54,9 @@ pub(super) const PERIODIC: Fault = Fault {
     about: "a process of real-time priority takes the application's CPU for 200 ms once a second",
     kinds: &[&["cpu-competition"]],
     apps: &[App::Patient],
-    programs: &[],
     pinned: true,
     prepare: |site| Ok(shortfall(site, Periodic)),
+    ..Fault::OURS
 };
 
 /// Processes that compete with an application that computes, and with one that is only woken up.
