@@ -16,7 +16,7 @@ mod popups;
 
 use popups::{Popup, Viewer};
 use rustix::process::{Signal, kill_process};
-use screen::{ADDRESS, Bus, Running, until, wait_for};
+use screen::{ADDRESS, Bus, Running, wait_for};
 use session_agent::{Agent, press, program, session};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -27,6 +27,7 @@ use tipme_bench::PrivateSession;
 use tipme_bench::demo_faults::DemoFault;
 use tipme_bench::seen::DrawingWatch;
 use tipme_bench::session::{SessionOptions, SessionWindowManager};
+use tipme_bench::until;
 use tipme_bench::worker::WorkerLauncher;
 use tipme_control::{Client, RecorderRequest, RecorderResponse};
 use tipme_desktop::hotkeys::{Bindings, HotKeyAction, HotKeys};

@@ -7,11 +7,12 @@ mod support;
 #[path = "support/compositor.rs"]
 mod compositor;
 
-use compositor::{Compositor, DISPLAY, Program, wait_for};
+use compositor::{Compositor, DISPLAY, Program};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use support::{Recording, diagnose, while_stopped};
+use tipme_bench::until;
 use tipme_desktop::inject::Typist;
 
 /// Only a test that fails waits for so long.
@@ -57,7 +58,7 @@ fn marked_with(recording: &Recording, class: &str, client: u32, count: usize) ->
 /// A terminal that shows each click.
 fn terminal(compositor: &Compositor) -> Program {
     let terminal = compositor.terminal_with("clicks", &["sh", "-c", REPORTS]);
-    wait_for("the terminal's program", || compositor.home().join("reports").exists());
+    until("the terminal's program", || compositor.home().join("reports").exists());
     terminal
 }
 

@@ -15,7 +15,6 @@ mod support;
 #[path = "support/unit.rs"]
 mod unit;
 
-use family::until;
 use fixture::{Desktop, Managed, nice};
 use helper_daemon::{ANNA, HelperDaemon, Sleeper, favour};
 use rustix::process::Signal;
@@ -26,6 +25,7 @@ use support::{Recording, diagnose, meta, records, while_stopped};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
+use tipme_bench::until;
 use tipme_control::{AutoCounts, Client, RecorderRequest, RecorderResponse};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_policy::Strength;
