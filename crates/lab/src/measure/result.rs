@@ -11,7 +11,7 @@ use tipme_bench::screen::Place;
 use tipme_measure::think::interactive;
 use tipme_measure::{
     ClassLimits, Event, Events, InputClass, MeasuredMachine, Run, SCHEMA, Share, Summary, ThresholdProfile, apdex,
-    columns, excess_latency_rate, interaction_p98, interarrival, top_class,
+    columns, excess_latency_rate, interaction_p98, interarrival, ms, top_class,
 };
 use tipme_record::Nanos;
 use tipme_report::measure::{
@@ -63,7 +63,7 @@ fn details(
     let events: Vec<measure::EventRow> = rows.iter().map(told).collect();
     let count = |outcome| events.iter().filter(|event| event.outcome == outcome).count() as u64;
     let all = Summary::new(latencies(&rows, |_| true));
-    let sum = |of: &dyn Fn(&JudgedInputs) -> u64| Some(judged.iter().map(of).sum::<u64>() as f64 / 1e6);
+    let sum = |of: &dyn Fn(&JudgedInputs) -> u64| Some(ms(judged.iter().map(of).sum()));
     let background: Option<u64> = judged.iter().map(|judged| judged.waits.background).sum();
     MeasureDetails {
         script: options.script.name.clone(),
@@ -103,10 +103,6 @@ fn instrument(options: &MeasureOptions, tap: bool) -> Instrument {
         MeasureDisplay::Own(Place::Wayland | Place::Compositor(_)) => Instrument::Screencopy,
         MeasureDisplay::Own(Place::X11) | MeasureDisplay::Display(_) => Instrument::Damage,
     }
-}
-
-fn ms(nanos: u64) -> f64 {
-    nanos as f64 / 1e6
 }
 
 /// The start and all inputs of a repeat.
