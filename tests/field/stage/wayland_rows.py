@@ -106,6 +106,8 @@ FAULTS = {
     "wl-quota": ("gnome-text-editor", "sway", "quota", ("write abcdef",), "slowest", THROTTLED),
     "wl-quota-sway": ("foot", "sway", "quota server", ("write abcdef",), "slowest", THROTTLED),
     "wl-quota-featherpad": ("featherpad", "kwin_wayland", "quota", ("write abcdef",), "slowest", THROTTLED),
+    "wl-vim-system": ("foot-vim", "sway", "own 2", ("key Escape", "write :call system('sleep 2')", "*key Return"), "after",
+                      (("child-wait", "program ~sleep"),)),
     "wl-chromium-script": ("chromium", "sway", "own 2", ("key F8",), "after:bottom", COMPUTES),
     "wl-chromium-asks": ("chromium", "sway", "held tcp", ("key F9",), "after:bottom",
                          (("network-wait peer-wait", "helper driver ~127.0.0.1"),)),
