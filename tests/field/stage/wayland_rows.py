@@ -106,6 +106,7 @@ FAULTS = {
     "wl-quota": ("gnome-text-editor", "sway", "quota", ("write abcdef",), "slowest", THROTTLED),
     "wl-quota-sway": ("foot", "sway", "quota server", ("write abcdef",), "slowest", THROTTLED),
     "wl-quota-featherpad": ("featherpad", "kwin_wayland", "quota", ("write abcdef",), "slowest", THROTTLED),
+    "wl-restless-computes": ("restless", "sway", "own 2", ("key F8",), "after", COMPUTES),
     "wl-vim-system": ("foot-vim", "sway", "own 2", ("key Escape", "write :call system('sleep 2')", "*key Return"), "after",
                       (("child-wait", "program ~sleep"),)),
     "wl-chromium-script": ("chromium", "sway", "own 2", ("key F8",), "after:bottom", COMPUTES),
