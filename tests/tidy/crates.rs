@@ -45,9 +45,10 @@ const OWNED: [(&str, &[&str]); 7] = [
 ];
 
 /// Crates from outside that do no I/O by themselves and so are fit for the pure crates.
-const PURE_OUTSIDE: [&str; 11] = [
+const PURE_OUTSIDE: [&str; 12] = [
     "anstyle",
     "base64",
+    "fastrand",
     "jiff",
     "maud",
     "schemars",

@@ -11,8 +11,8 @@ const MAX_FUNCTION_LINES: usize = 70;
 const MEDIAN_LINES: usize = 8;
 const NINTH_DECILE_LINES: usize = 30;
 
-/// Modules of the standard library that reach outside the process, or look at a clock.
-const OUTSIDE: [&str; 11] = [
+/// What reaches outside the process, or looks at a clock; random numbers without a seed do.
+const OUTSIDE: [&str; 12] = [
     "std::env",
     "std::fs",
     "std::net",
@@ -24,9 +24,10 @@ const OUTSIDE: [&str; 11] = [
     "std::io::stderr",
     "std::time::Instant",
     "std::time::SystemTime",
+    "fastrand",
 ];
 /// Below those, what is only a value.
-const VALUES: [&str; 3] = ["std::net::IpAddr", "std::net::Ipv4Addr", "std::net::Ipv6Addr"];
+const VALUES: [&str; 4] = ["std::net::IpAddr", "std::net::Ipv4Addr", "std::net::Ipv6Addr", "fastrand::Rng"];
 /// Files and folders of `bench` that make tables and plots of what was measured.
 const DRAWN_BY: [&str; 3] = ["table.rs", "table", "chart.rs"];
 /// Macros that print.

@@ -12,6 +12,7 @@ use tipme_record::incident::StoredBaseline;
 const POLL: i32 = 7;
 const READ: i32 = 0;
 const WAIT4: i32 = 61;
+const CLOCK_NANOSLEEP: i32 = 230;
 /// Holds a lock that the application wants; and a child of the shell.
 const HOLDER: u32 = 500;
 const CHILD: u32 = 510;
@@ -153,6 +154,36 @@ fn a_command_ends_when_its_terminal_is_read_again() {
         let (milestone, _, kinds) = told(&verdict(&mut command(until, 800), 7_000_000));
         assert_eq!((milestone.as_str(), kinds.first().copied()), ("completed", expected));
     }
+}
+
+/// A program behind a terminal takes key after key; at 3 s it starts a child of a process group, and waits for its end two seconds
+/// later.
+fn child_of(group: u32) -> Machinery {
+    let mut machine = Machinery::with_terminal();
+    for us in [500_000, 1_000_000, 1_500_000, 2_000_000, 3_000_000] {
+        machine.press(us).reach_shell(us).echo(us + 800);
+        machine.wait(us + 461, SHELL, us - 400_000, |wait| {
+            (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
+        });
+    }
+    machine.switch(3_001_300, 0, SHELL, 0).fork(3_001_400, SHELL, CHILD).switch(3_001_500, 0, 0, 1);
+    machine.wake_from(3_001_450, CHILD, SHELL, 0, 1).switch(3_001_600, 1, CHILD, 0).switch(3_001_700, 1, 0, 1);
+    machine.wait(5_000_000, CHILD, 3_001_700, |wait| (wait.syscall, wait.context) = (CLOCK_NANOSLEEP, 2));
+    machine
+        .wake_from(5_000_000, CHILD, 0, 2, 1)
+        .switch(5_000_050, 1, CHILD, 0)
+        .wake_from(5_000_100, SHELL, CHILD, 0, 0);
+    machine.exit(5_000_110, CHILD, SHELL, group, "sort").switch(5_000_120, 1, 0, 0x80);
+    machine.wait(5_000_101, SHELL, 3_001_500, |wait| (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0]));
+    machine.switch(5_000_150, 0, SHELL, 0).switch(5_000_300, 0, 0, 1);
+    machine
+}
+
+/// A shell gives the terminal to what it starts, which is what it was asked for; an editor keeps it, and is away.
+#[test]
+fn a_program_that_keeps_the_terminal_waits_for_its_child() {
+    let first = |group| verdict(&mut child_of(group), 7_000_000).findings.first().map(|finding| finding.kind);
+    assert_eq!((first(SHELL), first(CHILD)), (Some(CauseKind::ChildWait), None));
 }
 
 /// A terminal whose one thread takes the keys, and whose third one, which has its CPU 4 ms later, writes them to the

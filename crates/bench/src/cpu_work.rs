@@ -3,7 +3,6 @@
 
 use crate::cpus::allowed_cpus;
 use crate::kernel_text::schedstat;
-use crate::random::next_random;
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,9 +10,9 @@ use std::time::Duration;
 /// So many rounds of arithmetic that no compiler leaves out.
 #[inline(always)]
 pub(crate) fn spin(rounds: u64) {
-    let mut state = 1;
+    let mut state = 1_u64;
     for _ in 0..rounds {
-        state = black_box(next_random(state));
+        state = black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
     }
 }
 

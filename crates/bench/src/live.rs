@@ -15,7 +15,7 @@ use crate::driver::{
 use crate::interrupt::InterruptFlag;
 use crate::intervals::Cleanup;
 use crate::load::{Achieved, LoadOptions, RoundsSampler, RunningLoad, Speed};
-use crate::pinned::Pinned;
+use crate::locked_memory::LockedMemory;
 use crate::priority::Priority;
 use crate::process::{ProcessGroup, cpu_time, family, is_group_member, major_faults};
 use crate::progress::ProgressListener;
@@ -314,7 +314,7 @@ fn observed(
     manager: Option<u32>,
     measure: impl FnOnce() -> Result<()>,
 ) -> Result<Option<Achieved>> {
-    let _pinned = Pinned::new();
+    let _locked = LockedMemory::new();
     let Some(background) = background else { return measure().map(|()| None) };
     let sampler = background.sample_rounds()?;
     let managed = || manager.and_then(cpu_time);

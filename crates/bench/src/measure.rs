@@ -23,13 +23,12 @@ use anyhow::{Context, Result, bail};
 use application::MeasuredApplication;
 pub use counters::{COUNTED, Usage};
 use player::Player;
-pub use player::{PlayerCost, SentInput};
+pub use player::{OperationUsage, PlayerCost, SentInput};
 pub use stage::MeasureDisplay;
 use stage::{MeasureStage, ProductRecorder};
 use std::path::PathBuf;
 use std::time::Duration;
 use tipme_desktop::clock;
-use tipme_measure::InputClass;
 use tipme_record::Nanos;
 
 /// An application is at rest once the screen has been still for so long.
@@ -76,8 +75,8 @@ pub struct MeasureRepeat {
     pub sent: Vec<SentInput>,
     /// When something was drawn on the screen, whoever drew it.
     pub drawn: Vec<Nanos>,
-    /// What the application used, by class of the inputs meanwhile.
-    pub usage: Vec<(InputClass, Usage)>,
+    /// What the application used, by the operation whose inputs it was given meanwhile.
+    pub usage: Vec<OperationUsage>,
     /// The application's processes at the end.
     pub pids: Vec<u32>,
     /// What the recorder kept, in the order of time; gone once the repeat was handed over.

@@ -25,7 +25,7 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
 use tipme_desktop::inject::Pace;
-use tipme_measure::{Document, InputClass, ThresholdProfile};
+use tipme_measure::{Document, InputClass, ThresholdProfile, ms};
 use tipme_record::Nanos;
 
 /// The class of the events.
@@ -122,7 +122,7 @@ fn bounds(figures: &Compared<Pauses>) -> Vec<String> {
     let turns = figures.arms.iter().map(|row| {
         let pauses = more.pauses.iter().filter(|pause| pause.turn == row.turn);
         let page_ins: u64 = pauses.clone().map(|pause| pause.page_ins).sum();
-        let longest = pauses.flat_map(|pause| &pause.after_ns).max().copied().unwrap_or_default() as f64 / 1e6;
+        let longest = ms(pauses.flat_map(|pause| &pause.after_ns).max().copied().unwrap_or_default());
         let turn = &row.turn;
         format!(
             "{turn}: {page_ins} page faults waited for a disk; the longest of the keys behind the first {longest:.2} ms"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Typing into private compositors of Wayland that nobody modified, and what they tell of their screen. Needs sway and foot.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tipme_bench::compositor::Compositor;
 use tipme_bench::screen::TerminalScreen;
+use tipme_bench::until;
 use tipme_desktop::inject::{Pace, Typist};
 
 /// Only a test that fails waits for so long.
@@ -22,23 +23,15 @@ fn terminal(script: &str) -> (Compositor, Typist) {
     (compositor, typist)
 }
 
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + LONG;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 #[test]
 fn typed_text_arrives_as_it_was_typed() {
     let (compositor, mut typist) = terminal("stty -echo; : >\"$1/ready\"; cat >\"$1/typed\"");
-    wait_until("nothing is echoed any more", || compositor.folder().join("ready").exists());
+    until("nothing is echoed any more", || compositor.folder().join("ready").exists());
     let text = "Hello, World: 3 + 4 = 7 (ok?)\n";
     let stamps = typist.text(text).expect("all keys are on the keyboard");
     assert!(stamps.len() == text.len() && stamps.is_sorted());
     let typed = compositor.folder().join("typed");
-    wait_until("the text arrives", || std::fs::read_to_string(&typed).is_ok_and(|typed| typed == text));
+    until("the text arrives", || std::fs::read_to_string(&typed).is_ok_and(|typed| typed == text));
 }
 
 #[test]
@@ -73,13 +66,13 @@ fn reports(text: &str) -> Vec<(u32, u32, u32, bool)> {
 fn buttons_and_the_wheel_arrive_where_the_pointer_is() {
     let script = "stty -icanon -echo; printf '\\033[?1000h\\033[?1016h'; : >\"$1/ready\"; cat >\"$1/told\"";
     let (compositor, mut typist) = terminal(script);
-    wait_until("the terminal reports the pointer", || compositor.folder().join("ready").exists());
+    until("the terminal reports the pointer", || compositor.folder().join("ready").exists());
     typist.click_at(200, 300, 1).expect("a pointer");
     typist.click_at(300, 350, 3).expect("a pointer");
     typist.scroll(true).expect("a wheel");
     typist.scroll(false).expect("a wheel");
     let told = || reports(&std::fs::read_to_string(compositor.folder().join("told")).unwrap_or_default());
-    wait_until("all is reported", || told().last().is_some_and(|(button, ..)| *button == 64));
+    until("all is reported", || told().last().is_some_and(|(button, ..)| *button == 64));
     let mut buttons: Vec<_> = told().into_iter().map(|(button, _, _, pressed)| (button, pressed)).collect();
     // A notch of the wheel is several lines, each with a report.
     buttons.dedup();

@@ -15,6 +15,7 @@ use tipme_bench::alone::MachineLock;
 use tipme_bench::demo_faults::{DemoFault, InjectedJob};
 use tipme_bench::interrupt::InterruptFlag;
 use tipme_bench::seen::{DrawingWatch, latencies};
+use tipme_bench::until;
 use tipme_bench::worker::WorkerLauncher;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_record::Nanos;
@@ -27,8 +28,6 @@ const KEYS: usize = 8;
 const SLOWER: f64 = 3.0;
 /// So many processes of a storm at least are at work before the first key is typed.
 const STORM: usize = 100;
-/// How long the terminal may take to answer everything on a machine that is busy besides.
-const TIMEOUT: Duration = Duration::from_secs(120);
 /// A terminal that has drawn nothing for so long has worked everything off.
 const QUIET: Duration = Duration::from_millis(500);
 /// How often the probe asks.
@@ -174,15 +173,6 @@ fn type_some(typist: &mut Typist, keys: &mut impl Iterator<Item = char>, seen: &
 fn seen_of(job: &mut InjectedJob) -> usize {
     job.observe();
     job.pids().len()
-}
-
-/// Polls until something is so.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 fn gone(jobs: &[u32]) -> bool {

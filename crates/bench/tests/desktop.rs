@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tipme_bench::PrivateSession;
 use tipme_bench::process::ProcessGroup;
 use tipme_bench::session::SessionOptions;
+use tipme_bench::until;
 use tipme_desktop::echo::EchoWindow;
 use tipme_desktop::hotkeys::{Bindings, HotKeyAction, HotKeyEvent, HotKeys, RefusalReason};
 use tipme_desktop::inject::{Pace, Typist};
@@ -103,26 +104,18 @@ fn free_display() -> u32 {
     (200 + std::process::id() % 1000..).find(|number| !used.contains(number)).expect("one is free")
 }
 
-fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !ready() {
-        assert!(begin.elapsed() < LONG, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 #[test]
 fn keys_are_grabbed_again_when_the_server_is_back() {
     let display = free_display();
     let target = DisplayTarget { timeout: LONG, ..DisplayTarget::new(display) };
     let first = server_on(display);
-    wait_until("the server starts", || server::describe(&target).is_ok());
+    until("the server starts", || server::describe(&target).is_ok());
     let mut keys = HotKeys::grab(&target, Bindings::default()).expect("free keys");
     drop(first);
     assert!(matches!(keys.next(LONG).expect("it passes"), Some(HotKeyEvent::Lost(_))));
     assert_eq!(keys.next(Duration::from_millis(700)).expect("it passes"), None);
     let _second = server_on(display);
-    wait_until("the keys come back", || keys.next(LONG).expect("it passes") == Some(HotKeyEvent::Restored));
+    until("the keys come back", || keys.next(LONG).expect("it passes") == Some(HotKeyEvent::Restored));
     let mut typist = Typist::open(&target, Pace::default()).expect("a typist");
     chord(&mut typist, "ctrl+alt+minus");
     assert_eq!(pressed(&mut keys), Some(HotKeyAction::Mark));
@@ -159,7 +152,7 @@ fn a_wrong_cookie_is_refused_with_a_reason() {
     command.stderr(std::process::Stdio::null());
     let _server = ProcessGroup::start("an X server", command, None).expect("Xvfb starts");
     let target = DisplayTarget { timeout: LONG, authority: Some(authority.clone()), ..DisplayTarget::new(display) };
-    wait_until("the server starts", || server::describe(&target).is_ok());
+    until("the server starts", || server::describe(&target).is_ok());
     // A server reads a changed file again, and a client tries the server's own: so it is moved away.
     std::fs::rename(&authority, folder.path().join("hidden")).expect("it can be moved");
     let other = folder.path().join("other");
@@ -175,7 +168,7 @@ fn a_stopped_server_costs_only_the_timeout() {
     let display = free_display() + 10_000;
     let server = server_on(display);
     let target = DisplayTarget { timeout: SHORT, ..DisplayTarget::new(display) };
-    wait_until("the server starts", || server::describe(&target).is_ok());
+    until("the server starts", || server::describe(&target).is_ok());
     server.signal(rustix::process::Signal::STOP);
     let begin = Instant::now();
     let error = server::describe(&target).expect_err("a stopped server");
@@ -216,7 +209,7 @@ fn typed_text_arrives_in_order_and_in_time() {
     assert!(stamps.is_sorted());
     let mean = stamps[stamps.len() - 1].since(stamps[0]).millis() / (stamps.len() - 1) as f64;
     assert!((30.0..60.0).contains(&mean), "300 words per minute are 40 ms per key, not {mean}");
-    wait_until("the text arrives", || std::fs::read_to_string(&out).is_ok_and(|typed| typed == text));
+    until("the text arrives", || std::fs::read_to_string(&out).is_ok_and(|typed| typed == text));
 }
 
 #[test]

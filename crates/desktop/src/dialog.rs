@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
+use tipme_record::text::cut;
 
 /// Bytes of an answer that are kept.
 pub(crate) const ANSWER_BYTES_MAX: usize = 4096;
@@ -163,9 +164,7 @@ fn tidy(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut text: String =
         text.trim().chars().filter(|character| !character.is_control() || *character == '\n').collect();
-    while text.len() > ANSWER_BYTES_MAX {
-        text.pop();
-    }
+    text.truncate(cut(&text, ANSWER_BYTES_MAX).len());
     text
 }
 

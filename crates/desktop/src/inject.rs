@@ -12,6 +12,7 @@ use crate::error::DisplayError;
 use crate::hotkeys::Chord;
 use crate::keymap::{ALT, CONTROL, Keymap, MappedKey, SHIFT, SUPER, symbol};
 use device::InjectionDevice;
+use fastrand::Rng;
 use std::path::Path;
 use std::time::Duration;
 use tipme_record::Nanos;
@@ -50,24 +51,18 @@ impl Default for Pace {
 struct Rhythm {
     mean_s: f64,
     variation: f64,
-    state: u64,
+    random: Rng,
 }
 
 impl Rhythm {
     fn new(pace: Pace) -> Rhythm {
         let mean_s = 60.0 / (pace.words_per_minute.clamp(1.0, 1000.0) * 5.0);
-        Rhythm { mean_s, variation: pace.variation.clamp(0.0, 0.9), state: pace.seed.max(1) }
+        Rhythm { mean_s, variation: pace.variation.clamp(0.0, 0.9), random: Rng::with_seed(pace.seed) }
     }
 
     /// A number from -1 to 1, most often near 0.
     fn deviation(&mut self) -> f64 {
-        let mut uniform = || {
-            self.state ^= self.state << 13;
-            self.state ^= self.state >> 7;
-            self.state ^= self.state << 17;
-            (self.state >> 11) as f64 / (1u64 << 53) as f64
-        };
-        uniform() + uniform() - 1.0
+        self.random.f64() + self.random.f64() - 1.0
     }
 
     fn interval(&mut self) -> Duration {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Text that others show, with names in it that anybody chooses.
 
+use tipme_record::text::is_unseen;
+
 /// The text in letters and line ends only, and no longer than so many letters.
 ///
 /// What notification daemons and dialogs may read as markup is replaced by what is never: which of them reads markup
@@ -12,7 +14,7 @@ pub(crate) fn plain(text: &str, letters_max: usize) -> String {
         '>' => ')',
         '&' => '+',
         '\n' => '\n',
-        steering if steers(steering) => '?',
+        letter if letter.is_control() || is_unseen(letter) => '?',
         letter => letter,
     });
     let mut plain: String = letters.take(letters_max).collect();
@@ -22,19 +24,13 @@ pub(crate) fn plain(text: &str, letters_max: usize) -> String {
     plain
 }
 
-/// Control characters, and those that cannot be seen and change how others are shown.
-fn steers(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_bring_neither_markup_nor_controls() {
-        assert_eq!(plain("<b>x &lt; \u{1b}[2J\u{202e}y\nz", 99), "(b)x +lt; ?[2J?y\nz");
+        assert_eq!(plain("<b>x &lt; \u{1b}[2J\u{202e}y\u{ad}\nz", 99), "(b)x +lt; ?[2J?y?\nz");
     }
 
     #[test]

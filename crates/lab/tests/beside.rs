@@ -263,7 +263,7 @@ fn nothing_is_left_after_ctrl_c_and_after_a_kill() {
         command.args(["bench", "typing", "--load", "4", "--keys", "60", "--blocks", "1"]);
         let mut program = Program::start(command);
         program.wait_for("load 4, unmanaged");
-        support::family::until("the load", || program.descendants().len() >= 10);
+        tipme_bench::until("the load", || program.descendants().len() >= 10);
         let members = program.descendants();
         program.signal(signal);
         assert_eq!(program.wait().code(), code, "{:?}", program.said());

@@ -8,9 +8,10 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
-use support::family::{Program, expect_gone, until};
+use support::family::{Program, expect_gone};
 use support::{for_everybody, lab};
 use tempfile::TempDir;
+use tipme_bench::until;
 
 fn load(arguments: &[&str]) -> Output {
     lab().arg("load").args(arguments).output().unwrap()

@@ -98,6 +98,63 @@ fn every_input_is_accounted_for_by_the_display_tap() {
     assert_tapped(&assert_accounted(&TERMINAL, &["--repeat", "2"], 2));
 }
 
+/// A program of which it is known what it uses for a key: a thousand pages, two hundred waits, or 50 ms of CPU time.
+const TASKS: &str = r#"
+import mmap, os, time, tty
+tty.setraw(0)
+while True:
+    key = os.read(0, 1)
+    if key == b"p":
+        pages = mmap.mmap(-1, 1000 * 4096)
+        pages.madvise(mmap.MADV_NOHUGEPAGE)
+        for page in range(1000):
+            pages[page * 4096] = 1
+        pages.close()
+    elif key == b"w":
+        for _ in range(200):
+            time.sleep(0.0001)
+    elif key == b"c":
+        until = time.process_time() + 0.05
+        while time.process_time() < until:
+            pass
+    os.write(1, key)
+"#;
+
+/// Each key four times, a second apart, and one of which nothing is known.
+fn tasks() -> String {
+    let steps = [("x", "nothing"), ("p", "pages"), ("w", "waits"), ("c", "computes")];
+    let step = |(key, label)| {
+        format!("[[step]]\nkey = \"{key}\"\ntimes = 4\nevery_ms = 300\nlabel = \"{label}\"\n[[step]]\npause_ms = 300\n")
+    };
+    // The program has begun by then.
+    format!("about = \"a test\"\n[[step]]\npause_ms = 4000\n{}", steps.map(step).concat())
+}
+
+#[test]
+fn what_each_operation_uses_is_counted_as_it_is() {
+    let words = ["--repeat", "1", "--json", "result.json", "--", "xterm", "-e", "python3", "-c", TASKS];
+    let (folder, output) = measure(&tasks(), &words);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+    let text = std::fs::read(folder.path().join("result.json")).unwrap();
+    let result: Value = serde_json::from_slice(&text).unwrap();
+    support::schema::assert_fits("measure", &result);
+    let rows = result["counters"].as_array().unwrap();
+    let each = |label: &str, what: &str| {
+        let row = rows.iter().find(|row| row["label"] == label).unwrap_or_else(|| panic!("{label}: {rows:?}"));
+        row[what].as_f64().unwrap_or_else(|| panic!("{what} is not counted: {row}")) / row["n"].as_f64().unwrap()
+    };
+    // What the terminal and the key itself use is in each of them.
+    let more = |label: &str, what: &str| each(label, what) - each("nothing", what);
+    let told: Vec<String> = [("pages", "page_faults"), ("waits", "context_switches"), ("computes", "cpu_ms")]
+        .map(|(label, what)| format!("{label}: {:.1} {what}", more(label, what)))
+        .to_vec();
+    println!("more than for a key alone, each: {}", told.join(", "));
+    assert!((980.0..1_050.0).contains(&more("pages", "page_faults")), "{told:?}");
+    assert!((190.0..260.0).contains(&more("waits", "context_switches")), "{told:?}");
+    assert!((48.0..60.0).contains(&more("computes", "cpu_ms")), "{told:?}");
+    assert!(more("waits", "page_faults").abs() < 50.0 && more("pages", "context_switches").abs() < 30.0, "{rows:?}");
+}
+
 #[test]
 fn every_input_is_accounted_for_by_the_display_tap_under_wayland() {
     let result = assert_accounted(&FOOT, &["--repeat", "2", "--display", "wayland"], 2);

@@ -9,9 +9,10 @@ use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use support::family::{Program, expect_gone, until};
+use support::family::{Program, expect_gone};
 use support::{for_everybody, lab};
 use tempfile::TempDir;
+use tipme_bench::until;
 
 fn bench(arguments: &[&str]) -> Output {
     lab().args(["bench", "memory"]).args(arguments).output().unwrap()

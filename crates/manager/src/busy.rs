@@ -124,5 +124,4 @@ fn runnable(text: &str) -> Option<u64> {
 }
 
 #[cfg(test)]
-#[path = "busy/tests.rs"]
 mod tests;

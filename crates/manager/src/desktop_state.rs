@@ -481,5 +481,4 @@ fn has(members: &[Member], wanted: &Member) -> bool {
 }
 
 #[cfg(test)]
-#[path = "desktop_state/tests.rs"]
 mod tests;

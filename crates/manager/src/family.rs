@@ -164,5 +164,4 @@ fn line_of_foreground(client: &Stat, below: &[Stat]) -> BTreeSet<u32> {
 }
 
 #[cfg(test)]
-#[path = "family/tests.rs"]
 mod tests;

@@ -162,5 +162,4 @@ fn line(text: &str, name: &str) -> Option<u64> {
 }
 
 #[cfg(test)]
-#[path = "memory/tests.rs"]
 mod tests;

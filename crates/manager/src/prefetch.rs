@@ -6,14 +6,15 @@
 
 use crate::setting::ManageOptions;
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Read, Write};
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tipme_control::{journal, manager};
 use tipme_policy::prediction::{MADE_READY_MAX, SETTLED};
 use tipme_policy::{Action, MemoryAction, Prediction, SetId};
 use tipme_record::Nanos;
+use tipme_sched::processes::read_up_to;
 
 /// A set is brought in again only after so long.
 const AGAIN: Nanos = Nanos::from_secs(60);
@@ -100,9 +101,7 @@ impl Prefetch {
 }
 
 fn read(path: &Path) -> Option<Prediction> {
-    let mut bytes = Vec::new();
-    File::open(path).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    serde_json::from_slice(&bytes).ok()
+    serde_json::from_slice(&read_up_to(path, FILE_BYTES_MAX).ok()?).ok()
 }
 
 fn write(path: &Path, prediction: &Prediction) -> std::io::Result<()> {

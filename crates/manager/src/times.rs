@@ -27,15 +27,15 @@ impl Recent {
 
     pub(crate) fn times(&self) -> TimeFigures {
         let kept = Summary::new(self.kept.iter().copied().collect());
-        let last_ms = self.kept.back().map_or(0.0, |last| ms(*last));
+        let last_ms = self.kept.back().map_or(0.0, |last| rounded_ms(*last));
         let [p50_ms, p99_ms, max_ms] =
-            [Share::P50, Share::P99, Share::ALL].map(|share| kept.value(share).map_or(0.0, ms));
+            [Share::P50, Share::P99, Share::ALL].map(|share| kept.value(share).map_or(0.0, rounded_ms));
         TimeFigures { n: self.n, last_ms, p50_ms, p99_ms, max_ms }
     }
 }
 
-/// To a microsecond.
-fn ms(nanos: u64) -> f64 {
+/// Milliseconds, to a microsecond.
+fn rounded_ms(nanos: u64) -> f64 {
     (nanos as f64 / 1e3).round() / 1e3
 }
 

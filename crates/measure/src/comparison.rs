@@ -14,6 +14,7 @@ use crate::excess::{Rate, excess_ns, top};
 use crate::interarrival::{mean, sample_deviation};
 use crate::percentile::Share;
 use crate::summary::{Apdex, apdex, interaction_p98};
+use crate::units::ms;
 use bootstrap::{RepeatSample, estimate};
 use repeats::{Repeat, Repeats, Thresholds};
 use schemars::JsonSchema;
@@ -340,14 +341,10 @@ fn difference(base: RepeatSample<'_>, other: RepeatSample<'_>) -> Difference {
     Difference { statement, difference: Some(estimate.difference), low: Some(estimate.low), high: Some(estimate.high) }
 }
 
-fn ms(nanos: u64) -> f64 {
-    nanos as f64 / 1e6
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Generator;
+    use fastrand::Rng;
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
@@ -361,10 +358,9 @@ mod tests {
 
     /// Repeats of events around a latency in milliseconds; each repeat is off by some, each event by more.
     fn repeats(count: u64, events: u64, around: u64) -> Vec<Run> {
-        let mut generator = Generator::new(around);
-        let repeat = |at: u64| {
-            run("key", (0..events).map(|_| (around + at) * MS + generator.number() % (20 * MS)).collect::<Vec<u64>>())
-        };
+        let mut random = Rng::with_seed(around);
+        let repeat =
+            |at: u64| run("key", (0..events).map(|_| (around + at) * MS + random.u64(..20 * MS)).collect::<Vec<u64>>());
         (0..count).map(repeat).collect()
     }
 

@@ -5,6 +5,7 @@ use crate::document::{Events, Run};
 use crate::percentile::Share;
 use crate::summary::Summary;
 use crate::threshold::ClassLimits;
+use crate::units::ms;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -74,7 +75,6 @@ impl Intervals {
         let summary = Summary::new(self.all().collect());
         let n = summary.n();
         let long = self.all().filter(|interval| *interval > LONG_NS).count();
-        let ms = |nanos: u64| nanos as f64 / 1e6;
         IntervalFigures {
             n,
             min_ms: summary.value(Share(0)).map(ms),
@@ -128,7 +128,7 @@ impl Intervals {
 
     /// Milliseconds, what was cut off included.
     pub fn values_ms(&self) -> Vec<f64> {
-        self.all().map(|interval| interval as f64 / 1e6).collect()
+        self.all().map(ms).collect()
     }
 
     /// One that was cut off counts with what it had.

@@ -18,13 +18,13 @@ mod intervals;
 pub mod lived;
 mod percentile;
 mod periodicity;
-mod random;
 mod spread;
 mod summary;
 pub mod think;
 mod threshold;
 pub mod timer;
 mod tolerance;
+mod units;
 
 pub use comparison::{
     ClassComparison, ComparedFigures, ComparedSide, Comparison, CumulativeComparison, DEVIATION_MAX_PERCENT,
@@ -39,8 +39,8 @@ pub use interarrival::{Interarrival, interarrival};
 pub use intervals::{INTERVAL, IntervalFigures, Intervals};
 pub use percentile::Share;
 pub use periodicity::{Period, period};
-pub use random::Generator;
 pub use spread::spread_shares;
 pub use summary::{Apdex, Summary, apdex, interaction_p98};
 pub use threshold::{ClassLimits, InputClass, ThresholdProfile};
 pub use tolerance::{PersonSaid, Tolerance};
+pub use units::ms;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether something comes back at regular times.
 
+use crate::units::ms;
+
 /// With fewer activations nothing is called periodic.
 const ACTIVATIONS_MIN: usize = 4;
 
@@ -26,7 +28,7 @@ pub struct Period {
 impl Period {
     /// `every 5.0 s (7 times, deviation 0.4 %)`.
     pub fn text(&self) -> String {
-        let ms = self.every_ns as f64 / 1e6;
+        let ms = ms(self.every_ns);
         let every = if ms >= 999.5 { format!("{:.1} s", ms / 1e3) } else { format!("{ms:.1} ms") };
         format!("every {every} ({} times, deviation {:.1} %)", self.times, 100.0 * self.deviation)
     }

@@ -12,6 +12,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tipme_record::Nanos;
+use tipme_record::text::cut;
 
 /// Programs whose followers are known; beyond, the one that was left longest ago is dropped.
 pub const PROGRAMS_MAX: usize = 128;
@@ -99,7 +100,7 @@ impl Prediction {
     /// The focus went from one program to another. Names are the caller's; the same program has the same name. Times
     /// are only compared with the one before.
     pub fn observe(&mut self, now: Nanos, from: &str, to: &str) {
-        let (from, to) = (cut(from), cut(to));
+        let (from, to) = (kept(from), kept(to));
         let latest = self.latest.take();
         let origin = match latest {
             Some(latest) if latest.passes_through(now, from) => latest.from,
@@ -122,7 +123,7 @@ impl Prediction {
     /// What is likely to follow this program, the likeliest first, each with its probability: [`PREDICTED_MAX`] at
     /// most, and none below `PROBABILITY_MIN`.
     pub fn predict(&self, current: &str) -> Vec<(String, f64)> {
-        let Some(followers) = self.programs.get(cut(current)) else { return Vec::new() };
+        let Some(followers) = self.programs.get(kept(current)) else { return Vec::new() };
         let all = UNSEEN + followers.weights.values().sum::<f64>();
         let mut list: Vec<(String, f64)> =
             followers.weights.iter().map(|(name, weight)| (name.clone(), weight / all)).collect();
@@ -206,10 +207,6 @@ impl Followers {
 }
 
 /// The name as far as it is kept.
-fn cut(name: &str) -> &str {
-    let mut end = name.len().min(NAME_BYTES_MAX);
-    while !name.is_char_boundary(end) {
-        end -= 1;
-    }
-    &name[..end]
+fn kept(name: &str) -> &str {
+    cut(name, NAME_BYTES_MAX)
 }

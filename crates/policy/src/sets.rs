@@ -77,24 +77,22 @@ impl Sets {
     }
 
     pub(crate) fn set_core(&mut self, core: &[Identity], now: Nanos) {
-        self.dropped += core.len().saturating_sub(CORE_MAX) as u64;
-        let named = core.iter().take(CORE_MAX).filter(|who| who.pid != 0);
-        let named: BTreeSet<SetId> = named.copied().map(SetId).collect();
-        let was: BTreeSet<SetId> = self.iter().filter(|(_, entry)| entry.core).map(|(id, _)| id).collect();
-        for id in was.symmetric_difference(&named) {
-            self.entries.entry(*id).or_insert_with(|| SetEntry::new(now)).core = named.contains(id);
-            self.revise(*id);
-        }
+        self.set_named(core, CORE_MAX, now, |entry| &mut entry.core);
     }
 
     /// Makes these processes, and no others, sets for their computing.
     pub(crate) fn set_busy(&mut self, busy: &[Identity], now: Nanos) {
-        self.dropped += busy.len().saturating_sub(BUSY_MAX) as u64;
-        let named = busy.iter().take(BUSY_MAX).filter(|who| who.pid != 0);
+        self.set_named(busy, BUSY_MAX, now, |entry| &mut entry.busy);
+    }
+
+    /// Says of these processes, of so many at most, and of no others, what `says` tells of an entry.
+    fn set_named(&mut self, named: &[Identity], most: usize, now: Nanos, says: fn(&mut SetEntry) -> &mut bool) {
+        self.dropped += named.len().saturating_sub(most) as u64;
+        let named = named.iter().take(most).filter(|who| who.pid != 0);
         let named: BTreeSet<SetId> = named.copied().map(SetId).collect();
-        let was: BTreeSet<SetId> = self.iter().filter(|(_, entry)| entry.busy).map(|(id, _)| id).collect();
-        for id in was.symmetric_difference(&named) {
-            self.entries.entry(*id).or_insert_with(|| SetEntry::new(now)).busy = named.contains(id);
+        let were = self.entries.iter_mut().filter_map(|(id, entry)| says(entry).then_some(*id));
+        for id in were.collect::<BTreeSet<SetId>>().symmetric_difference(&named) {
+            *says(self.entries.entry(*id).or_insert_with(|| SetEntry::new(now))) = named.contains(id);
             self.revise(*id);
         }
     }

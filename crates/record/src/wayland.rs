@@ -149,6 +149,8 @@ hints! {
     PRESENTED = 13,
     /// An input method has put in some text, or changed what it shows of it.
     TEXT = 14,
+    /// A client asks for what is copied, or who has that is asked for it.
+    COPIED = 15,
     /// Added to 1 to 3: its code is that of a mouse button.
     BUTTON = 64,
     /// Added to 1 to 3: the argument is a time stamp in milliseconds, which is near.

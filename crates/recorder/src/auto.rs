@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use tipme_control::{AutoCounts, journal};
 use tipme_kernel::{AnswersRead, Kernel, OpenPresses, ToldAnswer};
 use tipme_measure::{ClassLimits, InputClass, PersonSaid, ThresholdProfile};
-use tipme_record::Nanos;
+use tipme_record::{Nanos, Pid};
 
 /// Looks within an hour, at most: each takes a second or two of a CPU that nobody else wants.
 const LOOKS_MAX: usize = 20;
@@ -102,6 +102,7 @@ pub(crate) struct Suspicion {
     pub(crate) application: String,
     /// Whose program it is.
     pub(crate) uid: u32,
+    pub(crate) client: Pid,
     pub(crate) slot: usize,
     pub(crate) latency: Nanos,
     /// When it ended, or became suspicious where it has not.
@@ -335,9 +336,9 @@ fn weigh(answer: &ToldAnswer, learning: &mut Learning, tolerances: &Tolerances) 
     let application = learning.name(answer.client)?;
     let (n, p98) = learning.habit(class, &application);
     let (latency, doubtful) = latency(answer, p98.filter(|_| n >= KNOWN_N));
-    let uid = processes::user(answer.client.0).unwrap_or(0);
+    let (client, uid) = (answer.client, processes::user(answer.client.0).unwrap_or(0));
     let (slot, at, open_since) = (answer.slot, answer.at, None);
-    let suspicion = Suspicion { class, application, uid, slot, latency, at, open_since, doubtful };
+    let suspicion = Suspicion { class, application, uid, client, slot, latency, at, open_since, doubtful };
     let exceeds = tolerances.of(&suspicion.subject()).is_exceeded(latency.0, limits(class), n, p98);
     Some((suspicion, exceeds))
 }
@@ -371,8 +372,9 @@ fn weigh_open(open: &OpenPresses, learning: &mut Learning, tolerances: &Toleranc
     let many = (n >= KNOWN_N && open.presses >= PRESSES_MANY).then_some(now.since(open.since));
     let latency = lies.or(many)?;
     let (slot, at, open_since) = (open.slot, now.before(latency).after(Nanos(frustrated)), Some(open.since));
-    let (uid, doubtful) = (processes::user(open.client.0).unwrap_or(0), lies.is_none());
-    let suspicion = Suspicion { class, application, uid, slot, latency, at, open_since, doubtful };
+    let (client, doubtful) = (open.client, lies.is_none());
+    let uid = processes::user(client.0).unwrap_or(0);
+    let suspicion = Suspicion { class, application, uid, client, slot, latency, at, open_since, doubtful };
     let exceeds = tolerances.of(&suspicion.subject()).is_exceeded(latency.0, limits(class), n, p98);
     exceeds.then_some(suspicion)
 }
@@ -380,7 +382,6 @@ fn weigh_open(open: &OpenPresses, learning: &mut Learning, tolerances: &Toleranc
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_record::Pid;
 
     const fn ms(ms: u64) -> Nanos {
         Nanos::from_millis(ms)
@@ -393,7 +394,8 @@ mod tests {
 
     fn suspicion(latency: Nanos, at: Nanos, doubtful: bool) -> Suspicion {
         let application = "xterm".to_owned();
-        Suspicion { class: InputClass::Key, application, uid: 1000, slot: 3, latency, at, open_since: None, doubtful }
+        let (class, client, open_since) = (InputClass::Key, Pid(1), None);
+        Suspicion { class, application, uid: 1000, client, slot: 3, latency, at, open_since, doubtful }
     }
 
     /// A folder that is gone: nothing is kept.

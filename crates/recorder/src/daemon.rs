@@ -7,7 +7,7 @@ mod pause;
 mod status;
 mod suggestions;
 
-use crate::auto::{AutoMarker, AutoMode, AutoOptions};
+use crate::auto::{AutoMarker, AutoMode, AutoOptions, Suspicion};
 use crate::capture::{Capture, CaptureSources, Mark};
 use crate::counter::CounterProcess;
 use crate::day::Days;
@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 use tipme_control::journal::{self, JournalEvent};
 use tipme_control::life::{SIGINT, SIGTERM, SIGUSR1, SignalStream, Watchdog};
 use tipme_control::{
-    Call, Daemon as _, Gate, Rates, RecorderRequest, RecorderResponse, RecorderStatus, Server, Trigger,
+    Call, Caller, Daemon as _, Gate, Rates, RecorderRequest, RecorderResponse, RecorderStatus, Server, Trigger,
 };
 use tipme_desktop::chords::HotKeyPress;
 use tipme_desktop::clock;
@@ -98,7 +98,7 @@ pub struct RecorderOptions {
 pub fn run(options: &RecorderOptions) -> Result<()> {
     let lock = options.dirs.lock()?;
     let folder = IncidentFolder::open(options.dirs.incidents())?.with_bounds(options.kept);
-    let server = Server::bind(&options.dirs.socket(), who::callers(&options.allowed).context(NO_THREAD)?)?;
+    let server = Server::bind(&options.dirs.socket(), who::processes(&options.allowed).context(NO_THREAD)?)?;
     let signals = SignalStream::catch(&[SIGUSR1, SIGINT, SIGTERM]).context("cannot catch signals")?;
     let mut storage = Storage::default();
     let kernel = Kernel::arm(&mut storage, &kernel_options(options))?;
@@ -137,6 +137,8 @@ struct Recorder<'a> {
     hot_keys: Option<(&'a HotKeyOptions, Causes)>,
     /// Presses of hot keys, where it has to be asked whether they may.
     presses: Gate<u32, AttributedPress>,
+    /// What is to be looked at, where it has to be asked whether its user may have the incident.
+    suspicions: Gate<Caller, Suspicion>,
     armed: Nanos,
     /// When that is due which is done twice a second.
     next_calm: Nanos,
@@ -189,6 +191,7 @@ impl<'a> Recorder<'a> {
             auto: auto.transpose()?,
             hot_keys: options.hot_keys.as_ref().map(|keys| (keys, Causes::start(&keys.judge))),
             presses: who::presses(&options.allowed).context(NO_THREAD)?,
+            suspicions: who::processes(&options.allowed).context(NO_THREAD)?,
             armed,
             next_calm: armed,
             hot_marked: None,
@@ -299,6 +302,7 @@ impl<'a> Recorder<'a> {
     /// How long nothing has to be looked at. A device is emptied ten times a second, since it holds few events.
     fn period(&self) -> Nanos {
         let suspects = self.auto.as_ref().is_some_and(|(auto, looks)| auto.suspects() || looks.running());
+        let suspects = suspects || self.suspicions.waiting().next().is_some();
         let busy = suspects || self.sampler.is_busy() || self.watch.is_measuring() || self.inputs.count() > 0;
         if busy { PERIOD } else { CALM_PERIOD }
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may mark: at the socket, and by hot keys of the machine's own keyboards.
+//! Who may mark: at the socket, by hot keys of the machine's own keyboards, and whose hitches are marked unasked.
 
 use crate::hot_keys::PressConsole;
 use std::io;
-use tipme_control::{Caller, Connection, Gate, Said};
+use tipme_control::{Caller, Gate, Said};
 use tipme_desktop::chords::HotKeyPress;
 use tipme_desktop::polkit::{self, Authorization};
 
@@ -14,8 +14,8 @@ pub(crate) struct AttributedPress {
     pub(crate) uid: u32,
 }
 
-/// Lets in who connects to the socket.
-pub(crate) fn callers(allowed: &[u32]) -> io::Result<Gate<Caller, Connection>> {
+/// Lets in by the process that asks, or for which something is asked.
+pub(crate) fn processes<T>(allowed: &[u32]) -> io::Result<Gate<Caller, T>> {
     Gate::of(allowed).with_authority(|caller: Caller| said(polkit::of_process(caller.pid, caller.uid)))
 }
 

@@ -9,6 +9,7 @@ use crate::strip::blocks;
 pub use picture::picture;
 use std::fmt::Write;
 use tipme_measure::lived::{DayFigures, HourShare, LivedFigures, LivedRate, LongWait};
+use tipme_measure::ms;
 
 /// Names of programs are cut after so many characters.
 const NAME_CHARS: usize = 16;
@@ -96,7 +97,7 @@ fn strip(distribution: &[(f64, u64)]) -> String {
     let ends = doublings.first().zip(doublings.last());
     let Some(((first, _), (last, _))) = ends else { return String::new() };
     let fullest = doublings.iter().map(|(_, n)| *n).max().unwrap_or(1);
-    let edge = |place: u64| duration((1u64 << place) as f64 / 1e6);
+    let edge = |place: u64| duration(ms(1 << place));
     let from = if *first == 16 { "0 ms".to_owned() } else { edge(first - 1) };
     format!(
         "{from} {} {}  (each column twice as long as the one before, █={})\n",

@@ -54,7 +54,7 @@ pub struct MeasureDetails {
     pub cumulative: CumulativeLatencies,
     pub long_events: Vec<LongEvent>,
     pub inter_arrival: Vec<InterArrival>,
-    pub counters: Vec<ClassCounters>,
+    pub counters: Vec<OperationCounters>,
     pub driver: DriverCost,
     /// Waits for a still screen that ended because they took too long.
     pub restless_waits: u64,
@@ -252,11 +252,15 @@ pub struct InterArrival {
     pub period_s: Option<f64>,
 }
 
-/// What the application's processes used while inputs of a class were answered; `null` where it is not counted here.
+/// What the application's processes used from an input of an operation to the next of another one; `null` where it is not
+/// counted here.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct ClassCounters {
+pub struct OperationCounters {
+    /// As the script calls its inputs; empty in a result of an earlier version, which has one row for each class.
+    #[serde(default)]
+    pub label: String,
     pub class: String,
-    /// Inputs of the class.
+    /// Inputs of the operation.
     pub n: usize,
     pub cpu_ms: Option<f64>,
     pub context_switches: Option<u64>,

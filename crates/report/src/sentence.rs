@@ -5,6 +5,7 @@ use crate::figures::{percent, span};
 use crate::kinds::about;
 use tipme_analysis::SURE;
 use tipme_analysis::model::{Baseline, CauseKind, Culprit, Finding, Interval, Verdict};
+use tipme_measure::ms;
 
 /// Said where nothing held up what was slow.
 pub(crate) const PERHAPS_NOTHING: &str = "Perhaps nothing was slow: not every key or click shows something by itself, \
@@ -87,7 +88,7 @@ const LONG_AGO: u64 = 10_000_000_000;
 fn ago(verdict: &Verdict, interval: &Interval) -> String {
     match verdict.incident.mark_ns.saturating_sub(interval.end_ns) {
         ns if ns < LONG_AGO => String::new(),
-        ns => format!(" It was over {} before the mark.", span(ns as f64 / 1e6)),
+        ns => format!(" It was over {} before the mark.", span(ms(ns))),
     }
 }
 

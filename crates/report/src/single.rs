@@ -5,7 +5,7 @@ use crate::conditions::conditions;
 use crate::plot::words::{count, duration, plain};
 use crate::plot::{Figure, LatencySet, Quantity, cumulative_by_latency, histograms, percentiles};
 use std::collections::BTreeMap;
-use tipme_measure::{MeasuredMachine, Run, Share, Summary};
+use tipme_measure::{MeasuredMachine, Run, Share, Summary, ms};
 
 /// Classes beyond these are left out: nobody looks at more.
 const CLASSES_MAX: usize = 16;
@@ -31,7 +31,7 @@ pub fn text(runs: &[Run]) -> String {
 
 fn line(name: &str, latencies: Vec<u64>) -> String {
     let summary = Summary::new(latencies);
-    let shown = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| duration(ns as f64 / 1e6));
+    let shown = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| duration(ms(ns)));
     let (p50, p98) = (summary.shown(Share::P50), summary.shown(Share::P98));
     let [p50, p98, max] = [p50, p98, summary.max()].map(shown);
     format!("  {name:<22}{:>10}{p50:>12}{p98:>12}{max:>12}", count(summary.n()))
@@ -43,7 +43,7 @@ pub fn plots(machine: &MeasuredMachine, runs: &[Run]) -> Vec<String> {
     let of = |(class, runs): Class<'_>| {
         let set = |(name, latencies): (String, Vec<u64>)| LatencySet {
             name,
-            values_ms: latencies.into_iter().map(|ns| ns as f64 / 1e6).collect(),
+            values_ms: latencies.into_iter().map(ms).collect(),
         };
         let sets: Vec<LatencySet> = runs.into_iter().map(set).collect();
         let quantity = Quantity::of_class(class);

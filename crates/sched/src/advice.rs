@@ -8,8 +8,7 @@ use crate::processes;
 use crate::world::{Advice, KnobFault, fault};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use tipme_policy::Identity;
@@ -58,9 +57,7 @@ fn open(proc: &Path, who: Identity) -> Result<OwnedFd, KnobFault> {
 }
 
 fn read_maps(proc: &Path, pid: u32) -> Result<String, KnobFault> {
-    let mut bytes = Vec::new();
-    let file = File::open(proc.join(format!("{pid}/maps"))).map_err(fault)?;
-    file.take(MAPS_BYTES_MAX).read_to_end(&mut bytes).map_err(fault)?;
+    let bytes = processes::read_up_to(&proc.join(format!("{pid}/maps")), MAPS_BYTES_MAX).map_err(fault)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

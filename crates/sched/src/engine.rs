@@ -7,7 +7,7 @@
 
 use crate::journal::Log;
 use crate::ledger::{Done, Ledger};
-use crate::memory_limits::MemoryLimits;
+use crate::memory_requests::MemoryRequests;
 use crate::placements::Units;
 use crate::subtree::Subtree;
 use crate::units_bus::is_down;
@@ -36,7 +36,7 @@ pub(crate) struct Engine<W, L> {
     pub(crate) strength: Strength,
     pub(crate) subtree: Option<Subtree>,
     pub(crate) units: Option<Units>,
-    pub(crate) limits: MemoryLimits,
+    pub(crate) memory_requests: MemoryRequests,
     /// A scheduler that ignores weights is at work: nice values are set besides.
     pub(crate) nice_too: bool,
     pub(crate) sets: BTreeMap<SetId, Assignment>,
@@ -57,7 +57,7 @@ impl<W: World, L: Log> Engine<W, L> {
             strength,
             subtree: None,
             units: None,
-            limits: MemoryLimits::default(),
+            memory_requests: MemoryRequests::default(),
             nice_too: false,
             sets: BTreeMap::new(),
             roles: BTreeMap::new(),
@@ -112,7 +112,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.followers.clear();
         self.autogroups.clear();
         self.later.clear();
-        self.limits = MemoryLimits::default();
+        self.memory_requests = MemoryRequests::default();
         if let Some(subtree) = &mut self.subtree {
             subtree.forget();
         }

@@ -375,5 +375,4 @@ pub(crate) fn step(place: KnobPlace, to: Value, baseline: Value) -> LedgerStep {
 }
 
 #[cfg(test)]
-#[path = "groups/tests.rs"]
 mod tests;

@@ -394,5 +394,4 @@ impl AccessGate {
 }
 
 #[cfg(test)]
-#[path = "ledger/tests.rs"]
 mod tests;

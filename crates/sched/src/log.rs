@@ -7,9 +7,10 @@
 
 use crate::error::MechanismError;
 use crate::journal::{Log, READ_BYTES_MAX};
+use crate::processes::read_up_to;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -46,9 +47,7 @@ impl Drop for FileLog {
 
 impl Log for FileLog {
     fn read(&mut self) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        File::open(&self.path)?.take(READ_BYTES_MAX as u64).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        read_up_to(&self.path, READ_BYTES_MAX as u64)
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {

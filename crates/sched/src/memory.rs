@@ -3,9 +3,12 @@
 //!
 //! With control groups, a set's group is protected or limited, and one process that takes too much
 //! gets a group of its own. What a process has stays counted where it was when it got it, also when it moves: so who
-//! is in `rest` is limited there, together with all others in it (`room`). Without, there is no limit to set: a process
+//! is in `rest` is limited there, together with all others in it. Without, there is no limit to set: a process
 //! that should be limited has its pages marked as the first to go, what is asked to be reclaimed of it is paged out,
 //! and protection is told as not possible.
+//!
+//! Here is what each action leads to, for groups and by advice; in `memory_high` are the limits that are asked for, in
+//! `memory_of_rest` the limit of `rest`, and in `memory_of_units` what is done otherwise with systemd.
 
 use crate::engine::Engine;
 use crate::journal::Log;
@@ -25,7 +28,7 @@ pub(crate) const PAGE_BYTES: u64 = 4_096;
 
 impl<W: World, L: Log> Engine<W, L> {
     pub(crate) fn settle_memory(&mut self, action: &MemoryAction, applied: &mut Applied) {
-        let Some(action) = self.settle_unit_memory(action, applied) else { return };
+        let Some(action) = self.settle_memory_of_unit(action, applied) else { return };
         match action {
             MemoryAction::Protect { set, bytes } => self.protect(*set, *bytes, applied),
             MemoryAction::High { group: MemoryGroup::Process(who), .. } if !self.has_limits() => {
@@ -34,7 +37,7 @@ impl<W: World, L: Log> Engine<W, L> {
             MemoryAction::High { group, bytes } => self.limit(group, *bytes, applied),
             MemoryAction::Relieve { group, bytes } => self.relieve(group, *bytes),
             MemoryAction::Reclaim { group, bytes } => self.reclaim(group, *bytes, applied),
-            MemoryAction::Room { more, least } => self.confine(*more, *least, applied),
+            MemoryAction::Room { more, least } => self.limit_rest(*more, *least, applied),
             MemoryAction::Cold(who) => self.mark(*who, Advice::Cold, applied),
             MemoryAction::PageOut(who) => self.mark(*who, Advice::PageOut, applied),
             MemoryAction::WillNeed(set) => self.want_back(*set, applied),

@@ -265,12 +265,20 @@ fn numbers(folder: OwnedFd, most: usize) -> Vec<u32> {
     entries.flatten().filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok()).take(most).collect()
 }
 
+/// The bytes of a file, so many of them at most.
+///
+/// # Errors
+/// Where it cannot be opened or read.
+pub fn read_up_to(path: &Path, bytes_max: u64) -> std::io::Result<Vec<u8>> {
+    // Room for a whole small one: a buffer that grows would take several reads, each of which the kernel writes again.
+    let mut bytes = Vec::with_capacity(TEXT_BYTES);
+    File::open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// A small file's text, [`FILE_BYTES_MAX`] at most; bytes that are not UTF-8 text are replaced.
 pub(crate) fn text(path: &Path) -> Option<String> {
-    // Room for a whole one: a buffer that grows would take several reads, each of which the kernel writes again.
-    let mut bytes = Vec::with_capacity(TEXT_BYTES);
-    File::open(path).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some(String::from_utf8_lossy(&read_up_to(path, FILE_BYTES_MAX).ok()?).into_owned())
 }
 
 /// The same of a file that the kernel writes in one piece and that fits: one read, which is all of it.

@@ -266,5 +266,4 @@ impl<W: World, L: Log> Engine<W, L> {
 }
 
 #[cfg(test)]
-#[path = "threads/tests.rs"]
 mod tests;

@@ -367,5 +367,4 @@ fn name_of(folder: &str) -> &str {
 }
 
 #[cfg(test)]
-#[path = "units/tests.rs"]
 mod tests;

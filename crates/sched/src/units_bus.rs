@@ -342,5 +342,4 @@ fn version(text: &str) -> Option<u32> {
 }
 
 #[cfg(test)]
-#[path = "units_bus/tests.rs"]
 pub(crate) mod tests;

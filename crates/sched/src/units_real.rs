@@ -111,5 +111,4 @@ fn there(folder: &str) -> Result<Unit, KnobFault> {
 }
 
 #[cfg(test)]
-#[path = "units_real/tests.rs"]
 mod tests;

@@ -12,8 +12,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use support::{Recording, diagnose};
 use tipme_bench::PrivateSession;
-use tipme_bench::alone::MachineLock;
-use tipme_bench::interrupt::InterruptFlag;
 use tipme_bench::session::{SessionOptions, SessionWindowManager};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
@@ -150,7 +148,7 @@ fn session(manager: SessionWindowManager) -> (Option<i32>, Value, Duration) {
 }
 
 fn assert_silent(manager: SessionWindowManager) {
-    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
+    let _alone = support::alone();
     for _ in 0..SESSIONS_MAX {
         let (code, verdict, late) = session(manager);
         if code == Some(3) || late < LATE {

@@ -7,12 +7,10 @@ mod support;
 #[path = "support/compositor.rs"]
 mod compositor;
 
-use compositor::{Compositor, DISPLAY};
+use compositor::{Compositor, DISPLAY, Program};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use support::{Recording, diagnose, records};
-use tipme_bench::alone::MachineLock;
-use tipme_bench::interrupt::InterruptFlag;
+use support::{Recording, diagnose, records, while_stopped};
 use tipme_desktop::inject::Typist;
 use tipme_record::RecordKind;
 use tipme_record::incident::{Incident, Section};
@@ -35,6 +33,15 @@ const EVENT_SENT: u8 = 2;
 /// A word that no program of this machine has in its command line, and the keys that it is typed with.
 const WORD: &str = "xyloquartz";
 const CODES: [u32; 10] = [45, 21, 38, 24, 16, 22, 30, 19, 20, 44];
+
+/// A compositor with a terminal that was opened while its display was recorded.
+fn recorded() -> (Compositor, Typist, Recording, Program) {
+    let compositor = Compositor::start();
+    let keyboard = compositor.keyboard();
+    let recording = Recording::start(&["--display", DISPLAY]);
+    let terminal = compositor.terminal(WORD);
+    (compositor, keyboard, recording, terminal)
+}
 
 /// Types the word, and waits until the compositor has its keys.
 fn type_word(keyboard: &mut Typist) {
@@ -125,10 +132,7 @@ fn keys_of_a_compositor_are_seen_and_never_their_codes_nor_text() {
 
 #[test]
 fn hidden_keys_leave_no_trace_of_when_they_were_pressed() {
-    let compositor = Compositor::start();
-    let mut keyboard = compositor.keyboard();
-    let recording = Recording::start(&["--display", DISPLAY]);
-    let terminal = compositor.terminal(WORD);
+    let (_compositor, mut keyboard, recording, terminal) = recorded();
     let client = tipme_control::Client::new(recording.dir.path());
     client.call(&tipme_control::RecorderRequest::Keys { record: false }).unwrap();
     type_word(&mut keyboard);
@@ -171,11 +175,10 @@ fn stopped_between(
     let before = keys(&recording.mark().1, told).len();
     type_word(keyboard);
     marked_with_keys(recording, told, before + 2 * CODES.len());
-    let process = rustix::process::Pid::from_raw(stopped as i32).unwrap();
-    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
-    keyboard.key('x').unwrap();
-    std::thread::sleep(STOPPED);
-    rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
+    while_stopped(stopped, || {
+        keyboard.key('x').unwrap();
+        std::thread::sleep(STOPPED);
+    });
     let (path, _) = marked_with_keys(recording, told, before + 2 * CODES.len() + 2);
     let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
     serde_json::from_str(&verdict).unwrap()
@@ -191,11 +194,8 @@ fn check_stopped(verdict: &serde_json::Value, client: u32, inferred: bool) {
 
 #[test]
 fn a_stopped_client_is_named_where_its_keyboard_was_seen_being_made() {
-    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
-    let compositor = Compositor::start();
-    let mut keyboard = compositor.keyboard();
-    let recording = Recording::start(&["--display", DISPLAY]);
-    let terminal = compositor.terminal(WORD);
+    let _alone = support::alone();
+    let (_compositor, mut keyboard, recording, terminal) = recorded();
     let client = terminal.0.id();
     let verdict = stopped_around_a_key(&recording, &mut keyboard, (client, client));
     check_stopped(&verdict, client, false);
@@ -203,7 +203,7 @@ fn a_stopped_client_is_named_where_its_keyboard_was_seen_being_made() {
 
 #[test]
 fn a_stopped_client_is_named_where_it_was_there_before_the_recorder() {
-    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
+    let _alone = support::alone();
     let compositor = Compositor::start();
     let mut keyboard = compositor.keyboard();
     let terminal = compositor.terminal(WORD);
@@ -217,11 +217,8 @@ fn a_stopped_client_is_named_where_it_was_there_before_the_recorder() {
 
 #[test]
 fn a_stopped_compositor_is_named() {
-    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
-    let compositor = Compositor::start();
-    let mut keyboard = compositor.keyboard();
-    let recording = Recording::start(&["--display", DISPLAY]);
-    let terminal = compositor.terminal(WORD);
+    let _alone = support::alone();
+    let (compositor, mut keyboard, recording, terminal) = recorded();
     let client = terminal.0.id();
     let sway = compositor.sway.0.id();
     let verdict = stopped_around_a_key(&recording, &mut keyboard, (sway, client));
@@ -241,11 +238,8 @@ fn answered_repeats(path: &Path, client: u32) -> usize {
 
 #[test]
 fn a_client_that_was_stopped_while_it_repeated_a_key_is_named() {
-    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
-    let compositor = Compositor::start();
-    let mut keyboard = compositor.keyboard();
-    let recording = Recording::start(&["--display", DISPLAY]);
-    let terminal = compositor.terminal(WORD);
+    let _alone = support::alone();
+    let (_compositor, mut keyboard, recording, terminal) = recorded();
     let client = terminal.0.id();
     type_word(&mut keyboard);
     keyboard.hold('x').unwrap();
@@ -253,10 +247,7 @@ fn a_client_that_was_stopped_while_it_repeated_a_key_is_named() {
     while answered_repeats(&recording.mark().0, client) < 5 {
         assert!(begun.elapsed() < TIMEOUT, "no repeat is answered");
     }
-    let process = rustix::process::Pid::from_raw(client as i32).unwrap();
-    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
-    std::thread::sleep(STOPPED);
-    rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
+    while_stopped(client, || std::thread::sleep(STOPPED));
     let answered = answered_repeats(&recording.mark().0, client);
     while answered_repeats(&recording.mark().0, client) < answered + 5 {
         assert!(begun.elapsed() < TIMEOUT, "no repeat is answered any more");
@@ -270,10 +261,7 @@ fn a_client_that_was_stopped_while_it_repeated_a_key_is_named() {
 
 #[test]
 fn a_key_that_was_released_at_once_is_not_repeated() {
-    let compositor = Compositor::start();
-    let mut keyboard = compositor.keyboard();
-    let recording = Recording::start(&["--display", DISPLAY]);
-    let terminal = compositor.terminal(WORD);
+    let (_compositor, mut keyboard, recording, terminal) = recorded();
     type_word(&mut keyboard);
     let (path, _) = marked_with_keys(&recording, terminal.0.id(), 2 * CODES.len());
     assert_eq!(answered_repeats(&path, terminal.0.id()), 0);
@@ -286,7 +274,7 @@ fn chain_pids(verdict: &serde_json::Value) -> Vec<u64> {
 
 #[test]
 fn a_program_of_x11_has_one_chain_through_both_servers() {
-    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
+    let _alone = support::alone();
     let compositor = Compositor::start_with_x();
     let mut keyboard = compositor.keyboard();
     let (terminal, server) = compositor.x_terminal();

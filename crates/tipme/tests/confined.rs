@@ -7,7 +7,6 @@
 mod family;
 mod support;
 
-use family::until;
 use rustix::thread::set_thread_uid;
 use std::fs::File;
 use std::io::{Read, Write, pipe};
@@ -17,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use support::{Recording, tipme};
 use tempfile::TempDir;
+use tipme_bench::until;
 use tipme_control::{Client, RecorderRequest, Trigger};
 use tipme_record::Nanos;
 use tipme_record::incident::Section;

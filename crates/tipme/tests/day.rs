@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
-use support::{Recording, lab, noon, schema, tipme};
+use support::{Recording, lab, noon, schema, tipme, while_stopped};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
@@ -128,11 +128,10 @@ fn a_hitch_stands_with_its_incident_and_nobody_else_is_told() {
     let recording = record(TempDir::new().unwrap(), &session);
     let dir = recording.dir.path();
     typist.text("before").unwrap();
-    let stopped = Pid::from_raw(session.terminal_pid().unwrap() as i32).unwrap();
-    kill_process(stopped, Signal::STOP).unwrap();
-    typist.text("now").unwrap();
-    std::thread::sleep(Duration::from_millis(700));
-    kill_process(stopped, Signal::CONT).unwrap();
+    while_stopped(session.terminal_pid().unwrap(), || {
+        typist.text("now").unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+    });
     typist.text("after").unwrap();
     let (path, _) = recording.mark();
     let output = day_of(dir, 0, &["--json"]);

@@ -16,7 +16,7 @@ mod screen;
 
 use compositor::{Compositor, DISPLAY};
 use rustix::process::{Pid, Signal, kill_process};
-use screen::{ADDRESS, Bus, until, wait_for};
+use screen::{ADDRESS, Bus, wait_for};
 use session_agent::session;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{Recording, files, tipme};
 use tempfile::TempDir;
+use tipme_bench::until;
 
 /// A user who is not root, and has an account on every machine: the daemon of a bus knows no others.
 const NOBODY: u32 = 65534;

@@ -17,7 +17,6 @@ mod family;
 mod fixture;
 
 use compositor::{Compositor, DISPLAY, Program, USER};
-use family::until;
 use fixture::{Managed, forget_nice_value, nice};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::Value;
@@ -32,6 +31,7 @@ use std::time::{Duration, Instant};
 use support::{Recording, tipme};
 use tempfile::TempDir;
 use tipme_analysis::focus_changes;
+use tipme_bench::until;
 use tipme_control::{Client, Focused, Following, RecorderRequest, RecorderResponse};
 
 /// Others than the compositor's user: one may mark, and one may not.

@@ -14,7 +14,6 @@ mod lines;
 #[path = "helper_sessions/seats.rs"]
 mod seats;
 
-use family::until;
 use helper_daemon::{ANNA, BERT, HelperDaemon, OTHER_UID, Sleeper, assignment, favour};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -22,6 +21,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use tipme_bench::until;
 use tipme_policy::{Backend, Role, Strength, knobs};
 
 #[test]

@@ -8,15 +8,12 @@ mod support;
 mod compositor;
 
 use compositor::{Compositor, DISPLAY, Program};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use support::{Recording, diagnose, records};
-use tipme_bench::alone::MachineLock;
-use tipme_bench::interrupt::InterruptFlag;
+use support::{Recording, diagnose, records, while_stopped};
 use tipme_desktop::clock;
 use tipme_record::incident::{Incident, Section};
 use tipme_record::records::WlMessage;
@@ -146,7 +143,7 @@ fn keys_and_texts_of_an_input_method_are_hidden_where_somebody_wants_that() {
 
 #[test]
 fn an_input_method_that_was_stopped_is_named() {
-    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
+    let _alone = support::alone();
     let compositor = Compositor::start();
     let mut keyboard = compositor.keyboard();
     let recording = Recording::start(&["--display", DISPLAY]);
@@ -154,11 +151,10 @@ fn an_input_method_that_was_stopped_is_named() {
     let (method, client) = (input_method(&compositor), terminal.0.id());
     keyboard.text("0123456789").unwrap();
     let before = answered(&marked_with(&recording, client, 8).0, client);
-    let process = Pid::from_raw(method.0.id() as i32).unwrap();
-    kill_process(process, Signal::STOP).unwrap();
-    keyboard.key('x').unwrap();
-    std::thread::sleep(STOPPED);
-    kill_process(process, Signal::CONT).unwrap();
+    while_stopped(method.0.id(), || {
+        keyboard.key('x').unwrap();
+        std::thread::sleep(STOPPED);
+    });
     let (path, _) = marked_with(&recording, client, before + 1);
     let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
     let verdict: Value = serde_json::from_str(&verdict).unwrap();

@@ -18,9 +18,9 @@ mod rootless;
 #[path = "manage/safety.rs"]
 mod safety;
 
-use family::until;
 use fixture::{Desktop, Managed, nice, tipme};
 use serde_json::Value;
+use tipme_bench::until;
 
 /// A focused terminal's client and shell are favoured, and no longer once another one has the focus.
 #[test]

@@ -16,7 +16,7 @@ mod popups;
 
 use popups::{Popup, Viewer};
 use rustix::process::{Signal, kill_process};
-use screen::{ADDRESS, Bus, Running, until, wait_for};
+use screen::{ADDRESS, Bus, Running, wait_for};
 use session_agent::{Agent, press, program, session};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -24,11 +24,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use support::Recording;
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
-use tipme_bench::alone::MachineLock;
 use tipme_bench::demo_faults::DemoFault;
-use tipme_bench::interrupt::InterruptFlag;
 use tipme_bench::seen::DrawingWatch;
 use tipme_bench::session::{SessionOptions, SessionWindowManager};
+use tipme_bench::until;
 use tipme_bench::worker::WorkerLauncher;
 use tipme_control::{Client, RecorderRequest, RecorderResponse};
 use tipme_desktop::hotkeys::{Bindings, HotKeyAction, HotKeys};
@@ -98,7 +97,7 @@ fn without_dialog(command: &mut Command) {
 
 #[test]
 fn the_notification_carries_the_cause() {
-    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
+    let _alone = support::alone();
     let mut desktop = Desktop::start(without_dialog);
     suffer(&mut desktop.session);
     desktop.agent.line("marked ");
@@ -109,7 +108,7 @@ fn the_notification_carries_the_cause() {
 
 #[test]
 fn another_daemon_receives_and_shows_the_same() {
-    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
+    let _alone = support::alone();
     let (mut session, bus) = (session(), Bus::start());
     let recording = Recording::start(&["--display", &session.display_name()]);
     let (_running, heard) = bus.start_other_notifications(&session);
@@ -139,7 +138,7 @@ fn another_daemon_receives_and_shows_the_same() {
 
 #[test]
 fn without_a_daemon_a_popup_tells_the_cause_and_how_to_have_more_of_it() {
-    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
+    let _alone = support::alone();
     let (mut session, bus) = (session(), Bus::start());
     let recording = Recording::start(&["--display", &session.display_name()]);
     let (folder, told) = dialog();
@@ -341,7 +340,7 @@ fn notes() -> (TempDir, PathBuf) {
 
 #[test]
 fn a_press_is_told_at_once_and_takes_no_focus() {
-    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
+    let _alone = support::alone();
     let (folder, told) = notes();
     let mut desktop = Desktop::start(|command| with_dialog(command, folder.path()));
     let Desktop { session, bus, agent, .. } = &mut desktop;

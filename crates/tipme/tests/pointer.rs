@@ -7,14 +7,12 @@ mod support;
 #[path = "support/compositor.rs"]
 mod compositor;
 
-use compositor::{Compositor, DISPLAY, Program, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
+use compositor::{Compositor, DISPLAY, Program};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use support::{Recording, diagnose};
-use tipme_bench::alone::MachineLock;
-use tipme_bench::interrupt::InterruptFlag;
+use support::{Recording, diagnose, while_stopped};
+use tipme_bench::until;
 use tipme_desktop::inject::Typist;
 
 /// Only a test that fails waits for so long.
@@ -60,7 +58,7 @@ fn marked_with(recording: &Recording, class: &str, client: u32, count: usize) ->
 /// A terminal that shows each click.
 fn terminal(compositor: &Compositor) -> Program {
     let terminal = compositor.terminal_with("clicks", &["sh", "-c", REPORTS]);
-    wait_for("the terminal's program", || compositor.home().join("reports").exists());
+    until("the terminal's program", || compositor.home().join("reports").exists());
     terminal
 }
 
@@ -102,7 +100,7 @@ fn a_click_into_an_editor_is_answered_by_it() {
 
 #[test]
 fn a_program_that_was_stopped_around_a_click_is_named() {
-    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
+    let _alone = support::alone();
     let compositor = Compositor::start();
     let mut typist = compositor.keyboard();
     let recording = Recording::start(&["--display", DISPLAY]);
@@ -110,11 +108,10 @@ fn a_program_that_was_stopped_around_a_click_is_named() {
     let client = terminal.0.id();
     click(&mut typist, 8);
     let before = exact(&marked_with(&recording, "click", client, 6), "click", client).len();
-    let process = Pid::from_raw(client as i32).unwrap();
-    kill_process(process, Signal::STOP).unwrap();
-    typist.click(1).unwrap();
-    std::thread::sleep(STOPPED);
-    kill_process(process, Signal::CONT).unwrap();
+    while_stopped(client, || {
+        typist.click(1).unwrap();
+        std::thread::sleep(STOPPED);
+    });
     let path = marked_with(&recording, "click", client, before + 1);
     let (_, verdict) = diagnose(&path, &["--json", "--pid", &client.to_string()]);
     let verdict: Value = serde_json::from_str(&verdict).unwrap();

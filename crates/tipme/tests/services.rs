@@ -15,17 +15,17 @@ mod support;
 #[path = "support/unit.rs"]
 mod unit;
 
-use family::until;
 use fixture::{Desktop, Managed, nice};
 use helper_daemon::{ANNA, HelperDaemon, Sleeper, favour};
-use rustix::process::{Signal, kill_process};
+use rustix::process::Signal;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
-use support::{Recording, diagnose, meta, records};
+use support::{Recording, diagnose, meta, records, while_stopped};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
+use tipme_bench::until;
 use tipme_control::{AutoCounts, Client, RecorderRequest, RecorderResponse};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_policy::Strength;
@@ -115,11 +115,10 @@ fn the_recorder_works_within_its_unit() {
 /// Typing during which the terminal is stopped.
 fn hitch(session: &PrivateSession, typist: &mut Typist) {
     typist.text("The quick brown fox jumps over the lazy dog\n").unwrap();
-    let terminal = rustix::process::Pid::from_raw(session.terminal_pid().unwrap() as i32).unwrap();
-    kill_process(terminal, Signal::STOP).unwrap();
-    typist.text("now").unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(700));
-    kill_process(terminal, Signal::CONT).unwrap();
+    while_stopped(session.terminal_pid().unwrap(), || {
+        typist.text("now").unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(700));
+    });
     typist.text("after").unwrap();
 }
 

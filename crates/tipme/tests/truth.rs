@@ -8,8 +8,6 @@ use std::process::{Child, Command};
 use support::Recording;
 use tipme_analysis::{Timed, timed};
 use tipme_bench::PrivateSession;
-use tipme_bench::alone::MachineLock;
-use tipme_bench::interrupt::InterruptFlag;
 use tipme_bench::session::SessionOptions;
 use tipme_bench::truth::{Truth, TruthClient};
 use tipme_bench::worker::WorkerLauncher;
@@ -75,7 +73,7 @@ fn nearest<'a>(recorded: &'a [Timed], truth: &Truth) -> Option<&'a Timed> {
 
 /// Types with so many hogs beside, and holds what the analysis says against what the client stamped.
 fn compare(what: &str, hogs: usize) {
-    let _alone = MachineLock::wait(&InterruptFlag::default(), || ()).unwrap();
+    let _alone = support::alone();
     let session = PrivateSession::start(SessionOptions::default()).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);
     let launcher = WorkerLauncher(vec![support::lab().into(), "worker".into()]);

@@ -19,7 +19,7 @@ mod portal;
 
 use popups::Viewer;
 use portal::Portal;
-use screen::{ADDRESS, Bus, until, wait_for};
+use screen::{ADDRESS, Bus, wait_for};
 use session_agent::{Agent, press, session};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +28,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use support::{Recording, files};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
+use tipme_bench::until;
 use tipme_control::{Gate, RecorderRequest, RecorderResponse, RecorderStatus, SOCKET_NAME, Server};
 use tipme_desktop::hotkeys::{Bindings, HotKeyAction, HotKeys};
 use tipme_desktop::inject::{Pace, Typist};

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may mark, besides root and who is named: what polkit says, and the group. The recorder runs with a /run, a
-//! list of users and a list of groups of its own, which nobody else sees. Needs root.
+//! Who may mark, besides root and who is named, and whose hitches are marked unasked: what polkit says, and the group. The
+//! recorder runs with a /run, a list of users and a list of groups of its own, which nobody else sees. Needs root.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashMap;
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -15,8 +16,12 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use support::{Recording, recorder_by, tipme};
+use support::{Recording, files, noon, recorder_by, tipme};
 use tempfile::TempDir;
+use tipme_bench::PrivateSession;
+use tipme_bench::session::SessionOptions;
+use tipme_control::{Client, RecorderRequest, RecorderResponse};
+use tipme_desktop::inject::{Pace, Typist};
 use zbus::blocking::{Connection, MessageIterator, connection::Builder};
 use zbus::message::Type;
 
@@ -95,6 +100,10 @@ fn open_folder() -> TempDir {
 
 /// A recorder that sees this bus at the usual place, and these users and groups.
 fn record(bus: &Path) -> Recording {
+    record_on(bus, &["--display", "none"])
+}
+
+fn record_on(bus: &Path, more: &[&str]) -> Recording {
     const SCRIPT: &str = "set -e; mount -t tmpfs none /run; mkdir -p /run/dbus /run/systemd/users
         mount --bind \"$1\" /run/dbus; touch /run/systemd/users/4242 /run/passwd /run/group
         echo bob:x:4343:4343::/:/bin/sh >/run/passwd; echo tipme:x:990:ann,bob >/run/group
@@ -102,13 +111,15 @@ fn record(bus: &Path) -> Recording {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-c", SCRIPT, "sh"]).arg(bus);
     command.arg(tipme().get_program());
-    let options = ["--display", "none", "--memory", "16M", "--allow-user", "4444"];
+    let options = [more, &["--memory", "16M", "--allow-user", "4444"]].concat();
     let dir = open_folder();
     Recording::start_by(recorder_by(command, &dir, &options), dir)
 }
 
 fn run(recording: &Recording, uid: u32, verb: &str) -> Output {
-    tipme().args([verb, "--state-dir"]).arg(recording.dir.path()).uid(uid).gid(uid).output().unwrap()
+    let mut command = tipme();
+    command.args([verb, "--state-dir"]).arg(recording.dir.path()).env("TZ", noon());
+    command.uid(uid).gid(uid).output().unwrap()
 }
 
 /// Why a mark was refused; empty where it was not.
@@ -180,4 +191,67 @@ fn without_polkit_the_group_counts() {
     assert!(status(&recording, EVE).contains("you may        since the recorder's --allow-user names you\n"));
     let why = refusal(&recording, ANN);
     assert!(why.contains("the group tipme") && why.contains("there is no system bus"), "{why}");
+}
+
+/// A terminal of Ann's on a display of root's, which is for nobody else on this machine to see.
+fn terminal_of_ann() -> (PrivateSession, Typist) {
+    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
+    for (name, mode) in [("", 0o755), ("authority", 0o644)] {
+        std::fs::set_permissions(session.folder().join(name), Permissions::from_mode(mode)).unwrap();
+    }
+    let as_ann = ["setpriv", "--reuid", "4242", "--regid", "4242", "--clear-groups"];
+    session.open_terminal(&as_ann.map(Into::into), &["cat".into()]).unwrap();
+    let typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
+    (session, typist)
+}
+
+/// Has Ann's terminal stand still while she types, until that was looked at.
+fn hitch(recording: &Recording, session: &PrivateSession, typist: &mut Typist) {
+    let terminal = Pid::from_raw(session.terminal_pid().unwrap() as i32).unwrap();
+    let before = decided(recording);
+    let begun = Instant::now();
+    while decided(recording) == before {
+        assert!(begun.elapsed() < Duration::from_secs(90), "nobody looks at it");
+        typist.text("before").unwrap();
+        kill_process(terminal, Signal::STOP).unwrap();
+        typist.text("now").unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        kill_process(terminal, Signal::CONT).unwrap();
+        typist.text("after").unwrap();
+        std::thread::sleep(Duration::from_secs(4));
+    }
+}
+
+/// Looks of which it is known what became of them.
+fn decided(recording: &Recording) -> u64 {
+    match Client::new(recording.dir.path()).call(&RecorderRequest::Status).unwrap() {
+        RecorderResponse::Status(status) => {
+            let counts = status.auto.unwrap();
+            counts.marked + counts.known_causes + counts.without_finding + counts.failed
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Whose what was marked by itself is, and which of Ann, Bob and Eve are told of it.
+fn marked(recording: &Recording) -> (Vec<u32>, [bool; 3]) {
+    let owners =
+        files(&recording.incidents(), ".tipme").iter().map(|path| std::fs::metadata(path).unwrap().uid()).collect();
+    (owners, [ANN, BOB, EVE].map(|uid| status(recording, uid).contains(" since this morning: tipme incidents")))
+}
+
+#[test]
+fn who_may_by_polkit_has_the_own_hitches_and_nobody_elses() {
+    let polkit = Polkit::start(NO);
+    let (session, mut typist) = terminal_of_ann();
+    let recording = record_on(polkit.dir.path(), &["--auto", "--display", &session.display_name()]);
+    hitch(&recording, &session, &mut typist);
+    polkit.say(YES);
+    let (owners, told) = marked(&recording);
+    assert!(!owners.contains(&ANN) && !told[0], "{owners:?} {told:?}");
+    drop(recording);
+
+    let recording = record_on(polkit.dir.path(), &["--auto", "--display", &session.display_name()]);
+    hitch(&recording, &session, &mut typist);
+    assert_eq!(marked(&recording), (vec![ANN], [true, false, false]));
 }

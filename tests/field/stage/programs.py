@@ -50,6 +50,7 @@ CHROMIUM = ("chromium", "--no-first-run", "--no-default-browser-check", "--windo
 
 PROGRAMS = {
     "foot": Program(("foot", *BASH), "foot", **TERMINAL),
+    "foot-vim": Program(("foot", "vim", "-u", "NONE", "--not-a-term"), "foot", blinks=False, prelude="iab"),
     "kwrite": Program(("kwrite", "{home}/note.txt"), "kwrite", settle_s=3),
     "xterm": Program((*XTERM, *BASH), "xterm", **TERMINAL),
     "xterm-less": Program((*XTERM, "less", "/etc/services"), "xterm", **PAGES),

@@ -53,18 +53,14 @@ class Selection(Stop):
         self.which = which
 
     def ready(self):
-        text = self.session.folder / "home/copied"
-        text.write_text("pasted text")
-        os.chmod(text, 0o644)
-        owner = self.session.start("owner", ["xclip", "-quiet", "-selection", self.which, "-in", text])
+        owner = self.session.start("owner", self.session.owner(self.which))
         time.sleep(0.3)
         if owner.poll() is not None:
-            raise processes.CannotRun("xclip does not own the selection")
+            raise processes.CannotRun("nobody owns the selection")
 
     def settle(self):
-        text = self.session.folder / "home/copied"
         processes.end({self.session.roles["owner"]})
-        self.session.start("owner", ["xclip", "-quiet", "-selection", self.which, "-in", text])
+        self.session.start("owner", self.session.owner(self.which))
         time.sleep(0.5)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The table of sessions under Wayland: calm ones, and faults from life."""
 
-from .life import HOGGED, STOPPED, STOPPED_HELPER, WAITS
+from .life import HOGGED, STOPPED, STOPPED_HELPER, STOPPED_OWNER, WAITS
 from .scenarios import Scenario
 
 SHELL = ("typing", "selecting", "scrolling", "clicking", "typing", "hovering")
@@ -53,6 +53,9 @@ FAULTS = {
     "wl-stopped-sway": ("foot", "sway", "stop server", ("key x",), "first", STOPPED),
     "wl-stopped-sway-editor": ("gnome-text-editor", "sway", "stop server", ("key x",), "first", STOPPED),
     "wl-stopped-kwin": ("featherpad", "kwin_wayland", "stop server", ("key x",), "first", STOPPED),
+    "wl-stopped-owner": ("gnome-text-editor", "sway", "selection clipboard", ("key ctrl+v",), "after", STOPPED_OWNER),
+    "wl-stopped-owner-foot": ("foot", "sway", "selection clipboard", ("key ctrl+shift+v",), "after", STOPPED_OWNER),
+    "wl-stopped-owner-qt": ("featherpad", "sway", "selection clipboard", ("key ctrl+v", "key x"), "first", STOPPED_OWNER),
     "wl-freeze-foot": ("foot", "sway", "freeze program unified", ("key x",), "first", FROZEN),
     "wl-freeze-sway": ("foot", "sway", "freeze server", ("key x",), "first", FROZEN_SERVER),
     "wl-freeze-sway-unified": ("gnome-text-editor", "sway", "freeze server unified", ("key x",), "first", FROZEN_SERVER),
@@ -103,6 +106,9 @@ FAULTS = {
     "wl-quota": ("gnome-text-editor", "sway", "quota", ("write abcdef",), "slowest", THROTTLED),
     "wl-quota-sway": ("foot", "sway", "quota server", ("write abcdef",), "slowest", THROTTLED),
     "wl-quota-featherpad": ("featherpad", "kwin_wayland", "quota", ("write abcdef",), "slowest", THROTTLED),
+    "wl-restless-computes": ("restless", "sway", "own 2", ("key F8",), "after", COMPUTES),
+    "wl-vim-system": ("foot-vim", "sway", "own 2", ("key Escape", "write :call system('sleep 2')", "*key Return"), "after",
+                      (("child-wait", "program ~sleep"),)),
     "wl-chromium-script": ("chromium", "sway", "own 2", ("key F8",), "after:bottom", COMPUTES),
     "wl-chromium-asks": ("chromium", "sway", "held tcp", ("key F9",), "after:bottom",
                          (("network-wait peer-wait", "helper driver ~127.0.0.1"),)),

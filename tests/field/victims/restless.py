@@ -1,21 +1,28 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A window of GTK 4 with a text, whose idle handler always has work: it never waits for an event."""
+"""A window of GTK 4 with a text, whose idle handler always has work: it never waits for an event. F8 computes for two seconds."""
 
 import time
 
 import gi
 
+gi.require_version("Gdk", "4.0")
 gi.require_version("Gtk", "4.0")
-from gi.repository import GLib, Gtk  # noqa: E402
+from gi.repository import Gdk, GLib, Gtk  # noqa: E402
 
-WORK_S = 0.004
+WORK_S, LONG_S = 0.004, 2
 
 
-def work():
-    until = time.monotonic() + WORK_S
+def compute(seconds):
+    until = time.monotonic() + seconds
     while time.monotonic() < until:
         pass
     return True
+
+
+def press(_controller, key, _code, _state, text):
+    if key == Gdk.KEY_F8:
+        compute(LONG_S)
+        text.get_buffer().insert_at_cursor("done")
 
 
 def show(application):
@@ -24,7 +31,10 @@ def show(application):
     window.set_child(text)
     window.present()
     text.grab_focus()
-    GLib.idle_add(work, priority=GLib.PRIORITY_LOW)
+    keys = Gtk.EventControllerKey()
+    keys.connect("key-pressed", press, text)
+    text.add_controller(keys)
+    GLib.idle_add(compute, WORK_S, priority=GLib.PRIORITY_LOW)
 
 
 application = Gtk.Application()

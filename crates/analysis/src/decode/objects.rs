@@ -31,6 +31,9 @@ pub enum Act {
     GrabbedKey,
     /// What an input method did to a client's text is complete.
     Text,
+    /// A client asks for what is copied; and who has that is asked for it.
+    AsksForSelection,
+    WantsSelection,
     /// Who stands for the person presses a key or a button.
     MakesKey,
     MakesButton,
@@ -111,6 +114,7 @@ impl Objects {
         match (word.hint & hint::SHAPE, word.shape()) {
             (hint::MAKES_KEY, _) => return Some(known(Act::MakesKey)),
             (hint::MAKES_BUTTON, _) => return Some(known(Act::MakesButton)),
+            (hint::COPIED, _) => return Some(shaped(Act::AsksForSelection)),
             (hint::COMPOSITOR, _) => drop(self.compositors.insert(word.argument)),
             (hint::SEAT, _) => drop(self.seats.insert(word.argument)),
             (_, shape::MAKE_FIRST | shape::MAKE_SECOND) => self.make(word),
@@ -163,6 +167,7 @@ impl Objects {
             (hint::PRESSED, shape::GRABBED_KEY) => Some(shaped(Act::GrabbedKey)),
             (hint::RELEASED, shape::GRABBED_KEY) => None,
             (hint::TEXT, _) => Some(shaped(Act::Text)),
+            (hint::COPIED, _) => Some(shaped(Act::WantsSelection)),
             (hint::RELEASED..=hint::REPEATED, _) => self.press(word),
             (hint::ENTERED, _) => self.enter(word, words),
             (hint::MOVED, _) => self.points(word.object, Act::Motion),
@@ -387,6 +392,13 @@ mod tests {
         let done = [word(30, 0, 3, 0, 0), word(DISPLAY, 1, 3, 0, 30)];
         assert_eq!(acts(&objects.events(&done)), []);
         assert_eq!(acts(&objects.events(&done)), [(Act::FrameDone, false)], "the number is given again");
+    }
+
+    #[test]
+    fn what_is_copied_is_asked_for_of_the_compositor_and_then_of_who_has_it() {
+        let asks = [word(7, 1, 9, hint::COPIED, 0)];
+        assert_eq!(acts(&Objects::default().requests(&asks, 0)), [(Act::AsksForSelection, true)]);
+        assert_eq!(acts(&Objects::default().events(&asks)), [(Act::WantsSelection, true)]);
     }
 
     #[test]

@@ -207,12 +207,12 @@ impl Word {
 
     /// A client asks for a selection, as for a paste.
     pub(crate) fn asks_for_selection(self) -> bool {
-        self.x11()[0] == CONVERT_SELECTION
+        self.x11()[0] == CONVERT_SELECTION || self.act() == Some(Act::AsksForSelection)
     }
 
     /// The owner of a selection is asked for it; a client is told of what it asked for. The latter is sent by the owner.
     pub(crate) fn wants_selection(self) -> bool {
-        self.x11()[0] & EVENT_CODE == SELECTION_REQUEST
+        self.x11()[0] & EVENT_CODE == SELECTION_REQUEST || self.act() == Some(Act::WantsSelection)
     }
 
     pub(crate) fn tells_of_selection(self) -> bool {

@@ -30,6 +30,9 @@ const RELAYED_MAX: Nanos = Nanos::from_millis(50);
 /// Wake-ups by the thread that took a key that are looked at.
 const WAKES_MAX: usize = 64;
 
+/// So many keys that a program took one by one tell that its terminal does not collect lines.
+const KEYS_MIN: usize = 3;
+
 /// Multiplexers inside one another, at most.
 const RELAYS_MAX: usize = 3;
 
@@ -46,7 +49,28 @@ pub(crate) fn command(recording: &Recording, delivery: &Delivery, handled: Nanos
     let ways =
         writers(recording, tid, at).flat_map(|(from, writer)| begun(recording, (tid, at), (writer, from), until));
     let Way { end, hops } = ways.max_by_key(|way| way.end)?;
-    Some(Reached { milestone: Milestone::Completed, at: end, drawing: None, hops, noticed: COMPLETED, command: true })
+    let command = !hops.first().is_some_and(|last| waits_for_child(recording, last));
+    Some(Reached { milestone: Milestone::Completed, at: end, drawing: None, hops, noticed: COMPLETED, command })
+}
+
+/// Whether a program that takes key after key from its terminal waited for a child that it had started meanwhile, for most of
+/// the time. It answers the person itself, as an editor does; a shell gives the terminal to what it starts, in a process
+/// group of its own.
+fn waits_for_child(recording: &Recording, stay: &Hop) -> bool {
+    let Some(own) = recording.tasks.life(stay.tid, stay.hi) else { return false };
+    let children = || recording.tasks.lives().iter().filter(|life| life.parent == own.pid && life.tid.0 == life.pid.0);
+    let has_terminal = |child: &Life| child.session == own.session && child.group != own.group;
+    let awaited = |child: &Life| {
+        let within = child.from > stay.lo && child.from < stay.hi;
+        within && 2 * child.until.min(stay.hi).since(child.from).0 >= stay.hi.since(stay.lo).0
+    };
+    children().any(awaited) && !children().any(has_terminal) && takes_keys(recording, stay.tid, stay.lo)
+}
+
+/// Whether so many writes to its terminal each woke a thread before a time: a terminal that collects lines wakes nobody for a key.
+fn takes_keys(recording: &Recording, reader: Tid, before: Nanos) -> bool {
+    let keys = recording.terminals.written_to(reader, Nanos(0), before);
+    keys.filter_map(|(writer, at)| woken(recording, writer, reader, at)).nth(KEYS_MIN - 1).is_some()
 }
 
 /// Who writes to the terminal after a key: the thread that dequeued it, one of its process that it then woke, or one that

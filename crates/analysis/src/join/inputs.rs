@@ -109,16 +109,10 @@ pub(crate) fn deliveries(recording: &Recording) -> Vec<Delivery> {
         let mut presses = presses(&mut queues, &classes, stream.server, (place.stream, part, &burst));
         for class in classes {
             let device = device_of(class);
-            let press = presses.get_mut(&device).and_then(VecDeque::pop_front);
-            let input = press.map(|press| begin(recording, &press, &burst));
-            let released = if input.is_none() { released(recording, part, &burst) } else { None };
-            let handed =
-                if input.is_none() { handed_on(recording, &deliveries, device, place.stream, &burst) } else { None };
-            let released = released.or(handed.map(|(_, by)| (burst.start, by)));
-            let released = released.or(press.and_then(|press| press.through));
-            let input = input.or(handed.map(|(input, _)| input));
-            let held = |(at, by)| held_back(recording, &mut queues, &deliveries, stream.server, device, (at, by));
-            let input = input.or_else(|| released.and_then(held));
+            let (input, released) = match presses.get_mut(&device).and_then(VecDeque::pop_front) {
+                Some(press) => (Some(begin(recording, &press, &burst)), press.through),
+                None => let_go(recording, &mut queues, &deliveries, (stream, device), (place.stream, part, &burst)),
+            };
             let unknown = || stamped(stream, place, told_before(&deliveries, device, part, &burst));
             let told = tell(class, stream, place, part, input.unwrap_or_else(unknown));
             let told = Delivery { released, inferred: is_inferred(recording, part, class), ..told };
@@ -130,6 +124,21 @@ pub(crate) fn deliveries(recording: &Recording) -> Vec<Delivery> {
     }
     add_unread(recording, &mut queues, &mut deliveries);
     deliveries
+}
+
+/// When the press was made that an event tells of though no queue has it, as far as that is known, and which client let
+/// it go on: one that handed it on, or had held it back.
+fn let_go(
+    recording: &Recording,
+    queues: &mut [Queues; 3],
+    deliveries: &[Delivery],
+    (stream, device): (&Stream, InputDeviceKind),
+    (number, part, burst): Sent<'_>,
+) -> (Option<Nanos>, Option<(Nanos, Tid)>) {
+    let handed = handed_on(recording, deliveries, device, number, burst);
+    let released = released(recording, part, burst).or(handed.map(|(_, by)| (burst.start, by)));
+    let held = |by| held_back(recording, queues, deliveries, stream.server, device, by);
+    (handed.map(|(input, _)| input).or_else(|| released.and_then(held)), released)
 }
 
 /// When a press was made of which nothing else is known: at the earliest time, as far as the compositor's own stamp, which

@@ -237,6 +237,10 @@ pub(crate) fn add(
         let response = known.map(|one| one.end);
         let slept_on = if response.is_none() { handling.slept_on(delivery, handled.at) } else { None };
         let handled = slept_on.unwrap_or(handled);
+        let pasted = selections::pasted(recording, delivery, &handled);
+        let waits = pasted.as_ref().is_some_and(|pasted| pasted.milestone == Milestone::Handled);
+        let (waited, pasted) = if waits { (pasted, None) } else { (None, pasted) };
+        let handled = waited.unwrap_or(handled);
         let at = handled.at;
         let uncovered = |reached: &Reached| reached.command || !is_covered(&responses, delivery, reached.at);
         let completed = completed(recording, &work, delivery, response, at).filter(uncovered);
@@ -246,7 +250,7 @@ pub(crate) fn add(
         let completed = completed.filter(|completed| !within(completed));
         let shown = index.and_then(|index| compositing_managers::shown(recording, &compositors, &found[index]));
         let held_up = if is_terminal(recording, delivery) { None } else { stops.held_up(delivery, response.is_some()) };
-        let completed = selections::pasted(recording, delivery).or(completed);
+        let completed = pasted.or(completed);
         let later = shown.into_iter().chain(handled).chain(completed).chain(held_up.filter(uncovered));
         let later: Vec<Reached> = later.collect();
         match index {

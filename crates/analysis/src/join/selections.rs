@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copy and paste: a client asks for a selection, and its owner, another client, has to answer through the server.
+//! Copy and paste: a client asks for a selection, and its owner, another client, has to answer: through the server, or under
+//! Wayland into a pipe.
 
 use crate::decode::messages::{Side, Stream};
+use crate::decode::objects::Act;
 use crate::decode::parts::Part;
 use crate::decode::protocol::Word;
 use crate::join::answer::{COMPLETED, Milestone, Reached};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
+use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
-use tipme_record::{Nanos, Tid};
+use tipme_record::Nanos;
 
 /// A client asks for a selection so soon after the input that wants it, and its owner hears of it so soon.
 const ASKED_MAX: Nanos = Nanos::from_millis(300);
@@ -19,39 +22,58 @@ const ANSWER_MIN: Nanos = Nanos::from_millis(300);
 /// Parts of a connection that are searched for one request.
 const PARTS_MAX: usize = 4_096;
 
-/// The end of a selection's transfer that an input asked for, where it took long: the owner's answer.
-pub(crate) fn pasted(recording: &Recording, delivery: &Delivery) -> Option<Reached> {
-    let (at, tid) = delivery.dequeued?;
-    let stream = recording.messages.stream(delivery.stream)?;
-    let asked = first(recording, stream, Side::RequestSent, (at, at.after(ASKED_MAX)), Word::asks_for_selection)?;
-    let (heard, owner) = owner(recording, stream, asked.ts)?;
-    let told_of = first(recording, stream, Side::EventSent, (asked.ts, recording.mark), Word::tells_of_selection);
-    let at_end = told_of.map_or(recording.mark, |part| part.ts);
-    let hops = vec![
-        Hop { tid: owner, lo: heard, hi: at_end },
-        Hop { tid: delivery.server, lo: asked.ts, hi: heard },
-        Hop { tid, lo: at, hi: asked.ts },
-    ];
-    let reached = Reached {
-        milestone: Milestone::Completed,
-        at: at_end,
-        drawing: None,
-        hops,
-        noticed: COMPLETED,
-        command: false,
-    };
-    (at_end.since(asked.ts) >= ANSWER_MIN).then_some(reached)
+/// A selection that was asked for, and the client that has it, with when the display server told it.
+struct Asked<'a> {
+    at: Nanos,
+    heard: Nanos,
+    owner: &'a Stream,
+    /// The answer goes into a pipe, past the server, as under Wayland.
+    piped: bool,
 }
 
-/// The thread of the client that was asked for a selection, and when the server told it.
-fn owner(recording: &Recording, asker: &Stream, asked: Nanos) -> Option<(Nanos, Tid)> {
-    let others = recording.messages.streams().iter().filter(|other| other.server == asker.server);
-    let asked = others.filter_map(|other| {
-        let span = (asked, asked.after(ASKED_MAX));
-        let part = first(recording, other, Side::EventSent, span, Word::wants_selection)?;
-        Some((part.ts, other.reader(Side::EventReceived)))
+/// The end of a selection's transfer that an input asked for, where it took long: the owner's answer, or that who asked
+/// no longer waited for it.
+pub(crate) fn pasted(recording: &Recording, delivery: &Delivery, handled: &Reached) -> Option<Reached> {
+    let (at, tid) = delivery.dequeued?;
+    let stream = recording.messages.stream(delivery.stream)?;
+    let asked = asked(recording, stream, at)?;
+    let answered = answered(recording, stream, &asked);
+    let waits = handled.at.since(asked.at) >= ANSWER_MIN && handled.at < answered;
+    let end = if waits { handled.at } else { answered };
+    let hops = vec![
+        Hop { tid: asked.owner.reader(Side::EventReceived), lo: asked.heard, hi: end },
+        Hop { tid: delivery.server, lo: asked.at, hi: asked.heard },
+        Hop { tid, lo: at, hi: asked.at },
+    ];
+    let (milestone, noticed) =
+        if waits { (handled.milestone, handled.noticed) } else { (Milestone::Completed, COMPLETED) };
+    let reached = Reached { milestone, at: end, drawing: None, hops, noticed, command: false };
+    (end.since(asked.at) >= ANSWER_MIN).then_some(reached)
+}
+
+/// What a client asked for soon after a time, and whom the display server asked for it.
+fn asked<'a>(recording: &'a Recording, asker: &Stream, at: Nanos) -> Option<Asked<'a>> {
+    let at = first(recording, asker, Side::RequestSent, (at, at.after(ASKED_MAX)), Word::asks_for_selection)?.ts;
+    let others = recording.messages.streams().iter();
+    let others = others.filter(|other| other.server == asker.server && other.client != asker.client);
+    let heard = others.filter_map(|owner| {
+        let told = first(recording, owner, Side::EventSent, (at, at.after(ASKED_MAX)), Word::wants_selection)?;
+        let piped = recording.messages.words(told).iter().any(|word| word.act() == Some(Act::WantsSelection));
+        Some(Asked { at, heard: told.ts, owner, piped })
     });
-    asked.min()
+    heard.min_by_key(|asked| asked.heard)
+}
+
+/// When the owner had answered; the mark where it had not. It has written into a pipe by the time that it waits for the next
+/// event; of anything else the server tells who asked.
+fn answered(recording: &Recording, asker: &Stream, asked: &Asked<'_>) -> Nanos {
+    if asked.piped {
+        let taken = asked.owner.side(Side::EventReceived);
+        let taken = taken.get(taken.partition_point(|part| part.ts < asked.heard));
+        return taken.map_or(recording.mark, |part| recording.pause_after(part.tid, part.ts, Pause::EventWait));
+    }
+    let told = first(recording, asker, Side::EventSent, (asked.at, recording.mark), Word::tells_of_selection);
+    told.map_or(recording.mark, |part| part.ts)
 }
 
 /// The first part of a side in a span of time that has such a word.

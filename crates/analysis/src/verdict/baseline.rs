@@ -3,7 +3,7 @@
 
 use crate::join::answer::Milestone;
 use crate::model::Baseline;
-use tipme_measure::{Share, Summary};
+use tipme_measure::{Share, Summary, ms};
 use tipme_record::Nanos;
 use tipme_record::incident::StoredBaseline;
 
@@ -51,7 +51,6 @@ impl Usual {
 
     /// As the verdict has it; `None` where nothing is known.
     pub(crate) fn baseline(&self) -> Option<Baseline> {
-        let ms = |nanos: u64| Nanos(nanos).millis();
         let n = self.n();
         match self {
             Usual::Window(summary) => Some(Baseline {

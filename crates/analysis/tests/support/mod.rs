@@ -82,6 +82,19 @@ macro_rules! record {
 
 pub mod locks;
 
+fn message(us: u64, tid: u32, (connection, client): (u32, u32), direction: u8, bytes: u32) -> Message {
+    record!(Message {
+        us,
+        tid,
+        pid: Pid(tid),
+        connection: connection,
+        client: Pid(client),
+        bytes: bytes,
+        direction: direction,
+        display: DISPLAY
+    })
+}
+
 impl Machinery {
     /// A machine with an X server (pid 100) and an injector of input (pid 90), both idle.
     pub fn new() -> Machinery {
@@ -207,22 +220,13 @@ impl Machinery {
         &mut self,
         us: u64,
         tid: u32,
-        (connection, client): (u32, u32),
+        link: (u32, u32),
         direction: u8,
         bytes: u32,
         words: &[[u8; 4]],
     ) -> &mut Self {
-        let record = record!(Message {
-            us,
-            tid,
-            pid: Pid(tid),
-            connection: connection,
-            client: Pid(client),
-            bytes: bytes,
-            direction: direction,
-            operations: words.len() as u8,
-            display: DISPLAY
-        });
+        let mut record = message(us, tid, link, direction, bytes);
+        record.operations = words.len() as u8;
         self.push(us, 0, RingClass::Rare, &record, words.as_flattened())
     }
 
@@ -243,25 +247,9 @@ impl Machinery {
     }
 
     /// Bytes that the recorder saw pass, but could not read.
-    pub fn unread(
-        &mut self,
-        us: u64,
-        tid: u32,
-        (connection, client): (u32, u32),
-        direction: u8,
-        bytes: u32,
-    ) -> &mut Self {
-        let record = record!(Message {
-            us,
-            tid,
-            pid: Pid(tid),
-            connection: connection,
-            client: Pid(client),
-            bytes: bytes,
-            direction: direction,
-            flags: 2,
-            display: DISPLAY
-        });
+    pub fn unread(&mut self, us: u64, tid: u32, link: (u32, u32), direction: u8, bytes: u32) -> &mut Self {
+        let mut record = message(us, tid, link, direction, bytes);
+        record.flags = 2;
         self.push(us, 0, RingClass::Rare, &record, &[])
     }
 

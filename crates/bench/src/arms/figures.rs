@@ -8,7 +8,7 @@ use crate::load::{Achieved, LoadKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::PathBuf;
-use tipme_measure::{Events, Run, Share, Summary};
+use tipme_measure::{Events, Run, Share, Summary, ms};
 
 const P95: Share = Share(9_500);
 
@@ -131,7 +131,6 @@ impl ArmFigures {
     /// Of times in nanoseconds, in any order.
     pub fn of(times_ns: Vec<u64>, unanswered: usize) -> ArmFigures {
         let summary = Summary::new(times_ns);
-        let ms = |ns: u64| ns as f64 / 1e6;
         ArmFigures {
             p50_ms: summary.value(Share::P50).map(ms),
             p95_ms: summary.shown(P95).map(ms),

@@ -6,6 +6,7 @@
 //! codes: 0 all bars are met, 1 one is missed, 2 it could not be measured.
 
 use anyhow::{Context, Result, bail};
+use fastrand::Rng;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -15,7 +16,6 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use tipme_bench::interrupt::InterruptFlag;
 use tipme_bench::process::{ProcessGroup, cpu_times, family};
-use tipme_bench::random::Random;
 use tipme_bench::session::require;
 use tipme_bench::{PrivateSession, SessionOptions};
 use tipme_desktop::inject::{Pace, Typist};
@@ -124,7 +124,7 @@ fn run(plan: &StallPlan) -> Result<bool> {
     let interrupt = InterruptFlag::install()?;
     let mut session = PrivateSession::start(SessionOptions { cpu: Some(1), ..SessionOptions::default() })?;
     let (mut recorder, lines) = start_recorder(plan, &session)?;
-    let mut random = Random::new(plan.seed);
+    let mut random = Rng::with_seed(plan.seed);
     let hitches = hitches(plan, &mut random);
     let (begin, before) = (Instant::now(), cpu_seconds(recorder.pid())?);
     let typed = work(plan, &mut session, &hitches, &mut random, &interrupt)?;
@@ -162,16 +162,17 @@ fn start_recorder(plan: &StallPlan, session: &PrivateSession) -> Result<(Process
 }
 
 /// One hitch in each of equal parts of the session, after some typing to learn from.
-fn hitches(plan: &StallPlan, random: &mut Random) -> Vec<Hitch> {
+fn hitches(plan: &StallPlan, random: &mut Rng) -> Vec<Hitch> {
     let begin = Instant::now();
     let millis = (plan.minutes * 60_000.0) as u64;
     let first = (millis / 10).clamp(15_000, 60_000);
     let part = (millis - first.min(millis)) / plan.hitches.max(1) as u64;
     let hitch = |(index, name): (usize, &&'static str)| Hitch {
-        at: begin + Duration::from_millis(first + part * index as u64 + random.below(part.saturating_sub(24_000))),
+        at: begin
+            + Duration::from_millis(first + part * index as u64 + random.u64(..part.saturating_sub(24_000).max(1))),
         kind: KINDS[index % KINDS.len()],
         name,
-        millis: 650 + random.below(900),
+        millis: 650 + random.u64(..900),
     };
     NAMES.iter().take(plan.hitches).enumerate().map(hitch).collect()
 }
@@ -182,7 +183,7 @@ fn work(
     plan: &StallPlan,
     session: &mut PrivateSession,
     hitches: &[Hitch],
-    random: &mut Random,
+    random: &mut Rng,
     interrupt: &InterruptFlag,
 ) -> Result<usize> {
     let begin = Instant::now();
@@ -205,9 +206,9 @@ fn work(
             typed += type_keys(&mut typist, &mut text, 16)?;
             drop(job);
         } else if (typed as f64) < due {
-            typed += type_keys(&mut typist, &mut text, 15 + random.below(40) as usize)?;
+            typed += type_keys(&mut typist, &mut text, 15 + random.usize(..40))?;
         }
-        interrupt.sleep(Duration::from_millis(300 + random.below(1_500)))?;
+        interrupt.sleep(Duration::from_millis(300 + random.u64(..1_500)))?;
     }
     Ok(typed)
 }
@@ -221,9 +222,9 @@ fn open(session: &mut PrivateSession, words: &[&str]) -> Result<()> {
 
 /// Lines for a shell, without end: some capitals, some keys that draw nothing.
 fn text(seed: u64) -> impl Iterator<Item = char> {
-    let mut random = Random::new(seed ^ 0x5eed);
+    let mut random = Rng::with_seed(seed ^ 0x5eed);
     let line = "echo The quick Brown fox jumps over the Lazy dog\n";
-    line.chars().cycle().map(move |key| match random.below(100) {
+    line.chars().cycle().map(move |key| match random.u64(..100) {
         0 => '\u{1b}',
         _ => key,
     })

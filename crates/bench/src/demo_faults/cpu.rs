@@ -3,8 +3,8 @@
 
 use super::scenario::{InjectedJob, Scenario};
 use crate::cpu_work::last_cpu;
+use crate::filler::text;
 use crate::process::ProcessGroup;
-use crate::random::text;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::fs::File;

@@ -4,7 +4,7 @@
 //! The disk is one of its own, see [`crate::selftest::disk`]; only the search and the job see it.
 
 use super::scenario::{InjectedJob, Scenario};
-use crate::random::text;
+use crate::filler::text;
 use crate::selftest::disk::{Format, PrivateDisk};
 use crate::worker::{self, WorkerLauncher};
 use anyhow::Result;

@@ -5,10 +5,10 @@ use super::options::ForkLoad;
 use crate::cpu_work::{cpu_time, spin};
 use crate::intervals::ProcessStamps;
 use crate::memory::{fork, word};
-use crate::random::Random;
 use crate::worker::say_ready;
 use anyhow::{Context, Error, Result, bail, ensure};
 use clap::ValueEnum;
+use fastrand::Rng;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait, waitpid};
 use std::time::{Duration, Instant};
 
@@ -112,9 +112,9 @@ fn end(child: Pid) {
 
 /// As in a build: some children at a time, each of which computes for a little while, after it has done what `first` does.
 fn storm(width: usize, life: u64, first: fn() -> Result<()>) -> Result<()> {
-    let mut random = Random::new(1);
+    let mut random = Rng::with_seed(1);
     let mut fork = || {
-        let time = Duration::from_millis(STORM_LEAST_MS + random.below(STORM_MORE_MS));
+        let time = Duration::from_millis(STORM_LEAST_MS + random.u64(..STORM_MORE_MS));
         fork(life, "compiler", || {
             first()?;
             let end = cpu_time() + time;

@@ -5,11 +5,11 @@
 
 use crate::cpu_work::cpu_time;
 use anyhow::{Context, Result, bail};
+use fastrand::Rng;
 use rustix::thread::{Timespec, clock_nanosleep_absolute};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 use tipme_desktop::clock;
-use tipme_measure::Generator;
 use tipme_measure::idle::Injection;
 
 /// CPU time of an event, at least and at most.
@@ -40,18 +40,18 @@ pub(crate) fn work(name: &str, number: &str) -> Result<()> {
 }
 
 /// A number between these.
-fn evenly(random: &mut Generator, (least, most): (u64, u64)) -> u64 {
-    least + (random.share() * (most - least) as f64) as u64
+fn evenly(random: &mut Rng, (least, most): (u64, u64)) -> u64 {
+    least + (random.f64() * (most - least) as f64) as u64
 }
 
 /// A number between these: as many between one and two as between two and four.
-fn by_size(random: &mut Generator, (least, most): (u64, u64)) -> u64 {
-    (least as f64 * (most as f64 / least as f64).powf(random.share())) as u64
+fn by_size(random: &mut Rng, (least, most): (u64, u64)) -> u64 {
+    (least as f64 * (most as f64 / least as f64).powf(random.f64())) as u64
 }
 
 /// Sleeps and computes by turns. The CPU time of an event runs from its wake-up to the next one.
 fn inject(count: u64) -> Result<()> {
-    let mut random = Generator::new(SEED);
+    let mut random = Rng::with_seed(SEED);
     let mut events = Vec::with_capacity(count as usize);
     let mut due_ns = wake_after(evenly(&mut random, PAUSE_NS));
     for _ in 0..count {
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn sizes_are_spread_over_the_decades() {
-        let mut random = Generator::new(SEED);
+        let mut random = Rng::with_seed(SEED);
         let sizes: Vec<u64> = (0..1_000).map(|_| by_size(&mut random, WORK_NS)).collect();
         assert!(sizes.iter().all(|size| (WORK_NS.0..=WORK_NS.1).contains(size)));
         let below = sizes.iter().filter(|size| **size < 707_107).count();

@@ -11,7 +11,7 @@ use tipme_analysis::{CpuOwner, Recording, cpu_intervals};
 use tipme_measure::idle::{
     Check, Echo, Gap, IdleDetails, Injection, Observed, Trial, Validation, errors, stolen_by_gaps, stolen_by_records,
 };
-use tipme_measure::{Events, Run, Share, Summary};
+use tipme_measure::{Events, Run, Share, Summary, ms};
 use tipme_record::{Cpu, Nanos};
 
 /// The class of the events: how far what was seen is from what was done.
@@ -130,8 +130,8 @@ fn trial(method: Method, pairs: &[(u64, u64)]) -> Trial {
     let injected = Summary::new(pairs.iter().map(|(_, injected)| *injected).collect());
     Trial {
         method: method.name().to_owned(),
-        injected_ms_min: injected.value(Share(0)).unwrap_or_default() as f64 / 1e6,
-        injected_ms_max: injected.max().unwrap_or_default() as f64 / 1e6,
+        injected_ms_min: ms(injected.value(Share(0)).unwrap_or_default()),
+        injected_ms_max: ms(injected.max().unwrap_or_default()),
         errors: errors(pairs),
         p50_us_max,
         p90_us_max,

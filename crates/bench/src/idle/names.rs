@@ -4,11 +4,11 @@
 use super::watch::LoopOutcome;
 use std::collections::BTreeMap;
 use tipme_analysis::{CpuInterval, CpuOwner, Recording, cpu_intervals, is_recorder};
-use tipme_measure::MeasuredMachine;
 use tipme_measure::idle::{
     Basis, Exclusion, Gap, GapPiece, GapPortion, Holder, HolderKind, NamedGap, NamedTime, Observed, Resident,
     Residents, Seen, StolenShares, Tick, attribute, tick,
 };
+use tipme_measure::{MeasuredMachine, ms};
 use tipme_record::{Cpu, Nanos};
 
 /// Long gaps that are listed.
@@ -165,13 +165,13 @@ fn named_gap(observed: &Observed, gap: &Gap, portions: &[GapPortion]) -> NamedGa
     for portion in portions {
         *times.entry(&portion.holder.name).or_default() += portion.length_ns;
     }
-    let named = |(name, ns): (&str, u64)| NamedTime { name: name.to_owned(), ms: ns as f64 / 1e6 };
+    let named = |(name, ns): (&str, u64)| NamedTime { name: name.to_owned(), ms: ms(ns) };
     let mut by: Vec<NamedTime> = times.into_iter().map(named).collect();
     by.sort_by(|one, other| other.ms.total_cmp(&one.ms));
     NamedGap {
         cpu: observed.cpu,
         start_s: gap.start_ns.saturating_sub(observed.begin_ns) as f64 / 1e9,
-        length_ms: gap.length_ns as f64 / 1e6,
+        length_ms: ms(gap.length_ns),
         by,
     }
 }

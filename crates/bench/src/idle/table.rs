@@ -5,10 +5,10 @@ mod plots;
 mod validation;
 
 pub(super) use plots::plots;
-use tipme_measure::Document;
 use tipme_measure::idle::{
     CpuFigures, CpuProfile, Exclusion, IdleDetails, NamedGap, NamedTime, Resident, StolenShares,
 };
+use tipme_measure::{Document, ms};
 use tipme_report::conditions;
 use tipme_report::plot::words::plain;
 
@@ -207,7 +207,7 @@ fn footer(document: &Document<IdleDetails>) -> String {
         text += &format!("cpu {}: {}\n", cpu.cpu, clock(cpu));
     }
     let threshold = details.gap_min_ns.map_or_else(String::new, |ns| format!(", gaps from {ns} ns on"));
-    text += &format!("A record after each {} ms of the loop{threshold}.\n", details.resolution_ns as f64 / 1e6);
+    text += &format!("A record after each {} ms of the loop{threshold}.\n", ms(details.resolution_ns));
     text += OBSERVER;
     text + &conditions(&document.machine) + "\n"
 }
@@ -219,7 +219,7 @@ fn clock(cpu: &CpuFigures) -> String {
     parts.extend(clock.drift_ppm.map(|ppm| format!("drift {ppm:+.2} ppm")));
     parts.extend(clock.bend_ns.map(|ns| format!("at most {ns} ns off a straight line")));
     parts.extend(clock.classic.map(|classic| {
-        let (begin, end) = (classic.begin_ns as f64 / 1e6, classic.end_ns as f64 / 1e6);
+        let (begin, end) = (ms(classic.begin_ns), ms(classic.end_ns));
         format!("loop of {begin:.3} ms, {end:.3} ms at the end: drift {:+.1} %", classic.drift_percent)
     }));
     parts.push(if cpu.locked { "memory locked".to_owned() } else { "memory not locked".to_owned() });

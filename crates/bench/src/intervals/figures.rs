@@ -5,7 +5,7 @@ use crate::experiment::MeasuredRepeats;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tipme_analysis::IntervalExplanation;
-use tipme_measure::{InputClass, IntervalFigures, Intervals, ThresholdProfile};
+use tipme_measure::{InputClass, IntervalFigures, Intervals, ThresholdProfile, ms};
 
 /// As in the papers.
 pub(super) const BUCKET_NS: u64 = 10_000_000;
@@ -57,7 +57,7 @@ impl MeasuredLoad {
         let buckets = intervals.histogram(BUCKET_NS).into_iter();
         MeasuredLoad {
             figures: intervals.figures(),
-            histogram_10ms: buckets.map(|(from, count)| (from as f64 / 1e6, count)).collect(),
+            histogram_10ms: buckets.map(|(from, count)| (ms(from), count)).collect(),
             intervals,
             casualties: 0,
             cpu_ns,
@@ -78,5 +78,5 @@ impl<C> LoadIntervals<C> {
 
 /// How long an interval is expected to be, by the first load.
 pub(crate) fn expected_ms(loads: &[MeasuredLoad]) -> Option<f64> {
-    loads.first().map(|load| load.intervals.expected_ns as f64 / 1e6)
+    loads.first().map(|load| ms(load.intervals.expected_ns))
 }

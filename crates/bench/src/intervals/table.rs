@@ -3,11 +3,11 @@
 
 use super::figures::{BUCKET_NS, LoadIntervals, MeasuredLoad};
 use tipme_analysis::IntervalExplanation;
-use tipme_measure::{Document, IntervalFigures};
+use tipme_measure::{Document, IntervalFigures, ms};
 use tipme_report::plot::{Figure, LatencySet, Quantity, histograms};
 use tipme_report::{conditions, span, strip};
 
-const BUCKET_MS: f64 = BUCKET_NS as f64 / 1e6;
+const BUCKET_MS: f64 = ms(BUCKET_NS);
 /// Shares of an interval below this are not worth a line.
 const LINE_MIN_MS: f64 = 0.5;
 /// Names of loads are cut after so many characters.
@@ -83,17 +83,17 @@ fn name(load: &MeasuredLoad) -> String {
 
 fn row(load: &MeasuredLoad) -> String {
     let (figures, censored_ns) = (&load.figures, load.intervals.censored_ns);
-    let ms = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1}"));
-    let is_most = |length: u64| Some(length as f64 / 1e6) == figures.max_ms;
+    let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1}"));
+    let is_most = |length: u64| Some(ms(length)) == figures.max_ms;
     let most = if censored_ns.is_some_and(is_most) { ">=" } else { "" };
     format!(
         "{:NAME_CHARS$}  {:>6} {:>9} {:>9} {:>9} {:>10}  {}{}\n",
         name(load),
         figures.n,
-        ms(figures.min_ms),
-        ms(figures.p50_ms),
-        ms(figures.p98_ms),
-        format!("{most}{}", ms(figures.max_ms)),
+        shown(figures.min_ms),
+        shown(figures.p50_ms),
+        shown(figures.p98_ms),
+        format!("{most}{}", shown(figures.max_ms)),
         long(figures),
         if censored_ns.is_some() { "  (the last was cut off)" } else { "" }
     )

@@ -8,9 +8,9 @@ use crate::choice::name;
 use crate::cpu_work::{cpu_time, run_queue_delay};
 use crate::memory::{enter, fork};
 use crate::priority::take_idle_io_class;
-use crate::random::Random;
 use crate::worker::say_ready;
 use anyhow::{Context, Result};
+use fastrand::Rng;
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, WaitOptions, setpriority_process, setsid, wait, waitpid};
 use std::io::{PipeWriter, Read, Write};
@@ -149,9 +149,9 @@ impl LoadAssignment<'_> {
     /// Has a child at any time, each of which works for a little while.
     fn raise(&self, name: &str, begin: &mut Begin) -> Result<()> {
         say(begin)?;
-        let (mut random, mut spent) = (Random::new(self.account as u64 + 1), Spent::now());
+        let (mut random, mut spent) = (Rng::with_seed(self.account as u64 + 1), Spent::now());
         while Instant::now() < self.end {
-            let rounds = LIFE_LEAST + random.below(LIFE_MORE);
+            let rounds = LIFE_LEAST + random.u64(..LIFE_MORE);
             let child = fork(self.order.life_s, name, || self.live(rounds))?;
             let count = if ended_well(child)? { Count::Forks } else { Count::Cut };
             self.add(count, 1);

@@ -11,6 +11,7 @@ use crate::seen::DrawingWatch;
 use anyhow::Result;
 use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tipme_desktop::clock;
 use tipme_desktop::inject::Typist;
@@ -34,6 +35,14 @@ pub struct SentInput {
     pub class: InputClass,
 }
 
+/// What was used from an input to the next one of another operation: inputs of one have the same label and class.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OperationUsage {
+    pub label: Arc<str>,
+    pub class: InputClass,
+    pub usage: Usage,
+}
+
 /// What playing cost the player itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PlayerCost {
@@ -47,7 +56,7 @@ pub struct PlayerCost {
 #[derive(Default)]
 pub(super) struct ScriptPlayback {
     pub(super) sent: Vec<SentInput>,
-    pub(super) usage: Vec<(InputClass, Usage)>,
+    pub(super) usage: Vec<OperationUsage>,
     pub(super) incidents: Vec<PathBuf>,
     pub(super) driver: PlayerCost,
     /// Waits for idle that ended because they took too long.
@@ -62,8 +71,8 @@ pub(super) struct Player<'a> {
     interrupt: &'a InterruptFlag,
     played: ScriptPlayback,
     marked: Nanos,
-    /// The class of the last input, and what had been used when the first one in a row of it was sent.
-    current: Option<(InputClass, Usage)>,
+    /// The operation of the last input, and what had been used when the first one in a row of it was sent.
+    current: Option<OperationUsage>,
     priority: Option<Priority>,
 }
 
@@ -122,7 +131,7 @@ impl<'a> Player<'a> {
     }
 
     fn input(&mut self, input: &Input) -> Result<()> {
-        self.count(Some(input.class));
+        self.count(Some(input));
         let at = match &input.act {
             ScriptAct::Character(letter) => self.typist.key(*letter)?,
             ScriptAct::Key(chord) => self.typist.press(chord)?,
@@ -133,16 +142,20 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// What was used since the last input of another class belongs to the class of those that followed it.
-    fn count(&mut self, next: Option<InputClass>) {
-        if self.current.map(|(class, _)| class) == next {
+    /// What was used since the last input of another operation belongs to the operation of those that followed it.
+    fn count(&mut self, next: Option<&Input>) {
+        let goes_on = |next: &Input| {
+            self.current.as_ref().is_some_and(|current| (&current.label, current.class) == (&next.label, next.class))
+        };
+        if next.is_some_and(goes_on) {
             return;
         }
         let now = self.application.usage();
-        if let Some((class, before)) = self.current {
-            self.played.usage.push((class, now.since(before)));
+        if let Some(OperationUsage { label, class, usage }) = self.current.take() {
+            self.played.usage.push(OperationUsage { label, class, usage: now.since(usage) });
         }
-        self.current = next.map(|class| (class, now));
+        let begin = |next: &Input| OperationUsage { label: Arc::clone(&next.label), class: next.class, usage: now };
+        self.current = next.map(begin);
     }
 
     /// Waits until nothing was drawn for `quiet`, and at least so long after the last input.

@@ -436,7 +436,7 @@ impl StepKind<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use fastrand::Rng;
 
     fn error(text: &str) -> String {
         parse("s", text).expect_err("it is wrong").to_string()
@@ -516,8 +516,8 @@ mod tests {
     #[test]
     fn no_text_makes_the_reader_panic() {
         let good = include_str!("../../scripts/editor.toml");
-        let mut random = Random::new(7);
-        let mut next = |end: usize| random.index(end);
+        let mut random = Rng::with_seed(7);
+        let mut next = |end: usize| random.usize(..end);
         for _ in 0..400 {
             let mut bytes = good.as_bytes()[..200 + next(good.len() - 200)].to_vec();
             for _ in 0..1 + next(8) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Made-up text: sentences of common words, the same for the same seed.
 
-use crate::random::Random;
+use fastrand::Rng;
 
 /// Words of different lengths that every keyboard can type.
 const WORDS: [&str; 48] = [
@@ -58,9 +58,9 @@ const WORDS: [&str; 48] = [
 const LINE: usize = 72;
 
 /// Some words, the first with a capital letter, and a full stop.
-pub(super) fn sentence(random: &mut Random) -> String {
-    let count = 4 + random.index(9);
-    let words: Vec<&str> = (0..count).map(|_| WORDS[random.index(WORDS.len())]).collect();
+pub(super) fn sentence(random: &mut Rng) -> String {
+    let count = 4 + random.usize(..9);
+    let words: Vec<&str> = (0..count).map(|_| WORDS[random.usize(..WORDS.len())]).collect();
     let mut text = words.join(" ");
     if count > 8 {
         text = text.replacen(' ', ", ", 1);
@@ -80,7 +80,7 @@ pub(super) fn text(bytes: usize, seed: u64) -> String {
 
 /// Text as somebody types it, exactly so many characters, all of them ASCII.
 pub(super) fn typed(characters: usize, seed: u64) -> String {
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let (mut text, mut column) = (String::new(), 0);
     while text.len() < characters {
         for word in sentence(&mut random).split(' ') {
@@ -96,7 +96,7 @@ pub(super) fn typed(characters: usize, seed: u64) -> String {
 
 /// A page with headings, paragraphs and tables, which is as much work to lay out as a long article.
 pub(super) fn page(sections: u64, seed: u64) -> String {
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let mut page = "<!doctype html><meta charset=\"utf-8\"><title>page</title>\n\
         <style>body{max-width:50em;margin:auto;font-family:serif}td{border:1px solid}</style>\n"
         .to_owned();
@@ -111,9 +111,9 @@ pub(super) fn page(sections: u64, seed: u64) -> String {
     page
 }
 
-fn table(random: &mut Random) -> String {
-    let cell = |random: &mut Random| format!("<td>{}</td>", WORDS[random.index(WORDS.len())]);
-    let row = |random: &mut Random| format!("<tr>{}</tr>\n", (0..5).map(|_| cell(random)).collect::<String>());
+fn table(random: &mut Rng) -> String {
+    let cell = |random: &mut Rng| format!("<td>{}</td>", WORDS[random.usize(..WORDS.len())]);
+    let row = |random: &mut Rng| format!("<tr>{}</tr>\n", (0..5).map(|_| cell(random)).collect::<String>());
     format!("<table>\n{}</table>\n", (0..6).map(|_| row(random)).collect::<String>())
 }
 

@@ -2,7 +2,7 @@
 //! A made-up presentation as flat OpenDocument: slides with a title and sentences, each tenth with an embedded chart.
 
 use super::prose::sentence;
-use crate::random::Random;
+use fastrand::Rng;
 
 /// Every so many slides there is a chart.
 const CHART_EVERY: u64 = 10;
@@ -24,7 +24,7 @@ const NAMESPACES: [(&str, &str); 8] = [
 
 /// So many slides, the same ones for the same seed.
 pub(super) fn presentation(slides: u64, seed: u64) -> String {
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let pages: String = (1..=slides).map(|number| slide(number, &mut random)).collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}<office:body><office:presentation>\n{pages}</office:presentation>\
@@ -42,7 +42,7 @@ fn root(kind: &str) -> String {
     format!("<office:document{names} office:version=\"1.3\" office:mimetype=\"{kind}\">\n")
 }
 
-fn slide(number: u64, random: &mut Random) -> String {
+fn slide(number: u64, random: &mut Rng) -> String {
     let title = frame(1.0, 2.0, &format!("<text:p>Slide {number}</text:p>"));
     let sentences: String = (0..SENTENCES).map(|_| format!("<text:p>{}</text:p>", sentence(random))).collect();
     let chart = if number.is_multiple_of(CHART_EVERY) { chart(random) } else { String::new() };
@@ -58,9 +58,9 @@ fn frame(top: f64, height: f64, text: &str) -> String {
 }
 
 /// A chart in a document of its own, as an embedded object is.
-fn chart(random: &mut Random) -> String {
-    let row = |number: u64, random: &mut Random| {
-        let value = 10 + random.below(90);
+fn chart(random: &mut Rng) -> String {
+    let row = |number: u64, random: &mut Rng| {
+        let value = 10 + random.u64(..90);
         format!("<table:table-row>{}{}</table:table-row>", text_cell(number), number_cell(value))
     };
     let rows: String = (1..=BARS).map(|number| row(number, random)).collect();

@@ -2,7 +2,7 @@
 //! Something that can go wrong, to whom it is done, and what was done.
 
 use super::site::Site;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::ffi::OsString;
 
 /// The application that suffers.
@@ -40,6 +40,19 @@ pub struct Fault {
     pub pinned: bool,
     /// Makes what the application needs before it starts.
     pub prepare: fn(&Site) -> Result<Box<dyn PreparedFault>>,
+}
+
+impl Fault {
+    /// Done to our own applications, and takes no other program; the rest is to be said.
+    pub(super) const OURS: Fault = Fault {
+        name: "",
+        about: "",
+        kinds: &[],
+        apps: App::OURS,
+        programs: &[],
+        pinned: false,
+        prepare: |_| bail!("it is not said what goes wrong"),
+    };
 }
 
 /// A fault that is prepared. Dropping it ends its processes and takes everything back.

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use tipme_measure::ms;
 
 /// Faults whose cause is named, at least, of all.
 const ACCURACY_MIN: f64 = 0.95;
@@ -163,7 +164,7 @@ fn step(step: &Value) -> String {
     let text = |field: &str| step[field].as_str().unwrap_or_default().to_string();
     let ns = step["end_ns"].as_u64().unwrap_or_default().saturating_sub(step["start_ns"].as_u64().unwrap_or_default());
     let woken = step["woken_by"].as_str().map_or(String::new(), |by| format!(", woken by {by}"));
-    format!("{:.1} ms {} ({}) {} {}{woken}", ns as f64 / 1e6, text("comm"), step["pid"], text("state"), text("detail"))
+    format!("{:.1} ms {} ({}) {} {}{woken}", ms(ns), text("comm"), step["pid"], text("state"), text("detail"))
 }
 
 impl SelftestOutcome {
@@ -226,9 +227,8 @@ pub(super) mod tests {
         about: "",
         kinds: &[&["lock-wait"]],
         apps: &[App::Patient],
-        programs: &[],
-        pinned: false,
         prepare: |_| anyhow::bail!("only its name counts"),
+        ..Fault::OURS
     };
 
     /// A result with a finding of this kind by process 5, who is to blame.

@@ -24,7 +24,7 @@
 
 /* As programs give them to the kernel. */
 struct segment { __u64 base, bytes; };
-struct message_header { __u64 name; __u32 name_bytes, unused; __u64 segments, count; };
+struct message_header { __u64 name; __u32 name_bytes, unused; __u64 segments, count, control, control_bytes; };
 
 /* The reading of what one send carried: where it stands, and what was found so far. */
 struct reading {
@@ -145,6 +145,18 @@ __noinline __u64 read_vector(struct reading *reading, __u64 address, __u64 count
 	for (int i = 0; i < SEGMENTS && i < count; i++)
 		bytes += reading->segments[i].bytes < (1 << 30) ? reading->segments[i].bytes : 1 << 30;
 	return bytes;
+}
+
+/* Whether the system call that sends has something beside bytes, as files. */
+static __always_inline bool has_control(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	struct message_header header = {};
+
+	if (!regs || (task->flags & PF_KTHREAD) || regs->orig_ax != CALL_SENDMSG)
+		return 0;
+	return !bpf_probe_read_user(&header, sizeof(header), (void *)regs->si) && header.control && header.control_bytes;
 }
 
 /* Where the system call that sends says that the bytes lie; how many of them are known. */

@@ -20,6 +20,9 @@
 #define NEAR_MS 5000
 /* By how much TAI is ahead of UTC. */
 #define LEAP_MS 37000
+/* Bytes of a type's name, its end included. */
+#define TYPE_LEAST 5
+#define TYPE_MOST 255
 
 /* Objects of clients are numbered from two on, and numbers are given again: what is larger is none, and may be text. */
 #define OBJECTS (1 << 20)
@@ -115,6 +118,17 @@ static __always_inline void look_at_focus(struct reading *reading, __u32 *head)
 	}
 }
 
+/* What is copied is asked for by a type, and a pipe to write it to: of the compositor, and by it of who has it. The type's
+ * name fills the message, which the offer of a type does as well, but without a file. Nothing of it is kept. */
+static __always_inline bool asks_for_copied(__u32 *head)
+{
+	__u32 opcode = head[1] & 0xffff, size = head[1] >> 16, bytes = head[2], letter = (head[3] & 0xff) | 0x20;
+
+	if (opcode > 1 || bytes < TYPE_LEAST || bytes > TYPE_MOST || size != 12 + ((bytes + 3) & ~3))
+		return 0;
+	return letter >= 'a' && letter <= 'z' && has_control();
+}
+
 /* An input method that has grabbed the keyboard is told of a key with the same arguments by another event. One by which a
  * keyboard enters may be as long: it has a surface where the time stamp is. */
 static __always_inline bool is_grabbed_key(struct reading *reading, __u32 *head)
@@ -133,6 +147,9 @@ static __always_inline void look_at_event(struct reading *reading, __u32 *head, 
 		kept->wanted = 1;
 		kept->hint = HINT_ENTERED;
 		kept->argument = as_object(head[3]);
+	} else if (asks_for_copied(head)) {
+		kept->wanted = 1;
+		kept->hint = HINT_COPIED;
 	} else if (head[1] == WL_PRESENTED) {
 		look_at_presented(reading, head, kept);
 	} else if (head[1] == WL_LEAVE || head[1] == WL_CALLBACK_DONE) {
@@ -198,6 +215,9 @@ static __always_inline void look_at_request(struct reading *reading, __u32 *head
 	} else if (head[1] == WL_COMMIT) {
 		kept->wanted = 1;
 		reading->draws |= reading->attaches;
+	} else if (asks_for_copied(head)) {
+		kept->wanted = 1;
+		kept->hint = HINT_COPIED;
 	} else {
 		look_at_binding(head, kept);
 	}

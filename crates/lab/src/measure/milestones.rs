@@ -5,7 +5,7 @@
 use super::joining::{RecordedRepeat, near};
 use tipme_analysis::{COMPLETED, NOTICED, Timed};
 use tipme_bench::measure::SentInput;
-use tipme_measure::{InputClass, Share, Summary};
+use tipme_measure::{InputClass, Share, Summary, ms};
 use tipme_record::Nanos;
 use tipme_report::measure::MilestoneFigures;
 
@@ -65,7 +65,6 @@ pub fn completed<'a>(of_class: impl Iterator<Item = &'a Milestones>) -> Option<M
 fn figures(reached: impl Iterator<Item = MilestoneLatency>, noticed: Nanos) -> Option<MilestoneFigures> {
     let reached: Vec<MilestoneLatency> = reached.collect();
     let summary = Summary::new(reached.iter().map(|one| one.latency).collect());
-    let ms = |nanos: u64| Nanos(nanos).millis();
     let p98 = summary.shown(Share::P98);
     let max = summary.max()?;
     Some(MilestoneFigures {

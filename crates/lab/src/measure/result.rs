@@ -6,17 +6,17 @@ use super::judged::JudgedInputs;
 use super::milestones::{Milestones, completed, handled};
 use super::spread::spread;
 use std::collections::BTreeMap;
-use tipme_bench::measure::{MeasureDisplay, MeasureOptions, Usage};
+use tipme_bench::measure::{MeasureDisplay, MeasureOptions, OperationUsage, Usage};
 use tipme_bench::screen::Place;
 use tipme_measure::think::interactive;
 use tipme_measure::{
     ClassLimits, Event, Events, InputClass, MeasuredMachine, Run, SCHEMA, Share, Summary, ThresholdProfile, apdex,
-    columns, excess_latency_rate, interaction_p98, interarrival, top_class,
+    columns, excess_latency_rate, interaction_p98, interarrival, ms, top_class,
 };
 use tipme_record::Nanos;
 use tipme_report::measure::{
-    self, ClassCounters, ClassFigures, CumulativeLatencies, DEVIATION_PERCENT_MAX, DriverCost, EventOutcome,
-    ExcessRate, Instrument, InterArrival, LONG_MS, LongEvent, MeasureDetails, MeasureDocument,
+    self, ClassFigures, CumulativeLatencies, DEVIATION_PERCENT_MAX, DriverCost, EventOutcome, ExcessRate, Instrument,
+    InterArrival, LONG_MS, LongEvent, MeasureDetails, MeasureDocument, OperationCounters,
 };
 
 /// Between events above each of these the times are told, in nanoseconds.
@@ -63,7 +63,7 @@ fn details(
     let events: Vec<measure::EventRow> = rows.iter().map(told).collect();
     let count = |outcome| events.iter().filter(|event| event.outcome == outcome).count() as u64;
     let all = Summary::new(latencies(&rows, |_| true));
-    let sum = |of: &dyn Fn(&JudgedInputs) -> u64| Some(judged.iter().map(of).sum::<u64>() as f64 / 1e6);
+    let sum = |of: &dyn Fn(&JudgedInputs) -> u64| Some(ms(judged.iter().map(of).sum()));
     let background: Option<u64> = judged.iter().map(|judged| judged.waits.background).sum();
     MeasureDetails {
         script: options.script.name.clone(),
@@ -103,10 +103,6 @@ fn instrument(options: &MeasureOptions, tap: bool) -> Instrument {
         MeasureDisplay::Own(Place::Wayland | Place::Compositor(_)) => Instrument::Screencopy,
         MeasureDisplay::Own(Place::X11) | MeasureDisplay::Display(_) => Instrument::Damage,
     }
-}
-
-fn ms(nanos: u64) -> f64 {
-    nanos as f64 / 1e6
 }
 
 /// The start and all inputs of a repeat.
@@ -306,19 +302,21 @@ fn inter_arrival(runs: &[Run]) -> Vec<InterArrival> {
     APART_NS.into_iter().map(row).collect()
 }
 
-fn counters(judged: &[JudgedInputs]) -> Vec<ClassCounters> {
-    let mut sums: BTreeMap<InputClass, Usage> = BTreeMap::new();
-    for (class, usage) in judged.iter().flat_map(|judged| &judged.repeat.usage) {
-        sums.entry(*class).and_modify(|sum| *sum = sum.plus(*usage)).or_insert(*usage);
+fn counters(judged: &[JudgedInputs]) -> Vec<OperationCounters> {
+    let mut sums: BTreeMap<(InputClass, &str), Usage> = BTreeMap::new();
+    for OperationUsage { label, class, usage } in judged.iter().flat_map(|judged| &judged.repeat.usage) {
+        sums.entry((*class, label)).and_modify(|sum| *sum = sum.plus(*usage)).or_insert(*usage);
     }
-    let inputs = |class: InputClass| {
-        judged.iter().flat_map(|judged| &judged.repeat.sent).filter(|sent| sent.class == class).count()
+    let inputs = |class: InputClass, label: &str| {
+        let sent = judged.iter().flat_map(|judged| &judged.repeat.sent);
+        sent.filter(|sent| sent.class == class && sent.label == label).count()
     };
-    let row = |(class, usage): (InputClass, Usage)| {
+    let row = |((class, label), usage): ((InputClass, &str), Usage)| {
         let [cpu_ns, context_switches, page_faults, cycles, instructions, cache_misses, tlb_misses] = usage.0;
-        ClassCounters {
+        OperationCounters {
+            label: label.to_owned(),
             class: class.name().to_owned(),
-            n: inputs(class),
+            n: inputs(class, label),
             cpu_ms: cpu_ns.map(ms),
             context_switches,
             page_faults,
@@ -384,6 +382,25 @@ mod tests {
         let mut milestones = vec![milestones; latencies_ms.len()];
         milestones.resize(outcomes.len(), Milestones::default());
         JudgedInputs { repeat, outcomes, milestones, start, waits, answer_time: None }
+    }
+
+    #[test]
+    fn what_was_used_is_of_each_operation_what_the_hardware_counts_too() {
+        let used = |label: &str, ms: u64, faults: u64, cycles: u64| OperationUsage {
+            label: label.into(),
+            class: InputClass::Key,
+            usage: Usage([Some(ms * MS), None, Some(faults), Some(cycles), None, None, None]),
+        };
+        let mut judged = [repeat(0, &[20, 30]), repeat(1, &[20])];
+        judged[0].repeat.usage =
+            vec![used("type", 3, 40, 6_000), used("save", 9, 500, 70_000), used("type", 1, 2, 1_000)];
+        judged[1].repeat.usage = vec![used("type", 2, 8, 3_000)];
+        let counters = result(&judged).details.counters;
+        let rows: Vec<_> =
+            counters.iter().map(|row| (row.label.as_str(), row.n, row.cpu_ms, row.page_faults, row.cycles)).collect();
+        let none = ("save", 0, Some(9.0), Some(500), Some(70_000));
+        assert_eq!(rows, [none, ("type", 7, Some(6.0), Some(50), Some(10_000))]);
+        assert_eq!((counters[1].context_switches, counters[1].instructions), (None, None), "it is not counted here");
     }
 
     fn result(judged: &[JudgedInputs]) -> MeasureDocument {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use tipme_analysis::{CpuOwner, Recording, cpu_intervals, thread_times};
-use tipme_measure::spread_shares;
+use tipme_measure::{ms, spread_shares};
 use tipme_record::Tid;
 use tipme_report::measure::{RepeatSpread, Rival};
 
@@ -108,7 +108,7 @@ fn common(one: &[Span], other: &[Span]) -> u64 {
 /// What the repeats differ by; `None` where nothing was recorded, or nothing differs.
 pub fn spread(times: &[Option<&AnswerTime>]) -> Option<RepeatSpread> {
     let times: Vec<&AnswerTime> = times.iter().copied().collect::<Option<_>>()?;
-    let part = |of: fn(&AnswerTime) -> u64| times.iter().map(|time| of(time) as f64 / 1e6).collect::<Vec<f64>>();
+    let part = |of: fn(&AnswerTime) -> u64| times.iter().map(|time| ms(of(time))).collect::<Vec<f64>>();
     let (running_ms, ready_ms, waiting_ms) = (part(|of| of.running), part(|of| of.ready), part(|of| of.waiting));
     let shares = spread_shares(&[running_ms.clone(), ready_ms.clone(), waiting_ms.clone()])?;
     let [running_share, ready_share, waiting_share] = shares.try_into().ok()?;
@@ -123,7 +123,7 @@ fn rivals(times: &[&AnswerTime]) -> Vec<Rival> {
         *sums.entry(name).or_default() += time;
     }
     let mut rivals: Vec<Rival> =
-        sums.into_iter().map(|(name, time)| Rival { name: name.to_owned(), ms: time as f64 / 1e6 }).collect();
+        sums.into_iter().map(|(name, time)| Rival { name: name.to_owned(), ms: ms(time) }).collect();
     rivals.retain(|rival| rival.ms > 0.0);
     rivals.sort_by(|one, other| other.ms.total_cmp(&one.ms));
     rivals.truncate(RIVALS_MAX);

@@ -3,8 +3,6 @@
 //!
 //! Without a login manager nobody sits anywhere.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use tipme_desktop::logind::Logind;
 use tipme_policy::Identity;
@@ -103,11 +101,8 @@ fn display_socket(line: &str) -> Option<&str> {
 }
 
 fn text(path: &Path) -> Option<String> {
-    let mut bytes = Vec::new();
-    File::open(path).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some(String::from_utf8_lossy(&processes::read_up_to(path, FILE_BYTES_MAX).ok()?).into_owned())
 }
 
 #[cfg(test)]
-#[path = "seat/tests.rs"]
 mod tests;

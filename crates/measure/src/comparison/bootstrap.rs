@@ -9,7 +9,7 @@
 //! normal distribution. Both are made good: deviations grow by the root of k / (k - 1), and the interval by the
 //! ratio of Student's to the normal quantile, with the degrees of freedom that Welch and Satterthwaite give.
 
-use crate::random::Generator;
+use fastrand::Rng;
 
 /// How often the repeats are drawn.
 pub(crate) const RESAMPLES: usize = 4_000;
@@ -45,11 +45,18 @@ impl RepeatSample<'_> {
 
     /// How far the figures of resampled repeats lie from the observed one. Draws without a figure are left out.
     fn deviations(&self, observed: f64, stream: u64) -> Vec<f64> {
-        let mut generator = Generator::new(SEED ^ stream);
+        let mut random = Rng::with_seed(SEED ^ stream);
         let spread = (self.repeats as f64 / (self.repeats as f64 - 1.0)).sqrt();
-        let draw = |_| (self.figure)(&generator.draw(self.repeats)).map(|figure| (figure - observed) * spread);
-        (0..RESAMPLES).filter_map(draw).collect()
+        let figure = |_| (self.figure)(&draw(&mut random, self.repeats)).map(|figure| (figure - observed) * spread);
+        (0..RESAMPLES).filter_map(figure).collect()
     }
+}
+
+/// How often each of so many is drawn in as many draws with replacement.
+fn draw(random: &mut Rng, count: usize) -> Vec<u32> {
+    let mut drawn = vec![0; count];
+    (0..count).for_each(|_| drawn[random.usize(..count)] += 1);
+    drawn
 }
 
 /// The other side's figure less that of the base. `None` where a side has no figure, fewer than two repeats, or
@@ -94,6 +101,7 @@ fn student(freedom: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fastrand::Rng;
     use proptest::prelude::*;
 
     /// The mean of what was drawn.
@@ -106,20 +114,20 @@ mod tests {
     }
 
     /// A sum of twelve even numbers: normal, but for its far tails.
-    fn normal(generator: &mut Generator) -> f64 {
-        (0..12).map(|_| generator.share()).sum::<f64>() - 6.0
+    fn normal(random: &mut Rng) -> f64 {
+        (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
     }
 
-    fn normals(generator: &mut Generator, count: usize) -> Vec<f64> {
-        (0..count).map(|_| normal(generator)).collect()
+    fn normals(random: &mut Rng, count: usize) -> Vec<f64> {
+        (0..count).map(|_| normal(random)).collect()
     }
 
     /// In how many of a hundred pairs of sets a difference is shown.
     fn shown_percent(count: usize, shift: f64) -> f64 {
         const PAIRS: u64 = 200;
         let shown = |pair: u64| {
-            let mut generator = Generator::new(pair.wrapping_mul(0x1234_5678_9abc_def1));
-            let (base, other) = (normals(&mut generator, count), normals(&mut generator, count));
+            let mut random = Rng::with_seed(pair);
+            let (base, other) = (normals(&mut random, count), normals(&mut random, count));
             let other: Vec<f64> = other.iter().map(|value| value + shift).collect();
             let estimate = estimate(&means(&base), &means(&other)).expect("every draw has a mean");
             estimate.low > 0.0 || estimate.high < 0.0
@@ -151,10 +159,10 @@ mod tests {
 
     #[test]
     fn every_repeat_is_drawn_as_often_as_any_other() {
-        let mut generator = Generator::new(1);
+        let mut random = Rng::with_seed(1);
         let mut sums = [0u32; 7];
         for _ in 0..10_000 {
-            let drawn = generator.draw(7);
+            let drawn = draw(&mut random, 7);
             assert_eq!(drawn.iter().sum::<u32>(), 7);
             sums.iter_mut().zip(drawn).for_each(|(sum, times)| *sum += times);
         }

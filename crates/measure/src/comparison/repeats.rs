@@ -6,6 +6,7 @@ use crate::document::{Events, Run};
 use crate::excess::{Rate, excess_ns, rate, tenth};
 use crate::percentile::{Share, nearest_rank, percentile};
 use crate::summary::Summary;
+use crate::units::ms;
 
 /// Tenths of the threshold at which the excess is summed.
 const TENTHS: [u64; 3] = [9, 10, 11];
@@ -95,7 +96,7 @@ impl Repeats {
     /// A percentile of the events of any mixture of the repeats, milliseconds.
     pub(super) fn percentiles(&self, share: Share) -> RepeatSample<'_> {
         let mixture = Mixture::new(&self.0, share);
-        let figure = move |drawn: &[u32]| mixture.percentile(drawn).map(|latency| latency as f64 / 1e6);
+        let figure = move |drawn: &[u32]| mixture.percentile(drawn).map(ms);
         RepeatSample { repeats: self.0.len(), figure: Box::new(figure) }
     }
 }

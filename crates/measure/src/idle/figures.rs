@@ -9,6 +9,7 @@ use super::validation::Validation;
 use crate::document::{Events, Run};
 use crate::percentile::Share as Percentile;
 use crate::summary::Summary;
+use crate::units::ms;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -147,13 +148,13 @@ impl CpuFigures {
             difference_points: 100.0 * (stolen - check),
             records: observed.records(),
             records_lost: observed.records_lost,
-            longest_record_ms: observed.longest_record_ns() as f64 / 1e6,
+            longest_record_ms: ms(observed.longest_record_ns()),
             gaps: GapFigures {
                 count: observed.gaps.len() as u64 + observed.gaps_lost,
                 lost: observed.gaps_lost,
                 p50_us: us(Percentile::P50),
                 p99_us: us(Percentile::P99),
-                longest_ms: lengths.max().unwrap_or_default() as f64 / 1e6,
+                longest_ms: ms(lengths.max().unwrap_or_default()),
             },
             clock: observed.clock.clone(),
             locked: observed.locked,
@@ -165,11 +166,11 @@ impl CpuFigures {
 impl CpuProfile {
     /// The profile of what a loop saw, `columns` wide.
     pub fn of(observed: &Observed, columns: usize) -> CpuProfile {
-        let column_ms = observed.wall_ns() as f64 / 1e6 / columns.max(1) as f64;
+        let column_ms = ms(observed.wall_ns()) / columns.max(1) as f64;
         let peaks = |width_ns| {
             let mut peaks = vec![0.0_f64; columns];
             for bin in observed.bins(width_ns) {
-                let at = (bin.start_ns - observed.begin_ns) as f64 / 1e6 / column_ms.max(f64::MIN_POSITIVE);
+                let at = ms(bin.start_ns - observed.begin_ns) / column_ms.max(f64::MIN_POSITIVE);
                 if let Some(peak) = peaks.get_mut(at as usize) {
                     *peak = peak.max(bin.utilisation());
                 }

@@ -9,6 +9,7 @@
 use super::observed::{Gap, share};
 use super::tick::Tick;
 use crate::periodicity::period;
+use crate::units::ms;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -251,11 +252,11 @@ impl StolenTime {
         Resident {
             kind: holder.kind,
             name: holder.name,
-            total_ms: self.total_ns as f64 / 1e6,
+            total_ms: ms(self.total_ns),
             share_of_stolen: share(self.total_ns, total),
             gaps: self.gaps,
-            longest_ms: self.longest_ns as f64 / 1e6,
-            period_ms: every.map(|every| every.every_ns as f64 / 1e6),
+            longest_ms: ms(self.longest_ns),
+            period_ms: every.map(|every| ms(every.every_ns)),
         }
     }
 }

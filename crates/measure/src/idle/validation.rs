@@ -4,6 +4,7 @@
 use super::observed::{Gap, Observed, share};
 use crate::percentile::Share;
 use crate::summary::Summary;
+use crate::units::ms;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -159,7 +160,7 @@ impl Check {
             difference_points_max: most,
             steal_share: 0.0,
             records: observed.iter().map(Observed::records).sum(),
-            longest_record_ms: observed.iter().map(Observed::longest_record_ns).max().unwrap_or_default() as f64 / 1e6,
+            longest_record_ms: ms(observed.iter().map(Observed::longest_record_ns).max().unwrap_or_default()),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::excess::{Rate, rate, top};
 use crate::histogram::Histogram;
 use crate::percentile::Share;
 use crate::threshold::{InputClass, ThresholdProfile};
+use crate::units::ms;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -104,10 +105,6 @@ pub struct LongWait {
     pub presses: u32,
     /// The incident that was marked then; `null` where none was, or where the one who asks does not look for it.
     pub incident: Option<String>,
-}
-
-fn ms(nanos: u64) -> f64 {
-    nanos as f64 / 1e6
 }
 
 impl DayFigures {

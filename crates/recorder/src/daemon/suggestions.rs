@@ -6,24 +6,37 @@ use crate::auto::Suspicion;
 use crate::capture::Mark;
 use crate::look::settle;
 use std::path::Path;
-use tipme_control::{GROUP, RecorderResponse, ToldTolerance, accounts};
+use std::time::Instant;
+use tipme_control::{Caller, Judged, RecorderResponse, ToldTolerance};
 use tipme_record::Nanos;
 
 impl Recorder<'_> {
     /// Looks at what the coarse figures make suspicious, and decides on looks that have ended.
     pub(super) fn notice(&mut self, now: Nanos) {
         self.settle_looks(now);
+        let judged = self.suspicions.settled(Instant::now());
+        if self.paused.is_some() {
+            return;
+        }
+        judged.into_iter().for_each(|judged| self.look(judged));
         let Some((auto, looks)) = &mut self.auto else { return };
-        if looks.running() || self.paused.is_some() {
+        if looks.running() || self.suspicions.waiting().next().is_some() {
             return;
         }
         if let Some(suspicion) = auto.tick(&self.kernel, &mut self.learning, now) {
-            self.look(suspicion);
+            self.ask_whose(suspicion);
         }
     }
 
-    fn look(&mut self, mut suspicion: Suspicion) {
-        if !self.may_have(suspicion.uid) {
+    /// Whose program it was may have the incident where that user may mark: polkit is asked as if the program did.
+    fn ask_whose(&mut self, suspicion: Suspicion) {
+        let program = Caller { pid: suspicion.client.0, uid: suspicion.uid };
+        let judged = self.suspicions.judge(program.uid, program, suspicion, Instant::now());
+        judged.into_iter().for_each(|judged| self.look(judged));
+    }
+
+    fn look(&mut self, (mut suspicion, may): Judged<Suspicion>) {
+        if may.is_err() {
             suspicion.uid = self.owner();
         }
         let mark = Mark { text: String::new(), trigger: "auto".to_owned(), uid: suspicion.uid, at: None };
@@ -39,11 +52,6 @@ impl Recorder<'_> {
         for looked in looks.ended() {
             settle(auto, looks, looked, now);
         }
-    }
-
-    /// Whether a user may have an incident without asking: who may mark whatever polkit says, which is not asked here.
-    fn may_have(&self, uid: u32) -> bool {
-        uid == 0 || self.options.allowed.contains(&uid) || accounts::is_member(GROUP, uid)
     }
 
     /// A user says of an incident whether it was this.

@@ -23,66 +23,24 @@ const DYNAMIC_SYMBOLS: u64 = 11;
 /// Place and width of a number.
 type Field = (usize, usize);
 
-/// Where the fields of the headers and of a symbol are.
-struct ElfLayout {
-    segments: Field,
-    segment_count: Field,
-    sections: Field,
-    section_count: Field,
-    segment_bytes: usize,
-    segment_offset: Field,
-    segment_address: Field,
-    segment_length: Field,
-    section_bytes: usize,
-    section_offset: Field,
-    section_length: Field,
-    section_link: Field,
-    symbol_bytes: usize,
-    symbol_kind: Field,
-    symbol_section: Field,
-    symbol_start: Field,
-    symbol_length: Field,
-}
-
-const BITS_64: ElfLayout = ElfLayout {
-    segments: (32, 8),
-    segment_count: (56, 2),
-    sections: (40, 8),
-    section_count: (60, 2),
-    segment_bytes: 56,
-    segment_offset: (8, 8),
-    segment_address: (16, 8),
-    segment_length: (32, 8),
-    section_bytes: 64,
-    section_offset: (24, 8),
-    section_length: (32, 8),
-    section_link: (40, 4),
-    symbol_bytes: 24,
-    symbol_kind: (4, 1),
-    symbol_section: (6, 2),
-    symbol_start: (8, 8),
-    symbol_length: (16, 8),
-};
-
-const BITS_32: ElfLayout = ElfLayout {
-    segments: (28, 4),
-    segment_count: (44, 2),
-    sections: (32, 4),
-    section_count: (48, 2),
-    segment_bytes: 32,
-    segment_offset: (4, 4),
-    segment_address: (8, 4),
-    segment_length: (16, 4),
-    section_bytes: 40,
-    section_offset: (16, 4),
-    section_length: (20, 4),
-    section_link: (24, 4),
-    symbol_bytes: 16,
-    symbol_kind: (12, 1),
-    symbol_section: (14, 2),
-    symbol_start: (4, 4),
-    symbol_length: (8, 4),
-};
+// Where the fields of the headers and of a symbol are, and their sizes, by the class of the image: 0 for 32 bits, 1 for 64.
+const SEGMENTS: [Field; 2] = [(28, 4), (32, 8)];
+const SEGMENT_COUNT: [Field; 2] = [(44, 2), (56, 2)];
+const SECTIONS: [Field; 2] = [(32, 4), (40, 8)];
+const SECTION_COUNT: [Field; 2] = [(48, 2), (60, 2)];
+const SEGMENT_BYTES: [usize; 2] = [32, 56];
+const SEGMENT_OFFSET: [Field; 2] = [(4, 4), (8, 8)];
+const SEGMENT_ADDRESS: [Field; 2] = [(8, 4), (16, 8)];
+const SEGMENT_LENGTH: [Field; 2] = [(16, 4), (32, 8)];
+const SECTION_BYTES: [usize; 2] = [40, 64];
+const SECTION_OFFSET: [Field; 2] = [(16, 4), (24, 8)];
+const SECTION_LENGTH: [Field; 2] = [(20, 4), (32, 8)];
+const SECTION_LINK: [Field; 2] = [(24, 4), (40, 4)];
+const SYMBOL_BYTES: [usize; 2] = [16, 24];
+const SYMBOL_KIND: [Field; 2] = [(12, 1), (4, 1)];
+const SYMBOL_SECTION: [Field; 2] = [(14, 2), (6, 2)];
+const SYMBOL_START: [Field; 2] = [(4, 4), (8, 8)];
+const SYMBOL_LENGTH: [Field; 2] = [(8, 4), (16, 8)];
 
 /// Type of a segment, name of a symbol: the first word of all of them. The type of a section is the second.
 const FIRST: Field = (0, 4);
@@ -122,26 +80,26 @@ impl Image<'_> {
     /// The names of the functions at these offsets into the image, as they stand there.
     pub(super) fn names(&self, offsets: &[u64]) -> Vec<Option<String>> {
         let head = self.read(ImageRange { offset: 0, length: 64 });
-        let layout = match head.get(..6) {
-            Some(b"\x7fELF\x02\x01") => &BITS_64,
-            Some(b"\x7fELF\x01\x01") => &BITS_32,
+        let class = match head.get(..6) {
+            Some(b"\x7fELF\x01\x01") => 0,
+            Some(b"\x7fELF\x02\x01") => 1,
             _ => return vec![None; offsets.len()],
         };
-        let addresses = self.addresses(layout, &head, offsets);
+        let addresses = self.addresses(class, &head, offsets);
         let mut wanted: Vec<u64> = addresses.iter().flatten().copied().collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let sections = self.headers(&head, layout.sections, layout.section_count, layout.section_bytes);
+        let sections = self.headers(&head, SECTIONS[class], SECTION_COUNT[class], SECTION_BYTES[class]);
         let mut names = vec![None; wanted.len()];
         for kind in [SYMBOLS, DYNAMIC_SYMBOLS] {
-            let mut tables = sections.chunks_exact(layout.section_bytes);
+            let mut tables = sections.chunks_exact(SECTION_BYTES[class]);
             let Some(table) = tables.find(|section| number(section, SECOND) == kind) else { continue };
-            let link = number(table, layout.section_link) as usize;
-            let Some(texts) = sections.chunks_exact(layout.section_bytes).nth(link) else { continue };
-            let found = self.functions(layout, layout.section(table), &wanted);
+            let link = number(table, SECTION_LINK[class]) as usize;
+            let Some(texts) = sections.chunks_exact(SECTION_BYTES[class]).nth(link) else { continue };
+            let found = self.functions(class, section(class, table), &wanted);
             for ((name, function), ip) in names.iter_mut().zip(found).zip(&wanted) {
                 let function = function.filter(|function| function.holds(*ip, kind));
-                *name = name.take().or_else(|| self.name(layout.section(texts), function?.name));
+                *name = name.take().or_else(|| self.name(section(class, texts), function?.name));
             }
         }
         let name = |address: u64| names[wanted.binary_search(&address).ok()?].clone();
@@ -149,14 +107,14 @@ impl Image<'_> {
     }
 
     /// The addresses that symbols have, by the segments that are loaded.
-    fn addresses(&self, layout: &ElfLayout, head: &[u8], offsets: &[u64]) -> Vec<Option<u64>> {
-        let segments = self.headers(head, layout.segments, layout.segment_count, layout.segment_bytes);
+    fn addresses(&self, class: usize, head: &[u8], offsets: &[u64]) -> Vec<Option<u64>> {
+        let segments = self.headers(head, SEGMENTS[class], SEGMENT_COUNT[class], SEGMENT_BYTES[class]);
         let address = |offset: u64| {
-            let mut segments = segments.chunks_exact(layout.segment_bytes);
+            let mut segments = segments.chunks_exact(SEGMENT_BYTES[class]);
             segments.find_map(|segment| {
-                let within = offset.checked_sub(number(segment, layout.segment_offset))?;
-                let loaded = number(segment, FIRST) == LOADED && within < number(segment, layout.segment_length);
-                loaded.then(|| number(segment, layout.segment_address).wrapping_add(within))
+                let within = offset.checked_sub(number(segment, SEGMENT_OFFSET[class]))?;
+                let loaded = number(segment, FIRST) == LOADED && within < number(segment, SEGMENT_LENGTH[class]);
+                loaded.then(|| number(segment, SEGMENT_ADDRESS[class]).wrapping_add(within))
             })
         };
         offsets.iter().map(|offset| address(*offset)).collect()
@@ -171,14 +129,14 @@ impl Image<'_> {
     ///
     /// The table has no order of its own, and is read once: of each function only the first address behind its begin
     /// matters, which the one with the greatest begin gets, and then all addresses until another function begins.
-    fn functions(&self, layout: &ElfLayout, table: ImageRange, wanted: &[u64]) -> Vec<Option<FunctionSymbol>> {
+    fn functions(&self, class: usize, table: ImageRange, wanted: &[u64]) -> Vec<Option<FunctionSymbol>> {
         let mut nearest: Vec<Option<FunctionSymbol>> = vec![None; wanted.len()];
         let order = |function: Option<FunctionSymbol>| function.map(|function| (function.start, function.length));
         let end = table.length.min(TABLE_BYTES);
         for at in (0..end).step_by(BLOCK_BYTES as usize) {
             let offset = table.offset.saturating_add(at);
             let block = self.read(ImageRange { offset, length: (end - at).min(BLOCK_BYTES) });
-            for function in block.chunks_exact(layout.symbol_bytes).filter_map(|symbol| layout.function(symbol)) {
+            for function in block.chunks_exact(SYMBOL_BYTES[class]).filter_map(|symbol| function(class, symbol)) {
                 let first = wanted.partition_point(|ip| *ip < function.start);
                 let slot = nearest.get_mut(first).filter(|slot| order(**slot) < order(Some(function)));
                 slot.into_iter().for_each(|slot| *slot = Some(function));
@@ -212,18 +170,16 @@ impl Image<'_> {
     }
 }
 
-impl ElfLayout {
-    fn section(&self, section: &[u8]) -> ImageRange {
-        ImageRange { offset: number(section, self.section_offset), length: number(section, self.section_length) }
-    }
+fn section(class: usize, section: &[u8]) -> ImageRange {
+    ImageRange { offset: number(section, SECTION_OFFSET[class]), length: number(section, SECTION_LENGTH[class]) }
+}
 
-    /// What may be code, and is part of this image.
-    fn function(&self, symbol: &[u8]) -> Option<FunctionSymbol> {
-        let kind = number(symbol, self.symbol_kind) & 0xf;
-        let code = matches!(kind, 0 | 2 | 10) && number(symbol, self.symbol_section) != 0;
-        let [start, length] = [self.symbol_start, self.symbol_length].map(|field| number(symbol, field));
-        code.then(|| FunctionSymbol { start, length, name: number(symbol, FIRST) })
-    }
+/// What may be code, and is part of this image.
+fn function(class: usize, symbol: &[u8]) -> Option<FunctionSymbol> {
+    let kind = number(symbol, SYMBOL_KIND[class]) & 0xf;
+    let code = matches!(kind, 0 | 2 | 10) && number(symbol, SYMBOL_SECTION[class]) != 0;
+    let [start, length] = [SYMBOL_START, SYMBOL_LENGTH].map(|field| number(symbol, field[class]));
+    code.then(|| FunctionSymbol { start, length, name: number(symbol, FIRST) })
 }
 
 impl FunctionSymbol {
@@ -241,38 +197,37 @@ mod tests {
     use std::io::Write;
 
     /// An image of a segment at 0x40_1000, with these symbols: name, kind, begin, length.
-    fn image(layout: &ElfLayout, symbols: &[(&str, u64, u64, u64)]) -> Vec<u8> {
+    fn image(class: usize, symbols: &[(&str, u64, u64, u64)]) -> Vec<u8> {
         let mut bytes = vec![0; 64];
         let put = |bytes: &mut Vec<u8>, base: usize, (at, width): Field, value: u64| {
             bytes.resize(bytes.len().max(base + at + width), 0);
             bytes[base + at..base + at + width].copy_from_slice(&value.to_le_bytes()[..width]);
         };
-        let wide = layout.symbol_bytes == BITS_64.symbol_bytes;
-        bytes[..6].copy_from_slice(if wide { b"\x7fELF\x02\x01" } else { b"\x7fELF\x01\x01" });
-        for (field, value) in [(layout.segments, 64), (layout.segment_count, 1)] {
+        bytes[..6].copy_from_slice(if class == 1 { b"\x7fELF\x02\x01" } else { b"\x7fELF\x01\x01" });
+        for (field, value) in [(SEGMENTS[class], 64), (SEGMENT_COUNT[class], 1)] {
             put(&mut bytes, 0, field, value);
         }
-        for (field, value) in [(layout.sections, 128), (layout.section_count, 2)] {
+        for (field, value) in [(SECTIONS[class], 128), (SECTION_COUNT[class], 2)] {
             put(&mut bytes, 0, field, value);
         }
         put(&mut bytes, 64, FIRST, LOADED);
-        put(&mut bytes, 64, layout.segment_offset, 0x1000);
-        put(&mut bytes, 64, layout.segment_address, 0x40_1000);
-        put(&mut bytes, 64, layout.segment_length, 0x1000);
+        put(&mut bytes, 64, SEGMENT_OFFSET[class], 0x1000);
+        put(&mut bytes, 64, SEGMENT_ADDRESS[class], 0x40_1000);
+        put(&mut bytes, 64, SEGMENT_LENGTH[class], 0x1000);
         let texts: Vec<u8> = symbols.iter().flat_map(|symbol| [symbol.0.as_bytes(), b"\0"].concat()).collect();
-        let table = (symbols.len() * layout.symbol_bytes) as u64;
+        let table = (symbols.len() * SYMBOL_BYTES[class]) as u64;
         for (at, kind, offset, length) in [(128, SYMBOLS, 512, table), (192, 3, 512 + table, texts.len() as u64)] {
-            let at = if at == 192 { 128 + layout.section_bytes } else { at };
+            let at = if at == 192 { 128 + SECTION_BYTES[class] } else { at };
             put(&mut bytes, at, SECOND, kind);
-            put(&mut bytes, at, layout.section_offset, offset);
-            put(&mut bytes, at, layout.section_length, length);
-            put(&mut bytes, at, layout.section_link, 1);
+            put(&mut bytes, at, SECTION_OFFSET[class], offset);
+            put(&mut bytes, at, SECTION_LENGTH[class], length);
+            put(&mut bytes, at, SECTION_LINK[class], 1);
         }
         let mut name = 0;
         for (index, (text, kind, start, length)) in symbols.iter().enumerate() {
-            let at = 512 + index * layout.symbol_bytes;
-            let values = [(FIRST, name), (layout.symbol_kind, *kind), (layout.symbol_section, 1)];
-            let places = [(layout.symbol_start, *start), (layout.symbol_length, *length)];
+            let at = 512 + index * SYMBOL_BYTES[class];
+            let values = [(FIRST, name), (SYMBOL_KIND[class], *kind), (SYMBOL_SECTION[class], 1)];
+            let places = [(SYMBOL_START[class], *start), (SYMBOL_LENGTH[class], *length)];
             values.into_iter().chain(places).for_each(|(field, value)| put(&mut bytes, at, field, value));
             name += text.len() as u64 + 1;
         }
@@ -296,8 +251,8 @@ mod tests {
 
     #[test]
     fn functions_are_found_by_their_place() {
-        for layout in [&BITS_64, &BITS_32] {
-            let found = names(&image(layout, &SAMPLE), &[0x1205, 0x1100, 0x117f, 0x1180, 0x1400, 0x10ff, 0x2000, 0x5]);
+        for class in [0, 1] {
+            let found = names(&image(class, &SAMPLE), &[0x1205, 0x1100, 0x117f, 0x1180, 0x1400, 0x10ff, 0x2000, 0x5]);
             let found: Vec<&str> = found.iter().map(|name| name.as_deref().unwrap_or("-")).collect();
             assert_eq!(found, ["second", "first", "first", "-", "label", "-", "-", "-"]);
         }
@@ -305,7 +260,7 @@ mod tests {
 
     #[test]
     fn an_image_that_is_cut_or_changed_anywhere_does_no_harm() {
-        let whole = image(&BITS_64, &SAMPLE);
+        let whole = image(1, &SAMPLE);
         for end in 0..whole.len() {
             names(&whole[..end], &[0x1205, 0x1100]);
         }
@@ -318,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_table_that_claims_much_is_read_up_to_its_bound() {
-        let mut bytes = image(&BITS_64, &SAMPLE);
+        let mut bytes = image(1, &SAMPLE);
         bytes[128 + 32..128 + 40].fill(0x7f);
         let file = tempfile::tempfile().expect("a file can be made");
         file.write_all_at(&bytes, 0).expect("it can be written");

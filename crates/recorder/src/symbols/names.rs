@@ -2,6 +2,7 @@
 //! Names of functions, readable and bounded, and their rows in an incident.
 
 use std::fmt::Write;
+use tipme_record::text::cut;
 
 /// Addresses from here on are the kernel's.
 pub(super) const KERNEL: u64 = 0xffff_8000_0000_0000;
@@ -48,12 +49,6 @@ pub(super) fn push(out: &mut Vec<u8>, pid: u32, ip: u64, name: &str, module: &st
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(module.as_bytes());
     out.resize(out.len().next_multiple_of(8), 0);
-}
-
-/// The first `bytes` bytes of a text, or a few less so that no character is cut in two.
-pub(crate) fn cut(text: &str, bytes: usize) -> &str {
-    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or(0)]
 }
 
 #[cfg(test)]

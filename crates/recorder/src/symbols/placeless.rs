@@ -133,38 +133,31 @@ impl Placeless {
 
     fn clean(&self, record: &mut [u8]) {
         let Ok((head, _)) = Head::read_from_prefix(record) else { return };
-        match RecordKind::from_number(head.kind) {
+        let stacks: &[usize] = match RecordKind::from_number(head.kind) {
             Some(RecordKind::Sample) => {
                 let Some(sample) = Sample::read(record) else { return };
                 put(record, offset_of!(Sample, ip), &self.number(sample.ip).to_le_bytes());
-                put(record, offset_of!(Sample, kernel_stack), &self.id(sample.kernel_stack).to_le_bytes());
-                put(record, offset_of!(Sample, user_stack), &self.id(sample.user_stack).to_le_bytes());
+                &[offset_of!(Sample, kernel_stack), offset_of!(Sample, user_stack)]
             }
-            Some(RecordKind::Wait) => {
-                let Some(wait) = Wait::read(record) else { return };
-                put(record, offset_of!(Wait, stack), &self.id(wait.stack).to_le_bytes());
-            }
-            Some(RecordKind::Deferred) => {
-                let Some(deferred) = Deferred::read(record) else { return };
-                put(record, offset_of!(Deferred, function), &self.id(deferred.function).to_le_bytes());
-            }
-            Some(RecordKind::Overdue) => {
-                let Some(overdue) = Overdue::read(record) else { return };
-                put(record, offset_of!(Overdue, stack), &self.id(overdue.stack).to_le_bytes());
-            }
-            Some(RecordKind::Lock) => {
-                let Some(lock) = Lock::read(record) else { return };
-                put(record, offset_of!(Lock, stack), &self.id(lock.stack).to_le_bytes());
-            }
+            Some(RecordKind::Wait) => &[offset_of!(Wait, stack)],
+            Some(RecordKind::Deferred) => &[offset_of!(Deferred, function)],
+            Some(RecordKind::Overdue) => &[offset_of!(Overdue, stack)],
+            Some(RecordKind::Lock) => &[offset_of!(Lock, stack)],
             Some(RecordKind::Message) => {
                 let Some(message) = Message::read(record) else { return };
                 clear_behind(record, Message::SIZE + size_of::<u32>() * usize::from(message.operations));
+                &[]
             }
             Some(RecordKind::WlMessage) => {
                 let Some(message) = WlMessage::read(record) else { return };
                 clear_behind(record, WlMessage::SIZE + WlWord::SIZE * usize::from(message.operations));
+                &[]
             }
-            _ => {}
+            _ => &[],
+        };
+        for at in stacks {
+            let Some(id) = record.get(*at..).and_then(|place| StackId::read_from_prefix(place).ok()) else { return };
+            put(record, *at, &self.id(id.0).to_le_bytes());
         }
     }
 }

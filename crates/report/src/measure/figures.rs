@@ -8,6 +8,7 @@ use crate::plot::{
     Figure, LatencySet, ProfileBar, Quantity, cumulative_by_count, cumulative_by_latency, histograms, latency_profile,
     latency_profile_zoom, percentiles,
 };
+use tipme_measure::ms;
 
 /// Width of the buckets of the histogram, in milliseconds, the narrowest first: the first that needs few enough of them
 /// is taken.
@@ -55,7 +56,7 @@ fn application(result: &MeasureDocument) -> String {
 
 fn footer(result: &MeasureDocument) -> String {
     let details = &result.details;
-    let seconds = result.runs.iter().map(|run| run.duration_ns as f64 / 1e6).sum::<f64>();
+    let seconds = result.runs.iter().map(|run| ms(run.duration_ns)).sum::<f64>();
     format!(
         "{}, {} events in {}, {} answered, {} without a visible answer, {} open, {} lost; {}; {}",
         super::repeats(result.runs.len()),
@@ -111,7 +112,7 @@ fn by_class(result: &MeasureDocument) -> Vec<LatencySet> {
 fn by_repeat(result: &MeasureDocument) -> Vec<LatencySet> {
     let runs = result.runs.iter().enumerate();
     let set = |(index, elapsed_ns): (usize, u64)| LatencySet {
-        name: format!("repeat {} ({} elapsed)", index + 1, duration(elapsed_ns as f64 / 1e6)),
+        name: format!("repeat {} ({} elapsed)", index + 1, duration(ms(elapsed_ns))),
         values_ms: timed(result)
             .filter(|(event, _)| event.repeat == index + 1 && event.class != "start")
             .map(|(_, ms)| ms)

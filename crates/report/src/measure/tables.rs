@@ -2,8 +2,8 @@
 //! The result as text.
 
 use super::{
-    ClassCounters, ClassFigures, DEVIATION_PERCENT_MAX, Instrument, InterArrival, LONG_MS, LongEvent, MeasureDetails,
-    MeasureDocument, MilestoneFigures, RepeatSpread,
+    ClassFigures, DEVIATION_PERCENT_MAX, Instrument, InterArrival, LONG_MS, LongEvent, MeasureDetails, MeasureDocument,
+    MilestoneFigures, OperationCounters, RepeatSpread,
 };
 use crate::conditions;
 use crate::plot::words::{count, decimal, duration, plain};
@@ -241,20 +241,21 @@ fn inter_arrival(rows: &[InterArrival]) -> String {
     out + "\n"
 }
 
-fn counters(rows: &[ClassCounters]) -> String {
+fn counters(rows: &[OperationCounters]) -> String {
     if rows.is_empty() {
         return String::new();
     }
     let mut out = format!(
-        "{:8} {:>7}   {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
-        "class", "inputs", "CPU each", "switches", "faults", "cycles", "instr.", "cache m.", "TLB m."
+        "{:12} {:8} {:>7}   {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
+        "operation", "class", "inputs", "CPU each", "switches", "faults", "cycles", "instr.", "cache m.", "TLB m."
     );
     for row in rows {
         let each =
             |value: Option<u64>| value.map_or("-".to_owned(), |value| decimal(value as f64 / row.n.max(1) as f64, 1));
         let _ = writeln!(
             out,
-            "{:8} {:>7}   {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+            "{:12} {:8} {:>7}   {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+            plain(&row.label, NAME_CHARS),
             plain(&row.class, NAME_CHARS),
             count(row.n),
             time(row.cpu_ms.map(|ms| ms / row.n.max(1) as f64)),
@@ -352,11 +353,12 @@ mod tests {
                 ..LongEvent::default()
             }],
             inter_arrival: vec![InterArrival { threshold_ms: 100.0, n: 1, ..InterArrival::default() }],
-            counters: vec![ClassCounters {
+            counters: vec![OperationCounters {
+                label: "type".to_owned(),
                 class: "key".to_owned(),
                 n: 10,
                 page_faults: Some(25),
-                ..ClassCounters::default()
+                ..OperationCounters::default()
             }],
             driver: DriverCost { cpu_ms: 42.0, cpu_percent: 0.4, requests: 30, reports: 20 },
             ..MeasureDetails::default()

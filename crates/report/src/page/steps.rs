@@ -4,6 +4,7 @@
 use crate::figures::span;
 use maud::{Markup, html};
 use tipme_analysis::model::{Interval, Step, Verdict};
+use tipme_measure::ms;
 
 /// The steps of the chain.
 pub(super) fn section(verdict: &Verdict, interval: &Interval) -> Markup {
@@ -29,7 +30,7 @@ pub(super) fn section(verdict: &Verdict, interval: &Interval) -> Markup {
 }
 
 fn line(step: &Step, interval: &Interval) -> Markup {
-    let ms = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e6;
+    let ms = |from: u64, to: u64| ms(to.saturating_sub(from));
     html! {
         tr {
             td.number { (span(ms(interval.start_ns, step.start_ns))) }

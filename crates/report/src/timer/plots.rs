@@ -4,8 +4,8 @@
 use crate::conditions::conditions;
 use crate::plot::{Figure, LatencySet, Quantity, budgets, histograms, percentiles};
 use crate::timer::heading;
-use tipme_measure::Document;
 use tipme_measure::timer::{BIN_NS, Outlier, TimerDetails, TimerMechanism, WakeUpSeries};
+use tipme_measure::{Document, ms};
 
 /// Worst outliers that are drawn.
 const DRAWN: usize = 20;
@@ -19,7 +19,7 @@ pub fn plots(document: &Document<TimerDetails>) -> Vec<(String, String)> {
     let between = figure("Times between wake-ups", Quantity::Interval);
     let late = figure("Lateness of wake-ups", Quantity::Lateness);
     let mut plots = vec![
-        ("timer-intervals.svg".to_owned(), histograms(&between, &intervals, BIN_NS as f64 / 1e6)),
+        ("timer-intervals.svg".to_owned(), histograms(&between, &intervals, ms(BIN_NS))),
         ("timer-lateness.svg".to_owned(), percentiles(&late, &lateness)),
     ];
     let worst = worst(&document.details.outliers);
@@ -38,7 +38,7 @@ fn sets(document: &Document<TimerDetails>, of: impl Fn(&WakeUpSeries<'_>) -> Vec
     let values = |mechanism: TimerMechanism| {
         let threads = details.threads.iter().zip(&document.runs).filter(|(thread, _)| thread.mechanism == mechanism);
         let series = threads.filter_map(|(_, run)| WakeUpSeries::new(run, details.period_ns));
-        series.flat_map(|series| of(&series)).map(|ns| ns as f64 / 1e6).collect()
+        series.flat_map(|series| of(&series)).map(ms).collect()
     };
     let mechanisms = details.mechanisms.iter().map(|measured| measured.mechanism);
     mechanisms.map(|mechanism| LatencySet { name: mechanism.name().to_owned(), values_ms: values(mechanism) }).collect()

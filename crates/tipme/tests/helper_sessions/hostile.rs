@@ -2,11 +2,11 @@
 //! Callers that mean harm: each holds up only itself, and the helper does not grow.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
-use crate::family::until;
 use crate::helper_daemon::{ANNA, BERT, HelperDaemon, Peer, Sleeper, assignment, favour};
 use crate::lines::send_mutated;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use tipme_bench::until;
 use tipme_policy::Strength;
 
 /// Memory of the helper at most, whatever callers send.

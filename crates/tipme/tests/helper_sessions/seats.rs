@@ -2,10 +2,10 @@
 //! Favour for who sits at the machine, as long as that is so, and only for what runs in front.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
-use crate::family::until;
 use crate::helper_daemon::{ANNA, BERT, HelperDaemon, Sleeper, assignment, favour};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use tipme_bench::until;
 use tipme_policy::Strength;
 
 /// The login manager's files: one seat with two sessions.

@@ -2,7 +2,7 @@
 //! A private display with terminals, and a manager of it.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
-use crate::family::{TIMEOUT, until};
+use crate::family::TIMEOUT;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::process::ProcessGroup;
 use tipme_bench::session::SessionOptions;
+use tipme_bench::until;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
 

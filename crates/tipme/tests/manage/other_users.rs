@@ -2,7 +2,7 @@
 //! Another user's client cannot get another user's process boosted, and another user learns and changes nothing.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
-use crate::family::{for_everybody, until};
+use crate::family::for_everybody;
 use crate::fixture::{Desktop, Managed, Terminal, forget_nice_value, nice, tipme};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 use tipme_bench::process::ProcessGroup;
+use tipme_bench::until;
 use tipme_desktop::window::Watcher;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{

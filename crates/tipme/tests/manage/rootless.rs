@@ -2,7 +2,7 @@
 //! A manager that is not root, and the helper that turns its knobs.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
-use crate::family::{for_everybody, until};
+use crate::family::for_everybody;
 use crate::fixture::{Desktop, Managed, nice};
 use crate::helper_daemon::{HelperDaemon, favour};
 use crate::other_users::{NOBODY, other_users_terminal};
@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
+use tipme_bench::until;
 use tipme_policy::Strength;
 
 /// A user with a program and the right to use the display.

@@ -2,9 +2,9 @@
 //! Whatever happens to the manager or to the display, nothing stays changed.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
-use crate::family::until;
 use crate::fixture::{Desktop, Managed, Terminal, nice, stat};
 use rustix::process::Signal;
+use tipme_bench::until;
 
 /// What the manager may change of a process, as it is now: nice value, scheduling policy, I/O priority, for each thread.
 fn settings(pid: u32) -> Vec<(i32, String)> {

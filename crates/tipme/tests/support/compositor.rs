@@ -7,8 +7,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tipme_bench::until;
 use tipme_desktop::inject::{Pace, Typist};
 
 /// Who the compositor and its clients are; it has no account.
@@ -19,9 +19,6 @@ const ACCOUNT: u32 = 9;
 
 /// The display's name: nobody else has one in this folder.
 pub const DISPLAY: &str = "wayland-1";
-
-/// Only a test that fails waits for so long.
-const TIMEOUT: Duration = Duration::from_secs(180);
 
 const CONFIGURATION: &str = "output HEADLESS-1 resolution 800x600\nxwayland disable\n";
 
@@ -77,7 +74,7 @@ impl Compositor {
         command.envs(more.iter().copied()).arg("-c").arg(dir.path().join("configuration"));
         let sway = Program(command.spawn().expect("sway is installed: make test-deps"));
         let compositor = Compositor { dir, user, sway };
-        wait_for("the compositor's sockets", || compositor.socket().exists() && compositor.control().is_some());
+        until("the compositor's sockets", || compositor.socket().exists() && compositor.control().is_some());
         compositor
     }
 
@@ -122,17 +119,17 @@ impl Compositor {
     /// Waits until a program has a window.
     pub fn wait_for_window(&self, program: &Program) {
         let listed = format!("\"pid\": {},", program.0.id());
-        wait_for("a window", || self.tree().contains(&listed));
+        until("a window", || self.tree().contains(&listed));
     }
 
     /// A terminal of X11, which shows what is typed and has the focus, and the X server's process.
     pub fn x_terminal(&self) -> (Program, u32) {
         let name = self.dir.path().join("x-display");
-        wait_for("the X display's name", || name.exists());
+        until("the X display's name", || name.exists());
         let display = std::fs::read_to_string(name).unwrap();
         let terminal = self.command("xterm").env("DISPLAY", display.trim()).args(["-e", "cat"]).spawn();
         let terminal = Program(terminal.expect("xterm is installed: make test-deps"));
-        wait_for("a window", || self.tree().contains("\"class\": \"XTerm\""));
+        until("a window", || self.tree().contains("\"class\": \"XTerm\""));
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let own = processes.filter(|process| process.metadata().is_ok_and(|process| process.uid() == self.user));
         let named = |path: &Path| std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name == "Xwayland\n");
@@ -160,12 +157,4 @@ fn user_program(dir: &Path, user: u32, name: &str) -> Command {
     command.env("HOME", dir).env("XDG_RUNTIME_DIR", dir).current_dir(dir).uid(user).gid(user);
     command.stdin(Stdio::null()).stderr(Stdio::null());
     command
-}
-
-pub fn wait_for(what: &str, done: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < TIMEOUT, "{what} did not come");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }

@@ -6,9 +6,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
+use tipme_bench::until;
 
 /// How long anything may take on a busy machine: another benchmark may hold it for five minutes.
 pub const TIMEOUT: Duration = Duration::from_secs(400);
@@ -121,15 +121,6 @@ pub fn until_named(program: &Program, name: &str, count: usize) -> u32 {
         found.len() == count
     });
     found[0]
-}
-
-/// Polls until something is so.
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < TIMEOUT, "waited for {what} for {TIMEOUT:?}");
-        sleep(Duration::from_millis(20));
-    }
 }
 
 /// Copies of programs where every user can read them; the path of the first one. Another process copies them: a thread

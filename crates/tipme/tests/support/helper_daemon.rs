@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "each test target uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-use crate::family::until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -15,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
+use tipme_bench::until;
 use tipme_policy::{Backend, Role, Strength, knobs};
 
 /// Two users who may ask the helper, and one who may not.

@@ -5,12 +5,28 @@
 
 pub mod schema;
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
+use tipme_bench::alone::MachineLock;
+use tipme_bench::interrupt::InterruptFlag;
 use tipme_record::incident::{Incident, Meta, Section};
 use tipme_record::{CHUNK_BYTES, ChunkEntry, Nanos, entries};
+
+/// Waits until no other benchmark or test that wants the machine for itself runs; none begins while it is held.
+pub fn alone() -> MachineLock {
+    MachineLock::wait(&InterruptFlag::default(), || ()).unwrap()
+}
+
+/// Does something while a process is stopped.
+pub fn while_stopped(pid: u32, mut work: impl FnMut()) {
+    let process = Pid::from_raw(pid as i32).unwrap();
+    kill_process(process, Signal::STOP).unwrap();
+    work();
+    kill_process(process, Signal::CONT).unwrap();
+}
 
 /// The program under test.
 pub fn tipme() -> Command {

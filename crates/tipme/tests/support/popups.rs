@@ -3,9 +3,9 @@
 #![allow(dead_code, reason = "each test target uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-use crate::screen::until;
 use std::os::unix::net::UnixStream;
 use tipme_bench::PrivateSession;
+use tipme_bench::until;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt, MapState, Window};
 use x11rb::rust_connection::{DefaultStream, RustConnection};

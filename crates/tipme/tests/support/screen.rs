@@ -3,14 +3,14 @@
 #![allow(dead_code, reason = "each test target uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-use crate::session_agent::{LONG, program};
+use crate::session_agent::program;
 use rustix::process::Pid;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
+use tipme_bench::until;
 
 /// A bus that starts no programs by itself, for all users who have an account.
 const BUS: &str = r#"<busconfig><type>session</type><listen>unix:dir=/tmp</listen><policy context="default">
@@ -120,15 +120,6 @@ impl Bus {
             Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?, words.next()?.to_owned()))
         };
         text.lines().filter_map(row).collect()
-    }
-}
-
-/// Polls until something is so.
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + LONG;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

@@ -12,7 +12,7 @@ from . import compositors, debuglog
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Programs that run beside the session, as its user.
-BESIDE = (HERE / "wire.py", HERE / "injector.py", HERE / "watcher.py", HERE.parent / "keysyms.py")
+BESIDE = (HERE / "wire.py", HERE / "injector.py", HERE / "watcher.py", HERE / "owner.py", HERE.parent / "keysyms.py")
 PYTHON = ("/usr/bin/python3", "-B", "-u")
 # The share of the output, to all sides of its middle, in which a window of any compositor is.
 MIDDLE = 0.2
@@ -48,6 +48,9 @@ class Session(session.Session):
 
     def start_input(self):
         self.input = inject.Lasting(self.start("injector", [*PYTHON, self.folder / "injector.py"], **inject.ASKED))
+
+    def owner(self, which):
+        return [*PYTHON, self.folder / "owner.py", which]
 
     def start(self, role, words, **options):
         """The program itself logs what it shows, where the screen cannot be copied."""

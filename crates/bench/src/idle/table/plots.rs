@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plots of a run of `tipme idle`.
 
-use tipme_measure::Document;
 use tipme_measure::idle::{Bin, IdleDetails, Observed};
+use tipme_measure::{Document, ms};
 use tipme_report::conditions;
 use tipme_report::plot::{self, Figure, LatencySet, Quantity};
 
@@ -28,7 +28,7 @@ pub(in crate::idle) fn plots(document: &Document<IdleDetails>) -> Vec<(String, S
 }
 
 fn set(observed: &Observed) -> LatencySet {
-    let values_ms = observed.gaps.iter().map(|gap| gap.length_ns as f64 / 1e6).collect();
+    let values_ms = observed.gaps.iter().map(|gap| ms(gap.length_ns)).collect();
     LatencySet { name: format!("cpu {}", observed.cpu), values_ms }
 }
 
@@ -49,7 +49,7 @@ fn busiest(observed: &Observed, footer: &str) -> String {
 fn draw(title: &str, footer: &str, observed: &Observed, bins: &[Bin], width_ns: u64) -> String {
     let point = |bin: &Bin| ((bin.start_ns - observed.begin_ns) as f64 / 1e9, bin.utilisation());
     let points: Vec<(f64, f64)> = bins.iter().map(point).collect();
-    plot::utilisation(&Figure { title, quantity: Quantity::Gap, footer }, &points, width_ns as f64 / 1e6)
+    plot::utilisation(&Figure { title, quantity: Quantity::Gap, footer }, &points, ms(width_ns))
 }
 
 #[cfg(test)]

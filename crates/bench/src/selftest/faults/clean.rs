@@ -18,9 +18,8 @@ pub(super) const FAULTS: &[Fault] = &[
         about: "nothing is wrong on a machine that does nothing else",
         kinds: &[],
         apps: &App::ALL,
-        programs: &[],
-        pinned: false,
         prepare: |_| Ok(Box::new(Nothing)),
+        ..Fault::OURS
     },
     Fault {
         name: "clean-work",

@@ -2,11 +2,9 @@
 //! How long somebody does not get on, measured by himself: so a fault lasts as long on a fast machine
 //! as on a slow one, and what it cost is known.
 
-use crate::cpu_work::{cpu_time, run_queue_delay};
-use crate::random::next_random;
+use crate::cpu_work::{cpu_time, run_queue_delay, spin};
 use anyhow::{Context, Result};
 use std::cell::Cell;
-use std::hint::black_box;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
@@ -73,10 +71,7 @@ impl Delay {
 
 /// Work that is counted in rounds, each of which takes the same time.
 pub(in crate::selftest) fn spin_rounds(rounds: u64) {
-    let mut state = 1_u64;
-    for _ in 0..rounds {
-        state = black_box(next_random(state));
-    }
+    spin(rounds);
 }
 
 /// What a round of such work takes now, in picoseconds: the least of some tries.

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the programs of the self-test have in common: their words, their time limit, and ways to be busy.
 
-use crate::cpu_work::cpu_time;
-use crate::random::next_random;
+use crate::cpu_work::{cpu_time, spin};
 use anyhow::{Context, Result};
-use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// The longest that one process waits for another's bytes.
@@ -44,11 +42,9 @@ pub(in crate::selftest) fn millis(words: &[&str], at: usize) -> Result<Duration>
 /// Keeps a CPU busy until a time; part of its caller, so that samples name that.
 #[inline(always)]
 pub(in crate::selftest) fn compute_until(end: Instant) {
-    let mut state = 1;
     while Instant::now() < end {
-        state = spin(state);
+        spin(ROUNDS);
     }
-    black_box(state);
 }
 
 /// Keeps a CPU busy for a time.
@@ -59,19 +55,9 @@ pub(in crate::selftest) fn compute(time: Duration) {
 /// Computes until this thread has had as much CPU time, or has waited four seconds for it.
 pub(in crate::selftest) fn use_cpu_time(time: Duration) {
     let (end, begun) = (cpu_time() + time, Instant::now());
-    let mut state = 1;
     while cpu_time() < end && begun.elapsed() < STARVED_MAX {
-        state = spin(state);
+        spin(ROUNDS);
     }
-    black_box(state);
-}
-
-#[inline(always)]
-fn spin(mut state: u64) -> u64 {
-    for _ in 0..ROUNDS {
-        state = black_box(next_random(state));
-    }
-    state
 }
 
 #[cfg(test)]

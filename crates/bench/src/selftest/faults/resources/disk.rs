@@ -4,7 +4,7 @@
 use super::shortage::{DELAY_MS, Shortage, ShortageEffects, block, fill_queue, order, shortfall};
 use crate::process::ProcessGroup;
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
-use crate::selftest::fault::{App, Fault};
+use crate::selftest::fault::Fault;
 use crate::selftest::site::{Site, text};
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -13,60 +13,54 @@ pub(super) const PAGE_IN: Fault = Fault {
     name: "page-in",
     about: "the application touches pages of a mapped file that are no longer in memory",
     kinds: &[&["page-in"]],
-    apps: App::OURS,
     programs: &PROGRAMS,
-    pinned: false,
     prepare: |site| Ok(shortfall(site, ApplicationReads::prepare(&site.folder, DOCUMENT_BLOCKS, "touch-file", false)?)),
+    ..Fault::OURS
 };
 
 pub(super) const PAGE_IN_BEHIND_WRITER: Fault = Fault {
     name: "page-in-behind-writer",
     about: "the same, while a job keeps the queue of that disk full",
     kinds: &[&["page-in", "disk-queue"]],
-    apps: App::OURS,
     programs: &PROGRAMS,
-    pinned: false,
     prepare: |site| Ok(shortfall(site, ApplicationReads::prepare(&site.folder, SMALL_BLOCKS, "touch-file", true)?)),
+    ..Fault::OURS
 };
 
 pub(super) const QUEUE: Fault = Fault {
     name: "disk-queue",
     about: "the application reads a file, while a job keeps the queue of that disk full",
     kinds: &[&["disk-queue"]],
-    apps: App::OURS,
     programs: &PROGRAMS,
-    pinned: false,
     prepare: |site| Ok(shortfall(site, ApplicationReads::prepare(&site.folder, SMALL_BLOCKS, "read-file", true)?)),
+    ..Fault::OURS
 };
 
 pub(super) const FSYNC: Fault = Fault {
     name: "fsync-behind-writeback",
     about: "the application has a few bytes put on the disk, while a job has much that waits to be written there",
     kinds: &[&["fsync"]],
-    apps: App::OURS,
     programs: &PROGRAMS,
-    pinned: false,
     prepare: |site| Ok(shortfall(site, Syncing { disk: PrivateDisk::make(&site.folder, Format::Journal)? })),
+    ..Fault::OURS
 };
 
 pub(super) const LOCK_OWNER: Fault = Fault {
     name: "lock-owner-on-disk",
     about: "the application needs a file lock, whose owner reads from a disk with a full queue",
     kinds: &[&["disk-queue", "page-in"]],
-    apps: App::OURS,
     programs: &PROGRAMS,
-    pinned: false,
     prepare: |site| Ok(shortfall(site, TwoHops { reader: DiskReader::LockOwner, disk: small_disk(&site.folder)? })),
+    ..Fault::OURS
 };
 
 pub(super) const HELPER: Fault = Fault {
     name: "helper-on-disk",
     about: "the application asks a helper, which reads from a disk with a full queue",
     kinds: &[&["disk-queue", "page-in"]],
-    apps: App::OURS,
     programs: &PROGRAMS,
-    pinned: false,
     prepare: |site| Ok(shortfall(site, TwoHops { reader: DiskReader::Helper, disk: small_disk(&site.folder)? })),
+    ..Fault::OURS
 };
 
 const DOCUMENT: &str = "document";

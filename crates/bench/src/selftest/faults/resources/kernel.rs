@@ -4,7 +4,7 @@
 use super::shortage::{Shortage, ShortageEffects, order, shortfall};
 use crate::cpus::allowed_cpus;
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
-use crate::selftest::fault::{App, Fault};
+use crate::selftest::fault::Fault;
 use crate::selftest::site::{START_TIMEOUT, Site, text};
 use crate::selftest::workers::round_picoseconds;
 use crate::worker;
@@ -15,30 +15,27 @@ pub(super) const SOFTIRQ: Fault = Fault {
     name: "softirq-load",
     about: "the application computes on the CPU that receives a flood of packets",
     kinds: &[&["interrupt", "cpu-competition"]],
-    apps: App::OURS,
     programs: &["unshare", "sh", "mount", "ip"],
     pinned: true,
     prepare: |site| Ok(shortfall(site, Flooded { picoseconds: round_picoseconds() })),
+    ..Fault::OURS
 };
 
 pub(super) const MEMORY_MAP: Fault = Fault {
     name: "mmap-lock",
     about: "a thread of the application fills much memory, while another one wants to map a page",
     kinds: &[&["kernel-lock"]],
-    apps: App::OURS,
-    programs: &[],
-    pinned: false,
     prepare: |site| Ok(shortfall(site, MemoryMap)),
+    ..Fault::OURS
 };
 
 pub(super) const INODE: Fault = Fault {
     name: "inode-lock",
     about: "the application appends to a file that another process writes in large portions",
     kinds: &[&["kernel-lock", "disk-queue"]],
-    apps: App::OURS,
     programs: &PROGRAMS,
-    pinned: false,
     prepare: |site| Ok(shortfall(site, Inode { disk: PrivateDisk::make(&site.folder, Format::Plain)? })),
+    ..Fault::OURS
 };
 
 /// Sockets that get each packet, and how long packets are sent, in milliseconds.

@@ -5,7 +5,7 @@ use super::shortage::{Shortage, ShortageEffects, block, fill_queue, order, short
 use crate::group::ControlGroup;
 use crate::process::ProcessGroup;
 use crate::selftest::disk::{Format, PROGRAMS, PrivateDisk};
-use crate::selftest::fault::{App, Fault};
+use crate::selftest::fault::Fault;
 use crate::selftest::site::{START_TIMEOUT, Site, text};
 use crate::worker;
 use anyhow::Result;
@@ -15,20 +15,18 @@ pub(super) const HOG: Fault = Fault {
     name: "memory-hog",
     about: "the application needs memory, and its control group's is full of another process's unwritten data",
     kinds: &[&["reclaim", "page-in"]],
-    apps: App::OURS,
     programs: &PROGRAMS,
-    pinned: false,
     prepare: |site| Ok(shortfall(site, Pressure::prepare(site, Need::Memory)?)),
+    ..Fault::OURS
 };
 
 pub(super) const THRASHING: Fault = Fault {
     name: "thrashing",
     about: "the application touches a mapped file, which another process has pushed out of their control group's memory",
     kinds: &[&["page-in"]],
-    apps: App::OURS,
     programs: &PROGRAMS,
-    pinned: false,
     prepare: |site| Ok(shortfall(site, Pressure::prepare(site, Need::File)?)),
+    ..Fault::OURS
 };
 
 /// Of the group, where memory is needed: so much unwritten data that one walk over its memory delays the

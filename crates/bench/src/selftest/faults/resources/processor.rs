@@ -2,8 +2,8 @@
 //! Others have the CPU.
 
 use super::shortage::{Shortage, ShortageEffects, order, shortfall};
+use crate::filler;
 use crate::process::{ProcessGroup, group_members};
-use crate::random;
 use crate::selftest::fault::{App, Fault};
 use crate::selftest::site::{Site, text};
 use crate::selftest::workers::sleep_until;
@@ -24,10 +24,9 @@ pub(super) const HOGS: Fault = Fault {
     name: "cpu-hogs",
     about: "forty processes of one parent compute on the application's CPU",
     kinds: &[&["cpu-competition"]],
-    apps: App::OURS,
-    programs: &[],
     pinned: true,
     prepare: |site| Ok(shortfall(site, Hogs)),
+    ..Fault::OURS
 };
 
 pub(super) const STORM: Fault = Fault {
@@ -45,9 +44,9 @@ pub(super) const REALTIME: Fault = Fault {
     about: "a process of real-time priority computes on the application's CPU",
     kinds: &[&["cpu-competition"]],
     apps: &App::ALL,
-    programs: &[],
     pinned: true,
     prepare: |site| Ok(shortfall(site, Realtime)),
+    ..Fault::OURS
 };
 
 pub(super) const PERIODIC: Fault = Fault {
@@ -55,9 +54,9 @@ pub(super) const PERIODIC: Fault = Fault {
     about: "a process of real-time priority takes the application's CPU for 200 ms once a second",
     kinds: &[&["cpu-competition"]],
     apps: &[App::Patient],
-    programs: &[],
     pinned: true,
     prepare: |site| Ok(shortfall(site, Periodic)),
+    ..Fault::OURS
 };
 
 /// Processes that compete with an application that computes, and with one that is only woken up.
@@ -101,7 +100,7 @@ impl Shortage for ApplicationStorm {
     fn begin(&mut self, site: &Site, _app: u32) -> Result<ShortageEffects> {
         let parallel = if site.patient()?.is_some() { PARALLEL } else { PARALLEL_MANY };
         let (input, list) = (site.path("input"), site.path("list"));
-        std::fs::write(&input, random::text(INPUT_BYTES)).context("cannot write the storm's input")?;
+        std::fs::write(&input, filler::text(INPUT_BYTES)).context("cannot write the storm's input")?;
         std::fs::write(&list, format!("{}\n", text(&input)).repeat(TOTAL)).context("cannot write the storm's list")?;
         let mut command = Command::new("xargs");
         command.args([

@@ -3,7 +3,7 @@
 
 use super::shortage::{NOTE, Shortage, ShortageEffects, order, shortfall};
 use crate::group::ControlGroup;
-use crate::selftest::fault::{App, Fault, PreparedFault};
+use crate::selftest::fault::{Fault, PreparedFault};
 use crate::selftest::site::Site;
 use crate::selftest::workers::noted;
 use anyhow::Result;
@@ -16,20 +16,17 @@ pub(super) const QUOTA: Fault = Fault {
     name: "cgroup-quota",
     about: "the application's control group may have 5 ms of CPU time in each 100 ms",
     kinds: &[&["cpu-throttled"]],
-    apps: App::OURS,
-    programs: &[],
-    pinned: false,
     prepare: |site| quota(site, false),
+    ..Fault::OURS
 };
 
 pub(super) const QUOTA_WITH_NEIGHBOUR: Fault = Fault {
     name: "quota-with-neighbour",
     about: "the same quota, while another process computes on the same CPU",
     kinds: &[&["cpu-throttled"]],
-    apps: App::OURS,
-    programs: &[],
     pinned: true,
     prepare: |site| quota(site, true),
+    ..Fault::OURS
 };
 
 /// Of each tenth of a second.

@@ -8,6 +8,10 @@ use crate::worker::Ready;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 
+/// Length of a cause that is the only one, and of each of several.
+const ALONE_MS: u32 = 700;
+const EACH_MS: u32 = 400;
+
 /// Who keeps the application waiting.
 pub(super) enum WaitCulprit {
     /// The process that carries out the order.
@@ -62,21 +66,21 @@ pub(super) type Make = fn(&Site, u32) -> Result<PreparedCause>;
 /// Causes, one after the other.
 pub(crate) struct OrderedCauses {
     site: Site,
-    makes: &'static [(Make, u32)],
+    makes: &'static [Make],
     parts: Vec<PreparedCause>,
 }
 
 impl OrderedCauses {
-    /// Prepares causes, each with its milliseconds.
-    pub(crate) fn prepare(site: &Site, makes: &'static [(Make, u32)]) -> Result<Box<dyn PreparedFault>> {
+    pub(crate) fn prepare(site: &Site, makes: &'static [Make]) -> Result<Box<dyn PreparedFault>> {
         Ok(Box::new(OrderedCauses { site: site.clone(), makes, parts: Vec::new() }))
     }
 }
 
 impl PreparedFault for OrderedCauses {
     fn begin(&mut self, _: u32) -> Result<()> {
-        for (make, millis) in self.makes {
-            self.parts.push(make(&self.site, *millis)?);
+        let millis = if self.makes.len() > 1 { EACH_MS } else { ALONE_MS };
+        for make in self.makes {
+            self.parts.push(make(&self.site, millis)?);
         }
         let orders: Vec<String> = self.parts.iter().map(|part| part.order.clone()).collect();
         operations::order(&self.site.folder, &orders)

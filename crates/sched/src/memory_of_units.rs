@@ -17,7 +17,7 @@ use tipme_policy::{Backend, Identity, MemoryAction, MemoryGroup, SetId};
 
 impl<W: World, L: Log> Engine<W, L> {
     /// Does what concerns units; gives back what does not.
-    pub(crate) fn settle_unit_memory<'a>(
+    pub(crate) fn settle_memory_of_unit<'a>(
         &mut self,
         action: &'a MemoryAction,
         applied: &mut Applied,

@@ -3,18 +3,18 @@
 
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 
-/// Keeps what this process touches in memory. Processes that it starts have no part in that.
-pub(crate) struct Pinned(());
+/// Keeps what this process touches in memory, by mlockall(2). Processes that it starts have no part in that.
+pub(crate) struct LockedMemory(());
 
-impl Pinned {
+impl LockedMemory {
     /// Does without where it is not allowed.
-    pub(crate) fn new() -> Pinned {
+    pub(crate) fn new() -> LockedMemory {
         let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
-        Pinned(())
+        LockedMemory(())
     }
 }
 
-impl Drop for Pinned {
+impl Drop for LockedMemory {
     fn drop(&mut self) {
         let _ = munlockall();
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The limits of memory that are asked, and what follows from them.
+//! The limits of memory that are asked for, and those of folders that follow from them (`memory.high`).
 
 use std::collections::BTreeMap;
 use tipme_policy::MemoryGroup;
 
-/// What is asked, and what follows from it.
 #[derive(Debug, Default)]
-pub(crate) struct MemoryLimits {
+pub(crate) struct MemoryRequests {
     pub(crate) asked: BTreeMap<MemoryGroup, RequestedLimit>,
+    /// By the folder of the control group.
     pub(crate) folders: BTreeMap<String, FolderLimit>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Limits of memory: asked for a process, and set for all that are in its group or unit.
+//! `memory.high`: asked for a process, and set for all that are in its group or unit.
 //!
 //! So each folder is limited to what its limited processes may have and what all others in it have now. It is reckoned
 //! again whenever one of its processes is asked to have more or less, is free, is gone or runs elsewhere, and the last
@@ -9,7 +9,7 @@
 use crate::engine::Engine;
 use crate::journal::Log;
 use crate::memory::{NOBODY, whole_pages};
-use crate::memory_limits::{FolderLimit, RequestedLimit};
+use crate::memory_requests::{FolderLimit, RequestedLimit};
 use crate::units_names::Property;
 use crate::why::{Applied, Knob, SkipReason};
 use crate::world::{KnobPlace, Value, World};
@@ -26,7 +26,7 @@ const FILE: &str = "/memory.high";
 impl<W: World, L: Log> Engine<W, L> {
     /// Asks for a limit. It is set by [`Engine::settle_limits`].
     pub(crate) fn limit(&mut self, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
-        if self.limits.asked.len() >= LIMITS_MAX && !self.limits.asked.contains_key(group) {
+        if self.memory_requests.asked.len() >= LIMITS_MAX && !self.memory_requests.asked.contains_key(group) {
             return self.skip(who_of(group), Knob::MemoryHigh, SkipReason::TooMany("limits of memory"), applied);
         }
         let folder = match self.backend {
@@ -34,15 +34,15 @@ impl<W: World, L: Log> Engine<W, L> {
             _ => self.group_to_limit(group, applied),
         };
         if let Some(folder) = folder {
-            self.limits.asked.insert(group.clone(), RequestedLimit { folder, bytes: whole_pages(bytes) });
+            self.memory_requests.asked.insert(group.clone(), RequestedLimit { folder, bytes: whole_pages(bytes) });
         }
     }
 
     /// Asks for more, or for no limit: only of what has one.
     pub(crate) fn relieve(&mut self, group: &MemoryGroup, bytes: u64) {
         if i64::try_from(bytes).is_err() {
-            self.limits.asked.remove(group);
-        } else if let Some(asked) = self.limits.asked.get_mut(group) {
+            self.memory_requests.asked.remove(group);
+        } else if let Some(asked) = self.memory_requests.asked.get_mut(group) {
             asked.bytes = whole_pages(bytes);
         }
     }
@@ -60,7 +60,7 @@ impl<W: World, L: Log> Engine<W, L> {
         for folder in unwanted.map(str::to_owned).collect::<Vec<_>>() {
             self.put(self.high(folder), None, NOBODY, applied);
         }
-        for (folder, limit) in self.limits.folders.clone() {
+        for (folder, limit) in self.memory_requests.folders.clone() {
             let who = limit.asked.keys().next().map_or(NOBODY, who_of);
             self.put(self.high(folder), Some(limit.bytes), who, applied);
         }
@@ -76,17 +76,17 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     fn wants_limit(&self, folder: &str) -> bool {
-        self.limits.folders.contains_key(folder)
+        self.memory_requests.folders.contains_key(folder)
     }
 
     /// True for a process that is to have a limit.
     pub(crate) fn is_limited(&self, who: Identity) -> bool {
-        self.limits.asked.contains_key(&MemoryGroup::Process(who))
+        self.memory_requests.asked.contains_key(&MemoryGroup::Process(who))
     }
 
     /// Looks where the limited processes are now, and forgets those that are gone or have no group of ours.
     fn follow_limited(&mut self) {
-        let mut asked = std::mem::take(&mut self.limits.asked);
+        let mut asked = std::mem::take(&mut self.memory_requests.asked);
         asked.retain(|group, asked| match self.group_folder_of(group, &asked.folder) {
             Some(folder) => {
                 asked.folder = folder;
@@ -94,7 +94,7 @@ impl<W: World, L: Log> Engine<W, L> {
             }
             None => false,
         });
-        self.limits.asked = asked;
+        self.memory_requests.asked = asked;
     }
 
     fn group_folder_of(&self, group: &MemoryGroup, folder: &str) -> Option<String> {
@@ -116,14 +116,14 @@ impl<W: World, L: Log> Engine<W, L> {
     /// Reckons the limits of those folders of which something else is asked than before.
     fn reckon(&mut self) {
         let mut wanted: BTreeMap<String, BTreeMap<MemoryGroup, u64>> = BTreeMap::new();
-        for (group, asked) in &self.limits.asked {
+        for (group, asked) in &self.memory_requests.asked {
             wanted.entry(asked.folder.clone()).or_default().insert(group.clone(), asked.bytes);
         }
-        let mut known = std::mem::take(&mut self.limits.folders);
+        let mut known = std::mem::take(&mut self.memory_requests.folders);
         for (folder, asked) in wanted {
             let known = known.remove(&folder).filter(|limit| limit.asked == asked);
             let limit = known.unwrap_or_else(|| FolderLimit { bytes: self.bytes_for(&folder, &asked), asked });
-            self.limits.folders.insert(folder, limit);
+            self.memory_requests.folders.insert(folder, limit);
         }
     }
 
@@ -193,5 +193,4 @@ fn who_of(group: &MemoryGroup) -> Identity {
 }
 
 #[cfg(test)]
-#[path = "limits/tests.rs"]
 mod tests;

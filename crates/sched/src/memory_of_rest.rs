@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one limit to the memory of all that nobody attends to, in the group `rest`.
+//! `memory.high` of the group `rest`: the one limit to the memory of all that nobody attends to.
 //!
 //! It follows the room that there is, both ways. Where that is less than what is used again and again, all in `rest`
 //! would wait for memory and do little else: so a strained `rest` is not lowered further, and has half of what is kept
@@ -23,7 +23,7 @@ const PAGE: i64 = PAGE_BYTES as i64;
 impl<W: World, L: Log> Engine<W, L> {
     /// Limits `rest` to what it has and so much more, but not below what the kernel cannot take from it. A limit that is
     /// nearly the same stays.
-    pub(crate) fn confine(&mut self, more: i64, least: u64, applied: &mut Applied) {
+    pub(crate) fn limit_rest(&mut self, more: i64, least: u64, applied: &mut Applied) {
         let subtree = self.own_subtree().filter(|subtree| self.has_group(subtree, &subtree.rest()));
         let Some(path) = subtree.map(|subtree| subtree.rest()) else { return };
         let file = format!("{path}/memory.high");

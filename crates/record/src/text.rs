@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Text of unknown origin: names of processes and windows, command lines, what a user typed.
+
+/// Whether a character is not seen itself but changes how others are: it turns the direction of the text, joins or parts
+/// letters, or is a tag. Names that look alike could be told apart by nobody.
+pub fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The first `bytes` bytes of a text, or a few less so that no character is cut in two.
+pub fn cut(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_of_all_languages_are_seen() {
+        assert!(!"größe 名前 עברית".chars().any(is_unseen));
+        assert!(
+            "\u{ad}\u{202e}\u{2066}\u{200f}\u{200b}\u{e0041}\u{feff}\u{2028}\u{61c}\u{fe0f}\u{e0100}"
+                .chars()
+                .all(is_unseen)
+        );
+    }
+
+    #[test]
+    fn a_text_is_cut_between_letters() {
+        assert_eq!([cut("größe", 2), cut("größe", 3), cut("größe", 4), cut("größe", 99)], ["gr", "gr", "grö", "größe"]);
+        assert_eq!([cut("é", 0), cut("é", 1), cut("", 1)], [""; 3]);
+    }
+}
