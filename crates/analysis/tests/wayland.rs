@@ -447,8 +447,10 @@ fn answer_at(machine: &mut Machinery, us: u64) {
 
 /// How long the paste took in milliseconds, up to which milestone, and by what and whom it was held up.
 fn held_up_by(machine: &mut Machinery) -> (u64, String, &'static str, String) {
-    let verdict = diagnose(&machine.incident(9_000_000), &DiagnoseOptions::default()).unwrap();
-    let (interval, finding) = (verdict.interval.unwrap(), verdict.findings.first().unwrap());
+    let verdict =
+        diagnose(&machine.incident(9_000_000), &DiagnoseOptions::default()).expect("the scene is well formed");
+    let interval = verdict.interval.expect("the paste is told");
+    let finding = verdict.findings.first().expect("there is a finding");
     let culprit = format!("{:?}", finding.culprit);
     (interval.latency_ms.round() as u64, interval.milestone, finding.kind.name(), culprit)
 }
@@ -486,6 +488,7 @@ fn what_is_copied_and_had_at_once_holds_nobody_up() {
         answer_at(machine, 3_000_700);
         show(machine, 3_001_500);
     });
-    let verdict = diagnose(&machine.incident(9_000_000), &DiagnoseOptions::default()).unwrap();
+    let verdict =
+        diagnose(&machine.incident(9_000_000), &DiagnoseOptions::default()).expect("the scene is well formed");
     assert_eq!(verdict.findings.len(), 0, "{verdict:#?}");
 }

@@ -57,6 +57,9 @@ type Connection = (Pid, u32, Pid);
 pub trait Records<'a, T>: Iterator<Item = (T, &'a [u8])> {}
 impl<'a, T, I: Iterator<Item = (T, &'a [u8])>> Records<'a, T> for I {}
 
+/// Flags of a record of Wayland whose send had, or may have had, messages that it does not tell.
+const INCOMPLETE: u16 = 3;
+
 /// All connections.
 #[derive(Debug, Default)]
 pub struct Messages {
@@ -145,6 +148,9 @@ impl Messages {
         }
         let stream = &mut self.streams[*stream];
         let words: Vec<WlWord> = WlWord::list(tail, record.operations).collect();
+        if *side == Side::RequestSent && record.flags & INCOMPLETE != 0 {
+            objects.miss();
+        }
         let meanings = match side {
             Side::RequestSent => objects.requests(&words, stream.side(*side).len()),
             Side::EventSent => objects.events(&words),

@@ -73,6 +73,8 @@ pub(crate) struct Objects {
     presented: Vec<(usize, u32)>,
     /// When the first press of a send was made, in milliseconds modulo 2^32.
     pressed: Option<u32>,
+    /// Some messages of the client are not known, so that it may have asked for anything.
+    missed: bool,
 }
 
 impl Objects {
@@ -80,6 +82,11 @@ impl Objects {
     pub(crate) fn requests(&mut self, words: &[WlWord], send: usize) -> Vec<Meaning> {
         let read = |(at, word): (usize, &WlWord)| self.request(word, words, at, send);
         words.iter().enumerate().filter_map(read).collect()
+    }
+
+    /// Messages of the client's last send are not known.
+    pub(crate) fn miss(&mut self) {
+        self.missed = true;
     }
 
     /// What the messages of one send of the compositor mean.
@@ -234,12 +241,14 @@ impl Objects {
         Some(Meaning { act, inferred: !seen })
     }
 
-    /// A frame's callback was asked for, or is deleted behind its event.
+    /// A frame's callback was asked for; or it is deleted behind its event, and was asked for before recording, where
+    /// it would be known else.
     fn frame_done(&mut self, object: u32, after: &[WlWord]) -> Option<Meaning> {
         let deletes = |word: &WlWord| (word.object, word.shape(), word.argument) == (DISPLAY, shape::DELETE_ID, object);
         match self.callbacks.remove(&object) {
             None if self.syncs.remove(&object) => return None,
             Some(send) => self.done.extend(send),
+            None if self.missed => return None,
             None => after.first().filter(|word| deletes(word)).map(|_| ())?,
         }
         Some(Meaning { act: Act::FrameDone, inferred: false })
@@ -383,6 +392,16 @@ mod tests {
         assert_eq!(acts(&objects.events(&done)), [(Act::FrameDone, false)], "deleted behind its event");
         assert_eq!(acts(&objects.events(&done[..1])), []);
         assert_eq!(objects.take_done(), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn a_callback_that_may_have_been_asked_for_unseen_is_no_frame() {
+        let mut objects = Objects::default();
+        objects.miss();
+        let done = [word(30, 0, 3, 0, 0), word(DISPLAY, 1, 3, 0, 30)];
+        assert_eq!(acts(&objects.events(&done)), []);
+        objects.requests(&[word(5, 1, 5, 0, 0), word(5, 3, 3, 0, 30), word(5, 6, 2, 0, 0)], 7);
+        assert_eq!(acts(&objects.events(&done)), [(Act::FrameDone, false)]);
     }
 
     #[test]
