@@ -111,7 +111,9 @@ pub(crate) fn deliveries(recording: &Recording) -> Vec<Delivery> {
             let device = device_of(class);
             let (input, released) = match presses.get_mut(&device).and_then(VecDeque::pop_front) {
                 Some(press) => (Some(begin(recording, &press, &burst)), press.through),
-                None => let_go(recording, &mut queues, &deliveries, (stream, device), (place.stream, part, &burst)),
+                None => {
+                    begin_unqueued(recording, &mut queues, &deliveries, (stream, device), (place.stream, part, &burst))
+                }
             };
             let unknown = || stamped(stream, place, told_before(&deliveries, device, part, &burst));
             let told = tell(class, stream, place, part, input.unwrap_or_else(unknown));
@@ -128,7 +130,7 @@ pub(crate) fn deliveries(recording: &Recording) -> Vec<Delivery> {
 
 /// When the press was made that an event tells of though no queue has it, as far as that is known, and which client let
 /// it go on: one that handed it on, or had held it back.
-fn let_go(
+fn begin_unqueued(
     recording: &Recording,
     queues: &mut [Queues; 3],
     deliveries: &[Delivery],
