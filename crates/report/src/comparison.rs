@@ -167,7 +167,7 @@ mod tests {
           latency per repeat  5.24 s ±0.2 %  5.99 s ±0.1 %
           p50: B is 15 ms longer than A (14.7 ms to 15.3 ms)
           p98: B is 15 ms longer than A (14.7 ms to 15.3 ms)
-          ELR: B is 560 ms/min higher than A (551 ms/min to 569 ms/min)
+          ELR: B is 560 ms/min higher than A (550 ms/min to 570 ms/min)
 
         Intervals: 95 % each by itself, bootstrapped over the repeats (4,000 draws with a fixed seed).
         "#);
@@ -274,7 +274,7 @@ mod tests {
           latency per repeat  156 ms ±0.2 %  156 ms ±0.2 %  7.3 ms ±2.2 %
           p50: no difference of B and A shown (-263 µs to +263 µs)
           p98 of B and A: no statement: too few events
-          ELR: no difference of B and A shown (-0.21 ms/min to +0.237 ms/min)
+          ELR: no difference of B and A shown (-0.263 ms/min to +0.263 ms/min)
           p50 of C and A: no statement: too few events
           p98 of C and A: no statement: too few events
           ELR: C is 5.3 ms/min lower than A (5.11 ms/min to 5.49 ms/min)
@@ -308,7 +308,7 @@ mod tests {
           ELR at 1.1 T             0 ms/min       0 ms/min       0 ms/min
           most of it            window 95 %      key 100 %              -
           latency per repeat  1.26 s ±0.0 %  1.06 s ±0.0 %  7.3 ms ±2.2 %
-          ELR: B is 100 ms/min lower than A (99.8 ms/min to 100 ms/min)
+          ELR: B is 100 ms/min lower than A (99.7 ms/min to 100 ms/min)
           ELR: C is 105 ms/min lower than A (105 ms/min to 105 ms/min)
 
         Intervals: 95 % each by itself, bootstrapped over the repeats (4,000 draws with a fixed seed).

@@ -46,7 +46,7 @@ fn a_long_computation_is_the_applications_own() {
     Where the 1.50 s went:
        1.50 s 100 %  own-computation: editor (pid 200) computed
                      - 100 % of 140 samples in count_words
-       1.0 ms   0 %  usual work and small shares
+       1.1 ms   0 %  usual work and small shares
 
     What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
     What own-computation means: tipme diagnose --explain own-computation

@@ -386,7 +386,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} is missing in\n{text}");
         }
-        assert!(text.lines().any(|line| line.starts_with("key") && line.contains("2.5")), "{text}");
+        assert!(text.lines().any(|line| line.starts_with("type") && line.contains("2.5")), "{text}");
         let handled = text.lines().find(|line| line.starts_with("  handled")).expect("it is known");
         assert!(
             ["9", "640 ms", "500 ms", "1", "over the threshold"].iter().all(|part| handled.contains(part)),

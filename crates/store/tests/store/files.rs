@@ -91,11 +91,14 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Fills a disk to the last byte: a large write may fail while there is room for a small one.
+/// Fills a disk to the last byte, until a while later nothing has become free: a large write may fail while there is room
+/// for a small one, and what was removed is given back somewhat later.
 fn fill(dir: &Path) {
     let mut filler = fs::File::create(dir.join("filler")).unwrap();
-    for size in [1 << 20, 4_096, 1] {
-        while std::io::Write::write(&mut filler, &vec![1; size]).is_ok_and(|written| written > 0) {}
+    let mut write = |size| std::io::Write::write(&mut filler, &vec![1; size]).is_ok_and(|written| written > 0);
+    let mut round = || [1 << 20, 4_096, 1].map(|size| (0..).take_while(|_| write(size)).count()).iter().sum::<usize>();
+    while round() > 0 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }
 
