@@ -155,7 +155,8 @@ fn a_storm_of_connections_of_another_user_costs_little() {
         })
         .collect();
     costs.sort_by(f64::total_cmp);
-    // It was 0.085 on a slow machine with other work beside.
+    // Connections are taken at a bounded rate, so that the share is larger on a slower machine: it was 0.115
+    // on one half as fast as those on which it kept within 0.08.
     assert!(costs[2] < 0.2, "{costs:?}");
     recording.mark();
 }
