@@ -18,8 +18,8 @@ Written by `make papers`, which measures the rows and keeps the figures of the l
 again from what is kept. Commands are those of `tipme`. The papers: their sections, figures and tables are named in each row.
 
 A figure's *interval* is how far two runs may be apart: a share of the larger one, or so much of its unit. *Agrees* means that the last two
-runs are within it, **FLAGGED** that they are not, and then what the machine had to do beside each of them, and how fast it was, stands below the table. Figures
-that another script wrote once have no second run. Of a figure that was measured elsewhere the machine is named.
+runs are within it, **FLAGGED** that they are not, and then what the machine had to do beside each of them, and how fast it was, stands below the table. What
+another script measures is taken up from the file that it writes. Of a figure that was measured elsewhere the machine is named.
 
 """
 
@@ -33,11 +33,6 @@ def known(figure):
     return [run["figures"].get(figure.name) for run in store.runs(figure.measurement)]
 
 
-def of_file(figure):
-    """The value in a committed result."""
-    return figure.of(store.committed(BY_NAME[figure.measurement]))
-
-
 def command(measurement):
     if measurement.file:
         return f"`{measurement.written_by}`"
@@ -45,30 +40,28 @@ def command(measurement):
 
 
 def origin(measurement):
-    """When, by which commit and beside what the last run was, and the one before it."""
-    if measurement.file:
-        told = store.committed(measurement)
-        where = measurement.where or told["machine"]
-        return f"{told['when'][:10]}, {told['commit']}, {where}"
-    told = [f"{run['date']}, {run['commit']}, load {run['load_average'][0]:.1f}" for run in store.runs(measurement.name)[:-3:-1]]
+    """When, by which commit and where or beside what the last run was, and the one before it."""
+    told = [f"{run['date']}, {run['commit']}, {measurement.where or beside_what(run)}" for run in store.runs(measurement.name)[:-3:-1]]
     return "; before: ".join(told) or "not measured yet"
 
 
+def beside_what(run):
+    """The load beside a run, or where it was, if its script tells no load."""
+    load = run["load_average"]
+    return f"load {load[0]:.1f}" if load else run["machine"]
+
+
 def figure_row(row, figure):
-    measurement = BY_NAME[figure.measurement]
-    if measurement.file:
-        now, before, word = value(figure, of_file(figure)), "", "one run"
-    else:
-        values = known(figure)
-        now = value(figure, values[-1] if values else None)
-        before = value(figure, values[-2]) if len(values) > 1 else ""
-        word = agreement(figure, values)
-        word = f"**{word}**" if word == "FLAGGED" else f"{word} ({interval(figure)})" if word == "agrees" else word
+    measurement, values = BY_NAME[figure.measurement], known(figure)
+    now = value(figure, values[-1] if values else None)
+    before = value(figure, values[-2]) if len(values) > 1 else ""
+    word = agreement(figure, values)
+    word = f"**{word}**" if word == "FLAGGED" else f"{word} ({interval(figure)})" if word == "agrees" else word
     return f"| {row.id} | {figure.name} | {figure.paper} | {now} | {before} | {word} | {command(measurement)} | {origin(measurement)} |"
 
 
 def flagged(figure):
-    return not BY_NAME[figure.measurement].file and agreement(figure, known(figure)) == "FLAGGED"
+    return agreement(figure, known(figure)) == "FLAGGED"
 
 
 def beside(name):
@@ -79,13 +72,15 @@ def beside(name):
 
 
 def state(run):
-    work = run.get("work_ms")
-    speed = f", a fixed piece of work {work:.0f} ms" if work else ""
-    return f"load average {run['load_average'][0]:.1f}, steal {percent(run['steal_percent'])}, whole run {run['took_s']:.0f} s{speed}"
+    """The run's conditions, as far as its script tells them."""
+    told = {"load average": ("load_average", lambda load: f"{load[0]:.1f}"), "steal": ("steal_percent", percent),
+            "whole run": ("took_s", lambda took: f"{took:.0f} s"), "a fixed piece of work": ("work_ms", lambda work: f"{work:.0f} ms")}
+    words = [f"{name} {tell(run[key])}" for name, (key, tell) in told.items() if run.get(key) is not None]
+    return ", ".join(words) or f"{run['date']}, its conditions are not told"
 
 
 def percent(number):
-    return "not known" if number is None else f"{number:.1f} %"
+    return f"{number:.1f} %"
 
 
 def causes(row):
@@ -118,7 +113,7 @@ def row_text(row):
 
 def conditions():
     """The line that a table of figures stands behind: when, which commit, which machine, by what."""
-    runs = [run for measurement in BY_NAME.values() for run in store.runs(measurement.name)[-1:]]
+    runs = [run for measurement in BY_NAME.values() if measurement.command for run in store.runs(measurement.name)[-1:]]
     if not runs:
         return "Nothing is measured yet: `make papers`."
     dates, commits = ({run[key][:10] for run in runs} for key in ("date", "commit"))
@@ -135,10 +130,10 @@ def paper_text(title, rows):
 
 
 def summary():
-    """How many of the figures that are measured here agree."""
-    words = [agreement(figure, known(figure)) for row in ROWS for figure in row.figures if not BY_NAME[figure.measurement].file]
+    """How many of the figures agree."""
+    words = [agreement(figure, known(figure)) for row in ROWS for figure in row.figures]
     counts = {word: words.count(word) for word in dict.fromkeys(words)}
-    return "Of the figures measured here: " + ", ".join(f"{count} {word}" for word, count in counts.items()) + ".\n\n"
+    return "Of all figures: " + ", ".join(f"{count} {word}" for word, count in counts.items()) + ".\n\n"
 
 
 def text():
@@ -147,20 +142,16 @@ def text():
 
 def drawn(chart):
     """What a chart is drawn from: what is kept of the last run, when and by which commit, and where beside what load."""
-    measurement = BY_NAME[chart.measurement]
-    if measurement.file:
-        told = store.committed(measurement)
-        where = f"{measurement.where}, load average of the host {told['host_load']:.1f}"
-        return chart.keep(told), f"{told['when'][:10]}, commit {told['commit']}", where
-    run = store.runs(chart.measurement)[-1]
-    return run["charts"][chart.file], f"{run['date'][:10]}, commit {run['commit']}", f"{run['machine']}, load average {run['load_average'][0]:.1f}"
+    run, measurement = store.runs(chart.measurement)[-1], BY_NAME[chart.measurement]
+    where = f"{measurement.where}, load average of the host" if measurement.where else f"{run['machine']}, load average"
+    return run["charts"][chart.file], f"{run['date'][:10]}, commit {run['commit']}", f"{where} {run['load_average'][0]:.1f}"
 
 
 def draw():
     """The charts of the last runs."""
     for row in ROWS:
         for chart in row.charts:
-            if BY_NAME[chart.measurement].file or store.runs(chart.measurement):
+            if store.runs(chart.measurement):
                 kept, when, where = drawn(chart)
                 footer = [f"Paper: {row.source}. Here: {when},", where]
                 (store.RESULTS / chart.file).write_text(charts.svg(chart.title, chart.panels(kept), footer))

@@ -6,24 +6,35 @@ import re
 from .model import Measurement
 
 
-def overhead(text):
-    """The figures that `make bench-recorder` wrote, with the day and commit that it wrote above them."""
-    ftrace = re.search(r"added by tipme / added by ftrace: \*\*([\d.]+)", text)
-    added = re.search(r"\| tipme \| .* \| \+([\d.]+) \|", text)
-    compile_percent = re.search(r"slowdown, wall time, median: \*\*(-?[\d.]+)", text)
-    return {"added_us": float(added[1]), "of_ftrace": float(ftrace[1]), "compile_percent": float(compile_percent[1])} | conditions(text)
+def section(text, title):
+    """The part of `make bench-recorder`'s document below a title."""
+    return re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", text, re.M | re.S)[1]
+
+
+def events(text):
+    """What recording of scheduler events costs, and when and by which commit it was measured."""
+    part = section(text, "Scheduler events")
+    ftrace = re.search(r"added by tipme / added by ftrace: \*\*([\d.]+)", part)
+    added = re.search(r"\| tipme \| .* \| \+([\d.]+) \|", part)
+    return {"added_us": float(added[1]), "of_ftrace": float(ftrace[1])} | conditions(part)
+
+
+def compiling(text):
+    """The slowdown of a compile."""
+    part = section(text, "A compile")
+    return {"percent": float(re.search(r"slowdown, wall time, median: \*\*(-?[\d.]+)", part)[1])} | conditions(part)
 
 
 def conditions(text):
-    """When, by which commit and where the first figures of a text were measured."""
+    """When, by which commit and where the figures of a section were measured."""
     return re.search(r"(?P<when>\d{4}-\d\d-\d\d), commit (?P<commit>\w+), (?P<machine>.*)\.\n", text).groupdict()
 
 
 def records(text):
     """The tables of what records and gestures cost: cells by the first one of their row."""
-    section = re.search(r"^## Records and gestures\n(.*?)(?=^## |\Z)", text, re.M | re.S)[1]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")]
-    return {"rows": {row[0]: row[1:] for row in rows}} | conditions(section)
+    part = section(text, "Records and gestures")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line.startswith("|")]
+    return {"rows": {row[0]: row[1:] for row in rows}} | conditions(part)
 
 
 GUEST = "a guest of the test bed (emulated, 768 MiB)"
@@ -61,7 +72,8 @@ ALL = [
     task("impress", 270),
     Measurement("systems", ("--json", "{json}"), program="scripts/compare-systems", takes_s=330),
     Measurement("prediction", ("--json", "{json}"), program="scripts/measure-prediction", takes_s=180),
-    Measurement("recorder", file="docs/overhead.md", written_by="make bench-recorder", read=overhead),
+    Measurement("recorder", file="docs/overhead.md", written_by="make bench-recorder", read=events),
+    Measurement("compile", file="docs/overhead.md", written_by="make bench-recorder BENCH=--compile", read=compiling),
     Measurement("records", file="docs/overhead.md", written_by="make bench-recorder BENCH=--records", read=records),
     guest("pagein"),
     guest("slowdisk"),

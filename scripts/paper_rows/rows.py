@@ -31,11 +31,11 @@ TIPME_ROWS = [
         figures=(
             Figure("added to a round through a pipe (four scheduler events)", "recorder", at("added_us"), "µs", "80 to 5100 µs an event of the user", digits=2),
             Figure("of what ftrace adds for the same", "recorder", scaled(at("of_ftrace"), 100), "%", "-"),
-            Figure("slowdown of a compile", "recorder", at("compile_percent"), "%", "1.1 to 27 % of a latency", digits=2),
+            Figure("slowdown of a compile", "compile", at("percent"), "%", "1.1 to 27 % of a latency", least=2, digits=2),
             *(Figure(f"a record: {kind}", "records", numbered(kind, 1), "ns", digits=0) for kind in (
                 "switch", "waking", "waking after a long wait, with the wait's stack", "migrate", "message sent (X11, one rectangle)",
                 "fork", "exec", "exit")),
-            *(Figure(f"{gesture}: {what}", "records", numbered(gesture, column), unit, paper if unit == "%" else "-", digits=2)
+            *(Figure(f"{gesture}: {what}", "records", numbered(gesture, column), unit, paper if unit == "%" else "-", share=0.5, least=1, digits=2)
               for gesture, paper in (("a window opens", "-"), ("a key is typed", "17 % of 2.0 ms (xterm)"), ("a menu opens", "1.1 % of 470 ms (Netscape)"))
               for what, column, unit in (("recording, of the latency", 5, "%"), ("latency with the recorder less without", 2, "ms"))),
         ),
@@ -48,9 +48,9 @@ TIPME_ROWS = [
             Figure("longest interval, no children", "memory", load("no children", "max_ms"), "ms", "about 100 ms", share=0.5, least=50),
             Figure("longest interval, 4 children", "memory", load("4 children", "max_ms"), "ms", "nearly 8 s", share=0.5),
             Figure("over 150 ms, 4 children", "memory", scaled(load("4 children", "long_share"), 100), "%", "begins with 4 children", least=20),
-            Figure("wait for a page, p95, unmanaged", "vm-pagein", cell(2, 2), "ms", "8 s at most, before"),
-            Figure("the same, managed", "vm-pagein", cell(3, 2), "ms", "0.37 s at most, after"),
-            *(Figure(f"longest wait for pages, {name}", "vm-slowdisk", cell(row, 3), "ms", paper, digits=0) for row, name, paper in (
+            Figure("wait for a page, p95, unmanaged", "vm-pagein", cell(2, 2), "ms", "8 s at most, before", share=0.5),
+            Figure("the same, managed", "vm-pagein", cell(3, 2), "ms", "0.37 s at most, after", share=0.5, least=5),
+            *(Figure(f"longest wait for pages, {name}", "vm-slowdisk", cell(row, 3), "ms", paper, share=0.5, least=50, digits=0) for row, name, paper in (
                 (2, "before any remedy", "8 s"), (3, "managed", "0.37 s"), (4, "the load in the idle I/O class", "0.37 s"),
                 (5, "the load with a limit of memory", "0.37 s"))),
         ),
@@ -221,12 +221,12 @@ EVANS_ROWS = [
         figures=(
             Figure("typing beside 20 processes in the same session, p50, unmanaged", "typing", turn("load 20, unmanaged", "figures", "p50_ms"), "ms", "1 to 10 s", share=0.6),
             Figure("the same, managed", "typing", turn("load 20, managed", "figures", "p50_ms"), "ms", "about 50 ms", share=0.6, least=3),
-            Figure("in one control group, p95, unmanaged, times unloaded", "vm-typing", cell(2, 5), "x", digits=2),
-            Figure("the same, managed", "vm-typing", cell(3, 5), "x", digits=2),
+            Figure("in one control group, p95, unmanaged, times unloaded", "vm-typing", cell(2, 5), "x", share=0.5, digits=2),
+            Figure("the same, managed", "vm-typing", cell(3, 5), "x", share=0.5, least=0.5, digits=2),
         ),
         tests=("crates/policy/tests/policy/memory.rs::a_hog_is_limited_step_by_step_and_released_when_there_is_plenty",)),
     Row("S7", "nothing starves", "§4.4.3",
-        figures=(Figure("least of 20 background jobs in each 10 s", "vm-starvation", cell(1, 1), "% of a CPU", "none seen", digits=2),),
+        figures=(Figure("least of 20 background jobs in each 10 s", "vm-starvation", cell(1, 1), "% of a CPU", "none seen", share=0.5, least=1, digits=2),),
         tests=("crates/sched/tests/starvation.rs::the_rest_keeps_its_share_under_autogroup",)),
     Row("S8", "history: what is used next is ready; one knob", "§3.2",
         figures=(
@@ -260,10 +260,10 @@ EVANS_ROWS = [
             Figure("beside a build, managed", "system", beside("build", "managed", "times_unloaded"), "x", "1.14 x", share=0.1, digits=2),
             Figure("beside the heavy synthetic load, unmanaged", "system", beside("synthetic", "unmanaged", "times_unloaded"), "x", "15.8 x", share=0.1, digits=2),
             Figure("beside the heavy synthetic load, managed", "system", beside("synthetic", "managed", "times_unloaded"), "x", "1.96 x", share=0.1, digits=2),
-            Figure("the same in a guest with little memory, unmanaged", "vm-system", cell(3, 4), "x", "15.8 x", digits=2),
-            Figure("the same, managed", "vm-system", cell(6, 4), "x", "1.96 x", digits=2),
-            Figure("warm start, first key, unmanaged", "vm-warmstart", scaled(cell(2, 2), 1e-3), "s", "1 s", digits=2),
-            Figure("warm start, first key, managed", "vm-warmstart", scaled(cell(3, 2), 1e-3), "s", "0.1 s", digits=2),
+            Figure("the same in a guest with little memory, unmanaged", "vm-system", cell(3, 4), "x", "15.8 x", share=0.5, digits=2),
+            Figure("the same, managed", "vm-system", cell(6, 4), "x", "1.96 x", share=0.25, digits=2),
+            Figure("warm start, first key, unmanaged", "vm-warmstart", scaled(cell(2, 2), 1e-3), "s", "1 s", share=0.5, digits=2),
+            Figure("warm start, first key, managed", "vm-warmstart", scaled(cell(3, 2), 1e-3), "s", "0.1 s", share=0.5, least=0.05, digits=2),
         ),
         charts=(
             Chart("typing.svg", "Typing beside a load", "typing", published.levels(published.TYPING_MARKS, "delay, s"), levels),

@@ -117,7 +117,20 @@ def run(words, limit):
     return process.returncode, said
 
 
-def committed(measurement):
-    """The document of a result that another script wrote."""
+def of_file(measurement):
+    """The document of a result that another script wrote, and its conditions as far as that script tells them."""
     text = (ROOT / measurement.file).read_text()
-    return measurement.read(text) if measurement.read else json.loads(text)
+    document = measurement.read(text) if measurement.read else json.loads(text)
+    load = document.get("host_load")
+    return document, {
+        "date": document["when"][:16],
+        "commit": document["commit"],
+        "machine": measurement.where or document["machine"],
+        "load_average": None if load is None else [load],
+        "took_s": document.get("took_s"),
+    }
+
+
+def is_kept(name, conditions):
+    """Whether the last run that is kept is the one of these conditions."""
+    return any((run["date"], run["commit"]) == (conditions["date"], conditions["commit"]) for run in runs(name)[-1:])

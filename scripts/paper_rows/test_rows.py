@@ -4,6 +4,7 @@
 import importlib.machinery
 import importlib.util
 import unittest
+import unittest.mock
 
 import record_cost
 
@@ -52,8 +53,18 @@ class Rows(unittest.TestCase):
         self.assertLessEqual(sum(measurement.takes_s for measurement in ALL), 35 * 60)
 
     def test_figures_of_committed_results_are_found(self):
-        figures = [figure for row in rows.ROWS for figure in row.figures if BY_NAME[figure.measurement].file]
-        self.assertEqual([figure.name for figure in figures if document.of_file(figure) is None], [])
+        read = {measurement.name: store.of_file(measurement)[0] for measurement in ALL if measurement.file}
+        figures = [figure for row in rows.ROWS for figure in row.figures if figure.measurement in read]
+        self.assertEqual([figure.name for figure in figures if figure.of(read[figure.measurement]) is None], [])
+
+    def test_what_another_script_wrote_is_taken_up_once(self):
+        papers, one = script("papers"), BY_NAME["vm-pagein"]
+        with unittest.mock.patch.object(store, "runs", return_value=[]):
+            found = papers.not_taken_up()
+        self.assertEqual(set(found), {measurement.name for measurement in ALL if measurement.file})
+        with unittest.mock.patch.object(store, "runs", side_effect=lambda name: [found[name]]):
+            self.assertEqual(papers.not_taken_up(), {})
+        self.assertEqual(set(found[one.name]["figures"]), {figure.name for row in rows.ROWS for figure in row.figures if figure.measurement == one.name})
 
 
 class Extraction(unittest.TestCase):
