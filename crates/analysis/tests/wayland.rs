@@ -142,6 +142,36 @@ fn a_key_ends_with_the_frame_that_shows_it() {
     assert!(found.iter().all(|one| one.class == "key" && one.join == "exact" && one.inferred));
 }
 
+/// A key whose frame the compositor takes at once, and tells 700 ms later that it is done; what it does meanwhile.
+fn shown_late(meanwhile: impl FnOnce(&mut Machinery)) -> Vec<u64> {
+    let mut machine = editor();
+    press(&mut machine, 100_000);
+    machine.wake(100_400, SERVER, APP).wl_message(100_402, APP, APP, REQUEST_SENT, &frame());
+    machine.switch(100_410, 1, 0, 1).switch(100_450, 0, SERVER, 0);
+    // It tells another client of something before it composes.
+    machine.wl_message(100_460, SERVER, APP, REQUEST_TAKEN, &[]).wl_message(100_500, SERVER, APP, EVENT_SENT, &[]);
+    meanwhile(&mut machine);
+    machine.wl_message(800_000, SERVER, APP, EVENT_SENT, &done()).switch(800_050, 0, 0, 1);
+    interactions(&mut machine).iter().map(|timed| (timed.end_ns - timed.input_ns) / 1_000_000).collect()
+}
+
+#[test]
+fn a_compositor_that_cannot_go_on_shows_late() {
+    let held_off = |machine: &mut Machinery| {
+        machine.switch(100_510, 0, OTHER, 0).switch(799_900, 0, SERVER, 1);
+    };
+    assert_eq!(shown_late(held_off), [700]);
+    assert_eq!(shown_late(|_| ()), [700], "it computes");
+}
+
+#[test]
+fn a_compositor_that_idles_has_nobody_who_sees_the_window() {
+    let idle = |machine: &mut Machinery| {
+        machine.switch(100_600, 0, 0, 1).wake_from(799_800, SERVER, 0, BY_INTERRUPT, 0).switch(799_900, 0, SERVER, 0);
+    };
+    assert_eq!(shown_late(idle), [0]);
+}
+
 /// The application's timer repeats the key that is held, and the application shows it.
 fn repeat(machine: &mut Machinery, us: u64) {
     machine.wake_from(us, APP, 0, BY_INTERRUPT, 1).switch(us + 50, 1, APP, 0);

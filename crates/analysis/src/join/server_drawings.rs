@@ -10,7 +10,8 @@ use tipme_record::{Nanos, Tid};
 /// A thread may go idle this long after something was sent to it without having seen it.
 pub(crate) const IDLE_SLACK: Nanos = Nanos(50_000);
 
-/// A compositor composes the screen within so many frames of 60 a second, somewhat late.
+/// A compositor composes the screen within so many frames of 60 a second, somewhat late, unless it cannot: idle for
+/// longer, it had a reason not to.
 const FRAMES: Nanos = Nanos(3 * FRAME.0);
 
 /// Grabs in a row that a server is followed through.
@@ -39,16 +40,22 @@ pub(crate) fn drawing(recording: &Recording, place: PartPlace) -> Option<Drawing
     let dequeued = dequeued
         .filter(|dequeued| !missed(recording, part.ts, *dequeued))
         .or_else(|| unrecorded(recording, stream, part.ts));
-    let end = dequeued.map_or(recording.mark, |(at, server)| handled(recording, place.stream, at, server));
     let presented = stream.presented(place.part).filter(|at| *at >= part.ts && *at <= recording.mark);
-    let end = presented.unwrap_or_else(|| shown(stream.frame_done(place.part), end));
+    let end = presented.unwrap_or_else(|| {
+        dequeued.map_or(recording.mark, |(at, server)| {
+            let end = handled(recording, place.stream, at, server);
+            shown(recording, server, stream.frame_done(place.part), end)
+        })
+    });
     let sent = dequeued.map_or(part.ts, |(at, _)| part.ts.min(at));
     Some(Drawing { sent, tid: part.tid, place, dequeued, end })
 }
 
-/// When a drawing was done with, where a compositor says so itself. It says so late where nobody sees the window.
-fn shown(frame_done: Option<Nanos>, end: Nanos) -> Nanos {
-    frame_done.filter(|done| *done >= end && *done <= end.after(FRAMES)).unwrap_or(end)
+/// When a drawing was done with, where a compositor says so itself. It says so late where nobody sees the window, and then
+/// idles meanwhile; one that was stopped, starved or busy shows late what somebody waits for.
+fn shown(recording: &Recording, server: Tid, frame_done: Option<Nanos>, end: Nanos) -> Nanos {
+    let soon = |done: &Nanos| recording.idle_time(server, end, *done) <= FRAMES;
+    frame_done.filter(|done| *done >= end).filter(soon).unwrap_or(end)
 }
 
 /// Whether a server went idle before it dequeued something, which cannot be unless for a client's grab: the

@@ -148,6 +148,15 @@ impl Recording {
         self.pause_after(tid, at, Pause::Idle)
     }
 
+    /// How long a thread was idle in `lo..hi`, all its pauses together.
+    pub(crate) fn idle_time(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
+        let idle = self.pauses(tid, Pause::Idle);
+        let span = |index: &u32| self.timeline.span(tid, *index as usize);
+        let first = idle.partition_point(|index| span(index).is_some_and(|span| span.end <= lo));
+        let within = idle[first..].iter().filter_map(span).take_while(|span| span.start < hi);
+        within.map(|span| span.end.min(hi).since(span.start.max(lo))).fold(Nanos(0), |sum, part| Nanos(sum.0 + part.0))
+    }
+
     /// When a thread pauses next, at or after a time; the mark where it does not.
     pub(crate) fn pause_after(&self, tid: Tid, at: Nanos, pause: Pause) -> Nanos {
         let Some(first) = self.timeline.at(tid, at) else { return self.mark };
