@@ -6,6 +6,7 @@ An empty program on the same tracepoint runs beside them: what it takes is the k
 
 import contextlib
 import ctypes
+import errno
 import os
 import pathlib
 import socket
@@ -24,6 +25,8 @@ NAME, RUNS, INFO_BYTES = 64, 192, 216
 # Two instructions: r0 = 0, exit.
 EMPTY = struct.pack("<BBhiBBhi", 0xB7, 0, 0, 0, 0x95, 0, 0, 0)
 HOT, FRAMES, RATE = 20_000, 3_000, 1_000
+# Numbers from here on are of no display, unless another of these scripts runs.
+NUMBERS = range(100, 200)
 # Bars: nanoseconds, and percent of one CPU.
 OTHER_NS, HOT_NS, FRAMES_PERCENT = 90, 400, 0.3
 SENT, TAKEN = "message_sent", "message_taken"
@@ -97,16 +100,27 @@ def other():
         end.close()
 
 
+def bind_free(listener, names):
+    """Binds to the first name that nobody has."""
+    for name in names:
+        try:
+            return listener.bind(name)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+    raise OSError(errno.EADDRINUSE, f"all of these are taken: {names[0]!r} to {names[-1]!r}")
+
+
 @contextlib.contextmanager
-def display(name):
-    """A client's and a server's end of a connection to a socket of this name."""
+def display(kind):
+    """A client's and a server's end of a connection to a display of this kind, `wayland` or `x11`."""
     with tempfile.TemporaryDirectory(prefix="tipme-bench-") as folder:
-        path = name if name.startswith("\0") else f"{folder}/{name}"
+        begin = f"{folder}/wayland-" if kind == "wayland" else "\0/tmp/.X11-unix/X"
         with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(path)
+            bind_free(listener, [f"{begin}{number}" for number in NUMBERS])
             listener.listen(1)
             client = socket.socket(socket.AF_UNIX)
-            client.connect(path)
+            client.connect(listener.getsockname())
             server, _ = listener.accept()
         with client, server:
             yield client, server
@@ -166,10 +180,10 @@ def frames(ends):
 HOT_LOADS = {
     "another unix socket, sent": (other, ping_pong, SENT, OTHER_NS),
     "another unix socket, received": (other, ping_pong, TAKEN, OTHER_NS),
-    "Wayland, one commit, sent": (lambda: display("wayland-77"), commits, SENT, HOT_NS),
-    "Wayland, one commit, received": (lambda: display("wayland-77"), commits, TAKEN, None),
-    "Wayland, one key, sent": (lambda: display("wayland-77"), keys, SENT, HOT_NS),
-    "X11, one rectangle, sent": (lambda: display("\0/tmp/.X11-unix/X77"), fills, SENT, None),
+    "Wayland, one commit, sent": (lambda: display("wayland"), commits, SENT, HOT_NS),
+    "Wayland, one commit, received": (lambda: display("wayland"), commits, TAKEN, None),
+    "Wayland, one key, sent": (lambda: display("wayland"), keys, SENT, HOT_NS),
+    "X11, one rectangle, sent": (lambda: display("x11"), fills, SENT, None),
 }
 EMPTY_TITLE, FRAMES_TITLE = "an empty program", "1,000 frames a second"
 
@@ -197,7 +211,7 @@ def measure_once(pid, empty):
             figures[title] = took[name][0] / took[name][1]
             if connection is other:
                 figures[EMPTY_TITLE] = took[EMPTY_TITLE][0] / took[EMPTY_TITLE][1]
-        took, lasted = run(programs, lambda: display("wayland-77"), frames)
+        took, lasted = run(programs, lambda: display("wayland"), frames)
         figures[FRAMES_TITLE] = (took[SENT][0] + took[TAKEN][0]) / lasted / 1e7
         return figures
     finally:

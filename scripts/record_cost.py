@@ -25,8 +25,6 @@ from display_cost import EMPTY_TITLE, ENABLE_STATS, bpf, display, empty_program,
 
 # The kernel keeps so much of a program's name.
 NAME_CHARS = 15
-# Numbers from here on are of no display; which one is taken goes with the process.
-DISPLAY_MIN = 100
 # Between two looks at the counters.
 LOOK_S = 0.02
 # What a gesture's programs do so long after its begin counts for it, unless its latency is longer or the next input comes.
@@ -103,7 +101,7 @@ def processes():
 
 
 def draws():
-    with display(f"\0/tmp/.X11-unix/X{DISPLAY_MIN + os.getpid() % 900}") as ends:
+    with display("x11") as ends:
         fills(ends)
 
 
