@@ -44,7 +44,7 @@ ROWS = {
     "vim-sleep": ("xterm-vim", "openbox", "none", "lasting", "own 2", ("key Escape", "write :sleep 2", "*key Return", "key x"),
                   "after", (("timer-sleep", "program"),), ""),
     "vim-command": ("xterm-vim", "openbox", "none", "passing", "own 2", ("key Escape", "write :!sleep 2", "*key Return"),
-                    "after", (("child-wait timer-sleep peer-wait", "program"),), ""),
+                    "after", (("child-wait timer-sleep peer-wait", "program ~sleep"),), ""),
     "gvim-sleep": ("gvim", "openbox", "none", "lasting", "own 2", ("key Escape", "write :sleep 2", "*key Return", "key x"),
                    "after", (("timer-sleep", "program"),), ""),
     "gvim-system": ("gvim", "openbox", "none", "lasting", "own 2",

@@ -7,7 +7,7 @@ use crate::explain::partition::{BlameGroup, Budget, length};
 use crate::model::{CauseKind, Culprit};
 use crate::timeline::priorities::SchedStanding;
 use crate::timeline::tasks::Tasks;
-use crate::verdict::remedy;
+use crate::verdict::remedy::{self, Waiting};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -76,13 +76,18 @@ pub(crate) fn newborn_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<St
 }
 
 /// What can be tried against a group of this kind; `None` where it is not a competition.
-pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup, culprit: &Culprit, app: &str) -> Option<String> {
+pub(crate) fn remedy(
+    budget: &Budget<'_>,
+    group: &BlameGroup,
+    culprit: &Culprit,
+    waiting: Waiting<'_>,
+) -> Option<String> {
     let Culprit::Process { pid, .. } = culprit else { return None };
     if group.kind != CauseKind::CpuCompetition {
         return None;
     }
     let (contrast, tasks) = (contrast(budget, group), &budget.recording.tasks);
-    let usual = || remedy::of(CauseKind::CpuCompetition, culprit, app, tasks);
+    let usual = || remedy::of(CauseKind::CpuCompetition, culprit, waiting, tasks);
     let first = contrast.as_ref().and_then(|contrast| of_contrast(contrast, tasks)).unwrap_or_else(usual);
     let ordinary = !contrast.is_some_and(|contrast| contrast.by.1.is_realtime());
     let managed = ordinary && is_background(budget, Pid(*pid)) && !is_managed(tasks);

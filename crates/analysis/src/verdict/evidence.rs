@@ -117,15 +117,19 @@ pub(crate) fn device_name(budget: &Budget<'_>, device: Option<Device>) -> String
     device.map_or_else(|| "a disk".to_owned(), |device| budget.recording.device_name(device))
 }
 
-/// The processes that waited, by name: at the near end of the chain.
-fn waiters(budget: &Budget<'_>, group: &BlameGroup) -> String {
+/// The process that waited most, at the near end of the chain.
+pub(crate) fn waiter(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
     let mut waiters: BTreeMap<Pid, u64> = BTreeMap::new();
     for piece in budget.pieces(group) {
         let tid = via_to(budget, group, piece).map_or(piece.tid, |via| via.waiter);
         *waiters.entry(budget.recording.tasks.pid(tid, piece.lo)).or_default() += length(piece);
     }
-    let most = waiters.into_iter().max_by_key(|(_, nanos)| *nanos).map(|(pid, _)| pid);
-    most.map_or_else(String::new, |pid| budget.recording.tasks.comm(pid, budget.end()))
+    waiters.into_iter().max_by_key(|(_, nanos)| *nanos).map(|(pid, _)| pid)
+}
+
+/// Its name.
+fn waiters(budget: &Budget<'_>, group: &BlameGroup) -> String {
+    waiter(budget, group).map_or_else(String::new, |pid| budget.recording.tasks.comm(pid, budget.end()))
 }
 
 /// The wait through which the chain came to the culprit's job, where it went through one.

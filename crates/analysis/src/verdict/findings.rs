@@ -13,6 +13,7 @@ use crate::verdict::competition;
 use crate::verdict::detail;
 use crate::verdict::evidence;
 use crate::verdict::problem::Problem;
+use crate::verdict::remedy::Waiting;
 use crate::verdict::stall;
 use crate::verdict::{output, remedy, stopped};
 use std::collections::BTreeSet;
@@ -210,10 +211,11 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let culprit = culprit(budget, problem, &cause.group, limit);
     let app = budget.recording.tasks.comm(problem.client, problem.end);
     let target = target(budget, problem, &cause.group, &culprit);
-    let remedy = limit.map(remedy::of_limit).or_else(|| competition::remedy(budget, &cause.group, &target, &app));
+    let waiting = Waiting { app: &app, itself: evidence::waiter(budget, &cause.group) == Some(problem.client) };
+    let remedy = limit.map(remedy::of_limit).or_else(|| competition::remedy(budget, &cause.group, &target, waiting));
     let held = || stopped::remedy(budget, &cause.group, &culprit).filter(|_| cause.group.kind == CauseKind::Stopped);
     let shown = || output::remedy(budget, &cause.group);
-    let usual = || remedy::of(cause.group.kind, &target, &app, &budget.recording.tasks);
+    let usual = || remedy::of(cause.group.kind, &target, waiting, &budget.recording.tasks);
     let remedy = remedy.or_else(held).or_else(shown).unwrap_or_else(usual);
     let period = periods::of(budget, &cause.group);
     let mut seen = BTreeSet::new();
@@ -253,7 +255,7 @@ fn target(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, culprit: &
     let has_ended = |pid: Pid| budget.recording.tasks.has_ended(Tid(pid.0));
     match (culprit, &group.owner) {
         (Culprit::Process { pid, .. }, BlameOwner::Job(Job::Process(root)))
-            if has_ended(Pid(*pid)) && !has_ended(*root) =>
+            if remedy::acts_on_culprit(group.kind) && has_ended(Pid(*pid)) && !has_ended(*root) =>
         {
             process(budget, problem, *root, None)
         }

@@ -36,8 +36,8 @@ fn against(kind: CauseKind, has_ended: bool) -> &'static str {
         CauseKind::ServerBusy => "renice -n 10 -p {pid} (its requests come in smaller portions)",
         CauseKind::ServerGrab => "report the grab to the authors of {comm}; ending {pid} releases it",
         CauseKind::PeerWait => "look at why {comm} (pid {pid}) is slow: tipme diagnose --pid {pid}",
-        CauseKind::NetworkWait => "check the network and the host; {app} should not wait for it in its event loop",
-        CauseKind::ChildWait => "run {comm} in the background; {app} should not wait for it in its event loop",
+        CauseKind::NetworkWait => "check the network and the host",
+        CauseKind::ChildWait => "run {comm} in the background",
         CauseKind::TimerSleep => "report it to the authors of {comm}: it sleeps where it should wait for an event",
         CauseKind::Stopped => "kill -CONT the process that was stopped; see why {comm} (pid {pid}) stopped it",
         CauseKind::Interrupt => "move the interrupt to another CPU (/proc/irq/*/smp_affinity), or update its driver",
@@ -46,18 +46,39 @@ fn against(kind: CauseKind, has_ended: bool) -> &'static str {
     }
 }
 
+/// What is said besides where the application itself waits, and no program that it runs.
+fn of_itself(kind: CauseKind) -> &'static str {
+    match kind {
+        CauseKind::NetworkWait | CauseKind::ChildWait => "; {app} should not wait for it in its event loop",
+        _ => "",
+    }
+}
+
+/// Whether something is done to the culprit, which can be nobody who has ended.
+pub(crate) fn acts_on_culprit(kind: CauseKind) -> bool {
+    against(kind, true) != against(kind, false)
+}
+
 /// Remedies where a device is to blame and nobody else's requests.
 const DEVICE_REMEDY: &str =
     "check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself";
 
+/// The application, and whether it is the one that waits.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting<'a> {
+    pub app: &'a str,
+    pub itself: bool,
+}
+
 /// The remedy for a finding; nobody is to do anything to a process that had ended at the mark.
-pub(crate) fn of(kind: CauseKind, culprit: &Culprit, app: &str, tasks: &Tasks) -> String {
+pub(crate) fn of(kind: CauseKind, culprit: &Culprit, Waiting { app, itself }: Waiting<'_>, tasks: &Tasks) -> String {
     let text = against(kind, matches!(culprit, Culprit::Process { pid, .. } if tasks.has_ended(Tid(*pid))));
+    let text = text.to_owned() + if itself { of_itself(kind) } else { "" };
     match culprit {
-        Culprit::Process { pid, comm, .. } => fill(text, &pid.to_string(), comm, app),
+        Culprit::Process { pid, comm, .. } => fill(&text, &pid.to_string(), comm, app),
         Culprit::Device { .. } if kind != CauseKind::Interrupt => DEVICE_REMEDY.to_owned(),
-        Culprit::Device { device } => fill(text, "", device, app),
-        Culprit::Address { address } => fill(text, "", address, app),
+        Culprit::Device { device } => fill(&text, "", device, app),
+        Culprit::Address { address } => fill(&text, "", address, app),
     }
 }
 
@@ -87,9 +108,19 @@ mod tests {
     fn every_kind_has_a_remedy() {
         let culprit = Culprit::Process { pid: 7, comm: "rsync".into(), cmdline: String::new(), job: None };
         for kind in CauseKind::CAUSES {
-            let text = of(*kind, &culprit, "xterm", &Tasks::default());
-            assert!(!text.is_empty() && !text.contains('{'), "{kind}: {text}");
+            for itself in [false, true] {
+                let text = of(*kind, &culprit, Waiting { app: "xterm", itself }, &Tasks::default());
+                assert!(!text.is_empty() && !text.contains('{'), "{kind}: {text}");
+            }
         }
+    }
+
+    #[test]
+    fn only_the_application_is_told_not_to_wait_in_its_event_loop() {
+        let culprit = Culprit::Process { pid: 7, comm: "sleep".into(), cmdline: String::new(), job: None };
+        let of = |itself| of(CauseKind::ChildWait, &culprit, Waiting { app: "xterm", itself }, &Tasks::default());
+        assert_eq!(of(false), "run sleep in the background");
+        assert_eq!(of(true), "run sleep in the background; xterm should not wait for it in its event loop");
     }
 
     #[test]
