@@ -237,6 +237,33 @@ fn a_late_input_tells_of_the_same_delay() {
     assert_eq!((interval.class.as_str(), kinds), ("key", vec![CauseKind::OwnComputation]));
 }
 
+/// A key that comes late in the time for which the editor computes, which its server had told something before.
+fn key_meanwhile(machine: &mut Machinery) {
+    timer(machine, HANG, APP);
+    tell(machine, HANG + 5_000, HANG_ENDS - 60);
+    machine.press_more(HANG + 800_000, HANG_ENDS - 50);
+    machine.draw(HANG_ENDS);
+}
+
+#[test]
+fn nobody_misses_a_program_before_the_key_that_it_lets_lie() {
+    let mut machine = editor();
+    key_meanwhile(&mut machine);
+    let (interval, kinds) = told(&mut machine);
+    assert_eq!((interval.class.as_str(), interval.latency_ms.round() as u64), ("key", 1_200), "{interval:#?}");
+    assert_eq!(kinds, [CauseKind::OwnComputation]);
+}
+
+#[test]
+fn what_begins_after_a_key_lasts_longer_than_the_next_one_tells() {
+    let mut machine = editor();
+    key_at(&mut machine, 3_000_000);
+    key_meanwhile(&mut machine);
+    let (interval, kinds) = told(&mut machine);
+    assert_eq!((interval.class.as_str(), interval.latency_ms.round() as u64), ("activity", 2_000), "{interval:#?}");
+    assert_eq!(kinds, [CauseKind::OwnComputation]);
+}
+
 /// Objects of the editor on a compositor.
 const KEYBOARD: u32 = 8;
 const SURFACE: u32 = 9;

@@ -23,7 +23,11 @@ const SHORT_DIVISOR: u64 = 8;
 const SHORT_PRESSURE: f32 = 5.0;
 /// Memory is free, so that something may be brought in ahead, above this share of all of it.
 const FREE_DIVISOR: u64 = 4;
-/// Processes whose size is read in one look, at most.
+/// All processes are looked at so often while memory is short, and at once where so much less is available than the last
+/// time, as a share of all memory, that another one may have become big: what makes a hog.
+const WALK_PERIOD: Nanos = CALM_PERIOD;
+const GROWN_DIVISOR: u64 = 32;
+/// Processes whose size is read then, at most.
 const WALK_MAX: usize = 4096;
 /// The biggest of these are told to the policy.
 const BIGGEST_MAX: usize = 8;
@@ -52,13 +56,28 @@ pub(crate) struct MemoryWatch {
     waited: VecDeque<(Nanos, u64)>,
     latest: MemoryStatus,
     short: bool,
+    /// The last look at all processes, while memory is short and the focus the same.
+    walk: Option<ProcessWalk>,
+}
+
+/// Which processes were the biggest, and how much was available then.
+struct ProcessWalk {
+    at: Nanos,
+    available: u64,
+    biggest: Vec<Identity>,
+}
+
+impl ProcessWalk {
+    fn is_outdated(&self, now: Nanos, total: u64, available: u64) -> bool {
+        now.since(self.at) >= WALK_PERIOD || self.available.saturating_sub(available) > total / GROWN_DIVISOR
+    }
 }
 
 impl MemoryWatch {
     pub(crate) fn new(proc: PathBuf, now: Nanos) -> MemoryWatch {
         let groups = pressure::hierarchy(&proc);
         let (waited, latest) = (VecDeque::new(), MemoryStatus::default());
-        MemoryWatch { proc, groups, due: now, looked: Nanos(0), waited, latest, short: false }
+        MemoryWatch { proc, groups, due: now, looked: Nanos(0), waited, latest, short: false, walk: None }
     }
 
     pub(crate) fn latest(&self) -> MemoryStatus {
@@ -73,6 +92,7 @@ impl MemoryWatch {
 
     /// The focus has changed. True where that makes a look due sooner: where memory is short.
     pub(crate) fn bring_look_forward(&mut self, now: Nanos) -> bool {
+        self.walk = None;
         let due = self.looked.after(FOCUS_PERIOD).max(now);
         let sooner = self.short && due < self.due;
         if sooner {
@@ -99,8 +119,13 @@ impl MemoryWatch {
         let mut most_favoured = facts.most_favoured();
         most_favoured.truncate(MOST_FAVOURED_MAX);
         let mut groups: Vec<GroupMemory> = most_favoured.iter().filter_map(|who| self.group(*who, facts)).collect();
+        self.walk.take_if(|walk| !self.short || walk.is_outdated(now, total, available));
         if self.short {
-            groups.extend(self.biggest(&most_favoured, facts));
+            let known = self.walk.take();
+            let new = || ProcessWalk { at: now, available, biggest: self.biggest(&most_favoured, facts) };
+            let walk = known.unwrap_or_else(new);
+            groups.extend(walk.biggest.iter().filter_map(|who| self.big(*who, facts)));
+            self.walk = Some(walk);
         }
         let looks = self.latest.looks + 1;
         let (total_bytes, available_bytes) = (total, available);
@@ -131,16 +156,21 @@ impl MemoryWatch {
         if time_us == 0 { 0.0 } else { total.saturating_sub(before) as f32 * 100.0 / time_us as f32 }
     }
 
-    /// The biggest of the other processes, each with the pressure in its control group.
-    fn biggest(&self, most_favoured: &[Identity], facts: &impl ProcessFacts) -> Vec<GroupMemory> {
+    /// The biggest of the other processes.
+    fn biggest(&self, most_favoured: &[Identity], facts: &impl ProcessFacts) -> Vec<Identity> {
         let most_favoured: BTreeSet<u32> = most_favoured.iter().map(|who| who.pid).collect();
         let pids = processes::all(&self.proc).into_iter().take(WALK_MAX).filter(|pid| !most_favoured.contains(pid));
         let mut sizes: Vec<(u64, u32)> =
             pids.filter_map(|pid| Some((processes::resident(&self.proc, pid)?, pid))).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
         let known = sizes.into_iter().filter_map(|(_, pid)| processes::identity(&self.proc, pid));
-        let groups = known.filter_map(|who| Some((who, self.group(who, facts)?))).take(BIGGEST_MAX);
-        groups.map(|(who, group)| GroupMemory { full_percent: self.full_percent(who), ..group }).collect()
+        known.filter(|who| facts.may_change(*who)).take(BIGGEST_MAX).collect()
+    }
+
+    /// What one of these has now, with the pressure in its control group.
+    fn big(&self, who: Identity, facts: &impl ProcessFacts) -> Option<GroupMemory> {
+        let group = processes::lives(&self.proc, who).then(|| self.group(who, facts))??;
+        Some(GroupMemory { full_percent: self.full_percent(who), ..group })
     }
 
     fn full_percent(&self, who: Identity) -> f32 {

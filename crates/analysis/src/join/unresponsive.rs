@@ -34,6 +34,8 @@ pub(crate) struct UnresponsiveSpan {
     pub start: Nanos,
     /// The mark where it was still away.
     pub end: Nanos,
+    /// Since when somebody missed it.
+    pub missed: Nanos,
     /// When the client had taken the last key or click before.
     pub pressed: Option<Nanos>,
     /// Messages that its display servers sent to it meanwhile.
@@ -81,8 +83,9 @@ fn of_client(
     let mut long: Vec<_> = all.filter(|(_, lo, hi)| hi.since(*lo) > NOTICED).collect();
     long.sort_by_key(|(_, lo, hi)| Reverse(hi.since(*lo)));
     let span = |(thread, start, end): (&AwayThread, Nanos, Nanos)| {
-        let (pressed, untaken) = attention.missed((client, thread.tid), start, end)?;
-        Some(UnresponsiveSpan { client, tid: thread.tid, start, end, pressed, untaken, usual: thread.usual(start) })
+        let (missed, pressed, untaken) = attention.missed((client, thread.tid), start, end)?;
+        let (tid, usual) = (thread.tid, thread.usual(start));
+        Some(UnresponsiveSpan { client, tid, start, end, missed, pressed, untaken, usual })
     };
     long.into_iter().filter_map(span).take(SPANS_MAX).collect()
 }
@@ -169,8 +172,9 @@ struct UserAttention<'a> {
     focus: FocusHistory,
     /// When each client was told of keys and clicks.
     pressed: Vec<(Nanos, Pid)>,
-    /// When it took them, and when it was told of anything.
+    /// When it took them, when it was told of any input, and when of anything.
     taken: BTreeMap<Pid, Vec<Nanos>>,
+    given: BTreeMap<Pid, Vec<Nanos>>,
     told: BTreeMap<Pid, Vec<Nanos>>,
     streams: BTreeMap<Pid, Vec<&'a Stream>>,
 }
@@ -182,35 +186,45 @@ impl<'a> UserAttention<'a> {
         for delivery in presses.clone() {
             taken.entry(delivery.client).or_default().extend(delivery.dequeued.map(|(at, _)| at));
         }
-        taken.values_mut().for_each(|list| list.sort_unstable());
+        let mut given: BTreeMap<Pid, Vec<Nanos>> = BTreeMap::new();
+        for delivery in deliveries {
+            given.entry(delivery.client).or_default().push(delivery.sent);
+        }
         let mut told: BTreeMap<Pid, Vec<Nanos>> = BTreeMap::new();
         let mut streams: BTreeMap<Pid, Vec<&Stream>> = BTreeMap::new();
         for stream in recording.messages.streams() {
             streams.entry(stream.client).or_default().push(stream);
             told.entry(stream.client).or_default().extend(stream.side(Side::EventSent).iter().map(|part| part.ts));
         }
-        told.values_mut().for_each(|list| list.sort_unstable());
+        for list in [&mut taken, &mut given, &mut told].into_iter().flat_map(BTreeMap::values_mut) {
+            list.sort_unstable();
+        }
         let mut pressed: Vec<_> = presses.map(|delivery| (delivery.sent, delivery.client)).collect();
         pressed.sort_unstable();
-        UserAttention { recording, focus: FocusHistory::new(recording, found), pressed, taken, told, streams }
+        let focus = FocusHistory::new(recording, found);
+        UserAttention { recording, focus, pressed, taken, given, told, streams }
     }
 
     fn streams(&self, client: Pid) -> &[&'a Stream] {
         self.streams.get(&client).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether somebody missed a program in `lo..hi`: then when it had taken the last key or click before, and how many
-    /// messages lay before it.
-    fn missed(&self, (client, tid): (Pid, Tid), lo: Nanos, hi: Nanos) -> Option<(Option<Nanos>, usize)> {
+    /// Whether somebody missed a program in `lo..hi`: then since when, when it had taken the last key or click before, and
+    /// how many messages lay before it.
+    ///
+    /// What it was asked for before may be what it is away for, else it is missed from the first input on that lies.
+    fn missed(&self, (client, tid): (Pid, Tid), lo: Nanos, hi: Nanos) -> Option<(Nanos, Option<Nanos>, usize)> {
         let pressed = before(&self.taken, client, lo.after(Nanos(1))).last().copied();
         if !self.has(client, lo) || pressed.is_none() && self.starts(client, lo) {
             return None;
         }
-        let untaken = &before(&self.told, client, hi)[before(&self.told, client, lo).len()..];
-        let lay = untaken.first().is_some_and(|at| hi.since(*at) >= NOTICED);
+        let untaken = between(&self.told, client, lo, hi);
+        let long = |at: &&Nanos| hi.since(**at) >= NOTICED;
+        let lay = untaken.first().filter(long).is_some();
         let soon = pressed.is_some_and(|at| lo.since(at) <= PRESSED_WITHIN);
         let soon = soon && !self.recording.is_busy_anyway(tid, lo, (lo, hi));
-        (lay || soon).then_some((pressed, untaken.len()))
+        let given = between(&self.given, client, lo, hi).first().filter(long).filter(|_| !soon);
+        (lay || soon).then_some((given.copied().unwrap_or(lo), pressed, untaken.len()))
     }
 
     /// Whether a client has the keyboard focus, or was given the last key or click.
@@ -230,4 +244,9 @@ impl<'a> UserAttention<'a> {
 fn before(times: &BTreeMap<Pid, Vec<Nanos>>, client: Pid, at: Nanos) -> &[Nanos] {
     let all = times.get(&client).map_or(&[][..], Vec::as_slice);
     &all[..all.partition_point(|time| *time < at)]
+}
+
+/// The times of a client in `lo..hi`.
+fn between(times: &BTreeMap<Pid, Vec<Nanos>>, client: Pid, lo: Nanos, hi: Nanos) -> &[Nanos] {
+    &before(times, client, hi)[before(times, client, lo).len()..]
 }

@@ -170,7 +170,7 @@ fn away(problem: &Problem) -> Option<&UnresponsiveSpan> {
     }
 }
 
-/// What tells that somebody missed a program, where no input was late.
+/// What tells that somebody missed a program, where no input tells of it.
 fn away_text(recording: &Recording, span: &UnresponsiveSpan) -> String {
     let comm = recording.tasks.comm(span.client, span.end);
     let since = span.pressed.map(|at| span_text(span.start.since(at)));
@@ -181,7 +181,7 @@ fn away_text(recording: &Recording, span: &UnresponsiveSpan) -> String {
         1 => "; a message of its display server lay untaken meanwhile".to_owned(),
         many => format!("; {} messages of its display server lay untaken meanwhile", count_text(many as u64)),
     };
-    format!("No input was late: {comm} was away from its event loop for that time{since}{lay}.")
+    format!("No input alone tells of it: {comm} was away from its event loop for that time{since}{lay}.")
 }
 
 /// What else the person may mean.

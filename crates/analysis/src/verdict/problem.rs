@@ -112,7 +112,7 @@ struct WantedProblem<'a> {
     words: Vec<String>,
 }
 
-/// A late input that lasts for so many quarters of an unresponsive span tells of it.
+/// A late input that lasts for so many quarters of the time that a program was missed for tells of it.
 const TOLD_QUARTERS: u64 = 3;
 
 /// Commands that are tried before the worst of the other delays, at most.
@@ -298,11 +298,12 @@ fn tells_of_delay(interaction: &Interaction) -> bool {
     interaction.join != Join::Speculative && !interaction.command && interaction.latency() > interaction.noticed
 }
 
-/// Whether a late input tells of most of an unresponsive span.
+/// Whether a late input tells of most of an unresponsive span, as far as somebody missed the program.
 fn is_told(span: &UnresponsiveSpan, late: &[&Interaction]) -> bool {
-    let shared = |one: &Interaction| span.shared(one.delivery.input, one.end.max(one.handled.unwrap_or_default()));
+    let from = |one: &Interaction| one.delivery.input.max(span.missed);
+    let shared = |one: &Interaction| span.shared(from(one), one.end.max(one.handled.unwrap_or_default()));
     let own = late.iter().filter(|one| one.delivery.client == span.client);
-    own.into_iter().any(|one| shared(one).0 >= TOLD_QUARTERS * span.length().0 / 4)
+    own.into_iter().any(|one| shared(one).0 >= TOLD_QUARTERS * span.end.since(span.missed).0 / 4)
 }
 
 /// The unresponsive span with the largest excess, where one has any.

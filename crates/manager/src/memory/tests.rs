@@ -86,6 +86,55 @@ fn short_memory_is_looked_at_each_second_and_names_the_biggest_and_the_core() {
     assert!(!machine.watch.has_plenty());
 }
 
+impl MemoryFixture {
+    /// Whether a look tells of a process.
+    fn tells_of(&mut self, pid: u32, ms: u64) -> bool {
+        let sample = self.look(ms).expect("it is due");
+        let who = MemoryGroup::Process(Identity { pid, start: u64::from(pid) * 100 });
+        sample.groups.iter().any(|group| group.group == who)
+    }
+}
+
+#[test]
+fn all_processes_are_looked_at_each_five_seconds_while_memory_is_short() {
+    let mut machine = MemoryFixture::new();
+    machine.set(1000, 0);
+    machine.add(1, 100);
+    assert!(machine.tells_of(1, 0));
+    machine.add(2, 300);
+    let told = [1_000, 2_000, 4_999, 5_999].map(|ms| machine.tells_of(2, ms));
+    assert_eq!(told, [false, false, false, true]);
+    fs::remove_dir_all(machine.root.path().join("1")).expect("it was made");
+    assert!(!machine.tells_of(1, 7_000), "it has ended");
+}
+
+#[test]
+fn all_are_looked_at_where_another_may_have_grown_and_when_memory_is_short_again() {
+    let mut machine = MemoryFixture::new();
+    machine.set(1000, 0);
+    assert!(!machine.tells_of(2, 0));
+    machine.add(2, 300);
+    machine.set(501, 0);
+    assert!(!machine.tells_of(2, 1_000), "less than a thirty-second of memory is gone");
+    machine.set(499, 0);
+    assert!(machine.tells_of(2, 2_000));
+    machine.set(8000, 0);
+    assert!(!machine.tells_of(2, 3_000), "there is plenty");
+    machine.add(5, 200);
+    machine.set(1000, 0);
+    assert!(machine.tells_of(5, 8_000));
+}
+
+#[test]
+fn a_change_of_focus_has_all_processes_looked_at() {
+    let mut machine = MemoryFixture::new();
+    machine.set(1000, 0);
+    assert!(!machine.tells_of(2, 0));
+    machine.add(2, 300);
+    machine.watch.bring_look_forward(Nanos::from_millis(100));
+    assert!(machine.tells_of(2, 250));
+}
+
 #[test]
 fn the_share_of_waiting_is_that_of_two_seconds() {
     let mut machine = MemoryFixture::new();
