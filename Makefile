@@ -101,7 +101,7 @@ check-window: build ## whether 40 s fit into 32 MiB and 128 MiB, how fast a mark
 	$(AS_ROOT) scripts/check-window --tipme $(TIPME) --memory 128M --rate 200000
 	$(AS_ROOT) scripts/check-window --tipme $(TIPME) --memory 128M --rate 200000 --seconds 100 --full
 
-check-auto: build ## half an hour of typing at four programs, with hitches: what record --auto marks, misses and costs
+check-auto: build ## half an hour of typing at four programs and pointing at a fifth, with hitches: what record --auto marks, misses and costs
 	@scripts/install-deps mousepad featherpad gnome-text-editor
 	cargo build --release -p tipme-bench --bin check-auto
 	@$(AS_ROOT) scripts/mount-kernel-fs

@@ -85,8 +85,11 @@ TIPME_ROWS = [
               "paper's. The manager cures what is due to number, container and nice value; no weight is above a real-time process, whose stalls "
               "the kernel's own throttle ends."),
     Row("T11", "unacceptable latency detected by itself", "§6", tests=(TIPME + "auto.rs::a_hitch_is_marked_once_and_what_is_usual_is_kept",
-                                                                             TIPME + "auto.rs::what_a_person_says_moves_the_limits_and_survives"),
-        words="Accuracy and cost: `make check-auto`."),
+                                                                             TIPME + "auto.rs::what_a_person_says_moves_the_limits_and_survives",
+                                                                             TIPME + "auto.rs::a_program_that_does_not_follow_the_pointer_is_marked",
+                                                                             TIPME + "auto.rs::a_program_of_wayland_that_does_not_follow_the_pointer_is_marked"),
+        words="Keys, clicks, the wheel and the pointer count, each with a tolerance of its own for each application; it follows the person's marks "
+              "and answers. Accuracy and cost: `make check-auto`."),
     Row("T12", "client and server recorded together", "§3.7", tests=("tests/golden.rs::every_kind_has_an_incident",),
         words="A wait for the network is named with the address of who did not answer (`network-wait`). What the other machine did meanwhile is "
               "not joined: as in the paper, it stays open."),

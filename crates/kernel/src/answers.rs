@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long clients take to answer presses, as the display tap counts it while recording goes on.
+//! How long clients take to answer presses, and moves of the pointer, as the display tap counts it while recording goes on.
 //!
 //! All of it is read from mapped memory, without a system call. The kernel writes meanwhile: a figure
 //! may be half old and half new, which costs one wrong count at most.
 
 use crate::load::Kernel;
-use crate::skeleton::types::{answer, bss, told_answer};
+use crate::skeleton::types::{answer, bss, pointer, told_answer};
 use std::cmp::Ordering;
 use tipme_record::{Nanos, Pid};
 
@@ -13,10 +13,13 @@ use tipme_record::{Nanos, Pid};
 /// doubling, and the last holds what is longer than 2^36 ns.
 pub const BUCKETS: usize = 162;
 
-/// Classes that are counted apart: keys and buttons.
-pub const CLASSES: usize = 2;
+/// Classes that are counted apart: keys, buttons, the wheel and the pointer.
+pub const CLASSES: usize = 4;
 
-/// Counts by bucket, for keys and for buttons.
+/// The first of those that most often need no answer.
+const WHEEL: usize = 2;
+
+/// Counts by bucket, of each class.
 pub type Counts = [[u32; BUCKETS]; CLASSES];
 
 /// What was counted on one connection since its slot was first used; numbers wrap.
@@ -24,12 +27,13 @@ pub type Counts = [[u32; BUCKETS]; CLASSES];
 pub struct AnswerCounts {
     pub slot: usize,
     pub client: Pid,
-    /// When the client was last told of a press.
+    /// When the client was last told of input.
     pub used: Nanos,
     pub counts: Counts,
 }
 
-/// One answer, or a stay in a client's queue that was long.
+/// One answer, or a stay in a client's queue that was long; of moves of the pointer and the wheel only where the client was
+/// busy with them for long: `first` and `last` are that time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ToldAnswer {
     /// When it ended.
@@ -45,10 +49,10 @@ pub struct ToldAnswer {
     pub slept_before: Nanos,
     pub client: Pid,
     pub slot: usize,
-    /// How many presses were answered together, or taken from the queue together.
+    /// How many presses were answered together, or taken from the queue together; moves count as one.
     pub presses: u32,
-    /// A button, not a key.
-    pub button: bool,
+    /// Below [`CLASSES`].
+    pub class: usize,
     /// The stay in the queue alone; no drawing is needed to know it.
     pub queued: bool,
 }
@@ -61,7 +65,7 @@ pub struct AnswersRead {
     pub lost: u64,
 }
 
-/// Presses on one connection that were not answered so far.
+/// Presses on one connection that were not answered so far, or moves that were not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenPresses {
     pub slot: usize,
@@ -71,7 +75,15 @@ pub struct OpenPresses {
     /// When the oldest was sent that the client has not even taken.
     pub untaken: Option<Nanos>,
     pub presses: u32,
-    pub button: bool,
+    /// Below [`CLASSES`].
+    pub class: usize,
+}
+
+impl ToldAnswer {
+    /// Whether it is of the pointer or the wheel.
+    pub fn is_of_pointer(&self) -> bool {
+        self.class >= WHEEL
+    }
 }
 
 impl Kernel<'_> {
@@ -97,19 +109,18 @@ impl Kernel<'_> {
         answers
     }
 
-    /// Connections with presses that were not answered so far.
+    /// Connections with presses that were not answered so far, or with moves that were not taken.
     pub fn open_presses(&self) -> Vec<OpenPresses> {
         let Some(bss) = self.skeleton.maps.bss_data.as_deref() else { return Vec::new() };
         let words = bss.answers_open.iter().enumerate().filter(|(_, word)| volatile(*word) != 0);
         let slots = words.flat_map(|(at, word)| bits(volatile(word)).map(move |bit| 64 * at + bit));
-        slots.filter_map(|slot| open(slot, volatile(&bss.answers[slot]))).collect()
+        slots.filter_map(|slot| open(bss, slot)).collect()
     }
 
     /// The counts of all connections that were used at `since` or later.
     pub fn counted(&self, since: Nanos) -> Vec<AnswerCounts> {
         let Some(bss) = self.skeleton.maps.bss_data.as_deref() else { return Vec::new() };
-        let slots = (0..bss.answers.len()).filter_map(|slot| counted(bss, slot));
-        slots.filter(|counted| counted.used >= since).collect()
+        (0..bss.answers.len()).filter_map(|slot| counted(bss, slot, since)).collect()
     }
 
     /// Presses on connections beyond those that can be watched at once.
@@ -139,12 +150,36 @@ fn told(answer: told_answer) -> ToldAnswer {
         client: Pid(answer.client),
         slot: answer.slot as usize,
         presses: answer.presses,
-        button: answer.class == 1,
+        class: class(answer.class),
         queued: answer.queued == 1,
     }
 }
 
-fn open(slot: usize, answer: answer) -> Option<OpenPresses> {
+fn class(number: u32) -> usize {
+    (number as usize).min(CLASSES - 1)
+}
+
+/// Behind the slots for presses of all connections are those for the pointer.
+fn open(bss: &bss, slot: usize) -> Option<OpenPresses> {
+    match slot.checked_sub(bss.answers.len()) {
+        None => unanswered(slot, volatile(&bss.answers[slot])),
+        Some(own) => untaken(slot, volatile(&bss.answers[own].client), volatile(&bss.pointers[own])),
+    }
+}
+
+fn untaken(slot: usize, client: u32, pointer: pointer) -> Option<OpenPresses> {
+    let (told, since) = (pointer.told, Nanos(pointer.untaken));
+    (told.count > 0).then_some(OpenPresses {
+        slot,
+        client: Pid(client),
+        since,
+        untaken: Some(since),
+        presses: told.count,
+        class: class(told.class),
+    })
+}
+
+fn unanswered(slot: usize, answer: answer) -> Option<OpenPresses> {
     let untaken = (answer.fresh > 0 && answer.untaken > 0).then_some(Nanos(answer.untaken));
     (answer.presses > 0).then_some(OpenPresses {
         slot,
@@ -152,16 +187,19 @@ fn open(slot: usize, answer: answer) -> Option<OpenPresses> {
         since: Nanos(answer.since),
         untaken,
         presses: answer.presses,
-        button: answer.class == 1,
+        class: class(answer.class),
     })
 }
 
-fn counted(bss: &bss, slot: usize) -> Option<AnswerCounts> {
+fn counted(bss: &bss, slot: usize, since: Nanos) -> Option<AnswerCounts> {
     let answer = volatile(&bss.answers[slot]);
-    (answer.owner != 0).then(|| AnswerCounts {
+    (answer.owner != 0 && answer.used >= since.0).then(|| AnswerCounts {
         slot,
         client: Pid(answer.client),
         used: Nanos(answer.used),
         counts: volatile(&bss.answer_counts[slot]),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 //! The kernel's coarse figures only raise a suspicion. A suspicion is looked at by the diagnosis, in a
 //! process of its own; only what it finds a cause for is kept, and the same cause once an hour. All of
 //! it is bounded, since a machine in trouble has suspicions all the time. What is unusually long is decided by what is
-//! usual and by what the person has said of it.
+//! usual and by what the person has said of it, for the pointer and the wheel apart from keys and clicks.
 
 use crate::judge::{JudgedCause, Judgement};
 use crate::learning::{Learning, class};
@@ -54,6 +54,9 @@ const RECENT_MAX: usize = 64;
 
 /// With so many answers an application is known to answer.
 const KNOWN_N: u64 = 50;
+
+/// A program that was started so short ago is not waited for by who moves the pointer over it.
+const STARTS: Nanos = Nanos::from_secs(10);
 
 /// What is done with what was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -276,8 +279,10 @@ impl AutoMarker {
     /// Decides on a look, whose file was judged.
     pub(crate) fn decide(&mut self, suspicion: &Suspicion, judgement: Judgement, now: Nanos) -> Outcome {
         let (cause, ms, milestone) = match judgement {
-            Judgement::Found { cause, latency_ms, milestone } => (cause, latency_ms, milestone),
-            Judgement::Nothing => {
+            Judgement::Found { cause, latency_ms, milestone } if !is_other(suspicion, latency_ms) => {
+                (cause, latency_ms, milestone)
+            }
+            Judgement::Found { .. } | Judgement::Nothing => {
                 self.counts.without_finding += 1;
                 return Outcome::Dropped;
             }
@@ -314,13 +319,30 @@ fn seconds(ms: f64) -> String {
     if ms >= 1_000.0 { format!("{:.1} s", ms / 1_000.0) } else { format!("{ms:.0} ms") }
 }
 
+fn is_of_pointer(class: InputClass) -> bool {
+    matches!(class, InputClass::Motion | InputClass::Scroll)
+}
+
+/// Of the pointer only what frustrates is looked at: it moves all the time, and seldom does somebody watch what follows it.
 fn limits(class: InputClass) -> ClassLimits {
-    class.limits(ThresholdProfile::Default)
+    let limits = class.limits(ThresholdProfile::Default);
+    if is_of_pointer(class) { ClassLimits { threshold: limits.frustrated, ..limits } } else { limits }
+}
+
+/// Whether what was found is not what was suspected: while one program does not follow the pointer, another may be late by
+/// little.
+fn is_other(suspicion: &Suspicion, found_ms: f64) -> bool {
+    is_of_pointer(suspicion.class) && found_ms * 2e6 < suspicion.latency.0 as f64
+}
+
+/// Whether somebody may wait for a program to follow the pointer: it is there, and has been for a while.
+fn is_awaited(class: InputClass, client: Pid) -> bool {
+    !is_of_pointer(class) || processes::age(client.0).is_some_and(|age| age >= STARTS)
 }
 
 /// Whether presses are open that may be a suspicion.
 fn is_late(open: &OpenPresses, now: Nanos) -> bool {
-    now.since(open.since).0 > limits(class(open.button)).frustrated
+    now.since(open.since).0 > limits(class(open.class)).frustrated
 }
 
 impl Suspicion {
@@ -332,8 +354,8 @@ impl Suspicion {
 
 /// A finished latency, and whether it exceeds the limits.
 fn weigh(answer: &ToldAnswer, learning: &mut Learning, tolerances: &Tolerances) -> Option<(Suspicion, bool)> {
-    let class = class(answer.button);
-    let application = learning.name(answer.client)?;
+    let class = class(answer.class);
+    let application = learning.name(answer.client).filter(|_| is_awaited(class, answer.client))?;
     let (n, p98) = learning.habit(class, &application);
     let (latency, doubtful) = latency(answer, p98.filter(|_| n >= KNOWN_N));
     let (client, uid) = (answer.client, processes::user(answer.client.0).unwrap_or(0));
@@ -359,13 +381,13 @@ fn latency(answer: &ToldAnswer, p98: Option<u64>) -> (Nanos, bool) {
     }
 }
 
-/// Presses that are open for long: not even taken, or many by now in an application that answers as a rule.
+/// Input that is open for long: not even taken, or many presses by now in an application that answers as a rule.
 fn weigh_open(open: &OpenPresses, learning: &mut Learning, tolerances: &Tolerances, now: Nanos) -> Option<Suspicion> {
     if !is_late(open, now) {
         return None;
     }
-    let class = class(open.button);
-    let application = learning.name(open.client)?;
+    let class = class(open.class);
+    let application = learning.name(open.client).filter(|_| is_awaited(class, open.client))?;
     let frustrated = limits(class).frustrated;
     let lies = open.untaken.map(|untaken| now.since(untaken)).filter(|lies| lies.0 > frustrated);
     let (n, p98) = learning.habit(class, &application);
@@ -380,169 +402,4 @@ fn weigh_open(open: &OpenPresses, learning: &mut Learning, tolerances: &Toleranc
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const fn ms(ms: u64) -> Nanos {
-        Nanos::from_millis(ms)
-    }
-
-    fn auto(per_hour: usize) -> AutoMarker {
-        let options = AutoOptions { mode: AutoMode::Mark, per_hour, judge: "tipme".into() };
-        AutoMarker::new(options, Tolerances::open(folder().join("tolerances.json")))
-    }
-
-    fn suspicion(latency: Nanos, at: Nanos, doubtful: bool) -> Suspicion {
-        let application = "xterm".to_owned();
-        let (class, client, open_since) = (InputClass::Key, Pid(1), None);
-        Suspicion { class, application, uid: 1000, client, slot: 3, latency, at, open_since, doubtful }
-    }
-
-    /// A folder that is gone: nothing is kept.
-    fn folder() -> PathBuf {
-        tempfile::TempDir::new().unwrap().path().to_owned()
-    }
-
-    #[test]
-    fn a_mark_of_what_was_within_the_limits_tightens_those_of_the_worst() {
-        let mut auto = auto(6);
-        auto.endure(suspicion(ms(60), ms(1_000), false));
-        auto.endure(Suspicion { application: "gedit".into(), ..suspicion(ms(80), ms(2_000), false) });
-        auto.endure(Suspicion { application: "other".into(), uid: 1001, ..suspicion(ms(90), ms(2_000), false) });
-        let percent = |auto: &AutoMarker, application: &str| {
-            auto.tolerances.of(&Subject::new(1000, InputClass::Key, application)).percent()
-        };
-        auto.tighten(1000, ms(60_000));
-        assert_eq!(percent(&auto, "gedit"), 100, "it is too long ago");
-        auto.tighten(1000, ms(3_000));
-        assert_eq!((percent(&auto, "gedit"), percent(&auto, "xterm"), percent(&auto, "other")), (84, 100, 100));
-        auto.tighten(1000, ms(3_100));
-        assert_eq!(percent(&auto, "gedit"), 84, "the same is not marked twice");
-    }
-
-    fn cause(culprit: &str) -> JudgedCause {
-        JudgedCause { kind: "stopped".into(), culprit: culprit.into(), application: "xterm".into() }
-    }
-
-    fn marked(line: &str) -> Outcome {
-        Outcome::Marked(line.to_owned(), cause("kill"))
-    }
-
-    fn found(what: &str) -> Judgement {
-        Judgement::Found { cause: cause(what), latency_ms: 1234.0, milestone: "response".into() }
-    }
-
-    fn told(presses: u32, first: Nanos, last: Nanos) -> ToldAnswer {
-        let (slept, slept_before, client) = (ms(0), ms(0), Pid(1));
-        let at = ms(10_000);
-        ToldAnswer { at, first, last, slept, slept_before, client, slot: 3, presses, button: false, queued: false }
-    }
-
-    /// Lets ticks of a tenth of a second pass from `from` on, with nothing open; the time of the look.
-    fn look_at(auto: &mut AutoMarker, from: Nanos, until: Nanos) -> Option<Nanos> {
-        let ticks = (from.0..until.0).step_by(100_000_000).map(Nanos);
-        ticks.into_iter().find(|now| auto.due(&[], *now).is_some())
-    }
-
-    #[test]
-    fn one_press_counts_from_the_press() {
-        assert_eq!(latency(&told(1, ms(700), ms(700)), None), (ms(700), false));
-        assert_eq!(latency(&told(3, ms(700), ms(150)), None), (ms(700), false));
-        assert_eq!(latency(&ToldAnswer { queued: true, ..told(3, ms(700), ms(0)) }, None), (ms(700), false));
-    }
-
-    #[test]
-    fn presses_that_need_no_answer_do_not_count() {
-        assert_eq!(latency(&told(2, ms(3_000), ms(1)), None), (ms(1), false));
-        assert_eq!(latency(&told(2, ms(3_000), ms(45)), Some(ms(50).0)), (ms(45), false));
-        assert_eq!(latency(&told(5, ms(900), ms(1)), None), (ms(900), true));
-    }
-
-    #[test]
-    fn a_look_waits_until_the_client_is_quiet() {
-        let mut auto = auto(6);
-        auto.suspect(Some(suspicion(ms(700), ms(1_000), false)));
-        let open = OpenPresses { slot: 3, client: Pid(1), since: ms(1_000), untaken: None, presses: 1, button: false };
-        assert_eq!(auto.due(&[open], ms(1_100)), None);
-        assert_eq!(look_at(&mut auto, ms(1_200), ms(9_000)), Some(ms(1_500)));
-        auto.looks.clear();
-        auto.suspect(Some(suspicion(ms(700), ms(1_000), false)));
-        assert_eq!(auto.due(&[open], ms(3_900)), None);
-        assert!(auto.due(&[open], ms(4_000)).is_some());
-    }
-
-    #[test]
-    fn looks_are_apart_and_the_worst_waits() {
-        let mut auto = auto(6);
-        auto.suspect(Some(suspicion(ms(700), ms(1_000), false)));
-        assert_eq!(look_at(&mut auto, ms(1_000), ms(9_000)), Some(ms(1_300)));
-        auto.suspect(Some(suspicion(ms(800), ms(2_000), false)));
-        auto.suspect(Some(suspicion(ms(9_000), ms(2_500), true)));
-        auto.suspect(Some(suspicion(ms(600), ms(2_500), false)));
-        assert_eq!(auto.suspicion.as_ref().map(|one| one.latency), Some(ms(800)));
-        assert_eq!(look_at(&mut auto, ms(2_000), ms(60_000)), Some(ms(21_300)));
-    }
-
-    #[test]
-    fn looks_within_an_hour_are_bounded() {
-        let mut auto = auto(100);
-        let mut looks = 0;
-        for second in (0..3_500).step_by(25) {
-            let at = Nanos::from_secs(second + 1);
-            auto.suspect(Some(suspicion(ms(700), at, false)));
-            looks += usize::from(look_at(&mut auto, at, at.after(Nanos::from_secs(24))).is_some());
-        }
-        assert_eq!(looks, LOOKS_MAX);
-        assert_eq!((auto.counts.looked_at, auto.counts.passed_over), (20, 120));
-        let later = Nanos::from_secs(3_700);
-        auto.suspect(Some(suspicion(ms(700), later, false)));
-        assert!(look_at(&mut auto, later, later.after(ms(1_000))).is_some());
-    }
-
-    #[test]
-    fn doubtful_looks_are_fewer() {
-        let mut auto = auto(100);
-        (0..DOUBTS_MAX).for_each(|_| auto.looks.push_back((ms(1), true)));
-        assert!(!auto.may_look(true, ms(2)) && auto.may_look(false, ms(2)));
-    }
-
-    #[test]
-    fn marks_within_an_hour_are_bounded() {
-        let mut auto = auto(1);
-        let suspicion = suspicion(ms(1_200), ms(1), false);
-        let line = auto.decide(&suspicion, found("kill"), ms(2));
-        assert_eq!(line, marked("1.2 s key in xterm, stopped by kill"));
-        assert!(!auto.may_look(false, ms(3)));
-        assert!(auto.may_look(false, HOUR.after(ms(3))));
-    }
-
-    #[test]
-    fn a_later_milestone_is_marked_and_named() {
-        let late = |milestone: &str| {
-            let Judgement::Found { cause, latency_ms, .. } = found("kill") else { return Outcome::Dropped };
-            let found = Judgement::Found { cause, latency_ms, milestone: milestone.into() };
-            auto(1).decide(&suspicion(ms(700), ms(1), false), found, ms(2))
-        };
-        for (milestone, said) in [
-            ("handled", "1.2 s key until handled in xterm, stopped by kill"),
-            ("completed", "1.2 s key until completed in xterm, stopped by kill"),
-            ("hanging", "1.2 s key and still hanging in xterm, stopped by kill"),
-        ] {
-            assert_eq!(late(milestone), marked(said));
-        }
-    }
-
-    #[test]
-    fn the_same_cause_is_marked_once_an_hour() {
-        let mut auto = auto(6);
-        let suspicion = suspicion(ms(1_200), ms(1), false);
-        let marked = |outcome| matches!(outcome, Outcome::Marked(..));
-        assert!(marked(auto.decide(&suspicion, found("kill"), ms(2))));
-        assert!(!marked(auto.decide(&suspicion, found("kill"), ms(3))));
-        assert!(marked(auto.decide(&suspicion, found("gdb"), ms(4))));
-        assert!(!marked(auto.decide(&suspicion, Judgement::Nothing, ms(5))));
-        auto.may_look(false, HOUR.after(ms(10)));
-        assert!(marked(auto.decide(&suspicion, found("kill"), HOUR.after(ms(10)))));
-        assert_eq!((auto.counts.marked, auto.counts.known_causes, auto.counts.without_finding), (3, 1, 1));
-    }
-}
+mod tests;

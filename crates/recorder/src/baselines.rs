@@ -27,7 +27,8 @@ const NAME_BYTES_MAX: usize = 64;
 const VERSION: u32 = 1;
 
 /// The classes that are learned, in the order of the kernel's counts.
-pub(crate) const LEARNED: [InputClass; tipme_kernel::CLASSES] = [InputClass::Key, InputClass::Click];
+pub(crate) const LEARNED: [InputClass; tipme_kernel::CLASSES] =
+    [InputClass::Key, InputClass::Click, InputClass::Scroll, InputClass::Motion];
 
 /// Latencies of one class in one application.
 #[derive(Clone, Debug)]
@@ -240,7 +241,7 @@ mod tests {
                 r#"{{"class":"{class}","application":"{name}","used_s":1,"counts":[[5,18446744073709551615],[999,1]]}}"#
             )
         };
-        let rows = [row("key", "xterm"), row("motion", "xterm"), row("key", ""), row("key", &"x".repeat(65))].join(",");
+        let rows = [row("key", "xterm"), row("menu", "xterm"), row("key", ""), row("key", &"x".repeat(65))].join(",");
         std::fs::write(&path, format!(r#"{{"version":1,"summaries":[{rows}]}}"#)).unwrap();
         let (baselines, why) = Baselines::open(&path);
         assert_eq!((why, baselines.summaries.len()), (None, 1));

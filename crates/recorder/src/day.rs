@@ -98,7 +98,7 @@ impl Days {
         let answers = kernel.answers(&mut self.read);
         self.lose(self.read.lost - self.lost);
         self.lost = self.read.lost;
-        for answer in answers.iter().filter(|answer| !answer.queued) {
+        for answer in answers.iter().filter(|answer| is_lived(answer)) {
             // The recorder's own windows have no name.
             let Some(application) = learning.name(answer.client) else { continue };
             match self.user(answer.client) {
@@ -128,7 +128,7 @@ impl Days {
         };
         let lately = self.users.entry(uid).or_default();
         let interactive = lately.last.extend(&answer);
-        lately.day.add(class(told.button), application, &answer, interactive);
+        lately.day.add(class(told.class), application, &answer, interactive);
     }
 
     /// Whose program it is, as long as it runs and a while longer.
@@ -179,6 +179,11 @@ impl Days {
         }
         Ok(())
     }
+}
+
+/// Whether somebody waited for it: of the pointer only what came late is told, so it cannot be counted.
+fn is_lived(answer: &ToldAnswer) -> bool {
+    !answer.queued && !answer.is_of_pointer()
 }
 
 /// `1000-20260131.json`: a user's day of UTC.
@@ -263,8 +268,8 @@ mod tests {
     fn told(latency: Nanos) -> ToldAnswer {
         let (at, client) = (Nanos(1), Pid(1));
         let (slept, slept_before, slot, presses) = (Nanos(0), Nanos(0), 3, 1);
-        let (button, queued) = (false, false);
-        ToldAnswer { at, first: latency, last: latency, slept, slept_before, client, slot, presses, button, queued }
+        let (class, queued) = (0, false);
+        ToldAnswer { at, first: latency, last: latency, slept, slept_before, client, slot, presses, class, queued }
     }
 
     fn days(dir: &tempfile::TempDir) -> Days {
@@ -294,6 +299,13 @@ mod tests {
         assert_eq!(count(&again, 1000), 3);
         assert_eq!(again.figures(1000, NOON_S - 43_200, NOON_S + 43_200).unwrap().longest.len(), 3);
         assert_eq!(again.figures(1000, NOON_S - 86_400, NOON_S - 43_200).unwrap().all.n, 0);
+    }
+
+    #[test]
+    fn the_pointer_is_not_counted() {
+        let of = |class| is_lived(&ToldAnswer { class, ..told(Nanos::from_millis(150)) });
+        assert_eq!([0, 1, 2, 3].map(of), [true, true, false, false]);
+        assert!(!is_lived(&ToldAnswer { queued: true, ..told(Nanos::from_millis(150)) }));
     }
 
     #[test]

@@ -26,9 +26,9 @@ const NAMES_MAX: usize = 512;
 /// The recorder's own windows.
 const OWN_NAME: &str = "tipme";
 
-/// The class of a press.
-pub(crate) fn class(button: bool) -> InputClass {
-    LEARNED[usize::from(button)]
+/// The class of input by the kernel's number.
+pub(crate) fn class(number: usize) -> InputClass {
+    LEARNED[number % LEARNED.len()]
 }
 
 /// What is being learned.
@@ -144,9 +144,26 @@ mod tests {
     }
 
     fn counted(slot: usize, key: u32) -> AnswerCounts {
+        counted_of(0, slot, key)
+    }
+
+    fn counted_of(class: usize, slot: usize, count: u32) -> AnswerCounts {
         let mut counts = [[0; tipme_kernel::BUCKETS]; tipme_kernel::CLASSES];
-        counts[0][40] = key;
+        counts[class][40] = count;
         AnswerCounts { slot, client: Pid(std::process::id()), used: Nanos(1), counts }
+    }
+
+    #[test]
+    fn each_class_is_learned_apart() {
+        let (_dir, mut learning) = learning();
+        let name = learning.name(Pid(std::process::id())).unwrap();
+        for (number, of) in LEARNED.into_iter().enumerate() {
+            assert_eq!(class(number), of);
+            learning.take(&counted_of(number, number, 10 + number as u32), 1);
+        }
+        let n = |class| learning.habit(class, &name).0;
+        let all = [InputClass::Key, InputClass::Click, InputClass::Scroll, InputClass::Motion].map(n);
+        assert_eq!(all, [10, 11, 12, 13]);
     }
 
     #[test]

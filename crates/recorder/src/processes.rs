@@ -2,14 +2,19 @@
 //! What /proc tells of a process: as much as is stated, and without waiting for anybody who owns a file.
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
+use tipme_record::Nanos;
+use tipme_record::proc_text::StatLine;
 
 /// Bytes of mappings that are read of a process: some forty thousand of them.
 const MAPS_BYTES: u64 = 4 << 20;
 /// Bytes that are read of what the kernel says of a process itself.
 const STATUS_BYTES: u64 = 64 << 10;
+/// The kernel tells times of processes in units of this.
+const TICK_MS: u64 = 10;
 /// Bytes read of what the kernel says of an open file.
 const INFO_BYTES: u64 = 1_024;
 
@@ -71,6 +76,16 @@ pub(crate) fn user(pid: u32) -> Option<u32> {
     tipme_record::proc_text::users(&status).map(|(real, _)| real)
 }
 
+/// How long a process has run; `None` where it has ended.
+pub(crate) fn age(pid: u32) -> Option<Nanos> {
+    let line = text(&format!("/proc/{pid}/stat"), STATUS_BYTES);
+    let line = StatLine::read(&line).filter(|line| line.field(3) != Some("Z"))?;
+    let ticks: u64 = line.field(22)?.parse().ok()?;
+    let up = clock_gettime(ClockId::Boottime);
+    let up = Nanos::from_secs(up.tv_sec.unsigned_abs()).after(Nanos(up.tv_nsec.unsigned_abs()));
+    Some(up.since(Nanos::from_millis(ticks.saturating_mul(TICK_MS))))
+}
+
 /// One line of the mappings, `7f00-7f10 r-xp 00000000 fe:01 12    /usr/lib/a b.so`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Mapping<'a> {
@@ -130,6 +145,21 @@ mod tests {
         let paths = ["7f00-7f10 rw-p 00000000 00:00 0 ", "7f00-7f10 rw-p 00000000 00:00 0          [heap]"];
         assert_eq!(paths.map(|line| Mapping::parse(line).map(|mapping| mapping.path)), [Some(""), Some("[heap]")]);
         assert_eq!(Mapping::parse("rubbish"), None);
+    }
+
+    #[test]
+    fn the_age_of_a_process_is_known_until_it_ends() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("a process");
+        let second = Nanos::from_secs(1);
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let age = age(child.id()).expect("it runs");
+        assert!(age >= second.before(Nanos::from_millis(TICK_MS)) && age < Nanos::from_secs(60), "{age:?}");
+        child.kill().expect("it is ours");
+        while super::age(child.id()).is_some() {
+            std::thread::yield_now();
+        }
+        child.wait().expect("it has ended");
+        assert_eq!(super::age(u32::MAX), None);
     }
 
     #[test]

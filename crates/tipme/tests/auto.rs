@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Marks that the recorder makes by itself, on a private display. Needs root.
+//! Marks that the recorder makes by itself, on private displays. Needs root, sway and foot.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
 
+#[path = "support/compositor.rs"]
+mod compositor;
+
+use compositor::Compositor;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use support::{diagnose, files, meta, noon, tipme};
+use support::{diagnose, files, meta, noon, tipme, while_stopped};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
@@ -21,6 +25,18 @@ use tipme_record::incident::{Section, StoredBaseline};
 
 /// How long the terminal stands still.
 const HITCH: Duration = Duration::from_millis(700);
+
+/// From then on a program is not taken for one that starts.
+const SETTLES: Duration = Duration::from_secs(12);
+
+/// From one move of the pointer to the next. One that comes so late shows that the machine itself stood still, and so often
+/// it is tried until it does not.
+const MOVE: Duration = Duration::from_millis(10);
+const LATE: Duration = Duration::from_millis(50);
+const CALM_MAX: usize = 5;
+
+/// Has a terminal report each place that the pointer is moved to, which its echo shows.
+const REPORTS: [&str; 3] = ["sh", "-c", "stty -icanon; printf '\\033[?1003h'; exec cat"];
 
 /// From a hitch to its end: quiet, sealing and diagnosis, and up to twenty seconds after the look before.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -33,8 +49,12 @@ struct Recorder {
 
 impl Recorder {
     fn start(dir: &Path, session: &PrivateSession, auto: &str) -> Recorder {
+        Recorder::start_at(dir, &session.display_name(), auto)
+    }
+
+    fn start_at(dir: &Path, display: &str, auto: &str) -> Recorder {
         let mut command = tipme();
-        command.args(["record", auto, "--hot-keys", "off", "--display", &session.display_name()]);
+        command.args(["record", auto, "--hot-keys", "off", "--display", display]);
         command.arg("--state-dir").arg(dir);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
@@ -120,9 +140,73 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 
 /// What the recorder had learned of keys in the terminal, from an incident.
 fn learned(path: &Path) -> StoredBaseline {
+    learned_of("key", "xterm", path)
+}
+
+fn learned_of(class: &str, application: &str, path: &Path) -> StoredBaseline {
     let incident = tipme_store::read(path).unwrap();
     let stored: Vec<StoredBaseline> = incident.json(Section::Baselines).unwrap();
-    stored.into_iter().find(|one| one.class == "key" && one.application == "xterm").unwrap()
+    stored.into_iter().find(|one| one.class == class && one.application == application).unwrap()
+}
+
+/// Moves the pointer to and fro over the terminal, a hundred times a second; how late a move came at most.
+fn hover(typist: &mut Typist, length: Duration) -> Duration {
+    let (begun, mut latest) = (Instant::now(), Duration::ZERO);
+    for step in (0..400).cycle().take_while(|_| begun.elapsed() < length) {
+        let at = Instant::now();
+        typist.move_to(60 + (step - 200_i16).abs(), 60 + step / 4).unwrap();
+        std::thread::sleep(MOVE);
+        latest = latest.max(at.elapsed().saturating_sub(MOVE));
+    }
+    typist.settle().unwrap();
+    latest
+}
+
+/// A terminal that shows where the pointer is follows it for a while, and then stands still while it moves: that is marked,
+/// and nothing before, unless the machine itself stood still.
+fn expect_hovered(dir: &Path, recorder: &Recorder, typist: &mut Typist, (terminal, name): (u32, &str)) {
+    let is_calm = |typist: &mut Typist| {
+        let (before, late) = (counts(dir).marked, hover(typist, SETTLES));
+        let marked = counts(dir).marked - before;
+        assert!(marked == 0 || late >= LATE, "{marked} marked, and no move came later than {late:?}");
+        marked == 0
+    };
+    assert!((0..CALM_MAX).any(|_| is_calm(typist)), "the machine stood still for over {LATE:?} each time");
+    let what = format!(" motion in {name}, stopped by ");
+    let mut line = None;
+    wait_until("a mark", || {
+        while_stopped(terminal, || {
+            hover(typist, HITCH);
+        });
+        hover(typist, HITCH);
+        line = recorder.lines.try_iter().find(|line| line.starts_with("marked ") && line.contains(&what));
+        line.is_some()
+    });
+    let line = line.unwrap();
+    let (path, _) = line["marked ".len()..].split_once(" (auto: ").unwrap();
+    let learned = learned_of("motion", name, Path::new(path));
+    assert!(learned.n >= 50, "{learned:?}");
+}
+
+#[test]
+fn a_program_that_does_not_follow_the_pointer_is_marked() {
+    let dir = TempDir::new().unwrap();
+    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
+    session.open_terminal(&[], &REPORTS.map(Into::into)).unwrap();
+    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
+    let recorder = Recorder::start(dir.path(), &session, "--auto");
+    let terminal = session.terminal_pid().unwrap();
+    expect_hovered(dir.path(), &recorder, &mut typist, (terminal, "xterm"));
+}
+
+#[test]
+fn a_program_of_wayland_that_does_not_follow_the_pointer_is_marked() {
+    let dir = TempDir::new().unwrap();
+    let compositor = Compositor::start();
+    let terminal = compositor.terminal_with("moves", &REPORTS);
+    let mut typist = compositor.keyboard();
+    let recorder = Recorder::start_at(dir.path(), compositor::DISPLAY, "--auto");
+    expect_hovered(dir.path(), &recorder, &mut typist, (terminal.0.id(), "foot"));
 }
 
 #[test]

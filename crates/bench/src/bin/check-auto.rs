@@ -2,8 +2,9 @@
 //! A scripted working session beside a recorder that marks by itself: what it marks, misses, and costs.
 //!
 //! A terminal and three editors in turn, on a private display, are typed at, with capitals, keys that draw nothing, and
-//! pauses; hitches of several kinds begin at random times while somebody types, each by a program of another name. Exit
-//! codes: 0 all bars are met, 1 one is missed, 2 it could not be measured.
+//! pauses, and the pointer is moved over them; at last over a terminal that shows where it is. Hitches of several kinds begin
+//! at random times meanwhile, each by a program of another name. Exit codes: 0 all bars are met, 1 one is missed, 2 it could
+//! not be measured.
 
 use anyhow::{Context, Result, bail};
 use fastrand::Rng;
@@ -28,13 +29,22 @@ const NAMES: [&str; 12] = [
     "oyster",
 ];
 
-/// What is typed at, each for an equal part of the session: Xt, GTK 3, Qt 5, GTK 4.
-const PROGRAMS: [&[&str]; 4] = [
+/// What is typed at, each for an equal part of the session: Xt, GTK 3, Qt 5, GTK 4; and what only the pointer is moved over.
+const PROGRAMS: [&[&str]; 5] = [
     &["xterm", "-geometry", "100x30+20+20", "-e", "bash", "--norc", "--noprofile", "-i"],
     &["mousepad"],
     &["featherpad"],
     &["gnome-text-editor"],
+    &["xterm", "-geometry", "100x30+20+20", "-e", "sh", "-c", "stty -icanon; printf '\\033[?1003h'; exec cat"],
 ];
+
+/// From one move of the pointer to the next, and how many they are between two bursts, and around a hitch.
+const MOVE: Duration = Duration::from_millis(8);
+const MOVES: u32 = 40;
+const MOVES_AROUND: u32 = 250;
+
+/// Nobody waits for a program that starts to follow the pointer.
+const SETTLES: Duration = Duration::from_secs(15);
 
 /// A mark belongs to a hitch that began so long before at most: it waits for quiet, and for the look before.
 const MARK_WITHIN: Duration = Duration::from_secs(35);
@@ -65,6 +75,8 @@ enum StallKind {
     StopsShell,
     StopsServer,
     TakesCpu,
+    /// The program, which nobody types at.
+    StopsHovered,
 }
 
 const KINDS: [StallKind; 4] =
@@ -167,18 +179,32 @@ fn hitches(plan: &StallPlan, random: &mut Rng) -> Vec<Hitch> {
     let millis = (plan.minutes * 60_000.0) as u64;
     let first = (millis / 10).clamp(15_000, 60_000);
     let part = (millis - first.min(millis)) / plan.hitches.max(1) as u64;
-    let hitch = |(index, name): (usize, &&'static str)| Hitch {
-        at: begin
-            + Duration::from_millis(first + part * index as u64 + random.u64(..part.saturating_sub(24_000).max(1))),
-        kind: KINDS[index % KINDS.len()],
-        name,
-        millis: 650 + random.u64(..900),
+    let hitch = |(index, name): (usize, &&'static str)| {
+        let after = first + part * index as u64 + random.u64(..part.saturating_sub(24_000).max(1));
+        let after = Duration::from_millis(after);
+        let hovered = after >= hovered_from(plan);
+        Hitch {
+            at: begin + if hovered { after.max(hovered_from(plan) + SETTLES) } else { after },
+            kind: if hovered { StallKind::StopsHovered } else { KINDS[index % KINDS.len()] },
+            name,
+            millis: 650 + random.u64(..900),
+        }
     };
     NAMES.iter().take(plan.hitches).enumerate().map(hitch).collect()
 }
 
-/// Types in bursts with pauses, at one program after the other; where a hitch is due, it begins in the middle of a burst.
-/// How many keys were pressed.
+/// For how long each program is there.
+fn part(plan: &StallPlan) -> Duration {
+    Duration::from_secs_f64(plan.minutes * 60.0) / PROGRAMS.len() as u32
+}
+
+/// From when on the last program is there.
+fn hovered_from(plan: &StallPlan) -> Duration {
+    part(plan) * (PROGRAMS.len() as u32 - 1)
+}
+
+/// Types in bursts with pauses, at one program after the other, the pointer moving before each; where a hitch is due, it
+/// begins in the middle of a burst. Over the last program the pointer moves alone. How many keys were pressed.
 fn work(
     plan: &StallPlan,
     session: &mut PrivateSession,
@@ -187,8 +213,7 @@ fn work(
     interrupt: &InterruptFlag,
 ) -> Result<usize> {
     let begin = Instant::now();
-    let total = Duration::from_secs_f64(plan.minutes * 60.0);
-    let part = total / PROGRAMS.len() as u32;
+    let (part, total) = (part(plan), Duration::from_secs_f64(plan.minutes * 60.0));
     let mut typist = Typist::open(&session.target(), Pace { seed: plan.seed, ..Pace::default() })?;
     let mut text = text(plan.seed);
     let (mut typed, mut next) = (0, hitches.iter().peekable());
@@ -200,7 +225,14 @@ fn work(
         }
         let hitch = next.next_if(|hitch| hitch.at <= Instant::now());
         let due = plan.keys as f64 * begin.elapsed().as_secs_f64() / total.as_secs_f64();
-        if let Some(hitch) = hitch {
+        move_pointer(&mut typist, MOVES)?;
+        if let Some(hitch) = hitch.filter(|hitch| hitch.kind == StallKind::StopsHovered) {
+            let job = inject(session, hitch)?;
+            move_pointer(&mut typist, MOVES_AROUND)?;
+            drop(job);
+        } else if begin.elapsed() >= hovered_from(plan) {
+            move_pointer(&mut typist, MOVES_AROUND)?;
+        } else if let Some(hitch) = hitch {
             typed += type_keys(&mut typist, &mut text, 8)?;
             let job = inject(session, hitch)?;
             typed += type_keys(&mut typist, &mut text, 16)?;
@@ -237,6 +269,16 @@ fn type_keys(typist: &mut Typist, text: &mut impl Iterator<Item = char>, count: 
     Ok(count)
 }
 
+/// Moves the pointer to and fro over where windows are.
+fn move_pointer(typist: &mut Typist, moves: u32) -> Result<()> {
+    for step in 0..moves {
+        let place = (step * 7 % 800) as i16;
+        typist.move_to(60 + (place % 400 - 200).abs(), 60 + place / 4)?;
+        std::thread::sleep(MOVE);
+    }
+    Ok(())
+}
+
 /// Starts what makes the hitch; it ends by itself, and at the latest with the value.
 fn inject(session: &PrivateSession, hitch: &Hitch) -> Result<ProcessGroup> {
     let program = session.folder().join(hitch.name);
@@ -245,7 +287,7 @@ fn inject(session: &PrivateSession, hitch: &Hitch) -> Result<ProcessGroup> {
     let seconds = format!("{}.{:03}", hitch.millis / 1_000, hitch.millis % 1_000);
     let stop = |pid: u32| format!("kill -STOP {pid}; sleep {seconds}; kill -CONT {pid}");
     let script = match hitch.kind {
-        StallKind::StopsProgram => stop(program_pid),
+        StallKind::StopsProgram | StallKind::StopsHovered => stop(program_pid),
         StallKind::StopsShell => stop(family(program_pid).get(1).copied().unwrap_or(program_pid)),
         StallKind::StopsServer => stop(server_of(session)?),
         StallKind::TakesCpu => "while :; do :; done".to_owned(),

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* How long each client takes from a press to its next drawing, coarsely, while recording goes on.
+/* How long each client takes from a press to its next drawing, coarsely, while recording goes on; pointer.h has the pointer.
  *
  * From this the recorder learns what is usual, and by it notices what is not; the exact times
  * come from the records, after a mark. Nothing is kept of a key but that it was pressed: modifiers,
  * which nobody answers, are left out by their codes, which are then forgotten. */
 #pragma once
-#include "told.h"
+#include "pointer.h"
 
 /* One that was pressed in lately keeps its slot. */
 #define ANSWER_PROBES 4
 #define ANSWER_IDLE_NS 300000000000ull
-#define ANSWER_CLASSES 2
-/* Below 2^16 ns, then eight buckets to each doubling up to 2^36 ns (69 s), then all above. */
-#define ANSWER_BUCKETS 162
-#define ANSWER_LEAST_BITS 16
-/* Stays in a queue are told from this length on. */
-#define QUEUED_NS 50000000
 /* Shorter sleeps than this do not end a wait. */
 #define SLEPT_NS 1000000
 /* An injected press that the server took so long ago is not what the event tells of. */
@@ -24,9 +18,9 @@
 
 enum press { NO_PRESS, KEY_PRESSED, BUTTON_PRESSED, MODIFIER_PRESSED };
 
-/* A connection: `owner` is the server's end of it, 0 where the slot is free. Times are 0 where there is none. `slept`:
- * how long the thread that took presses waited for nobody of its process and no disk since the first of them, and
- * `slept_before` until the last. */
+/* A connection: `owner` is the server's end of it, 0 where the slot is free; `used`: when its client was told of input last.
+ * Times are 0 where there is none. `slept`: how long the thread that took presses waited for nobody of its process and no
+ * disk since the first of them, and `slept_before` until the last. */
 struct answer {
 	__u64 owner, used, since, last, untaken, slept, slept_before;
 	__u32 client, presses, fresh, class;
@@ -35,10 +29,7 @@ struct answer {
 struct injected { __u64 at, taken, connection; };
 
 struct answer answers[ANSWER_SLOTS];
-__u32 answer_counts[ANSWER_SLOTS][ANSWER_CLASSES][ANSWER_BUCKETS];
-/* A bit for each slot with a press that was not answered. */
-__u64 answers_open[ANSWER_SLOTS / 64];
-/* Threads that took presses. */
+/* Threads that took presses or moves. */
 struct taker takers[TAKERS];
 /* Presses on connections that found no slot. */
 __u64 answers_unwatched;
@@ -55,19 +46,6 @@ static __always_inline bool is_modifier(__u8 code)
 static __always_inline bool is_drawing(__u8 major, __u32 fake)
 {
 	return (major >= 61 && major <= 77 && major != 73) || (major >= 128 && !fake);
-}
-
-static __always_inline __u32 latency_bucket(__u64 latency)
-{
-	__u32 bits = 0;
-
-	for (__u64 rest = latency >> ANSWER_LEAST_BITS; rest && bits < 21; rest >>= 1)
-		bits++;
-	if (!bits)
-		return 0;
-	if (bits > 20)
-		return ANSWER_BUCKETS - 1;
-	return 1 + (bits - 1) * 8 + ((latency >> (bits + ANSWER_LEAST_BITS - 4)) & 7);
 }
 
 static __always_inline __u32 answer_place(__u64 owner, __u32 probe)
@@ -102,15 +80,11 @@ static __always_inline __u32 take_answer(__u64 owner, __u32 client, __u64 now)
 	if (answer->owner != owner || answer->client != client) {
 		answer->presses = answer->fresh = 0;
 		answer->untaken = 0;
+		__builtin_memset(pointer_of(known), 0, sizeof(struct pointer));
 		answer->client = client;
 		answer->owner = owner;
 	}
 	return known;
-}
-
-static __always_inline __u64 slot_bit(__u32 slot)
-{
-	return 1ull << (slot & 63);
 }
 
 /* A client was told of a press that was made at `at`. */
@@ -128,7 +102,7 @@ __noinline int note_press(__u64 owner, __u32 client, __u32 press, __u64 at, __u6
 	if (!answer->presses) {
 		answer->since = at;
 		answer->slept = 0;
-		answer->class = press == BUTTON_PRESSED;
+		answer->class = press == BUTTON_PRESSED ? BUTTONS : KEYS;
 	}
 	answer->slept_before = answer->slept;
 	if (!answer->fresh)
@@ -137,8 +111,33 @@ __noinline int note_press(__u64 owner, __u32 client, __u32 press, __u64 at, __u6
 	answer->presses++;
 	answer->last = at;
 	answer->used = now;
-	__sync_fetch_and_or(&answers_open[slot / 64], slot_bit(slot));
+	__sync_fetch_and_or(open_word(slot), slot_bit(slot));
 	return 0;
+}
+
+/* A client was told of moves of the pointer or the wheel, the first of which was made at `at`. */
+__noinline int note_moves(__u64 owner, __u32 client, __u32 class, __u64 at, __u64 now)
+{
+	if (paused)
+		return 0;
+	__u32 slot = take_answer(owner, client, now);
+
+	if (slot >= ANSWER_SLOTS)
+		return 0;
+	answers[slot].used = now;
+	add_moves(slot, class, at, now);
+	return 0;
+}
+
+static __always_inline void take_presses(struct answer *answer, __u32 slot, __u64 now)
+{
+	if (now - answer->untaken >= QUEUED_NS) {
+		struct drawing none = { .since = answer->untaken, .last = answer->untaken, .client = answer->client,
+					.presses = answer->presses, .class = answer->class };
+		tell_answer(&none, slot, now, 1);
+	}
+	answer->fresh = 0;
+	answer->untaken = 0;
 }
 
 /* A client took what it was told: how long that lay there needs no drawing to be known. */
@@ -149,31 +148,28 @@ __noinline int note_taken(__u64 owner, __u64 now)
 	if (slot >= ANSWER_SLOTS)
 		return 0;
 	struct answer *answer = &answers[slot];
-	if (!answer->fresh)
+	bool moves = pointer_of(slot)->told.count;
+	if (!answer->fresh && !moves)
 		return 0;
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
 	struct taker *taker = &takers[tid & (TAKERS - 1)];
-	__u64 lay = now - answer->untaken;
 	taker->slot = slot;
 	taker->tid = tid;
-	if (lay >= QUEUED_NS) {
-		struct drawing none = { .since = answer->untaken, .last = answer->untaken, .client = answer->client,
-					.presses = answer->presses, .class = answer->class };
-		tell_answer(&none, slot, now, 1);
-	}
-	answer->fresh = 0;
-	answer->untaken = 0;
+	if (answer->fresh)
+		take_presses(answer, slot, now);
+	if (moves)
+		take_moves(slot, answer->client, now);
 	return 0;
 }
 
-/* Whether the thread took presses; most never do. */
+/* Whether the thread took presses or moves; most never do. */
 static __always_inline bool took_presses(__u32 tid)
 {
 	return takers[tid & (TAKERS - 1)].tid == tid;
 }
 
-/* A thread that took presses slept from `start` on, for nobody of its own process and no disk. What lay in its queue by then
- * ended that it had nothing to do. */
+/* A thread that took presses or moves slept from `start` on, for nobody of its own process and no disk. What lay in its
+ * queue by then ended that it had nothing to do. */
 static __noinline void note_slept(__u32 tid, __u64 start, __u64 now)
 {
 	struct taker *taker = &takers[tid & (TAKERS - 1)];
@@ -181,6 +177,7 @@ static __noinline void note_slept(__u32 tid, __u64 start, __u64 now)
 	if (now - start < SLEPT_NS)
 		return;
 	struct answer *answer = &answers[taker->slot & (ANSWER_SLOTS - 1)];
+	moves_slept(taker->slot, start, now);
 	if (answer->presses <= answer->fresh)
 		return;
 	__u64 end = answer->fresh ? answer->untaken : now;
@@ -214,7 +211,16 @@ static __always_inline void open_drawing(struct answer *answer, __u32 slot, bool
 	__sync_fetch_and_add(&drawings_open, 1);
 }
 
-/* A client draws: that answers the presses that it took. Those that lie in its queue stay open. */
+/* Whether the current thread took input of a connection last. */
+static __always_inline bool is_taker(__u32 slot)
+{
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	struct taker *taker = &takers[tid & (TAKERS - 1)];
+
+	return taker->tid == tid && taker->slot == slot;
+}
+
+/* A client draws: that answers what it took. What lies in its queue stays open. */
 __noinline int note_drawing(__u64 owner, bool framed, __u64 now)
 {
 	__u32 slot = find_answer(owner);
@@ -222,18 +228,18 @@ __noinline int note_drawing(__u64 owner, bool framed, __u64 now)
 	if (slot >= ANSWER_SLOTS)
 		return 0;
 	struct answer *answer = &answers[slot];
-	__u32 fresh = answer->fresh, presses = answer->presses, class = answer->class & (ANSWER_CLASSES - 1);
+	__u32 fresh = answer->fresh, presses = answer->presses;
+	answer_moves(slot, answer->client, is_taker(slot), now);
 	if (presses <= fresh)
 		return 0;
-	__u32 bucket = latency_bucket(now - answer->since);
-	if (presses - fresh == 1 && bucket < ANSWER_BUCKETS)
-		answer_counts[slot][class][bucket]++;
+	if (presses - fresh == 1)
+		count_answer(slot, answer->class, now - answer->since);
 	open_drawing(answer, slot, framed, now);
 	answer->presses = fresh;
 	answer->since = answer->untaken;
 	answer->slept = answer->slept_before = 0;
 	if (!fresh)
-		__sync_fetch_and_and(&answers_open[slot / 64], ~slot_bit(slot));
+		__sync_fetch_and_and(open_word(slot), ~slot_bit(slot));
 	return 0;
 }
 

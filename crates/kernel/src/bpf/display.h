@@ -131,6 +131,19 @@ static __always_inline void write_message(struct side *side, struct reading *rea
 	       generation);
 }
 
+static __always_inline void note_input(struct side *side, struct reading *reading)
+{
+	__u64 owner = side->owner, now = reading->now;
+
+	if (reading->moves)
+		note_moves(owner, side->parties.client, reading->moves, stamp_time(reading->moved_ms, now), now);
+	if (!reading->press)
+		return;
+	__u64 at = side->wayland ? stamp_time(reading->stamp_ms, now) : press_time(side->display, reading->stamp_ms, now);
+	if (reading->press != MODIFIER_PRESSED)
+		note_press(owner, side->parties.client, reading->press, at, now);
+}
+
 /* What was read means something for how long clients take. What could not be read may well be a drawing. */
 static __always_inline void note_sent(struct side *side, struct reading *reading)
 {
@@ -139,19 +152,15 @@ static __always_inline void note_sent(struct side *side, struct reading *reading
 	if (reading->request && !reading->injects && !reading->draws && !opaque)
 		return;
 	__u64 owner = side->owner, now = reading->now;
-	if (!reading->request)
+	if (!reading->request) {
 		note_told(owner, reading->frame_done, now);
-	if (reading->request) {
-		if (reading->injects)
-			note_injection(side->display, owner, now);
-		if (reading->draws || opaque)
-			note_drawing(owner, reading->framed, now);
-	} else if (reading->press) {
-		__u64 at = side->wayland ? stamp_time(reading->stamp_ms, now)
-					 : press_time(side->display, reading->stamp_ms, now);
-		if (reading->press != MODIFIER_PRESSED)
-			note_press(owner, side->parties.client, reading->press, at, now);
+		note_input(side, reading);
+		return;
 	}
+	if (reading->injects)
+		note_injection(side->display, owner, now);
+	if (reading->draws || opaque)
+		note_drawing(owner, reading->framed, now);
 }
 
 /* Whether what was sent is messages of Wayland from its first byte to its last. */

@@ -26,6 +26,7 @@ enum bpf_map_type {
 enum { BPF_ANY = 0, BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1 << 10 };
 enum { BPF_F_USER_STACK = 1 << 8 };
 enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
+#define PF_KTHREAD 0x00200000
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* Answers, told one by one: each when the server is done with the drawing.
+/* Answers, counted by class, and told one by one: each when the server is done with the drawing.
  *
  * A server is done when the thread that took the drawing waits again, takes what another client sent, or tells this one
  * of something; on Wayland, where the client asked for it, when it is told that its frame is done. */
@@ -8,12 +8,20 @@
 
 /* Connections that are watched at once, a power of two. */
 #define ANSWER_SLOTS 256
+/* Beside its slot for presses each of them has one for the pointer, so many further on. */
+#define POINTER_SLOT ANSWER_SLOTS
 /* Answers that are kept, a power of two. */
 #define TOLD 1024
 /* Threads that take presses, and drawings, by the low bits of their id: a power of two. */
 #define TAKERS 1024
 /* A compositor shows a frame within this time, or nobody sees it. */
 #define FRAMES_NS 50000000
+/* Counts: below 2^16 ns, then eight buckets to each doubling up to 2^36 ns (69 s), then all above. */
+#define ANSWER_BUCKETS 162
+#define ANSWER_LEAST_BITS 16
+
+/* Input that is told, and counted, apart. */
+enum answer_class { KEYS, BUTTONS, SCROLLS, MOVES, ANSWER_CLASSES };
 
 /* `turn` counts from 1 on, and is written last. */
 struct told_answer {
@@ -31,11 +39,46 @@ struct drawing {
 /* Who took something last, and of which connection. */
 struct taker { __u32 tid, slot; };
 
+__u32 answer_counts[ANSWER_SLOTS][ANSWER_CLASSES][ANSWER_BUCKETS];
+/* A bit for each slot with a press that was not answered, and behind them for each with moves that were not taken. */
+__u64 answers_open[2 * ANSWER_SLOTS / 64];
 struct told_answer told_answers[TOLD];
 __u64 answers_told;
 struct drawing drawings[ANSWER_SLOTS];
 __u32 drawings_open;
 struct taker servers[TAKERS];
+
+static __always_inline __u64 slot_bit(__u32 slot)
+{
+	return 1ull << (slot & 63);
+}
+
+static __always_inline __u64 *open_word(__u32 slot)
+{
+	return &answers_open[(slot & (2 * ANSWER_SLOTS - 1)) / 64];
+}
+
+static __always_inline __u32 latency_bucket(__u64 latency)
+{
+	__u32 bits = 0;
+
+	for (__u64 rest = latency >> ANSWER_LEAST_BITS; rest && bits < 21; rest >>= 1)
+		bits++;
+	if (!bits)
+		return 0;
+	if (bits > 20)
+		return ANSWER_BUCKETS - 1;
+	return 1 + (bits - 1) * 8 + ((latency >> (bits + ANSWER_LEAST_BITS - 4)) & 7);
+}
+
+__noinline int count_answer(__u32 slot, __u32 class, __u64 latency)
+{
+	__u32 bucket = latency_bucket(latency);
+
+	if (bucket < ANSWER_BUCKETS)
+		answer_counts[slot & (ANSWER_SLOTS - 1)][class & (ANSWER_CLASSES - 1)][bucket]++;
+	return 0;
+}
 
 static __always_inline void tell_answer(struct drawing *drawing, __u32 slot, __u64 end, bool queued)
 {

@@ -3,7 +3,6 @@
 #pragma once
 #include "stacks.h"
 
-#define PF_KTHREAD 0x00200000
 #define TABLE 65536 /* threads remembered, by the low bits of their id */
 #define AF_UNIX 1
 #define AF_INET 2

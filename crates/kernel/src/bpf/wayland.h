@@ -136,6 +136,13 @@ static __always_inline bool is_grabbed_key(struct reading *reading, __u32 *head)
 	return head[1] == WL_GRABBED_KEY && head[5] <= 1 && is_near(reading, head[3]);
 }
 
+static __always_inline void look_at_pointer(struct reading *reading, __u8 class, __u32 stamp_ms, struct kept *kept)
+{
+	kept->input = 1;
+	if (kept->wanted && !input_hidden)
+		look_at_move(reading, class, stamp_ms);
+}
+
 static __always_inline void look_at_event(struct reading *reading, __u32 *head, struct kept *kept)
 {
 	if (head[1] == WL_KEY || is_grabbed_key(reading, head)) {
@@ -158,11 +165,11 @@ static __always_inline void look_at_event(struct reading *reading, __u32 *head, 
 	} else if (head[1] == WL_MOTION) {
 		kept->wanted = is_near(reading, head[2]);
 		kept->hint = HINT_MOVED;
-		kept->input = 1;
+		look_at_pointer(reading, MOVES, head[2], kept);
 	} else if (head[1] == WL_AXIS) {
 		kept->wanted = head[3] <= 1 && is_near(reading, head[2]);
 		kept->hint = HINT_SCROLLED;
-		kept->input = 1;
+		look_at_pointer(reading, SCROLLS, head[2], kept);
 	} else if (head[1] == WL_MODIFIERS) {
 		kept->wanted = kept->input = 1;
 		kept->hint = HINT_MODIFIERS;

@@ -64,26 +64,35 @@ static __always_inline __u32 event_word(__u8 *head, bool swapped, __u32 *length)
 }
 
 /* Notes the first press among the events, of a modifier only where no other comes; the key's code is compared
- * with those of modifiers and forgotten.
- * Events of the input extension are told from others of that form by their length: twelve units at least. */
-static __always_inline void look_for_press(struct reading *reading, __u8 *head, __u32 length)
+ * with those of modifiers and forgotten. */
+static __always_inline void look_at_press(struct reading *reading, __u32 code, __u32 detail, __u32 stamp_ms)
+{
+	if (reading->press && reading->press != MODIFIER_PRESSED)
+		return;
+	reading->press = code == 4 ? BUTTON_PRESSED : is_modifier(detail) ? MODIFIER_PRESSED : KEY_PRESSED;
+	reading->stamp_ms = stamp_ms;
+}
+
+/* Presses and motions are told alike by the core protocol and the input extension, whose events are told from others of
+ * that form by their length: twelve units at least. The wheel is four buttons. */
+static __always_inline void look_for_input(struct reading *reading, __u8 *head, __u32 length)
 {
 	__u32 code = head[0], detail = head[1], stamp = *(__u32 *)(head + 4);
 
-	if ((reading->press && reading->press != MODIFIER_PRESSED) || input_hidden)
+	if (input_hidden)
 		return;
-	if (code == 35 && length >= 80 && !reading->swapped && (head[8] == 2 || head[8] == 4)) {
+	if (code == 35 && length >= 80 && !reading->swapped) {
 		code = head[8];
 		stamp = *(__u32 *)(head + 12);
 		detail = *(__u32 *)(head + 16);
 	}
-	if (code == 2)
-		reading->press = is_modifier(detail) ? MODIFIER_PRESSED : KEY_PRESSED;
-	else if (code == 4 && (detail < 4 || detail > 7))
-		reading->press = BUTTON_PRESSED;
-	else
-		return;
-	reading->stamp_ms = swap32(stamp, reading->swapped);
+	stamp = swap32(stamp, reading->swapped);
+	if (code == 6)
+		look_at_move(reading, MOVES, stamp);
+	else if (code == 4 && detail >= 4 && detail <= 7)
+		look_at_move(reading, SCROLLS, stamp);
+	else if (code == 2 || code == 4)
+		look_at_press(reading, code, detail, stamp);
 }
 
 static __always_inline void look_for_drawing(struct reading *reading, __u8 *head, __u32 word)
@@ -139,7 +148,7 @@ __noinline int read_x_head(struct reading *reading)
 		if (reading->request)
 			look_for_drawing(reading, head, word);
 		else
-			look_for_press(reading, head, length);
+			look_for_input(reading, head, length);
 		at = reading->count++;
 		if (at < OPERATIONS)
 			reading->words[at] = word;

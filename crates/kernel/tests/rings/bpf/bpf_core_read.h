@@ -1,3 +1,4 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* The rings read nothing of the kernel. */
+/* These programs read nothing of the kernel, which is as old as any. */
 #pragma once
+#define bpf_core_enum_value_exists(type, value) 0

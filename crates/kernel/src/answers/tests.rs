@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the kernel programs read of events, and what they tell of the pointer: their own code, compiled for this machine
+//! (`tests/pointer/pointer.c` has the orders).
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use tempfile::TempDir;
+
+/// As the program numbers presses.
+const KEY: u32 = 1;
+const BUTTON: u32 = 2;
+
+/// As it numbers classes.
+const WHEEL: u32 = 2;
+const POINTER: u32 = 3;
+
+/// The program's time in milliseconds, and one shortly before.
+const NOW: u32 = 100_000;
+const STAMP: u32 = 99_990;
+
+/// The program that obeys; ended with the value.
+struct EventReader {
+    program: Child,
+    orders: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    _folder: TempDir,
+}
+
+impl EventReader {
+    fn start() -> EventReader {
+        let folder = TempDir::new().unwrap();
+        let program = folder.path().join("pointer");
+        let mut clang = Command::new("clang");
+        clang.args(["-O1", "-Wall", "-Werror", "-Wno-unused", "-Wno-unknown-attributes"]);
+        clang.args(["-I", "tests/rings", "-iquote", "src/bpf", "-iquote", env!("OUT_DIR")]);
+        assert!(clang.arg("tests/pointer/pointer.c").arg("-o").arg(&program).status().unwrap().success());
+        let mut program = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (orders, answers) = (program.stdin.take().unwrap(), BufReader::new(program.stdout.take().unwrap()));
+        EventReader { program, orders, answers, _folder: folder }
+    }
+
+    fn order(&mut self, order: &str) -> String {
+        let mut line = String::new();
+        writeln!(self.orders, "{order}").unwrap();
+        self.answers.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+
+    /// What is found in a send: the press with its time, and the moves.
+    fn read(&mut self, protocol: &str, events: &[Vec<u8>]) -> [u32; 4] {
+        let hex: String = events.concat().iter().map(|byte| format!("{byte:02x}")).collect();
+        let line = self.order(&format!("{protocol} {hex}"));
+        let numbers: Vec<u32> = line.split(' ').map(|number| number.parse().unwrap()).collect();
+        numbers.try_into().unwrap()
+    }
+}
+
+impl Drop for EventReader {
+    fn drop(&mut self) {
+        self.program.kill().ok();
+        self.program.wait().ok();
+    }
+}
+
+/// An event of the core protocol.
+fn core(code: u8, detail: u8) -> Vec<u8> {
+    let mut event = vec![0; 32];
+    (event[0], event[1]) = (code, detail);
+    event[4..8].copy_from_slice(&STAMP.to_le_bytes());
+    event
+}
+
+/// An event of an extension with so many units behind the 32 bytes that each has.
+fn generic(kind: u8, detail: u8, units: u8) -> Vec<u8> {
+    let mut event = core(35, 131);
+    event.resize(32 + 4 * usize::from(units), 0);
+    event[4..8].copy_from_slice(&u32::from(units).to_le_bytes());
+    (event[8], event[16]) = (kind, detail);
+    event[12..16].copy_from_slice(&STAMP.to_le_bytes());
+    event
+}
+
+/// A message of Wayland to an object of the client.
+fn message(opcode: u32, arguments: &[u32]) -> Vec<u8> {
+    let size = 8 + 4 * arguments.len() as u32;
+    let words = [&[7, size << 16 | opcode][..], arguments].concat();
+    words.into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+#[test]
+fn motions_and_the_wheel_of_x11_are_read_beside_presses() {
+    let mut reader = EventReader::start();
+    let mut read = |events: &[Vec<u8>]| reader.read("x11", events);
+    assert_eq!(read(&[core(6, 0)]), [0, 0, POINTER, STAMP]);
+    assert_eq!(read(&[generic(6, 0, 14)]), [0, 0, POINTER, STAMP]);
+    assert_eq!((read(&[core(4, 5)]), read(&[generic(4, 7, 14)])), ([0, 0, WHEEL, STAMP], [0, 0, WHEEL, STAMP]));
+    assert_eq!((read(&[core(4, 1)]), read(&[generic(4, 8, 14)])), ([BUTTON, STAMP, 0, 0], [BUTTON, STAMP, 0, 0]));
+    let both = [KEY, STAMP, POINTER, STAMP];
+    assert_eq!((read(&[core(6, 0), core(2, 38)]), read(&[core(2, 38), core(6, 0)])), (both, both));
+    assert_eq!(read(&[core(6, 0), core(4, 4), core(6, 0)]), [0, 0, WHEEL, STAMP]);
+    let others = [core(0x86, 0), core(5, 4), core(7, 0), generic(6, 0, 8), generic(17, 0, 14)];
+    assert_eq!(read(&others), [0; 4], "sent by a client, let go, entered, of another extension, raw");
+}
+
+#[test]
+fn motions_and_the_wheel_of_wayland_are_read_beside_presses() {
+    let mut reader = EventReader::start();
+    let mut read = |events: &[Vec<u8>]| reader.read("wayland", events);
+    let moved = message(2, &[STAMP, 0x1200, 0x3400]);
+    let scrolled = message(4, &[STAMP, 0, 0xa00]);
+    let frame = message(5, &[]);
+    assert_eq!(read(&[moved.clone(), frame.clone()]), [0, 0, POINTER, STAMP]);
+    assert_eq!(read(&[moved.clone(), scrolled.clone(), frame.clone()]), [0, 0, WHEEL, STAMP]);
+    let clicked = message(3, &[9, STAMP, 0x110, 1]);
+    assert_eq!(read(&[moved, clicked, frame]), [BUTTON, STAMP, POINTER, STAMP]);
+    let others = [message(2, &[NOW + 60_000, 1, 2]), message(4, &[STAMP, 2, 3]), message(4, &[1, 0, 3])];
+    assert_eq!(read(&others), [0; 4], "no time stamp of now, and no axis");
+}
+
+#[test]
+fn nothing_is_noticed_of_a_pointer_that_is_not_to_be_recorded() {
+    let mut reader = EventReader::start();
+    reader.order("hide");
+    assert_eq!(reader.read("x11", &[core(6, 0), core(4, 5), core(2, 38)]), [0; 4]);
+    assert_eq!(reader.read("wayland", &[message(2, &[STAMP, 1, 2]), message(4, &[STAMP, 0, 3])]), [0; 4]);
+}
+
+/// Ten seconds at 100 moves a second over a window that draws nothing but its caret, twice a second.
+#[test]
+fn a_pointer_that_needs_no_answer_is_told_nothing_of() {
+    let mut reader = EventReader::start();
+    for at in (0..10_000).step_by(10).map(|at| at + 1_000) {
+        assert_eq!(reader.order(&format!("moves 3 {at} {at}")), "3?");
+        assert_eq!(reader.order(&format!("take 5 {}", at + 1)), "");
+        reader.order(&format!("sleep 5 {} {}", at + 2, at + 10));
+        if at % 500 == 0 {
+            assert_eq!(reader.order(&format!("draw 5 {}", at + 10)), "");
+        }
+    }
+    // The last of them was made long ago when the caret blinks again.
+    reader.order("sleep 5 11001 14000");
+    assert_eq!((reader.order("draw 5 14000"), reader.order("counts")), (String::new(), "0 0 0 21".into()));
+}
+
+#[test]
+fn moves_that_lie_in_the_queue_are_told_when_they_are_taken() {
+    let mut reader = EventReader::start();
+    assert_eq!(reader.order("moves 3 1000 1001"), "3?");
+    assert_eq!(reader.order("moves 2 1400 1400"), "2?");
+    assert_eq!(reader.order("press 1450 1450"), "0? 2?");
+    assert_eq!(reader.order("take 5 1701"), "0 251 1 2 700 1 0?", "the key is open until something is drawn");
+    assert_eq!(reader.order("moves 3 1710 1710"), "0? 3?");
+    assert_eq!(reader.order("take 5 1759"), "0?", "that was in time");
+}
+
+#[test]
+fn a_thread_that_works_on_moves_until_it_draws_is_late() {
+    let mut reader = EventReader::start();
+    reader.order("moves 3 1000 1000");
+    reader.order("take 5 1001");
+    // The frame in which it works begins later.
+    reader.order("sleep 5 1001 1011");
+    assert_eq!(reader.order("draw 5 1711"), "3 701 0");
+    assert_eq!(reader.order("draw 5 1900"), "", "the next drawing is another matter");
+    reader.order("moves 3 2000 2000");
+    reader.order("take 5 2001");
+    assert_eq!(reader.order("draw 6 2700"), "", "another thread draws: what the first one did is not known");
+    assert_eq!(reader.order("counts"), "0 0 0 1");
+}
+
+#[test]
+fn who_takes_the_next_moves_is_done_with_those_before() {
+    let mut reader = EventReader::start();
+    for at in (1_000..2_000).step_by(10) {
+        reader.order(&format!("moves 3 {at} {at}"));
+        reader.order(&format!("take 5 {at}"));
+    }
+    assert_eq!(reader.order("draw 5 2010"), "");
+}
+
+#[test]
+fn moves_answer_no_key_and_keys_no_moves() {
+    let mut reader = EventReader::start();
+    reader.order("press 1000 1000");
+    reader.order("take 5 1001");
+    reader.order("moves 3 1400 1400");
+    assert_eq!(reader.order("take 5 1401"), "0?");
+    assert_eq!(reader.order("draw 5 1402"), "", "what is drawn is told once the server is done with it");
+    assert_eq!(reader.order("counts"), "1 0 0 1");
+}

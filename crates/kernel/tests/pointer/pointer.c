@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
+/* How events are read and answers counted, by the kernel programs' own code, compiled for this machine.
+ *
+ * The lines of the standard input are orders; times are in milliseconds. Each is answered with a line.
+ *
+ *     x11 HEX, wayland HEX       events of one send at 100,000: "PRESS STAMP MOVES STAMP"
+ *     hide                       input is not to be recorded from here on
+ *     press AT NOW               a client is told of a key,
+ *     moves CLASS AT NOW           of moves or the wheel,
+ *     take TID NOW                 takes it,
+ *     sleep TID START NOW          waits for others,
+ *     draw TID NOW                 and draws: "CLASS LATENCY QUEUED" of each answer that is told, with "CLASS?" for each
+ *                                  slot that is open
+ *     counts                     how many latencies were counted, by class */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wayland.h"
+#include "x11.h"
+
+#define MS 1000000ull
+#define OWNER 0x1000
+#define CLIENT 77
+#define READ_AT (100000 * MS)
+
+static __u32 tid;
+static __u64 answers_read;
+
+__u32 bpf_get_smp_processor_id(void) { return 0; }
+__u64 bpf_get_current_pid_tgid(void) { return tid; }
+__u64 bpf_ktime_get_ns(void) { return READ_AT; }
+__u64 bpf_ktime_get_tai_ns(void) { return READ_AT; }
+void *bpf_map_lookup_elem(void *map, void *key) { return 0; }
+
+struct task_struct *bpf_get_current_task_btf(void)
+{
+	static struct task_struct task;
+	return &task;
+}
+
+long bpf_task_pt_regs(struct task_struct *task) { return 0; }
+
+long bpf_probe_read_kernel(void *to, __u32 size, void *from)
+{
+	memcpy(to, from, size);
+	return 0;
+}
+
+long bpf_probe_read_user(void *to, __u32 size, void *from) { return 1; }
+
+static __u32 parse(char *hex, __u8 *bytes)
+{
+	__u32 count = 0;
+
+	for (unsigned byte; sscanf(hex, "%2x", &byte) == 1; hex += 2)
+		bytes[count++] = byte;
+	return count;
+}
+
+/* As `read_queue` in display.h has it. */
+static void read_events(char *hex, bool wayland)
+{
+	static struct reading reading;
+	static __u8 bytes[4096];
+
+	memset(&reading, 0, sizeof(reading));
+	reading.linear = reading.segments[0].bytes = parse(hex, bytes);
+	reading.segments[0].base = (__u64)bytes;
+	reading.segment_count = reading.started = 1;
+	reading.wayland = wayland;
+	reading.now = READ_AT;
+	while (reading.offset < reading.linear)
+		if (wayland ? read_wayland_head(&reading) : read_x_head(&reading))
+			break;
+	printf("%u %u %u %u\n", reading.press, reading.stamp_ms, reading.moves, reading.moved_ms);
+}
+
+static void tell_answers(void)
+{
+	for (; answers_read < answers_told; answers_read++) {
+		struct told_answer *told = &told_answers[answers_read % TOLD];
+		printf("%u %llu %u ", told->class, told->first / MS, told->queued);
+	}
+	for (__u32 slot = 0; slot < ANSWER_SLOTS; slot++) {
+		if (*open_word(slot) & slot_bit(slot))
+			printf("%u? ", answers[slot].class);
+		if (*open_word(POINTER_SLOT + slot) & slot_bit(slot))
+			printf("%u? ", pointers[slot].told.class);
+	}
+	printf("\n");
+}
+
+static void tell_counts(void)
+{
+	for (int class = 0; class < ANSWER_CLASSES; class++) {
+		__u32 sum = 0;
+		for (int slot = 0; slot < ANSWER_SLOTS; slot++)
+			for (int bucket = 0; bucket < ANSWER_BUCKETS; bucket++)
+				sum += answer_counts[slot][class][bucket];
+		printf("%u ", sum);
+	}
+	printf("\n");
+}
+
+static void obey(char *order, __u64 *number)
+{
+	if (!strcmp(order, "press")) {
+		note_press(OWNER, CLIENT, KEY_PRESSED, number[0] * MS, number[1] * MS);
+	} else if (!strcmp(order, "moves")) {
+		note_moves(OWNER, CLIENT, number[0], number[1] * MS, number[2] * MS);
+	} else if (!strcmp(order, "sleep")) {
+		if (took_presses(number[0]))
+			note_slept(number[0], number[1] * MS, number[2] * MS);
+	} else {
+		tid = number[0];
+		if (!strcmp(order, "take"))
+			note_taken(OWNER, number[1] * MS);
+		if (!strcmp(order, "draw"))
+			note_drawing(OWNER, 0, number[1] * MS);
+	}
+	tell_answers();
+}
+
+int main(void)
+{
+	static char line[16384], order[16], words[3][8192];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		memset(words, 0, sizeof(words));
+		sscanf(line, "%15s %8191s %8191s %8191s", order, words[0], words[1], words[2]);
+		__u64 numbers[] = { strtoull(words[0], 0, 10), strtoull(words[1], 0, 10), strtoull(words[2], 0, 10) };
+		if (!strcmp(order, "x11") || !strcmp(order, "wayland")) {
+			read_events(words[0], order[0] == 'w');
+		} else if (!strcmp(order, "hide")) {
+			input_hidden = 1;
+			printf("\n");
+		} else if (!strcmp(order, "counts")) {
+			tell_counts();
+		} else {
+			obey(order, numbers);
+		}
+		fflush(stdout);
+	}
+	return 0;
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use super::*;
+
+const fn ms(ms: u64) -> Nanos {
+    Nanos::from_millis(ms)
+}
+
+fn auto(per_hour: usize) -> AutoMarker {
+    let options = AutoOptions { mode: AutoMode::Mark, per_hour, judge: "tipme".into() };
+    AutoMarker::new(options, Tolerances::open(folder().join("tolerances.json")))
+}
+
+fn suspicion(latency: Nanos, at: Nanos, doubtful: bool) -> Suspicion {
+    let application = "xterm".to_owned();
+    let (class, client, open_since) = (InputClass::Key, Pid(1), None);
+    Suspicion { class, application, uid: 1000, client, slot: 3, latency, at, open_since, doubtful }
+}
+
+/// A folder that is gone: nothing is kept.
+fn folder() -> PathBuf {
+    tempfile::TempDir::new().unwrap().path().to_owned()
+}
+
+#[test]
+fn a_mark_of_what_was_within_the_limits_tightens_those_of_the_worst() {
+    let mut auto = auto(6);
+    auto.endure(suspicion(ms(60), ms(1_000), false));
+    auto.endure(Suspicion { application: "gedit".into(), ..suspicion(ms(80), ms(2_000), false) });
+    auto.endure(Suspicion { application: "other".into(), uid: 1001, ..suspicion(ms(90), ms(2_000), false) });
+    let percent = |auto: &AutoMarker, application: &str| {
+        auto.tolerances.of(&Subject::new(1000, InputClass::Key, application)).percent()
+    };
+    auto.tighten(1000, ms(60_000));
+    assert_eq!(percent(&auto, "gedit"), 100, "it is too long ago");
+    auto.tighten(1000, ms(3_000));
+    assert_eq!((percent(&auto, "gedit"), percent(&auto, "xterm"), percent(&auto, "other")), (84, 100, 100));
+    auto.tighten(1000, ms(3_100));
+    assert_eq!(percent(&auto, "gedit"), 84, "the same is not marked twice");
+}
+
+fn cause(culprit: &str) -> JudgedCause {
+    JudgedCause { kind: "stopped".into(), culprit: culprit.into(), application: "xterm".into() }
+}
+
+fn marked(line: &str) -> Outcome {
+    Outcome::Marked(line.to_owned(), cause("kill"))
+}
+
+fn found(what: &str) -> Judgement {
+    Judgement::Found { cause: cause(what), latency_ms: 1234.0, milestone: "response".into() }
+}
+
+fn told(presses: u32, first: Nanos, last: Nanos) -> ToldAnswer {
+    let (slept, slept_before, client) = (ms(0), ms(0), Pid(1));
+    let at = ms(10_000);
+    ToldAnswer { at, first, last, slept, slept_before, client, slot: 3, presses, class: 0, queued: false }
+}
+
+/// Lets ticks of a tenth of a second pass from `from` on, with nothing open; the time of the look.
+fn look_at(auto: &mut AutoMarker, from: Nanos, until: Nanos) -> Option<Nanos> {
+    let ticks = (from.0..until.0).step_by(100_000_000).map(Nanos);
+    ticks.into_iter().find(|now| auto.due(&[], *now).is_some())
+}
+
+#[test]
+fn one_press_counts_from_the_press() {
+    assert_eq!(latency(&told(1, ms(700), ms(700)), None), (ms(700), false));
+    assert_eq!(latency(&told(3, ms(700), ms(150)), None), (ms(700), false));
+    assert_eq!(latency(&ToldAnswer { queued: true, ..told(3, ms(700), ms(0)) }, None), (ms(700), false));
+}
+
+#[test]
+fn presses_that_need_no_answer_do_not_count() {
+    assert_eq!(latency(&told(2, ms(3_000), ms(1)), None), (ms(1), false));
+    assert_eq!(latency(&told(2, ms(3_000), ms(45)), Some(ms(50).0)), (ms(45), false));
+    assert_eq!(latency(&told(5, ms(900), ms(1)), None), (ms(900), true));
+}
+
+#[test]
+fn a_look_waits_until_the_client_is_quiet() {
+    let mut auto = auto(6);
+    auto.suspect(Some(suspicion(ms(700), ms(1_000), false)));
+    let open = OpenPresses { slot: 3, client: Pid(1), since: ms(1_000), untaken: None, presses: 1, class: 0 };
+    assert_eq!(auto.due(&[open], ms(1_100)), None);
+    assert_eq!(look_at(&mut auto, ms(1_200), ms(9_000)), Some(ms(1_500)));
+    auto.looks.clear();
+    auto.suspect(Some(suspicion(ms(700), ms(1_000), false)));
+    assert_eq!(auto.due(&[open], ms(3_900)), None);
+    assert!(auto.due(&[open], ms(4_000)).is_some());
+}
+
+#[test]
+fn looks_are_apart_and_the_worst_waits() {
+    let mut auto = auto(6);
+    auto.suspect(Some(suspicion(ms(700), ms(1_000), false)));
+    assert_eq!(look_at(&mut auto, ms(1_000), ms(9_000)), Some(ms(1_300)));
+    auto.suspect(Some(suspicion(ms(800), ms(2_000), false)));
+    auto.suspect(Some(suspicion(ms(9_000), ms(2_500), true)));
+    auto.suspect(Some(suspicion(ms(600), ms(2_500), false)));
+    assert_eq!(auto.suspicion.as_ref().map(|one| one.latency), Some(ms(800)));
+    assert_eq!(look_at(&mut auto, ms(2_000), ms(60_000)), Some(ms(21_300)));
+}
+
+#[test]
+fn looks_within_an_hour_are_bounded() {
+    let mut auto = auto(100);
+    let mut looks = 0;
+    for second in (0..3_500).step_by(25) {
+        let at = Nanos::from_secs(second + 1);
+        auto.suspect(Some(suspicion(ms(700), at, false)));
+        looks += usize::from(look_at(&mut auto, at, at.after(Nanos::from_secs(24))).is_some());
+    }
+    assert_eq!(looks, LOOKS_MAX);
+    assert_eq!((auto.counts.looked_at, auto.counts.passed_over), (20, 120));
+    let later = Nanos::from_secs(3_700);
+    auto.suspect(Some(suspicion(ms(700), later, false)));
+    assert!(look_at(&mut auto, later, later.after(ms(1_000))).is_some());
+}
+
+#[test]
+fn doubtful_looks_are_fewer() {
+    let mut auto = auto(100);
+    (0..DOUBTS_MAX).for_each(|_| auto.looks.push_back((ms(1), true)));
+    assert!(!auto.may_look(true, ms(2)) && auto.may_look(false, ms(2)));
+}
+
+#[test]
+fn marks_within_an_hour_are_bounded() {
+    let mut auto = auto(1);
+    let suspicion = suspicion(ms(1_200), ms(1), false);
+    let line = auto.decide(&suspicion, found("kill"), ms(2));
+    assert_eq!(line, marked("1.2 s key in xterm, stopped by kill"));
+    assert!(!auto.may_look(false, ms(3)));
+    assert!(auto.may_look(false, HOUR.after(ms(3))));
+}
+
+#[test]
+fn a_later_milestone_is_marked_and_named() {
+    let late = |milestone: &str| {
+        let Judgement::Found { cause, latency_ms, .. } = found("kill") else { return Outcome::Dropped };
+        let found = Judgement::Found { cause, latency_ms, milestone: milestone.into() };
+        auto(1).decide(&suspicion(ms(700), ms(1), false), found, ms(2))
+    };
+    for (milestone, said) in [
+        ("handled", "1.2 s key until handled in xterm, stopped by kill"),
+        ("completed", "1.2 s key until completed in xterm, stopped by kill"),
+        ("hanging", "1.2 s key and still hanging in xterm, stopped by kill"),
+    ] {
+        assert_eq!(late(milestone), marked(said));
+    }
+}
+
+#[test]
+fn the_same_cause_is_marked_once_an_hour() {
+    let mut auto = auto(6);
+    let suspicion = suspicion(ms(1_200), ms(1), false);
+    let marked = |outcome| matches!(outcome, Outcome::Marked(..));
+    assert!(marked(auto.decide(&suspicion, found("kill"), ms(2))));
+    assert!(!marked(auto.decide(&suspicion, found("kill"), ms(3))));
+    assert!(marked(auto.decide(&suspicion, found("gdb"), ms(4))));
+    assert!(!marked(auto.decide(&suspicion, Judgement::Nothing, ms(5))));
+    auto.may_look(false, HOUR.after(ms(10)));
+    assert!(marked(auto.decide(&suspicion, found("kill"), HOUR.after(ms(10)))));
+    assert_eq!((auto.counts.marked, auto.counts.known_causes, auto.counts.without_finding), (3, 1, 1));
+}
+
+/// As the kernel numbers them.
+const WHEEL: usize = 2;
+const POINTER: usize = 3;
+
+/// A folder's learning, and a program that runs all the time.
+fn learning() -> (tempfile::TempDir, Learning, Pid) {
+    let dir = tempfile::TempDir::new().unwrap();
+    let learning = Learning::open(dir.path().join("baselines.json"), ms(0));
+    (dir, learning, Pid(1))
+}
+
+/// Moves of one program that were answered after so long, or taken.
+fn moves(class: usize, client: Pid, latency: Nanos) -> ToldAnswer {
+    ToldAnswer { class, client, queued: true, ..told(1, latency, latency) }
+}
+
+#[test]
+fn a_pointer_that_is_followed_late_is_suspected_by_limits_of_its_own() {
+    let (_dir, mut learning, client) = learning();
+    let mut auto = auto(6);
+    let mut weighed = |auto: &AutoMarker, class, latency| {
+        let (suspicion, exceeds) = weigh(&moves(class, client, latency), &mut learning, &auto.tolerances).unwrap();
+        (suspicion.class, exceeds)
+    };
+    for (number, class) in [(POINTER, InputClass::Motion), (WHEEL, InputClass::Scroll)] {
+        assert_eq!(weighed(&auto, number, ms(200)), (class, false));
+        assert_eq!(weighed(&auto, number, ms(201)), (class, true));
+    }
+    let (subject, _) = weigh(&moves(POINTER, client, ms(201)), &mut learning, &auto.tolerances).unwrap();
+    auto.tolerances.hear(&subject.subject(), PersonSaid::Wrong);
+    let mut exceeds = |class| weigh(&moves(class, client, ms(201)), &mut learning, &auto.tolerances).unwrap().1;
+    assert_eq!((exceeds(POINTER), exceeds(WHEEL)), (false, true), "the wheel is put up with apart from the pointer");
+}
+
+#[test]
+fn what_is_usual_never_makes_the_pointers_limits_tighter() {
+    let p98 = Some(ms(2).0);
+    let exceeds = |class, latency: Nanos| {
+        Tolerances::open(folder().join("tolerances.json")).of(&Subject::new(1000, class, "xterm")).is_exceeded(
+            latency.0,
+            limits(class),
+            50,
+            p98,
+        )
+    };
+    assert!(!exceeds(InputClass::Motion, ms(200)) && exceeds(InputClass::Motion, ms(201)));
+    assert!(exceeds(InputClass::Key, ms(101)));
+}
+
+#[test]
+fn moves_that_nobody_takes_are_suspected_where_the_program_is_there_and_settled() {
+    let (_dir, mut learning, client) = learning();
+    let tolerances = Tolerances::open(folder().join("tolerances.json"));
+    let open =
+        |client, since| OpenPresses { slot: 300, client, since, untaken: Some(since), presses: 9, class: POINTER };
+    let mut weigh = |open: &OpenPresses| weigh_open(open, &mut learning, &tolerances, ms(5_000));
+    assert_eq!(weigh(&open(client, ms(4_801))), None);
+    let suspicion = weigh(&open(client, ms(4_700))).unwrap();
+    assert_eq!((suspicion.class, suspicion.latency, suspicion.doubtful), (InputClass::Motion, ms(300), false));
+    let mut new = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    assert_eq!(weigh(&open(Pid(new.id()), ms(4_700))), None, "it starts");
+    new.kill().unwrap();
+    new.wait().unwrap();
+    assert_eq!(weigh(&open(Pid(new.id()), ms(4_700))), None, "it is gone");
+}
+
+#[test]
+fn beside_the_pointer_nothing_short_is_marked() {
+    let of = |class| auto(6).decide(&Suspicion { class, ..suspicion(ms(2_500), ms(1), false) }, found("kill"), ms(2));
+    assert_eq!(of(InputClass::Motion), Outcome::Dropped);
+    assert_eq!(of(InputClass::Key), marked("1.2 s key in xterm, stopped by kill"));
+    let near = Suspicion { class: InputClass::Motion, ..suspicion(ms(2_400), ms(1), false) };
+    assert_eq!(auto(6).decide(&near, found("kill"), ms(2)), marked("1.2 s motion in xterm, stopped by kill"));
+}
