@@ -31,6 +31,15 @@ pub fn predictions() -> Vec<Vec<u8>> {
     ])
 }
 
+pub fn files() -> Vec<Vec<u8>> {
+    let file = r#"{"path":"/usr/bin/xterm","bytes":900000,"changed_s":1700000000}"#;
+    let other = r#"{"path":"/usr/lib/libc.so.6","bytes":18446744073709551615,"changed_s":-9}"#;
+    vec![
+        format!(r#"{{"programs":{{"xterm":{{"files":[{file},{other}],"turn":3}},"emacs":{{"files":[{file}],"turn":4}}}},"turn":4}}"#).into_bytes(),
+        br#"{"programs":{},"turn":0}"#.to_vec(),
+    ]
+}
+
 pub fn baselines() -> Vec<Vec<u8>> {
     texts(&[
         r#"{"version":1,"summaries":[{"class":"key","application":"xterm","used_s":1,"counts":[[5,9],[60,1]]}]}"#,

@@ -87,6 +87,7 @@ fn decoders_have_fuzz_targets() {
         "journal",
         "processes",
         "predictions",
+        "files",
         "baselines",
         "symbols",
         "attention",

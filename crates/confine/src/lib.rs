@@ -18,4 +18,4 @@ pub use child::{ChildFault, ChildOutput, HeardBoth, hear, hear_both, hear_each, 
 pub use reach::Reach;
 pub use rights::{Account, NOBODY, ResourceBounds, confine, keep};
 pub use rustix::thread::CapabilitySet;
-pub use schedule::{be_urgent, schedule};
+pub use schedule::{be_idle, be_urgent, schedule};

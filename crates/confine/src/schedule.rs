@@ -8,12 +8,26 @@ use std::io;
 /// nanoseconds.
 const URGENT: i32 = -10;
 const URGENT_SLICE_NS: u64 = 100_000;
+/// To the kernel: the I/O priority of one thread, and the class of who waits for an idle disk.
+const IOPRIO_WHO_PROCESS: libc::c_int = 1;
+const IOPRIO_IDLE: libc::c_int = 3 << 13;
 
 /// Has the calling thread, and those that it starts from then on, answer at once. Who may not have a lower nice value has a
 /// shorter slice; where that is refused, too, it takes its turn.
 pub fn be_urgent() {
     let as_nice_as_it_is = || schedule(getpriority_process(None)?, URGENT_SLICE_NS);
     schedule(URGENT, URGENT_SLICE_NS).or_else(|_| as_nice_as_it_is()).ok();
+}
+
+/// Has the calling thread, and those that it starts from then on, take what nobody else wants: of the CPUs, and of the
+/// disk where its scheduler knows classes. Where that is refused, it takes its turn.
+pub fn be_idle() {
+    let no_priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the kernel reads the parameters, which live until the call returns; the other call takes numbers only.
+    unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const no_priority);
+        libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
+    }
 }
 
 /// Gives the calling thread, and those that it starts from then on, a nice value and a time slice in nanoseconds, 0 for the
@@ -69,5 +83,16 @@ mod tests {
         let (usual, (nice, slice), after) = tried.join().expect("it ends");
         assert_eq!((nice, after), (3, usual));
         assert_eq!(slice, if usual == 0 { 0 } else { 200_000 });
+    }
+
+    #[test]
+    fn an_idle_thread_takes_what_nobody_else_wants() {
+        let tried = std::thread::spawn(|| {
+            be_idle();
+            // SAFETY: both calls take numbers only.
+            unsafe { (libc::sched_getscheduler(0), libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0)) }
+        });
+        let (policy, io) = tried.join().expect("it ends");
+        assert_eq!((policy, io), (libc::SCHED_IDLE, libc::c_long::from(IOPRIO_IDLE)));
     }
 }

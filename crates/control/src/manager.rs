@@ -101,6 +101,9 @@ pub struct ManagerStatus {
     /// Left out where prediction is switched off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prediction: Option<PredictionStatus>,
+    /// Left out where prediction is switched off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preload: Option<PreloadStatus>,
     pub counts: ManagerCounts,
     /// The manager's own CPU time since it was ready, in percent of one CPU.
     pub own_cpu_percent: f64,
@@ -157,6 +160,39 @@ pub struct PredictionStatus {
     pub hits: u64,
     /// Sets that were brought into memory ahead.
     pub warmed: u64,
+}
+
+/// What was read ahead at the start; zeros while that is under way.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PreloadStatus {
+    pub state: PreloadState,
+    /// Programs whose files were read ahead.
+    pub programs: u64,
+    /// Files that were read ahead, and how many bytes these have.
+    pub files: u64,
+    pub bytes: u64,
+    /// Of these bytes, those that were not in memory already; 0 where the kernel does not count them.
+    pub fetched_bytes: u64,
+    /// Files that were left out, since they are no longer as they were remembered.
+    pub skipped: u64,
+    /// From the begin to the end.
+    pub seconds: f64,
+    /// Of these, how long it stood still, since others waited for disk or memory or a program was started.
+    pub paused_seconds: f64,
+}
+
+/// How far reading ahead has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PreloadState {
+    #[default]
+    UnderWay,
+    Done,
+    /// It took so long that it was no longer ahead of anything.
+    OutOfTime,
+    /// The user's knob is off.
+    Off,
 }
 
 /// Totals since the start.

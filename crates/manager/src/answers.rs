@@ -47,6 +47,7 @@ impl Manager {
             focus_changes: self.focus_times.times(),
             memory: self.memory.latest(),
             prediction: self.prefetch.figures(),
+            preload: self.preload.status(),
             counts: self.totals(),
             own_cpu_percent: if seconds > 0.0 { 100.0 * own_cpu / seconds } else { 0.0 },
             own_rss_bytes: processes::resident(&self.setting.proc, std::process::id()).unwrap_or(0),

@@ -8,6 +8,7 @@ use crate::display::AttendedDisplay;
 use crate::helper_service::messages::{AppliedCounts, RestoredCounts};
 use crate::memory::{MemoryWatch, ProcessFacts};
 use crate::prefetch::Prefetch;
+use crate::preload::Preload;
 use crate::schedule::{Schedule, TERMINALS, TICK};
 use crate::session;
 use crate::setting::{ManageOptions, Setting};
@@ -95,6 +96,7 @@ pub(crate) struct Manager {
     pub(crate) memory: MemoryWatch,
     busy: busy::BusyWatch,
     pub(crate) prefetch: Prefetch,
+    pub(crate) preload: Preload,
     schedule: Schedule,
     pub(crate) focus_times: Recent,
     /// The role of each set, as it was last assigned.
@@ -113,7 +115,7 @@ pub(crate) struct Manager {
 
 impl Manager {
     fn new(options: &ManageOptions, setting: Setting, attention: AttendedDisplay, actuator: Actuator) -> Manager {
-        let now = clock::now();
+        let (now, prefetch) = (clock::now(), Prefetch::open(options));
         Manager {
             parts: attention.core(),
             window_manager: None,
@@ -123,7 +125,8 @@ impl Manager {
             actuator,
             memory: MemoryWatch::new(setting.proc.clone(), now),
             busy: busy::BusyWatch::new(setting.proc.clone()),
-            prefetch: Prefetch::open(options),
+            preload: Preload::begin(options, prefetch.after_login(), &setting.proc),
+            prefetch,
             schedule: Schedule::new(now),
             focus_times: Recent::default(),
             assigned: BTreeMap::new(),
@@ -215,12 +218,17 @@ impl Manager {
             if self.memory.bring_look_forward(now) {
                 self.schedule.tick = self.schedule.tick.min(self.memory.due());
             }
-            self.prefetch.focus(focused.and_then(|set| session::program(&self.setting.proc, set.0.pid)), now);
+            let program = focused.and_then(|set| session::program(&self.setting.proc, set.0.pid));
+            self.preload.focus(program.as_deref(), focused, now);
+            self.prefetch.focus(program, now);
         }
     }
 
     /// Tells the policy, and does what it decides in one step; what it wants of memory waits for the end of the turn.
     pub(crate) fn handle(&mut self, now: Nanos, events: Vec<DesktopEvent>) {
+        if events.iter().any(|event| matches!(event, DesktopEvent::Set { id, .. } if !self.assigned.contains_key(id))) {
+            self.preload.make_way(now);
+        }
         let actions: Vec<Action> = events.into_iter().flat_map(|event| self.policy.handle(now, event)).collect();
         self.perform(actions);
     }
@@ -337,6 +345,7 @@ impl Manager {
         }
         self.look_at_cpus(now);
         self.look_at_memory(now);
+        self.look_at_files(now);
         self.ticks += 1;
         if self.ticks.is_multiple_of(SAVE_TICKS) {
             self.prefetch.save();
@@ -367,6 +376,16 @@ impl Manager {
             let actions = self.prefetch.actions(programs, self.desktop.focused(), now);
             self.perform(actions);
         }
+    }
+
+    /// Has the program in use remembered with the files of its processes, where it is due.
+    fn look_at_files(&mut self, now: Nanos) {
+        let (desktop, setting) = (&self.desktop, &self.setting);
+        let processes = |set| {
+            let members = desktop.members(set).into_iter().map(|member| member.who);
+            members.filter(|who| setting.may_change(*who)).collect()
+        };
+        self.preload.keep_time(now, processes);
     }
 
     fn look_for_core(&mut self) {
@@ -413,6 +432,9 @@ impl Manager {
     /// Turns the user's knob.
     pub(crate) fn set_strength(&mut self, strength: Strength) {
         self.strength = strength;
+        if strength == Strength::Off {
+            self.preload.stop();
+        }
         let applied = self.actuator.set_strength(strength);
         self.note(&applied);
         self.handle(clock::now(), vec![DesktopEvent::Strength(strength)]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a process runs a program that root has installed.
+//! What root has installed: whether a process runs such a program, and whether a file is for everybody.
 //!
 //! A process chooses its own name, and its user can name a copy of any program as he likes. What counts is the
 //! file that it runs: root's, in folders that only root changes, and the same file that others find by its path. A
@@ -12,12 +12,23 @@ use std::path::{Path, PathBuf};
 /// The bits by which a group, and everybody, can write.
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
+/// Those by which everybody can read a file, and come through a folder.
+const OTHERS_READ: u32 = 0o004;
+const OTHERS_SEARCH: u32 = 0o001;
 /// In such a folder nobody can rename what belongs to others.
 const STICKY: u32 = 0o1000;
 
 /// The file that a process runs, as its link names it.
 pub(crate) fn file(proc: &Path, pid: u32) -> Option<PathBuf> {
     std::fs::read_link(link(proc, pid)).ok()
+}
+
+/// What is known of a file that root has installed for everybody: everybody may read it, and nobody else may change it.
+pub(crate) fn for_everybody(path: &Path) -> Option<Metadata> {
+    let found = symlink_metadata(path).ok().filter(|found| is_roots(found) && found.mode() & OTHERS_READ != 0)?;
+    let leads = |folder: &Metadata| is_safe_folder(folder) && folder.mode() & OTHERS_SEARCH != 0;
+    let open = |folder: &Path| symlink_metadata(folder).is_ok_and(|folder| leads(&folder));
+    path.ancestors().skip(1).all(open).then_some(found)
 }
 
 /// Whether a process runs a program that root has installed under one of these names.
@@ -35,8 +46,12 @@ fn is_installed(link: &Path, path: &Path) -> bool {
     let (Ok(running), Ok(found)) = (std::fs::metadata(link), symlink_metadata(path)) else { return false };
     let same = (running.dev(), running.ino()) == (found.dev(), found.ino());
     let safe = |folder: &Path| symlink_metadata(folder).is_ok_and(|folder| is_safe_folder(&folder));
-    let closed = found.mode() & (GROUP_WRITES | OTHERS_WRITE) == 0;
-    same && found.is_file() && found.uid() == 0 && closed && path.ancestors().skip(1).all(safe)
+    same && is_roots(&found) && path.ancestors().skip(1).all(safe)
+}
+
+/// Whether it is a file that only root can change.
+fn is_roots(file: &Metadata) -> bool {
+    file.is_file() && file.uid() == 0 && file.mode() & (GROUP_WRITES | OTHERS_WRITE) == 0
 }
 
 fn is_safe_folder(folder: &Metadata) -> bool {

@@ -4,7 +4,7 @@
 //! The display tells what the user attends to, [`tipme_policy`] decides who is favoured, [`tipme_sched`] turns
 //! the knobs and takes everything back in the end. What is here is the way between them: which processes
 //! belong to a window (`desktop_state`, `family`), which claims are believed (`trust`), when to look again
-//! (`schedule`), and what is told to those who ask.
+//! (`schedule`), what is had in memory ahead (`prefetch`, and at login `preload`), and what is told to those who ask.
 //!
 //! Without root the display, the policy and the socket stay with the user, and only the knobs are turned by somebody else:
 //! `actuator` asks the helper, and `helper_service` is the helper.
@@ -26,9 +26,11 @@ mod display;
 mod family;
 mod fuzz;
 mod helper_service;
+mod history_file;
 mod installed;
 mod memory;
 mod prefetch;
+mod preload;
 mod schedule;
 mod session;
 mod setting;
@@ -38,7 +40,7 @@ mod times;
 mod trust;
 
 pub use daemon::{Ended, run};
-pub use fuzz::{exercise_lines, exercise_predictions};
+pub use fuzz::{exercise_files, exercise_lines, exercise_predictions};
 pub use helper_service::{HelperOptions, ask_helper, help};
 pub use setting::{ManageOptions, UseHelper};
 pub use state::StateDir;

@@ -3,8 +3,9 @@
 
 mod pressure;
 
+pub(crate) use pressure::some_total;
 use std::collections::{BTreeSet, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tipme_control::manager::MemoryStatus;
 use tipme_policy::{GroupMemory, Identity, MemoryGroup, MemorySample, SetId};
 use tipme_record::Nanos;
@@ -111,7 +112,7 @@ impl MemoryWatch {
         if now < self.due {
             return None;
         }
-        let (total, available) = self.sizes()?;
+        let (total, available) = sizes(&self.proc)?;
         self.looked = now;
         let some_percent = self.pressure(now);
         self.short = available < total / SHORT_DIVISOR || some_percent > SHORT_PRESSURE;
@@ -137,15 +138,10 @@ impl MemoryWatch {
         self.latest.actions += actions as u64;
     }
 
-    fn sizes(&self) -> Option<(u64, u64)> {
-        let text = std::fs::read_to_string(self.proc.join("meminfo")).ok()?;
-        Some((line(&text, "MemTotal:")?, line(&text, "MemAvailable:")?))
-    }
-
     /// Share of time in which some task waited for memory, in percent; 0 where the kernel does not tell.
     fn pressure(&mut self, now: Nanos) -> f32 {
         let text = std::fs::read_to_string(self.proc.join("pressure/memory")).unwrap_or_default();
-        let Some(total) = pressure::some_total(&text) else { return 0.0 };
+        let Some(total) = some_total(&text) else { return 0.0 };
         // One look from before the window stays, so that the share reaches back far enough.
         while self.waited.len() > 1 && now.since(self.waited[1].0) >= PRESSURE_WINDOW || self.waited.len() >= KEPT_MAX {
             self.waited.pop_front();
@@ -183,6 +179,17 @@ impl MemoryWatch {
         let bytes = facts.may_change(who).then(|| processes::resident(&self.proc, who.pid))??;
         Some(GroupMemory { group: MemoryGroup::Process(who), bytes, full_percent: 0.0, set: facts.set_of(who.pid) })
     }
+}
+
+/// Bytes that can be had without paging.
+pub(crate) fn available(proc: &Path) -> Option<u64> {
+    sizes(proc).map(|(_, available)| available)
+}
+
+/// Bytes of memory in the machine, and those that are available.
+fn sizes(proc: &Path) -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string(proc.join("meminfo")).ok()?;
+    Some((line(&text, "MemTotal:")?, line(&text, "MemAvailable:")?))
 }
 
 /// The bytes in a line such as `MemTotal:   24594056 kB`.

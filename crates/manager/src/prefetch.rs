@@ -4,24 +4,19 @@
 //! What is learned are names of programs, and how often one was followed by the other. It is kept in a file
 //! between runs, which only the manager's user can read.
 
+use crate::history_file;
 use crate::setting::ManageOptions;
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-use tipme_control::{journal, manager};
-use tipme_policy::prediction::{MADE_READY_MAX, SETTLED};
+use std::path::PathBuf;
+use tipme_control::manager;
+use tipme_policy::prediction::{LOGIN, MADE_READY_MAX, SETTLED};
 use tipme_policy::{Action, MemoryAction, Prediction, SetId};
 use tipme_record::Nanos;
-use tipme_sched::processes::read_up_to;
 
 /// A set is brought in again only after so long.
 const AGAIN: Nanos = Nanos::from_secs(60);
 /// Sets of which it is known when they were brought in last.
 const KNOWN_MAX: usize = 256;
-/// Bytes of a history that are read: more than the bounds of the history come to.
-const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The history of focus changes and what is made of it; nothing where prediction is switched off.
 pub(crate) struct Prefetch {
@@ -36,21 +31,27 @@ pub(crate) struct Prefetch {
 }
 
 impl Prefetch {
-    /// Reads the history; one that cannot be read is started over.
+    /// Reads the history.
     pub(crate) fn open(options: &ManageOptions) -> Prefetch {
         let path = options.state.predictions();
-        let prediction = options.predict.then(|| read(&path).unwrap_or_default());
+        let prediction = options.predict.then(|| history_file::read(&path));
         Prefetch { prediction, path, current: None, due: None, prefetched: BTreeMap::new(), count: 0 }
     }
 
     /// The focus went to this program.
     pub(crate) fn focus(&mut self, program: Option<String>, now: Nanos) {
         let (Some(prediction), Some(to)) = (&mut self.prediction, program) else { return };
-        if let Some(from) = self.current.as_ref().filter(|from| **from != to) {
+        let from = self.current.as_deref().unwrap_or(LOGIN);
+        if from != to {
             prediction.observe(now, from, &to);
         }
         self.current = Some(to);
         self.due = Some(now.after(SETTLED));
+    }
+
+    /// Programs in the order in which they are usually turned to after login.
+    pub(crate) fn after_login(&self) -> Vec<String> {
+        self.prediction.as_ref().map(Prediction::after_login).unwrap_or_default()
     }
 
     /// What to bring into memory now, of these programs' sets, which are asked for only then; the caller has seen
@@ -83,13 +84,11 @@ impl Prefetch {
         Some(manager::PredictionStatus { predictions: hits.saturating_add(misses), hits, warmed: self.count })
     }
 
-    /// Writes the history down, whole or not at all. One that cannot be written is told of, and lost.
+    /// Writes the history down.
     pub(crate) fn save(&mut self) {
         let Some(prediction) = &mut self.prediction else { return };
         prediction.finish();
-        if let Err(error) = write(&self.path, prediction) {
-            journal::warning(format!("cannot write {}: {error}; what was learned is lost", self.path.display())).tell();
-        }
+        history_file::write(&self.path, prediction);
     }
 
     fn note(&mut self, sets: &[SetId], now: Nanos) {
@@ -100,24 +99,11 @@ impl Prefetch {
     }
 }
 
-fn read(path: &Path) -> Option<Prediction> {
-    serde_json::from_slice(&read_up_to(path, FILE_BYTES_MAX).ok()?).ok()
-}
-
-fn write(path: &Path, prediction: &Prediction) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
-    }
-    let new = path.with_extension("new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    file.write_all(&serde_json::to_vec(prediction)?)?;
-    std::fs::rename(&new, path)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::state::StateDir;
+    use std::path::Path;
     use tipme_policy::{Identity, Strength};
 
     fn options(dir: &Path, predict: bool) -> ManageOptions {
@@ -170,7 +156,9 @@ mod tests {
         work(&mut prefetch, 0);
         prefetch.save();
         let path = dir.path().join("predictions.json");
-        assert_eq!(Prefetch::open(&options(dir.path(), true)).prediction.unwrap().predict("editor")[0].0, "build");
+        let next = Prefetch::open(&options(dir.path(), true));
+        assert_eq!(next.after_login()[0], "editor");
+        assert_eq!(next.prediction.unwrap().predict("editor")[0].0, "build");
         std::fs::write(&path, b"{\"programs\": 7").unwrap();
         assert_eq!(Prefetch::open(&options(dir.path(), true)).figures().unwrap().predictions, 0);
     }

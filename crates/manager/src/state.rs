@@ -69,9 +69,15 @@ impl StateDir {
         self.lasting.join("predictions.json")
     }
 
+    /// The files that programs use.
+    pub(crate) fn files(&self) -> PathBuf {
+        self.lasting.join("preload.json")
+    }
+
     /// Makes the folders, which nobody else may be able to change: they could have the manager "restore" what never
     /// was. What a user without root keeps for later lies where that user's files lie, whoever may write there: counts
-    /// of program names, by which nothing but that user's own programs is changed.
+    /// of program names, by which nothing but that user's own programs is changed, and paths, by which nothing but what
+    /// root has installed for everybody is read ahead.
     ///
     /// # Errors
     /// Where somebody else can.

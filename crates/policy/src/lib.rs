@@ -4,7 +4,8 @@
 //! A [`Policy`] is told what the user attends to, [`DesktopEvent`] by event, and answers with [`Action`]s: which set of
 //! processes has which [`Role`] from now on, and what to do about memory. It does no I/O and looks at no clock, so
 //! that every decision can be replayed from its events. What a role is worth stands in one constant
-//! table, [`knobs`]. [`Prediction`] learns what follows what, and says what is likely to be wanted next.
+//! table, [`knobs`]. [`Prediction`] learns what follows what, and says what is likely to be wanted next;
+//! [`preload::FileHistory`] knows which files that takes.
 //!
 //! **Roles.** A set has the first of these that fits: core of the session; keyboard focus; memory hog; pointer;
 //! visible window; recent focus, fading over [`RECENT`]; the rest. A process in several sets belongs to one of them: to
@@ -38,6 +39,7 @@ mod knobs;
 mod memory;
 mod policy;
 pub mod prediction;
+pub mod preload;
 mod protection;
 mod role;
 mod sets;

@@ -8,6 +8,8 @@
 //!
 //! The model holds names of programs and numbers, no titles and no times of day. It can be written down and read
 //! again; whatever is read keeps the bounds. What to do with a prediction, and within which bound, is the caller's.
+//!
+//! Login is where each session's round begins: what was turned to first then follows [`LOGIN`].
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,6 +30,8 @@ pub const MADE_READY_MAX: usize = 2;
 pub const SETTLED: Nanos = Nanos::from_secs(2);
 /// Less likely ones are not predicted.
 pub(crate) const PROBABILITY_MIN: f64 = 0.1;
+/// Stands for the begin of a session where programs stand; no program is named so.
+pub const LOGIN: &str = "";
 /// A program that has the focus for a shorter time was only passed.
 pub(crate) const PASSING: Nanos = Nanos::from_millis(1_000);
 
@@ -37,6 +41,12 @@ const KEEP: f64 = 0.9;
 const UNSEEN: f64 = 1.0;
 /// Weights stay below 1 / (1 - [`KEEP`]).
 const WEIGHT_MAX: f64 = 10.0;
+/// How much less each further change after login counts for what is wanted first, and how many of them count.
+const LATER: f64 = 0.8;
+const CHANGES_MAX: usize = 16;
+
+/// Programs, each with how likely it has the focus.
+type Chances<'a> = BTreeMap<&'a str, f64>;
 
 /// The history of focus changes, as far as it is of use.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -124,13 +134,32 @@ impl Prediction {
     /// most, and none below `PROBABILITY_MIN`.
     pub fn predict(&self, current: &str) -> Vec<(String, f64)> {
         let Some(followers) = self.programs.get(kept(current)) else { return Vec::new() };
-        let all = UNSEEN + followers.weights.values().sum::<f64>();
+        let all = followers.all();
         let mut list: Vec<(String, f64)> =
             followers.weights.iter().map(|(name, weight)| (name.clone(), weight / all)).collect();
         list.retain(|(_, probability)| *probability >= PROBABILITY_MIN);
         list.sort_by(|a, b| b.1.total_cmp(&a.1));
         list.truncate(PREDICTED_MAX);
         list
+    }
+
+    /// The programs that are turned to after login, those that are wanted sooner and more often first. While nothing
+    /// is known of logins, any program may be the first one.
+    pub fn after_login(&self) -> Vec<String> {
+        let anywhere = || self.programs.keys().map(|name| (name.as_str(), 1.0)).collect();
+        let mut chances: Chances<'_> =
+            if self.programs.contains_key(LOGIN) { [(LOGIN, 1.0)].into() } else { anywhere() };
+        let (mut worth, mut share) = (Chances::new(), 1.0);
+        for _ in 0..CHANGES_MAX {
+            chances = self.after_change(&chances);
+            for (&name, chance) in &chances {
+                *worth.entry(name).or_default() += share * chance;
+            }
+            share *= LATER;
+        }
+        let mut order: Vec<(&str, f64)> = worth.into_iter().collect();
+        order.sort_by(|a, b| b.1.total_cmp(&a.1));
+        order.into_iter().map(|(name, _)| name.to_owned()).collect()
     }
 
     /// Changes whose goal was among the predicted ones.
@@ -148,8 +177,22 @@ impl Prediction {
         self.dropped
     }
 
+    /// The chances after one more change of focus.
+    fn after_change<'a>(&'a self, chances: &Chances<'_>) -> Chances<'a> {
+        let mut after = Chances::new();
+        for (from, chance) in chances {
+            let Some(followers) = self.programs.get(*from) else { continue };
+            for (to, weight) in &followers.weights {
+                *after.entry(to.as_str()).or_default() += chance * weight / followers.all();
+            }
+        }
+        after
+    }
+
     fn learn(&mut self, from: &str, to: &str) {
-        self.score(from, to);
+        if from != LOGIN {
+            self.score(from, to);
+        }
         self.turn = self.turn.saturating_add(1);
         let followers = self.programs.entry(from.to_owned()).or_default();
         followers.turn = self.turn;
@@ -183,6 +226,11 @@ impl FocusSwitch {
 }
 
 impl Followers {
+    /// The weight of all of them, and of what has never been seen.
+    fn all(&self) -> f64 {
+        UNSEEN + self.weights.values().sum::<f64>()
+    }
+
     /// Without what could not have been written by this module.
     fn sound(mut self) -> Followers {
         let sound =

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use rustix::process::geteuid;
 use std::process::ExitCode;
 use tipme_analysis::clean;
-use tipme_control::manager::{Client, ManagerRequest, ManagerResponse, ManagerStatus};
+use tipme_control::manager::{Client, ManagerRequest, ManagerResponse, ManagerStatus, PreloadState, PreloadStatus};
 use tipme_control::{DEFAULT_STATE_DIR, journal};
 use tipme_manager::{Ended, HelperOptions, ManageOptions, StateDir, Strength, UseHelper};
 
@@ -135,6 +135,7 @@ fn figures(status: &ManagerStatus) -> Vec<String> {
             prediction.hits, prediction.predictions, prediction.warmed
         )
     }));
+    lines.extend(status.preload.as_ref().map(read_ahead));
     lines.push(format!(
         "knobs: {} turned, {} left alone; {} dropped, {} claims not believed, {} looks left",
         counts.changed, counts.skipped, counts.dropped, counts.disbelieved, counts.looks_left
@@ -146,4 +147,26 @@ fn figures(status: &ManagerStatus) -> Vec<String> {
         status.own_rss_bytes as f64 / f64::from(1 << 20)
     ));
     lines
+}
+
+/// What was read ahead at the start.
+fn read_ahead(preload: &PreloadStatus) -> String {
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let ended = match preload.state {
+        PreloadState::UnderWay => return "read ahead at the start: under way".to_owned(),
+        PreloadState::Off => return "read ahead at the start: nothing more, since it is off".to_owned(),
+        PreloadState::OutOfTime => "; others needed the machine, so it ended there",
+        PreloadState::Done => "",
+    };
+    format!(
+        "read ahead at the start: {} programs, {} files, {:.0} MiB ({:.0} from the disk) in {:.1} s, of which {:.1} s \
+         stood still for others; {} files left out{ended}",
+        preload.programs,
+        preload.files,
+        mib(preload.bytes),
+        mib(preload.fetched_bytes),
+        preload.seconds,
+        preload.paused_seconds,
+        preload.skipped
+    )
 }

@@ -13,6 +13,8 @@ mod helper_daemon;
 mod lines;
 #[path = "manage/other_users.rs"]
 mod other_users;
+#[path = "manage/preload.rs"]
+mod preload;
 #[path = "manage/rootless.rs"]
 mod rootless;
 #[path = "manage/safety.rs"]

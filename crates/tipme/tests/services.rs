@@ -18,7 +18,8 @@ mod unit;
 use fixture::{Desktop, Managed, nice};
 use helper_daemon::{ANNA, HelperDaemon, Sleeper, favour};
 use rustix::process::Signal;
-use std::os::unix::fs::PermissionsExt;
+use serde_json::json;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 use support::{Recording, diagnose, meta, records, while_stopped};
@@ -147,11 +148,16 @@ fn the_manager_works_within_its_unit() {
     desktop.session.show(&mut command);
     unit.limit(&mut command);
     let dir = TempDir::new().unwrap();
+    let sleep = std::fs::metadata("/usr/bin/sleep").unwrap();
+    let used = json!({"path": "/usr/bin/sleep", "bytes": sleep.len(), "changed_s": sleep.mtime()});
+    let used = json!({"programs": {"sleep": {"files": [used]}}});
+    std::fs::write(dir.path().join("preload.json"), used.to_string()).unwrap();
     let mut managed = Managed::start_by(command, dir, &desktop.session.display_name(), &[]);
     for (on, off) in [(&first, &second), (&second, &first)] {
         desktop.click(on);
         until("the favour of the focused terminal", || nice(on.pid()) < 0 && nice(off.pid()) > nice(on.pid()));
     }
+    until("that a file was read ahead", || managed.status()["preload"]["files"] == 1);
     assert_eq!(managed.stop(Signal::TERM), Some(0));
     assert_eq!([nice(first.pid()), nice(second.pid())], [0, 0]);
 }

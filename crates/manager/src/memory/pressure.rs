@@ -6,7 +6,7 @@ use tipme_record::proc_text::{cgroup_mounts, control_group};
 use tipme_sched::full_average;
 
 /// Microseconds in `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`.
-pub(super) fn some_total(text: &str) -> Option<u64> {
+pub(crate) fn some_total(text: &str) -> Option<u64> {
     text.lines().find(|line| line.starts_with("some "))?.rsplit_once("total=")?.1.trim().parse().ok()
 }
 

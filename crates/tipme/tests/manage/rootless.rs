@@ -15,20 +15,20 @@ use tipme_bench::until;
 use tipme_policy::Strength;
 
 /// A user with a program and the right to use the display.
-struct User {
+pub struct User {
     program: PathBuf,
     _folder: TempDir,
     /// With the display's key.
-    keys: TempDir,
+    pub keys: TempDir,
 }
 
 impl User {
-    fn new() -> User {
+    pub fn new() -> User {
         let (folder, program) = for_everybody(&[env!("CARGO_BIN_EXE_tipme").into()]);
         User { program, _folder: folder, keys: TempDir::new().unwrap() }
     }
 
-    fn command(&self) -> Command {
+    pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.env("XAUTHORITY", self.keys.path().join("authority")).env("HOME", "/");
         command.current_dir("/").uid(NOBODY).gid(NOBODY);
@@ -41,7 +41,7 @@ impl User {
         Managed::start_by(self.command(), self.state(), &display, &["--helper", helper.to_str().unwrap()])
     }
 
-    fn state(&self) -> TempDir {
+    pub fn state(&self) -> TempDir {
         let dir = TempDir::new().unwrap();
         std::os::unix::fs::chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
         dir

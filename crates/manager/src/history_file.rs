@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is learned of the user's habits, in small files between runs that only the manager's user can read.
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use tipme_control::journal;
+use tipme_sched::processes::read_up_to;
+
+/// Bytes of a file that are read: more than the bounds of any history come to.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// What the file holds; nothing where there is none. One that cannot be read is put aside, and a line says so.
+pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
+    attempt(path).unwrap_or_else(|error| {
+        let aside = path.with_extension("damaged.json");
+        let moved = match std::fs::rename(path, &aside) {
+            Ok(()) => format!("it lies in {} now", aside.display()),
+            Err(error) => format!("it cannot be put aside: {error}"),
+        };
+        journal::warning(format!("cannot read {}: {error}; {moved}, and learning begins again", path.display())).tell();
+        T::default()
+    })
+}
+
+fn attempt<T: DeserializeOwned + Default>(path: &Path) -> Result<T> {
+    let bytes = match read_up_to(path, FILE_BYTES_MAX + 1) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(T::default()),
+        read => read?,
+    };
+    ensure!(bytes.len() as u64 <= FILE_BYTES_MAX, "it has more than {FILE_BYTES_MAX} bytes");
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+/// Writes it down, whole or not at all. What cannot be written is told of, and lost.
+pub(crate) fn write(path: &Path, history: &impl Serialize) {
+    if let Err(error) = replace(path, history) {
+        journal::warning(format!("cannot write {}: {error}; what was learned is lost", path.display())).tell();
+    }
+}
+
+fn replace(path: &Path, history: &impl Serialize) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+    }
+    let new = path.with_extension("new");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(&serde_json::to_vec(history)?)?;
+    std::fs::rename(&new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use tipme_policy::preload::{FileHistory, RememberedFile};
+
+    fn history() -> FileHistory {
+        let mut history = FileHistory::default();
+        history.remember("edit", vec![RememberedFile { path: "/bin/edit".to_owned(), bytes: 7, changed_s: 9 }]);
+        history
+    }
+
+    #[test]
+    fn a_history_is_private_and_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("new/preload.json");
+        assert_eq!(read::<FileHistory>(&path), FileHistory::default());
+        write(&path, &history());
+        assert_eq!(read::<FileHistory>(&path), history());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_damaged_history_is_put_aside_and_not_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("preload.json");
+        let long = vec![b' '; FILE_BYTES_MAX as usize + 1];
+        for damaged in [b"{\"programs\": 7".as_slice(), b"[[[[", b"\xff\xfe", &long] {
+            std::fs::write(&path, damaged).unwrap();
+            assert_eq!(read::<FileHistory>(&path), FileHistory::default());
+            write(&path, &history());
+            assert!(std::fs::read(dir.path().join("preload.damaged.json")).unwrap() == damaged, "it is lost");
+            assert_eq!(read::<FileHistory>(&path), history());
+        }
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Having what the user's programs need in memory before they are started: preload at login.
+//!
+//! All of it is done by a thread that takes what nobody else wants. Right after the start it reads the files ahead that
+//! were remembered; from then on it remembers which files the programs in use have mapped. The manager's loop tells it
+//! which these are, and never waits for it.
+
+mod brake;
+#[cfg(test)]
+mod fake;
+mod mapped;
+mod mounts;
+mod others;
+mod reader;
+
+use crate::history_file;
+use crate::memory;
+use crate::setting::ManageOptions;
+use brake::Brake;
+use mounts::MountList;
+use reader::Reader;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
+use tipme_control::journal;
+use tipme_control::manager::{PreloadState, PreloadStatus};
+use tipme_policy::preload::FileHistory;
+use tipme_policy::{Identity, SetId, Strength};
+use tipme_record::Nanos;
+
+/// A program that has the focus for so long is in use, and has mapped what it needs to start.
+const USED: Nanos = Nanos::from_secs(10);
+/// What a program has mapped is looked at again only after so long.
+const AGAIN: Nanos = Nanos::from_secs(3600);
+/// Programs of which it is known when they were looked at last, and programs that wait to be looked at.
+const KNOWN_MAX: usize = 256;
+const WAITING_MAX: usize = 16;
+/// Processes of a program whose mappings are looked at.
+const PROCESSES_MAX: usize = 16;
+/// After a program was started nothing is read for so long.
+const STARTING: Nanos = Nanos::from_secs(2);
+/// What is read ahead is this share of the available memory at most.
+const SHARE_DIVISOR: u64 = 8;
+
+/// What the manager's loop has of it.
+pub(crate) struct Preload {
+    /// Tells the thread; `None` where prediction is switched off.
+    sender: Option<SyncSender<UsedProgram>>,
+    brake: Arc<Brake>,
+    /// What was read ahead, when that has ended.
+    ended: Arc<OnceLock<PreloadStatus>>,
+    /// When to look at a program, and at which set.
+    due: Option<(Nanos, String, SetId)>,
+    looked: BTreeMap<String, Nanos>,
+}
+
+/// A program in use.
+struct UsedProgram {
+    name: String,
+    processes: Vec<Identity>,
+}
+
+/// What the thread has of it.
+struct PreloadWorker {
+    proc: PathBuf,
+    path: PathBuf,
+    /// Programs, those that are wanted sooner first.
+    order: Vec<String>,
+    brake: Arc<Brake>,
+    ended: Arc<OnceLock<PreloadStatus>>,
+}
+
+impl Preload {
+    /// Starts the thread. `order`: programs, those that are wanted sooner after login first.
+    pub(crate) fn begin(options: &ManageOptions, order: Vec<String>, proc: &Path) -> Preload {
+        let (brake, ended) = (Arc::new(Brake::default()), Arc::new(OnceLock::new()));
+        if options.strength == Strength::Off {
+            brake.stop();
+        }
+        let (path, proc) = (options.state.files(), proc.to_owned());
+        let worker = PreloadWorker { proc, path, order, brake: Arc::clone(&brake), ended: Arc::clone(&ended) };
+        let sender = options.predict.then(|| worker.start()).flatten();
+        Preload { sender, brake, ended, due: None, looked: BTreeMap::new() }
+    }
+
+    /// Somebody has started a program, whose own reading comes first.
+    pub(crate) fn make_way(&self, now: Nanos) {
+        self.brake.hold_until(now.after(STARTING));
+    }
+
+    /// Nothing is read ahead any more.
+    pub(crate) fn stop(&self) {
+        self.brake.stop();
+    }
+
+    /// The focus went to this program and its set.
+    pub(crate) fn focus(&mut self, program: Option<&str>, set: Option<SetId>, now: Nanos) {
+        let is_due = |name: &str| self.looked.get(name).is_none_or(|at| now.since(*at) >= AGAIN);
+        let program = program.filter(|name| self.sender.is_some() && is_due(name));
+        self.due = program.zip(set).map(|(name, set)| (now.after(USED), name.to_owned(), set));
+    }
+
+    /// Has the program remembered that has been in use for a while. Its processes are asked for only then.
+    pub(crate) fn keep_time(&mut self, now: Nanos, processes: impl FnOnce(SetId) -> Vec<Identity>) {
+        let Some((_, name, set)) = self.due.take_if(|(due, ..)| *due <= now) else { return };
+        let mut processes = processes(set);
+        processes.truncate(PROCESSES_MAX);
+        self.looked.retain(|_, at| now.since(*at) < AGAIN);
+        if self.looked.len() < KNOWN_MAX {
+            self.looked.insert(name.clone(), now);
+        }
+        // Where too many wait, it is left for another time.
+        let told = self.sender.as_ref().map(|sender| sender.try_send(UsedProgram { name: name.clone(), processes }));
+        if told.is_some_and(|told| told.is_err()) {
+            self.looked.remove(&name);
+        }
+    }
+
+    /// `None` where prediction is switched off.
+    pub(crate) fn status(&self) -> Option<PreloadStatus> {
+        self.sender.as_ref().map(|_| self.ended.get().copied().unwrap_or_default())
+    }
+}
+
+impl PreloadWorker {
+    /// The way to tell the thread; `None` where there can be none.
+    fn start(self) -> Option<SyncSender<UsedProgram>> {
+        let (sender, used) = sync_channel(WAITING_MAX);
+        let begun = std::thread::Builder::new().name("preload".to_owned()).spawn(move || self.run(&used));
+        if let Err(error) = &begun {
+            journal::warning(format!("nothing is read ahead: cannot start a thread: {error}")).tell();
+        }
+        begun.ok().map(|_| sender)
+    }
+
+    fn run(&self, used: &Receiver<UsedProgram>) {
+        tipme_confine::be_idle();
+        let mut history: FileHistory = history_file::read(&self.path);
+        let told = if self.brake.is_stopped() {
+            PreloadStatus { state: PreloadState::Off, ..PreloadStatus::default() }
+        } else {
+            self.read_ahead(&history)
+        };
+        // It is set here only.
+        self.ended.set(told).ok();
+        for program in used {
+            self.remember(&mut history, &program);
+        }
+    }
+
+    fn read_ahead(&self, history: &FileHistory) -> PreloadStatus {
+        let bytes_max = memory::available(&self.proc).unwrap_or(0) / SHARE_DIVISOR;
+        let plan = history.plan(&self.order, bytes_max);
+        Reader::new(&self.proc, &MountList::read(&self.proc), &self.brake).read(&plan)
+    }
+
+    fn remember(&self, history: &mut FileHistory, program: &UsedProgram) {
+        let files = mapped::files(&self.proc, &MountList::read(&self.proc), &program.processes);
+        if !files.is_empty() {
+            history.remember(&program.name, files);
+            history_file::write(&self.path, history);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether others wait for disk or memory.
+
+use crate::memory::some_total;
+use std::path::Path;
+use tipme_record::Nanos;
+
+/// From one look to the next; the kernel adds up what it tells no more often.
+const PERIOD: Nanos = Nanos::from_secs(2);
+/// They wait where some task did so for more than this share of the time between two looks, in percent.
+const WAITED_PERCENT: u64 = 5;
+
+/// Looks at the pressure that the kernel tells of.
+pub(crate) struct OthersWatch<'a> {
+    proc: &'a Path,
+    looked: Nanos,
+    waited_us: u64,
+    waits: bool,
+}
+
+impl<'a> OthersWatch<'a> {
+    /// Before the second look nothing is known, and they are taken to wait.
+    pub(crate) fn begin(proc: &'a Path, now: Nanos) -> OthersWatch<'a> {
+        OthersWatch { proc, looked: now, waited_us: waited_us(proc), waits: true }
+    }
+
+    pub(crate) fn wait(&mut self, now: Nanos) -> bool {
+        let span = now.since(self.looked);
+        if span >= PERIOD {
+            let total = waited_us(self.proc);
+            let waited = total.saturating_sub(std::mem::replace(&mut self.waited_us, total));
+            self.waits = waited.saturating_mul(100_000) > span.0.saturating_mul(WAITED_PERCENT);
+            self.looked = now;
+        }
+        self.waits
+    }
+}
+
+/// Microseconds since the start of the machine; 0 where the kernel does not tell.
+fn waited_us(proc: &Path) -> u64 {
+    let total = |what| some_total(&std::fs::read_to_string(proc.join("pressure").join(what)).ok()?);
+    ["io", "memory"].into_iter().filter_map(total).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preload::fake::FakeKernel;
+
+    #[test]
+    fn others_wait_where_disk_or_memory_is_waited_for() {
+        for what in ["io", "memory"] {
+            let kernel = FakeKernel::new();
+            kernel.press(what, 70_000_000);
+            let mut others = OthersWatch::begin(kernel.proc(), Nanos(0));
+            let mut wait = |ms| others.wait(Nanos::from_millis(ms));
+            assert!(wait(0) && wait(1_999), "nothing is known yet");
+            assert!(!wait(2_000));
+            kernel.press(what, 70_110_000);
+            assert!(!wait(3_999) && wait(4_000) && wait(5_999));
+            kernel.press(what, 70_190_000);
+            assert!(!wait(6_000), "4 % of the time");
+        }
+    }
+
+    #[test]
+    fn without_the_kernel_s_word_nobody_is_known_to_wait() {
+        let kernel = FakeKernel::new();
+        assert!(!OthersWatch::begin(&kernel.proc().join("gone"), Nanos(0)).wait(PERIOD));
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reading ahead of files that are installed, with pressure as a file tells it.
+
+use super::*;
+use crate::preload::fake::{FakeKernel, SLEEP, file};
+
+#[test]
+fn files_are_read_and_what_has_changed_is_counted() {
+    let (kernel, brake) = (FakeKernel::new(), Brake::default());
+    let mounts = MountList::read(kernel.proc());
+    let changed = RememberedFile { changed_s: 1, ..file("/usr/bin/env") };
+    let told = Reader::new(kernel.proc(), &mounts, &brake).read(&[vec![file(SLEEP)], vec![changed]]);
+    let expected = (2, 1, 1, file(SLEEP).bytes, PreloadState::Done);
+    assert_eq!((told.programs, told.files, told.skipped, told.bytes, told.state), expected);
+    let open = File::open(SLEEP).unwrap();
+    assert!(is_there(&open, 0) && is_there(&open, file(SLEEP).bytes - 1));
+}
+
+#[test]
+fn it_stands_still_while_others_wait_and_goes_on_afterwards() {
+    let (kernel, brake) = (FakeKernel::new(), Brake::default());
+    let mounts = MountList::read(kernel.proc());
+    let told = std::thread::scope(|scope| {
+        let reading = scope.spawn(|| Reader::new(kernel.proc(), &mounts, &brake).read(&[vec![file(SLEEP)]]));
+        for tick in 1..=30 {
+            kernel.press("io", tick * 100_000);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(!reading.is_finished(), "others wait for the disk");
+        reading.join().unwrap()
+    });
+    assert_eq!((told.files, told.state), (1, PreloadState::Done));
+    assert!(told.paused_seconds >= 3.0 && told.seconds >= told.paused_seconds, "{told:?}");
+}
+
+#[test]
+fn who_starts_a_program_has_it_stand_still_and_the_knob_ends_it() {
+    let (kernel, brake) = (FakeKernel::new(), Brake::default());
+    let mounts = MountList::read(kernel.proc());
+    let (begun, wait) = (clock::now(), Nanos::from_secs(4));
+    let read = || Reader::new(kernel.proc(), &mounts, &brake).read(&[vec![file(SLEEP)]]);
+    brake.hold_until(begun.after(wait));
+    assert_eq!(read().state, PreloadState::Done);
+    assert!(clock::now().since(begun) >= wait);
+    brake.stop();
+    let told = read();
+    assert_eq!((told.files, told.programs, told.state), (0, 0, PreloadState::Off));
+}
+
+#[test]
+fn it_ends_when_it_is_no_longer_ahead_of_anything() {
+    let (kernel, brake) = (FakeKernel::new(), Brake::default());
+    let mounts = MountList::read(kernel.proc());
+    let late = Reader { begun: Nanos(0), ..Reader::new(kernel.proc(), &mounts, &brake) };
+    assert_eq!(late.read(&[vec![file(SLEEP)]]).state, PreloadState::OutOfTime);
+}
