@@ -241,16 +241,23 @@ EVANS_ROWS = [
             Figure("first key, memory taken and asked back ahead", "prediction", at("first_key", "taken and asked back", "first_key_ms"), "ms", share=0.5, least=5),
             Figure("memory that was taken", "prediction", at("first_key", "taken and asked back", "taken_mib"), "MiB", share=0.3, least=2),
             Figure("memory spent on a program that is made ready", "prediction", at("first_key", "taken and asked back", "back_mib"), "MiB", share=0.3, least=2),
+            *(Figure(f"{program}: first window after login, {words}", "preload", at("programs", program, arm, "first_ms"), "ms", share=0.35, least=50, digits=0)
+              for program in ("mousepad", "Writer") for arm, words in (("cold", "cold"), ("read ahead", "its files read ahead"))),
+            Figure("memory spent on reading both ahead at login", "preload", at("reading", "fetched_mib"), "MiB", share=0.2, least=5, digits=0),
+            Figure("time that this took", "preload", at("reading", "seconds"), "s", share=0.5, least=4),
         ),
         tests=("crates/policy/tests/prediction.rs::a_round_is_learnt", TIPME + "manage.rs::the_knob_is_turned_while_it_runs",
-               "tests/replay_focus.rs::a_long_round_is_predicted_and_is_never_what_was_used_last"),
+               "tests/replay_focus.rs::a_long_round_is_predicted_and_is_never_what_was_used_last",
+               TIPME + "manage/preload.rs::a_program_that_was_used_is_in_memory_after_the_next_login"),
         words="The paper proposes it and measures nothing. The hit rate is that of **made-up** weeks: no person's week was at hand. Five days of eight hours at "
               "twelve programs, of which one is turned to as often as 1 / its place; stays of 20 s in the middle (lognormal, 1.2); what comes next is the next of "
               "a round of three to five programs (45 %; another round every 45 minutes), the one before (30 %), or any by popularity (25 %). On these it hits little more often than "
               "what was used last, which serves whoever goes back and forth better. It says how the "
               "guesses compare on such habits, and nothing of a person; `scripts/measure-prediction --week FILE` plays a recorded week. The first key is one at "
               "mousepad, whose memory was taken by its control group (version 1) into a swap file, in place of a hog, and was asked back before the key as the "
-              "manager does with what it predicts; not all of it comes back by that."),
+              "manager does with what it predicts; not all of it comes back by that. At login the manager reads the files ahead that the usual programs had mapped: "
+              "all caches of the machine are dropped, a manager is started and ended again, with reading ahead and without, and then both programs are started; the "
+              "time is that to the first drawing in their windows."),
     Row("S9", "background-load generator", "§5.1", tests=(LAB + "load.rs::each_type_does_what_it_is_named_for",)),
     Row("S10", "typing, scrolling, system and warm-start tests", "§5.2 to §5.4, figure 2, table 1",
         figures=(

@@ -122,6 +122,18 @@ class Prediction(unittest.TestCase):
         self.assertEqual((times, {int(time // 86_400) for time in times}), (sorted(times), {0, 1, 2, 3, 4}))
 
 
+class Preload(unittest.TestCase):
+    def test_an_arm_has_the_medians_of_its_starts_and_all_first_windows(self):
+        figures = script("measure-preload").figures
+        starts = [{"first_ms": first, "latency_ms": 2 * first, "label": "start"} for first in (900.0, 300.0, 500.0)]
+        self.assertEqual(figures(starts), {"first_ms": 500.0, "latency_ms": 1000.0, "firsts_ms": [900.0, 300.0, 500.0]})
+
+    def test_what_was_read_is_told_in_medians_and_mebibytes(self):
+        told = [{"programs": 2, "files": 300, "bytes": mib << 20, "fetched_bytes": mib << 19, "seconds": 5.0, "paused_seconds": 2.0} for mib in (100, 300, 200)]
+        reading = script("measure-preload").of_reading(told)
+        self.assertEqual((reading["mib"], reading["fetched_mib"], reading["files"]), (200.0, 100.0, 300))
+
+
 class RecordCost(unittest.TestCase):
     def test_a_table_is_read_by_the_first_cell_of_its_rows(self):
         above = "# Costs\n\n## A compile\n\n2026-01-01, commit 1111111, a, 1 CPUs.\n\n## Records and gestures\n\n2026-01-02, commit 2222222, b, 2 CPUs.\n\n"
