@@ -62,14 +62,16 @@ def still(inputs, changes):
 
 
 def stands_still(truth, interval):
-    """Whether the screen really stood still in the interval of a verdict, from an input on: for how long, in ms."""
+    """Whether the screen really stood still in the interval of a verdict, from an input on: for how long, in ms.
+
+    What need not show anything, as a click, counts where the first change after it came by the end of the interval.
+    """
     begin, end = interval["start_ns"] - 30_000_000, interval["end_ns"] + 30_000_000
-    inputs = [event["ns"] for event in truth["inputs"] if event["expects"] and begin < event["ns"] < begin + 60_000_000]
-    if not inputs:
-        return 0.0
+    inputs = [event for event in truth["inputs"] if begin < event["ns"] < begin + 60_000_000 and event["what"] != "move"]
     changes = [tuple(change) for change in truth["changes"]]
-    answer = first_after(changes, inputs[0])
-    return (answer - inputs[0]) / 1e6 if answer else 0.0
+    limits = [(event["ns"], NOTHING if event["expects"] else end) for event in inputs[:1]]
+    answers = [(first_after(changes, at, limit), at) for at, limit in limits]
+    return max([(answer - at) / 1e6 for answer, at in answers if answer], default=0.0)
 
 
 def slowest(changes, said):
