@@ -165,6 +165,25 @@ fn a_compositor_that_cannot_go_on_shows_late() {
 }
 
 #[test]
+fn of_keys_that_came_in_one_message_each_is_handled() {
+    let mut machine = editor();
+    press(&mut machine, 100_000);
+    show(&mut machine, 100_400);
+    // The compositor was stopped, and tells of both at once; the application draws what both do.
+    let us = 900_000;
+    machine.wake_from(us, SERVER, 0, BY_INTERRUPT, 0).switch(us + 20, 0, SERVER, 0);
+    machine.wake_from(us + 100, APP, SERVER, 0, 1);
+    machine.wl_message(us + 102, SERVER, APP, EVENT_SENT, &[key(300_000), key(500_000)]).switch(us + 150, 0, 0, 1);
+    machine.switch(us + 200, 1, APP, 0).wl_message(us + 250, APP, APP, EVENT_TAKEN, &[]);
+    show(&mut machine, us + 400_000);
+    let found = interactions(&mut machine);
+    let late = found.iter().filter(|one| one.input_ns >= 1_200_000_000);
+    let handled: Vec<_> = late.map(|one| one.handled_ns.map(|at| (at - one.input_ns) / 1_000_000)).collect();
+    // The stamp of the first is all that is known of when they were pressed.
+    assert_eq!(handled, [Some(1_004); 2]);
+}
+
+#[test]
 fn a_compositor_that_idles_has_nobody_who_sees_the_window() {
     let idle = |machine: &mut Machinery| {
         machine.switch(100_600, 0, 0, 1).wake_from(799_800, SERVER, 0, BY_INTERRUPT, 0).switch(799_900, 0, SERVER, 0);

@@ -20,7 +20,7 @@ use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{Signature, is_condition, is_lone};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -228,11 +228,13 @@ pub(crate) fn add(
         deliveries.iter().filter_map(|delivery| Some((delivery, handling.handled(delivery)?))).collect();
     let work = Work::new(recording, handled.iter().map(|(delivery, handled)| (*delivery, handled.at)));
     let (compositors, stops) = (compositors(recording), Stops::find(recording, deliveries));
-    let places: HashMap<(usize, Nanos, InputClass), usize> =
-        found.iter().enumerate().map(|(index, one)| (key(&one.delivery), index)).collect();
+    let mut places: HashMap<DeliveryKey, VecDeque<usize>> = HashMap::new();
+    for (index, one) in found.iter().enumerate() {
+        places.entry(key(&one.delivery)).or_default().push_back(index);
+    }
     let responses = responses(found);
     for (delivery, handled) in handled {
-        let index = places.get(&key(delivery)).copied();
+        let index = places.get_mut(&key(delivery)).and_then(VecDeque::pop_front);
         let known = index.and_then(|index| found.get(index)).filter(|one| one.join != Join::Speculative);
         let response = known.map(|one| one.end);
         let slept_on = if response.is_none() { handling.slept_on(delivery, handled.at) } else { None };
@@ -277,8 +279,11 @@ fn completed(
     reached.filter(|reached| is_left(delivery, response, reached)).map(|reached| Reached { noticed, ..reached })
 }
 
-fn key(delivery: &Delivery) -> (usize, Nanos, InputClass) {
-    (delivery.stream, delivery.sent, delivery.class)
+/// Several inputs that came in one message may have the same, in their order.
+type DeliveryKey = (usize, Nanos, InputClass, Nanos);
+
+fn key(delivery: &Delivery) -> DeliveryKey {
+    (delivery.stream, delivery.sent, delivery.class, delivery.input)
 }
 
 /// An input that nothing answers counts only where it was handled or completed late.
