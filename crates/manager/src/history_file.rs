@@ -2,17 +2,19 @@
 //! What is learned of the user's habits, in small files between runs that only the manager's user can read.
 
 use anyhow::{Result, ensure};
+use rustix::fs::OFlags;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{DirBuilder, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use tipme_control::journal;
-use tipme_sched::processes::read_up_to;
 
 /// Bytes of a file that are read: more than the bounds of any history come to.
 const FILE_BYTES_MAX: u64 = 4 << 20;
+/// A pipe in the place of a file is not waited for.
+const NO_WAIT: i32 = OFlags::NONBLOCK.bits() as i32;
 
 /// What the file holds; nothing where there is none. One that cannot be read is put aside, and a line says so.
 pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
@@ -28,10 +30,13 @@ pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
 }
 
 fn attempt<T: DeserializeOwned + Default>(path: &Path) -> Result<T> {
-    let bytes = match read_up_to(path, FILE_BYTES_MAX + 1) {
+    let file = match OpenOptions::new().read(true).custom_flags(NO_WAIT).open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(T::default()),
-        read => read?,
+        open => open?,
     };
+    ensure!(file.metadata()?.is_file(), "it is no regular file");
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     ensure!(bytes.len() as u64 <= FILE_BYTES_MAX, "it has more than {FILE_BYTES_MAX} bytes");
     Ok(serde_json::from_slice(&bytes)?)
 }
@@ -48,7 +53,9 @@ fn replace(path: &Path, history: &impl Serialize) -> std::io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
     }
     let new = path.with_extension("new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    let flags = NO_WAIT | OFlags::NOFOLLOW.bits() as i32;
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).custom_flags(flags).open(&new)?;
     file.write_all(&serde_json::to_vec(history)?)?;
     std::fs::rename(&new, path)
 }
@@ -87,5 +94,19 @@ mod tests {
             assert!(std::fs::read(dir.path().join("preload.damaged.json")).unwrap() == damaged, "it is lost");
             assert_eq!(read::<FileHistory>(&path), history());
         }
+    }
+
+    #[test]
+    fn what_is_no_file_is_put_aside_and_never_waited_for() {
+        use rustix::fs::{CWD, Mode, mkfifoat};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("preload.json");
+        mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+        assert_eq!(read::<FileHistory>(&path), FileHistory::default());
+        write(&path, &history());
+        assert_eq!(read::<FileHistory>(&path), history());
+        mkfifoat(CWD, dir.path().join("preload.new"), Mode::RUSR | Mode::WUSR).unwrap();
+        write(&path, &FileHistory::default());
+        assert_eq!(read::<FileHistory>(&path), history(), "what is in the way of the new one loses nothing");
     }
 }

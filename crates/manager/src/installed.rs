@@ -24,11 +24,13 @@ pub(crate) fn file(proc: &Path, pid: u32) -> Option<PathBuf> {
 }
 
 /// What is known of a file that root has installed for everybody: everybody may read it, and nobody else may change it.
+/// It is looked at from the root on, so that no link leads the look elsewhere.
 pub(crate) fn for_everybody(path: &Path) -> Option<Metadata> {
-    let found = symlink_metadata(path).ok().filter(|found| is_roots(found) && found.mode() & OTHERS_READ != 0)?;
     let leads = |folder: &Metadata| is_safe_folder(folder) && folder.mode() & OTHERS_SEARCH != 0;
-    let open = |folder: &Path| symlink_metadata(folder).is_ok_and(|folder| leads(&folder));
-    path.ancestors().skip(1).all(open).then_some(found)
+    let open = |folder: &&Path| symlink_metadata(folder).is_ok_and(|folder| leads(&folder));
+    let folders: Vec<&Path> = path.ancestors().skip(1).collect();
+    let found = folders.iter().rev().all(open).then(|| symlink_metadata(path).ok())??;
+    (is_roots(&found) && found.mode() & OTHERS_READ != 0).then_some(found)
 }
 
 /// Whether a process runs a program that root has installed under one of these names.

@@ -26,8 +26,11 @@ impl MountList {
         MountList(text.lines().filter_map(parse).collect())
     }
 
-    /// Whether a file with this absolute path, if there is one, lies on a disk of this machine.
+    /// Whether a file with this absolute path, if there is one and no link is on the way, lies on a disk of this machine.
     pub(crate) fn is_on_disk(&self, path: &str) -> bool {
+        if !is_plain(path) {
+            return false;
+        }
         let path = escaped(path);
         let above = |mount: &&SeenMount| {
             let rest = path.strip_prefix(mount.point.trim_end_matches('/'));
@@ -36,6 +39,12 @@ impl MountList {
         // Of several mounts at one point the last one is seen.
         self.0.iter().filter(above).max_by_key(|mount| mount.point.len()).is_some_and(|mount| mount.on_disk)
     }
+}
+
+/// Whether a path leads nowhere but down.
+fn is_plain(path: &str) -> bool {
+    let down = |part| !matches!(part, "" | "." | "..");
+    path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(down))
 }
 
 /// A line such as `27 1 254:0 / /mnt rw,relatime shared:1 - ext4 /dev/vda rw`.
@@ -78,6 +87,9 @@ damaged
         for path in ["/home/anna/.fonts/a", "/opt/my share/a", "/proc/1/exe", "/srv/a", "/etc/resolv.conf", "relative"]
         {
             assert!(!mounts.is_on_disk(path), "{path}");
+        }
+        for path in ["/usr/../srv/a", "/usr/./a", "//usr/a", "/usr/", "/", ""] {
+            assert!(!mounts.is_on_disk(path), "{path} may lead elsewhere");
         }
         assert!(!MountList::read(&proc.path().join("gone")).is_on_disk("/usr/lib/libc.so.6"));
     }
