@@ -28,21 +28,23 @@ struct EventReader {
 
 impl EventReader {
     fn start() -> EventReader {
-        let folder = TempDir::new().unwrap();
+        let folder = TempDir::new().expect("a folder");
         let program = folder.path().join("pointer");
         let mut clang = Command::new("clang");
         clang.args(["-O1", "-Wall", "-Werror", "-Wno-unused", "-Wno-unknown-attributes"]);
         clang.args(["-I", "tests/rings", "-iquote", "src/bpf", "-iquote", env!("OUT_DIR")]);
-        assert!(clang.arg("tests/pointer/pointer.c").arg("-o").arg(&program).status().unwrap().success());
-        let mut program = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (orders, answers) = (program.stdin.take().unwrap(), BufReader::new(program.stdout.take().unwrap()));
+        assert!(clang.arg("tests/pointer/pointer.c").arg("-o").arg(&program).status().expect("clang runs").success());
+        let mut program =
+            Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it was just built");
+        let (orders, answers) =
+            (program.stdin.take().expect("it is piped"), BufReader::new(program.stdout.take().expect("it is piped")));
         EventReader { program, orders, answers, _folder: folder }
     }
 
     fn order(&mut self, order: &str) -> String {
         let mut line = String::new();
-        writeln!(self.orders, "{order}").unwrap();
-        self.answers.read_line(&mut line).unwrap();
+        writeln!(self.orders, "{order}").expect("it lives");
+        self.answers.read_line(&mut line).expect("it answers");
         line.trim().to_owned()
     }
 
@@ -50,8 +52,8 @@ impl EventReader {
     fn read(&mut self, protocol: &str, events: &[Vec<u8>]) -> [u32; 4] {
         let hex: String = events.concat().iter().map(|byte| format!("{byte:02x}")).collect();
         let line = self.order(&format!("{protocol} {hex}"));
-        let numbers: Vec<u32> = line.split(' ').map(|number| number.parse().unwrap()).collect();
-        numbers.try_into().unwrap()
+        let numbers: Vec<u32> = line.split(' ').map(|number| number.parse().expect("a number")).collect();
+        numbers.try_into().expect("as many as are asked for")
     }
 }
 

@@ -19,7 +19,7 @@ fn suspicion(latency: Nanos, at: Nanos, doubtful: bool) -> Suspicion {
 
 /// A folder that is gone: nothing is kept.
 fn folder() -> PathBuf {
-    tempfile::TempDir::new().unwrap().path().to_owned()
+    tempfile::TempDir::new().expect("a folder").path().to_owned()
 }
 
 #[test]
@@ -171,7 +171,7 @@ const POINTER: usize = 3;
 
 /// A folder's learning, and a program that runs all the time.
 fn learning() -> (tempfile::TempDir, Learning, Pid) {
-    let dir = tempfile::TempDir::new().unwrap();
+    let dir = tempfile::TempDir::new().expect("a folder");
     let learning = Learning::open(dir.path().join("baselines.json"), ms(0));
     (dir, learning, Pid(1))
 }
