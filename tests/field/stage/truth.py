@@ -64,14 +64,17 @@ def still(inputs, changes):
 def stands_still(truth, interval):
     """Whether the screen really stood still in the interval of a verdict, from an input on: for how long, in ms.
 
-    What need not show anything, as a click, counts where the first change after it came by the end of the interval.
+    A press that need not show anything, as a click, counts only where the first change after it is what ends the interval.
     """
-    begin, end = interval["start_ns"] - 30_000_000, interval["end_ns"] + 30_000_000
-    inputs = [event for event in truth["inputs"] if begin < event["ns"] < begin + 60_000_000 and event["what"] != "move"]
-    changes = [tuple(change) for change in truth["changes"]]
-    limits = [(event["ns"], NOTHING if event["expects"] else end) for event in inputs[:1]]
-    answers = [(first_after(changes, at, limit), at) for at, limit in limits]
-    return max([(answer - at) / 1e6 for answer, at in answers if answer], default=0.0)
+    slack = 30_000_000
+    begin = interval["start_ns"] - slack
+    near = [event for event in truth["inputs"] if begin < event["ns"] < begin + 2 * slack]
+    wanted = [event for event in near if event["expects"]] or [event for event in near if event["what"].startswith("press ")]
+    if not wanted:
+        return 0.0
+    answer = first_after([tuple(change) for change in truth["changes"]], wanted[0]["ns"])
+    ends = answer and (wanted[0]["expects"] or abs(answer - interval["end_ns"]) <= slack)
+    return (answer - wanted[0]["ns"]) / 1e6 if ends else 0.0
 
 
 def slowest(changes, said):
