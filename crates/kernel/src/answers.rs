@@ -16,9 +16,6 @@ pub const BUCKETS: usize = 162;
 /// Classes that are counted apart: keys, buttons, the wheel and the pointer.
 pub const CLASSES: usize = 4;
 
-/// The first of those that most often need no answer.
-const WHEEL: usize = 2;
-
 /// Counts by bucket, of each class.
 pub type Counts = [[u32; BUCKETS]; CLASSES];
 
@@ -77,13 +74,6 @@ pub struct OpenPresses {
     pub presses: u32,
     /// Below [`CLASSES`].
     pub class: usize,
-}
-
-impl ToldAnswer {
-    /// Whether it is of the pointer or the wheel.
-    pub fn is_of_pointer(&self) -> bool {
-        self.class >= WHEEL
-    }
 }
 
 impl Kernel<'_> {

@@ -7,7 +7,7 @@
 //! usual and by what the person has said of it, for the pointer and the wheel apart from keys and clicks.
 
 use crate::judge::{JudgedCause, Judgement};
-use crate::learning::{Learning, class};
+use crate::learning::{Learning, class, is_of_pointer};
 use crate::processes;
 use crate::tolerances::{Subject, Tolerances};
 use std::collections::VecDeque;
@@ -317,10 +317,6 @@ fn reached(milestone: &str) -> &'static str {
 /// `1.2 s`, `340 ms`.
 fn seconds(ms: f64) -> String {
     if ms >= 1_000.0 { format!("{:.1} s", ms / 1_000.0) } else { format!("{ms:.0} ms") }
-}
-
-fn is_of_pointer(class: InputClass) -> bool {
-    matches!(class, InputClass::Motion | InputClass::Scroll)
 }
 
 /// Of the pointer only what frustrates is looked at: it moves all the time, and seldom does somebody watch what follows it.

@@ -6,7 +6,7 @@
 //! can read it, and the recorder tells each user the own.
 
 use crate::identity::realtime_now;
-use crate::learning::{Learning, class};
+use crate::learning::{Learning, class, is_of_pointer};
 use crate::{processes, state_file};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -183,7 +183,7 @@ impl Days {
 
 /// Whether somebody waited for it: of the pointer only what came late is told, so it cannot be counted.
 fn is_lived(answer: &ToldAnswer) -> bool {
-    !answer.queued && !answer.is_of_pointer()
+    !answer.queued && !is_of_pointer(class(answer.class))
 }
 
 /// `1000-20260131.json`: a user's day of UTC.

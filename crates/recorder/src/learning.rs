@@ -31,6 +31,11 @@ pub(crate) fn class(number: usize) -> InputClass {
     LEARNED[number % LEARNED.len()]
 }
 
+/// Whether it is input that most often needs no answer.
+pub(crate) fn is_of_pointer(class: InputClass) -> bool {
+    matches!(class, InputClass::Motion | InputClass::Scroll)
+}
+
 /// What is being learned.
 pub(crate) struct Learning {
     path: PathBuf,
