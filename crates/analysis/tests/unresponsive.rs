@@ -20,6 +20,7 @@ const WORKER: u32 = 205;
 const READER: u32 = 206;
 /// Asks to have a window drawn again.
 const EXPOSE: [u8; 4] = [12, 0, 0, 0];
+const BUTTON_PRESS: [u8; 4] = [4, 0, 0, 0];
 
 const HANG: u64 = 3_250_000;
 const HANG_ENDS: u64 = 5_250_000;
@@ -172,14 +173,59 @@ fn a_thread_that_takes_no_input_may_compute() {
     assert_silent(&mut machine);
 }
 
-/// A thread of the editor takes its keys and hands them over to the first one, which draws, as those of Qt do.
-fn handed_over(machine: &mut Machinery, us: u64) {
+/// The server has an input for the editor, and the thread that takes those runs.
+fn input_for_reader(machine: &mut Machinery, us: u64, input: [u8; 4]) {
     machine.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(us + 100, READER, SERVER, 0, 1);
-    machine.message(us + 102, SERVER, WINDOW, 2, 32, &[KEY_PRESS]).switch(us + 150, 0, 0, 1);
-    machine.switch(us + 200, 1, READER, 0).message(us + 250, READER, WINDOW, 3, 32, &[]);
-    machine.wake(us + 300, APP, READER).switch(us + 310, 1, APP, 1).draw(us + 600);
+    machine.message(us + 102, SERVER, WINDOW, 2, 32, &[input]).switch(us + 150, 0, 0, 1);
+    machine.switch(us + 200, 1, READER, 0);
     machine.wait(us + 101, READER, us - 100_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 1, 0]));
+}
+
+/// That thread takes the key and hands it over to the first one, which draws.
+fn passed_on(machine: &mut Machinery, us: u64) {
+    input_for_reader(machine, us, KEY_PRESS);
+    machine.message(us + 250, READER, WINDOW, 3, 32, &[]);
+    machine.wake(us + 300, APP, READER).switch(us + 310, 1, APP, 1).draw(us + 600);
+}
+
+/// The same where the first one waits in a poll, as those of Qt do.
+fn handed_over(machine: &mut Machinery, us: u64) {
+    passed_on(machine, us);
     polled(machine, us + 300, us - 100_000);
+}
+
+/// The editor's first thread waits in a condition until then, as that of Java does.
+fn in_condition(machine: &mut Machinery, until: u64) {
+    machine.wait(until + 1, APP, until - 100_000, |wait| {
+        (wait.syscall, wait.args, wait.waker) = (FUTEX, [64, 0x189, 0], tid(READER));
+    });
+}
+
+/// That thread asks the server something, as all do that draw: the answer finds it in a poll.
+fn asked(machine: &mut Machinery, us: u64) {
+    machine.message(us, SERVER, WINDOW, 2, 32, &[EXPOSE]).wake_from(us + 5, APP, SERVER, 0, 1);
+    machine.switch(us + 20, 1, APP, 0).message(us + 30, APP, WINDOW, 3, 32, &[]).switch(us + 60, 1, 0, 1);
+    machine.wait(us + 6, APP, us - 40_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 1, u64::MAX]));
+}
+
+#[test]
+fn who_takes_an_input_itself_for_once_is_done_where_it_waits_for_the_others() {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(READER, APP, 1, "editor", 1);
+    for key in 0..10 {
+        passed_on(&mut machine, 100_000 + 200_000 * key);
+        in_condition(&mut machine, 100_300 + 200_000 * key);
+        asked(&mut machine, 200_000 + 200_000 * key);
+    }
+    input_for_reader(&mut machine, 3_000_000, BUTTON_PRESS);
+    machine.wake(3_000_300, APP, READER).switch(3_000_310, 1, APP, 1).message(3_000_350, APP, WINDOW, 3, 32, &[]);
+    in_condition(&mut machine, 3_000_300);
+    machine.draw(3_000_600);
+    passed_on(&mut machine, 5_000_000);
+    machine.wait(5_000_301, APP, 3_000_610, |wait| {
+        (wait.syscall, wait.args, wait.waker) = (FUTEX, [64, 0x189, 0], tid(READER));
+    });
+    assert_silent(&mut machine);
 }
 
 #[test]

@@ -22,6 +22,9 @@ const FINDS_SHARE: usize = 10;
 /// From the end of a wait to the receipt of the event that ended it, at most.
 const FOUND_MAX: Nanos = Nanos::from_millis(10);
 
+/// Wake-ups right after a receipt that are looked at.
+const WAKES_MAX: usize = 16;
+
 /// Segments before a receipt that are searched for that wait.
 const SEGMENTS_MAX: usize = 24;
 
@@ -31,18 +34,41 @@ const EVENT_WAIT_MIN: Nanos = Nanos::from_millis(1);
 /// A wait that nothing is known of is taken to be idle from this length on.
 const UNKNOWN_MIN: Nanos = Nanos::from_millis(30);
 
-/// Learns the event waits of all threads from the waits that events ended.
+/// How often something found a thread in each of its waits.
+type Finds = HashMap<Tid, HashMap<Signature, usize>>;
+
+/// Learns the event waits of all threads that take events: from the waits that events ended, and from the conditions in
+/// which others hand over what they took.
 fn learn(recording: &Recording) -> EventWaits {
-    let mut finds: HashMap<Tid, HashMap<Signature, usize>> = HashMap::new();
+    let (mut finds, mut handed) = (Finds::new(), Finds::new());
     for stream in recording.messages.streams() {
         for part in stream.side(Side::EventReceived) {
             finds.entry(part.tid).or_default();
             if let Some(found) = found_in(recording, part.tid, part.ts) {
                 *finds.entry(part.tid).or_default().entry(found).or_default() += 1;
             }
+            for (wakee, condition) in handed_over(recording, part.tid, part.ts) {
+                *handed.entry(wakee).or_default().entry(condition).or_default() += 1;
+            }
+        }
+    }
+    for (tid, known) in &mut finds {
+        for (condition, count) in handed.remove(tid).into_iter().flatten() {
+            *known.entry(condition).or_default() += count;
         }
     }
     EventWaits(finds.into_iter().map(|(tid, finds)| (tid, frequent(&finds))).collect())
+}
+
+/// The threads of its process that a thread wakes from a condition right after it took an event, and that condition.
+fn handed_over(recording: &Recording, tid: Tid, at: Nanos) -> impl Iterator<Item = (Tid, Signature)> {
+    let process = recording.tasks.pid(tid, at);
+    let woken = recording.wakes.by(tid, at, at.after(FOUND_MAX)).take(WAKES_MAX);
+    woken.filter_map(move |(woken, wakee)| {
+        let span = recording.timeline.before(wakee, woken).filter(|_| recording.tasks.pid(wakee, woken) == process)?;
+        let condition = recording.waits.is_for_condition(&span).then(|| recording.waits_in(&span))?;
+        condition.map(|condition| (wakee, condition))
+    })
 }
 
 /// The waits that found a thread often enough, of all that did.
