@@ -7,8 +7,8 @@
 use crate::seeds::check_incident;
 use fastrand::Rng;
 use tipme_record::incident::{
-    Display, Extension, FileName, FutexOwner, GroupMember, Groups, Incident, LimitedGroup, Locks, Machine, Meta,
-    Section, StoredBaseline,
+    Display, Extension, FileName, FutexOwner, Groups, Incident, LimitedGroup, Locks, Machine, Meta, Section,
+    StoredBaseline,
 };
 use tipme_record::packed::WORD_BYTES;
 use tipme_record::{CHUNK_BYTES, RingClass, TABLES, Table};
@@ -128,14 +128,14 @@ impl Records {
     }
 }
 
-/// Counters of the control group, a tenth of a second apart.
+/// What the hypervisor took of the CPUs, a tenth of a second apart.
 fn samples(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for (tick, byte) in (0u64..).zip(bytes) {
-        let throttled = u64::from(*byte) * tick;
-        let text = format!("group 1\nnr_periods {tick}\nnr_throttled {tick}\nthrottled_time {throttled}000000\n");
+        let stolen = u64::from(*byte) * tick;
+        let text = format!("cpu  9 0 9 900 0 0 1 {stolen} 0 0\ncpu0 9 0 9 900 0 0 1 {stolen} 0 0\n");
         out.extend((BEGIN_NS + tick * 100_000_000).to_le_bytes());
-        out.extend(5u32.to_le_bytes());
+        out.extend(3u32.to_le_bytes());
         out.extend((text.len() as u32).to_le_bytes());
         out.extend(text.as_bytes());
         out.resize(out.len().next_multiple_of(8), 0);
@@ -148,12 +148,13 @@ fn push_documents<'a>(incident: &mut Incident, rest: &'a [u8]) -> &'a [u8] {
     let (numbers, rest) = rest.split_at(rest.len().min(16));
     let number = |at: usize| u64::from(numbers.get(at).copied().unwrap_or(0));
     let tid = |at: usize| (number(at) % 12) as u32;
-    let after = |at: usize| BEGIN_NS + number(at) * 1_000_000;
     let line = format!("1: FLOCK  ADVISORY  WRITE {} fe:00:{} 0 EOF", tid(0), number(1));
     let futexes = vec![FutexOwner { tid: tid(2), address: number(3), owner: tid(4) }];
-    let members = vec![GroupMember { pid: tid(5), first_ns: after(6), last_ns: after(7) }];
-    let (quota_us, period_us) = (number(8) * 1_000, number(9) * 1_000);
-    let group = LimitedGroup { number: 1, path: "/a".into(), file: "/a/cpu.max".into(), quota_us, period_us, members };
+    let (quota_us, period_us, pids) = (number(8) * 1_000, number(9) * 1_000, vec![tid(5)]);
+    // Records of throttling that have one byte for all of its number are of this group.
+    let number_of_group = number(6) * 0x0101_0101_0101_0101;
+    let (path, file) = ("/a".into(), "/a/cpu.max".into());
+    let group = LimitedGroup { number: number_of_group, path, file, quota_us, period_us, pids };
     let files = [FileName { device: number(10) as u32, inode: number(11), path: "/b".into() }];
     let habit = StoredBaseline {
         class: "key".into(),

@@ -6,7 +6,7 @@ mod support;
 use support::{APP, Machinery, VDA};
 use tipme_analysis::model::{CauseKind, Culprit, Finding, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose};
-use tipme_record::incident::{FileName, Groups};
+use tipme_record::incident::FileName;
 
 const NEIGHBOUR: u32 = 500;
 
@@ -39,21 +39,11 @@ fn beside_neighbour(machine: &mut Machinery) {
     machine.switch(3_005_000, 1, NEIGHBOUR, 0).switch(3_995_000, 1, APP, 0);
 }
 
-/// Counters that grow by 95 ms in each tenth of a second in which the group was throttled.
-fn throttled(machine: &mut Machinery, from: u64, until: u64) {
-    let mut times = 7;
-    for us in (100_000..6_000_000).step_by(100_000) {
-        times += u64::from(from < us && us <= until);
-        machine.counters(us, 3, times, times * 95);
-    }
-}
-
 #[test]
 fn a_throttled_group_is_named_and_never_the_neighbour() {
     let verdict = stall(|machine| {
         beside_neighbour(machine);
-        machine.limited(3, "/tipme/a", &[APP]);
-        throttled(machine, 3_000_000, 4_000_000);
+        machine.throttled(3_005_000, APP, 3).limited(3, "/tipme/a", &[APP]);
     });
     let finding = first(&verdict);
     assert_eq!((finding.kind, kinds(&verdict).len()), (CauseKind::CpuThrottled, 1));
@@ -61,27 +51,38 @@ fn a_throttled_group_is_named_and_never_the_neighbour() {
     assert!((finding.ms - 990.0).abs() < 15.0, "{}", finding.ms);
     assert!(finding.remedy.contains("/sys/fs/cgroup/cpu/tipme/a/cpu.cfs_quota_us"), "{}", finding.remedy);
     let evidence = finding.evidence.join("\n");
-    assert!(evidence.contains("the group was throttled in 10 periods, 950 ms on all CPUs"), "{evidence}");
+    assert!(evidence.contains("the group was throttled once, 990 ms of 990 ms"), "{evidence}");
 }
 
 #[test]
-fn a_group_that_is_not_throttled_competes_like_any_other() {
-    let verdict = stall(|machine| {
+fn a_process_that_was_in_a_group_for_a_time_was_throttled_then() {
+    let moved_on = |machine: &mut Machinery| {
         beside_neighbour(machine);
-        machine.limited(3, "/tipme/a", &[APP]);
-        throttled(machine, 1_000_000, 1_500_000);
+        machine.throttled(3_005_000, APP, 3);
+    };
+    let left = stall(|machine| {
+        moved_on(machine);
+        machine.limited(3, "/tipme/a", &[]);
     });
+    assert_eq!(culprit(first(&left)), (APP, Some("/tipme/a (5 ms per 100 ms)")));
+    let gone = stall(moved_on);
+    assert_eq!(first(&gone).kind, CauseKind::CpuThrottled);
+    assert!(culprit(first(&gone)).1.is_some_and(|group| group.starts_with("which is gone (5 ms per 100 ms")));
+}
+
+#[test]
+fn who_is_ready_in_a_throttled_group_gets_no_cpu_either() {
+    let throttled = |from: u64, pids: &'static [u32]| {
+        move |machine: &mut Machinery| {
+            beside_neighbour(machine);
+            machine.task(600, 600, 1, "hog", 0).switch(from, 2, 600, 1).switch(from + 5_000, 2, 0, 0);
+            machine.throttled(from + 5_000, 600, 3).switch(from + 980_000, 2, 600, 1).limited(3, "/tipme/a", pids);
+        }
+    };
+    assert_eq!(first(&stall(throttled(3_004_000, &[APP]))).kind, CauseKind::CpuThrottled);
+    assert_eq!(first(&stall(throttled(1_500_000, &[APP]))).kind, CauseKind::CpuCompetition, "it was throttled earlier");
+    let verdict = stall(throttled(3_004_000, &[NEIGHBOUR]));
     assert_eq!((first(&verdict).kind, culprit(first(&verdict)).0), (CauseKind::CpuCompetition, NEIGHBOUR));
-}
-
-#[test]
-fn another_process_of_the_machine_is_not_held_by_the_group() {
-    let verdict = stall(|machine| {
-        beside_neighbour(machine);
-        machine.limited(3, "/tipme/a", &[NEIGHBOUR]);
-        throttled(machine, 3_000_000, 4_000_000);
-    });
-    assert_eq!(first(&verdict).kind, CauseKind::CpuCompetition);
 }
 
 #[test]
@@ -93,8 +94,8 @@ fn a_child_that_died_unseen_was_in_its_parents_group() {
             machine.switch(3_002_000, 1, 700, 1).switch(3_005_000, 1, NEIGHBOUR, 0);
             machine.wait(3_999_000, APP, 3_002_000, |wait| (wait.syscall, wait.args) = (61, [700, 0, 0]));
             machine.switch(3_995_000, 1, 700, 0).wake_from(3_999_000, APP, 700, 0, 1).switch(3_999_010, 1, APP, 0x80);
-            machine.limited(3, "/tipme/a", &[parent]);
-            throttled(machine, 3_000_000, 4_000_000);
+            machine.task(600, 600, 1, "hog", 0).switch(3_001_000, 2, 600, 1).switch(3_003_000, 2, 0, 0);
+            machine.throttled(3_003_000, 600, 3).switch(3_996_000, 2, 600, 1).limited(3, "/tipme/a", &[parent]);
         });
         assert_eq!(first(&verdict).kind, kind);
         child_alone = child_alone.or(culprit(first(&verdict)).1.map(str::to_owned));
@@ -106,14 +107,12 @@ fn a_child_that_died_unseen_was_in_its_parents_group() {
 fn an_idle_cpu_beside_a_ready_thread_is_a_stall_where_no_quota_holds() {
     let beside_idle = |machine: &mut Machinery| {
         machine.switch(3_005_000, 1, 0, 0).switch(3_995_000, 1, APP, 0);
-        machine.groups = Some(Groups::default());
     };
     assert_eq!(first(&stall(beside_idle)).kind, CauseKind::Stall);
-    let young = |machine: &mut Machinery| {
+    let verdict = stall(|machine| {
         beside_idle(machine);
-        machine.limited(3, "/tipme/a", &[APP]);
-    };
-    let verdict = stall(young);
+        machine.throttled(3_005_000, APP, 3).limited(3, "/tipme/a", &[APP]);
+    });
     assert_eq!(first(&verdict).kind, CauseKind::CpuThrottled);
     assert_eq!(culprit(first(&verdict)).1, Some("/tipme/a (5 ms per 100 ms)"));
 }

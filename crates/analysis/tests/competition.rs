@@ -6,7 +6,6 @@ mod support;
 use support::{APP, Machinery, SERVER};
 use tipme_analysis::model::{CauseKind, Finding, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose};
-use tipme_record::incident::Groups;
 
 const NEIGHBOUR: u32 = 500;
 
@@ -31,7 +30,6 @@ fn beside_neighbour(machine: &mut Machinery) {
 /// The editor is ready from 3.005 to 3.995 s while its CPU is idle.
 fn beside_idle(machine: &mut Machinery) {
     machine.switch(3_005_000, 1, 0, 0).switch(3_995_000, 1, APP, 0);
-    machine.groups = Some(Groups::default());
 }
 
 fn first(verdict: &Verdict) -> &Finding {
@@ -159,7 +157,6 @@ fn a_stall_that_the_counters_contradict_is_less_certain() {
 fn a_stall_while_others_waited_much_longer_is_less_certain() {
     let confidence = |waited_ms: u64| {
         let verdict = stall(&[], &[], |machine| {
-            machine.groups = Some(Groups::default());
             for us in [3_100_000, 3_500_000, 3_900_000] {
                 machine.switch(us, 1, 0, 0).switch(us + 60_000, 1, APP, 0);
             }

@@ -257,7 +257,7 @@ pub struct FutexOwner {
     pub owner: u32,
 }
 
-/// The control groups with a CPU quota. A file without this section was written before they were recorded.
+/// The control groups that were throttled since they had used up their CPU quota, as far as they were there at the mark.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Groups {
@@ -268,26 +268,17 @@ pub struct Groups {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LimitedGroup {
-    /// The number that its samples carry.
-    pub number: u32,
+    /// The kernel's number of it, which records of throttling carry.
+    pub number: u64,
     /// Its path below the hierarchy's mount, as /proc/PID/cgroup gives it.
     pub path: String,
     /// The file that sets the quota.
     pub file: String,
-    /// CPU time in each period, microseconds.
+    /// CPU time in each period at the mark, microseconds; 0 where the quota was taken away by then.
     pub quota_us: u64,
     pub period_us: u64,
-    /// The processes in it or in a group below it.
-    pub members: Vec<GroupMember>,
-}
-
-/// A process in a control group, and when it was seen there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct GroupMember {
-    pub pid: u32,
-    pub first_ns: u64,
-    pub last_ns: u64,
+    /// The processes that were in it, or in a group below it, at the mark.
+    pub pids: Vec<u32>,
 }
 
 /// The path of a file that threads waited for.

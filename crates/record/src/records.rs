@@ -259,6 +259,17 @@ records! {
         stack: StackId,
     }
 
+    /// `head.tid` has to leave its CPU, since a control group around it has used up its quota of CPU time.
+    throttled: Throttled = 38 {
+        /// The kernel's number of the innermost such group, the inode of its folder.
+        group: u64,
+        /// CPU time in each period.
+        quota: Nanos,
+        period: Nanos,
+        pid: Pid,
+        unused: u32,
+    }
+
     /// `head.tid` sends a stop, continue or kill signal.
     signal: Signal = 24 {
         sender: Pid,

@@ -94,8 +94,8 @@ pub fn scrub(incident: &Incident, keep: &[String]) -> Result<(Incident, Gone), s
 }
 
 fn without_paths(mut groups: Groups) -> Groups {
-    for group in &mut groups.limited {
-        group.path = format!("/group{}", group.number);
+    for (number, group) in (1..).zip(&mut groups.limited) {
+        group.path = format!("/group{number}");
         let file = group.file.rsplit('/').next().unwrap_or_default();
         group.file = format!("{}/{file}", group.path);
     }
@@ -226,6 +226,7 @@ impl Scrubber<'_> {
             | RecordKind::Tally
             | RecordKind::Deferred
             | RecordKind::Withdrawn
+            | RecordKind::Throttled
             | RecordKind::Overdue => {}
             RecordKind::Message | RecordKind::WlMessage => {}
         }

@@ -11,7 +11,7 @@ use crate::unrecorded::Unrecorded;
 use anyhow::{Context, Result};
 use tipme_desktop::clock;
 use tipme_kernel::{CommandLine, Kernel};
-use tipme_record::incident::{ClassHeld, Cost, Groups, Losses, Meta, Section, StoredBaseline};
+use tipme_record::incident::{ClassHeld, Cost, Losses, Meta, Section, StoredBaseline};
 use tipme_record::{Nanos, RingClass};
 use tipme_store::PackedIncident;
 
@@ -56,7 +56,6 @@ pub(crate) struct Capture {
     pub(crate) inputs: Vec<u8>,
     pub(crate) losses: Losses,
     pub(crate) cost: Cost,
-    pub(crate) groups: Groups,
     pub(crate) baselines: Vec<StoredBaseline>,
 }
 
@@ -95,7 +94,6 @@ impl Capture {
             classes.push(ClassHeld { bytes, ..held });
         }
         let mut meta = meta(&sources, mark, marked, classes);
-        let (samples, groups) = sources.sampler.at_mark(from, at);
         let (inputs, withheld) = sources.inputs.bytes(from, mark.uid);
         meta.withheld = withheld;
         Ok(Capture {
@@ -104,11 +102,10 @@ impl Capture {
             tasks,
             stacks: kernel.stacks()?,
             command_lines: kernel.command_lines()?,
-            samples,
+            samples: sources.sampler.at_mark(from),
             losses: sources.watch.losses(kernel, sources.inputs.overruns(), from, left_out)?,
             cost: sources.watch.cost(kernel)?,
             inputs,
-            groups,
             baselines: sources.learning.stored(),
         })
     }

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pressure, CPU and memory figures, and the counters of control groups with a CPU quota, kept as the text
-//! that the kernel gives: ten times a second while somebody has to wait, else once.
+//! Pressure, CPU and memory figures, kept as the text that the kernel gives: ten times a second while somebody has to
+//! wait, else once.
 
-mod hierarchy;
-mod quotas;
-mod sample;
-
-use quotas::Quotas;
-use sample::ProcSample;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use tipme_record::Nanos;
-use tipme_record::incident::Groups;
 
 /// The files, in the order of their numbers in the incident.
 const SOURCES: [&str; 5] =
@@ -36,6 +29,14 @@ const PRESSURES: usize = 3;
 /// Somebody has to wait where a pressure was felt for this share of the time: one part in so many.
 const RESTLESS_PART: u64 = 20;
 
+/// What was read of a file, and when.
+struct ProcSample {
+    at: Nanos,
+    /// A number in [`SOURCES`].
+    source: u32,
+    text: Vec<u8>,
+}
+
 /// Keeps the samples of one window.
 pub(crate) struct Sampler {
     files: Vec<(u32, File)>,
@@ -43,8 +44,6 @@ pub(crate) struct Sampler {
     samples: VecDeque<ProcSample>,
     /// Samples kept at most.
     limit: usize,
-    quotas: Quotas,
-    window: Nanos,
     /// When the files were read last, and what the pressures had added up to.
     last: Nanos,
     felt_us: [u64; PRESSURES],
@@ -61,32 +60,20 @@ impl Sampler {
         let ticks = (window.0 / PERIOD.0 + 10) as usize;
         let limit = files.len() * ticks;
         let samples = VecDeque::with_capacity(limit);
-        let quotas = Quotas::open(ticks);
         let buffer = vec![0; SAMPLE_BYTES].into_boxed_slice();
-        Sampler {
-            files,
-            buffer,
-            samples,
-            limit,
-            quotas,
-            window,
-            last: Nanos(0),
-            felt_us: [0; PRESSURES],
-            next: Nanos(0),
-        }
+        Sampler { files, buffer, samples, limit, last: Nanos(0), felt_us: [0; PRESSURES], next: Nanos(0) }
     }
 
-    /// Reads the counters of each control group with a quota, and the files where they are due.
+    /// Reads the files where they are due.
     pub(crate) fn sample(&mut self, now: Nanos) {
-        self.quotas.tick(now, now.before(self.window));
         if now >= self.next {
             self.read_files(now);
         }
     }
 
-    /// Whether somebody has to wait, or control groups are to be looked at: then every tick counts.
+    /// Whether somebody has to wait: then every tick counts.
     pub(crate) fn is_busy(&self) -> bool {
-        self.next <= self.last || self.quotas.is_busy()
+        self.next <= self.last
     }
 
     /// Has the files read at the next call, whenever they were due.
@@ -113,12 +100,9 @@ impl Sampler {
         self.next = if restless { now } else { now.after(CALM_PERIOD) };
     }
 
-    /// The samples from `from` on, as the incident file has them, and the control groups with a quota with
-    /// who is and was in them.
-    pub(crate) fn at_mark(&self, from: Nanos, now: Nanos) -> (Vec<u8>, Groups) {
-        let (groups, of_groups) = self.quotas.at_mark(from, now);
-        let recent = self.samples.iter().filter(|sample| sample.at >= from);
-        (bytes(recent.chain(&of_groups)), groups)
+    /// The samples from `from` on, as the incident file has them.
+    pub(crate) fn at_mark(&self, from: Nanos) -> Vec<u8> {
+        bytes(self.samples.iter().filter(|sample| sample.at >= from))
     }
 }
 
@@ -159,9 +143,9 @@ mod tests {
             sampler.sample(Nanos(tick * PERIOD.0));
         }
         assert!(sampler.samples.len() <= sampler.limit);
-        let newest = sampler.at_mark(Nanos(99 * PERIOD.0), Nanos(99 * PERIOD.0)).0;
+        let newest = sampler.at_mark(Nanos(99 * PERIOD.0));
         assert!(newest.len() > 100 && newest.len().is_multiple_of(8));
-        assert!(sampler.at_mark(Nanos(100 * PERIOD.0), Nanos(100 * PERIOD.0)).0.is_empty());
+        assert!(sampler.at_mark(Nanos(100 * PERIOD.0)).is_empty());
     }
 
     #[test]

@@ -9,6 +9,8 @@
 
 mod ends;
 mod files;
+mod groups;
+mod hierarchy;
 mod naming;
 mod questions;
 mod sealer;
@@ -126,7 +128,7 @@ fn assemble(
     incident.push_json(Section::Losses, &capture.losses)?;
     incident.push_json(Section::Baselines, &capture.baselines)?;
     incident.push_json(Section::Cost, &capture.cost)?;
-    incident.push_json(Section::Groups, &capture.groups)?;
+    incident.push_json(Section::Groups, &known.groups)?;
     incident.push_json(Section::Files, &known.files)?;
     incident.push_json(Section::Ports, &port_owners)?;
     Ok(packed)

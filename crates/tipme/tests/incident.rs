@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tipme_control::{Client, RecorderRequest, RecorderResponse, Trigger};
 use tipme_record::incident::{FileName, Groups, Incident, Section};
-use tipme_record::records::{Reclaim, Sample, Wait};
+use tipme_record::records::{Reclaim, Sample, Throttled, Wait};
 use tipme_record::{CHUNK_BYTES, Nanos, RecordKind, entries};
 use tipme_recorder::{RecorderOptions, Sealer, StateDirs, Tap, run};
 
@@ -32,10 +32,12 @@ impl Drop for Folder {
     }
 }
 
-/// A process that only computes, in a control group of its own that may use 10 ms per 100 ms.
+/// A process that only computes, in a control group of its own that may use 10 ms per 100 ms, and one that is there for a
+/// second only.
 struct Limited {
     group: PathBuf,
     child: Child,
+    visitor: Child,
 }
 
 impl Limited {
@@ -46,18 +48,27 @@ impl Limited {
         };
         let group = Path::new(mount).join(format!("tipme-incident-{}", std::process::id()));
         std::fs::create_dir_all(group.join("inner")).unwrap();
-        let child = Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
-        let limited = Limited { group, child };
+        let busy = || Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn().unwrap();
+        let limited = Limited { group, child: busy(), visitor: busy() };
         std::fs::write(limited.group.join(file), text).unwrap();
         std::fs::write(limited.group.join("inner/cgroup.procs"), limited.child.id().to_string()).unwrap();
         limited
+    }
+
+    fn visit(&self) {
+        let enter = |group: &Path| std::fs::write(group.join("cgroup.procs"), self.visitor.id().to_string()).unwrap();
+        enter(&self.group.join("inner"));
+        std::thread::sleep(Duration::from_secs(1));
+        enter(self.group.parent().unwrap());
     }
 }
 
 impl Drop for Limited {
     fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
+        for child in [&mut self.child, &mut self.visitor] {
+            child.kill().ok();
+            child.wait().ok();
+        }
         drop(Removed(vec![self.group.join("inner"), self.group.clone()]));
     }
 }
@@ -112,7 +123,7 @@ fn page_in(path: &Path) {
     }
 }
 
-fn recorded(folder: &Path) -> Incident {
+fn recorded(folder: &Path, limited: &Limited) -> Incident {
     let dirs = StateDirs::below(folder);
     let allowed = vec![rustix::process::getuid().as_raw()];
     let options = RecorderOptions {
@@ -137,7 +148,8 @@ fn recorded(folder: &Path) -> Incident {
     }
     page_in(&folder.join("pages"));
     read_in_little_memory(&folder.join("pages"));
-    std::thread::sleep(Duration::from_secs(3));
+    limited.visit();
+    std::thread::sleep(Duration::from_secs(2));
     let mark = RecorderRequest::Mark { text: String::new(), trigger: Trigger::Command };
     let RecorderResponse::Marked { incident, .. } = client.call(&mark).unwrap() else {
         panic!("the mark was not answered")
@@ -152,7 +164,7 @@ fn recorded(folder: &Path) -> Incident {
 fn an_incident_tells_what_it_should_and_no_more() {
     let folder = Folder::new();
     let limited = Limited::start();
-    let incident = recorded(&folder.0);
+    let incident = recorded(&folder.0, &limited);
     kernel_has_no_place(&incident);
     group_is_known(&incident, &limited);
     file_is_named(&incident, &folder.0.join("pages"));
@@ -193,10 +205,20 @@ fn group_is_known(incident: &Incident, limited: &Limited) {
     let name = format!("/{}", limited.group.file_name().unwrap().to_string_lossy());
     let group = groups.limited.iter().find(|group| group.path == name).unwrap();
     assert_eq!((group.quota_us, group.period_us), (10_000, 100_000));
-    assert!(group.members.iter().any(|member| member.pid == limited.child.id()), "{group:?}");
-    let samples = String::from_utf8_lossy(incident.bytes(Section::Samples));
-    let wanted = format!("group {}\n", group.number);
-    assert!(samples.matches(&wanted).count() >= 15, "few samples: {}", samples.matches(&wanted).count());
+    let (member, visitor) = (limited.child.id(), limited.visitor.id());
+    assert!(group.pids.contains(&member) && !group.pids.contains(&visitor), "{group:?}");
+    let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
+    let throttled = rare.filter(|entry| entry.kind == RecordKind::Throttled);
+    let throttled: Vec<Throttled> = throttled.map(|entry| Throttled::read(entry.bytes).unwrap()).collect();
+    let of = |pid: u32| throttled.iter().filter(move |record| record.group == group.number && record.pid.0 == pid);
+    let quota = [Nanos::from_millis(10), Nanos::from_millis(100)];
+    assert!(of(member).chain(of(visitor)).all(|record| [record.quota, record.period] == quota), "{throttled:?}");
+    let (counts, span) = ([member, visitor].map(|pid| of(pid).count()), |pid| {
+        let times = || of(pid).map(|record| record.head.ts);
+        times().max().unwrap().since(times().min().unwrap())
+    });
+    assert!(counts[0] >= 15 && counts[1] >= 4, "throttled {counts:?} times");
+    assert!(span(visitor) < Nanos::from_secs(2) && span(visitor) < span(member), "it was there for a second");
 }
 
 fn file_is_named(incident: &Incident, path: &Path) {

@@ -56,9 +56,6 @@ const NAP_MAX: Nanos = Nanos::from_millis(200);
 /// An earlier input may have started that child, so long before.
 const STARTED_BEFORE: Nanos = Nanos::from_secs(10);
 
-/// The control group that every process is in by default.
-const ROOT_GROUP: u64 = 1;
-
 const UNATTRIBUTED: Blame = Blame { kind: CauseKind::Unattributed, who: Who::Nobody };
 
 impl<'a> BlameFinder<'a> {
@@ -91,25 +88,16 @@ impl<'a> BlameFinder<'a> {
             return Blame { kind: CauseKind::CpuThrottled, who: Who::Thread(piece.tid) };
         }
         match by {
-            Some(Tid(0)) if piece.hi.since(piece.lo) >= HELD_BACK_MIN => self.held_back(piece),
+            // A ready thread beside an idle CPU: the CPU itself was away.
+            Some(Tid(0)) if piece.hi.since(piece.lo) >= HELD_BACK_MIN => {
+                Blame { kind: CauseKind::Stall, who: Who::Thread(piece.tid) }
+            }
             None | Some(Tid(0)) => UNATTRIBUTED,
             Some(by) => match self.softirq(piece, by) {
                 Some(source) => Blame { kind: CauseKind::Interrupt, who: Who::Interrupt(source) },
                 None => Blame { kind: CauseKind::CpuCompetition, who: Who::Thread(by) },
             },
         }
-    }
-
-    /// A ready thread beside an idle CPU: its control group has used up its quota, or the CPU itself was away.
-    /// Where the recorder did not look for quotas, any group is taken to have one.
-    fn held_back(&self, piece: &ChainPiece) -> Blame {
-        let group = self.recording.tasks.life(piece.tid, piece.lo).map_or(0, |life| life.cgroup);
-        let limited = match self.recording.throttling.known {
-            true => self.recording.uncounted_limit(piece.tid, piece.lo).is_some(),
-            false => group > ROOT_GROUP,
-        };
-        let kind = if limited { CauseKind::CpuThrottled } else { CauseKind::Stall };
-        Blame { kind, who: Who::Thread(piece.tid) }
     }
 
     /// The softirq that a kernel thread for softirqs handled most while it ran.

@@ -36,7 +36,7 @@ use tipme_record::incident::{
 };
 use tipme_record::records::{
     Attempt, Block, Deferred, Exec, Exit, Fork, Input, Irq, Lock, Message, Overdue, Polled, Reclaim, Rename, Sample,
-    Signal, Tally, Task, Tty, Wait, Withdrawn, WlMessage,
+    Signal, Tally, Task, Throttled, Tty, Wait, Withdrawn, WlMessage,
 };
 use tipme_record::{ChunkEntry, Cpu, Device, Nanos, Pid, RecordKind, RingClass, Tid};
 
@@ -63,6 +63,8 @@ pub struct Recording {
     pub reclaims: Vec<Reclaim>,
     pub reclaiming: Reclaiming,
     pub tallies: Vec<Tally>,
+    /// Control groups that were throttled, as far as they were there at the mark.
+    pub groups: Groups,
     pub throttling: Throttling,
     pub steal: Steal,
     pub priorities: Priorities,
@@ -167,11 +169,7 @@ impl Recording {
         let files: Vec<FileName> = document(incident, Section::Files)?;
         let path = |file: FileName| ((Device(file.device), file.inode), bounded(&file.path, PATH_LETTERS_MAX));
         self.files = files.into_iter().map(path).collect();
-        let groups: Option<Groups> = match incident.bytes(Section::Groups) {
-            [] => None,
-            _ => Some(document(incident, Section::Groups)?),
-        };
-        self.throttling = Throttling::read(groups, incident.bytes(Section::Samples));
+        self.groups = document(incident, Section::Groups)?;
         let words = incident.words().map_err(|cause| DiagnoseError::Document { section: Section::Words, cause })?;
         self.user_right = words.right;
         self.steal = Steal::read(incident.bytes(Section::Samples), self.meta.machine.cpus as usize);
@@ -228,6 +226,8 @@ impl Recording {
         let deferred: Vec<_> = deferred.chain(unfinished.map(|record| (Cpu(0), record))).collect();
         self.deferred = DeferredCalls::new(&deferred, &self.names);
         self.withdrawals = Withdrawals::new(&placed(&rare, RecordKind::Withdrawn, Withdrawn::read));
+        let throttled: Vec<Throttled> = typed(rare.of(RecordKind::Throttled), RecordKind::Throttled, Throttled::read);
+        self.throttling = Throttling::new(&throttled, &self.groups, &self.timeline);
         self.overdue = OverdueTimers::new(&placed(&rare, RecordKind::Overdue, Overdue::read));
     }
 
@@ -290,18 +290,12 @@ impl Recording {
         self.samples.get(first..last.max(first)).unwrap_or_default()
     }
 
-    /// The limit that held a ready thread back in most of `lo..hi`.
+    /// The group whose quota held a ready thread back in most of `lo..hi`.
     pub fn throttled(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<&QuotaGroup> {
-        let limits = self.throttling.limits_of(&self.tasks, self.tasks.pid(tid, lo), lo);
-        let shares = limits.into_iter().map(|limit| (limit.held_back(&self.timeline, tid, lo, hi), limit));
-        let (held_back, limit) = shares.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-        (held_back >= SHARE_MIN * hi.since(lo).0 as f64).then_some(limit)
-    }
-
-    /// A limit of a thread's process that no counters tell of at that time, since its group was too young.
-    pub(crate) fn uncounted_limit(&self, tid: Tid, lo: Nanos) -> Option<&QuotaGroup> {
-        let limits = self.throttling.limits_of(&self.tasks, self.tasks.pid(tid, lo), lo);
-        limits.into_iter().find(|limit| !limit.is_counted(lo))
+        let groups = self.throttling.groups_of(&self.tasks, self.tasks.pid(tid, lo), lo);
+        let (held_back, group) =
+            groups.into_iter().map(|group| (group.within(lo, hi).1, group)).max_by_key(|(time, _)| *time)?;
+        (held_back.0 as f64 >= SHARE_MIN * hi.since(lo).0 as f64).then_some(group)
     }
 
     /// The path of the file that a wait names.

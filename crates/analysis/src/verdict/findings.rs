@@ -154,10 +154,8 @@ fn resolve(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     }
 }
 
-/// A control group is named where its counters say so; without them an idle CPU is the only sign.
 fn certainty(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
     match group.kind {
-        CauseKind::CpuThrottled if limits::limit_of(budget, group).is_none() => 0.7,
         CauseKind::Stall => stall::certainty(budget, group),
         _ => 1.0,
     }

@@ -84,10 +84,12 @@ pub(crate) fn of(kind: CauseKind, culprit: &Culprit, Waiting { app, itself }: Wa
 
 /// The remedy where the quota of a control group is known.
 pub(crate) fn of_limit(limit: &QuotaGroup) -> String {
-    if !limit.is_set() {
-        return format!("find what sets {} for a time, and have it allow more", limit.file);
+    let amount = limit.amount().map(|amount| format!(": it allows {amount} of CPU time")).unwrap_or_default();
+    match (limit.file.as_str(), limit.is_set()) {
+        ("", _) => format!("find what makes the group for a time, and have it allow more{amount}"),
+        (file, false) => format!("find what sets {file} for a time, and have it allow more{amount}"),
+        (file, true) => format!("raise {file}{amount}"),
     }
-    format!("raise {}: it allows {} of CPU time", limit.file, limit.amount())
 }
 
 /// A remedy with its names, of which none is taken for a place of another.

@@ -11,11 +11,12 @@ pub mod words;
 
 use std::collections::HashMap;
 use tipme_record::incident::{
-    Cost, Display, Extension, FileName, GroupMember, Groups, Incident, LimitedGroup, Locks, Losses, Machine, Meta,
-    Section, StoredBaseline,
+    Cost, Display, Extension, FileName, Groups, Incident, LimitedGroup, Locks, Losses, Machine, Meta, Section,
+    StoredBaseline,
 };
 use tipme_record::records::{
-    Block, Exit, Fork, Input, Irq, Message, Polled, Reclaim, Sample, Signal, Switch, Task, Tty, Wait, Waking, WlMessage,
+    Block, Exit, Fork, Input, Irq, Message, Polled, Reclaim, Sample, Signal, Switch, Task, Throttled, Tty, Wait,
+    Waking, WlMessage,
 };
 use tipme_record::wayland::WlWord;
 use tipme_record::{CHUNK_BYTES, ChunkHead, Cpu, Device, Head, Nanos, Pid, RecordKind, RingClass, StackId, Tid};
@@ -48,8 +49,8 @@ pub struct Machinery {
     pub locks: Locks,
     pub losses: Losses,
     pub cost: Cost,
-    /// Control groups with a quota, where the recorder looked for them.
-    pub groups: Option<Groups>,
+    /// Control groups that were throttled.
+    pub groups: Groups,
     pub files: Vec<FileName>,
     /// What had been learned.
     pub baselines: Vec<StoredBaseline>,
@@ -326,24 +327,24 @@ impl Machinery {
         self.push(us, cpu, RingClass::Rare, &record, &[])
     }
 
-    /// A control group that may use 5 ms per 100 ms, with these members all the time.
-    pub fn limited(&mut self, number: u32, path: &str, members: &[u32]) -> &mut Self {
-        let member = |pid: &u32| GroupMember { pid: *pid, first_ns: BEGIN, last_ns: ns(6_000_000).0 };
-        self.groups.get_or_insert_default().limited.push(LimitedGroup {
+    /// A control group that may use 5 ms per 100 ms, and who is in it at the mark.
+    pub fn limited(&mut self, number: u64, path: &str, pids: &[u32]) -> &mut Self {
+        self.groups.limited.push(LimitedGroup {
             number,
             path: path.to_owned(),
             file: format!("/sys/fs/cgroup/cpu{path}/cpu.cfs_quota_us"),
             quota_us: 5_000,
             period_us: 100_000,
-            members: members.iter().map(member).collect(),
+            pids: pids.to_vec(),
         });
         self
     }
 
-    /// The counters of a control group: how often and how many milliseconds it was throttled so far.
-    pub fn counters(&mut self, us: u64, number: u32, times: u64, ms: u64) -> &mut Self {
-        let text = format!("group {number}\nnr_periods 99\nnr_throttled {times}\nthrottled_time {}\n", ms * 1_000_000);
-        self.counter_text(us, 5, &text)
+    /// A thread has to leave its CPU, since its group has used up 5 ms per 100 ms.
+    pub fn throttled(&mut self, us: u64, tid: u32, group: u64) -> &mut Self {
+        let [quota, period] = [5, 100].map(Nanos::from_millis);
+        let record = record!(Throttled { us, tid, group: group, quota: quota, period: period, pid: Pid(tid) });
+        self.push(us, 0, RingClass::Rare, &record, &[])
     }
 
     /// /proc/stat: for how many hundredths of a second the hypervisor took each CPU so far.
@@ -393,9 +394,7 @@ impl Machinery {
         incident.push_json(Section::Locks, &self.locks).expect("locks are JSON");
         incident.push_json(Section::Losses, &self.losses).expect("losses are JSON");
         incident.push_json(Section::Cost, &self.cost).expect("costs are JSON");
-        if let Some(groups) = &self.groups {
-            incident.push_json(Section::Groups, groups).expect("groups are JSON");
-        }
+        incident.push_json(Section::Groups, &self.groups).expect("groups are JSON");
         incident.push_json(Section::Files, &self.files).expect("files are JSON");
         incident.push_json(Section::Baselines, &self.baselines).expect("baselines are JSON");
         incident.push(Section::Samples, self.samples.clone());

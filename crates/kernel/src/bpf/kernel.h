@@ -35,6 +35,9 @@ struct upid { int nr; };
 struct pid { struct upid numbers[1]; };
 struct kernfs_node { __u64 id; };
 struct cgroup { struct kernfs_node *kn; };
+struct cgroup_subsys_state { struct cgroup *cgroup; };
+struct cfs_bandwidth { __u64 quota; long long period; };
+struct task_group { struct cgroup_subsys_state css; struct cfs_bandwidth cfs_bandwidth; };
 struct css_set { struct cgroup *dfl_cgrp; };
 struct signal_struct { struct pid *pids[4]; };
 struct mm_struct { unsigned long arg_start, arg_end; };
@@ -63,8 +66,8 @@ struct cred { kuid_t uid; };
 struct pt_regs { unsigned long di, si, dx, orig_ax, ip; };
 struct thread_struct { unsigned long sp; };
 struct rq { __u64 prev_steal_time_rq; };
-struct cfs_rq { struct rq *rq; };
-struct sched_entity { struct cfs_rq *cfs_rq; };
+struct cfs_rq { struct rq *rq; struct task_group *tg; int throttle_count; };
+struct sched_entity { struct sched_entity *parent; struct cfs_rq *cfs_rq; };
 
 struct task_struct {
 	void *stack;

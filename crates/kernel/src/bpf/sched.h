@@ -23,6 +23,53 @@ static __always_inline bool write_switch(__u64 now, __u32 tid, __u8 prio, __u32 
 	return 1;
 }
 
+/* Priorities below are real-time, which no quota holds back. */
+#define REALTIME_PRIOS 100
+
+/* Groups around a thread that are looked at, from the inside. */
+#define GROUPS_AROUND 16
+
+/* Whether a group around a thread has used up its quota on this CPU. The kernel counts such groups at each level. */
+static __always_inline bool is_throttled(struct task_struct *task)
+{
+	return bpf_core_field_exists(struct cfs_rq, throttle_count) && task->prio >= REALTIME_PRIOS &&
+	       task->se.cfs_rq->throttle_count;
+}
+
+/* The innermost group around a thread whose own quota is used up: there are fewer such groups around the next one. */
+static __always_inline struct task_group *throttled_group(struct task_struct *task)
+{
+	struct sched_entity *entity = BPF_CORE_READ(task, se.parent);
+	struct cfs_rq *queue = BPF_CORE_READ(task, se.cfs_rq);
+	int count = BPF_CORE_READ(queue, throttle_count);
+
+	for (__u32 i = 0; i < GROUPS_AROUND && entity; i++) {
+		struct cfs_rq *around = BPF_CORE_READ(entity, cfs_rq);
+		if (BPF_CORE_READ(around, throttle_count) < count)
+			break;
+		queue = around;
+		entity = BPF_CORE_READ(entity, parent);
+	}
+	return BPF_CORE_READ(queue, tg);
+}
+
+static __noinline int write_throttled(struct task_struct *task, __u64 now)
+{
+	__u8 generation;
+	struct rec_throttled *record = reserve(RARE, sizeof(*record), now, &generation);
+
+	if (!record || !task)
+		return 0;
+	struct task_group *group = throttled_group(task);
+	record->group = BPF_CORE_READ(group, css.cgroup, kn, id);
+	record->quota = BPF_CORE_READ(group, cfs_bandwidth.quota);
+	record->period = BPF_CORE_READ(group, cfs_bandwidth.period);
+	record->pid = task->tgid;
+	record->unused = 0;
+	commit(record, now, task->pid, sizeof(*record), REC_THROTTLED, generation);
+	return 0;
+}
+
 SEC("tp_btf/sched_switch")
 int sched_switch(__u64 *ctx)
 {
@@ -47,6 +94,8 @@ int sched_switch(__u64 *ctx)
 	else
 		mine->known = 0;
 	mine->prio = next_prio;
+	if (!state && is_throttled(prev))
+		write_throttled(prev, now);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 
 use super::ends::PipeWaiters;
 use super::files::WantedFiles;
+use super::groups::ThrottledGroups;
 use super::naming::name;
 use super::sealer::Sealer;
 use crate::capture::Capture;
@@ -14,7 +15,7 @@ use crate::symbols::{Modules, SampledStacks, Stacks};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
-use tipme_record::incident::{FileName, FutexOwner, Missing, PipeEnd, Section, Sections};
+use tipme_record::incident::{FileName, FutexOwner, Groups, Missing, PipeEnd, Section, Sections};
 use tipme_record::records::Wait;
 
 /// How long an incident waits for the owners of locks, which are worth less the later they are read.
@@ -27,6 +28,7 @@ pub(super) struct FoundAnswers {
     pub(super) owners: Vec<FutexOwner>,
     pub(super) pipes: Vec<PipeEnd>,
     pub(super) files: Vec<FileName>,
+    pub(super) groups: Groups,
     /// As in the symbol section.
     pub(super) functions: Vec<u8>,
     pub(super) missing: Vec<Missing>,
@@ -50,9 +52,11 @@ pub(super) fn ask(
     futex_waits(&capture.tasks).for_each(|wait| waits.entry(wait.pid.0).or_default().push(wait));
     let owners = inquiries.ask(LOCKS_TIMEOUT, move |asker| ask_locks(asker, waits, marker));
     let (mut files, mut sampled) = (WantedFiles::by(&capture.tasks, marker), SampledStacks::default());
+    let mut groups = ThrottledGroups::default();
     capture.packed.see_chunks(Section::Rare, &mut |chunk| {
         files.see(chunk);
         sampled.see(chunk);
+        groups.see(chunk);
     })?;
     let functions = sampled.addresses(stacks);
     let sealer = sealer.clone();
@@ -66,6 +70,7 @@ pub(super) fn ask(
         owners: owners.found,
         pipes: PipeWaiters::by(&capture.tasks).resolve(),
         files: Vec::new(),
+        groups: groups.resolve(),
         functions: Vec::new(),
         missing: missing.collect(),
     };

@@ -8,8 +8,6 @@ use crate::selftest::site::Site;
 use crate::selftest::workers::noted;
 use anyhow::Result;
 use std::path::PathBuf;
-use std::thread::sleep;
-use std::time::Duration;
 use tipme_record::Nanos;
 
 pub(super) const QUOTA: Fault = Fault {
@@ -35,10 +33,6 @@ const QUOTA_US: u64 = 5000;
 const SPENT_MS: &str = "38";
 /// How long the neighbour computes, in milliseconds.
 const NEIGHBOUR_MS: &str = "9000";
-
-/// Quotas stand for long before they are felt: a recorder finds a group two seconds after it has members.
-/// Beside a free CPU a younger quota can be told without its counters, beside a busy one it cannot.
-const STANDING: Duration = Duration::from_millis(2500);
 
 /// The group, and whether somebody else is busy.
 struct Quota {
@@ -90,9 +84,6 @@ impl Shortage for Quota {
         }
         for pid in &culprits {
             self.group.take(*pid)?;
-        }
-        if self.neighbour {
-            sleep(STANDING);
         }
         self.before = self.held_back();
         let names = vec![self.group.name().to_string()];

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the CPU controller's file system tells of one control group: its quota, how often it was throttled, who is in it.
+//! What the CPU controller's file system tells of one control group: its number, its quota, who is in it.
 
-use super::sample::ProcSample;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use tipme_record::Nanos;
 use tipme_record::proc_text::cgroup_mounts;
-
-/// The number of `cpu.stat` among the sources of samples.
-pub(super) const SOURCE: u32 = 5;
 
 /// Bytes read of a list of processes.
 const PROCS_BYTES: u64 = 64 * 1024;
@@ -27,8 +22,6 @@ pub(super) enum CgroupVersion {
 pub(super) struct Hierarchy {
     pub(super) mount: PathBuf,
     pub(super) version: CgroupVersion,
-    /// The table of the numbers of groups.
-    pub(super) numbers: PathBuf,
 }
 
 /// CPU time per period, microseconds.
@@ -36,14 +29,6 @@ pub(super) struct Hierarchy {
 pub(super) struct CpuQuota {
     pub(super) quota_us: u64,
     pub(super) period_us: u64,
-}
-
-/// How often a group had been throttled when it was looked at.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct ThrottleReading {
-    pub(super) at: Nanos,
-    /// Those lines of `cpu.stat`.
-    pub(super) text: String,
 }
 
 impl Hierarchy {
@@ -57,7 +42,7 @@ impl Hierarchy {
         let one = cgroup_mounts(mountinfo).find(|mounted| mounted.has("cpu"));
         let mounted = one.or_else(|| cgroup_mounts(mountinfo).find(|mounted| mounted.unified))?;
         let version = if mounted.unified { CgroupVersion::Two } else { CgroupVersion::One };
-        Some(Hierarchy { mount: mounted.mount.into(), version, numbers: "/proc/cgroups".into() })
+        Some(Hierarchy { mount: mounted.mount.into(), version })
     }
 
     pub(super) fn limit_file(&self) -> &'static str {
@@ -67,11 +52,9 @@ impl Hierarchy {
         }
     }
 
-    /// How often a group has been throttled, where its controller counts.
-    pub(super) fn count(&self, group: &Path, now: Nanos) -> Option<ThrottleReading> {
-        let text = std::fs::read_to_string(self.mount.join(group).join("cpu.stat")).ok()?;
-        let lines: Vec<&str> = text.lines().filter(|line| line.contains("throttled")).collect();
-        (!lines.is_empty()).then(|| ThrottleReading { at: now, text: lines.join("\n") })
+    /// The number that the kernel has for a group: the inode of its folder.
+    pub(super) fn number(&self, group: &Path) -> Option<u64> {
+        std::fs::metadata(self.mount.join(group)).ok().map(|folder| folder.ino())
     }
 
     /// The quota of a group, where it has one.
@@ -104,17 +87,6 @@ impl Hierarchy {
         let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
         let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         dirs.map(|entry| group.join(entry.file_name())).collect()
-    }
-}
-
-impl CpuQuota {
-    /// That of a group which has none any more.
-    pub(super) const PAST: CpuQuota = CpuQuota { quota_us: 0, period_us: 0 };
-}
-
-impl ThrottleReading {
-    pub(super) fn sample(self, number: u32) -> ProcSample {
-        ProcSample { at: self.at, source: SOURCE, text: format!("group {number}\n{}\n", self.text).into_bytes() }
     }
 }
 

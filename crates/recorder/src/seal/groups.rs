@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Paths of the control groups that were throttled, which the records name by their number only, and who is in them.
+
+use super::hierarchy::Hierarchy;
+use std::collections::{BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use tipme_record::incident::{Groups, LimitedGroup};
+use tipme_record::records::Throttled;
+use tipme_record::{RecordKind, entries};
+
+/// Folders that are looked at; groups beyond are not named.
+const FOLDERS: usize = 4_096;
+
+/// Groups that are named.
+const GROUPS: usize = 256;
+
+/// Processes that are kept of a group; further ones are not known as its members.
+const MEMBERS: usize = 1_024;
+
+/// The numbers of the groups that were throttled.
+#[derive(Default)]
+pub(super) struct ThrottledGroups(BTreeSet<u64>);
+
+impl ThrottledGroups {
+    /// Adds those of a chunk.
+    pub(super) fn see(&mut self, chunk: &[u8]) {
+        let records = entries(chunk).filter(|entry| entry.kind == RecordKind::Throttled);
+        let groups = records.filter_map(|entry| Throttled::read(entry.bytes)).map(|record| record.group);
+        self.0.extend(groups);
+    }
+
+    /// Those that there still are.
+    pub(super) fn resolve(self) -> Groups {
+        self.among(Hierarchy::find().as_ref())
+    }
+
+    fn among(mut self, hierarchy: Option<&Hierarchy>) -> Groups {
+        let mut open = VecDeque::from([(PathBuf::new(), BTreeSet::new())]);
+        let mut found: Vec<LimitedGroup> = Vec::new();
+        for _ in 0..FOLDERS {
+            let Some(hierarchy) = hierarchy.filter(|_| !self.0.is_empty() || is_within(&open)) else { break };
+            let Some((folder, mut within)) = open.pop_front() else { break };
+            if let Some(number) =
+                hierarchy.number(&folder).filter(|number| self.0.remove(number) && found.len() < GROUPS)
+            {
+                within.insert(found.len());
+                found.push(group(hierarchy, &folder, number));
+            }
+            let members = if within.is_empty() { Vec::new() } else { hierarchy.processes(&folder) };
+            within.iter().for_each(|index| found[*index].pids.extend(&members));
+            open.extend(hierarchy.children(&folder).into_iter().map(|child| (child, within.clone())));
+            open.truncate(FOLDERS);
+        }
+        found.iter_mut().for_each(|group| group.pids.truncate(MEMBERS));
+        Groups { limited: found }
+    }
+}
+
+/// Whether folders of groups that are wanted are still to be looked at.
+fn is_within(open: &VecDeque<(PathBuf, BTreeSet<usize>)>) -> bool {
+    open.iter().any(|(_, within)| !within.is_empty())
+}
+
+fn group(hierarchy: &Hierarchy, folder: &Path, number: u64) -> LimitedGroup {
+    let quota = hierarchy.limit(folder);
+    LimitedGroup {
+        number,
+        path: format!("/{}", folder.display()),
+        file: hierarchy.mount.join(folder).join(hierarchy.limit_file()).display().to_string(),
+        quota_us: quota.map_or(0, |quota| quota.quota_us),
+        period_us: quota.map_or(0, |quota| quota.period_us),
+        pids: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seal::hierarchy::CgroupVersion;
+    use std::fs::{create_dir_all, write};
+
+    /// A hierarchy of plain files below a folder of its own, which is removed in the end.
+    struct Plain(Hierarchy);
+
+    impl Plain {
+        fn new(name: &str, version: CgroupVersion) -> Plain {
+            let mount = std::env::temp_dir().join(format!("tipme-groups-{name}-{}", std::process::id()));
+            create_dir_all(&mount).expect("a folder can be made");
+            Plain(Hierarchy { mount, version })
+        }
+
+        /// A group with these processes; its number.
+        fn group(&self, path: &str, limit: &str, pids: &str) -> u64 {
+            let folder = self.0.mount.join(path);
+            create_dir_all(&folder).expect("a group can be made");
+            write(folder.join("cgroup.procs"), pids).expect("it can be written");
+            write(folder.join("cpu.cfs_period_us"), "100000\n").expect("it can be written");
+            write(folder.join(self.0.limit_file()), limit).expect("it can be written");
+            self.0.number(Path::new(path)).expect("a folder has a number")
+        }
+
+        fn resolve(&self, numbers: &[u64]) -> Vec<LimitedGroup> {
+            ThrottledGroups(numbers.iter().copied().collect()).among(Some(&self.0)).limited
+        }
+    }
+
+    impl Drop for Plain {
+        fn drop(&mut self) {
+            std::fs::remove_dir_all(&self.0.mount).ok();
+        }
+    }
+
+    #[test]
+    fn a_group_that_was_throttled_is_named_with_who_is_in_it_and_below() {
+        for (version, limit) in [(CgroupVersion::One, "5000\n"), (CgroupVersion::Two, "5000 100000\n")] {
+            let plain = Plain::new(&format!("below-{version:?}"), version);
+            plain.group("free", limit, "10\n");
+            let number = plain.group("a", limit, "11\n");
+            plain.group("a/b", "max\n", "12\n13\n");
+            let groups = plain.resolve(&[number, 1]);
+            assert_eq!(groups.len(), 1, "{groups:?}");
+            let group = &groups[0];
+            assert_eq!((group.path.as_str(), group.quota_us, group.period_us), ("/a", 5_000, 100_000));
+            assert_eq!(group.pids, [11, 12, 13]);
+            assert_eq!(group.file, plain.0.mount.join("a").join(plain.0.limit_file()).display().to_string());
+        }
+    }
+
+    #[test]
+    fn a_quota_that_was_taken_away_since_is_none() {
+        for (version, limit) in [(CgroupVersion::One, "-1\n"), (CgroupVersion::Two, "max 100000\n")] {
+            let plain = Plain::new(&format!("lifted-{version:?}"), version);
+            let number = plain.group("a", limit, "");
+            let groups = plain.resolve(&[number]);
+            assert_eq!(groups.iter().map(|group| (group.quota_us, group.period_us)).collect::<Vec<_>>(), [(0, 0)]);
+        }
+    }
+
+    #[test]
+    fn members_within_members_belong_to_both_groups() {
+        let plain = Plain::new("nested", CgroupVersion::Two);
+        let numbers = [plain.group("a", "1 2\n", "1\n"), plain.group("a/b/c", "1 2\n", "2\n")];
+        let members: Vec<Vec<u32>> = plain.resolve(&numbers).into_iter().map(|group| group.pids).collect();
+        assert_eq!(members, [vec![1, 2], vec![2]]);
+    }
+
+    #[test]
+    fn nothing_is_looked_at_where_nothing_was_throttled() {
+        let plain = Plain::new("calm", CgroupVersion::One);
+        plain.group("a", "5000\n", "11\n");
+        assert!(plain.resolve(&[]).is_empty() && ThrottledGroups([7].into()).among(None).limited.is_empty());
+    }
+}
