@@ -79,6 +79,11 @@ def cell(row, column):
     return of
 
 
+def least(column):
+    """Of a table of the test bed: the smallest of the numbers at the begin of a column's cells, below its name."""
+    return lambda document: min(cell(row, column)(document) for row in range(1, len(document["rows"])))
+
+
 def numbered(row, column):
     """Of a table of a document, by the first cell of a row: the number at the begin of another cell."""
 

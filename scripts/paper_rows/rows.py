@@ -2,7 +2,7 @@
 """The rows of the four papers: what each had, what it measured, and what stands for it here."""
 
 from . import published
-from .extract import (arm_histograms, at, beside, cell, cumulative, echo, explained_share, histograms, levels, load, longest_of, mechanism, named,
+from .extract import (arm_histograms, at, beside, cell, cumulative, echo, explained_share, histograms, least, levels, load, longest_of, mechanism, named,
                       numbered, ratio, scaled, short_share, tick_ms, timer_bins, trial, turn, utilisation, within_limits)
 from .model import Chart, Figure, Row
 
@@ -229,7 +229,7 @@ EVANS_ROWS = [
         ),
         tests=("crates/policy/tests/policy/memory.rs::a_hog_is_limited_step_by_step_and_released_when_there_is_plenty",)),
     Row("S7", "nothing starves", "§4.4.3",
-        figures=(Figure("least of 20 background jobs in each 10 s", "vm-starvation", cell(1, 1), "% of a CPU", "none seen", share=0.5, least=1, digits=2),),
+        figures=(Figure("least of 20 background jobs in each 10 s", "vm-starvation", least(1), "% of a CPU", "none seen", share=0.5, least=1, digits=2),),
         tests=("crates/sched/tests/starvation.rs::the_rest_keeps_its_share_under_autogroup",)),
     Row("S8", "history: what is used next is ready; one knob", "§3.2",
         figures=(

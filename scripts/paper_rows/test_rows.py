@@ -35,6 +35,12 @@ class Agreement(unittest.TestCase):
         self.assertEqual(interval(self.figure(share=0.0)), "exactly")
 
 
+class Extracts(unittest.TestCase):
+    def test_the_least_of_a_column_is_that_of_all_rows(self):
+        table = {"rows": [["window", "least"], ["1, 10 s", "1.70"], ["2, 10 s", "1.65 %"], ["3, 10 s", "1.60 %"]]}
+        self.assertEqual(extract.least(1)(table), 1.6)
+
+
 class Rows(unittest.TestCase):
     def test_every_row_of_the_four_papers_is_there_once(self):
         wanted = [f"{letter}{number}" for letter, count in PAPERS.items() for number in range(1, count + 1)]
