@@ -11,7 +11,7 @@ use rustix::fd::FromRawFd;
 use std::os::fd::OwnedFd;
 
 /// What is counted, in the order of [`Usage`].
-pub const COUNTED: [&str; 7] =
+const COUNTED: [&str; 7] =
     ["cpu_ns", "context_switches", "page_faults", "cycles", "instructions", "cache_misses", "tlb_misses"];
 const KINDS: usize = COUNTED.len();
 
