@@ -7,6 +7,7 @@
 //! number of pieces are bounded; what lies beyond is unknown.
 
 use crate::decode::messages::PartPlace;
+use crate::explain::feeders::Feeder;
 use crate::join::answer::{Interaction, Join};
 use crate::timeline::cpu_intervals::{On, on_cpu};
 use crate::timeline::interrupts::Source;
@@ -234,15 +235,43 @@ impl Walker<'_> {
     }
 
     fn explain_own(&mut self, tid: Tid, lo: Nanos, mut hi: Nanos, via: Option<usize>) {
+        let mut feeder = None;
         while hi > lo {
             let full = self.chain.pieces.len() >= PIECES_MAX;
             let Some(span) = self.recording.timeline.before(tid, hi).filter(|_| !full) else {
                 return self.piece(tid, lo, hi, Doing::Unknown, via, None);
             };
             let from = span.start.max(lo);
-            self.segment(&span, from, hi, via);
+            let fed = self.fed(&span, (from, hi), &mut feeder, via);
+            self.segment(&span, from, fed, via);
             hi = from;
         }
+    }
+
+    /// Explains a wait in which a display server had nothing to do by the past of the thread that was about to bring its
+    /// next event, as far as it was; returns where that begins, the end where there is no such thread.
+    ///
+    /// Others may wake the server meanwhile, but what was late is what that thread had.
+    fn fed(&mut self, span: &Span, (lo, hi): (Nanos, Nanos), feeder: &mut Option<Feeder>, via: Option<usize>) -> Nanos {
+        if !self.has_nothing_to_do(span, lo) {
+            return hi;
+        }
+        *feeder = self.recording.feeder(span).or(*feeder);
+        let late = |feeder: &Feeder| feeder.since < hi && !self.active.contains(&feeder.tid);
+        let Some(Feeder { tid, since }) = feeder.filter(late) else { return hi };
+        let wait = self.recording.waits.find(span).copied();
+        self.chain.vias.push(Via { waiter: span.tid, holder: tid, waited: Waited::Events, wait, parent: via });
+        let from = since.max(lo);
+        self.explain(tid, from, hi, Some(self.chain.vias.len() - 1));
+        from
+    }
+
+    /// Whether a display server waits for its next event, and not for the end of a grab.
+    fn has_nothing_to_do(&self, span: &Span, lo: Nanos) -> bool {
+        span.segment.state == ThreadState::Blocked
+            && self.is_server(span.tid, lo)
+            && self.recorded(span).waited == Waited::Events
+            && !self.is_grabbed(span.tid, lo)
     }
 
     fn segment(&mut self, span: &Span, lo: Nanos, hi: Nanos, via: Option<usize>) {
@@ -259,8 +288,7 @@ impl Walker<'_> {
     }
 
     fn ran(&mut self, tid: Tid, cpu: Cpu, lo: Nanos, hi: Nanos, via: Option<usize>) {
-        let pid = self.recording.tasks.pid(tid, lo);
-        if !self.recording.messages.is_server(pid) {
+        if !self.is_server(tid, lo) {
             return self.with_interrupts(tid, cpu, lo, hi, Doing::Ran, via);
         }
         for (doing, lo, hi) in self.served(tid, lo, hi) {
@@ -351,7 +379,7 @@ impl Walker<'_> {
 
     /// Whether a display server waits with nothing to do: whoever wakes it next was not waited for.
     fn is_idle_server(&self, span: &Span, waited: Waited) -> bool {
-        waited == Waited::Events && self.recording.messages.is_server(self.recording.tasks.pid(span.tid, span.start))
+        waited == Waited::Events && self.is_server(span.tid, span.start)
     }
 
     /// Whether a wait that does not say so was one to be let go on: of a process, or of the output of its terminal.
@@ -377,6 +405,10 @@ impl Walker<'_> {
                 signal.number == SIGCONT && signal.head.tid == by && signal.target == pid(span.tid) && near
             })
         })
+    }
+
+    fn is_server(&self, tid: Tid, at: Nanos) -> bool {
+        self.recording.messages.is_server(self.recording.tasks.pid(tid, at))
     }
 
     fn is_kernel(&self, tid: Tid, at: Nanos) -> bool {
@@ -433,8 +465,7 @@ impl Walker<'_> {
 
     /// Whether a display server waits while a client holds a grab: for its end, whoever wakes the server meanwhile.
     fn is_grabbed(&self, tid: Tid, at: Nanos) -> bool {
-        let pid = self.recording.tasks.pid(tid, at);
-        self.recording.messages.is_server(pid) && self.recording.messages.grab(at).is_some()
+        self.is_server(tid, at) && self.recording.messages.grab(at).is_some()
     }
 
     /// The thread whose past explains a wait: the waker, or at the mark who holds what it waits for.
