@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A display server that waits for an event which another thread of its own had and could not bring.
+//! A display server, or a client, that waits for an event which another thread of its own had and could not bring.
 
 mod support;
 
@@ -11,6 +11,8 @@ use tipme_analysis::{DiagnoseOptions, diagnose};
 const READER: u32 = 101;
 const HOG: u32 = 500;
 const OTHER: u32 = 300;
+/// The editor's thread that takes events for its first one.
+const TAKER: u32 = 201;
 
 const EPOLL_WAIT: i32 = 232;
 const FUTEX: i32 = 202;
@@ -125,4 +127,22 @@ fn an_input_thread_that_had_nothing_to_bring_held_nobody_up() {
         });
     });
     assert!(given_late.findings.is_empty(), "{:?}", given_late.findings);
+}
+
+/// The server tells of the key at once; the editor's first thread waits for events that another one of its own takes.
+#[test]
+fn who_starves_the_thread_that_takes_events_for_a_client_is_named() {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(READER, SERVER, 1, "InputThread", 1).task(HOG, HOG, 1, "hog", 1).task(TAKER, APP, 1, "events", 1);
+    machine.typing(100_000, 12).device_key(PRESSED).switch(PRESSED - 1_000, 1, HOG, 0);
+    interrupt(&mut machine, PRESSED + 20);
+    machine.switch(PRESSED + 50, 0, READER, 0);
+    woken(&mut machine, PRESSED + 60, READER, IDLE);
+    machine.switch(PRESSED + 100, 0, SERVER, 1).message(PRESSED + 200, SERVER, WINDOW, 2, 32, &[KEY_PRESS]);
+    machine.wake_from(PRESSED + 205, TAKER, SERVER, 0, 1).switch(PRESSED + 300, 0, 0, 1).switch(BROUGHT, 1, TAKER, 0);
+    machine.message(BROUGHT + 20, TAKER, WINDOW, 3, 32, &[]).wake_from(BROUGHT + 50, APP, TAKER, 0, 1);
+    machine.wait(BROUGHT + 51, APP, IDLE - 190, |wait| wait.syscall = EPOLL_WAIT).switch(BROUGHT + 100, 1, APP, 1);
+    let verdict = diagnose(&machine.draw(4_000_000).incident(6_000_000), &DiagnoseOptions::default());
+    let verdict = verdict.expect("the scene is well formed");
+    assert_eq!(first(&verdict), (CauseKind::CpuCompetition, Some(HOG), true), "{verdict:?}");
 }
