@@ -129,6 +129,8 @@ pub struct ArmComparison {
     pub memory: u64,
     /// Sessions over which the load is spread.
     pub sessions: u32,
+    /// Whether display, terminal and each session of the load are in units of systemd of their own.
+    pub units: bool,
     pub manager: ManagerProgram,
     pub launcher: WorkerLauncher,
 }
@@ -159,6 +161,11 @@ impl ArmComparison {
                 self.levels.iter().any(|level| self.differs(*arm, *level)),
                 "{name} puts the load into one session, and it is in one already: it would be the unmanaged arm again; \
                  choose --sessions 0 or more than one, and more than one process"
+            );
+            let regroups = matches!(arm, Arm::Autogroup | Arm::Weight | Arm::Limit);
+            ensure!(
+                !(self.units && regroups),
+                "{name} groups the load's processes in another way than --units does; leave out one of them"
             );
         }
         Ok(())
@@ -217,14 +224,16 @@ impl ArmComparison {
         let memory = self.memory / u64::from(self.level_max().max(1)) * u64::from(turn.level);
         let usual = LoadOptions::usual(self.kind, turn.level, time, speed, &self.launcher);
         let idle_io = turn.arm == Arm::IdleIo;
-        LoadOptions { pages: self.pages, memory, sessions, nice, idle_io, ..usual }
+        LoadOptions { pages: self.pages, memory, sessions, units: self.units, nice, idle_io, ..usual }
     }
 
     /// Where the load's processes are in the arms that do not move them, in words.
     pub fn place(&self) -> String {
         let turn = ArmTurn { level: self.level_max(), arm: Arm::Unmanaged };
         let place = self.load(turn, Duration::ZERO, Speed::NONE).place();
-        let shared = if autogroup_enabled() {
+        let shared = if self.units {
+            "display, window manager, terminal and each session of the load are in units of systemd of their own"
+        } else if autogroup_enabled() {
             "the kernel shares out CPU time by session (autogroup)"
         } else {
             "autogroup is off"
@@ -268,6 +277,7 @@ mod tests {
             pages: LoadKind::Cpu.pages(),
             memory: 100 << 20,
             sessions: 1,
+            units: false,
             manager: ManagerProgram::new("tipme".into()),
             launcher: WorkerLauncher(Vec::new()),
         }
@@ -319,6 +329,11 @@ mod tests {
         let mut off = comparison(&[20], true, &[]);
         off.manager.strength = Some("off".to_owned());
         assert!(off.check().expect_err("it does nothing").to_string().contains("--strength"));
+        let units = |arm| ArmComparison { units: true, sessions: 0, ..comparison(&[20], false, &[arm]) }.check();
+        for arm in [Arm::Autogroup, Arm::Weight, Arm::Limit] {
+            assert!(units(arm).expect_err("other groups").to_string().contains("--units"), "{arm:?}");
+        }
+        assert!(units(Arm::Nice19).is_ok() && units(Arm::IdleIo).is_ok());
         assert!(lacks_niceness(0).is_none() && lacks_niceness(19).is_some_and(|why| why.contains("without nice")));
     }
 

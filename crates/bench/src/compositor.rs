@@ -7,7 +7,7 @@
 use crate::process::ProcessGroup;
 use crate::screen::TerminalScreen;
 use crate::seen::DrawingSource;
-use crate::session::{START_TIMEOUT, own_home, require};
+use crate::session::{START_TIMEOUT, SessionOptions, own_home, require};
 use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
 use std::ffi::OsString;
@@ -59,30 +59,30 @@ exec "$@"
 pub struct Compositor {
     socket: PathBuf,
     owner: CompositorOwner,
-    cpu: Option<usize>,
+    options: SessionOptions,
     terminal: Option<ProcessGroup>,
     _server: Option<ProcessGroup>,
     folder: TempDir,
 }
 
 impl Compositor {
-    /// Starts a private one, on one CPU only where `cpu` names one; fails with what is missing, or after a minute.
-    pub fn start(cpu: Option<usize>) -> Result<Compositor> {
+    /// Starts a private one; fails with what is missing, or after a minute.
+    pub fn start(options: SessionOptions) -> Result<Compositor> {
         require(&["sway", "foot", "bash", "unshare"])?;
         let folder = folder()?;
-        let (server, socket) = start_server(folder.path(), cpu)?;
+        let (server, socket) = start_server(folder.path(), options)?;
         let owner = compositor::owner(&socket)?;
-        Ok(Compositor { socket, owner, cpu, terminal: None, _server: Some(server), folder })
+        Ok(Compositor { socket, owner, options, terminal: None, _server: Some(server), folder })
     }
 
-    /// Uses one that runs, by the path or the name of its socket, such as `wayland-0`. The terminal there runs on one CPU
-    /// only where `cpu` names one, and belongs to who runs the compositor.
-    pub fn running(name: &str, cpu: Option<usize>) -> Result<Compositor> {
+    /// Uses one that runs, by the path or the name of its socket, such as `wayland-0`. The terminal there belongs to who
+    /// runs the compositor.
+    pub fn running(name: &str, options: SessionOptions) -> Result<Compositor> {
         require(&["foot", "bash", "setpriv"])?;
         let socket = compositor::socket(name)?;
         let (owner, folder) = (compositor::owner(&socket)?, folder()?);
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).context("cannot open the folder")?;
-        let new = Compositor { socket, owner, cpu, terminal: None, _server: None, folder };
+        let new = Compositor { socket, owner, options, terminal: None, _server: None, folder };
         new.give(&new.home())?;
         Ok(new)
     }
@@ -99,7 +99,8 @@ impl Compositor {
         let arrived = self.home().join("key-arrived");
         // One of a terminal before is not to be taken for this one's.
         let _ = std::fs::remove_file(&arrived);
-        let mut terminal = ProcessGroup::start("the terminal", self.terminal(prefix, program, &arrived)?, self.cpu)?;
+        let mut terminal =
+            ProcessGroup::start("the terminal", self.terminal(prefix, program, &arrived)?, self.options.cpu)?;
         self.wait_for_keys(&mut terminal, typist, &arrived)?;
         Ok(terminal)
     }
@@ -109,7 +110,7 @@ impl Compositor {
     pub(crate) fn open_window(&self, typist: &mut Typist, name: &str, mut command: Command) -> Result<ProcessGroup> {
         let mut watch = self.watch()?.with_context(|| untold(&self.name()))?;
         self.show(&mut command);
-        let mut process = ProcessGroup::start(name, command, self.cpu)?;
+        let mut process = ProcessGroup::start(name, command, self.options.cpu)?;
         let deadline = Instant::now() + START_TIMEOUT;
         let (mut shown, mut answered) = (false, false);
         while !answered {
@@ -134,7 +135,7 @@ impl Compositor {
         let words = prefix.iter().cloned().chain(self.as_owner()).chain(foot).chain([script.into(), arrived.into()]);
         let words: Vec<OsString> = words.chain(program.iter().cloned()).collect();
         let (first, rest) = words.split_first().context("no terminal to start")?;
-        let mut command = Command::new(first);
+        let mut command = self.options.command(first);
         command.args(rest);
         own_home(&mut command, &self.home());
         command.env("XDG_RUNTIME_DIR", self.home());
@@ -247,16 +248,16 @@ fn home(folder: &Path) -> PathBuf {
 }
 
 /// Starts sway, and waits until it takes connections; its socket.
-fn start_server(folder: &Path, cpu: Option<usize>) -> Result<(ProcessGroup, PathBuf)> {
+fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup, PathBuf)> {
     let (configuration, log) = (folder.join("configuration"), folder.join("server.log"));
     std::fs::write(&configuration, CONFIGURATION).context("cannot write the compositor's configuration")?;
     let errors = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-    let mut command = Command::new("unshare");
+    let mut command = options.command("unshare");
     command.args(["--user", "sway", "-c"]).arg(&configuration);
     own_home(&mut command, &home(folder));
     command.envs(HEADLESS).env("XDG_RUNTIME_DIR", home(folder)).stderr(errors);
     let socket = leave_one(&home(folder), &find_compositors())?;
-    let mut server = ProcessGroup::start("the compositor", command, cpu)?;
+    let mut server = ProcessGroup::start("the compositor", command, options.cpu)?;
     let said = || std::fs::read_to_string(&log).unwrap_or_default();
     wait_for(&mut server, &socket).with_context(|| format!("the compositor did not start: {}", said().trim()))?;
     Ok((server, socket))

@@ -9,6 +9,7 @@ use crate::interrupt::InterruptFlag;
 use crate::load::{Achieved, LoadOptions, Speed};
 use crate::progress::ProgressListener;
 use crate::screen::Place;
+use crate::session::SessionOptions;
 use crate::worker::WorkerLauncher;
 use anyhow::Result;
 use std::ffi::OsString;
@@ -42,7 +43,7 @@ pub trait BenchDriver: ProgressListener {
 
     /// A display of its own, or a compositor that runs. Fails with what is not installed of the programs that are
     /// needed there.
-    fn stage(&mut self, place: &Place, needed: &[&str]) -> Result<Box<dyn BenchStage + '_>>;
+    fn stage(&mut self, place: &Place, options: SessionOptions, needed: &[&str]) -> Result<Box<dyn BenchStage + '_>>;
 }
 
 /// The time, and waiting for it.

@@ -9,6 +9,7 @@ use crate::interrupt::InterruptFlag;
 use crate::load::{Achieved, Speed};
 use crate::progress::ProgressListener;
 use crate::screen::Place;
+use crate::session::SessionOptions;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
@@ -164,7 +165,7 @@ impl BenchDriver for FakeDriver {
         self.interrupt.clone()
     }
 
-    fn stage(&mut self, _: &Place, _: &[&str]) -> Result<Box<dyn BenchStage + '_>> {
+    fn stage(&mut self, _: &Place, _: SessionOptions, _: &[&str]) -> Result<Box<dyn BenchStage + '_>> {
         Ok(Box::new(self))
     }
 }

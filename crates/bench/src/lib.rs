@@ -53,6 +53,7 @@ pub mod timer;
 pub mod truth;
 pub mod typing;
 mod typist;
+mod units;
 mod until;
 pub mod warmstart;
 pub mod worker;

@@ -23,6 +23,7 @@ use crate::screen::{Place, TerminalScreen};
 use crate::seen::DrawingWatch;
 use crate::session::{self, PrivateSession, SessionOptions};
 use crate::system::{Build, Tree};
+use crate::units::check_units;
 use anyhow::{Context, Result, bail};
 use background::Background;
 use limit::LoadLimit;
@@ -62,12 +63,15 @@ impl<P: ProgressListener> BenchDriver for LiveDriver<P> {
     }
 
     /// Tries out how fast this CPU is, while no other measurement of this kind runs.
-    fn stage(&mut self, place: &Place, needed: &[&str]) -> Result<Box<dyn BenchStage + '_>> {
+    fn stage(&mut self, place: &Place, options: SessionOptions, needed: &[&str]) -> Result<Box<dyn BenchStage + '_>> {
         session::require(needed)?;
+        if options.units {
+            check_units()?;
+        }
         let alone = MachineLock::wait_in_turn(&self.interrupt, &mut self.progress)?;
         let speed = Speed::try_out()?;
         drop(alone);
-        let display = PrivateDisplay::open(place)?;
+        let display = PrivateDisplay::open(place, options)?;
         let typist = display.screen().typist(Pace::default())?;
         Ok(Box::new(LiveStage {
             programs: &self.programs,
@@ -91,11 +95,11 @@ enum PrivateDisplay {
 }
 
 impl PrivateDisplay {
-    fn open(place: &Place) -> Result<PrivateDisplay> {
+    fn open(place: &Place, options: SessionOptions) -> Result<PrivateDisplay> {
         Ok(match place {
-            Place::X11 => PrivateDisplay::X11(PrivateSession::start(SessionOptions::default())?),
-            Place::Wayland => PrivateDisplay::Wayland(Compositor::start(None)?),
-            Place::Compositor(name) => PrivateDisplay::Wayland(Compositor::running(name, None)?),
+            Place::X11 => PrivateDisplay::X11(PrivateSession::start(options)?),
+            Place::Wayland => PrivateDisplay::Wayland(Compositor::start(options)?),
+            Place::Compositor(name) => PrivateDisplay::Wayland(Compositor::running(name, options)?),
         })
     }
 

@@ -31,15 +31,16 @@ use crate::estimate::DurationEstimate;
 use crate::interrupt::InterruptFlag;
 use crate::kernel_text::memory_field;
 use crate::process::{ProcessGroup, family};
+use crate::units::in_unit;
 use crate::worker::{self, WorkerLauncher};
 use anyhow::{Context, Result, ensure};
 use ledger::LoadLedger;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::io::PipeReader;
+use std::io::{PipeReader, PipeWriter};
 use std::ops::Add;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 pub use work::Speed;
 
@@ -74,6 +75,8 @@ pub struct LoadOptions {
     pub memory: u64,
     /// Sessions over which the processes are spread, so many at most; 0 leaves them in the caller's session.
     pub sessions: u32,
+    /// Whether each session is in a unit of systemd of its own.
+    pub units: bool,
     /// Niceness of the processes; with 0 they keep the caller's.
     pub nice: i32,
     /// Whether their I/O waits for an idle disk (the idle I/O class).
@@ -93,7 +96,8 @@ pub struct LoadOptions {
 #[derive(Serialize, Deserialize)]
 struct LoadOrder {
     kind: LoadKind,
-    level: u32,
+    /// The accounts of its processes, one each.
+    accounts: Vec<u32>,
     pages: Pages,
     /// Of each process.
     bytes: u64,
@@ -117,6 +121,7 @@ impl LoadOptions {
             pages: kind.pages(),
             memory: default_memory(),
             sessions: 1,
+            units: false,
             nice: 0,
             idle_io: false,
             procs_file: None,
@@ -192,20 +197,26 @@ impl LoadOptions {
         }
     }
 
-    fn order(&self, ledger: PathBuf) -> LoadOrder {
+    /// What each first process is told: one does for all sessions, unless each is to be in a unit of its own.
+    fn orders(&self, ledger: &Path) -> impl Iterator<Item = LoadOrder> {
+        let parts = if self.units { self.sessions.clamp(1, self.level) } else { 1 };
+        (0..parts).map(move |part| self.order((part..self.level).step_by(parts as usize).collect(), parts, ledger))
+    }
+
+    fn order(&self, accounts: Vec<u32>, parts: u32, ledger: &Path) -> LoadOrder {
         LoadOrder {
             kind: self.kind,
-            level: self.level,
+            accounts,
             pages: self.pages,
             bytes: self.bytes_each(),
-            sessions: self.sessions,
+            sessions: self.sessions.div_ceil(parts),
             nice: self.nice,
             idle_io: self.idle_io,
             procs_file: self.procs_file.clone(),
             life_s: (TIMEOUT + self.time + SPARE).as_secs(),
             spin: self.speed.spin(self.pages),
             folder: self.folder.clone(),
-            ledger,
+            ledger: ledger.to_owned(),
         }
     }
 }
@@ -230,7 +241,8 @@ fn part(whole: u64, (numerator, divisor): Share) -> u64 {
 
 /// A load that runs. Dropping it ends its processes and waits until they are gone.
 pub struct RunningLoad {
-    process: Option<ProcessGroup>,
+    /// Those that have started the others.
+    first: Vec<ProcessGroup>,
     ledger: LoadLedger,
     level: u32,
     /// Ends when the last process has: each holds the other end.
@@ -247,13 +259,21 @@ impl RunningLoad {
         options.check_within(MEMORY_MOST_AT_START)?;
         let ledger = LoadLedger::make(options.level as usize)?;
         let (gone, held) = std::io::pipe().context("cannot make a pipe")?;
-        let order = serde_json::to_string(&options.order(ledger.path())).context("a path is not UTF-8 text")?;
-        let mut command = options.launcher.command(None, &["load".into(), order.into()])?;
-        command.stdin(held);
         // Waits for the end of all its processes, too, where it does not begin.
-        let mut load = RunningLoad { process: None, ledger, level: options.level, gone };
-        load.process = Some(worker::start_saying(worker::READY, "the load", command, None, TIMEOUT)?.process);
+        let mut load = RunningLoad { first: Vec::new(), ledger, level: options.level, gone };
+        load.begin(options, held)?;
         Ok(load)
+    }
+
+    fn begin(&mut self, options: &LoadOptions, held: PipeWriter) -> Result<()> {
+        for order in options.orders(&self.ledger.path()) {
+            let order = serde_json::to_string(&order).context("a path is not UTF-8 text")?;
+            let command = options.launcher.command(None, &["load".into(), order.into()])?;
+            let mut command = if options.units { in_unit(&command) } else { command };
+            command.stdin(held.try_clone().context("cannot share a pipe")?);
+            self.first.push(worker::start_saying(worker::READY, "the load", command, None, TIMEOUT)?.process);
+        }
+        Ok(())
     }
 
     /// What was done so far.
@@ -263,7 +283,7 @@ impl RunningLoad {
 
     /// Its processes, as far as they can be told.
     pub(crate) fn pids(&self) -> Vec<u32> {
-        self.process.as_ref().map_or_else(Vec::new, |process| family(process.pid()))
+        self.first.iter().flat_map(|process| family(process.pid())).collect()
     }
 
     /// Begins to watch whether each of its processes gets on.
@@ -274,7 +294,7 @@ impl RunningLoad {
     /// Fails where the load has ended by itself.
     pub fn expect_alive(&mut self) -> Result<()> {
         let casualties = self.reading().casualties;
-        let alive = self.process.as_mut().map_or(Ok(()), ProcessGroup::expect_alive);
+        let alive = self.first.iter_mut().try_for_each(ProcessGroup::expect_alive);
         alive.with_context(|| format!("{casualties} of {} processes of the load ended before their time", self.level))
     }
 
@@ -304,7 +324,7 @@ impl RunningLoad {
 
 impl Drop for RunningLoad {
     fn drop(&mut self) {
-        drop(self.process.take());
+        self.first.clear();
         let timeout = Timespec { tv_sec: END_TIMEOUT.as_secs() as i64, tv_nsec: 0 };
         // Nobody writes: what is told is that the last writer is gone.
         let _ = poll(&mut [PollFd::new(&self.gone, PollFlags::empty())], Some(&timeout));
@@ -436,6 +456,18 @@ mod tests {
         assert_eq!(place(0), "in the session of the display's programs");
         assert_eq!(place(1), "in one session of their own");
         assert_eq!(place(9), "spread over 3 sessions of their own");
+    }
+
+    #[test]
+    fn each_session_has_a_first_process_of_its_own_where_it_has_a_unit() {
+        let told = |sessions, units| {
+            let options = LoadOptions { sessions, units, ..options(LoadKind::Cpu, 3) };
+            options.orders(Path::new("/ledger")).map(|order| (order.accounts, order.sessions)).collect::<Vec<_>>()
+        };
+        assert_eq!(told(2, false), [(vec![0, 1, 2], 2)]);
+        assert_eq!(told(2, true), [(vec![0, 2], 1), (vec![1], 1)]);
+        assert_eq!(told(9, true), [(vec![0], 3), (vec![1], 3), (vec![2], 3)]);
+        assert_eq!((told(1, true), told(0, true)), (vec![(vec![0, 1, 2], 1)], vec![(vec![0, 1, 2], 0)]));
     }
 
     #[test]

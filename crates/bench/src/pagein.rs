@@ -25,6 +25,7 @@ use crate::driver::BenchDriver;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::intervals::{STAMPS_MAX, StampBuffer};
 use crate::screen::Place;
+use crate::session::SessionOptions;
 use anyhow::Result;
 use std::path::Path;
 use table::{TERMS, TITLE, bounds};
@@ -40,7 +41,7 @@ impl Experiment for Pagein {
         let comparison = self.comparison(&room, &programs);
         self.check(&comparison, &room)?;
         driver.line(&format!("{}; {}", turns_words(&comparison), self.plan(&comparison)));
-        let mut stage = driver.stage(&Place::X11, &["Xvfb", "openbox", "xterm"])?;
+        let mut stage = driver.stage(&Place::X11, SessionOptions::default(), &["Xvfb", "openbox", "xterm"])?;
         let stamp_buffer = StampBuffer::make(STAMPS_MAX)?;
         let command = program::command(self, &programs.launcher, &*stage, &stamp_buffer)?;
         stage.open_program("the program with the working set", command)?;

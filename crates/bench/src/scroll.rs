@@ -79,7 +79,7 @@ impl Experiment for Scroll {
         driver.line(&format!("{}; {}", turns_words(&comparison), self.estimate(&comparison)));
         ensure!((BYTES_MIN..=BYTES_MAX).contains(&self.bytes), "choose a file of 1 KiB to 256 MiB");
         comparison.check()?;
-        let mut stage = driver.stage(&Place::X11, &PROGRAMS)?;
+        let mut stage = driver.stage(&Place::X11, self.beside.session(), &PROGRAMS)?;
         let marks = open(&mut *stage, self.bytes as usize)?;
         let time = SCROLL_MAX + REST_TIMEOUT;
         let cells = all_turns(&comparison, &mut *stage, time, &mut |stage| once(stage, &marks))?;

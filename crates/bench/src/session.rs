@@ -3,9 +3,10 @@
 
 use crate::estimate::DurationEstimate;
 use crate::process::{ProcessGroup, missing};
+use crate::units::in_unit;
 use anyhow::{Context, Result, bail};
 use rustix::fs::FlockOperation;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -28,6 +29,16 @@ pub struct SessionOptions {
     /// The only CPU for the X server, the window manager and the terminal.
     pub cpu: Option<usize>,
     pub manager: SessionWindowManager,
+    /// Whether each of these programs is in a unit of systemd of its own.
+    pub units: bool,
+}
+
+impl SessionOptions {
+    /// A program of the session.
+    pub(crate) fn command(self, program: impl AsRef<OsStr>) -> Command {
+        let command = Command::new(program);
+        if self.units { in_unit(&command) } else { command }
+    }
 }
 
 /// The window manager of a session.
@@ -80,7 +91,7 @@ impl PrivateSession {
         let (server, display) = start_server(folder.path(), options)?;
         let target = target(folder.path(), display);
         let watcher = Watcher::open(&target)?;
-        let mut command = Command::new(manager);
+        let mut command = options.command(manager);
         command.args(arguments);
         clean(&mut command, folder.path(), display);
         let manager = ProcessGroup::start("the window manager", command, options.cpu)?;
@@ -126,7 +137,7 @@ impl PrivateSession {
         let words: Vec<OsString> =
             prefix.iter().cloned().chain(xterm.map(OsString::from)).chain(program.iter().cloned()).collect();
         let (first, rest) = words.split_first().context("no terminal to start")?;
-        let mut command = Command::new(first);
+        let mut command = self.options.command(first);
         command.args(rest);
         self.prepare(&mut command);
         self.open_program("the terminal", command)
@@ -209,7 +220,7 @@ fn write_authority(path: &Path) -> Result<()> {
 fn start_server(folder: &Path, options: SessionOptions) -> Result<(ProcessGroup, u32)> {
     let log = folder.join("server.log");
     let errors = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-    let mut command = Command::new("Xvfb");
+    let mut command = options.command("Xvfb");
     command.args(["-displayfd", "1", "-nolisten", "tcp", "-noreset", "-screen", "0", "1024x768x24", "-auth"]);
     command.arg(folder.join("authority"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);

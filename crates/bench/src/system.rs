@@ -22,6 +22,7 @@ use crate::driver::{Around, BackgroundJob, BenchDriver, BenchStage};
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::load::Achieved;
 use crate::screen::Place;
+use crate::session::SessionOptions;
 use anyhow::Result;
 use applications::{OpenApplications, PlayedRun, RUN_MAX};
 use figures::Runs;
@@ -41,7 +42,7 @@ impl Experiment for System {
         let comparison = self.comparison(&driver.programs());
         driver.line(&self.plan());
         self.check(&comparison)?;
-        let mut stage = driver.stage(&Place::X11, &PROGRAMS)?;
+        let mut stage = driver.stage(&Place::X11, SessionOptions::default(), &PROGRAMS)?;
         let builds = self.beside.contains(&Beside::Build);
         let build = builds.then(|| stage.prepare_build()).transpose()?;
         let applications = OpenApplications::set(&mut *stage)?;

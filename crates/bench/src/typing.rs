@@ -69,7 +69,7 @@ impl Experiment for Typing {
         let keys_per_block = self.keys_per_block(&comparison);
         driver.line(&self.plan(&comparison));
         comparison.check()?;
-        let mut stage = driver.stage(&self.display, echo_programs(&self.display))?;
+        let mut stage = driver.stage(&self.display, self.beside.session(), echo_programs(&self.display))?;
         open_echo(&mut *stage)?;
         let (time, mut seed) = (time_per_block(keys_per_block) + BLOCK_SPARE, 0);
         let cells = all_turns(&comparison, &mut *stage, time, &mut |stage| {

@@ -87,7 +87,7 @@ impl Experiment for Warmstart {
         driver.line(&format!("{}; {}", turns_words(&comparison), self.estimate(&comparison)));
         ensure!(self.pause <= PAUSE_MAX, "choose a pause of an hour at most");
         comparison.check()?;
-        let mut stage = driver.stage(&Place::X11, &ECHO_PROGRAMS)?;
+        let mut stage = driver.stage(&Place::X11, self.beside.session(), &ECHO_PROGRAMS)?;
         open_echo(&mut *stage)?;
         let time = self.pause + KEYS_SPARE;
         let cells = all_turns(&comparison, &mut *stage, time, &mut |stage| once(stage, self.pause))?;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 use tipme_bench::compositor::Compositor;
 use tipme_bench::screen::TerminalScreen;
-use tipme_bench::until;
+use tipme_bench::{SessionOptions, until};
 use tipme_desktop::inject::{Pace, Typist};
 
 /// Only a test that fails waits for so long.
@@ -14,7 +14,7 @@ const PACE: Pace = Pace { words_per_minute: 300.0, variation: 0.5, seed: 1 };
 
 /// A compositor with a terminal on which a shell runs this script.
 fn terminal(script: &str) -> (Compositor, Typist) {
-    let mut compositor = Compositor::start(None).expect("a compositor");
+    let mut compositor = Compositor::start(SessionOptions::default()).expect("a compositor");
     let mut typist = compositor.typist(PACE).expect("a keyboard");
     let program = ["sh", "-c", script, "script"].map(Into::into);
     let folder = compositor.folder().as_os_str().to_owned();
@@ -46,7 +46,10 @@ fn what_is_shown_is_told() {
 
 #[test]
 fn each_has_a_name_of_its_own() {
-    let (one, other) = (Compositor::start(None).expect("a compositor"), Compositor::start(None).expect("a compositor"));
+    let (one, other) = (
+        Compositor::start(SessionOptions::default()).expect("a compositor"),
+        Compositor::start(SessionOptions::default()).expect("a compositor"),
+    );
     assert_ne!(one.name(), other.name());
     assert!([one.name(), other.name()].iter().all(|name| name.starts_with("wayland-")));
     assert!(one.address().starts_with('/') && one.address().ends_with(&one.name()));

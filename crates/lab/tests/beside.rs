@@ -13,6 +13,14 @@ use support::family::{Program, expect_gone};
 use support::lab;
 use tempfile::TempDir;
 
+/// A program that does as `systemd-run --scope` does, without a unit, and leaves traces of what it was asked for.
+const UNITS_STAND_IN: &str = r#"#!/bin/sh
+echo "$@" >> "$(dirname "$0")/units"
+until [ "$1" = -- ]; do shift; done
+shift
+exec "$@"
+"#;
+
 /// A program that does as the manager does, and leaves traces of how it was started and ended.
 const STAND_IN: &str = r#"#!/bin/sh
 here=$(dirname "$0")
@@ -23,10 +31,20 @@ while :; do sleep 0.05; done
 "#;
 
 fn program(folder: &TempDir, text: &str) -> PathBuf {
-    let path = folder.path().join("manager");
+    named_program(folder, "manager", text)
+}
+
+fn named_program(folder: &TempDir, name: &str, text: &str) -> PathBuf {
+    let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
     path
+}
+
+/// A program that is found by this name before all others, in front of those that there are.
+fn in_front(folder: &TempDir, name: &str, text: &str) -> String {
+    named_program(folder, name, text);
+    format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap())
 }
 
 fn bench(arguments: &[&str], manager: &Path) -> Output {
@@ -130,6 +148,40 @@ fn typing_is_measured_as_the_contract_says() {
     }
     expect_managed(&folder, 4);
     assert!(std::fs::read_to_string(plots.join("typing.svg")).unwrap().starts_with("<svg"));
+}
+
+#[test]
+fn display_terminal_and_each_session_of_the_load_are_in_units_where_that_is_asked_for() {
+    let folder = TempDir::new().unwrap();
+    let path = in_front(&folder, "systemd-run", UNITS_STAND_IN);
+    let json = folder.path().join("result.json");
+    let mut command = lab();
+    command.args(["bench", "typing", "--units", "--load", "3", "--sessions", "2", "--keys", "2", "--blocks", "1"]);
+    let output = command.arg("--json").arg(&json).env("PATH", path).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let place = document["conditions"]["place"].as_str().unwrap();
+    assert!(place.contains("spread over 2 sessions") && place.contains("in units of systemd"), "{place}");
+    assert!(document["arms"][1]["rounds_per_s"].as_f64() > Some(0.0), "{:#}", document["arms"]);
+    let units = lines(&folder, "units");
+    let programs: Vec<&str> = units.iter().map(|line| line.split_once(" -- ").unwrap().1).collect();
+    assert!(units.iter().all(|line| line.starts_with("--scope ")), "{units:#?}");
+    for (program, wanted) in programs.iter().zip(["true", "Xvfb ", "openbox ", "xterm "]) {
+        assert!(program.starts_with(wanted), "{programs:#?}");
+    }
+    let loads: Vec<&str> = programs[4..].iter().map(|line| line.split_once(" load ").unwrap().1).collect();
+    assert_eq!(loads.len(), 2, "{programs:#?}");
+    assert!(loads[0].contains("\"accounts\":[0,2]") && loads[1].contains("\"accounts\":[1]"), "{loads:#?}");
+}
+
+#[test]
+fn where_no_unit_can_be_begun_nothing_is_started() {
+    let folder = TempDir::new().unwrap();
+    let path = in_front(&folder, "systemd-run", "#!/bin/sh\necho no bus >&2\nexit 1\n");
+    let output = lab().args(["bench", "typing", "--units"]).env("PATH", path).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("(no bus)") && said.contains("leave out --units") && !said.contains("block 1"), "{said}");
 }
 
 #[test]

@@ -165,7 +165,7 @@ fn every_input_is_accounted_for_by_the_display_tap_under_wayland() {
 
 #[test]
 fn a_compositor_that_runs_is_measured_too() {
-    let compositor = tipme_bench::compositor::Compositor::start(None).unwrap();
+    let compositor = tipme_bench::compositor::Compositor::start(tipme_bench::SessionOptions::default()).unwrap();
     let socket = tipme_bench::screen::TerminalScreen::folder(&compositor).join("home");
     let socket = socket.join(tipme_bench::screen::TerminalScreen::name(&compositor)).display().to_string();
     assert_tapped(&assert_accounted(&FOOT, &["--repeat", "2", "--display", &socket], 2));

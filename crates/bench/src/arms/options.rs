@@ -5,6 +5,7 @@ use super::{Arm, ArmComparison, ManagerProgram};
 use crate::choice::{ResultFiles, one_of};
 use crate::driver::Programs;
 use crate::load::{LEVEL_MAX, LoadKind, PageOptions, default_memory};
+use crate::session::SessionOptions;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use tipme_command::size;
@@ -34,6 +35,9 @@ pub struct BesideOptions {
     /// Spread the load over so many sessions, as over terminals; 0 leaves it in the session of the display's programs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
     pub sessions: u32,
+    /// Start display, window manager, terminal and each session of the load in a unit of systemd of its own, as a desktop does
+    #[arg(long)]
+    pub units: bool,
     #[command(flatten)]
     pub manager: ManagerOptions,
     #[command(flatten)]
@@ -70,9 +74,15 @@ impl BesideOptions {
             pages: self.pages.of(kind),
             memory: self.memory.unwrap_or_else(default_memory),
             sessions: self.sessions,
+            units: self.units,
             manager: self.manager.program(&programs),
             launcher: programs.launcher,
         }
+    }
+
+    /// What the display is to be like.
+    pub(crate) fn session(&self) -> SessionOptions {
+        SessionOptions { units: self.units, ..SessionOptions::default() }
     }
 
     pub(crate) fn files(&self) -> (Option<&Path>, Option<&Path>) {

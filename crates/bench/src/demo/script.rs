@@ -34,8 +34,8 @@ fn open(place: &Place, fault: DemoFault) -> Result<Box<dyn TerminalScreen>> {
     let options = fault.options();
     Ok(match place {
         Place::X11 => Box::new(PrivateSession::start(options)?),
-        Place::Wayland => Box::new(Compositor::start(options.cpu)?),
-        Place::Compositor(name) => Box::new(Compositor::running(name, options.cpu)?),
+        Place::Wayland => Box::new(Compositor::start(options)?),
+        Place::Compositor(name) => Box::new(Compositor::running(name, options)?),
     })
 }
 

@@ -37,12 +37,12 @@ pub(crate) fn run(order: &str) -> Result<()> {
     let ledger = LoadLedger::open(&order.ledger)?;
     let (mut begun, begin) = std::io::pipe().context("cannot make a pipe")?;
     let (mut begin, end) = (Some(begin), deadline(&order));
-    let children = match order.sessions.min(order.level) {
-        0 => start(&order, &ledger, 0..order.level, &mut begin)?,
+    let children = match order.sessions.min(order.accounts.len() as u32) {
+        0 => start(&order, &ledger, &order.accounts, &mut begin)?,
         many => start_sessions(&order, &ledger, many, &mut begin)?,
     };
     drop(begin);
-    let mut said = vec![0; order.level as usize];
+    let mut said = vec![0; order.accounts.len()];
     begun.read_exact(&mut said).context("a process of the load ended before it worked")?;
     say_ready("")?;
     attend(&children, &ledger, end);
@@ -58,11 +58,11 @@ struct StartedChild {
 /// Starts every so-many-th process in a session of its own.
 fn start_sessions(order: &LoadOrder, ledger: &LoadLedger, many: u32, begin: &mut Begin) -> Result<Vec<StartedChild>> {
     let one = |session: u32| {
-        let accounts: Vec<u32> = (session..order.level).step_by(many as usize).collect();
-        let own = accounts.clone();
+        let accounts = order.accounts.iter().copied().skip(session as usize).step_by(many as usize);
+        let accounts: Vec<u32> = accounts.collect();
         let pid = fork(order.life_s, "load-session", || {
             setsid().context("cannot begin a session")?;
-            let children = start(order, ledger, own.into_iter(), begin)?;
+            let children = start(order, ledger, &accounts, begin)?;
             // So that nobody waits for this process to say that it works.
             drop(begin.take());
             attend(&children, ledger, deadline(order));
@@ -73,12 +73,7 @@ fn start_sessions(order: &LoadOrder, ledger: &LoadLedger, many: u32, begin: &mut
     (0..many).map(one).collect()
 }
 
-fn start(
-    order: &LoadOrder,
-    ledger: &LoadLedger,
-    accounts: impl Iterator<Item = u32>,
-    begin: &mut Begin,
-) -> Result<Vec<StartedChild>> {
+fn start(order: &LoadOrder, ledger: &LoadLedger, accounts: &[u32], begin: &mut Begin) -> Result<Vec<StartedChild>> {
     let name = format!("load-{}", name(&order.kind));
     let one = |account: u32| {
         let pid = fork(order.life_s, &name, || {
@@ -88,7 +83,7 @@ fn start(
         })?;
         Ok(StartedChild { pid, accounts: vec![account] })
     };
-    accounts.map(one).collect()
+    accounts.iter().copied().map(one).collect()
 }
 
 /// Waits until all children have ended, and notes who did before the time was over.

@@ -62,16 +62,15 @@ pub(super) enum MeasureStage {
 impl MeasureStage {
     /// The display that is named, else a new one.
     pub(super) fn set(display: &MeasureDisplay) -> Result<MeasureStage> {
+        let options = SessionOptions::default();
         Ok(match display {
             MeasureDisplay::Display(target) => {
                 MeasureStage::Existing(DisplayTarget { timeout: Duration::from_secs(10), ..target.clone() })
             }
-            MeasureDisplay::Own(Place::X11) => {
-                MeasureStage::Private(Box::new(PrivateSession::start(SessionOptions::default())?))
-            }
-            MeasureDisplay::Own(Place::Wayland) => MeasureStage::Wayland(Box::new(Compositor::start(None)?)),
+            MeasureDisplay::Own(Place::X11) => MeasureStage::Private(Box::new(PrivateSession::start(options)?)),
+            MeasureDisplay::Own(Place::Wayland) => MeasureStage::Wayland(Box::new(Compositor::start(options)?)),
             MeasureDisplay::Own(Place::Compositor(name)) => {
-                MeasureStage::Wayland(Box::new(Compositor::running(name, None)?))
+                MeasureStage::Wayland(Box::new(Compositor::running(name, options)?))
             }
         })
     }

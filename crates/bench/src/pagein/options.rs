@@ -124,6 +124,7 @@ impl Pagein {
             pages: kind.pages(),
             memory: hog,
             sessions: self.sessions,
+            units: false,
             manager: self.manager.program(programs),
             launcher: programs.launcher.clone(),
         }

@@ -109,9 +109,10 @@ pub(super) enum TrialDisplay {
 impl TrialDisplay {
     /// Starts the display of an application, with everything on one CPU where `cpu` names one.
     pub(super) fn start(app: App, cpu: Option<usize>) -> Result<TrialDisplay> {
+        let options = SessionOptions { cpu, ..SessionOptions::default() };
         Ok(match app.is_of_wayland() {
-            true => TrialDisplay::Wayland(Compositor::start(cpu)?),
-            false => TrialDisplay::X11(PrivateSession::start(SessionOptions { cpu, ..SessionOptions::default() })?),
+            true => TrialDisplay::Wayland(Compositor::start(options)?),
+            false => TrialDisplay::X11(PrivateSession::start(options)?),
         })
     }
 

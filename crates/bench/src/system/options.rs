@@ -95,6 +95,7 @@ impl System {
             pages: LoadKind::Big.pages(),
             memory: self.memory.unwrap_or_else(default_memory),
             sessions: self.sessions,
+            units: false,
             manager: self.manager.program(programs),
             launcher: programs.launcher.clone(),
         }

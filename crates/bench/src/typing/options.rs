@@ -13,6 +13,7 @@ use clap::Args;
   sudo tipme bench typing --load 20 --managed --display wayland
   sudo tipme bench typing --load 0,5,10,15,20 --managed --svg plots
   sudo tipme bench typing --managed --against nice19,autogroup,weight --sessions 20
+  sudo tipme bench typing --managed --backend systemd --units --sessions 20
 
 Keys are pressed in a terminal on a private display, ten a second, the next one once the one
 before is on the screen; measured is the time from a key to its drawing. Unloaded and every arm
