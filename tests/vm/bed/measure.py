@@ -31,6 +31,8 @@ GRACE_S = 30
 # Before the first measurement, in seconds.
 WARM_UP_MAX_S = 90
 GROUP, SESSIONS = f"{TOOLS}/measure-run group", f"{TOOLS}/measure-run root"
+# The slice of a desktop's programs is a group of the CPU controller, as the manager of a user makes it one; the programs in it are not.
+DESKTOP = "systemctl set-property --runtime app.slice CPUWeight=100"
 MANAGED = "--managed --backend cgroup --cgroup /sys/fs/cgroup/tipme-measure"
 RESULT = "/var/tmp/measure.json"
 TYPING = f"tipme bench typing --load {LEVEL} --keys 500 --blocks 5 --json {RESULT}"
@@ -54,6 +56,8 @@ MEASUREMENTS = [
                 f"{SESSIONS} {TYPING} --sessions 1 --managed --backend autogroup", judge.typing),
     Measurement("typing-sessions-0", "Typing, the load in the session of the display's programs", 500,
                 f"{SESSIONS} {TYPING} --sessions 0 --managed --backend autogroup", judge.typing),
+    Measurement("typing-units", "Typing, each process of the load in a unit of systemd", 1200,
+                f"bash -c '{DESKTOP}; exec {TYPING} --sessions 20 --units --managed --backend systemd --against nice19'", judge.typing),
     Measurement("system", "System test", 1500,
                 f"{GROUP} tipme bench system --rounds 5 --blocks 5 --json {RESULT} {MANAGED}", judge.system),
     # Each repeat has a display of its own: in one display, what came back from swap once is not the first to go again.
