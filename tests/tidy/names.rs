@@ -27,25 +27,26 @@ fn is_looked_at(source: &Source) -> bool {
 }
 
 /// Names that are declared more than once, with the places.
-fn repeated(sources: &[Source]) -> Vec<String> {
-    let several = declared(sources).into_iter().filter(|(_, places)| places.len() > 1);
+fn repeated(declared: BTreeMap<String, Vec<String>>) -> Vec<String> {
+    let several = declared.into_iter().filter(|(_, places)| places.len() > 1);
     several.map(|(name, places)| format!("{name}: {}", places.join(", "))).collect()
 }
 
 #[test]
 fn each_type_has_a_name_of_its_own() {
-    assert!(declared(&rust()).len() > 500, "the declarations were not found");
-    expect_none(repeated(&rust()), "a name means several things: say which one of them it is");
+    let declared = declared(&rust());
+    assert!(declared.len() > 500, "the declarations were not found");
+    expect_none(repeated(declared), "a name means several things: say which one of them it is");
 }
 
 #[test]
 fn a_planted_second_meaning_is_found() {
     let source = |path: &str, text: &str| Source { path: PathBuf::from(path), text: text.to_owned() };
     let first = || source("crates/record/src/a.rs", "pub struct Piece;\nenum Other {}");
-    let within = |path: &str| repeated(&[first(), source(path, "mod tests {\n    trait Piece {}\n}")]);
+    let within = |path: &str| repeated(declared(&[first(), source(path, "mod tests {\n    trait Piece {}\n}")]));
     let found = ["Piece: crates/record/src/a.rs:1, crates/sched/src/b/c.rs:2"];
     assert_eq!(within("crates/sched/src/b/c.rs"), found);
     assert!(within("crates/sched/tests/c.rs").is_empty());
     let made = source("crates/record/src/m.rs", "macro_rules! m { () => { pub enum Other { A } } }");
-    assert_eq!(repeated(&[first(), made]).len(), 1);
+    assert_eq!(repeated(declared(&[first(), made])).len(), 1);
 }

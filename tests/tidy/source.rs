@@ -3,6 +3,7 @@
 
 use crate::tree::{PURE, Source, expect_none, rust};
 use proc_macro2::{Span, TokenStream, TokenTree};
+use std::sync::LazyLock;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 
@@ -193,12 +194,24 @@ impl<'ast> Visit<'ast> for Finds {
     }
 }
 
+/// All Rust files, each with what the walk over it finds.
+fn walks() -> &'static [(Source, Finds)] {
+    static WALKS: LazyLock<Vec<(Source, Finds)>> = LazyLock::new(|| {
+        let walked = |source: Source| {
+            let finds = walk(&source);
+            (source, finds)
+        };
+        rust().into_iter().map(walked).collect()
+    });
+    &WALKS
+}
+
 /// Collects from every Rust file what `find` picks from its walk.
 fn gather(find: impl Fn(&Finds) -> Vec<(usize, String)>) -> Vec<String> {
-    let of = |source: &Source| -> Vec<String> {
-        find(&walk(source)).into_iter().map(|(at, what)| format!("{} {what}", source.at(at))).collect()
+    let of = |(source, finds): &(Source, Finds)| -> Vec<String> {
+        find(finds).into_iter().map(|(at, what)| format!("{} {what}", source.at(at))).collect()
     };
-    rust().iter().flat_map(of).collect()
+    walks().iter().flat_map(of).collect()
 }
 
 fn bare(lines: &[usize]) -> Vec<(usize, String)> {
@@ -213,7 +226,7 @@ fn functions_are_short() {
     });
     expect_none(long, "functions over 70 lines");
     let mut lengths: Vec<usize> =
-        rust().iter().flat_map(|source| walk(source).functions).map(|(_, _, lines)| lines).collect();
+        walks().iter().flat_map(|(_, finds)| &finds.functions).map(|(_, _, lines)| *lines).collect();
     lengths.sort_unstable();
     let at = |share: f64| lengths[((lengths.len() - 1) as f64 * share) as usize];
     println!("{} functions: median {} lines, 90 % within {}, longest {}", lengths.len(), at(0.5), at(0.9), at(1.0));
@@ -237,10 +250,10 @@ fn nothing_is_exported_by_glob() {
 }
 
 /// The files of the pure crates, without their tests and build scripts; and what benchmarks draw from figures.
-fn pure_sources() -> Vec<Source> {
+fn pure_walks() -> impl Iterator<Item = &'static (Source, Finds)> {
     let pure = |source: &Source| source.crate_name().is_some_and(|name| PURE.contains(&name)) && !source.is_test();
     let draws = |source: &Source| source.crate_name() == Some("bench") && source.path.iter().any(is_drawn_by);
-    rust().into_iter().filter(|source| pure(source) || draws(source)).collect()
+    walks().iter().filter(move |(source, _)| pure(source) || draws(source))
 }
 
 fn is_drawn_by(name: &std::ffi::OsStr) -> bool {
@@ -250,8 +263,7 @@ fn is_drawn_by(name: &std::ffi::OsStr) -> bool {
 #[test]
 fn pure_crates_do_no_io() {
     let mut found = Vec::new();
-    for source in pure_sources() {
-        let finds = walk(&source);
+    for (source, finds) in pure_walks() {
         let outside = |path: &str| OUTSIDE.iter().any(|name| path == *name || path.starts_with(&format!("{name}::")));
         let value = |path: &str| VALUES.iter().any(|name| path.starts_with(name));
         let paths = finds.paths.iter().filter(|(path, _)| outside(path) && !value(path));
@@ -264,7 +276,7 @@ fn pure_crates_do_no_io() {
 #[test]
 fn pure_crates_are_safe() {
     let mut found = Vec::new();
-    for source in pure_sources() {
+    for (source, _) in pure_walks() {
         let tokens = source.text.parse::<TokenStream>().expect("it was parsed before");
         let unsafes = flat(tokens).into_iter().filter(|(token, _)| token == "unsafe");
         found.extend(unsafes.map(|(_, at)| source.at(at)));

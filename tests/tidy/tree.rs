@@ -3,11 +3,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// Crates that take values and give values, and nothing else.
 pub const PURE: [&str; 5] = ["record", "analysis", "measure", "report", "policy"];
 
 /// One file of source text.
+#[derive(Clone)]
 pub struct Source {
     /// Relative to the workspace.
     pub path: PathBuf,
@@ -48,6 +50,11 @@ pub fn text(path: &str) -> String {
 
 /// All source files: Rust, C, scripts, build rules.
 pub fn sources() -> Vec<Source> {
+    static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(read_sources);
+    SOURCES.clone()
+}
+
+fn read_sources() -> Vec<Source> {
     let mut paths = Vec::new();
     for dir in ["crates", "tests", "fuzz", "scripts", "debian", ".ci"] {
         collect(&root().join(dir), &mut paths);

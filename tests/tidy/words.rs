@@ -96,8 +96,11 @@ fn words(line: &str) -> String {
 /// What a line must not hold, and what to write in its place.
 fn complaints(line: &str, banned: &[Banned]) -> Vec<String> {
     let words = words(line);
+    // Few lines have the letters of one: only for those the word is looked for.
     let is_used = |(word, _, ordinary): &&Banned| {
-        words.contains(&format!(" {word} ")) && !ordinary.iter().any(|meaning| line.contains(meaning))
+        words.contains(word)
+            && words.contains(&format!(" {word} "))
+            && !ordinary.iter().any(|meaning| line.contains(meaning))
     };
     banned.iter().filter(is_used).map(|(word, instead, _)| format!("\"{word}\": write {instead}")).collect()
 }
