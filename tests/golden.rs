@@ -8,8 +8,9 @@
 
 #[cfg(test)]
 mod golden {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::path::{Path, PathBuf};
+    use std::sync::{LazyLock, OnceLock};
     use tipme_analysis::model::{CauseKind, Verdict};
     use tipme_analysis::{DiagnoseOptions, diagnose};
     use tipme_report::Layout;
@@ -36,7 +37,15 @@ mod golden {
         incidents().into_iter().filter(named).collect()
     }
 
-    fn verdict(path: &Path) -> Verdict {
+    /// The verdict on an incident, which several tests ask for and the first one works out.
+    fn verdict(path: &Path) -> &'static Verdict {
+        type Verdicts = BTreeMap<PathBuf, OnceLock<Verdict>>;
+        static VERDICTS: LazyLock<Verdicts> =
+            LazyLock::new(|| incidents().into_iter().map(|path| (path, OnceLock::new())).collect());
+        VERDICTS[path].get_or_init(|| diagnosed(path))
+    }
+
+    fn diagnosed(path: &Path) -> Verdict {
         let incident = tipme_store::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(incident.damage.is_empty(), "{} is damaged: {:?}", path.display(), incident.damage);
         diagnose(&incident, &DiagnoseOptions::default()).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -62,7 +71,7 @@ mod golden {
         let bless = std::env::var_os("TIPME_BLESS").is_some();
         let mut wrong = Vec::new();
         for path in incidents() {
-            let (told, expected) = (text(&verdict(&path)), path.with_extension("txt"));
+            let (told, expected) = (text(verdict(&path)), path.with_extension("txt"));
             if bless {
                 std::fs::write(&expected, &told).expect("the text can be written");
             }
@@ -82,7 +91,7 @@ mod golden {
                 tipme_analysis::scene::scene(&incident, &DiagnoseOptions::default()).expect("it was diagnosed before");
             let (page, name) = (tipme_report::page(&scene), path.display());
             assert!(page.len() < 1_000_000, "{name}: {} bytes", page.len());
-            let told = text(&verdict(&path));
+            let told = text(verdict(&path));
             let told = told.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
             assert!(page.contains(&told), "{name}: the verdict is not on its page");
             let length = (scene.to_ns - scene.from_ns) / 1_000;
@@ -93,7 +102,7 @@ mod golden {
 
     #[test]
     fn every_kind_has_an_incident() {
-        let verdicts: Vec<Verdict> = incidents().iter().map(|path| verdict(path)).collect();
+        let verdicts: Vec<&Verdict> = incidents().iter().map(|path| verdict(path)).collect();
         let found: BTreeSet<CauseKind> =
             verdicts.iter().filter_map(|verdict| verdict.findings.first()).map(|finding| finding.kind).collect();
         let missing: Vec<&CauseKind> =
@@ -107,7 +116,7 @@ mod golden {
         assert!(calm.len() >= 4, "only {} calm sessions", calm.len());
         for path in calm {
             let told = verdict(&path);
-            assert!(told.findings.is_empty(), "{}: {}", path.display(), text(&told));
+            assert!(told.findings.is_empty(), "{}: {}", path.display(), text(told));
         }
     }
 
