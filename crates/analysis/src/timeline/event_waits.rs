@@ -5,19 +5,23 @@
 //! which events find the thread again and again. Every toolkit has its own, a condition behind which another thread
 //! polls among them.
 
-use crate::decode::messages::Side;
+use crate::decode::messages::{Side, Stream};
+use crate::decode::parts::Part;
 use crate::timeline::pauses::EventWaits;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{FUTEX, Signature, Waited, is_condition, is_lone, is_private_futex, polls, signature};
 use std::collections::{HashMap, HashSet};
 use tipme_record::records::Wait;
-use tipme_record::{Nanos, Tid};
+use tipme_record::{Nanos, Pid, Tid};
 
 /// A wait is an event wait of its thread if it found at least so many events, and so large a part of them, one in so
 /// many.
 const FINDS_MIN: usize = 3;
 const FINDS_SHARE: usize = 10;
+
+/// So large a part of the inputs of a process finds the thread that they are handed over to in one condition: one in so many.
+const HANDED_SHARE: usize = 2;
 
 /// From the end of a wait to the receipt of the event that ended it, at most.
 const FOUND_MAX: Nanos = Nanos::from_millis(10);
@@ -38,29 +42,42 @@ const UNKNOWN_MIN: Nanos = Nanos::from_millis(30);
 type Finds = HashMap<Tid, HashMap<Signature, usize>>;
 
 /// Learns the event waits of all threads that take events: from the waits that events ended, and from the conditions in
-/// which others hand over what they took.
+/// which others hand over most inputs. Who waits in one for an answer, in the middle of the work, is found there by few.
 fn learn(recording: &Recording) -> EventWaits {
-    let (mut finds, mut handed) = (Finds::new(), Finds::new());
+    let (mut finds, mut handed, mut taken) = (Finds::new(), Finds::new(), HashMap::<Pid, usize>::new());
     for stream in recording.messages.streams() {
         for part in stream.side(Side::EventReceived) {
             finds.entry(part.tid).or_default();
             if let Some(found) = found_in(recording, part.tid, part.ts) {
                 *finds.entry(part.tid).or_default().entry(found).or_default() += 1;
             }
-            for (wakee, condition) in handed_over(recording, part.tid, part.ts) {
+        }
+        for input in inputs_taken(recording, stream) {
+            *taken.entry(stream.client).or_default() += 1;
+            for (wakee, condition) in handed_over(recording, input.tid, input.ts) {
                 *handed.entry(wakee).or_default().entry(condition).or_default() += 1;
             }
         }
     }
     for (tid, known) in &mut finds {
-        for (condition, count) in handed.remove(tid).into_iter().flatten() {
+        let all = taken.get(&recording.tasks.pid(*tid, recording.mark)).copied().unwrap_or_default();
+        let conditions = handed.remove(tid).into_iter().flatten();
+        for (condition, count) in conditions.filter(|(_, count)| count * HANDED_SHARE >= all) {
             *known.entry(condition).or_default() += count;
         }
     }
     EventWaits(finds.into_iter().map(|(tid, finds)| (tid, frequent(&finds))).collect())
 }
 
-/// The threads of its process that a thread wakes from a condition right after it took an event, and that condition.
+/// The receipts of inputs.
+fn inputs_taken<'a>(recording: &'a Recording, stream: &'a Stream) -> impl Iterator<Item = &'a Part> {
+    let majors = recording.messages.majors(stream);
+    let is_input = |part: &Part| recording.messages.words(part).iter().any(|word| majors.input_class(*word).is_some());
+    let sends = stream.side(Side::EventSent).iter().enumerate().filter(move |(_, part)| is_input(part));
+    sends.filter_map(|(index, _)| stream.received(Side::EventSent, index).map(|(_, taken)| taken))
+}
+
+/// The threads of its process that a thread wakes from a condition right after it took an input, and that condition.
 fn handed_over(recording: &Recording, tid: Tid, at: Nanos) -> impl Iterator<Item = (Tid, Signature)> {
     let process = recording.tasks.pid(tid, at);
     let woken = recording.wakes.by(tid, at, at.after(FOUND_MAX)).take(WAKES_MAX);

@@ -30,7 +30,7 @@ pub struct QuotaGroup {
     /// What it allowed when it was used up last.
     quota: Nanos,
     period: Nanos,
-    /// Whether the quota was still set at the mark.
+    /// Whether it still did at the mark.
     is_set: bool,
     members: BTreeSet<Pid>,
     /// When it was throttled, one after the other.
@@ -82,7 +82,7 @@ impl QuotaGroup {
             file: known.map(|group| clean(&group.file)).unwrap_or_default(),
             quota: last.map_or(Nanos(0), |record| record.quota),
             period: last.map_or(Nanos(0), |record| record.period),
-            is_set: known.is_some_and(|group| group.period_us > 0),
+            is_set: known.zip(last).is_some_and(|(known, last)| is_same(known, last)),
             members: records.iter().map(|record| record.pid).chain(at_mark).collect(),
             throttled: joined(records.iter().map(|record| held_back(record, timeline)).collect()),
         }
@@ -93,7 +93,7 @@ impl QuotaGroup {
         let path = if self.path.is_empty() { "which is gone" } else { &self.path };
         match (self.amount(), self.is_set) {
             (Some(amount), true) => format!("{path} ({amount})"),
-            (Some(amount), false) => format!("{path} ({amount}; the quota was taken away since)"),
+            (Some(amount), false) => format!("{path} ({amount}; the quota was changed since)"),
             (None, _) => path.to_owned(),
         }
     }
@@ -107,7 +107,7 @@ impl QuotaGroup {
         (self.period > Nanos(0)).then(|| format!("{} per {}", ms(self.quota), ms(self.period)))
     }
 
-    /// Whether the quota was still set at the mark.
+    /// Whether it allowed the same at the mark.
     pub fn is_set(&self) -> bool {
         self.is_set
     }
@@ -119,6 +119,11 @@ impl QuotaGroup {
         let lengths = within.map(|(begin, end)| hi.min(*end).since(lo.max(*begin)));
         lengths.fold((0, Nanos(0)), |(count, sum), length| (count + 1, sum.after(length)))
     }
+}
+
+/// Whether a group has the quota at the mark that it had used up, in the kernel's file in microseconds.
+fn is_same(known: &LimitedGroup, last: &Throttled) -> bool {
+    [known.quota_us, known.period_us] == [last.quota, last.period].map(|span| span.0 / 1_000)
 }
 
 /// From when on, and until when, a thread was kept from running.
@@ -166,10 +171,15 @@ mod tests {
 
     #[test]
     fn a_group_is_told_with_what_it_allows_and_whether_it_still_does() {
-        let known = LimitedGroup { path: "/a".to_owned(), quota_us: 1, period_us: 1, ..LimitedGroup::default() };
+        let (path, quota_us, period_us) = ("/a".to_owned(), 5_000, 100_000);
+        let known = LimitedGroup { path, quota_us, period_us, ..LimitedGroup::default() };
+        let raised = LimitedGroup { quota_us: 90_000, ..known.clone() };
         let lifted = LimitedGroup { quota_us: 0, period_us: 0, ..known.clone() };
         assert_eq!(group(Some(known.clone()), ms(5)).text(), "/a (5 ms per 100 ms)");
-        assert_eq!(group(Some(lifted), ms(5)).text(), "/a (5 ms per 100 ms; the quota was taken away since)");
+        for changed in [raised, lifted] {
+            let text = group(Some(changed), ms(5)).text();
+            assert_eq!(text, "/a (5 ms per 100 ms; the quota was changed since)");
+        }
         assert_eq!(group(Some(known), NO_QUOTA).text(), "/a");
         assert!(group(None, Nanos(1_500_000)).text().starts_with("which is gone (1.5 ms per 100 ms"));
     }

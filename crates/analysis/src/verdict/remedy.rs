@@ -84,11 +84,11 @@ pub(crate) fn of(kind: CauseKind, culprit: &Culprit, Waiting { app, itself }: Wa
 
 /// The remedy where the quota of a control group is known.
 pub(crate) fn of_limit(limit: &QuotaGroup) -> String {
-    let amount = limit.amount().map(|amount| format!(": it allows {amount} of CPU time")).unwrap_or_default();
+    let amount = limit.amount().map_or(" it did".to_owned(), |amount| format!(" {amount} of CPU time"));
     match (limit.file.as_str(), limit.is_set()) {
-        ("", _) => format!("find what makes the group for a time, and have it allow more{amount}"),
-        (file, false) => format!("find what sets {file} for a time, and have it allow more{amount}"),
-        (file, true) => format!("raise {file}{amount}"),
+        ("", _) => format!("find what makes the group for a time, and have it allow more than{amount}"),
+        (file, false) => format!("find what sets {file} for a time, and have it allow more than{amount}"),
+        (file, true) => format!("raise {file}: it allows{amount}"),
     }
 }
 
