@@ -59,8 +59,8 @@ const ABOUT: [KindWords; 20] = [
         of_process: Some("the control group of {who} had used up the CPU time that it is allowed"),
         of_device: None,
         what: "The program belongs to a control group (a container, a service, a slice) that may use only so much \
-               CPU time in each period. It had used that up and was not let run until the next period, though a CPU \
-               may have been free.",
+               CPU time in each period. The group had used that up, and the program was not let run until the next \
+               period, though a CPU may have been free.",
         helps: "Raise or remove the limit: systemctl set-property UNIT CPUQuota=, docker update --cpus, or cpu.max \
                 of the group. More CPUs do not help.",
         see: "nr_throttled and throttled_usec in cpu.stat of the group, which /proc/PID/cgroup names.",

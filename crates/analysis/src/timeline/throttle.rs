@@ -75,7 +75,7 @@ impl Throttling {
 
 impl QuotaGroup {
     fn new(records: &[&Throttled], known: Option<&LimitedGroup>, timeline: &Timeline) -> QuotaGroup {
-        let last = records.iter().rev().find(|record| record.quota < NO_QUOTA);
+        let last = records.iter().filter(|record| record.quota < NO_QUOTA).max_by_key(|record| record.head.ts);
         let at_mark = known.map(|group| group.pids.iter().copied().map(Pid)).into_iter().flatten();
         QuotaGroup {
             path: known.map(|group| clean(&group.path)).unwrap_or_default(),
@@ -90,11 +90,12 @@ impl QuotaGroup {
 
     /// `/tipme/a (5 ms per 100 ms)`.
     pub fn text(&self) -> String {
-        let path = if self.path.is_empty() { "which is gone" } else { &self.path };
-        match (self.amount(), self.is_set) {
-            (Some(amount), true) => format!("{path} ({amount})"),
-            (Some(amount), false) => format!("{path} ({amount}; the quota was changed since)"),
-            (None, _) => path.to_owned(),
+        let is_gone = self.path.is_empty();
+        let path = if is_gone { "which is gone" } else { &self.path };
+        match self.amount() {
+            Some(amount) if self.is_set || is_gone => format!("{path} ({amount})"),
+            Some(amount) => format!("{path} ({amount}; the quota was changed since)"),
+            None => path.to_owned(),
         }
     }
 
@@ -181,6 +182,15 @@ mod tests {
             assert_eq!(text, "/a (5 ms per 100 ms; the quota was changed since)");
         }
         assert_eq!(group(Some(known), NO_QUOTA).text(), "/a");
-        assert!(group(None, Nanos(1_500_000)).text().starts_with("which is gone (1.5 ms per 100 ms"));
+        assert_eq!(group(None, Nanos(1_500_000)).text(), "which is gone (1.5 ms per 100 ms)");
+    }
+
+    #[test]
+    fn the_latest_quota_is_told_whichever_cpu_wrote_first() {
+        let [mut first, mut later] = [0, 1].map(|_| Throttled::read(&[0; Throttled::SIZE]).unwrap());
+        (first.head.ts, first.quota, first.period) = (ms(1), ms(5), ms(100));
+        (later.head.ts, later.quota, later.period) = (ms(2), ms(7), ms(100));
+        let told = QuotaGroup::new(&[&later, &first], None, &Timeline::default());
+        assert_eq!(told.amount().as_deref(), Some("7 ms per 100 ms"));
     }
 }
