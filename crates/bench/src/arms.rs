@@ -35,8 +35,8 @@ use serde::Serialize;
 use std::ops::Add;
 use std::time::Duration;
 
-/// A load runs for so long before anything is measured beside it.
-pub(crate) const SETTLING: Duration = Duration::from_secs(1);
+/// A load runs for so long before anything is measured beside it: longer than the manager takes to see it.
+pub(crate) const SETTLING: Duration = Duration::from_secs(2);
 /// What `nice` without a number would not do: as far back as niceness goes.
 const NICE_MOST: i32 = 19;
 /// The strength of a manager that does nothing.

@@ -2,7 +2,9 @@
 //! Who computes without a pause while CPUs are scarce.
 //!
 //! Most of what competes with the focus has no window: a build in another session, a job of the night. Nobody looks for
-//! it while CPUs are free; that costs one small file each second.
+//! it while CPUs are free; that costs one small file each second, and five a second while there is input. What has just
+//! begun has taken nothing yet by which it is known: so the first looks after CPUs became scarce follow one another soon,
+//! each as long after the one before as CPUs have been scarce without a break.
 
 use crate::budget::LookBudget;
 use std::collections::BTreeMap;
@@ -11,10 +13,13 @@ use tipme_policy::{BUSY_MAX, Identity};
 use tipme_record::Nanos;
 use tipme_sched::processes::{self, Stat};
 
-/// From one look at the processes to the next while CPUs are scarce, at least;
+/// From one look at the processes to the next once CPUs have been scarce for so long, at least;
 const PERIOD: Nanos = Nanos::from_millis(4_000);
-/// and so many times what the look cost of a CPU: it takes a two thousandth of one at most.
-const COST_FACTOR: u64 = 2_000;
+/// just after they became so;
+const PERIOD_MIN: Nanos = Nanos::from_millis(200);
+/// and so many times what the look cost of a CPU: it takes a thousandth of one at most, a two hundredth in the first looks.
+const COST_FACTOR: u64 = 1_000;
+const COST_FACTOR_AT_FIRST: u64 = 200;
 /// CPUs stay scarce for so long after they were.
 const SCARCE: Nanos = Nanos::from_millis(10_000);
 /// A process is busy from this share of a CPU on, in percent, its ended children's included,
@@ -28,9 +33,13 @@ const WALK_MAX: usize = 4096;
 pub(crate) struct BusyWatch {
     proc: PathBuf,
     cpus: u64,
-    /// CPUs are scarce until then.
+    /// CPUs count as scarce until then.
     scarce: Nanos,
+    /// The last time at which they were not.
+    free: Nanos,
     looked: Nanos,
+    /// CPU time of the last look.
+    cost: Nanos,
     due: Nanos,
     /// Clock ticks that each process had taken at the last look.
     ticks: BTreeMap<Identity, u64>,
@@ -40,14 +49,17 @@ pub(crate) struct BusyWatch {
 impl BusyWatch {
     pub(crate) fn new(proc: PathBuf) -> BusyWatch {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
-        let [scarce, looked, due] = [Nanos(0); 3];
-        BusyWatch { proc, cpus, scarce, looked, due, ticks: BTreeMap::new(), told: Vec::new() }
+        let [scarce, free, looked, cost, due] = [Nanos(0); 5];
+        BusyWatch { proc, cpus, scarce, free, looked, cost, due, ticks: BTreeMap::new(), told: Vec::new() }
     }
 
     /// Who is busy, where that has changed. `may_change` knows whom to tell of.
     pub(crate) fn look(&mut self, now: Nanos, may_change: impl Fn(Identity) -> bool) -> Option<Vec<Identity>> {
         if self.are_cpus_scarce() {
             self.scarce = now.after(SCARCE);
+            self.due = self.due.min(self.looked.after(self.until_next(now)));
+        } else {
+            self.free = now;
         }
         if now >= self.scarce {
             self.ticks.clear();
@@ -59,9 +71,16 @@ impl BusyWatch {
         }
         let begun = LookBudget::clock();
         let busy = self.walk(now, may_change);
-        let cost = LookBudget::clock().since(begun).0.saturating_mul(COST_FACTOR);
-        self.due = now.after(PERIOD.max(Nanos(cost)));
+        self.cost = LookBudget::clock().since(begun);
+        self.due = now.after(self.until_next(now));
         self.tell(busy)
+    }
+
+    /// From the last look to the next.
+    fn until_next(&self, now: Nanos) -> Nanos {
+        let scarce_for = now.since(self.free).clamp(PERIOD_MIN, PERIOD);
+        let factor = if scarce_for < PERIOD { COST_FACTOR_AT_FIRST } else { COST_FACTOR };
+        scarce_for.max(Nanos(self.cost.0.saturating_mul(factor)))
     }
 
     /// More tasks want a CPU than there are CPUs; this one, which asks, is one of them.

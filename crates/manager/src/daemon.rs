@@ -287,6 +287,7 @@ impl Manager {
         if self.schedule.terminals <= now && self.schedule.is_busy(now) {
             self.schedule.terminals = now.after(TERMINALS);
             self.follow_terminals(now);
+            self.look_at_cpus(now);
         }
         if self.schedule.tick <= now {
             self.schedule.tick = now.after(TICK);

@@ -86,6 +86,56 @@ fn who_computes_is_told_at_once_and_released_after_a_while() {
     assert_eq!(look(&mut watch, 115), None);
 }
 
+/// When a watch on CPUs of which too many want one from a time on looks at the processes, in milliseconds after it.
+fn looks_after(machine: &BusyFixture, watch: &mut BusyWatch, begin_ms: u64) -> Vec<u64> {
+    let mut looks = Vec::new();
+    for after_ms in (0..20_000).step_by(200) {
+        let before = watch.looked;
+        watch.cost = Nanos(0);
+        watch.look(Nanos::from_millis(begin_ms + after_ms), |_| true);
+        if watch.looked != before {
+            looks.push(after_ms);
+            watch.due = watch.due.min(watch.looked.after(PERIOD));
+        }
+        machine.want_cpu(22);
+    }
+    looks
+}
+
+#[test]
+fn who_has_just_begun_is_looked_at_again_soon_and_later_seldom() {
+    let machine = BusyFixture::new();
+    let mut watch = machine.watch();
+    machine.want_cpu(1);
+    let looks = looks_after(&machine, &mut watch, 1_000_000);
+    assert_eq!(looks[..5], [200, 400, 800, 1_600, 3_200], "{looks:?}");
+    assert!(looks[5..].windows(2).all(|pair| pair[1] - pair[0] >= 4_000), "{looks:?}");
+    machine.want_cpu(1);
+    let again = looks_after(&machine, &mut watch, 1_021_000);
+    assert_eq!(again[..5], looks[..5], "they were free for a moment");
+}
+
+#[test]
+fn who_has_taken_nothing_at_the_first_look_is_found_at_the_second() {
+    let machine = BusyFixture::new();
+    machine.want_cpu(22);
+    machine.process(10, 0, 0, 0);
+    let mut watch = machine.watch();
+    watch.free = Nanos::from_millis(99_900);
+    assert_eq!(pids(watch.look(Nanos::from_secs(100), |_| true)), None);
+    machine.process(10, 20, 2, 0);
+    watch.cost = Nanos(0);
+    assert_eq!(pids(watch.look(Nanos::from_millis(100_300), |_| true)), Some(vec![10]));
+}
+
+#[test]
+fn looks_take_a_two_hundredth_of_a_cpu_at_most_at_first_and_a_thousandth_later() {
+    let mut watch = BusyFixture::new().watch();
+    (watch.free, watch.cost) = (Nanos::from_secs(100), Nanos::from_millis(80));
+    let next = |after_s: u64| watch.until_next(Nanos::from_secs(100 + after_s));
+    assert_eq!([next(0), next(3), next(4)], [16, 16, 80].map(Nanos::from_secs));
+}
+
 #[test]
 fn who_may_not_be_changed_is_left_out_and_a_reused_number_is_another_process() {
     let machine = BusyFixture::new();
