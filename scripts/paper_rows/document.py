@@ -4,8 +4,8 @@
 import re
 
 from . import charts, store
+from .agreement import agreement, earlier, interval, measured, value_of
 from .measurements import BY_NAME
-from .model import agreement, interval
 from .rows import PAPERS, ROWS
 
 DOCUMENT = store.ROOT / "docs/papers.md"
@@ -17,8 +17,9 @@ Written by `make papers`, which measures the rows and keeps the figures of the l
 [results/papers](results/papers); `make papers ROWS="J1 E6"` measures single rows, `make papers MEASURE=no` writes this document
 again from what is kept. Commands are those of `tipme`. The papers: their sections, figures and tables are named in each row.
 
-A figure's *interval* is how far two runs may be apart: a share of the larger one, or so much of its unit. *Agrees* means that the last two
-runs are within it, **FLAGGED** that they are not, and then what the machine had to do beside each of them, and how fast it was, stands below the table. What
+A figure's *interval* is how far two runs may be apart: a share of the larger one, or so much of its unit. The last run is held against the newest of
+another day (UTC, by its begin); where there is none, it says *one day so far*. *Agrees* means that the two are within the interval, **FLAGGED** that they
+are not, and then what the machine had to do beside each of them, and how fast it was, stands below the table. What
 another script measures is taken up from the file that it writes. Of a figure that was measured elsewhere the machine is named.
 
 """
@@ -28,9 +29,10 @@ def value(figure, number):
     return "-" if number is None else f"{number:,.{figure.digits}f} {figure.unit}".strip()
 
 
-def known(figure):
-    """The values of a figure in all runs that are kept."""
-    return [run["figures"].get(figure.name) for run in store.runs(figure.measurement)]
+def shown(figure):
+    """The last run that has a figure, and the newest of another day; None where there is none."""
+    runs = store.runs(figure.measurement)
+    return (measured(figure, runs) or [None])[-1], earlier(figure, runs)
 
 
 def command(measurement):
@@ -39,10 +41,9 @@ def command(measurement):
     return "`" + " ".join([measurement.program, *measurement.command]).replace(" --json {json}", "") + "`"
 
 
-def origin(measurement):
-    """When, by which commit and where or beside what the last run was, and the one before it."""
-    told = [f"{run['date']}, {run['commit']}, {measurement.where or beside_what(run)}" for run in store.runs(measurement.name)[:-3:-1]]
-    return "; before: ".join(told) or "not measured yet"
+def origin(runs):
+    """When, by which commit and where or beside what the runs were."""
+    return "; before: ".join(f"{run['date']}, {run['commit']}, {beside_what(run)}" for run in runs) or "not measured yet"
 
 
 def beside_what(run):
@@ -52,23 +53,22 @@ def beside_what(run):
 
 
 def figure_row(row, figure):
-    measurement, values = BY_NAME[figure.measurement], known(figure)
-    now = value(figure, values[-1] if values else None)
-    before = value(figure, values[-2]) if len(values) > 1 else ""
-    word = agreement(figure, values)
+    runs = [run for run in shown(figure) if run]
+    now, before = [*(value(figure, value_of(figure, run)) for run in runs), "", ""][:2]
+    word = agreement(figure, store.runs(figure.measurement))
     word = f"**{word}**" if word == "FLAGGED" else f"{word} ({interval(figure)})" if word == "agrees" else word
-    return f"| {row.id} | {figure.name} | {figure.paper} | {now} | {before} | {word} | {command(measurement)} | {origin(measurement)} |"
+    return f"| {row.id} | {figure.name} | {figure.paper} | {now or '-'} | {before} | {word} | {command(BY_NAME[figure.measurement])} | {origin(runs)} |"
 
 
 def flagged(figure):
-    return agreement(figure, known(figure)) == "FLAGGED"
+    return agreement(figure, store.runs(figure.measurement)) == "FLAGGED"
 
 
-def beside(name):
-    """What the machine had to do beside the last two runs, how fast it was, and which kernels where these differ."""
-    last = store.runs(name)[-2:]
-    differ = len({run["machine"] for run in last}) > 1
-    return "; ".join(state(run) + (f", {run['machine'].rpartition(', ')[2]}" if differ else "") for run in last)
+def beside(figure):
+    """What the machine had to do beside the runs that are compared, how fast it was, and which kernels where these differ."""
+    runs = [run for run in reversed(shown(figure)) if run]
+    differ = len({run["machine"] for run in runs}) > 1
+    return "; ".join(state(run) + (f", {run['machine'].rpartition(', ')[2]}" if differ else "") for run in runs)
 
 
 def state(run):
@@ -84,9 +84,9 @@ def percent(number):
 
 
 def causes(row):
-    """Why figures are flagged, by what the runs themselves tell."""
-    measurements = {figure.measurement: None for figure in row.figures if flagged(figure)}
-    return [f"Flagged, {command(BY_NAME[name])}: {beside(name)}." for name in measurements]
+    """Beside what figures are flagged, by what the runs themselves tell."""
+    told = {command(BY_NAME[figure.measurement]): beside(figure) for figure in row.figures if flagged(figure)}
+    return [f"Flagged, {name}: {words}." for name, words in told.items()]
 
 
 def test_words(row):
@@ -124,14 +124,14 @@ def conditions():
 
 
 def paper_text(title, rows):
-    table = ["| row | figure | paper | here | run before | two runs | command | when, commit, load or where |", "|---|---|---|---|---|---|---|---|"]
+    table = ["| row | figure | paper | here | on a day before | two days | command | when, commit, load or where |", "|---|---|---|---|---|---|---|---|"]
     table += [figure_row(row, figure) for row in rows for figure in row.figures]
     return f"## {title}\n\n{conditions()}\n\n" + "\n".join(table) + "\n\n" + "\n".join(row_text(row) for row in rows) + "\n"
 
 
 def summary():
     """How many of the figures agree."""
-    words = [agreement(figure, known(figure)) for row in ROWS for figure in row.figures]
+    words = [agreement(figure, store.runs(figure.measurement)) for row in ROWS for figure in row.figures]
     counts = {word: words.count(word) for word in dict.fromkeys(words)}
     return "Of all figures: " + ", ".join(f"{count} {word}" for word, count in counts.items()) + ".\n\n"
 

@@ -66,25 +66,3 @@ class Row:
     charts: tuple = ()
     # What is to be said besides: why this machine cannot show it, and where it was shown.
     words: str = ""
-
-
-def agreement(figure, values):
-    """How the last two values of a figure lie to each other: `agrees`, `FLAGGED`, or that there is no second one."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return "not measured"
-    if len(known) < 2:
-        return "one run so far"
-    one, other = known[-2:]
-    return "agrees" if abs(one - other) <= tolerance(figure, one, other) else "FLAGGED"
-
-
-def tolerance(figure, one, other):
-    return max(figure.least, figure.share * max(abs(one), abs(other)))
-
-
-def interval(figure):
-    """The stated interval in words."""
-    parts = [f"{100 * figure.share:.0f} %"] if figure.share else []
-    parts += [f"{figure.least:g} {figure.unit}".strip()] if figure.least else []
-    return "±" + " or ".join(parts) if parts else "exactly"

@@ -8,31 +8,10 @@ import unittest.mock
 
 import record_cost
 
-from . import document, extract, model, rows, store
+from . import document, extract, rows, store
 from .measurements import ALL, BY_NAME, records
-from .model import Figure, agreement, interval
 
 PAPERS = {"T": 12, "J": 4, "E": 9, "S": 12}
-
-
-class Agreement(unittest.TestCase):
-    def figure(self, **words):
-        return Figure("f", "timer", lambda document: None, "ms", **words)
-
-    def test_two_runs_agree_within_the_stated_interval_or_are_flagged(self):
-        figure = self.figure(share=0.25)
-        self.assertEqual([agreement(figure, values) for values in ([100, 130], [100, 140], [5, 100, 101])], ["agrees", "FLAGGED", "agrees"])
-        self.assertEqual(agreement(self.figure(share=0, least=3), [1, 4]), "agrees")
-        self.assertEqual(agreement(self.figure(share=0, least=3), [1, 4.1]), "FLAGGED")
-
-    def test_what_was_not_measured_twice_does_not_agree(self):
-        self.assertEqual([agreement(self.figure(), values) for values in ([], [None], [1], [1, None])],
-                         ["not measured", "not measured", "one run so far", "one run so far"])
-
-    def test_the_interval_is_told(self):
-        self.assertEqual(interval(self.figure(share=0.25, least=3)), "±25 % or 3 ms")
-        self.assertEqual(interval(self.figure(share=0.0, least=3)), "±3 ms")
-        self.assertEqual(interval(self.figure(share=0.0)), "exactly")
 
 
 class Extracts(unittest.TestCase):

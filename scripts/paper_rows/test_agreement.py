@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Whether runs agree, of made-up figures."""
+
+import unittest
+
+from .agreement import agreement, earlier, interval
+from .model import Figure
+
+
+def figure(**words):
+    return Figure("f", "timer", lambda document: None, "ms", **words)
+
+
+def runs(*told, machine="a CPU, 2 CPUs, Linux 1"):
+    """Runs of (day, value)."""
+    return [{"date": f"2026-01-{day:02} 23:59", "machine": machine, "figures": {"f": value}} for day, value in told]
+
+
+class Agreement(unittest.TestCase):
+    def test_two_days_agree_within_the_stated_interval_or_are_flagged(self):
+        words = [agreement(figure(share=0.25), runs((1, 100), (2, value))) for value in (130, 140)]
+        self.assertEqual(words, ["agrees", "FLAGGED"])
+        self.assertEqual([agreement(figure(share=0, least=3), runs((1, 10), (2, value))) for value in (13, 13.1)], ["agrees", "FLAGGED"])
+
+    def test_runs_of_one_day_are_no_repetition(self):
+        self.assertEqual([agreement(figure(), told) for told in ([], runs((1, None)), runs((1, 1)), runs((1, 1), (1, 1)))],
+                         ["not measured", "not measured", "one day so far", "one day so far"])
+
+    def test_the_last_run_is_held_against_the_newest_of_another_day(self):
+        told = runs((1, 50), (2, 100), (3, 130), (3, 131))
+        self.assertIs(earlier(figure(), told), told[1])
+        self.assertEqual(agreement(figure(share=0.25), told), "agrees")
+
+    def test_the_interval_is_told(self):
+        self.assertEqual(interval(figure(share=0.25, least=3)), "±25 % or 3 ms")
+        self.assertEqual(interval(figure(share=0.0, least=3)), "±3 ms")
+        self.assertEqual(interval(figure(share=0.0)), "exactly")
+
+
+if __name__ == "__main__":
+    unittest.main()
