@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Whether runs of different days agree on a figure."""
 
+# Machines of one name are of one class where a fixed piece of work takes as long but for this share of the longer time.
+SPEED_SHARE = 0.35
+
 
 def value_of(figure, run):
     return run["figures"].get(figure.name)
@@ -16,26 +19,40 @@ def measured(figure, runs):
     return [run for run in runs if value_of(figure, run) is not None]
 
 
-def earlier(figure, runs):
-    """The newest run of another day than the last one; None where there is none."""
+def alike(one, other):
+    """Whether two runs were on one class of machine: the same by name and kernel, and of the same speed where both tell it."""
+    speeds = [run["work_ms"] for run in (one, other) if run.get("work_ms")]
+    return one["machine"] == other["machine"] and (len(speeds) < 2 or max(speeds) - min(speeds) <= SPEED_SHARE * max(speeds))
+
+
+def comparable(figure, runs):
+    """The runs that have the figure, on the class of machine of the last of them."""
     known = measured(figure, runs)
-    return next((run for run in reversed(known) if day(run) != day(known[-1])), None)
+    return [run for run in known if alike(run, known[-1])]
+
+
+def earlier(figure, runs):
+    """The newest run of another day than the last one, on the same class of machine where there is such; else None."""
+    known = measured(figure, runs)
+    before = [run for like in (comparable(figure, runs), known) for run in reversed(like) if day(run) != day(known[-1])]
+    return next(iter(before), None)
 
 
 def agreement(figure, runs):
-    """How the last run and the newest of another day lie to each other: `agrees`, `FLAGGED`, or why there is nothing to compare."""
-    known = measured(figure, runs)
-    if not known:
+    """How all runs on the class of machine of the last one lie to each other: `agrees`, `FLAGGED`, or why there is nothing to compare."""
+    like = comparable(figure, runs)
+    if not like:
         return "not measured"
-    before = earlier(figure, runs)
-    if before is None:
-        return "one day so far"
-    one, other = value_of(figure, before), value_of(figure, known[-1])
-    return "agrees" if abs(one - other) <= tolerance(figure, one, other) else "FLAGGED"
+    values = [value_of(figure, run) for run in like]
+    if max(values) - min(values) > tolerance(figure, values):
+        return "FLAGGED"
+    if len({day(run) for run in like}) > 1:
+        return "agrees"
+    return "one day so far" if earlier(figure, runs) is None else "no repetition: another machine"
 
 
-def tolerance(figure, one, other):
-    return max(figure.least, figure.share * max(abs(one), abs(other)))
+def tolerance(figure, values):
+    return max(figure.least, figure.share * max(map(abs, values)))
 
 
 def interval(figure):

@@ -4,22 +4,24 @@
 import re
 
 from . import charts, store
-from .agreement import agreement, earlier, interval, measured, value_of
+from .agreement import SPEED_SHARE, agreement, comparable, earlier, interval, measured, value_of
 from .measurements import BY_NAME
 from .rows import PAPERS, ROWS
 
 DOCUMENT = store.ROOT / "docs/papers.md"
 # Rows below which the notes of their measurements stand; others share those measurements.
 NOTED = ("E6", "E8", "S8")
-HEAD = """# The papers, row by row
+HEAD = f"""# The papers, row by row
 
 Written by `make papers`, which measures the rows and keeps the figures of the last runs of each in
 [results/papers](results/papers); `make papers ROWS="J1 E6"` measures single rows, `make papers MEASURE=no` writes this document
 again from what is kept. Commands are those of `tipme`. The papers: their sections, figures and tables are named in each row.
 
-A figure's *interval* is how far two runs may be apart: a share of the larger one, or so much of its unit. The last run is held against the newest of
-another day (UTC, by its begin); where there is none, it says *one day so far*. *Agrees* means that the two are within the interval, **FLAGGED** that they
-are not, and then what the machine had to do beside each of them, and how fast it was, stands below the table. What
+A figure's *interval* is how far two runs may be apart: a share of the larger one, or so much of its unit. *All runs* are the least and the largest
+value of all runs that are kept (at most {store.RUNS_MAX}), on any machine, and how many they are. Compared are those on the class of machine of the last one: the same CPU and
+kernel by name, and, where both tell it, a fixed piece of work that takes as long but for {100 * SPEED_SHARE:.0f} %. *Agrees* means that all of these lie within the interval
+of each other and that they are of two days at least (UTC, by their begin); **FLAGGED** that any two do not, also of one day: then what the machine had to do
+beside each of them, and how fast it was, stands below the table. *One day so far* is not repeated yet, and *no repetition: another machine* on no such machine. What
 another script measures is taken up from the file that it writes. Of a figure that was measured elsewhere the machine is named.
 
 """
@@ -57,18 +59,23 @@ def figure_row(row, figure):
     now, before = [*(value(figure, value_of(figure, run)) for run in runs), "", ""][:2]
     word = agreement(figure, store.runs(figure.measurement))
     word = f"**{word}**" if word == "FLAGGED" else f"{word} ({interval(figure)})" if word == "agrees" else word
-    return f"| {row.id} | {figure.name} | {figure.paper} | {now or '-'} | {before} | {word} | {command(BY_NAME[figure.measurement])} | {origin(runs)} |"
+    return f"| {row.id} | {figure.name} | {figure.paper} | {now or '-'} | {before} | {spread(figure)} | {word} | {command(BY_NAME[figure.measurement])} | {origin(runs)} |"
 
 
 def flagged(figure):
     return agreement(figure, store.runs(figure.measurement)) == "FLAGGED"
 
 
+def spread(figure):
+    """The least and the largest value of all runs that are kept, on any machine, and how many they are."""
+    values = [value_of(figure, run) for run in measured(figure, store.runs(figure.measurement))]
+    ends = dict.fromkeys(f"{end:,.{figure.digits}f}" for end in (min(values), max(values))) if values else ()
+    return f"{' to '.join(ends)} ({len(values)})" if values else ""
+
+
 def beside(figure):
-    """What the machine had to do beside the runs that are compared, how fast it was, and which kernels where these differ."""
-    runs = [run for run in reversed(shown(figure)) if run]
-    differ = len({run["machine"] for run in runs}) > 1
-    return "; ".join(state(run) + (f", {run['machine'].rpartition(', ')[2]}" if differ else "") for run in runs)
+    """What the machine had to do beside the runs that are compared, and how fast it was."""
+    return "; ".join(f"{run['date']}: {state(run)}" for run in comparable(figure, store.runs(figure.measurement)))
 
 
 def state(run):
@@ -76,7 +83,7 @@ def state(run):
     told = {"load average": ("load_average", lambda load: f"{load[0]:.1f}"), "steal": ("steal_percent", percent),
             "whole run": ("took_s", lambda took: f"{took:.0f} s"), "a fixed piece of work": ("work_ms", lambda work: f"{work:.0f} ms")}
     words = [f"{name} {tell(run[key])}" for name, (key, tell) in told.items() if run.get(key) is not None]
-    return ", ".join(words) or f"{run['date']}, its conditions are not told"
+    return ", ".join(words) or "its conditions are not told"
 
 
 def percent(number):
@@ -124,7 +131,7 @@ def conditions():
 
 
 def paper_text(title, rows):
-    table = ["| row | figure | paper | here | on a day before | two days | command | when, commit, load or where |", "|---|---|---|---|---|---|---|---|"]
+    table = ["| row | figure | paper | here | on a day before | all runs | days | command | when, commit, load or where |", "|---|---|---|---|---|---|---|---|---|"]
     table += [figure_row(row, figure) for row in rows for figure in row.figures]
     return f"## {title}\n\n{conditions()}\n\n" + "\n".join(table) + "\n\n" + "\n".join(row_text(row) for row in rows) + "\n"
 

@@ -3,7 +3,7 @@
 
 import unittest
 
-from .agreement import agreement, earlier, interval
+from .agreement import agreement, comparable, earlier, interval
 from .model import Figure
 
 
@@ -27,9 +27,22 @@ class Agreement(unittest.TestCase):
                          ["not measured", "not measured", "one day so far", "one day so far"])
 
     def test_the_last_run_is_held_against_the_newest_of_another_day(self):
-        told = runs((1, 50), (2, 100), (3, 130), (3, 131))
+        told = runs((1, 100), (2, 101), (3, 102), (3, 103))
         self.assertIs(earlier(figure(), told), told[1])
         self.assertEqual(agreement(figure(share=0.25), told), "agrees")
+
+    def test_a_run_that_differed_stays_in_sight(self):
+        self.assertEqual(agreement(figure(share=0.25), runs((1, 50), (2, 100), (3, 100))), "FLAGGED")
+        self.assertEqual(agreement(figure(share=0.25), runs((1, 100), (1, 50))), "FLAGGED")
+
+    def test_only_runs_on_one_class_of_machine_are_compared(self):
+        other = runs((1, 50), machine="another CPU, 2 CPUs, Linux 1")
+        self.assertEqual(agreement(figure(), other + runs((2, 100))), "no repetition: another machine")
+        self.assertEqual(agreement(figure(), runs((1, 100)) + other + runs((2, 100))), "agrees")
+        self.assertEqual(earlier(figure(), runs((1, 100)) + other + runs((3, 100)))["figures"], {"f": 100})
+        fast, slow, unknown = ({**run, "work_ms": ms} for run, ms in zip(runs((1, 50), (2, 100), (1, 100)), (54, 84, None)))
+        self.assertEqual(comparable(figure(), [fast, unknown, slow]), [unknown, slow])
+        self.assertEqual(comparable(figure(), [{**fast, "work_ms": 55}, slow]), [{**fast, "work_ms": 55}, slow])
 
     def test_the_interval_is_told(self):
         self.assertEqual(interval(figure(share=0.25, least=3)), "±25 % or 3 ms")

@@ -3,6 +3,8 @@
 
 import importlib.machinery
 import importlib.util
+import pathlib
+import tempfile
 import unittest
 import unittest.mock
 
@@ -10,14 +12,33 @@ import record_cost
 
 from . import document, extract, rows, store
 from .measurements import ALL, BY_NAME, records
+from .model import Figure
 
 PAPERS = {"T": 12, "J": 4, "E": 9, "S": 12}
+
+
+class Kept(unittest.TestCase):
+    def test_charts_are_kept_of_the_last_run_and_figures_of_many(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(store, "RESULTS", pathlib.Path(folder)):
+            for number in range(store.RUNS_MAX + 1):
+                store.keep("one", {"date": f"2026-01-{number + 1:02}", "figures": {"f": number}, "charts": {"f.svg": [number]}})
+            kept = store.runs("one")
+        self.assertEqual([run["figures"]["f"] for run in kept], list(range(1, store.RUNS_MAX + 1)))
+        self.assertEqual([run["charts"] for run in kept], [{}] * (store.RUNS_MAX - 1) + [{"f.svg": [store.RUNS_MAX]}])
 
 
 class Extracts(unittest.TestCase):
     def test_the_least_of_a_column_is_that_of_all_rows(self):
         table = {"rows": [["window", "least"], ["1, 10 s", "1.70"], ["2, 10 s", "1.65 %"], ["3, 10 s", "1.60 %"]]}
         self.assertEqual(extract.least(1)(table), 1.6)
+
+
+class Document(unittest.TestCase):
+    def test_the_range_of_all_runs_is_told_with_their_number(self):
+        figure = Figure("f", "timer", None, "ms")
+        for values, words in ((((5, 2.25, None), "2.2 to 5.0 (2)")), ((1, 1), "1.0 (2)"), ((), "")):
+            with unittest.mock.patch.object(store, "runs", return_value=[{"figures": {"f": value}} for value in values]):
+                self.assertEqual(document.spread(figure), words)
 
 
 class Rows(unittest.TestCase):
