@@ -39,7 +39,7 @@ def earlier(figure, runs):
 
 
 def agreement(figure, runs):
-    """How all runs on the class of machine of the last one lie to each other: `agrees`, `FLAGGED`, or why there is nothing to compare."""
+    """How all runs on the class of machine of the last one lie to each other: `agrees`, `FLAGGED`, or why neither can be said."""
     like = comparable(figure, runs)
     if not like:
         return "not measured"
@@ -47,8 +47,13 @@ def agreement(figure, runs):
     if max(values) - min(values) > tolerance(figure, values):
         return "FLAGGED"
     if len({day(run) for run in like}) > 1:
-        return "agrees"
+        return "nothing to tell apart" if is_void(figure, values) else "agrees"
     return "one day so far" if earlier(figure, runs) is None else "no repetition: another machine"
+
+
+def is_void(figure, values):
+    """Whether values are so small that the interval reaches down to nothing."""
+    return max(map(abs, values)) <= figure.least or not any(values)
 
 
 def tolerance(figure, values):

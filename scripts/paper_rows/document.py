@@ -21,7 +21,8 @@ A figure's *interval* is how far two runs may be apart: a share of the larger on
 value of all runs that are kept (at most {store.RUNS_MAX}), on any machine, and how many they are. Compared are those on the class of machine of the last one: the same CPU and
 kernel by name, and, where both tell it, a fixed piece of work that takes as long but for {100 * SPEED_SHARE:.0f} %. *Agrees* means that all of these lie within the interval
 of each other and that they are of two days at least (UTC, by their begin); **FLAGGED** that any two do not, also of one day: then what the machine had to do
-beside each of them, and how fast it was, stands below the table. *One day so far* is not repeated yet, and *no repetition: another machine* on no such machine. What
+beside each of them, and how fast it was, stands below the table. *Nothing to tell apart*: they do, but are so small that the interval reaches down
+to nothing, so that it says little. *One day so far* is not repeated yet, and *no repetition: another machine* on no such machine. What
 another script measures is taken up from the file that it writes. Of a figure that was measured elsewhere the machine is named.
 
 """
@@ -58,8 +59,8 @@ def figure_row(row, figure):
     runs = [run for run in shown(figure) if run]
     now, before = [*(value(figure, value_of(figure, run)) for run in runs), "", ""][:2]
     word = agreement(figure, store.runs(figure.measurement))
-    word = f"**{word}**" if word == "FLAGGED" else f"{word} ({interval(figure)})" if word == "agrees" else word
-    return f"| {row.id} | {figure.name} | {figure.paper} | {now or '-'} | {before} | {spread(figure)} | {word} | {command(BY_NAME[figure.measurement])} | {origin(runs)} |"
+    told = {"FLAGGED": "**FLAGGED**", "agrees": f"agrees ({interval(figure)})", "nothing to tell apart": f"within {interval(figure)}: nothing to tell apart"}
+    return f"| {row.id} | {figure.name} | {figure.paper} | {now or '-'} | {before} | {spread(figure)} | {told.get(word, word)} | {command(BY_NAME[figure.measurement])} | {origin(runs)} |"
 
 
 def flagged(figure):

@@ -31,6 +31,12 @@ class Agreement(unittest.TestCase):
         self.assertIs(earlier(figure(), told), told[1])
         self.assertEqual(agreement(figure(share=0.25), told), "agrees")
 
+    def test_what_the_interval_could_not_fail_for_is_no_agreement(self):
+        word = "nothing to tell apart"
+        self.assertEqual([agreement(figure(least=5), runs((1, 1), (2, value))) for value in (0, -5, 5.1, 7)], [word, "FLAGGED", "agrees", "FLAGGED"])
+        self.assertEqual([agreement(figure(least=least), runs((1, 0), (2, 0))) for least in (0, 5)], [word, word])
+        self.assertEqual(agreement(figure(least=5), runs((1, 0), (1, 0))), "one day so far")
+
     def test_a_run_that_differed_stays_in_sight(self):
         self.assertEqual(agreement(figure(share=0.25), runs((1, 50), (2, 100), (3, 100))), "FLAGGED")
         self.assertEqual(agreement(figure(share=0.25), runs((1, 100), (1, 50))), "FLAGGED")

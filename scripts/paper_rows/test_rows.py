@@ -41,6 +41,12 @@ class Document(unittest.TestCase):
                 self.assertEqual(document.spread(figure), words)
 
 
+    def test_an_interval_as_wide_as_the_figure_is_told_so(self):
+        figure, told = Figure("f", "timer", None, "%", least=5), {"commit": "1111111", "machine": "a", "load_average": [0.5], "figures": {"f": 1}}
+        with unittest.mock.patch.object(store, "runs", return_value=[{**told, "date": f"2026-01-0{day}"} for day in (1, 2)]):
+            self.assertIn("nothing to tell apart |", document.figure_row(rows.ROWS[0], figure))
+
+
 class Rows(unittest.TestCase):
     def test_every_row_of_the_four_papers_is_there_once(self):
         wanted = [f"{letter}{number}" for letter, count in PAPERS.items() for number in range(1, count + 1)]
