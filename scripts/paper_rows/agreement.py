@@ -61,7 +61,7 @@ def tolerance(figure, values):
 
 
 def interval(figure):
-    """The stated interval in words."""
+    """The stated interval in words: a share in percent; what is absolute in the figure's unit, of percentages in points."""
     parts = [f"{100 * figure.share:.0f} %"] if figure.share else []
-    parts += [f"{figure.least:g} {figure.unit}".strip()] if figure.least else []
+    parts += [f"{figure.least:g} {figure.unit.replace('%', 'points')}".strip()] if figure.least else []
     return "±" + " or ".join(parts) if parts else "exactly"

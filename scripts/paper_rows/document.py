@@ -17,7 +17,7 @@ Written by `make papers`, which measures the rows and keeps the figures of the l
 [results/papers](results/papers); `make papers ROWS="J1 E6"` measures single rows, `make papers MEASURE=no` writes this document
 again from what is kept. Commands are those of `tipme`. The papers: their sections, figures and tables are named in each row.
 
-A figure's *interval* is how far two runs may be apart: a share of the larger one, or so much of its unit. *All runs* are the least and the largest
+A figure's *interval* is how far two runs may be apart: a share of the larger one, or so much of its unit, of percentages in points. *All runs* are the least and the largest
 value of all runs that are kept (at most {store.RUNS_MAX}), on any machine, and how many they are. Compared are those on the class of machine of the last one: the same CPU and
 kernel by name, and, where both tell it, a fixed piece of work that takes as long but for {100 * SPEED_SHARE:.0f} %. *Agrees* means that all of these lie within the interval
 of each other and that they are of two days at least (UTC, by their begin); **FLAGGED** that any two do not, also of one day: then what the machine had to do

@@ -7,8 +7,8 @@ from .agreement import agreement, comparable, earlier, interval
 from .model import Figure
 
 
-def figure(**words):
-    return Figure("f", "timer", lambda document: None, "ms", **words)
+def figure(unit="ms", **words):
+    return Figure("f", "timer", lambda document: None, unit, **words)
 
 
 def runs(*told, machine="a CPU, 2 CPUs, Linux 1"):
@@ -54,6 +54,10 @@ class Agreement(unittest.TestCase):
         self.assertEqual(interval(figure(share=0.25, least=3)), "±25 % or 3 ms")
         self.assertEqual(interval(figure(share=0.0, least=3)), "±3 ms")
         self.assertEqual(interval(figure(share=0.0)), "exactly")
+
+    def test_an_absolute_part_of_percentages_is_in_points(self):
+        self.assertEqual([interval(figure(unit, share=0.25, least=1)) for unit in ("%", "% of a CPU")],
+                         ["±25 % or 1 points", "±25 % or 1 points of a CPU"])
 
 
 if __name__ == "__main__":
