@@ -48,7 +48,7 @@ def agreement(figure, runs):
         return "FLAGGED"
     if len({day(run) for run in like}) > 1:
         return "nothing to tell apart" if is_void(figure, values) else "agrees"
-    return "one day so far" if earlier(figure, runs) is None else "no repetition: another machine"
+    return "one day so far" if earlier(figure, runs) is None else "no repetition (another machine)"
 
 
 def is_void(figure, values):

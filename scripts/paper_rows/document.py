@@ -22,8 +22,8 @@ value of all runs that are kept (at most {store.RUNS_MAX}), on any machine, and 
 kernel by name, and, where both tell it, a fixed piece of work that takes as long but for {100 * SPEED_SHARE:.0f} %. *Agrees* means that all of these lie within the interval
 of each other and that they are of two days at least (UTC, by their begin); **FLAGGED** that any two do not, also of one day: then what the machine had to do
 beside each of them, and how fast it was, stands below the table. *Nothing to tell apart*: they do, but are so small that the interval reaches down
-to nothing, so that it says little. *One day so far* is not repeated yet, and *no repetition: another machine* on no such machine. What
-another script measures is taken up from the file that it writes. Of a figure that was measured elsewhere the machine is named.
+to nothing, so that it says little. *One day so far* is not repeated yet, and *no repetition (another machine)*
+not on such a machine: of guests of the test bed their host counts too. What another script measures is taken up from the file that it writes.
 
 """
 
@@ -45,14 +45,19 @@ def command(measurement):
 
 
 def origin(runs):
-    """When, by which commit and where or beside what the runs were."""
-    return "; before: ".join(f"{run['date']}, {run['commit']}, {beside_what(run)}" for run in runs) or "not measured yet"
+    """When, by which commit, where and beside what the runs were."""
+    return "; before: ".join(f"{run['date']}, {run['commit']}, {short(run['machine'])}{load_words(run)}" for run in runs) or "not measured yet"
 
 
-def beside_what(run):
-    """The load beside a run, or where it was, if its script tells no load."""
+def short(machine):
+    """CPU and kernel, and whether it was a guest: its host's CPU then, and its own kernel."""
+    parts = machine.split(", ")
+    return ", ".join([parts[0], *(["guest"] if " guest of " in machine else []), parts[-1]])
+
+
+def load_words(run):
     load = run["load_average"]
-    return f"load {load[0]:.1f}" if load else run["machine"]
+    return f", load {load[0]:.1f}" if load else ""
 
 
 def figure_row(row, figure):
@@ -132,7 +137,7 @@ def conditions():
 
 
 def paper_text(title, rows):
-    table = ["| row | figure | paper | here | on a day before | all runs | days | command | when, commit, load or where |", "|---|---|---|---|---|---|---|---|---|"]
+    table = ["| row | figure | paper | here | on a day before | all runs | days | command | when, commit, machine, load |", "|---|---|---|---|---|---|---|---|---|"]
     table += [figure_row(row, figure) for row in rows for figure in row.figures]
     return f"## {title}\n\n{conditions()}\n\n" + "\n".join(table) + "\n\n" + "\n".join(row_text(row) for row in rows) + "\n"
 
@@ -151,8 +156,8 @@ def text():
 def drawn(chart):
     """What a chart is drawn from: what is kept of the last run, when and by which commit, and where beside what load."""
     run, measurement = store.runs(chart.measurement)[-1], BY_NAME[chart.measurement]
-    where = f"{measurement.where}, load average of the host" if measurement.where else f"{run['machine']}, load average"
-    return run["charts"][chart.file], f"{run['date'][:10]}, commit {run['commit']}", f"{where} {run['load_average'][0]:.1f}"
+    of_whom = " of the host" if measurement.guest else ""
+    return run["charts"][chart.file], f"{run['date'][:10]}, commit {run['commit']}", f"{run['machine']}, load average{of_whom} {run['load_average'][0]:.1f}"
 
 
 def draw():

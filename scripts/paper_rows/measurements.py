@@ -37,13 +37,13 @@ def records(text):
     return {"rows": {row[0]: row[1:] for row in rows}} | conditions(part)
 
 
-GUEST = "a guest of the test bed (emulated, 768 MiB)"
+GUEST = "guest of the test bed (emulated, 768 MiB)"
 
 
 def guest(name):
     """A measurement of the virtual test bed, which `make measure-vm` writes."""
     short = name.partition("-")[0]
-    return Measurement(f"vm-{name}", file=f"docs/results/vm/{name}.json", written_by=f'make measure-vm VM="--only {short}"', where=GUEST)
+    return Measurement(f"vm-{name}", file=f"docs/results/vm/{name}.json", written_by=f'make measure-vm VM="--only {short}"', guest=GUEST)
 
 
 def typing(*display):

@@ -17,8 +17,8 @@ class Measurement:
     # Or a committed result, with the command that writes it.
     file: str = ""
     written_by: str = ""
-    # Where it was measured, if not on the machine of the run.
-    where: str = ""
+    # What kind of guest it was measured in, if not on the machine itself.
+    guest: str = ""
     # From the text of `file` to a document; JSON where nothing is said.
     read: typing.Callable = None
 

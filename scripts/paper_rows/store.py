@@ -126,7 +126,7 @@ def of_file(measurement):
     return document, {
         "date": document["when"][:16],
         "commit": document["commit"],
-        "machine": measurement.where or document["machine"],
+        "machine": f"{document['host']}, {measurement.guest}, Linux {document['release']}" if measurement.guest else document["machine"],
         "load_average": None if load is None else [load],
         "took_s": document.get("took_s"),
     }

@@ -43,7 +43,7 @@ class Agreement(unittest.TestCase):
 
     def test_only_runs_on_one_class_of_machine_are_compared(self):
         other = runs((1, 50), machine="another CPU, 2 CPUs, Linux 1")
-        self.assertEqual(agreement(figure(), other + runs((2, 100))), "no repetition: another machine")
+        self.assertEqual(agreement(figure(), other + runs((2, 100))), "no repetition (another machine)")
         self.assertEqual(agreement(figure(), runs((1, 100)) + other + runs((2, 100))), "agrees")
         self.assertEqual(earlier(figure(), runs((1, 100)) + other + runs((3, 100)))["figures"], {"f": 100})
         fast, slow, unknown = ({**run, "work_ms": ms} for run, ms in zip(runs((1, 50), (2, 100), (1, 100)), (54, 84, None)))

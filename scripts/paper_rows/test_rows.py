@@ -4,6 +4,7 @@
 import importlib.machinery
 import importlib.util
 import pathlib
+import re
 import tempfile
 import unittest
 import unittest.mock
@@ -27,6 +28,15 @@ class Kept(unittest.TestCase):
         self.assertEqual([run["charts"] for run in kept], [{}] * (store.RUNS_MAX - 1) + [{"f.svg": [store.RUNS_MAX]}])
 
 
+    def test_a_guest_is_kept_with_its_host_and_its_kernel(self):
+        told = store.of_file(BY_NAME["vm-system"])[1]
+        self.assertRegex(told["machine"], r"^.+, 2 CPUs, guest of the test bed .*, Linux 6\.")
+
+    def test_all_kept_runs_have_a_machine_of_that_form(self):
+        machines = {run["machine"] for measurement in ALL for run in store.runs(measurement.name)}
+        self.assertEqual([machine for machine in machines if not re.fullmatch(r".+, \d+ CPUs, .+, Linux \S+", machine)], [])
+
+
 class Extracts(unittest.TestCase):
     def test_the_least_of_a_column_is_that_of_all_rows(self):
         table = {"rows": [["window", "least"], ["1, 10 s", "1.70"], ["2, 10 s", "1.65 %"], ["3, 10 s", "1.60 %"]]}
@@ -40,6 +50,10 @@ class Document(unittest.TestCase):
             with unittest.mock.patch.object(store, "runs", return_value=[{"figures": {"f": value}} for value in values]):
                 self.assertEqual(document.spread(figure), words)
 
+
+    def test_the_machine_of_a_run_is_told_in_short(self):
+        self.assertEqual([document.short(machine) for machine in ("A CPU, 2 CPUs, virtual machine, Linux 6.18-a", "B, 1 CPUs, guest of the bed (emulated, 1 MiB), Linux 6.1")],
+                         ["A CPU, Linux 6.18-a", "B, guest, Linux 6.1"])
 
     def test_an_interval_as_wide_as_the_figure_is_told_so(self):
         figure, told = Figure("f", "timer", None, "%", least=5), {"commit": "1111111", "machine": "a", "load_average": [0.5], "figures": {"f": 1}}
