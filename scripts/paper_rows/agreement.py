@@ -43,6 +43,8 @@ def agreement(figure, runs):
     like = comparable(figure, runs)
     if not like:
         return "not measured"
+    if value_of(figure, runs[-1]) is None:
+        return "not measured this time"
     values = [value_of(figure, run) for run in like]
     if max(values) - min(values) > tolerance(figure, values):
         return "FLAGGED"

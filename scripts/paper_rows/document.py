@@ -22,7 +22,8 @@ value of all runs that are kept (at most {store.RUNS_MAX}), on any machine, and 
 kernel by name, and, where both tell it, a fixed piece of work that takes as long but for {100 * SPEED_SHARE:.0f} %. *Agrees* means that all of these lie within the interval
 of each other and that they are of two days at least (UTC, by their begin); **FLAGGED** that any two do not, also of one day: then what the machine had to do
 beside each of them, and how fast it was, stands below the table. *Nothing to tell apart*: they do, but are so small that the interval reaches down
-to nothing, so that it says little. *One day so far* is not repeated yet, and *no repetition (another machine)*
+to nothing, so that it says little. *Not measured this time*: the last run does not have
+the figure. *One day so far* is not repeated yet, and *no repetition (another machine)*
 not on such a machine: of guests of the test bed their host counts too. What another script measures is taken up from the file that it writes.
 
 """
@@ -33,9 +34,10 @@ def value(figure, number):
 
 
 def shown(figure):
-    """The last run that has a figure, and the newest of another day; None where there is none."""
+    """The last run, and the newest before it that has the figure, of another day; None where there is none."""
     runs = store.runs(figure.measurement)
-    return (measured(figure, runs) or [None])[-1], earlier(figure, runs)
+    known, last = measured(figure, runs), (runs or [None])[-1]
+    return last, earlier(figure, runs) if last in known else (known or [None])[-1]
 
 
 def command(measurement):

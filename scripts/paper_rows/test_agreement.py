@@ -31,6 +31,10 @@ class Agreement(unittest.TestCase):
         self.assertIs(earlier(figure(), told), told[1])
         self.assertEqual(agreement(figure(share=0.25), told), "agrees")
 
+    def test_a_figure_that_the_last_run_lacks_does_not_agree(self):
+        self.assertEqual(agreement(figure(), runs((1, 1), (2, 1), (3, None))), "not measured this time")
+        self.assertEqual(agreement(figure(), runs((1, 1), (2, None), (3, 1))), "agrees")
+
     def test_what_the_interval_could_not_fail_for_is_no_agreement(self):
         word = "nothing to tell apart"
         self.assertEqual([agreement(figure(least=5), runs((1, 1), (2, value))) for value in (0, -5, 5.1, 7)], [word, "FLAGGED", "agrees", "FLAGGED"])

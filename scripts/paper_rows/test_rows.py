@@ -55,6 +55,12 @@ class Document(unittest.TestCase):
         self.assertEqual([document.short(machine) for machine in ("A CPU, 2 CPUs, virtual machine, Linux 6.18-a", "B, 1 CPUs, guest of the bed (emulated, 1 MiB), Linux 6.1")],
                          ["A CPU, Linux 6.18-a", "B, guest, Linux 6.1"])
 
+    def test_what_the_last_run_lacks_is_shown_so(self):
+        figure, told = Figure("f", "timer", None, "ms"), {"commit": "1111111", "machine": "a", "load_average": None}
+        kept = [{**told, "date": f"2026-01-0{day}", "figures": {"f": value}} for day, value in ((1, 5), (2, None))]
+        with unittest.mock.patch.object(store, "runs", return_value=kept):
+            self.assertIn("| - | 5.0 ms | 5.0 (1) | not measured this time |", document.figure_row(rows.ROWS[0], figure))
+
     def test_an_interval_as_wide_as_the_figure_is_told_so(self):
         figure, told = Figure("f", "timer", None, "%", least=5), {"commit": "1111111", "machine": "a", "load_average": [0.5], "figures": {"f": 1}}
         with unittest.mock.patch.object(store, "runs", return_value=[{**told, "date": f"2026-01-0{day}"} for day in (1, 2)]):
