@@ -32,9 +32,10 @@ def runs(name):
 
 
 def keep(name, run):
-    """Adds a run; what charts are drawn from is kept of the last one only."""
+    """Adds a run, in the order of time; what charts are drawn from is kept of the last one only."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    kept = [*({**one, "charts": {}} for one in runs(name)), run][-RUNS_MAX:]
+    kept = sorted([*runs(name), run], key=lambda one: one["date"])[-RUNS_MAX:]
+    kept = [*({**one, "charts": {}} for one in kept[:-1]), kept[-1]]
     path = RESULTS / f"{name}.json"
     beside = path.with_suffix(".new")
     beside.write_text(json.dumps({"measurement": name, "runs": kept}, indent=1, ensure_ascii=False) + "\n")
@@ -133,5 +134,5 @@ def of_file(measurement):
 
 
 def is_kept(name, conditions):
-    """Whether the last run that is kept is the one of these conditions."""
-    return any((run["date"], run["commit"]) == (conditions["date"], conditions["commit"]) for run in runs(name)[-1:])
+    """Whether the run of these conditions is kept already, or is older than one that is: a file that nobody wrote anew."""
+    return any(run["date"] > conditions["date"] or (run["date"], run["commit"]) == (conditions["date"], conditions["commit"]) for run in runs(name))

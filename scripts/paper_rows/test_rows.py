@@ -28,6 +28,19 @@ class Kept(unittest.TestCase):
         self.assertEqual([run["charts"] for run in kept], [{}] * (store.RUNS_MAX - 1) + [{"f.svg": [store.RUNS_MAX]}])
 
 
+    def test_a_file_that_is_not_newer_than_what_is_kept_is_not_taken_up(self):
+        kept = [{"date": date, "commit": commit} for date, commit in (("2026-01-01 10:00", "1111111"), ("2026-01-02 10:00", "2222222"))]
+        with unittest.mock.patch.object(store, "runs", return_value=kept):
+            told = [store.is_kept("one", {"date": date, "commit": commit}) for date, commit in (
+                ("2026-01-01 10:00", "1111111"), ("2026-01-01 11:00", "3333333"), ("2026-01-02 10:00", "2222222"), ("2026-01-02 11:00", "2222222"))]
+        self.assertEqual(told, [True, True, True, False])
+
+    def test_runs_are_kept_in_the_order_of_time(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(store, "RESULTS", pathlib.Path(folder)):
+            for day in (2, 1, 3):
+                store.keep("one", {"date": f"2026-01-0{day}", "charts": {"f.svg": day}})
+            self.assertEqual([(run["date"][-1], run["charts"]) for run in store.runs("one")], [("1", {}), ("2", {}), ("3", {"f.svg": 3})])
+
     def test_a_guest_is_kept_with_its_host_and_its_kernel(self):
         told = store.of_file(BY_NAME["vm-system"])[1]
         self.assertRegex(told["machine"], r"^.+, 2 CPUs, guest of the test bed .*, Linux 6\.")
