@@ -49,8 +49,13 @@ def is_fresh(name, minutes):
 
 
 def commit():
-    words = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    """The commit, with `-dirty` where the program's own tree differs from it."""
+    short = git("rev-parse", "--short", "HEAD").strip() or "unknown"
+    return short + ("-dirty" if git("status", "--porcelain", "--", "crates").strip() else "")
+
+
+def git(*words):
+    return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False).stdout
 
 
 def machine():
@@ -71,14 +76,14 @@ def work_ms():
     return round(min(tries), 1)
 
 
-def conditions(document, begun):
+def conditions(document, begun, by):
     """When, by which commit, where, and what else the machine had to do."""
     told = document.get("machine", {})
     load = told.get("load_average") or os.getloadavg()
     return {
         "date": datetime.datetime.fromtimestamp(begun, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"),
         "unix_s": int(begun),
-        "commit": commit(),
+        "commit": by,
         "machine": machine(),
         "load_average": [round(value, 2) for value in load],
         "steal_percent": told.get("steal_percent"),
@@ -89,7 +94,7 @@ def conditions(document, begun):
 
 def measure(tipme, measurement):
     """Runs the command, and returns its document and the conditions."""
-    begun = time.time()
+    begun, by = time.time(), commit()
     with tempfile.TemporaryDirectory(prefix="tipme-papers-") as folder:
         path = pathlib.Path(folder) / "result.json"
         begin = [str(tipme)] if measurement.program == "tipme" else [str(ROOT / measurement.program), "--tipme", str(tipme)]
@@ -99,7 +104,7 @@ def measure(tipme, measurement):
         if code not in (0, 1, 2) or not path.is_file():
             raise CannotMeasure(f"{' '.join(words)}: {said.strip()[-600:]}")
         document = json.loads(path.read_text())
-    return document, conditions(document, begun)
+    return document, conditions(document, begun, by)
 
 
 def run(words, limit):

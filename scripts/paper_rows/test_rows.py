@@ -5,6 +5,7 @@ import importlib.machinery
 import importlib.util
 import pathlib
 import re
+import sys
 import tempfile
 import unittest
 import unittest.mock
@@ -13,7 +14,7 @@ import record_cost
 
 from . import document, extract, rows, store
 from .measurements import ALL, BY_NAME, records
-from .model import Figure
+from .model import Figure, Measurement
 
 PAPERS = {"T": 12, "J": 4, "E": 9, "S": 12}
 
@@ -40,6 +41,18 @@ class Kept(unittest.TestCase):
             for day in (2, 1, 3):
                 store.keep("one", {"date": f"2026-01-0{day}", "charts": {"f.svg": day}})
             self.assertEqual([(run["date"][-1], run["charts"]) for run in store.runs("one")], [("1", {}), ("2", {}), ("3", {"f.svg": 3})])
+
+    def test_the_commit_is_that_of_the_begin_of_a_run(self):
+        script = "import json, sys; print('{{}}', file=open(sys.argv[2], 'w'))"
+        commits = iter(("begin", "end"))
+        with unittest.mock.patch.object(store, "commit", side_effect=lambda: next(commits)):
+            _, told = store.measure(sys.executable, Measurement("one", ("-c", script, "any", "{json}"), takes_s=1))
+        self.assertEqual(told["commit"], "begin")
+
+    def test_a_program_that_differs_from_its_commit_is_told(self):
+        for status, words in (("", "1111111"), (" M crates/tipme/src/main.rs\n", "1111111-dirty")):
+            with unittest.mock.patch.object(store, "git", side_effect=lambda verb, *_, status=status: {"rev-parse": "1111111\n", "status": status}[verb]):
+                self.assertEqual(store.commit(), words)
 
     def test_a_guest_is_kept_with_its_host_and_its_kernel(self):
         told = store.of_file(BY_NAME["vm-system"])[1]
