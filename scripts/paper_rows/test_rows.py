@@ -131,6 +131,12 @@ class Extraction(unittest.TestCase):
                    extract.turn("x", "figures", "p50_ms")):
             self.assertIsNone(of({"loads": [], "arms": []}))
 
+    def test_a_late_wake_up_has_a_culprit_where_somebody_had_the_cpu(self):
+        causes = ("thread", "outside", "unexplained", "rest", "idle-exit", "own", "timer")
+        outliers = [{"budget": [{"cause": cause}, {"cause": "thread"}]} for cause in causes] + [{"budget": None}]
+        self.assertEqual(extract.attributed_share({"outliers": outliers}), 25)
+        self.assertIsNone(extract.attributed_share({"outliers": []}))
+
     def test_the_limits_of_the_validation_allow_for_what_others_had(self):
         trial = {"method": "gaps", "injected_ms_min": 0, "injected_ms_max": 10, "p50_us_max": 35, "p90_us_max": 100,
                  "errors": {"p50_us": 40, "p90_us": 90}, "taken": {"others_share": 0.0, "steal_share": 0.002}}
