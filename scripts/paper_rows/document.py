@@ -89,7 +89,8 @@ def beside(figure):
 def state(run):
     """The run's conditions, as far as its script tells them."""
     told = {"load average": ("load_average", lambda load: f"{load[0]:.1f}"), "steal": ("steal_percent", percent),
-            "whole run": ("took_s", lambda took: f"{took:.0f} s"), "a fixed piece of work": ("work_ms", lambda work: f"{work:.0f} ms")}
+            "whole run": ("took_s", lambda took: f"{took:.0f} s"), "a fixed piece of work": ("work_ms", lambda work: f"{work:.0f} ms"),
+            "speed of the guest:": ("speed", str)}
     words = [f"{name} {tell(run[key])}" for name, (key, tell) in told.items() if run.get(key) is not None]
     return ", ".join(words) or "its conditions are not told"
 

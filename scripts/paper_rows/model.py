@@ -21,6 +21,8 @@ class Measurement:
     guest: str = ""
     # From the text of `file` to a document; JSON where nothing is said.
     read: typing.Callable = None
+    # From the document to words on how fast the guest was.
+    speed: typing.Callable = None
 
 
 @dataclasses.dataclass(frozen=True)

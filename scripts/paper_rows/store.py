@@ -135,6 +135,7 @@ def of_file(measurement):
         "machine": f"{document['host']}, {measurement.guest}, Linux {document['release']}" if measurement.guest else document["machine"],
         "load_average": None if load is None else [load],
         "took_s": document.get("took_s"),
+        **({"speed": measurement.speed(document)} if measurement.speed else {}),
     }
 
 

@@ -87,6 +87,11 @@ class Document(unittest.TestCase):
         with unittest.mock.patch.object(store, "runs", return_value=kept):
             self.assertIn("| - | 5.0 ms | 5.0 (1) | not measured this time |", document.figure_row(rows.ROWS[0], figure))
 
+    def test_conditions_are_told_as_far_as_a_script_tells_them(self):
+        run = {"load_average": [1.25], "took_s": None, "speed": "a key, unloaded 5.0 ms"}
+        self.assertEqual(document.state(run), "load average 1.2, speed of the guest: a key, unloaded 5.0 ms")
+        self.assertEqual(store.of_file(BY_NAME["vm-system"])[1]["speed"].partition(" unloaded ")[0], "the script,")
+
     def test_an_interval_as_wide_as_the_figure_is_told_so(self):
         figure, told = Figure("f", "timer", None, "%", least=5), {"commit": "1111111", "machine": "a", "load_average": [0.5], "figures": {"f": 1}}
         with unittest.mock.patch.object(store, "runs", return_value=[{**told, "date": f"2026-01-0{day}"} for day in (1, 2)]):
@@ -200,9 +205,9 @@ class Preload(unittest.TestCase):
 
 class RecordCost(unittest.TestCase):
     def test_a_table_is_read_by_the_first_cell_of_its_rows(self):
-        above = "# Costs\n\n## A compile\n\n2026-01-01, commit 1111111, a, 1 CPUs.\n\n## Records and gestures\n\n2026-01-02, commit 2222222, b, 2 CPUs.\n\n"
+        above = "# Costs\n\n## A compile\n\n2026-01-01, commit 1111111, a, 1 CPUs.\n\n## Records and gestures\n\n2026-01-02, commit 2222222, b, 2 CPUs.\n\n7 rounds; load of the machine 5.5 at the begin:\n\n"
         told = records(above + "| record | programs | ns |\n|---|---|---|\n| switch | `sched_switch` | 151 (140 to 160) |\n| fork | | did not run |\n")
-        self.assertEqual((told["when"], told["commit"], told["machine"]), ("2026-01-02", "2222222", "b, 2 CPUs"))
+        self.assertEqual({key: told[key] for key in told if key != "rows"}, {"when": "2026-01-02", "commit": "2222222", "machine": "b, 2 CPUs", "host_load": 5.5})
         self.assertEqual([extract.numbered(kind, 1)(told) for kind in ("switch", "fork", "exec")], [151, None, None])
 
     def test_what_programs_do_while_nobody_does_anything_is_not_the_gesture_s(self):
