@@ -69,6 +69,7 @@ def task(name, takes_s, inputs=None):
 
 ALL = [
     Measurement("timer", ("bench", "timer", "--mechanism", "all", "-d", "10s", "--json", "{json}"), takes_s=65),
+    Measurement("timer-realtime", ("bench", "timer", "--policy", "fifo:99", "-d", "10s", "--json", "{json}"), takes_s=12),
     Measurement("idle", ("idle", "-d", "30s", "--json", "{json}"), takes_s=35),
     Measurement("validate", ("idle", "--validate", "--json", "{json}"), takes_s=50),
     Measurement("memory", ("bench", "memory", "-d", "18s", "--json", "{json}"), takes_s=95),
