@@ -70,11 +70,11 @@ def beside(what, arm, key):
 
 
 def cell(row, column):
-    """Of a table of the test bed: the number at the begin of a cell."""
+    """Of a table of the test bed: the number at the begin of a cell; None where it has none."""
 
     def of(document):
-        words = document["rows"][row][column].replace(",", " ").split()
-        return float(words[0]) if words else None
+        found = re.match(r"[+-]?\d[\d.]*", document["rows"][row][column])
+        return float(found[0]) if found else None
 
     return of
 

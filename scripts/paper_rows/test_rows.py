@@ -64,6 +64,10 @@ class Kept(unittest.TestCase):
 
 
 class Extracts(unittest.TestCase):
+    def test_a_cell_is_the_number_at_its_begin_or_nothing(self):
+        table = {"rows": [["-12.7", "125, 7.3", "-", "", "1.60 %"]]}
+        self.assertEqual([extract.cell(0, column)(table) for column in range(5)], [-12.7, 125, None, None, 1.6])
+
     def test_the_least_of_a_column_is_that_of_all_rows(self):
         table = {"rows": [["window", "least"], ["1, 10 s", "1.70"], ["2, 10 s", "1.65 %"], ["3, 10 s", "1.60 %"]]}
         self.assertEqual(extract.least(1)(table), 1.6)
@@ -111,6 +115,10 @@ class Rows(unittest.TestCase):
         self.assertEqual({figure.measurement for figure in figures} - set(BY_NAME), set())
         names = [(figure.measurement, figure.name) for figure in figures if not BY_NAME[figure.measurement].file]
         self.assertEqual(sorted(set(names)), sorted(names))
+
+    def test_what_a_remedy_costs_stands_beside_what_it_gives(self):
+        costs = {row.id: len([figure for figure in row.figures if "lost" in figure.name]) for row in rows.ROWS if any("lost" in figure.name for figure in row.figures)}
+        self.assertEqual(costs, {"T9": 4, "S6": 1, "S10": 3})
 
     def test_what_the_paper_has_no_figure_for_stands_beside_none(self):
         paper = {figure.name: figure.paper for row in rows.ROWS for figure in row.figures}
