@@ -10,7 +10,7 @@ from .rows import PAPERS, ROWS
 
 DOCUMENT = store.ROOT / "docs/papers.md"
 # Rows below which the notes of their measurements stand; others share those measurements.
-NOTED = ("E6", "E8", "S8")
+NOTED = ("E8", "S8")
 HEAD = f"""# The papers, row by row
 
 Written by `make papers`, which measures the rows and keeps the figures of the last runs of each in
@@ -110,6 +110,17 @@ def test_words(row):
     return ["Tests: " + "; ".join(names) + "."] if names else []
 
 
+def bar_words(figure):
+    """Whether the last run kept the bar, and why not, as `tipme measure` says itself."""
+    run = store.runs(figure.measurement)[-1:]
+    number = value_of(figure, run[0]) if run else None
+    name = f"{figure.name}, bar {figure.bar:g} {figure.unit} at most"
+    if number is None:
+        return f"{name}: not measured."
+    met = number <= figure.bar
+    return f"{name}: {'met' if met else '**MISSED**'}, {value(figure, number)}{'' if met else '. Cause, as tipme measure tells it: ' + run[0].get('notes', 'none')}."
+
+
 def note_words(name):
     """What the last run told besides its figures: why the repeats of a task differ, what a comparison comes to."""
     last = store.runs(name)[-1:]
@@ -120,6 +131,7 @@ def row_text(row):
     """The part of a row below the table."""
     names = dict.fromkeys(figure.measurement for figure in row.figures)
     told = [word for name in names for word in note_words(name)] if row.id in NOTED else []
+    told += [bar_words(figure) for figure in row.figures if figure.bar is not None]
     words = [row.words] if row.words else []
     words += test_words(row) + causes(row) + told
     pictures = [f"![{chart.title}](results/papers/{chart.file})" for chart in row.charts if (store.RESULTS / chart.file).is_file()]

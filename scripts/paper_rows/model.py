@@ -39,6 +39,8 @@ class Figure:
     share: float = 0.25
     least: float = 0.0
     digits: int = 1
+    # The project's own bar: at most so much.
+    bar: float = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -96,6 +96,16 @@ class Document(unittest.TestCase):
         self.assertEqual(document.state(run), "load average 1.2, speed of the guest: a key, unloaded 5.0 ms")
         self.assertEqual(store.of_file(BY_NAME["vm-system"])[1]["speed"].partition(" unloaded ")[0], "the script,")
 
+    def test_a_bar_is_met_or_missed_with_the_cause_that_is_told(self):
+        figure, notes = Figure("f", "task-editor", None, "%", bar=3), "deviation 4.0 % of the mean; 90 % of the differences: waiting"
+        for number, words in ((3, "met, 3.0 %."), (4, f"**MISSED**, 4.0 %. Cause, as tipme measure tells it: {notes}."), (None, "not measured.")):
+            with unittest.mock.patch.object(store, "runs", return_value=[{"figures": {"f": number}, "notes": notes}]):
+                self.assertEqual(document.bar_words(figure), f"f, bar 3 % at most: {words}")
+        self.assertEqual({row.id for row in rows.ROWS for figure in row.figures if figure.bar}, {"E6"})
+
+    def test_a_missed_bar_has_a_cause_in_the_document(self):
+        self.assertNotIn("tells it: none", document.text())
+
     def test_an_interval_as_wide_as_the_figure_is_told_so(self):
         figure, told = Figure("f", "timer", None, "%", least=5), {"commit": "1111111", "machine": "a", "load_average": [0.5], "figures": {"f": 1}}
         with unittest.mock.patch.object(store, "runs", return_value=[{**told, "date": f"2026-01-0{day}"} for day in (1, 2)]):
