@@ -17,14 +17,18 @@ Written by `make papers`, which measures the rows and keeps the figures of the l
 [results/papers](results/papers); `make papers ROWS="J1 E6"` measures single rows, `make papers MEASURE=no` writes this document
 again from what is kept. Commands are those of `tipme`. The papers: their sections, figures and tables are named in each row.
 
-A figure's *interval* is how far two runs may be apart: a share of the larger one, or so much of its unit, of percentages in points. *All runs* are the least and the largest
-value of all runs that are kept (at most {store.RUNS_MAX}), on any machine, and how many they are. Compared are those on the class of machine of the last one: the same CPU and
-kernel by name, and, where both tell it, a fixed piece of work that takes as long but for {100 * SPEED_SHARE:.0f} %. *Agrees* means that all of these lie within the interval
-of each other and that they are of two days at least (UTC, by their begin); **FLAGGED** that any two do not, also of one day: then what the machine had to do
-beside each of them, and how fast it was, stands below the table. *Nothing to tell apart*: they do, but are so small that the interval reaches down
-to nothing, so that it says little. *Not measured this time*: the last run does not have
-the figure. *One day so far* is not repeated yet, and *no repetition (another machine)*
-not on such a machine: of guests of the test bed their host counts too. What another script measures is taken up from the file that it writes.
+A figure's *interval* is how far two runs may be apart: a share of the larger one, or so much of its unit, of percentages in points. *All runs* are
+the least and the largest value of all runs that are kept (at most {store.RUNS_MAX}), on any machine, and how many they are. Compared are those on the
+class of machine of the last one: the same CPU and kernel by name (of a guest its own kernel and the CPU of its host), and, where both tell it, a fixed
+piece of work that takes as long but for {100 * SPEED_SHARE:.0f} %.
+
+- *agrees*: all of these lie within the interval of each other, and are of two days at least (UTC, by their begin);
+- **FLAGGED**: two of these do not, be it of one day; below the table stands what the machine had to do beside each of them, and how fast it was;
+- *nothing to tell apart*: they do, but are so small that the interval reaches down to nothing, so it could not fail;
+- *one day so far*: they do, and are of one day; *no repetition (another machine)*: what is of another day is of another class of machine;
+- *not measured this time*: the last run does not have the figure.
+
+What another script measures is taken up from the file that it writes. A commit with `-dirty` is one from which the program's own tree differed.
 
 """
 
@@ -144,10 +148,10 @@ def conditions():
     runs = [run for measurement in BY_NAME.values() if measurement.command for run in store.runs(measurement.name)[-1:]]
     if not runs:
         return "Nothing is measured yet: `make papers`."
-    dates, commits = ({run[key][:10] for run in runs} for key in ("date", "commit"))
+    dates, commits, machines = ({run[key][:length] for run in runs} for key, length in (("date", 10), ("commit", None), ("machine", None)))
     loads = sorted(run["load_average"][0] for run in runs)
     middle = loads[len(loads) // 2]
-    return (f"{' to '.join(sorted({min(dates), max(dates)}))}, commit {', commit '.join(sorted(commits))}, {runs[-1]['machine']}; load average while "
+    return (f"{' to '.join(sorted({min(dates), max(dates)}))}, commit {', commit '.join(sorted(commits))}, {'; '.join(sorted(machines))}; load average while "
             f"measuring {loads[0]:.1f} to {loads[-1]:.1f}, {middle:.1f} in the middle; written by `make papers`.")
 
 

@@ -88,7 +88,7 @@ TIPME_ROWS = [
         words="On 6.18 the effect is not there as the paper has it: a hog that is forked again every two seconds costs what an old one costs, and "
               "sixteen newborn processes what sixteen old ones cost; why is not shown. What starves "
               "is number and weight: the intervals beside a container of more weight, a better nice value and real-time processes are as long as the "
-              "paper's 561 ms beside one hog that is born anew. The paper has no figures with its remedy. The manager cures what is due to number, container and nice value; no weight is above a real-time process, whose stalls "
+              "paper's 561 ms beside one hog that is forked again. The paper has no figures with its remedy. The manager cures what is due to number, container and nice value; no weight is above a real-time process, whose stalls "
               "the kernel's own throttle ends."),
     Row("T11", "unacceptable latency detected by itself", "§6", tests=(TIPME + "auto.rs::a_hitch_is_marked_once_and_what_is_usual_is_kept",
                                                                              TIPME + "auto.rs::what_a_person_says_moves_the_limits_and_survives",
@@ -132,7 +132,7 @@ JONES_ROWS = [
         tests=(LAB + "timer.rs::a_planted_culprit_is_named_with_its_period", "crates/measure/src/timer/outliers.rs::a_regular_culprit_has_its_period"),
         words="A culprit is another thread, one that holds interrupts off, an interrupt, deferred work, the hypervisor as it says itself, or, by exclusion, what is "
               "outside this kernel. None is a timer that came late, a CPU that left its idle loop slowly, the thread's own way, and what no record tells. "
-              "Before 2026-11-26 all of these but the late timer were counted as known causes: those figures are not shown."),
+              "Earlier runs are not shown: they counted all of these but the late timer."),
     Row("J4", "stalls that no software explains", "§4.5",
         figures=(
             Figure("stolen time of the idle loop that lies outside the kernel", "idle", scaled(at("named", "outside"), 100), "%", "video card: 25 to 30 ms", least=30),

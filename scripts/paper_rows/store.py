@@ -140,5 +140,5 @@ def of_file(measurement):
 
 
 def is_kept(name, conditions):
-    """Whether the run of these conditions is kept already, or is older than one that is: a file that nobody wrote anew."""
+    """Whether the run of these conditions is kept already, or is older than one that is: a file that nobody has rewritten."""
     return any(run["date"] > conditions["date"] or (run["date"], run["commit"]) == (conditions["date"], conditions["commit"]) for run in runs(name))

@@ -45,7 +45,7 @@ class Kept(unittest.TestCase):
     def test_the_commit_is_that_of_the_begin_of_a_run(self):
         script = "import json, sys; print('{{}}', file=open(sys.argv[2], 'w'))"
         commits = iter(("begin", "end"))
-        with unittest.mock.patch.object(store, "commit", side_effect=lambda: next(commits)):
+        with unittest.mock.patch.object(store, "commit", side_effect=lambda: next(commits)), unittest.mock.patch.object(store, "work_ms"):
             _, told = store.measure(sys.executable, Measurement("one", ("-c", script, "any", "{json}"), takes_s=1))
         self.assertEqual(told["commit"], "begin")
 
@@ -105,6 +105,12 @@ class Document(unittest.TestCase):
 
     def test_a_missed_bar_has_a_cause_in_the_document(self):
         self.assertNotIn("tells it: none", document.text())
+
+    def test_the_head_of_a_table_names_all_machines(self):
+        told = [{"date": "2026-01-01 10:00", "commit": "1111111-dirty", "machine": machine, "load_average": [1.0]} for machine in ("b", "a")]
+        kept = {"timer": told[:1], "idle": told[1:]}
+        with unittest.mock.patch.object(store, "runs", side_effect=lambda name: kept.get(name, [])):
+            self.assertTrue(document.conditions().startswith("2026-01-01, commit 1111111-dirty, a; b; load average"))
 
     def test_an_interval_as_wide_as_the_figure_is_told_so(self):
         figure, told = Figure("f", "timer", None, "%", least=5), {"commit": "1111111", "machine": "a", "load_average": [0.5], "figures": {"f": 1}}
