@@ -4,22 +4,31 @@
 import re
 
 from . import charts, store
+from .agreement import SPEED_SHARE, agreement, comparable, earlier, interval, measured, value_of
 from .measurements import BY_NAME
-from .model import agreement, interval
 from .rows import PAPERS, ROWS
 
 DOCUMENT = store.ROOT / "docs/papers.md"
 # Rows below which the notes of their measurements stand; others share those measurements.
-NOTED = ("E6", "E8", "S8")
-HEAD = """# The papers, row by row
+NOTED = ("E8", "S8")
+HEAD = f"""# The papers, row by row
 
 Written by `make papers`, which measures the rows and keeps the figures of the last runs of each in
 [results/papers](results/papers); `make papers ROWS="J1 E6"` measures single rows, `make papers MEASURE=no` writes this document
 again from what is kept. Commands are those of `tipme`. The papers: their sections, figures and tables are named in each row.
 
-A figure's *interval* is how far two runs may be apart: a share of the larger one, or so much of its unit. *Agrees* means that the last two
-runs are within it, **FLAGGED** that they are not, and then what the machine had to do beside each of them, and how fast it was, stands below the table. What
-another script measures is taken up from the file that it writes. Of a figure that was measured elsewhere the machine is named.
+A figure's *interval* is how far two runs may be apart: a share of the larger one, or so much of its unit, of percentages in points. *All runs* are
+the least and the largest value of all runs that are kept (at most {store.RUNS_MAX}), on any machine, and how many they are. Compared are those on the
+class of machine of the last one: the same CPU and kernel by name (of a guest its own kernel and the CPU of its host), and, where both tell it, a fixed
+piece of work that takes as long but for {100 * SPEED_SHARE:.0f} %.
+
+- *agrees*: all of these lie within the interval of each other, and are of two days at least (UTC, by their begin);
+- **FLAGGED**: two of these do not, be it of one day; below the table stands what the machine had to do beside each of them, and how fast it was;
+- *nothing to tell apart*: they do, but are so small that the interval reaches down to nothing, so it could not fail;
+- *one day so far*: they do, and are of one day; *no repetition (another machine)*: what is of another day is of another class of machine;
+- *not measured this time*: the last run does not have the figure.
+
+What another script measures is taken up from the file that it writes. A commit with `-dirty` is one from which the program's own tree differed.
 
 """
 
@@ -28,9 +37,11 @@ def value(figure, number):
     return "-" if number is None else f"{number:,.{figure.digits}f} {figure.unit}".strip()
 
 
-def known(figure):
-    """The values of a figure in all runs that are kept."""
-    return [run["figures"].get(figure.name) for run in store.runs(figure.measurement)]
+def shown(figure):
+    """The last run, and the newest before it that has the figure, of another day; None where there is none."""
+    runs = store.runs(figure.measurement)
+    known, last = measured(figure, runs), (runs or [None])[-1]
+    return last, earlier(figure, runs) if last in known else (known or [None])[-1]
 
 
 def command(measurement):
@@ -39,44 +50,53 @@ def command(measurement):
     return "`" + " ".join([measurement.program, *measurement.command]).replace(" --json {json}", "") + "`"
 
 
-def origin(measurement):
-    """When, by which commit and where or beside what the last run was, and the one before it."""
-    told = [f"{run['date']}, {run['commit']}, {measurement.where or beside_what(run)}" for run in store.runs(measurement.name)[:-3:-1]]
-    return "; before: ".join(told) or "not measured yet"
+def origin(runs):
+    """When, by which commit, where and beside what the runs were."""
+    return "; before: ".join(f"{run['date']}, {run['commit']}, {short(run['machine'])}{load_words(run)}" for run in runs) or "not measured yet"
 
 
-def beside_what(run):
-    """The load beside a run, or where it was, if its script tells no load."""
+def short(machine):
+    """CPU and kernel, and whether it was a guest: its host's CPU then, and its own kernel."""
+    parts = machine.split(", ")
+    return ", ".join([parts[0], *(["guest"] if " guest of " in machine else []), parts[-1]])
+
+
+def load_words(run):
     load = run["load_average"]
-    return f"load {load[0]:.1f}" if load else run["machine"]
+    return f", load {load[0]:.1f}" if load else ""
 
 
 def figure_row(row, figure):
-    measurement, values = BY_NAME[figure.measurement], known(figure)
-    now = value(figure, values[-1] if values else None)
-    before = value(figure, values[-2]) if len(values) > 1 else ""
-    word = agreement(figure, values)
-    word = f"**{word}**" if word == "FLAGGED" else f"{word} ({interval(figure)})" if word == "agrees" else word
-    return f"| {row.id} | {figure.name} | {figure.paper} | {now} | {before} | {word} | {command(measurement)} | {origin(measurement)} |"
+    runs = [run for run in shown(figure) if run]
+    now, before = [*(value(figure, value_of(figure, run)) for run in runs), "", ""][:2]
+    word = agreement(figure, store.runs(figure.measurement))
+    told = {"FLAGGED": "**FLAGGED**", "agrees": f"agrees ({interval(figure)})", "nothing to tell apart": f"within {interval(figure)}: nothing to tell apart"}
+    return f"| {row.id} | {figure.name} | {figure.paper} | {now or '-'} | {before} | {spread(figure)} | {told.get(word, word)} | {command(BY_NAME[figure.measurement])} | {origin(runs)} |"
 
 
 def flagged(figure):
-    return agreement(figure, known(figure)) == "FLAGGED"
+    return agreement(figure, store.runs(figure.measurement)) == "FLAGGED"
 
 
-def beside(name):
-    """What the machine had to do beside the last two runs, how fast it was, and which kernels where these differ."""
-    last = store.runs(name)[-2:]
-    differ = len({run["machine"] for run in last}) > 1
-    return "; ".join(state(run) + (f", {run['machine'].rpartition(', ')[2]}" if differ else "") for run in last)
+def spread(figure):
+    """The least and the largest value of all runs that are kept, on any machine, and how many they are."""
+    values = [value_of(figure, run) for run in measured(figure, store.runs(figure.measurement))]
+    ends = dict.fromkeys(f"{end:,.{figure.digits}f}" for end in (min(values), max(values))) if values else ()
+    return f"{' to '.join(ends)} ({len(values)})" if values else ""
+
+
+def beside(figure):
+    """What the machine had to do beside the runs that are compared, and how fast it was."""
+    return "; ".join(f"{run['date']}: {state(run)}" for run in comparable(figure, store.runs(figure.measurement)))
 
 
 def state(run):
     """The run's conditions, as far as its script tells them."""
     told = {"load average": ("load_average", lambda load: f"{load[0]:.1f}"), "steal": ("steal_percent", percent),
-            "whole run": ("took_s", lambda took: f"{took:.0f} s"), "a fixed piece of work": ("work_ms", lambda work: f"{work:.0f} ms")}
+            "whole run": ("took_s", lambda took: f"{took:.0f} s"), "a fixed piece of work": ("work_ms", lambda work: f"{work:.0f} ms"),
+            "speed of the guest:": ("speed", str)}
     words = [f"{name} {tell(run[key])}" for name, (key, tell) in told.items() if run.get(key) is not None]
-    return ", ".join(words) or f"{run['date']}, its conditions are not told"
+    return ", ".join(words) or "its conditions are not told"
 
 
 def percent(number):
@@ -84,14 +104,25 @@ def percent(number):
 
 
 def causes(row):
-    """Why figures are flagged, by what the runs themselves tell."""
-    measurements = {figure.measurement: None for figure in row.figures if flagged(figure)}
-    return [f"Flagged, {command(BY_NAME[name])}: {beside(name)}." for name in measurements]
+    """Beside what figures are flagged, by what the runs themselves tell."""
+    told = {command(BY_NAME[figure.measurement]): beside(figure) for figure in row.figures if flagged(figure)}
+    return [f"Flagged, {name}: {words}." for name, words in told.items()]
 
 
 def test_words(row):
     names = [f"`{test.rpartition('::')[2]}` ({test.partition('::')[0]})" for test in row.tests]
     return ["Tests: " + "; ".join(names) + "."] if names else []
+
+
+def bar_words(figure):
+    """Whether the last run kept the bar, and why not, as `tipme measure` says itself."""
+    run = store.runs(figure.measurement)[-1:]
+    number = value_of(figure, run[0]) if run else None
+    name = f"{figure.name}, bar {figure.bar:g} {figure.unit} at most"
+    if number is None:
+        return f"{name}: not measured."
+    met = number <= figure.bar
+    return f"{name}: {'met' if met else '**MISSED**'}, {value(figure, number)}{'' if met else '. Cause, as tipme measure tells it: ' + run[0].get('notes', 'none')}."
 
 
 def note_words(name):
@@ -104,6 +135,7 @@ def row_text(row):
     """The part of a row below the table."""
     names = dict.fromkeys(figure.measurement for figure in row.figures)
     told = [word for name in names for word in note_words(name)] if row.id in NOTED else []
+    told += [bar_words(figure) for figure in row.figures if figure.bar is not None]
     words = [row.words] if row.words else []
     words += test_words(row) + causes(row) + told
     pictures = [f"![{chart.title}](results/papers/{chart.file})" for chart in row.charts if (store.RESULTS / chart.file).is_file()]
@@ -116,22 +148,22 @@ def conditions():
     runs = [run for measurement in BY_NAME.values() if measurement.command for run in store.runs(measurement.name)[-1:]]
     if not runs:
         return "Nothing is measured yet: `make papers`."
-    dates, commits = ({run[key][:10] for run in runs} for key in ("date", "commit"))
+    dates, commits, machines = ({run[key][:length] for run in runs} for key, length in (("date", 10), ("commit", None), ("machine", None)))
     loads = sorted(run["load_average"][0] for run in runs)
     middle = loads[len(loads) // 2]
-    return (f"{' to '.join(sorted({min(dates), max(dates)}))}, commit {', commit '.join(sorted(commits))}, {runs[-1]['machine']}; load average while "
+    return (f"{' to '.join(sorted({min(dates), max(dates)}))}, commit {', commit '.join(sorted(commits))}, {'; '.join(sorted(machines))}; load average while "
             f"measuring {loads[0]:.1f} to {loads[-1]:.1f}, {middle:.1f} in the middle; written by `make papers`.")
 
 
 def paper_text(title, rows):
-    table = ["| row | figure | paper | here | run before | two runs | command | when, commit, load or where |", "|---|---|---|---|---|---|---|---|"]
+    table = ["| row | figure | paper | here | on a day before | all runs | days | command | when, commit, machine, load |", "|---|---|---|---|---|---|---|---|---|"]
     table += [figure_row(row, figure) for row in rows for figure in row.figures]
     return f"## {title}\n\n{conditions()}\n\n" + "\n".join(table) + "\n\n" + "\n".join(row_text(row) for row in rows) + "\n"
 
 
 def summary():
     """How many of the figures agree."""
-    words = [agreement(figure, known(figure)) for row in ROWS for figure in row.figures]
+    words = [agreement(figure, store.runs(figure.measurement)) for row in ROWS for figure in row.figures]
     counts = {word: words.count(word) for word in dict.fromkeys(words)}
     return "Of all figures: " + ", ".join(f"{count} {word}" for word, count in counts.items()) + ".\n\n"
 
@@ -143,8 +175,8 @@ def text():
 def drawn(chart):
     """What a chart is drawn from: what is kept of the last run, when and by which commit, and where beside what load."""
     run, measurement = store.runs(chart.measurement)[-1], BY_NAME[chart.measurement]
-    where = f"{measurement.where}, load average of the host" if measurement.where else f"{run['machine']}, load average"
-    return run["charts"][chart.file], f"{run['date'][:10]}, commit {run['commit']}", f"{where} {run['load_average'][0]:.1f}"
+    of_whom = " of the host" if measurement.guest else ""
+    return run["charts"][chart.file], f"{run['date'][:10]}, commit {run['commit']}", f"{run['machine']}, load average{of_whom} {run['load_average'][0]:.1f}"
 
 
 def draw():

@@ -70,11 +70,11 @@ def beside(what, arm, key):
 
 
 def cell(row, column):
-    """Of a table of the test bed: the number at the begin of a cell."""
+    """Of a table of the test bed: the number at the begin of a cell; None where it has none."""
 
     def of(document):
-        words = document["rows"][row][column].replace(",", " ").split()
-        return float(words[0]) if words else None
+        found = re.match(r"[+-]?\d[\d.]*", document["rows"][row][column])
+        return float(found[0]) if found else None
 
     return of
 
@@ -133,11 +133,15 @@ def trial_is_good(one):
     return errors["p50_us"] <= one["p50_us_max"] + 1e3 * middling * share and errors["p90_us"] <= one["p90_us_max"] + 1e3 * longest * share
 
 
-def explained_share(document):
-    """Of `bench timer`: the share of very late wake-ups of which a record names the cause, in percent."""
-    budgets = [outlier["budget"] for outlier in document["outliers"] if outlier["budget"]]
-    named_first = [budget for budget in budgets if budget[0]["cause"] != "timer"]
-    return 100 * len(named_first) / len(budgets) if budgets else None
+# Of a late wake-up: who had the CPU. `outside` is a hypervisor that does not say so, or the firmware, by exclusion. No cause are a
+# timer that came late, an idle CPU, the thread's own way, many small shares, and what no record tells.
+CULPRITS = ("thread", "held-off", "interrupt", "softirq", "hypervisor", "outside")
+
+
+def attributed_share(document):
+    """Of `bench timer`: the share of very late wake-ups whose largest part has a culprit, in percent; one without records has none."""
+    first = [(outlier["budget"] or [{"cause": "unexplained"}])[0]["cause"] for outlier in document["outliers"]]
+    return 100 * sum(cause in CULPRITS for cause in first) / len(first) if first else None
 
 
 def short_share(below_ms):

@@ -26,8 +26,10 @@ def compiling(text):
 
 
 def conditions(text):
-    """When, by which commit and where the figures of a section were measured."""
-    return re.search(r"(?P<when>\d{4}-\d\d-\d\d), commit (?P<commit>\w+), (?P<machine>.*)\.\n", text).groupdict()
+    """When, by which commit and where the figures of a section were measured, and the load beside it where that is told."""
+    load = re.search(r"load of the machine ([\d.]+)", text)
+    told = re.search(r"(?P<when>\d{4}-\d\d-\d\d), commit (?P<commit>\w+), (?P<machine>.*)\.\n", text).groupdict()
+    return told | ({"host_load": float(load[1])} if load else {})
 
 
 def records(text):
@@ -37,13 +39,21 @@ def records(text):
     return {"rows": {row[0]: row[1:] for row in rows}} | conditions(part)
 
 
-GUEST = "a guest of the test bed (emulated, 768 MiB)"
+GUEST = "guest of the test bed (emulated, 768 MiB)"
 
 
-def guest(name):
-    """A measurement of the virtual test bed, which `make measure-vm` writes."""
+def guest(name, speed=None):
+    """A measurement of the virtual test bed, which `make measure-vm` writes; `speed` tells in words how fast the guest was."""
     short = name.partition("-")[0]
-    return Measurement(f"vm-{name}", file=f"docs/results/vm/{name}.json", written_by=f'make measure-vm VM="--only {short}"', where=GUEST)
+    return Measurement(f"vm-{name}", file=f"docs/results/vm/{name}.json", written_by=f'make measure-vm VM="--only {short}"', guest=GUEST, speed=speed)
+
+
+def unloaded(what, column, unit="", row=1):
+    """The guest's speed by a cell of its table."""
+    return lambda document: f"{what} {document['rows'][row][column]} {unit}".strip()
+
+
+HOG = unloaded("the hog's rounds in its worst 10 s, unmanaged", 5, row=2)
 
 
 def typing(*display):
@@ -59,6 +69,7 @@ def task(name, takes_s, inputs=None):
 
 ALL = [
     Measurement("timer", ("bench", "timer", "--mechanism", "all", "-d", "10s", "--json", "{json}"), takes_s=65),
+    Measurement("timer-realtime", ("bench", "timer", "--policy", "fifo:99", "-d", "10s", "--json", "{json}"), takes_s=12),
     Measurement("idle", ("idle", "-d", "30s", "--json", "{json}"), takes_s=35),
     Measurement("validate", ("idle", "--validate", "--json", "{json}"), takes_s=50),
     Measurement("memory", ("bench", "memory", "-d", "18s", "--json", "{json}"), takes_s=95),
@@ -76,12 +87,12 @@ ALL = [
     Measurement("recorder", file="docs/overhead.md", written_by="make bench-recorder", read=events),
     Measurement("compile", file="docs/overhead.md", written_by="make bench-recorder BENCH=--compile", read=compiling),
     Measurement("records", file="docs/overhead.md", written_by="make bench-recorder BENCH=--records", read=records),
-    guest("pagein"),
-    guest("slowdisk"),
-    guest("warmstart"),
+    guest("pagein", HOG),
+    guest("slowdisk", HOG),
+    guest("warmstart", unloaded("a key, unloaded", 2, "ms")),
     guest("starvation"),
-    guest("system"),
-    guest("typing"),
+    guest("system", unloaded("the script, unloaded", 2, "s")),
+    guest("typing", unloaded("a key, unloaded, p50", 1, "ms")),
 ]
 
 BY_NAME = {measurement.name: measurement for measurement in ALL}

@@ -17,10 +17,12 @@ class Measurement:
     # Or a committed result, with the command that writes it.
     file: str = ""
     written_by: str = ""
-    # Where it was measured, if not on the machine of the run.
-    where: str = ""
+    # What kind of guest it was measured in, if not on the machine itself.
+    guest: str = ""
     # From the text of `file` to a document; JSON where nothing is said.
     read: typing.Callable = None
+    # From the document to words on how fast the guest was.
+    speed: typing.Callable = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Figure:
     share: float = 0.25
     least: float = 0.0
     digits: int = 1
+    # The project's own bar: at most so much.
+    bar: float = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,25 +70,3 @@ class Row:
     charts: tuple = ()
     # What is to be said besides: why this machine cannot show it, and where it was shown.
     words: str = ""
-
-
-def agreement(figure, values):
-    """How the last two values of a figure lie to each other: `agrees`, `FLAGGED`, or that there is no second one."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return "not measured"
-    if len(known) < 2:
-        return "one run so far"
-    one, other = known[-2:]
-    return "agrees" if abs(one - other) <= tolerance(figure, one, other) else "FLAGGED"
-
-
-def tolerance(figure, one, other):
-    return max(figure.least, figure.share * max(abs(one), abs(other)))
-
-
-def interval(figure):
-    """The stated interval in words."""
-    parts = [f"{100 * figure.share:.0f} %"] if figure.share else []
-    parts += [f"{figure.least:g} {figure.unit}".strip()] if figure.least else []
-    return "±" + " or ".join(parts) if parts else "exactly"

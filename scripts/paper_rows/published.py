@@ -14,8 +14,6 @@ SYSTEM = {"control": [50, 89, 789], "with the prototype": [49, 56, 96]}
 INTERARRIVAL = [(100, 101, 3.1), (110, 26, 12.4), (120, 8, 41.1)]
 # The same, table 1: seconds under Windows NT 3.51 and 4.0.
 POWERPOINT = {"save": (8.082, 9.580), "start": (7.166, 5.773), "first chart": (7.050, 5.844), "second chart": (2.897, 2.009), "third chart": (2.697, 1.305)}
-# Endo and Seltzer 2000, table 2: latency in milliseconds, and the recorder's share of it in percent.
-OVERHEAD = {"move of the mouse": (0.3, 27), "character in xterm": (2.0, 17), "menu of Netscape": (470.0, 1.1)}
 
 
 def bars(title, series, x, y="number", marks=(), x_log=False):
@@ -64,8 +62,8 @@ def levels(paper_marks, what):
     return panels
 
 
-TYPING_MARKS = [("y", 0.05, "prototype, any load: about 0.05 s"), ("y", 1.0, "control: 1 s"), ("y", 10.0, "control, higher load: 10 s")]
-SCROLL_MARKS = [("y", 12.0, "prototype: 11 to 15 s, any load"), ("y", 10.0, "control: 10 s, growing")]
+TYPING_MARKS = [("y", 0.1, "prototype, any load: below 0.1 s"), ("y", 10.0, "control: up to 10 s")]
+SCROLL_MARKS = [("y", 12.0, "prototype: 12 to 15 s")]
 
 
 def system(kept):

@@ -13,8 +13,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "docs/results/papers"
-# Runs of a measurement that are kept.
-RUNS_MAX = 5
+# Runs of a measurement that are kept: what was seen once is to be compared with for a while.
+RUNS_MAX = 12
 # A fixed piece of work is so many rounds of Python's own loop; the quickest of so many tells how fast the machine is.
 WORK_ROUNDS, WORK_TRIES = 1_000_000, 5
 # A measurement may take so many times its time, and so many seconds more, on a busy machine.
@@ -32,8 +32,10 @@ def runs(name):
 
 
 def keep(name, run):
+    """Adds a run, in the order of time; what charts are drawn from is kept of the last one only."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    kept = [*runs(name), run][-RUNS_MAX:]
+    kept = sorted([*runs(name), run], key=lambda one: one["date"])[-RUNS_MAX:]
+    kept = [*({**one, "charts": {}} for one in kept[:-1]), kept[-1]]
     path = RESULTS / f"{name}.json"
     beside = path.with_suffix(".new")
     beside.write_text(json.dumps({"measurement": name, "runs": kept}, indent=1, ensure_ascii=False) + "\n")
@@ -47,8 +49,13 @@ def is_fresh(name, minutes):
 
 
 def commit():
-    words = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    """The commit, with `-dirty` where the program's own tree differs from it."""
+    short = git("rev-parse", "--short", "HEAD").strip() or "unknown"
+    return short + ("-dirty" if git("status", "--porcelain", "--", "crates").strip() else "")
+
+
+def git(*words):
+    return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False).stdout
 
 
 def machine():
@@ -69,14 +76,14 @@ def work_ms():
     return round(min(tries), 1)
 
 
-def conditions(document, begun):
+def conditions(document, begun, by):
     """When, by which commit, where, and what else the machine had to do."""
     told = document.get("machine", {})
     load = told.get("load_average") or os.getloadavg()
     return {
         "date": datetime.datetime.fromtimestamp(begun, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"),
         "unix_s": int(begun),
-        "commit": commit(),
+        "commit": by,
         "machine": machine(),
         "load_average": [round(value, 2) for value in load],
         "steal_percent": told.get("steal_percent"),
@@ -87,7 +94,7 @@ def conditions(document, begun):
 
 def measure(tipme, measurement):
     """Runs the command, and returns its document and the conditions."""
-    begun = time.time()
+    begun, by = time.time(), commit()
     with tempfile.TemporaryDirectory(prefix="tipme-papers-") as folder:
         path = pathlib.Path(folder) / "result.json"
         begin = [str(tipme)] if measurement.program == "tipme" else [str(ROOT / measurement.program), "--tipme", str(tipme)]
@@ -97,7 +104,7 @@ def measure(tipme, measurement):
         if code not in (0, 1, 2) or not path.is_file():
             raise CannotMeasure(f"{' '.join(words)}: {said.strip()[-600:]}")
         document = json.loads(path.read_text())
-    return document, conditions(document, begun)
+    return document, conditions(document, begun, by)
 
 
 def run(words, limit):
@@ -125,12 +132,13 @@ def of_file(measurement):
     return document, {
         "date": document["when"][:16],
         "commit": document["commit"],
-        "machine": measurement.where or document["machine"],
+        "machine": f"{document['host']}, {measurement.guest}, Linux {document['release']}" if measurement.guest else document["machine"],
         "load_average": None if load is None else [load],
         "took_s": document.get("took_s"),
+        **({"speed": measurement.speed(document)} if measurement.speed else {}),
     }
 
 
 def is_kept(name, conditions):
-    """Whether the last run that is kept is the one of these conditions."""
-    return any((run["date"], run["commit"]) == (conditions["date"], conditions["commit"]) for run in runs(name)[-1:])
+    """Whether the run of these conditions is kept already, or is older than one that is: a file that nobody has rewritten."""
+    return any(run["date"] > conditions["date"] or (run["date"], run["commit"]) == (conditions["date"], conditions["commit"]) for run in runs(name))

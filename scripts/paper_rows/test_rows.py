@@ -3,42 +3,119 @@
 
 import importlib.machinery
 import importlib.util
+import pathlib
+import re
+import sys
+import tempfile
 import unittest
 import unittest.mock
 
 import record_cost
 
-from . import document, extract, model, rows, store
+from . import document, extract, rows, store
 from .measurements import ALL, BY_NAME, records
-from .model import Figure, agreement, interval
+from .model import Figure, Measurement
 
 PAPERS = {"T": 12, "J": 4, "E": 9, "S": 12}
 
 
-class Agreement(unittest.TestCase):
-    def figure(self, **words):
-        return Figure("f", "timer", lambda document: None, "ms", **words)
+class Kept(unittest.TestCase):
+    def test_charts_are_kept_of_the_last_run_and_figures_of_many(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(store, "RESULTS", pathlib.Path(folder)):
+            for number in range(store.RUNS_MAX + 1):
+                store.keep("one", {"date": f"2026-01-{number + 1:02}", "figures": {"f": number}, "charts": {"f.svg": [number]}})
+            kept = store.runs("one")
+        self.assertEqual([run["figures"]["f"] for run in kept], list(range(1, store.RUNS_MAX + 1)))
+        self.assertEqual([run["charts"] for run in kept], [{}] * (store.RUNS_MAX - 1) + [{"f.svg": [store.RUNS_MAX]}])
 
-    def test_two_runs_agree_within_the_stated_interval_or_are_flagged(self):
-        figure = self.figure(share=0.25)
-        self.assertEqual([agreement(figure, values) for values in ([100, 130], [100, 140], [5, 100, 101])], ["agrees", "FLAGGED", "agrees"])
-        self.assertEqual(agreement(self.figure(share=0, least=3), [1, 4]), "agrees")
-        self.assertEqual(agreement(self.figure(share=0, least=3), [1, 4.1]), "FLAGGED")
 
-    def test_what_was_not_measured_twice_does_not_agree(self):
-        self.assertEqual([agreement(self.figure(), values) for values in ([], [None], [1], [1, None])],
-                         ["not measured", "not measured", "one run so far", "one run so far"])
+    def test_a_file_that_is_not_newer_than_what_is_kept_is_not_taken_up(self):
+        kept = [{"date": date, "commit": commit} for date, commit in (("2026-01-01 10:00", "1111111"), ("2026-01-02 10:00", "2222222"))]
+        with unittest.mock.patch.object(store, "runs", return_value=kept):
+            told = [store.is_kept("one", {"date": date, "commit": commit}) for date, commit in (
+                ("2026-01-01 10:00", "1111111"), ("2026-01-01 11:00", "3333333"), ("2026-01-02 10:00", "2222222"), ("2026-01-02 11:00", "2222222"))]
+        self.assertEqual(told, [True, True, True, False])
 
-    def test_the_interval_is_told(self):
-        self.assertEqual(interval(self.figure(share=0.25, least=3)), "±25 % or 3 ms")
-        self.assertEqual(interval(self.figure(share=0.0, least=3)), "±3 ms")
-        self.assertEqual(interval(self.figure(share=0.0)), "exactly")
+    def test_runs_are_kept_in_the_order_of_time(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(store, "RESULTS", pathlib.Path(folder)):
+            for day in (2, 1, 3):
+                store.keep("one", {"date": f"2026-01-0{day}", "charts": {"f.svg": day}})
+            self.assertEqual([(run["date"][-1], run["charts"]) for run in store.runs("one")], [("1", {}), ("2", {}), ("3", {"f.svg": 3})])
+
+    def test_the_commit_is_that_of_the_begin_of_a_run(self):
+        script = "import json, sys; print('{{}}', file=open(sys.argv[2], 'w'))"
+        commits = iter(("begin", "end"))
+        with unittest.mock.patch.object(store, "commit", side_effect=lambda: next(commits)), unittest.mock.patch.object(store, "work_ms"):
+            _, told = store.measure(sys.executable, Measurement("one", ("-c", script, "any", "{json}"), takes_s=1))
+        self.assertEqual(told["commit"], "begin")
+
+    def test_a_program_that_differs_from_its_commit_is_told(self):
+        for status, words in (("", "1111111"), (" M crates/tipme/src/main.rs\n", "1111111-dirty")):
+            with unittest.mock.patch.object(store, "git", side_effect=lambda verb, *_, status=status: {"rev-parse": "1111111\n", "status": status}[verb]):
+                self.assertEqual(store.commit(), words)
+
+    def test_a_guest_is_kept_with_its_host_and_its_kernel(self):
+        told = store.of_file(BY_NAME["vm-system"])[1]
+        self.assertRegex(told["machine"], r"^.+, 2 CPUs, guest of the test bed .*, Linux 6\.")
+
+    def test_all_kept_runs_have_a_machine_of_that_form(self):
+        machines = {run["machine"] for measurement in ALL for run in store.runs(measurement.name)}
+        self.assertEqual([machine for machine in machines if not re.fullmatch(r".+, \d+ CPUs, .+, Linux \S+", machine)], [])
 
 
 class Extracts(unittest.TestCase):
+    def test_a_cell_is_the_number_at_its_begin_or_nothing(self):
+        table = {"rows": [["-12.7", "125, 7.3", "-", "", "1.60 %"]]}
+        self.assertEqual([extract.cell(0, column)(table) for column in range(5)], [-12.7, 125, None, None, 1.6])
+
     def test_the_least_of_a_column_is_that_of_all_rows(self):
         table = {"rows": [["window", "least"], ["1, 10 s", "1.70"], ["2, 10 s", "1.65 %"], ["3, 10 s", "1.60 %"]]}
         self.assertEqual(extract.least(1)(table), 1.6)
+
+
+class Document(unittest.TestCase):
+    def test_the_range_of_all_runs_is_told_with_their_number(self):
+        figure = Figure("f", "timer", None, "ms")
+        for values, words in ((((5, 2.25, None), "2.2 to 5.0 (2)")), ((1, 1), "1.0 (2)"), ((), "")):
+            with unittest.mock.patch.object(store, "runs", return_value=[{"figures": {"f": value}} for value in values]):
+                self.assertEqual(document.spread(figure), words)
+
+
+    def test_the_machine_of_a_run_is_told_in_short(self):
+        self.assertEqual([document.short(machine) for machine in ("A CPU, 2 CPUs, virtual machine, Linux 6.18-a", "B, 1 CPUs, guest of the bed (emulated, 1 MiB), Linux 6.1")],
+                         ["A CPU, Linux 6.18-a", "B, guest, Linux 6.1"])
+
+    def test_what_the_last_run_lacks_is_shown_so(self):
+        figure, told = Figure("f", "timer", None, "ms"), {"commit": "1111111", "machine": "a", "load_average": None}
+        kept = [{**told, "date": f"2026-01-0{day}", "figures": {"f": value}} for day, value in ((1, 5), (2, None))]
+        with unittest.mock.patch.object(store, "runs", return_value=kept):
+            self.assertIn("| - | 5.0 ms | 5.0 (1) | not measured this time |", document.figure_row(rows.ROWS[0], figure))
+
+    def test_conditions_are_told_as_far_as_a_script_tells_them(self):
+        run = {"load_average": [1.25], "took_s": None, "speed": "a key, unloaded 5.0 ms"}
+        self.assertEqual(document.state(run), "load average 1.2, speed of the guest: a key, unloaded 5.0 ms")
+        self.assertEqual(store.of_file(BY_NAME["vm-system"])[1]["speed"].partition(" unloaded ")[0], "the script,")
+
+    def test_a_bar_is_met_or_missed_with_the_cause_that_is_told(self):
+        figure, notes = Figure("f", "task-editor", None, "%", bar=3), "deviation 4.0 % of the mean; 90 % of the differences: waiting"
+        for number, words in ((3, "met, 3.0 %."), (4, f"**MISSED**, 4.0 %. Cause, as tipme measure tells it: {notes}."), (None, "not measured.")):
+            with unittest.mock.patch.object(store, "runs", return_value=[{"figures": {"f": number}, "notes": notes}]):
+                self.assertEqual(document.bar_words(figure), f"f, bar 3 % at most: {words}")
+        self.assertEqual({row.id for row in rows.ROWS for figure in row.figures if figure.bar}, {"E6"})
+
+    def test_a_missed_bar_has_a_cause_in_the_document(self):
+        self.assertNotIn("tells it: none", document.text())
+
+    def test_the_head_of_a_table_names_all_machines(self):
+        told = [{"date": "2026-01-01 10:00", "commit": "1111111-dirty", "machine": machine, "load_average": [1.0]} for machine in ("b", "a")]
+        kept = {"timer": told[:1], "idle": told[1:]}
+        with unittest.mock.patch.object(store, "runs", side_effect=lambda name: kept.get(name, [])):
+            self.assertTrue(document.conditions().startswith("2026-01-01, commit 1111111-dirty, a; b; load average"))
+
+    def test_an_interval_as_wide_as_the_figure_is_told_so(self):
+        figure, told = Figure("f", "timer", None, "%", least=5), {"commit": "1111111", "machine": "a", "load_average": [0.5], "figures": {"f": 1}}
+        with unittest.mock.patch.object(store, "runs", return_value=[{**told, "date": f"2026-01-0{day}"} for day in (1, 2)]):
+            self.assertIn("nothing to tell apart |", document.figure_row(rows.ROWS[0], figure))
 
 
 class Rows(unittest.TestCase):
@@ -55,8 +132,22 @@ class Rows(unittest.TestCase):
         names = [(figure.measurement, figure.name) for figure in figures if not BY_NAME[figure.measurement].file]
         self.assertEqual(sorted(set(names)), sorted(names))
 
-    def test_all_measurements_take_35_minutes(self):
-        self.assertLessEqual(sum(measurement.takes_s for measurement in ALL), 35 * 60)
+    def test_what_a_remedy_costs_stands_beside_what_it_gives(self):
+        costs = {row.id: len([figure for figure in row.figures if "lost" in figure.name]) for row in rows.ROWS if any("lost" in figure.name for figure in row.figures)}
+        self.assertEqual(costs, {"T9": 4, "S6": 1, "S10": 3})
+
+    def test_what_the_paper_has_no_figure_for_stands_beside_none(self):
+        paper = {figure.name: figure.paper for row in rows.ROWS for figure in row.figures}
+        starving = [name for name in paper if name.startswith("longest, ") and paper[name] != "-"]
+        self.assertEqual((starving, paper["scrolling, load 20, p50, unmanaged"], paper["slowdown of a compile"]), ([], "-", "-"))
+
+    def test_conditions_that_differ_from_the_paper_s_are_told(self):
+        told = {"J1": "highest real-time priority", "J2": "highest real-time priority", "E6": "cut to", "E7": "caches are cold", "S1": "`--type cpu`", "S6": "`--type cpu`",
+                "S10": "read off figure 2", "T7": "not measured here"}
+        self.assertEqual([row.id for row in rows.ROWS if told.get(row.id, "") not in row.words], [])
+
+    def test_all_measurements_take_36_minutes(self):
+        self.assertLessEqual(sum(measurement.takes_s for measurement in ALL), 36 * 60)
 
     def test_figures_of_committed_results_are_found(self):
         read = {measurement.name: store.of_file(measurement)[0] for measurement in ALL if measurement.file}
@@ -78,6 +169,12 @@ class Extraction(unittest.TestCase):
         for of in (extract.at("a", 0), extract.load("storm", "p50_ms"), extract.ratio(extract.at("a"), extract.at("b")),
                    extract.turn("x", "figures", "p50_ms")):
             self.assertIsNone(of({"loads": [], "arms": []}))
+
+    def test_a_late_wake_up_has_a_culprit_where_somebody_had_the_cpu(self):
+        causes = ("thread", "outside", "unexplained", "rest", "idle-exit", "own", "timer")
+        outliers = [{"budget": [{"cause": cause}, {"cause": "thread"}]} for cause in causes] + [{"budget": None}]
+        self.assertEqual(extract.attributed_share({"outliers": outliers}), 25)
+        self.assertIsNone(extract.attributed_share({"outliers": []}))
 
     def test_the_limits_of_the_validation_allow_for_what_others_had(self):
         trial = {"method": "gaps", "injected_ms_min": 0, "injected_ms_max": 10, "p50_us_max": 35, "p90_us_max": 100,
@@ -142,9 +239,9 @@ class Preload(unittest.TestCase):
 
 class RecordCost(unittest.TestCase):
     def test_a_table_is_read_by_the_first_cell_of_its_rows(self):
-        above = "# Costs\n\n## A compile\n\n2026-01-01, commit 1111111, a, 1 CPUs.\n\n## Records and gestures\n\n2026-01-02, commit 2222222, b, 2 CPUs.\n\n"
+        above = "# Costs\n\n## A compile\n\n2026-01-01, commit 1111111, a, 1 CPUs.\n\n## Records and gestures\n\n2026-01-02, commit 2222222, b, 2 CPUs.\n\n7 rounds; load of the machine 5.5 at the begin:\n\n"
         told = records(above + "| record | programs | ns |\n|---|---|---|\n| switch | `sched_switch` | 151 (140 to 160) |\n| fork | | did not run |\n")
-        self.assertEqual((told["when"], told["commit"], told["machine"]), ("2026-01-02", "2222222", "b, 2 CPUs"))
+        self.assertEqual({key: told[key] for key in told if key != "rows"}, {"when": "2026-01-02", "commit": "2222222", "machine": "b, 2 CPUs", "host_load": 5.5})
         self.assertEqual([extract.numbered(kind, 1)(told) for kind in ("switch", "fork", "exec")], [151, None, None])
 
     def test_what_programs_do_while_nobody_does_anything_is_not_the_gesture_s(self):
