@@ -252,6 +252,8 @@ EVANS_ROWS = [
             Figure("in one control group, p95, unmanaged, times unloaded", "vm-typing", cell(2, 5), "x", share=0.5, digits=2),
             Figure("the same, managed", "vm-typing", cell(3, 5), "x", share=0.5, least=0.5, digits=2),
             Figure("throughput of the load lost, managed", "vm-typing", cell(3, 6), "%", least=2),
+            Figure("each process in a unit of systemd, p95, unmanaged, times unloaded", "vm-typing-units", cell(2, 5), "x", share=0.5, digits=2),
+            Figure("the same, managed", "vm-typing-units", cell(3, 5), "x", share=0.5, least=0.5, digits=2),
         ),
         tests=("crates/policy/tests/policy/memory.rs::a_hog_is_limited_step_by_step_and_released_when_there_is_plenty",),
         words=TYPING_WORDS),
