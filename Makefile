@@ -47,10 +47,11 @@ selftest: selftest-deps build ## known faults, each diagnosed and checked; write
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/run-selftest $(TIPME) --repeat 5 --app patient --app xterm --app gtk $(SELFTEST)
 
+# Nothing in the documentation of the crates is to be run, which a rule of tests/tidy holds; so it is not searched for that.
 test: test-deps deb-deps ## all tests, as root
-	$(if $(AS_ROOT),cargo test --workspace --no-run)
+	$(if $(AS_ROOT),cargo test --workspace --tests --no-run)
 	@$(AS_ROOT) scripts/mount-kernel-fs
-	$(AS_ROOT) cargo test --workspace --no-fail-fast $(GIVE_BACK)
+	$(AS_ROOT) cargo test --workspace --tests --no-fail-fast $(GIVE_BACK)
 	tests/package/run contents $(TESTED)
 
 lint: ## formatting and clippy
