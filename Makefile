@@ -51,7 +51,7 @@ selftest: selftest-deps build ## known faults, each diagnosed and checked; write
 test: test-deps deb-deps ## all tests, as root
 	$(if $(AS_ROOT),cargo test --workspace --tests --no-run)
 	@$(AS_ROOT) scripts/mount-kernel-fs
-	$(AS_ROOT) cargo test --workspace --tests --no-fail-fast $(GIVE_BACK)
+	$(AS_ROOT) scripts/run-tests $(GIVE_BACK)
 	tests/package/run contents $(TESTED)
 
 lint: ## formatting and clippy
