@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules about whole files.
 
-use crate::tree::{Source, expect_none, root, sources, text};
+use crate::tree::{Source, expect_none, root, rust, sources, text};
 
 const MAX_FILE_LINES: usize = 600;
 const SPDX: &str = concat!("SPDX-", "License-Identifier: ");
@@ -39,6 +39,20 @@ fn nothing_is_left_for_later() {
         found.extend(source.text.lines().enumerate().filter(|(_, line)| marked(line)).map(|(at, _)| source.at(at + 1)));
     }
     expect_none(found, "marks of unfinished work");
+}
+
+/// Such code would be tested by nobody: `make test` does not look for it.
+#[test]
+fn no_documentation_has_code_that_would_be_a_test() {
+    let words = |line: &str| line.trim_start().strip_prefix("//")?.strip_prefix(['/', '!']).map(str::to_owned);
+    let is_code = |text: String| text.starts_with("     ") || text.trim_start().starts_with("```");
+    let mut found = Vec::new();
+    for source in rust() {
+        let lines = source.text.lines().enumerate();
+        let code = lines.filter(|(_, line)| words(line).is_some_and(is_code));
+        found.extend(code.map(|(at, _)| source.at(at + 1)));
+    }
+    expect_none(found, "code in documentation; make it a test of its own");
 }
 
 #[test]

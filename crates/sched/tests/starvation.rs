@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Nothing starves: beside focused processes that never rest, one of the rest keeps its share of the CPU.
 //!
-//! All of them are on one CPU. The window is not a time on the clock but ten seconds of CPU time
-//! that they have together, so whatever else the machine does only makes the test longer.
+//! All of them are on one CPU, and the tests on different ones. The window is not a time on the clock but ten seconds of CPU
+//! time that they have together, so whatever else the machine does only makes the test longer.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod support;
@@ -18,15 +18,23 @@ const WINDOW_TICKS: u64 = 1_000;
 /// What the rest keeps of one CPU.
 const SHARE_MIN: f64 = 0.01;
 
-/// A program that never rests, on the first CPU; in a session of its own or in that of the test.
-fn spinner(alone: bool) -> Started {
+/// The first CPU and the last one that this process may use.
+fn cpus() -> [usize; 2] {
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    let mut cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+    let first = cpus.next().unwrap();
+    [first, cpus.next_back().unwrap_or(first)]
+}
+
+/// A program that never rests, on this CPU; in a session of its own or in that of the test.
+fn spinner(alone: bool, cpu: usize) -> Started {
     let mut command = Command::new("sh");
     quiet(command.args(["-c", "while :; do :; done"]));
     // SAFETY: the call is safe between fork and exec; the set is a plain value.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
             let mut set: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(0, &mut set);
+            libc::CPU_SET(cpu, &mut set);
             libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
             Ok(())
         });
@@ -48,8 +56,8 @@ fn share(processes: &[Started]) -> f64 {
     }
 }
 
-fn check(backend: Backend, alone: bool) {
-    let processes: Vec<Started> = (0..3).map(|_| spinner(alone)).collect();
+fn check(backend: Backend, alone: bool, cpu: usize) {
+    let processes: Vec<Started> = (0..3).map(|_| spinner(alone, cpu)).collect();
     let mut fixture = Fixture::new(backend);
     fixture.config.strength = Strength::Strong;
     let (mut mechanism, _) = fixture.open();
@@ -65,10 +73,10 @@ fn check(backend: Backend, alone: bool) {
 #[test]
 fn the_rest_keeps_its_share_under_nice() {
     // One session, since with autogroup nice values count within a session only.
-    check(Backend::Nice, false);
+    check(Backend::Nice, false, cpus()[0]);
 }
 
 #[test]
 fn the_rest_keeps_its_share_under_autogroup() {
-    check(Backend::Autogroup, true);
+    check(Backend::Autogroup, true, cpus()[1]);
 }
