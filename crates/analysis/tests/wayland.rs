@@ -34,6 +34,9 @@ const OTHER: u32 = 640;
 
 const POLL: i32 = 7;
 
+/// The thread of the application that reads from the compositor, where another one draws.
+const READER: u32 = APP + 1;
+
 /// A timer's interrupt wakes, and no task does.
 const BY_INTERRUPT: u8 = 2;
 
@@ -355,6 +358,24 @@ fn a_keyboard_that_was_made_meanwhile_is_known_exactly() {
     show(&mut machine, 101_000);
     let found = interactions(&mut machine);
     assert_eq!(found.iter().map(|one| one.inferred).collect::<Vec<_>>(), [false]);
+}
+
+/// How the only key is joined to what the thread that draws shows at 100 ms, for which a timer woke it at a time.
+fn read_before_drawing(timer_us: u64) -> Vec<String> {
+    let mut machine = editor();
+    machine.task(READER, APP, 1, "reader", 1).wake_from(timer_us, APP, 0, BY_INTERRUPT, 1);
+    machine.wake_from(10_000, SERVER, 0, BY_INTERRUPT, 0).switch(10_020, 0, SERVER, 0);
+    machine.wake_from(10_100, READER, SERVER, 0, 1).wl_message(10_102, SERVER, APP, EVENT_SENT, &[key(10_000)]);
+    machine.switch(10_150, 0, 0, 1).switch(10_200, 1, READER, 0).wl_message(10_250, READER, APP, EVENT_TAKEN, &[]);
+    machine.switch(10_300, 1, 0, 1).switch(100_000, 1, APP, 0);
+    show(&mut machine, 100_100);
+    interactions(&mut machine).into_iter().map(|one| one.join).collect()
+}
+
+#[test]
+fn a_thread_that_waited_for_its_cpu_shows_what_another_one_took_meanwhile() {
+    assert_eq!(read_before_drawing(9_000), ["exact"]);
+    assert_ne!(read_before_drawing(95_000), ["exact"]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 import random
 import time
 
-from . import acts, contention, files, inside, processes, stopping, truth, waiting
+from . import acts, contention, files, inside, processes, programs, stopping, truth, waiting
 
 FAULTS = {**stopping.FAULTS, **contention.FAULTS, **waiting.FAULTS, **inside.FAULTS, **files.FAULTS}
 # A fault without an effect of at least this much on the screen is not counted; a person minds a command from a second on.
@@ -116,12 +116,14 @@ def judge_effect(scenario, said):
     """Puts the true interval into what is known, or why the run does not count; needs the logs only."""
     changes = truth.in_region([tuple(change) for change in said["changes"]], said["region"])
     mode = scenario.truth.partition(":")[0]
-    end_ns = truth.MODES[mode](changes, said)
     said["truth"] = scenario.truth
     said["act_ns"] = said["acts_ns"][0]
-    if mode == "slowest":
+    end_ns = truth.MODES[mode](changes, said)
+    if mode in ("slowest", "letters"):
         said["act_ns"], end_ns = truth.slowest(changes, said)
     if mode == "still":
+        after_ns = programs.PROGRAMS[scenario.program].acts_after_ms * 1_000_000
+        said["begun_ns"] = [at + after_ns for at in said["acts_ns"]]
         said["act_ns"], end_ns = truth.standstill(changes, said["act_ns"], said["mark_ns"])
     if not end_ns:
         said.update(counted=False, why="the screen did not answer", interval=None)

@@ -126,7 +126,7 @@ ROWS = {
     "portal-command": ("xterm", "openbox", "none", "lasting", "held portal",
                        ("command gdbus call --session --dest org.freedesktop.portal.Desktop --object-path /org/freedesktop"
                         "/portal/desktop --method org.freedesktop.portal.Settings.Read a b",), "last", WAITS, ""),
-    "accessibility-start": ("xterm", "openbox", "none", "lasting", "held accessibility", ("command mousepad",), "after:screen",
+    "accessibility-start": ("xterm", "openbox", "none", "lasting", "held accessibility", ("command mousepad",), "last:screen",
                             WAITS, ""),
     "log-full": ("xterm", "openbox", "none", "lasting", "held log", ("command logger -u log hello",), "last", WAITS, ""),
     "stopped-method": ("mousepad-ibus", "openbox", "none", "lasting", "stop program/ibus-daemon", ("key x",), "after",

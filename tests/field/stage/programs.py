@@ -26,6 +26,8 @@ class Program:
     blinks: bool = True
     # Return starts a command.
     shell: bool = False
+    # So long after a button was pressed by its key its toolkit clicks it: GTK 4's ACTIVATE_TIMEOUT, QAbstractButton::animateClick.
+    acts_after_ms: int = 0
     # What precedes a fault.
     usual: tuple = ("typing", "clicking", "typing", "typing")
 
@@ -66,8 +68,8 @@ PROGRAMS = {
     "emacs": Program(EMACS, "emacs", settle_s=2, menu_at=(20, 8), body=(0.5, 0.5)),
     "gvim": Program(("gvim", "-u", "NONE", "-f", "-geometry", "80x28"), "gvim", prelude="iab", settle_s=1.5),
     "idle": Program(("idle", "-n"), "idle|shell", settle_s=2, menu_at=(20, -10)),
-    "panel": Program(("/usr/bin/python3", "-B", "{home}/panel.py"), "panel", settle_s=2, body=(0.5, 0.3)),
-    "dial": Program(("/usr/bin/python3", "-B", "{home}/dial.py"), "dial", settle_s=2, body=(0.5, 0.3)),
+    "panel": Program(("/usr/bin/python3", "-B", "{home}/panel.py"), "panel", settle_s=2, body=(0.5, 0.3), acts_after_ms=250),
+    "dial": Program(("/usr/bin/python3", "-B", "{home}/dial.py"), "dial", settle_s=2, body=(0.5, 0.3), acts_after_ms=100),
     "restless": Program(("/usr/bin/python3", "-B", "{home}/restless.py"), "restless", settle_s=3),
     "tk": Program(("/usr/bin/python3", "-B", "{home}/button.py"), "button", settle_s=1),
     "swing": Program(("java", "-cp", "{home}", "Button"), "Button", settle_s=3),

@@ -4,6 +4,8 @@
 The recorder and the analysis have no part in it, and are told none of it.
 """
 
+import statistics
+
 from . import windows
 
 # A person notices that the screen stands still from here on, in milliseconds; tipme tells of it from the same value on.
@@ -12,11 +14,15 @@ CALM_STILL_MS = 100
 NOTHING = 10**18
 # The screen answers this soon after the fault's end; else something else was slow. Then it is quiet this soon.
 ANSWER_MAX_MS, AFTER_QUIET_MS = 1200, 400
+# What is no wider is a caret, which answers nobody: GTK 4 fades it in and out, that of GTK 3 draws a pixel more to each side.
+CARET_WIDTH = 3
 
 
 def in_region(changes, region):
+    """The changes that touch a region, or all; carets aside."""
     place = windows.Place(*region) if region else None
-    return [change for change in changes if not place or place.holds(change[1:])]
+    wide = (change for change in changes if change[3] > CARET_WIDTH)
+    return [change for change in wide if not place or place.holds(change[1:])]
 
 
 def first_after(changes, ns, limit_ns=NOTHING):
@@ -77,13 +83,30 @@ def stands_still(truth, interval):
     return (answer - wanted[0]["ns"]) / 1e6 if ends else 0.0
 
 
-def slowest(changes, said):
-    """Of the input during the fault, that whose answer came latest: when it was sent, and when answered."""
+def letter_answers(changes, said, typed):
+    """When each letter of a line was shown, where the last change shows as many as it is wide, and the caret behind them.
+
+    Where keys lie before a compositor or a program, the first change after one may be a repeat of the key before.
+    """
+    width = statistics.mode(change[3] for change in changes if change[0] < said["fault_begin_ns"]) // 2
+    last_ns = last_before_quiet(changes, typed[-1], said["fault_end_ns"])
+    wide = next((change[3] for change in changes if change[0] == last_ns), 0)
+    together = len(typed) + 1 - wide // width
+    return [(at, last_ns if index >= together else first_after(changes, at)) for index, at in enumerate(typed)]
+
+
+def answers(changes, said):
+    """Of the input during the fault that must show something: when it was sent, and when answered."""
     begin, end = said["fault_begin_ns"], said["fault_end_ns"]
     during = [event["ns"] for event in said["inputs"] if event["expects"] and begin <= event["ns"] <= end]
-    answers = [(first_after(changes, at), at) for at in during]
-    answers = [(answer - at, at, answer) for answer, at in answers if answer]
-    return max(answers)[1:] if answers else (said["act_ns"], None)
+    by_letter = said["truth"].startswith("letters") and during
+    found = letter_answers(changes, said, during) if by_letter else [(at, first_after(changes, at)) for at in during]
+    return [(at, answer) for at, answer in found if answer]
+
+
+def slowest(changes, said):
+    """That whose answer came latest."""
+    return max(answers(changes, said), key=lambda pair: pair[1] - pair[0], default=(said["act_ns"], None))
 
 
 # How the end of the true interval is found, by the word in the table: after the act the first change, the last before
@@ -95,18 +118,18 @@ MODES = {
     "after": lambda changes, said: first_after(changes, max(said["act_ns"], said["fault_end_ns"])),
     "gap": lambda changes, said: longest_gap(changes, said["act_ns"], said["mark_ns"])[1],
     "slowest": lambda changes, said: slowest(changes, said)[1],
+    "letters": lambda changes, said: slowest(changes, said)[1],
     "still": lambda changes, said: standstill(changes, said["act_ns"], said["mark_ns"])[1],
     "mark": lambda changes, said: said["mark_ns"],
 }
 
 
 def alternatives(changes, said, end_ns):
-    """Further input that suffered from the same: any of it may be what a verdict is about."""
-    if said["truth"].startswith("slowest"):
-        during = [event["ns"] for event in said["inputs"] if said["fault_begin_ns"] <= event["ns"] <= said["fault_end_ns"]]
-        pairs = [(at, first_after(changes, at)) for at in during]
+    """Further input that suffered from the same, and what it began only later: any of it may be what a verdict is about."""
+    if said["truth"].startswith(("slowest", "letters")):
+        pairs = answers(changes, said)
     else:
-        pairs = [(at, end_ns) for at in said["acts_ns"]]
+        pairs = [(at, end_ns) for at in [*said["acts_ns"], *said.get("begun_ns", [])]]
     least_ms = 0.7 * (end_ns - said["act_ns"]) / 1e6
-    whole = [{"start_ns": at, "end_ns": end, "ms": (end - at) / 1e6} for at, end in pairs if end]
+    whole = [{"start_ns": at, "end_ns": end, "ms": (end - at) / 1e6} for at, end in pairs]
     return [one for one in whole if one["ms"] >= least_ms]

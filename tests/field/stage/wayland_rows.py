@@ -104,7 +104,7 @@ FAULTS = {
     "wl-hog-fifo-restless": ("restless", "sway", "hogs fifo 2", ("write abc",), "slowest", HOGGED),
     "wl-hog-fifo-editor": ("gnome-text-editor", "sway", "hogs fifo 2", ("write abc",), "slowest", HOGGED),
     "wl-quota": ("gnome-text-editor", "sway", "quota", ("write abcdef",), "slowest", THROTTLED),
-    "wl-quota-sway": ("foot", "sway", "quota server", ("write abcdef",), "slowest", THROTTLED),
+    "wl-quota-sway": ("foot", "sway", "quota server", ("write abcdef",), "letters", THROTTLED),
     "wl-quota-featherpad": ("featherpad", "kwin_wayland", "quota", ("write abcdef",), "slowest", THROTTLED),
     "wl-restless-computes": ("restless", "sway", "own 2", ("key F8",), "after", COMPUTES),
     "wl-vim-system": ("foot-vim", "sway", "own 2", ("key Escape", "write :call system('sleep 2')", "*key Return"), "after",

@@ -6,7 +6,8 @@
 //! it does now. So does a wait for a condition, of threads that dequeue no input themselves: they get their work so.
 //! Inside a burst both the thread and those who ended its waits may lead to an input; the
 //! latest one counts. What was written to the terminal of a thread that was busy did not wake it, but
-//! is read in the end: each such write is a way of its own.
+//! is read in the end: each such write is a way of its own. So is what threads that dequeue input gave to another one of their
+//! process while that one was ready and got no CPU.
 //!
 //! Who draws in frames has a timer, or a compositor of Wayland, wake it for the next one: over a short wait of that kind
 //! the way goes on to what the thread did before. A thread that drew frame after frame already when the input was
@@ -171,6 +172,7 @@ impl<'a> CauseWalk<'a> {
             return self.add(client, at, index, way);
         }
         self.add_writers(tid, burst.start, index);
+        self.add_readers(tid, &burst, index);
         for (helper, at) in self.recording.helpers(tid, &burst, hi) {
             self.add(helper, at, index, way);
         }
@@ -256,6 +258,24 @@ impl<'a> CauseWalk<'a> {
         for (writer, at) in written {
             self.best.push(None);
             self.add(writer, at, index, self.best.len() - 1);
+        }
+    }
+
+    /// Opens a way for each thread that dequeues input and ran while another one of its process waited for a CPU for long:
+    /// what is given to a thread that is ready wakes nobody.
+    fn add_readers(&mut self, tid: Tid, burst: &Burst, index: usize) {
+        let hi = self.nodes[index].hi;
+        let takes_input = self.receipts.by_tid.contains_key(&tid);
+        if takes_input || self.recording.tasks.pid(tid, hi) != self.client {
+            return;
+        }
+        let Some(ready) = self.recording.last_delay(tid, burst, hi) else { return };
+        let ran = |reader: &Tid| Some((*reader, self.recording.timeline.last_ran(*reader, ready.start, ready.end)?));
+        let mut readers: Vec<(Tid, Nanos)> = self.receipts.by_tid.keys().filter_map(ran).collect();
+        readers.sort_unstable();
+        for (reader, at) in readers {
+            self.best.push(None);
+            self.add(reader, at, index, self.best.len() - 1);
         }
     }
 

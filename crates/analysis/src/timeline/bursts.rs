@@ -134,13 +134,23 @@ impl Recording {
         waits.filter_map(|span| Some((span.task_waker()?, span.end))).take(HELPERS_MAX).collect()
     }
 
+    /// The last wait of a thread for a CPU inside a burst up to a time that was longer than one for a frame.
+    pub(crate) fn last_delay(&self, tid: Tid, burst: &Burst, at: Nanos) -> Option<Span> {
+        let ready = |span: &Span| span.segment.state == ThreadState::Runnable && span.end.since(span.start) > FRAME;
+        self.spans_within(tid, burst, at).find(ready)
+    }
+
     /// The waits of a thread inside a burst up to a time, the latest first.
     fn waits_within<'a>(&'a self, tid: Tid, burst: &Burst, at: Nanos) -> impl Iterator<Item = Span> + use<'a> {
+        self.spans_within(tid, burst, at).filter(|span| span.segment.state == ThreadState::Blocked)
+    }
+
+    /// What a thread did inside a burst and was over by a time, the latest first.
+    fn spans_within<'a>(&'a self, tid: Tid, burst: &Burst, at: Nanos) -> impl Iterator<Item = Span> + use<'a> {
         let start = burst.start;
         let after = self.timeline.before(tid, at).map_or(0, |last| last.index + 1);
         let spans = (0..after).rev().take(SEGMENTS_MAX).filter_map(move |index| self.timeline.span(tid, index));
-        let within = spans.take_while(move |span| span.end > start).filter(move |span| span.end <= at);
-        within.filter(|span| span.segment.state == ThreadState::Blocked)
+        spans.take_while(move |span| span.end > start).filter(move |span| span.end <= at)
     }
 
     /// When a thread is idle again at or after a time; the mark where it is not.

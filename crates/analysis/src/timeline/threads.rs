@@ -149,6 +149,14 @@ impl Timeline {
         spans.take(SEGMENTS_MAX).all(|span| matches!(span.segment.state, ThreadState::Running | ThreadState::Runnable))
     }
 
+    /// When a thread last ran in `lo..hi`: the end of that, or `hi`.
+    pub(crate) fn last_ran(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<Nanos> {
+        let last = self.before(tid, hi)?.index;
+        let spans = (0..=last).rev().take(SEGMENTS_MAX).filter_map(|index| self.span(tid, index));
+        let mut within = spans.take_while(|span| span.end > lo);
+        within.find(|span| span.segment.state == ThreadState::Running).map(|span| span.end.min(hi))
+    }
+
     /// Who ran on a CPU, tiling `lo..hi`; `None` where that is not known, tid 0 for idle.
     pub fn ran(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(Option<Tid>, Nanos, Nanos)> {
         let runs = self.cpus.get(cpu.0 as usize).map_or(&[][..], Vec::as_slice);

@@ -8,8 +8,8 @@ the compositor was done with that frame, where the program asked to be told, els
 import re
 import time
 
-# What is no wider is a caret, which GTK 4 fades in and out all the time: it answers nobody.
-CARET_WIDTH = 2
+from .. import truth
+
 LINE = re.compile(r"\[ *([\d:.]+)\] (?:\{[^}]*\} )?( -> )?(\w+)[@#](\d+)\.(\w+)\((.*)\)")
 NEW = re.compile(r"new id wl_callback[@#](\d+)")
 # Libraries stamp with a counter of microseconds that goes round, newer ones with the time of day.
@@ -57,7 +57,7 @@ class Log:
 
     def commit(self, at, drawn):
         place = around(drawn["places"])
-        if place[2] <= CARET_WIDTH:
+        if place[2] <= truth.CARET_WIDTH:
             return
         if drawn["frame"]:
             self.frames[drawn["frame"]] = place

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 
-from .. import inject, processes, session
+from .. import inject, processes, session, truth
 from ..windows import Place
 from . import compositors, debuglog
 
@@ -72,7 +72,7 @@ class Screen(session.screen.Log):
 
     def changes(self):
         """Without those of a caret."""
-        return [change for change in super().changes() if change[3] > debuglog.CARET_WIDTH]
+        return [change for change in super().changes() if change[3] > truth.CARET_WIDTH]
 
 
 class Output:
