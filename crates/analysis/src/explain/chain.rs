@@ -106,6 +106,8 @@ struct Walker<'a> {
     /// Threads whose past is being walked.
     active: Vec<Tid>,
     through_idle: bool,
+    /// Of the interval.
+    end: Nanos,
 }
 
 impl Chain {
@@ -120,7 +122,8 @@ impl Chain {
     }
 
     fn walk(recording: &Recording, stages: &[ChainStage]) -> Chain {
-        let mut walker = Walker { recording, chain: Chain::default(), active: Vec::new(), through_idle: true };
+        let end = stages.last().map_or(Nanos(0), |stage| stage.hi);
+        let mut walker = Walker { recording, chain: Chain::default(), active: Vec::new(), through_idle: true, end };
         for stage in stages {
             walker.through_idle = stage.through_idle;
             walker.explain(stage.tid, stage.lo, stage.hi, None);
@@ -349,7 +352,8 @@ impl Walker<'_> {
         let wait = self.recording.waits.find(span).copied();
         let stopped = self.was_stopped(span, wait.as_ref());
         let waited = if stopped { Waited::Stopped } else { self.recording.waits.kind(span) };
-        match wait.and_then(|wait| self.recording.named(span, waited, &wait)) {
+        let retried = |wait: &Wait| self.recording.retried(span, waited, wait, self.end);
+        match wait.and_then(|wait| self.recording.named(span, waited, &wait).or_else(|| retried(&wait))) {
             Some(named) => BlockedWait { waited: named.waited, wait: Some(named.wait), holder: named.holder },
             None => BlockedWait { waited, wait, holder: None },
         }

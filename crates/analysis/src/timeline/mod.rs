@@ -25,6 +25,7 @@ pub(crate) mod priorities;
 pub(crate) mod reclaim;
 pub(crate) mod recording;
 pub(crate) mod restless;
+pub(crate) mod retries;
 pub(crate) mod silence;
 pub(crate) mod spent_times;
 pub(crate) mod steal;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waits for a lock in user space that are made of several: each but the last times out, and the thread tries again at once.
+//!
+//! Who waits for a monitor of Java waits for a millisecond, then for eight, and so on up to a second. That these are no sleeps
+//! is known by how they end: in the same futex, with nothing done between two of them, another thread wakes the waiter at
+//! last. It is the one that was waited for all along.
+
+use crate::timeline::named::NamedWait;
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::{Span, ThreadState};
+use crate::timeline::waits::{FUTEX, HARD_INTERRUPT, Waited, is_private_futex};
+use tipme_record::records::Wait;
+use tipme_record::{Nanos, Tid};
+
+/// So many waits in a row have to time out: a single one may be a sleep before a wait for something else.
+const RETRIES_MIN: usize = 2;
+
+/// Tries that are looked at in either direction.
+const RETRIES_MAX: usize = 128;
+
+/// From one try to the next a thread runs for less than this, in so few segments.
+const BETWEEN_MAX: Nanos = Nanos::from_millis(1);
+const SEGMENTS_MAX: usize = 16;
+
+/// At the mark nobody has ended the wait yet. Then it is one if the tries took longer and longer: no shorter than the one
+/// before, but for a tenth, and the last of them so many times as long as the first.
+const GROWTH_MIN: u64 = 4;
+
+impl Recording {
+    /// Names a wait for a futex that timed out and was tried again, until somebody ended it or the mark, but not after `until`.
+    pub(crate) fn retried(&self, span: &Span, waited: Waited, wait: &Wait, until: Nanos) -> Option<NamedWait> {
+        let over = matches!(waited, Waited::Sleep | Waited::Futex) && self.timed_out(span);
+        if !over || self.is_event_wait_condition(wait) {
+            return None;
+        }
+        let tries = self.tries(span);
+        let (last, before) = tries.split_last()?;
+        if before.len() < RETRIES_MIN || last.end > until {
+            return None;
+        }
+        let holder = self.woken_by(last, wait);
+        let lasts = last.end >= self.mark && take_longer(before);
+        (holder.is_some() || lasts).then_some(NamedWait { waited: Waited::Futex, wait: *wait, holder })
+    }
+
+    /// The waits in a row that one which timed out belongs to, with the one that did not time out at their end.
+    fn tries(&self, span: &Span) -> Vec<Span> {
+        let before = |span: &Span| self.next_try(span, (0..span.index).rev()).filter(|before| self.timed_out(before));
+        let after = |span: &Span| self.next_try(span, span.index + 1..).filter(|_| self.timed_out(span));
+        let mut tries: Vec<Span> = std::iter::successors(before(span), before).take(RETRIES_MAX).collect();
+        tries.reverse();
+        tries.extend(std::iter::successors(Some(*span), after).take(RETRIES_MAX));
+        tries
+    }
+
+    /// The next wait in the same futex in one of both directions, if the thread did nothing between them.
+    fn next_try(&self, span: &Span, indices: impl Iterator<Item = usize>) -> Option<Span> {
+        let futex = self.waits_in(span);
+        let mut ran = Nanos(0);
+        for index in indices.take(SEGMENTS_MAX) {
+            let other = self.timeline.span(span.tid, index)?;
+            match other.segment.state {
+                ThreadState::Absent => return None,
+                ThreadState::Blocked if self.waits_in(&other) == futex => {
+                    return Some(other).filter(|other| ran < BETWEEN_MAX && self.woke_nobody(span, other));
+                }
+                ThreadState::Running | ThreadState::Blocked => ran = ran.after(other.end.since(other.start)),
+                ThreadState::Runnable => {}
+            }
+        }
+        None
+    }
+
+    /// Whether a thread woke nobody between two of its waits: who does has work for others, or news.
+    fn woke_nobody(&self, one: &Span, other: &Span) -> bool {
+        let (first, then) = if one.index < other.index { (one, other) } else { (other, one) };
+        self.wakes.by(one.tid, first.end, then.start).next().is_none()
+    }
+
+    /// Whether a timer ended a wait for a futex.
+    fn timed_out(&self, span: &Span) -> bool {
+        self.waits.find(span).is_some_and(|wait| wait.syscall == FUTEX && wait.context == HARD_INTERRUPT)
+    }
+
+    /// The thread that ended a wait, if it may know the futex.
+    fn woken_by(&self, span: &Span, wait: &Wait) -> Option<Tid> {
+        let pid = |tid| self.tasks.pid(tid, span.end);
+        span.task_waker().filter(|by| !is_private_futex(wait) || pid(*by) == pid(span.tid))
+    }
+}
+
+/// Whether tries take longer and longer.
+fn take_longer(tries: &[Span]) -> bool {
+    let lengths: Vec<u64> = tries.iter().map(|span| span.end.since(span.start).0).collect();
+    let grow = lengths.is_sorted_by(|one, next| next.saturating_mul(10) >= one.saturating_mul(9));
+    grow && lengths.first().zip(lengths.last()).is_some_and(|(first, last)| *last >= first.saturating_mul(GROWTH_MIN))
+}
