@@ -54,6 +54,36 @@ fn a_throttled_group_is_named_and_never_the_neighbour() {
     assert!(evidence.contains("the group was throttled once, 990 ms of 990 ms"), "{evidence}");
 }
 
+/// The hog is in the group or not, and runs on another CPU until the group is throttled.
+fn hog_until_throttled(machine: &mut Machinery, pids: &'static [u32]) {
+    beside_neighbour(machine);
+    machine.task(600, 600, 1, "hog", 0).switch(2_910_000, 2, 600, 1).switch(2_990_000, 2, 0, 0);
+    machine.throttled(3_005_000, APP, 3).limited(3, "/tipme/a", pids);
+}
+
+#[test]
+fn who_used_the_quota_up_is_named_and_how_much_of_it() {
+    let verdict = stall(|machine| hog_until_throttled(machine, &[APP, 600]));
+    let finding = first(&verdict);
+    assert_eq!((finding.kind, culprit(finding)), (CauseKind::CpuThrottled, (600, Some("/tipme/a (5 ms per 100 ms)"))));
+    let evidence = finding.evidence.iter().map(String::as_str).collect::<Vec<_>>();
+    let expected = [
+        "hog (pid 600) used up the CPU quota of editor's control group /tipme/a (5 ms per 100 ms)",
+        "the group was throttled once, 990 ms of 990 ms",
+        "hog (pid 600) ran 80 ms of the 85 ms that the group ran in the 100 ms before it was throttled",
+    ];
+    assert_eq!(evidence, expected);
+}
+
+#[test]
+fn who_is_not_in_the_group_did_not_use_its_quota_up() {
+    let verdict = stall(|machine| hog_until_throttled(machine, &[APP]));
+    let finding = first(&verdict);
+    assert_eq!((finding.kind, culprit(finding).0), (CauseKind::CpuThrottled, APP));
+    let alone = "editor (pid 200) ran 4.8 ms of the 4.8 ms that the group ran in the 100 ms before it was throttled";
+    assert!(finding.evidence.iter().any(|line| line == alone), "{:?}", finding.evidence);
+}
+
 #[test]
 fn a_process_that_was_in_a_group_for_a_time_was_throttled_then() {
     let moved_on = |machine: &mut Machinery| {

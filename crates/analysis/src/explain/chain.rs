@@ -352,7 +352,8 @@ impl Walker<'_> {
         let wait = self.recording.waits.find(span).copied();
         let stopped = self.was_stopped(span, wait.as_ref());
         let waited = if stopped { Waited::Stopped } else { self.recording.waits.kind(span) };
-        match wait.and_then(|wait| self.recording.named(span, waited, &wait, self.end)) {
+        let retried = |wait: &Wait| self.recording.retried(span, waited, wait, self.end);
+        match wait.and_then(|wait| self.recording.named(span, waited, &wait).or_else(|| retried(&wait))) {
             Some(named) => BlockedWait { waited: named.waited, wait: Some(named.wait), holder: named.holder },
             None => BlockedWait { waited, wait, holder: None },
         }

@@ -130,11 +130,15 @@ impl Members {
         other.by_pid.iter().for_each(|(pid, nanos)| self.add(*pid, *nanos));
     }
 
+    /// What all are blamed for.
+    pub(crate) fn total(&self) -> u64 {
+        self.by_pid.values().fold(0, |sum, nanos| sum.saturating_add(*nanos))
+    }
+
     /// The member with the most blame and its share.
     fn main(&self) -> Option<(Pid, f64)> {
-        let total: u64 = self.by_pid.values().fold(0, |sum, nanos| sum.saturating_add(*nanos));
         let (pid, nanos) = self.by_pid.iter().max_by_key(|(_, nanos)| **nanos)?;
-        Some((*pid, *nanos as f64 / total.max(1) as f64))
+        Some((*pid, *nanos as f64 / self.total().max(1) as f64))
     }
 }
 

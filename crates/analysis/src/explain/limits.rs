@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which limit of a control group pieces are due to, and how often it was throttled meanwhile.
+//! Which limit of a control group pieces are due to, who used it up, and how often it was throttled meanwhile.
 
 use crate::explain::describe::span_text;
+use crate::explain::jobs::{Job, Members};
 use crate::explain::partition::{BlameGroup, Budget, length};
+use crate::timeline::recording::Recording;
 use crate::timeline::throttle::QuotaGroup;
+use std::collections::{BTreeMap, HashMap};
+use tipme_record::{Nanos, Pid, Tid};
+
+/// The job that used up most of what a group may use.
+pub(crate) struct QuotaUser {
+    pub job: Job,
+    pub members: Members,
+    /// What all in the group used meanwhile, and the time in which they did.
+    all: Nanos,
+    span: Nanos,
+}
 
 /// The limit that most of a group's pieces are due to.
 pub(crate) fn limit_of<'a>(budget: &Budget<'a>, group: &BlameGroup) -> Option<&'a QuotaGroup> {
@@ -11,11 +24,49 @@ pub(crate) fn limit_of<'a>(budget: &Budget<'a>, group: &BlameGroup) -> Option<&'
     budget.recording.throttled(longest.tid, longest.lo, longest.hi)
 }
 
+/// Who in a throttled group used its quota up, in the periods before it was throttled while the group's pieces lasted.
+pub(crate) fn user_of(budget: &Budget<'_>, group: &BlameGroup) -> Option<QuotaUser> {
+    let limit = limit_of(budget, group)?;
+    let (lo, hi) = extent(budget, group).and_then(|(lo, hi)| limit.used_up(lo, hi))?;
+    let (mut jobs, mut all) = (BTreeMap::<Job, Members>::new(), 0_u64);
+    for (tid, ran) in ran_in(budget.recording, limit, lo, hi) {
+        jobs.entry(budget.jobs.of(tid, hi)).or_default().add(budget.recording.tasks.pid(tid, hi), ran);
+        all = all.saturating_add(ran);
+    }
+    let most = jobs.into_iter().max_by_key(|(_, members)| members.total());
+    most.map(|(job, members)| QuotaUser { job, members, all: Nanos(all), span: hi.since(lo) })
+}
+
+/// The threads of a control group that ran in `lo..hi`, and for how long each did.
+fn ran_in(recording: &Recording, limit: &QuotaGroup, lo: Nanos, hi: Nanos) -> Vec<(Tid, u64)> {
+    let mut is_member: HashMap<Pid, bool> = HashMap::new();
+    let mut is_in = |pid| {
+        let groups = || recording.throttling.groups_of(&recording.tasks, pid, hi);
+        *is_member.entry(pid).or_insert_with(|| groups().iter().any(|group| std::ptr::eq(*group, limit)))
+    };
+    let ran = recording.timeline.threads().map(|tid| (tid, recording.timeline.run_time(tid, lo, hi).0));
+    ran.filter(|(tid, ran)| *ran > 0 && is_in(recording.tasks.pid(*tid, hi))).collect()
+}
+
+impl QuotaUser {
+    /// `encoder (pid 7) ran 4.9 ms of the 5.0 ms that the group ran in the 100 ms before it was throttled`.
+    pub(crate) fn text(&self, budget: &Budget<'_>) -> String {
+        let [own, all, span] = [Nanos(self.members.total()), self.all, self.span].map(span_text);
+        let who = budget.jobs.label(&self.job, &self.members);
+        format!("{who} ran {own} of the {all} that the group ran in the {span} before it was throttled")
+    }
+}
+
 /// How often and how long the group was throttled while the group's pieces lasted.
 pub(crate) fn evidence(budget: &Budget<'_>, group: &BlameGroup, limit: &QuotaGroup) -> Option<String> {
-    let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
-    let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
+    let (lo, hi) = extent(budget, group)?;
     let (count, total) = limit.within(lo, hi);
     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
     (count > 0).then(|| format!("the group was throttled {times}, {} of {}", span_text(total), span_text(hi.since(lo))))
+}
+
+/// From the first begin of a group's pieces to their last end.
+fn extent(budget: &Budget<'_>, group: &BlameGroup) -> Option<(Nanos, Nanos)> {
+    let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
+    Some((lo, budget.pieces(group).map(|piece| piece.hi).max()?))
 }

@@ -28,8 +28,9 @@ const GROWTH_MIN: u64 = 4;
 
 impl Recording {
     /// Names a wait for a futex that timed out and was tried again, until somebody ended it or the mark, but not after `until`.
-    pub(crate) fn retried(&self, span: &Span, wait: &Wait, until: Nanos) -> Option<NamedWait> {
-        if !self.timed_out(span) || self.is_event_wait_condition(wait) {
+    pub(crate) fn retried(&self, span: &Span, waited: Waited, wait: &Wait, until: Nanos) -> Option<NamedWait> {
+        let over = matches!(waited, Waited::Sleep | Waited::Futex) && self.timed_out(span);
+        if !over || self.is_event_wait_condition(wait) {
             return None;
         }
         let tries = self.tries(span);

@@ -157,6 +157,14 @@ impl Timeline {
         within.find(|span| span.segment.state == ThreadState::Running).map(|span| span.end.min(hi))
     }
 
+    /// How long a thread ran in `lo..hi`.
+    pub(crate) fn run_time(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
+        let first = self.at(tid, lo).map_or(0, |span| span.index);
+        let spans = (first..).map_while(|index| self.span(tid, index)).take_while(|span| span.start < hi);
+        let ran = spans.filter(|span| span.segment.state == ThreadState::Running);
+        ran.fold(Nanos(0), |sum, span| sum.after(span.end.min(hi).since(span.start.max(lo))))
+    }
+
     /// Who ran on a CPU, tiling `lo..hi`; `None` where that is not known, tid 0 for idle.
     pub fn ran(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(Option<Tid>, Nanos, Nanos)> {
         let runs = self.cpus.get(cpu.0 as usize).map_or(&[][..], Vec::as_slice);

@@ -115,10 +115,22 @@ impl QuotaGroup {
 
     /// How often and how long it was throttled within `lo..hi`.
     pub fn within(&self, lo: Nanos, hi: Nanos) -> (usize, Nanos) {
-        let first = self.throttled.partition_point(|(_, end)| *end <= lo);
-        let within = self.throttled.iter().skip(first).take_while(|(begin, _)| *begin < hi);
-        let lengths = within.map(|(begin, end)| hi.min(*end).since(lo.max(*begin)));
+        let lengths = self.times(lo, hi).map(|(begin, end)| hi.min(end).since(lo.max(begin)));
         lengths.fold((0, Nanos(0)), |(count, sum), length| (count + 1, sum.after(length)))
+    }
+
+    /// When it used up what it then was throttled for in `lo..hi`: from a period before it was for the first time on, until
+    /// it was for the last time.
+    pub(crate) fn used_up(&self, lo: Nanos, hi: Nanos) -> Option<(Nanos, Nanos)> {
+        let mut begins = self.times(lo, hi).map(|(begin, _)| begin).filter(|_| self.period > Nanos(0));
+        let first = begins.next()?;
+        Some((first.before(self.period), begins.last().unwrap_or(first)))
+    }
+
+    /// When it was throttled, as far as that reaches into `lo..hi`.
+    fn times(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
+        let first = self.throttled.partition_point(|(_, end)| *end <= lo);
+        self.throttled.iter().skip(first).take_while(move |(begin, _)| *begin < hi).copied()
     }
 }
 
@@ -168,6 +180,11 @@ mod tests {
         assert_eq!(group.within(ms(0), ms(100)), (2, ms(35)));
         assert_eq!(group.within(ms(20), ms(55)), (2, ms(20)));
         assert_eq!(group.within(ms(35), ms(50)), (0, Nanos(0)));
+        assert_eq!(group.used_up(ms(0), ms(100)), None, "its period is not known");
+        let group = QuotaGroup { period: ms(5), ..group };
+        assert_eq!(group.used_up(ms(34), ms(100)), Some((ms(5), ms(50))));
+        assert_eq!(group.used_up(ms(34), ms(50)), Some((ms(5), ms(10))));
+        assert_eq!(group.used_up(ms(35), ms(50)), None);
     }
 
     #[test]

@@ -65,7 +65,10 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
         | CauseKind::Unattributed => culprit,
         CauseKind::CpuThrottled => {
             let limit = limit_of(budget, group).map(|limit| format!(" {}", limit.text())).unwrap_or_default();
-            format!("{waiters} was held back by the CPU quota of its control group{limit}")
+            match is_waiter(budget, group) {
+                true => format!("{waiters} was held back by the CPU quota of its control group{limit}"),
+                false => format!("{culprit} used up the CPU quota of {waiters}'s control group{limit}"),
+            }
         }
         CauseKind::OwnComputation => format!("{culprit} computed"),
         CauseKind::Reclaim => format!("{culprit} took the memory that {waiters} needed"),
@@ -125,6 +128,12 @@ pub(crate) fn waiter(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
         *waiters.entry(budget.recording.tasks.pid(tid, piece.lo)).or_default() += length(piece);
     }
     waiters.into_iter().max_by_key(|(_, nanos)| *nanos).map(|(pid, _)| pid)
+}
+
+/// Whether that one is of the culprit's job.
+fn is_waiter(budget: &Budget<'_>, group: &BlameGroup) -> bool {
+    let job = waiter(budget, group).map(|pid| budget.jobs.of(Tid(pid.0), budget.end()));
+    job.is_some_and(|job| group.owner == BlameOwner::Job(job))
 }
 
 /// Its name.

@@ -130,7 +130,7 @@ fn without_normal(budget: &Budget<'_>, problem: &Problem) -> Vec<BlameGroup> {
     groups
 }
 
-/// Finds the job behind a device or behind missing memory.
+/// Finds the job behind a device, behind missing memory or behind a quota.
 fn resolve(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     match (&group.owner, group.kind) {
         (BlameOwner::Device(device), _) => {
@@ -146,6 +146,7 @@ fn resolve(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
             }
         }
         (_, CauseKind::Reclaim) => reclaim(budget, group),
+        (_, CauseKind::CpuThrottled) => throttled(budget, group),
         _ => {
             let evidence = evidence::of(budget, &group);
             let certainty = certainty(budget, &group);
@@ -188,6 +189,17 @@ fn reclaim(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     }
     let evidence = evidence::of(budget, &group);
     Cause::new(budget, group, evidence, if taker.is_some() { 0.9 } else { 0.6 })
+}
+
+/// Whoever used up what all in the control group may use is the cause.
+fn throttled(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
+    let user = limits::user_of(budget, &group);
+    if let Some(user) = user.as_ref().filter(|user| group.owner != BlameOwner::Job(user.job.clone())) {
+        (group.owner, group.members) = (BlameOwner::Job(user.job.clone()), user.members.clone());
+    }
+    let mut evidence = evidence::of(budget, &group);
+    evidence.extend(user.map(|user| user.text(budget)));
+    Cause::new(budget, group, evidence, 1.0)
 }
 
 fn merge(causes: &mut Vec<Cause>, cause: Cause) {
