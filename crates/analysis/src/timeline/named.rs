@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waits whose call does not say what they are for: polls of a few known files, sleeps between the tries of a lock, and
-//! tries whose time is up.
+//! Waits whose call does not say what they are for: polls of a few known files, and sleeps between the tries of a lock.
 //!
 //! A connected socket or a pipe has somebody at its other end, who is asked. A terminal, the display, a socket that
 //! accepts connections: from there anybody may come, so a thread that polls them is idle. What is left (event counters,
@@ -42,7 +41,7 @@ enum PolledRole {
 /// What a wait is for, where the call itself does not say: its kind, the wait as one for that file, and who is waited
 /// for, where that is known and did not end the wait itself.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NamedWait {
+pub struct NamedWait {
     pub waited: Waited,
     pub wait: Wait,
     pub holder: Option<Tid>,
@@ -83,15 +82,13 @@ impl Recording {
         !roles.is_empty() && roles.iter().all(|(role, _)| *role == PolledRole::Remote)
     }
 
-    /// Names a wait in which a thread polls, sleeps between the tries of a lock, or tries for one until its time is up, by
-    /// what is known until a time.
-    pub(crate) fn named(&self, span: &Span, waited: Waited, wait: &Wait, until: Nanos) -> Option<NamedWait> {
-        let of_file =
-            || self.tried(span, wait).map(|(wait, holder)| NamedWait { waited: Waited::FileLock, wait, holder });
+    /// Names a wait in which a thread polls, or sleeps between the tries of a lock.
+    pub fn named(&self, span: &Span, waited: Waited, wait: &Wait) -> Option<NamedWait> {
         match waited {
             Waited::Sleep | Waited::Events if polls(wait) && !self.polls.of(wait).is_empty() => self.asked(span, wait),
-            Waited::Sleep => of_file().or_else(|| self.retried(span, wait, until)),
-            Waited::Futex => self.retried(span, wait, until),
+            Waited::Sleep => {
+                self.tried(span, wait).map(|(wait, holder)| NamedWait { waited: Waited::FileLock, wait, holder })
+            }
             _ => None,
         }
     }
