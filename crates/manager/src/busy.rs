@@ -35,8 +35,8 @@ pub(crate) struct BusyWatch {
     cpus: u64,
     /// CPUs count as scarce until then.
     scarce: Nanos,
-    /// The last time at which they were not.
-    free: Nanos,
+    /// The last time at which they were not; the first look, where they always were.
+    free: Option<Nanos>,
     looked: Nanos,
     /// CPU time of the last look.
     cost: Nanos,
@@ -49,17 +49,19 @@ pub(crate) struct BusyWatch {
 impl BusyWatch {
     pub(crate) fn new(proc: PathBuf) -> BusyWatch {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
-        let [scarce, free, looked, cost, due] = [Nanos(0); 5];
-        BusyWatch { proc, cpus, scarce, free, looked, cost, due, ticks: BTreeMap::new(), told: Vec::new() }
+        let [scarce, looked, cost, due] = [Nanos(0); 4];
+        BusyWatch { proc, cpus, scarce, free: None, looked, cost, due, ticks: BTreeMap::new(), told: Vec::new() }
     }
 
     /// Who is busy, where that has changed. `may_change` knows whom to tell of.
     pub(crate) fn look(&mut self, now: Nanos, may_change: impl Fn(Identity) -> bool) -> Option<Vec<Identity>> {
-        if self.are_cpus_scarce() {
+        let are_scarce = self.are_cpus_scarce();
+        if !are_scarce || self.free.is_none() {
+            self.free = Some(now);
+        }
+        if are_scarce {
             self.scarce = now.after(SCARCE);
             self.due = self.due.min(self.looked.after(self.until_next(now)));
-        } else {
-            self.free = now;
         }
         if now >= self.scarce {
             self.ticks.clear();
@@ -78,7 +80,7 @@ impl BusyWatch {
 
     /// From the last look to the next.
     fn until_next(&self, now: Nanos) -> Nanos {
-        let scarce_for = now.since(self.free).clamp(PERIOD_MIN, PERIOD);
+        let scarce_for = now.since(self.free.unwrap_or(now)).clamp(PERIOD_MIN, PERIOD);
         let factor = if scarce_for < PERIOD { COST_FACTOR_AT_FIRST } else { COST_FACTOR };
         scarce_for.max(Nanos(self.cost.0.saturating_mul(factor)))
     }

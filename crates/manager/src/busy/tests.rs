@@ -40,7 +40,7 @@ impl BusyFixture {
     }
 
     fn watch(&self) -> BusyWatch {
-        BusyWatch { cpus: 2, ..BusyWatch::new(self.root.path().to_path_buf()) }
+        BusyWatch { cpus: 2, free: Some(Nanos(0)), ..BusyWatch::new(self.root.path().to_path_buf()) }
     }
 }
 
@@ -116,12 +116,11 @@ fn who_has_just_begun_is_looked_at_again_soon_and_later_seldom() {
 }
 
 #[test]
-fn who_has_taken_nothing_at_the_first_look_is_found_at_the_second() {
+fn who_begins_with_the_watch_is_found_at_the_second_look() {
     let machine = BusyFixture::new();
     machine.want_cpu(22);
     machine.process(10, 0, 0, 0);
-    let mut watch = machine.watch();
-    watch.free = Nanos::from_millis(99_900);
+    let mut watch = BusyWatch { free: None, ..machine.watch() };
     assert_eq!(pids(watch.look(Nanos::from_secs(100), |_| true)), None);
     machine.process(10, 20, 2, 0);
     watch.cost = Nanos(0);
@@ -131,7 +130,7 @@ fn who_has_taken_nothing_at_the_first_look_is_found_at_the_second() {
 #[test]
 fn looks_take_a_two_hundredth_of_a_cpu_at_most_at_first_and_a_thousandth_later() {
     let mut watch = BusyFixture::new().watch();
-    (watch.free, watch.cost) = (Nanos::from_secs(100), Nanos::from_millis(80));
+    (watch.free, watch.cost) = (Some(Nanos::from_secs(100)), Nanos::from_millis(80));
     let next = |after_s: u64| watch.until_next(Nanos::from_secs(100 + after_s));
     assert_eq!([next(0), next(3), next(4)], [16, 16, 80].map(Nanos::from_secs));
 }
