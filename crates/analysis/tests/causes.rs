@@ -70,9 +70,51 @@ fn who_used_the_quota_up_is_named_and_how_much_of_it() {
     let expected = [
         "hog (pid 600) used up the CPU quota of editor's control group /tipme/a (5 ms per 100 ms)",
         "the group was throttled once, 990 ms of 990 ms",
-        "hog (pid 600) ran 80 ms of the 85 ms that the group ran in the 100 ms before it was throttled",
+        "hog (pid 600) ran 80 ms of the 85 ms that the group ran in the 100 ms until it was throttled last",
     ];
     assert_eq!(evidence, expected);
+}
+
+#[test]
+fn who_used_less_than_half_of_the_quota_did_not_use_it_up() {
+    let verdict = stall(|machine| {
+        beside_neighbour(machine);
+        for (pid, name, from) in [(600, "one", 2_910_000), (601, "two", 2_915_000), (602, "three", 2_920_000)] {
+            machine.task(pid, pid, 1, name, 0).switch(from, 2, pid, 1);
+        }
+        machine.switch(2_925_000, 2, 0, 1);
+        machine.throttled(3_005_000, APP, 3).limited(3, "/tipme/a", &[APP, 600, 601, 602]);
+    });
+    let finding = first(&verdict);
+    assert_eq!((finding.kind, culprit(finding).0), (CauseKind::CpuThrottled, APP));
+    let held = "editor was held back by the CPU quota of its control group /tipme/a (5 ms per 100 ms)";
+    assert_eq!(finding.evidence.first().map(String::as_str), Some(held));
+    assert!(
+        finding.evidence.iter().any(|line| line.contains("ran 5.0 ms of the 20 ms that the group ran")),
+        "{finding:?}"
+    );
+}
+
+/// A helper that holds the editor's lock is in a group of its own, and throttled with it.
+fn behind_helper(machine: &mut Machinery) {
+    machine.task(600, 600, 1, "helper", 0).switch(2_999_000, 2, 600, 1);
+    machine.switch(3_005_000, 1, 0, 1).switch(3_006_000, 2, NEIGHBOUR, 0).switch(3_985_000, 2, 600, 0);
+    machine.throttled(3_006_000, 600, 3).limited(3, "/tipme/helper", &[600]);
+    machine.wake_from(3_990_000, APP, 600, 0, 1).switch(3_990_050, 1, APP, 0);
+    machine.wait(3_990_001, APP, 3_005_000, |wait| (wait.syscall, wait.args) = (support::locks::FUTEX, [64, 0, 2]));
+}
+
+#[test]
+fn who_waits_for_a_throttled_helper_is_not_in_its_group() {
+    let verdict = stall(behind_helper);
+    let finding = first(&verdict);
+    assert_eq!(
+        (finding.kind, culprit(finding)),
+        (CauseKind::CpuThrottled, (600, Some("/tipme/helper (5 ms per 100 ms)")))
+    );
+    let evidence = finding.evidence.iter().take(2).map(String::as_str).collect::<Vec<_>>();
+    let held = "helper was held back by the CPU quota of its control group /tipme/helper (5 ms per 100 ms)";
+    assert_eq!(evidence, [held, "editor (pid 200) waited for a lock in futex"]);
 }
 
 #[test]
@@ -80,7 +122,8 @@ fn who_is_not_in_the_group_did_not_use_its_quota_up() {
     let verdict = stall(|machine| hog_until_throttled(machine, &[APP]));
     let finding = first(&verdict);
     assert_eq!((finding.kind, culprit(finding).0), (CauseKind::CpuThrottled, APP));
-    let alone = "editor (pid 200) ran 4.8 ms of the 4.8 ms that the group ran in the 100 ms before it was throttled";
+    let alone =
+        "editor (pid 200) ran 4.8 ms of the 4.8 ms that the group ran in the 100 ms until it was throttled last";
     assert!(finding.evidence.iter().any(|line| line == alone), "{:?}", finding.evidence);
 }
 

@@ -56,7 +56,7 @@ const ABOUT: [KindWords; 20] = [
     KindWords {
         kind: CauseKind::CpuThrottled,
         name: "Held back by a limit on CPU time",
-        of_process: Some("{who} used up the CPU time that {app} and its control group are allowed"),
+        of_process: Some("{who} ran until its control group had used up the CPU time that it is allowed"),
         of_device: None,
         what: "The program belongs to a control group (a container, a service, a slice) that may use only so much \
                CPU time in each period. The group had used that up, and the program was not let run until the next \

@@ -268,8 +268,10 @@ mod tests {
         let own = |kind| told(kind, process("xterm", None), 0.9);
         assert_eq!(own(CauseKind::Fsync), "xterm had to wait until data was safe on the disk (98 % of the time).");
         assert_eq!(own(CauseKind::LockWait), "xterm held a lock that it had to wait for (98 % of the time).");
-        let quota = "xterm used up the CPU time that it and its control group are allowed (98 % of the time).";
+        let quota = "xterm ran until its control group had used up the CPU time that it is allowed (98 % of the time).";
         assert_eq!(own(CauseKind::CpuThrottled), quota);
+        let server = told(CauseKind::CpuThrottled, process("Xorg", None), 0.9);
+        assert_eq!(server, quota.replace("xterm", "Xorg"), "of whose control group nothing is said");
         assert_eq!(own(CauseKind::ChildWait), "xterm waited until another xterm had ended (98 % of the time).");
     }
 }

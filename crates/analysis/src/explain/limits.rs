@@ -9,7 +9,7 @@ use crate::timeline::throttle::QuotaGroup;
 use std::collections::{BTreeMap, HashMap};
 use tipme_record::{Nanos, Pid, Tid};
 
-/// The job that used up most of what a group may use.
+/// The job that used more than any other of what a group may use.
 pub(crate) struct QuotaUser {
     pub job: Job,
     pub members: Members,
@@ -49,11 +49,16 @@ fn ran_in(recording: &Recording, limit: &QuotaGroup, lo: Nanos, hi: Nanos) -> Ve
 }
 
 impl QuotaUser {
-    /// `encoder (pid 7) ran 4.9 ms of the 5.0 ms that the group ran in the 100 ms before it was throttled`.
+    /// Whether it used at least half of it.
+    pub(crate) fn is_main(&self) -> bool {
+        self.members.total() >= self.all.0 / 2
+    }
+
+    /// `encoder (pid 7) ran 4.9 ms of the 5.0 ms that the group ran in the 100 ms until it was throttled last`.
     pub(crate) fn text(&self, budget: &Budget<'_>) -> String {
         let [own, all, span] = [Nanos(self.members.total()), self.all, self.span].map(span_text);
         let who = budget.jobs.label(&self.job, &self.members);
-        format!("{who} ran {own} of the {all} that the group ran in the {span} before it was throttled")
+        format!("{who} ran {own} of the {all} that the group ran in the {span} until it was throttled last")
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) fn of(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
             lines.extend(crate::verdict::stall::place_line(budget, group));
         }
         CauseKind::CpuThrottled => {
+            lines.extend(via_line(budget, group));
             lines.extend(limit_of(budget, group).and_then(|limit| limits::evidence(budget, group, limit)));
         }
         CauseKind::LockWait | CauseKind::KernelLock | CauseKind::PeerWait | CauseKind::ChildWait => {
@@ -65,9 +66,11 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
         | CauseKind::Unattributed => culprit,
         CauseKind::CpuThrottled => {
             let limit = limit_of(budget, group).map(|limit| format!(" {}", limit.text())).unwrap_or_default();
-            match is_waiter(budget, group) {
-                true => format!("{waiters} was held back by the CPU quota of its control group{limit}"),
-                false => format!("{culprit} used up the CPU quota of {waiters}'s control group{limit}"),
+            let pid = most_of(budget, group, |piece| piece.tid).unwrap_or_default();
+            let held = budget.recording.tasks.comm(pid, budget.end());
+            match group.owner == BlameOwner::Job(budget.jobs.of(Tid(pid.0), budget.end())) {
+                true => format!("{held} was held back by the CPU quota of its control group{limit}"),
+                false => format!("{culprit} used up the CPU quota of {held}'s control group{limit}"),
             }
         }
         CauseKind::OwnComputation => format!("{culprit} computed"),
@@ -122,18 +125,16 @@ pub(crate) fn device_name(budget: &Budget<'_>, device: Option<Device>) -> String
 
 /// The process that waited most, at the near end of the chain.
 pub(crate) fn waiter(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
-    let mut waiters: BTreeMap<Pid, u64> = BTreeMap::new();
-    for piece in budget.pieces(group) {
-        let tid = via_to(budget, group, piece).map_or(piece.tid, |via| via.waiter);
-        *waiters.entry(budget.recording.tasks.pid(tid, piece.lo)).or_default() += length(piece);
-    }
-    waiters.into_iter().max_by_key(|(_, nanos)| *nanos).map(|(pid, _)| pid)
+    most_of(budget, group, |piece| via_to(budget, group, piece).map_or(piece.tid, |via| via.waiter))
 }
 
-/// Whether that one is of the culprit's job.
-fn is_waiter(budget: &Budget<'_>, group: &BlameGroup) -> bool {
-    let job = waiter(budget, group).map(|pid| budget.jobs.of(Tid(pid.0), budget.end()));
-    job.is_some_and(|job| group.owner == BlameOwner::Job(job))
+/// The process of whose threads most of a group's pieces are.
+fn most_of(budget: &Budget<'_>, group: &BlameGroup, thread: impl Fn(&ChainPiece) -> Tid) -> Option<Pid> {
+    let mut lengths: BTreeMap<Pid, u64> = BTreeMap::new();
+    for piece in budget.pieces(group) {
+        *lengths.entry(budget.recording.tasks.pid(thread(piece), piece.lo)).or_default() += length(piece);
+    }
+    lengths.into_iter().max_by_key(|(_, nanos)| *nanos).map(|(pid, _)| pid)
 }
 
 /// Its name.

@@ -3,7 +3,7 @@
 
 use crate::explain::describe::address_text;
 use crate::explain::jobs::{Job, Members};
-use crate::explain::limits;
+use crate::explain::limits::{self, QuotaUser};
 use crate::explain::load;
 use crate::explain::partition::{BlameGroup, BlameOwner, Budget};
 use crate::explain::periods;
@@ -191,10 +191,11 @@ fn reclaim(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     Cause::new(budget, group, evidence, if taker.is_some() { 0.9 } else { 0.6 })
 }
 
-/// Whoever used up what all in the control group may use is the cause.
+/// Whoever used half or more of what all in the control group may use is the cause, else who was held back.
 fn throttled(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     let user = limits::user_of(budget, &group);
-    if let Some(user) = user.as_ref().filter(|user| group.owner != BlameOwner::Job(user.job.clone())) {
+    let other = |user: &&QuotaUser| user.is_main() && group.owner != BlameOwner::Job(user.job.clone());
+    if let Some(user) = user.as_ref().filter(other) {
         (group.owner, group.members) = (BlameOwner::Job(user.job.clone()), user.members.clone());
     }
     let mut evidence = evidence::of(budget, &group);
