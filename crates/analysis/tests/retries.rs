@@ -100,6 +100,13 @@ fn tries_that_nobody_ends_are_sleeps() {
 }
 
 #[test]
+fn many_tries_are_one_wait_too() {
+    let findings = Scene::new().tries(&[10; 196]).woken_by(HOLDER, 64).findings(MARK);
+    let told = findings.iter().map(|finding| (finding.kind, finding.ms > 1_900.0)).collect::<Vec<_>>();
+    assert_eq!(told, [(CauseKind::LockWait, true)]);
+}
+
+#[test]
 fn a_sleep_before_a_wait_is_one() {
     assert_eq!(Scene::new().tries(&[1_500]).woken_by(HOLDER, 64).first(), CauseKind::TimerSleep);
     assert_eq!(Scene::new().tries(&LONGER).woken_by(HOLDER, 1_024).first(), CauseKind::TimerSleep);

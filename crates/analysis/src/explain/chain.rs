@@ -14,6 +14,7 @@ use crate::timeline::interrupts::Source;
 use crate::timeline::pauses::Pause;
 use crate::timeline::polls::{is_for_names, is_internet, is_loopback};
 use crate::timeline::recording::Recording;
+use crate::timeline::retries::Retries;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{Waited, is_private_futex, polls, writes_to_terminal};
 use tipme_record::records::Wait;
@@ -108,6 +109,8 @@ struct Walker<'a> {
     through_idle: bool,
     /// Of the interval.
     end: Nanos,
+    /// The tries that were looked at last: one after the other belongs to them.
+    retries: Option<Retries>,
 }
 
 impl Chain {
@@ -123,7 +126,8 @@ impl Chain {
 
     fn walk(recording: &Recording, stages: &[ChainStage]) -> Chain {
         let end = stages.last().map_or(Nanos(0), |stage| stage.hi);
-        let mut walker = Walker { recording, chain: Chain::default(), active: Vec::new(), through_idle: true, end };
+        let chain = Chain::default();
+        let mut walker = Walker { recording, chain, active: Vec::new(), through_idle: true, end, retries: None };
         for stage in stages {
             walker.through_idle = stage.through_idle;
             walker.explain(stage.tid, stage.lo, stage.hi, None);
@@ -270,7 +274,7 @@ impl Walker<'_> {
     }
 
     /// Whether a display server waits for its next event, and not for the end of a grab.
-    fn has_nothing_to_do(&self, span: &Span, lo: Nanos) -> bool {
+    fn has_nothing_to_do(&mut self, span: &Span, lo: Nanos) -> bool {
         span.segment.state == ThreadState::Blocked
             && self.is_server(span.tid, lo)
             && self.recorded(span).waited == Waited::Events
@@ -348,15 +352,28 @@ impl Walker<'_> {
     }
 
     /// What a thread waited for: by the record of the wait, and by what is recorded beside it.
-    fn recorded(&self, span: &Span) -> BlockedWait {
+    fn recorded(&mut self, span: &Span) -> BlockedWait {
         let wait = self.recording.waits.find(span).copied();
         let stopped = self.was_stopped(span, wait.as_ref());
         let waited = if stopped { Waited::Stopped } else { self.recording.waits.kind(span) };
-        let retried = |wait: &Wait| self.recording.retried(span, waited, wait, self.end);
-        match wait.and_then(|wait| self.recording.named(span, waited, &wait).or_else(|| retried(&wait))) {
-            Some(named) => BlockedWait { waited: named.waited, wait: Some(named.wait), holder: named.holder },
+        if let Some(named) = wait.and_then(|wait| self.recording.named(span, waited, &wait)) {
+            return BlockedWait { waited: named.waited, wait: Some(named.wait), holder: named.holder };
+        }
+        match wait.and_then(|wait| self.retried(span, waited, &wait)) {
+            Some(retries) => BlockedWait { waited: Waited::Futex, wait, holder: retries.holder },
             None => BlockedWait { waited, wait, holder: None },
         }
+    }
+
+    /// The tries for a lock that a wait is one of.
+    fn retried(&mut self, span: &Span, waited: Waited, wait: &Wait) -> Option<Retries> {
+        if !self.recording.may_be_retried(span, waited, wait) {
+            return None;
+        }
+        let known = self.retries.filter(|retries| retries.have(self.recording, span));
+        let retries = known.unwrap_or_else(|| self.recording.retries(span, wait, self.end));
+        self.retries = Some(retries);
+        self.retries.filter(|retries| retries.is_lock)
     }
 
     /// A wait for a socket of this machine is one for the process behind it.

@@ -5,20 +5,19 @@
 //! is known by how they end: in the same futex, with nothing done between two of them, another thread wakes the waiter at
 //! last. It is the one that was waited for all along.
 
-use crate::timeline::named::NamedWait;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
-use crate::timeline::waits::{FUTEX, HARD_INTERRUPT, Waited, is_private_futex};
+use crate::timeline::waits::{FUTEX, HARD_INTERRUPT, Signature, Waited, is_private_futex};
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Tid};
 
 /// So many waits in a row have to time out: a single one may be a sleep before a wait for something else.
 const RETRIES_MIN: usize = 2;
 
-/// Tries that are looked at in either direction.
-const RETRIES_MAX: usize = 128;
+/// Tries that are looked at in either direction; of more, the part beyond stays what it is by itself.
+const RETRIES_MAX: usize = 4_096;
 
-/// From one try to the next a thread runs for less than this, in so few segments.
+/// From one try to the next a thread runs or waits for something else for less than this, in so few segments.
 const BETWEEN_MAX: Nanos = Nanos::from_millis(1);
 const SEGMENTS_MAX: usize = 16;
 
@@ -26,21 +25,46 @@ const SEGMENTS_MAX: usize = 16;
 /// before, but for a tenth, and the last of them so many times as long as the first.
 const GROWTH_MIN: u64 = 4;
 
+/// Waits of a thread for one futex in a row.
+#[derive(Clone, Copy)]
+pub(crate) struct Retries {
+    tid: Tid,
+    futex: Option<Signature>,
+    /// Indices of the first and the last one.
+    ends: [usize; 2],
+    /// Whether they are one wait for a lock, and who let go of it.
+    pub is_lock: bool,
+    pub holder: Option<Tid>,
+}
+
+impl Retries {
+    /// Whether a wait is among them.
+    pub(crate) fn have(&self, recording: &Recording, span: &Span) -> bool {
+        let [first, last] = self.ends;
+        self.tid == span.tid && (first..=last).contains(&span.index) && self.futex == recording.waits_in(span)
+    }
+}
+
 impl Recording {
-    /// Names a wait for a futex that timed out and was tried again, until somebody ended it or the mark, but not after `until`.
-    pub(crate) fn retried(&self, span: &Span, waited: Waited, wait: &Wait, until: Nanos) -> Option<NamedWait> {
-        let over = matches!(waited, Waited::Sleep | Waited::Futex) && self.timed_out(span);
-        if !over || self.is_event_wait_condition(wait) {
-            return None;
-        }
+    /// Whether a timer ended a wait for a futex in which no event finds the thread: it may be one of several tries.
+    pub(crate) fn may_be_retried(&self, span: &Span, waited: Waited, wait: &Wait) -> bool {
+        matches!(waited, Waited::Sleep | Waited::Futex) && self.timed_out(span) && !self.is_event_wait_condition(wait)
+    }
+
+    /// The tries that one of them belongs to: until somebody ended the last one or the mark, but not after `until`.
+    pub(crate) fn retries(&self, span: &Span, wait: &Wait, until: Nanos) -> Retries {
         let tries = self.tries(span);
-        let (last, before) = tries.split_last()?;
-        if before.len() < RETRIES_MIN || last.end > until {
-            return None;
-        }
+        let last = tries.last().unwrap_or(span);
+        let before = &tries[..tries.len().saturating_sub(1)];
         let holder = self.woken_by(last, wait);
         let lasts = last.end >= self.mark && take_longer(before);
-        (holder.is_some() || lasts).then_some(NamedWait { waited: Waited::Futex, wait: *wait, holder })
+        Retries {
+            tid: span.tid,
+            futex: self.waits_in(span),
+            ends: [tries.first().unwrap_or(span).index, last.index],
+            is_lock: before.len() >= RETRIES_MIN && last.end <= until && (holder.is_some() || lasts),
+            holder,
+        }
     }
 
     /// The waits in a row that one which timed out belongs to, with the one that did not time out at their end.
