@@ -35,7 +35,7 @@ use serde::Serialize;
 use std::ops::Add;
 use std::time::Duration;
 
-/// A load runs for so long before anything is measured beside it: longer than the manager takes to see it.
+/// A load runs for so long before anything is measured beside it: longer than the manager takes to see it where CPUs were free before.
 pub(crate) const SETTLING: Duration = Duration::from_secs(2);
 /// What `nice` without a number would not do: as far back as niceness goes.
 const NICE_MOST: i32 = 19;

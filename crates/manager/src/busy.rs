@@ -4,7 +4,7 @@
 //! Most of what competes with the focus has no window: a build in another session, a job of the night. Nobody looks for
 //! it while CPUs are free; that costs one small file each second, and five a second while there is input. What has just
 //! begun has taken nothing yet by which it is known: so the first looks after CPUs became scarce follow one another soon,
-//! each as long after the one before as CPUs have been scarce without a break.
+//! each as long after the one before as CPUs have been scarce.
 
 use crate::budget::LookBudget;
 use std::collections::BTreeMap;
@@ -20,12 +20,16 @@ const PERIOD_MIN: Nanos = Nanos::from_millis(200);
 /// and so many times what the look cost of a CPU: it takes a thousandth of one at most, a two hundredth in the first looks.
 const COST_FACTOR: u64 = 1_000;
 const COST_FACTOR_AT_FIRST: u64 = 200;
-/// CPUs stay scarce for so long after they were.
+/// CPUs stay scarce for so long after they were,
 const SCARCE: Nanos = Nanos::from_millis(10_000);
+/// and become so again after so long without: a load that comes and goes within it is one load. Two looks a second apart are nearer.
+const APART: Nanos = Nanos::from_millis(2_500);
 /// A process is busy from this share of a CPU on, in percent, its ended children's included,
 const BUSY_PERCENT: u64 = 4;
-/// and stays so down to this one.
+/// and stays so down to this one,
 const CALM_PERCENT: u64 = 1;
+/// and where less than [`PERIOD`] has gone by, in which it may not have had its turn. A single tick may be chance.
+const BUSY_TICKS_MIN: u64 = 2;
 /// Processes that are looked at, at most.
 const WALK_MAX: usize = 4096;
 
@@ -33,10 +37,9 @@ const WALK_MAX: usize = 4096;
 pub(crate) struct BusyWatch {
     proc: PathBuf,
     cpus: u64,
-    /// CPUs count as scarce until then.
-    scarce: Nanos,
-    /// The last time at which they were not; the first look, where they always were.
-    free: Option<Nanos>,
+    /// Since when CPUs are scarce, and when they last were.
+    since: Nanos,
+    last: Option<Nanos>,
     looked: Nanos,
     /// CPU time of the last look.
     cost: Nanos,
@@ -49,21 +52,20 @@ pub(crate) struct BusyWatch {
 impl BusyWatch {
     pub(crate) fn new(proc: PathBuf) -> BusyWatch {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
-        let [scarce, looked, cost, due] = [Nanos(0); 4];
-        BusyWatch { proc, cpus, scarce, free: None, looked, cost, due, ticks: BTreeMap::new(), told: Vec::new() }
+        let [since, looked, cost, due] = [Nanos(0); 4];
+        BusyWatch { proc, cpus, since, last: None, looked, cost, due, ticks: BTreeMap::new(), told: Vec::new() }
     }
 
     /// Who is busy, where that has changed. `may_change` knows whom to tell of.
     pub(crate) fn look(&mut self, now: Nanos, may_change: impl Fn(Identity) -> bool) -> Option<Vec<Identity>> {
-        let are_scarce = self.are_cpus_scarce();
-        if !are_scarce || self.free.is_none() {
-            self.free = Some(now);
+        if self.are_cpus_scarce() {
+            if self.last.is_none_or(|last| now.since(last) >= APART) {
+                self.since = now;
+                self.due = self.due.min(self.looked.after(self.until_next(now)));
+            }
+            self.last = Some(now);
         }
-        if are_scarce {
-            self.scarce = now.after(SCARCE);
-            self.due = self.due.min(self.looked.after(self.until_next(now)));
-        }
-        if now >= self.scarce {
+        if self.last.is_none_or(|last| now.since(last) >= SCARCE) {
             self.ticks.clear();
             self.due = now;
             return self.tell(Vec::new());
@@ -80,7 +82,7 @@ impl BusyWatch {
 
     /// From the last look to the next.
     fn until_next(&self, now: Nanos) -> Nanos {
-        let scarce_for = now.since(self.free.unwrap_or(now)).clamp(PERIOD_MIN, PERIOD);
+        let scarce_for = now.since(self.since).clamp(PERIOD_MIN, PERIOD);
         let factor = if scarce_for < PERIOD { COST_FACTOR_AT_FIRST } else { COST_FACTOR };
         scarce_for.max(Nanos(self.cost.0.saturating_mul(factor)))
     }
@@ -110,8 +112,7 @@ impl BusyWatch {
             // Of one that is new, what it has taken in all its life.
             let life = || (taken, up.saturating_sub(who.start));
             let (taken, span) = before.get(&who).map_or_else(life, |before| (taken.saturating_sub(*before), span));
-            let least = if self.told.contains(&who) { CALM_PERCENT } else { BUSY_PERCENT };
-            if taken.saturating_mul(100) >= span.max(1).saturating_mul(least) && taken > 0 && may_change(who) {
+            if is_busy(taken, span, self.told.contains(&who)) && may_change(who) {
                 busy.push((taken, who));
             }
         }
@@ -123,6 +124,15 @@ impl BusyWatch {
         let text = std::fs::read_to_string(self.proc.join("uptime")).unwrap_or_default();
         let seconds: f64 = text.split(' ').next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0.0);
         (seconds * rustix::param::clock_ticks_per_second() as f64) as u64
+    }
+}
+
+/// Of one that has taken so many ticks in a span, and may have been told as busy before.
+fn is_busy(taken: u64, span: u64, before: bool) -> bool {
+    let reaches = |percent| taken.saturating_mul(100) >= span.max(1).saturating_mul(percent);
+    match before {
+        true => span < ticks(PERIOD) || taken > 0 && reaches(CALM_PERCENT),
+        false => taken >= BUSY_TICKS_MIN && reaches(BUSY_PERCENT),
     }
 }
 

@@ -40,7 +40,7 @@ impl BusyFixture {
     }
 
     fn watch(&self) -> BusyWatch {
-        BusyWatch { cpus: 2, free: Some(Nanos(0)), ..BusyWatch::new(self.root.path().to_path_buf()) }
+        BusyWatch { cpus: 2, ..BusyWatch::new(self.root.path().to_path_buf()) }
     }
 }
 
@@ -72,7 +72,7 @@ fn who_computes_is_told_at_once_and_released_after_a_while() {
     machine.process(11, 90_000, 190, 0);
     machine.process(12, 200, 0, 150);
     machine.want_cpu(4);
-    let mut watch = machine.watch();
+    let mut watch = BusyWatch { last: Some(Nanos::from_secs(99)), ..machine.watch() };
     assert_eq!(look(&mut watch, 100), Some(vec![10, 12]), "over its life, with its children; 11 is old and idle");
     assert_eq!(look(&mut watch, 101), None, "not due");
     machine.process(11, 90_000, 190 + 100, 0);
@@ -108,11 +108,14 @@ fn who_has_just_begun_is_looked_at_again_soon_and_later_seldom() {
     let mut watch = machine.watch();
     machine.want_cpu(1);
     let looks = looks_after(&machine, &mut watch, 1_000_000);
-    assert_eq!(looks[..5], [200, 400, 800, 1_600, 3_200], "{looks:?}");
-    assert!(looks[5..].windows(2).all(|pair| pair[1] - pair[0] >= 4_000), "{looks:?}");
+    assert_eq!(looks[..7], [0, 200, 400, 800, 1_600, 3_200, 6_400].map(|after_ms| 200 + after_ms));
+    assert!(looks[6..].windows(2).all(|pair| pair[1] - pair[0] >= 4_000), "{looks:?}");
     machine.want_cpu(1);
-    let again = looks_after(&machine, &mut watch, 1_021_000);
-    assert_eq!(again[..5], looks[..5], "they were free for a moment");
+    let again = looks_after(&machine, &mut watch, 1_023_000);
+    assert!(looks.iter().all(|after_ms| again.contains(after_ms)), "they were free for three seconds: {again:?}");
+    machine.want_cpu(1);
+    let flickers = looks_after(&machine, &mut watch, 1_044_000);
+    assert!(flickers.windows(2).all(|pair| pair[1] - pair[0] >= 4_000), "they were free for one: {flickers:?}");
 }
 
 #[test]
@@ -120,17 +123,22 @@ fn who_begins_with_the_watch_is_found_at_the_second_look() {
     let machine = BusyFixture::new();
     machine.want_cpu(22);
     machine.process(10, 0, 0, 0);
-    let mut watch = BusyWatch { free: None, ..machine.watch() };
+    machine.process(11, 0, 0, 0);
+    let mut watch = machine.watch();
     assert_eq!(pids(watch.look(Nanos::from_secs(100), |_| true)), None);
-    machine.process(10, 20, 2, 0);
+    machine.process(10, 0, 2, 0);
+    machine.process(11, 0, 1, 0);
     watch.cost = Nanos(0);
-    assert_eq!(pids(watch.look(Nanos::from_millis(100_300), |_| true)), Some(vec![10]));
+    assert_eq!(pids(watch.look(Nanos::from_millis(100_300), |_| true)), Some(vec![10]), "a tick is none");
+    watch.cost = Nanos(0);
+    let later = Nanos::from_millis(100_700);
+    assert_eq!((pids(watch.look(later, |_| true)), watch.looked), (None, later), "who has had no turn since stays");
 }
 
 #[test]
 fn looks_take_a_two_hundredth_of_a_cpu_at_most_at_first_and_a_thousandth_later() {
     let mut watch = BusyFixture::new().watch();
-    (watch.free, watch.cost) = (Some(Nanos::from_secs(100)), Nanos::from_millis(80));
+    (watch.since, watch.cost) = (Nanos::from_secs(100), Nanos::from_millis(80));
     let next = |after_s: u64| watch.until_next(Nanos::from_secs(100 + after_s));
     assert_eq!([next(0), next(3), next(4)], [16, 16, 80].map(Nanos::from_secs));
 }
