@@ -22,8 +22,9 @@ const LEFT: &str = "40x10+20+40";
 const RIGHT: &str = "40x10+520+40";
 /// A setting of openbox.
 const FOLLOW_MOUSE: &str = "<followMouse>yes</followMouse><focusDelay>0</focusDelay>";
-/// So often a pointer comes into a window again, at most.
+/// So often a pointer comes into a window again, at most, each so long after the time before.
 const AGAIN_MAX: usize = 20;
+const AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// A display, and what is known of it.
 fn watched() -> (Display, Known) {
@@ -92,24 +93,32 @@ fn under_a_manager_the_focus_is_followed_by_click_to_type() {
     assert_eq!((owned(first.pid()), owned(second.pid()), owned(manager.pid())), (1, 1, 0));
 }
 
+/// Puts the pointer into a window until the server says that it has the focus: a window manager that is still placing another
+/// one passes over it.
+fn point_until_focused(display: &Display, window: u32, x: i16) {
+    let focus = || display.wire.get_input_focus().unwrap().reply().unwrap().focus;
+    for _ in 0..AGAIN_MAX {
+        display.warp(x, 100);
+        let asked = Instant::now();
+        while asked.elapsed() < AGAIN_AFTER {
+            if focus() == window {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        display.warp(1000, 700);
+    }
+    panic!("the window manager never gave {window} the focus");
+}
+
 #[test]
 fn the_focus_may_follow_the_mouse() {
     let (display, mut known, _manager) = managed(FOLLOW_MOUSE);
     let (first, second) = (display.terminal(LEFT), display.terminal(RIGHT));
     let (a, b) = (known.window_of(first.pid()), known.window_of(second.pid()));
     for (window, x) in [(a, 100), (b, 600), (a, 100)] {
-        let are_both = |known: &Known| (known.keyboard, known.pointer) == (Some(window), Some(window));
-        // A window manager that is still placing a window passes over a pointer that comes into another one; then it comes again.
-        for _ in 0..AGAIN_MAX {
-            display.warp(x, 100);
-            known.settle();
-            if are_both(&known) {
-                break;
-            }
-            display.warp(1000, 700);
-            known.until("the pointer is over nothing", |known| known.pointer.is_none());
-        }
-        known.until("both are there", are_both);
+        point_until_focused(&display, window, x);
+        known.until("both are there", |known| (known.keyboard, known.pointer) == (Some(window), Some(window)));
     }
     display.warp(1000, 700);
     known.until("the pointer is over nothing", |known| known.pointer.is_none());
