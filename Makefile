@@ -11,8 +11,6 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 TIPME := $(TARGET)/release/tipme
 # What works a machine hard is a program of its own; tipme starts it for its verbs.
 LAB := $(TARGET)/release/tipme-lab
-# Both as they are built for the tests.
-TESTED := $(TARGET)/debug/tipme
 # Recording needs root; whoever is not root gets there by sudo, with the same PATH and home.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(HOME)")
 # What root's cargo wrote belongs to the caller again.
@@ -47,12 +45,13 @@ selftest: selftest-deps build ## known faults, each diagnosed and checked; write
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/run-selftest $(TIPME) --repeat 5 --app patient --app xterm --app gtk $(SELFTEST)
 
-# Nothing in the documentation of the crates is to be run, which a rule of tests/tidy holds; so it is not searched for that.
+# Nothing in the documentation of the crates is to be run, which a rule of tests/tidy holds; so it is not searched for that. What the
+# packages hold is built while the tests run, which mostly wait.
 test: test-deps deb-deps ## all tests, as root
-	$(if $(AS_ROOT),cargo test --workspace --tests --no-run)
+	cargo test --workspace --tests --no-run
 	@$(AS_ROOT) scripts/mount-kernel-fs
-	$(AS_ROOT) scripts/run-tests $(GIVE_BACK)
-	tests/package/run contents $(TESTED)
+	@scripts/beside "cargo build --release" $(AS_ROOT) scripts/run-tests $(GIVE_BACK)
+	tests/package/run contents $(TIPME)
 
 lint: ## formatting and clippy
 	cargo fmt --all --check
