@@ -105,8 +105,8 @@ def percent(number):
 
 def causes(row):
     """Beside what figures are flagged, by what the runs themselves tell."""
-    told = {command(BY_NAME[figure.measurement]): beside(figure) for figure in row.figures if flagged(figure)}
-    return [f"Flagged, {name}: {words}." for name, words in told.items()]
+    told = [f"Flagged, {command(BY_NAME[figure.measurement])}: {beside(figure)}." for figure in row.figures if flagged(figure)]
+    return list(dict.fromkeys(told))
 
 
 def test_words(row):

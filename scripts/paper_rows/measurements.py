@@ -28,7 +28,7 @@ def compiling(text):
 def conditions(text):
     """When, by which commit and where the figures of a section were measured, and the load beside it where that is told."""
     load = re.search(r"load of the machine ([\d.]+)", text)
-    told = re.search(r"(?P<when>\d{4}-\d\d-\d\d), commit (?P<commit>\w+), (?P<machine>.*)\.\n", text).groupdict()
+    told = re.search(r"(?P<when>\d{4}-\d\d-\d\d), commit (?P<commit>[\w-]+), (?P<machine>.*)\.\n", text).groupdict()
     return told | ({"host_load": float(load[1])} if load else {})
 
 

@@ -48,10 +48,14 @@ def is_fresh(name, minutes):
     return any(run["commit"] == commit() and time.time() - run["unix_s"] < 60 * minutes for run in last)
 
 
+# What the program is built from.
+PROGRAM = ("crates", "Cargo.toml", "Cargo.lock")
+
+
 def commit():
     """The commit, with `-dirty` where the program's own tree differs from it."""
     short = git("rev-parse", "--short", "HEAD").strip() or "unknown"
-    return short + ("-dirty" if git("status", "--porcelain", "--", "crates").strip() else "")
+    return short + ("-dirty" if git("status", "--porcelain", "--", *PROGRAM).strip() else "")
 
 
 def git(*words):

@@ -78,7 +78,7 @@ def stands_still(truth, interval):
     wanted = [event for event in near if event["expects"]] or [event for event in near if event["what"].startswith("press ")]
     if not wanted:
         return 0.0
-    answer = first_after([tuple(change) for change in truth["changes"]], wanted[0]["ns"])
+    answer = first_after(in_region([tuple(change) for change in truth["changes"]], None), wanted[0]["ns"])
     ends = answer and (wanted[0]["expects"] or abs(answer - interval["end_ns"]) <= slack)
     return (answer - wanted[0]["ns"]) / 1e6 if ends else 0.0
 
@@ -88,7 +88,10 @@ def letter_answers(changes, said, typed):
 
     Where keys lie before a compositor or a program, the first change after one may be a repeat of the key before.
     """
-    width = statistics.mode(change[3] for change in changes if change[0] < said["fault_begin_ns"]) // 2
+    before = [change[3] for change in changes if change[0] < said["fault_begin_ns"]]
+    if not before:
+        return [(at, first_after(changes, at)) for at in typed]
+    width = statistics.mode(before) // 2
     last_ns = last_before_quiet(changes, typed[-1], said["fault_end_ns"])
     wide = next((change[3] for change in changes if change[0] == last_ns), 0)
     together = len(typed) + 1 - wide // width
