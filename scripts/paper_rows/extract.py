@@ -133,9 +133,19 @@ def trial_is_good(one):
     return errors["p50_us"] <= one["p50_us_max"] + 1e3 * middling * share and errors["p90_us"] <= one["p90_us_max"] + 1e3 * longest * share
 
 
-# Of a late wake-up: who had the CPU. `outside` is a hypervisor that does not say so, or the firmware, by exclusion. No cause are a
+# Of a late wake-up: who had the CPU. `outside` is the hypervisor, the firmware or the hardware where that is not decided. No cause are a
 # timer that came late, an idle CPU, the thread's own way, many small shares, and what no record tells.
-CULPRITS = ("thread", "held-off", "interrupt", "softirq", "hypervisor", "outside")
+CULPRITS = ("thread", "held-off", "interrupt", "softirq", "hypervisor", "firmware", "device", "outside")
+
+
+def held_by(kind):
+    """Of `idle` with names: the share of the stolen time that holders of a kind had, in percent."""
+
+    def of(document):
+        shares = [one["share_of_stolen"] for one in document["residents"] if one["kind"] == kind]
+        return None if document.get("named") is None else 100 * sum(shares)
+
+    return of
 
 
 def attributed_share(document):

@@ -2,7 +2,7 @@
 """The rows of the four papers: what each had, what it measured, and what stands for it here."""
 
 from . import published
-from .extract import (arm_histograms, at, attributed_share, beside, cell, cumulative, echo, histograms, least, levels, load, longest_of, mechanism, named,
+from .extract import (arm_histograms, at, attributed_share, beside, cell, cumulative, echo, held_by, histograms, least, levels, load, longest_of, mechanism, named,
                       numbered, ratio, scaled, short_share, tick_ms, timer_bins, trial, turn, utilisation, within_limits)
 from .model import Chart, Figure, Row
 
@@ -130,15 +130,22 @@ JONES_ROWS = [
     Row("J3", "each long delay attributed", "§4.2 to §4.5",
         figures=(Figure("very late wake-ups whose largest part has a culprit", "timer", attributed_share, "%", "by hand", least=10),),
         tests=(LAB + "timer.rs::a_planted_culprit_is_named_with_its_period", "crates/measure/src/timer/outliers.rs::a_regular_culprit_has_its_period"),
-        words="A culprit is another thread, one that holds interrupts off, an interrupt, deferred work, the hypervisor as it says itself, or, by exclusion, what is "
-              "outside this kernel. None is a timer that came late, a CPU that left its idle loop slowly, the thread's own way, and what no record tells. "
+        words="A culprit is another thread, one that holds interrupts off, an interrupt, deferred work, the hypervisor, the firmware, a device, or one of these "
+              "where it is not decided which. None is a timer that came late, a CPU that left its idle loop slowly, the thread's own way, and what no record tells. "
               "Earlier runs are not shown: they counted all of these but the late timer."),
     Row("J4", "stalls that no software explains", "§4.5",
         figures=(
-            Figure("stolen time of the idle loop that lies outside the kernel", "idle", scaled(at("named", "outside"), 100), "%", "video card: 25 to 30 ms", least=30),
+            Figure("stolen time of the idle loop that lies outside the kernel", "idle", scaled(at("named", "outside"), 100), "%", least=30),
+            *(Figure(f"stolen time that {who}", "idle", held_by(kind), "%", paper, least=30) for who, kind, paper in (
+                ("the hypervisor had", "hypervisor", "-"), ("the firmware had", "firmware", "-"), ("a device had", "device", "video card: 25 to 30 ms"),
+                ("one of them had, it is not decided which", "outside", "-"))),
             Figure("stolen time that has a name", "idle", scaled(at("named", "named"), 100), "%", least=5),
         ),
-        tests=(ANALYSIS + "competition.rs::a_stall_tells_what_the_hypervisor_reported",)),
+        tests=(ANALYSIS + "competition.rs::a_stall_tells_what_the_hypervisor_reported", ANALYSIS + "competition.rs::a_virtual_machine_without_steal_was_held_by_its_hypervisor",
+               ANALYSIS + "competition.rs::firmware_stops_all_cpus_of_a_machine_without_a_hypervisor",
+               ANALYSIS + "competition.rs::a_device_is_named_where_one_cpu_waited_for_it_and_others_went_on"),
+        words="The first figure has what follows by exclusion, the others also what the kernel's own count and late timers tell. In a virtual machine only the hypervisor is seen: "
+              "the firmware and a device are tested with recordings made for that. A processor of a guest that is stopped from outside: [vm.md](vm.md)."),
 ]
 
 ENDO_ROWS = [

@@ -176,6 +176,11 @@ class Extraction(unittest.TestCase):
         self.assertEqual(extract.attributed_share({"outliers": outliers}), 25)
         self.assertIsNone(extract.attributed_share({"outliers": []}))
 
+    def test_stolen_time_is_told_by_who_had_it(self):
+        residents = [{"kind": kind, "share_of_stolen": share} for kind, share in (("hypervisor", 0.25), ("thread", 0.5), ("hypervisor", 0.125))]
+        shares = [extract.held_by(kind)({"named": {}, "residents": residents}) for kind in ("hypervisor", "device")]
+        self.assertEqual((shares, extract.held_by("device")({"named": None, "residents": residents})), ([37.5, 0], None))
+
     def test_the_limits_of_the_validation_allow_for_what_others_had(self):
         trial = {"method": "gaps", "injected_ms_min": 0, "injected_ms_max": 10, "p50_us_max": 35, "p90_us_max": 100,
                  "errors": {"p50_us": 40, "p90_us": 90}, "taken": {"others_share": 0.0, "steal_share": 0.002}}

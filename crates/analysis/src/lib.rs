@@ -25,6 +25,7 @@ mod verdict;
 pub use decode::bytes::clean;
 pub use error::DiagnoseError;
 pub use explain::lateness::{Late, Lateness, lateness};
+pub use explain::outsider::outsider;
 pub use join::answer::{COMPLETED, NOTICED};
 pub use join::focus::{FocusChange, focus_changes};
 pub use join::labels::{MessageLabel, message_labels};

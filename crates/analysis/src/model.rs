@@ -154,6 +154,9 @@ pub struct Finding {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<String>,
     pub remedy: String,
+    /// Who had the CPU of a stall; left out elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outsider: Option<Outsider>,
     /// How many other jobs did the same, each with less, so that the culprit stands for them; left out where none did.
     #[serde(default, skip_serializing_if = "is_none")]
     pub others: usize,
@@ -164,6 +167,20 @@ pub struct Finding {
 
 fn is_none(count: &usize) -> bool {
     *count == 0
+}
+
+/// Who has a CPU on which nothing of this machine runs, as far as evidence tells.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outsider {
+    /// It counts the time as taken, or the machine is a virtual one and no device was waited for.
+    Hypervisor,
+    /// All CPUs of a machine without a hypervisor stopped at once.
+    Firmware,
+    /// One CPU stopped in code that accesses a device, while others went on.
+    Device,
+    /// None of them is shown.
+    Undecided,
 }
 
 /// Who or what is to blame.

@@ -82,6 +82,8 @@ fn timer_interrupt_and_exit_from_idle_are_told_apart() {
     assert_eq!(told(&read(&mut machine), &late(1_000, 3_010)), expected);
 }
 
+const UNDECIDED: &str = "the firmware or the hardware, one CPU";
+
 /// What the burner's CPU is told to have found when it took the timer's interrupt, three milliseconds late.
 fn overdue(found: u32, more: impl FnOnce(&mut Machinery)) -> Vec<(LatenessCause, String, u64)> {
     let mut machine = asleep();
@@ -100,12 +102,38 @@ fn with_rest(first: (LatenessCause, String, u64)) -> Vec<(LatenessCause, String,
 fn interrupts_held_off_are_told_from_a_cpu_that_was_away() {
     let [kernel, allowed, program] = [0, 1, 2].map(|found| overdue(found, |_| {}));
     assert_eq!(allowed, with_rest(named(LatenessCause::HeldOff, "burner", 3_000)));
-    assert_eq!(kernel, with_rest(named(LatenessCause::Outside, "one CPU", 3_000)));
+    assert_eq!(kernel, with_rest(named(LatenessCause::Outside, UNDECIDED, 3_000)));
     assert_eq!(program, kernel);
     let both = overdue(2, |machine| {
         machine.overdue(4_100, 1, 3_100, 0, 0);
     });
-    assert_eq!(both, with_rest(named(LatenessCause::Outside, "all CPUs at once", 3_000)));
+    assert_eq!(both, with_rest(named(LatenessCause::Firmware, "all CPUs at once", 3_000)));
+    let guest = overdue(2, |machine| machine.meta.machine.virtualized = true);
+    assert_eq!(guest, with_rest(named(LatenessCause::Hypervisor, "one CPU", 3_000)));
+}
+
+#[test]
+fn interrupts_that_are_held_off_for_long_beside_idle_cpus_are_no_stall_of_the_machine() {
+    let mut machine = asleep();
+    machine.switch(700, 0, OTHER, 0).overdue(41_020, 0, 40_000, OTHER, 1);
+    machine.wake_from(41_020, OWN, OTHER, 2, 0).switch(41_020, 0, OWN, 0);
+    let expected =
+        [named(LatenessCause::HeldOff, "burner", 40_000), named(LatenessCause::Timer, "while burner ran", 20)];
+    assert_eq!(told(&read(&mut machine), &late(1_000, 41_020)), expected);
+}
+
+#[test]
+fn a_device_is_named_with_the_function_that_waited_for_it() {
+    let told = |function| {
+        let mut machine = asleep();
+        machine.switch(700, 0, OTHER, 0).overdue_at(4_020, 0, 3_000, OTHER, function);
+        machine.switch(2_500, 1, 310, 0).switch(2_600, 1, 0, 1);
+        machine.wake_from(4_030, OWN, OTHER, 2, 0).switch(4_050, 0, OWN, 0);
+        told(&read(&mut machine), &late(1_000, 4_055))
+    };
+    assert_eq!(told("ioread8"), with_rest(named(LatenessCause::Device, "one CPU, in ioread8", 3_000)));
+    let open = format!("{UNDECIDED}, in clear_page_erms");
+    assert_eq!(told("clear_page_erms"), with_rest(named(LatenessCause::Outside, &open, 3_000)));
 }
 
 #[test]
@@ -118,7 +146,7 @@ fn a_wake_up_without_a_record_came_in_time_unless_its_timer_is_overdue() {
     };
     let rest = || named(LatenessCause::Own, "", 5);
     assert_eq!(unseen(None), [named(LatenessCause::Thread, "burner", 3_000), rest()]);
-    assert_eq!(unseen(Some(2)), [named(LatenessCause::Outside, "one CPU", 3_000), rest()]);
+    assert_eq!(unseen(Some(2)), [named(LatenessCause::Outside, UNDECIDED, 3_000), rest()]);
 }
 
 #[test]

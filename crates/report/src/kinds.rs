@@ -260,7 +260,7 @@ const ABOUT: [KindWords; 20] = [
         of_process: None,
         of_device: None,
         what: "A CPU did nothing, though there was work for it, and no program of this machine explains that: the \
-               hypervisor gave it to another machine, or the firmware took it.",
+               hypervisor gave it to another machine, the firmware took it, or a device did not answer.",
         helps: "On a virtual machine: fewer guests on the host, or a larger share. On a real one: update the \
                 firmware, switch off its power saving, look for overheating.",
         see: "The column st of top or vmstat 1; hwlatdetector measures what firmware takes; turbostat has the count \

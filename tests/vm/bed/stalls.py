@@ -77,21 +77,21 @@ def busy(machine):
 
 
 def late_wake_ups(machine, results):
-    """Each late wake-up of that processor is due to what is outside of the machine."""
+    """Each late wake-up of that processor is due to the hypervisor."""
     with busy(machine):
         result, stops = measured(machine)
     outliers = result["outliers"]
     late = [one for one in outliers if one["lateness_us"] >= LATE_MS * 1000 and one["cpu"] == CPU]
     firsts = [one["budget"][0] if one["budget"] else {"cause": "not recorded", "name": ""} for one in late]
-    outside = [one for one in firsts if one["cause"] in ("outside", "hypervisor")]
+    hypervisor = [one for one in firsts if one["cause"] == "hypervisor"]
     longest = max((one["lateness_us"] / 1000 for one in late), default=0)
     stopped = max((end - begin) * 1000 for begin, end in stops)
     told = (
         f"{len(stops)} stops of {stopped:.0f} ms at most; {len(late)} wake-ups of CPU {CPU} were {LATE_MS} ms late or more, the longest "
-        f"{longest:.0f} ms; {len(outside)} of them by the hypervisor or firmware; all: {causes(firsts)}"
+        f"{longest:.0f} ms; {len(hypervisor)} of them by the hypervisor; all: {causes(firsts)}"
     )
     told += "".join(f"; {note}" for note in result["notes"])
-    right = len(stops) <= len(late) == len(outside) and longest <= stopped + BEYOND_MS
+    right = len(stops) <= len(late) == len(hypervisor) and longest <= stopped + BEYOND_MS
     results.met("stopped processor: late wake-ups", right, told)
 
 

@@ -7,17 +7,16 @@
 //! A timer is late because its CPU took no interrupt: the thread there held them off, or the CPU was away. What is
 //! neither is the timer's own, such as its slack.
 
+use crate::explain::outsider::{accessed, all_at_once, outsider};
+use crate::model::Outsider;
 use crate::timeline::cpu_intervals::{CpuInterval, CpuOwner, cpu_intervals};
 use crate::timeline::overdue::OverdueTimer;
 use crate::timeline::recording::Recording;
-use crate::timeline::silence::is_silent;
+use crate::timeline::silence::silent_at_work;
 use crate::timeline::threads::{CONTEXT_UNKNOWN, Span, ThreadState};
 use std::collections::BTreeMap;
 use tipme_measure::timer::LatenessCause;
 use tipme_record::{Cpu, Nanos, Tid};
-
-/// Whoever computes has a tick at least every ten milliseconds, which is recorded: shorter stretches tell nothing.
-const SILENCE_MIN: Nanos = Nanos::from_millis(20);
 
 /// What was away.
 const ALL: &str = "all CPUs at once";
@@ -132,8 +131,7 @@ fn asleep(recording: &Recording, cpu: Cpu, interval: CpuInterval, overdue: Optio
         CpuOwner::Idle => String::new(),
         _ => return recorded(recording, interval),
     };
-    let stalled = stalled(recording, cpu, &interval).or_else(|| overdue.map(|one| deaf(recording, one, &interval)));
-    let (cause, name) = stalled.unwrap_or((LatenessCause::Timer, name));
+    let (cause, name) = stalled(recording, cpu, &interval, overdue).unwrap_or((LatenessCause::Timer, name));
     LatenessPiece { cause, name, thread: String::new(), interval }
 }
 
@@ -142,26 +140,36 @@ fn deaf(recording: &Recording, overdue: &OverdueTimer, interval: &CpuInterval) -
     if overdue.is_held_off() {
         return (LatenessCause::HeldOff, process(recording, overdue.tid, interval.from));
     }
-    if recording.overdue.all_away(recording.meta.machine.cpus, interval.from, interval.to) {
-        return (LatenessCause::Outside, ALL.to_owned());
+    let function =
+        accessed(recording, overdue).or(overdue.function(&recording.names).filter(|_| overdue.tid != Tid(0)));
+    away(recording, overdue.cpu, (overdue.due, overdue.came), function)
+}
+
+/// Who had a CPU that was away, and how many were.
+fn away(recording: &Recording, cpu: Cpu, (lo, hi): (Nanos, Nanos), function: Option<&str>) -> (LatenessCause, String) {
+    let place = match function {
+        _ if all_at_once(recording, lo, hi) => ALL.to_owned(),
+        Some(function) => format!("{ONE}, in {function}"),
+        None => ONE.to_owned(),
+    };
+    match outsider(recording, cpu, lo, hi) {
+        Outsider::Undecided => (LatenessCause::Outside, format!("{}, {place}", Outsider::Undecided.words(recording))),
+        who => (who.into(), place),
     }
-    let function = overdue.function(&recording.names).filter(|_| overdue.tid != Tid(0));
-    (LatenessCause::Outside, function.map_or_else(|| ONE.to_owned(), |function| format!("{ONE}, in {function}")))
 }
 
 /// What keeps a thread that is ready from running. A CPU that was away was nobody's.
 fn awake(recording: &Recording, interval: CpuInterval, overdue: Option<&OverdueTimer>, late: &Late) -> LatenessPiece {
     let own = matches!(interval.owner, CpuOwner::Thread { tid, .. } if tid == late.tid);
     let taken = recording.withdrawals.explains(late.cpu, interval.from, interval.to);
-    let away = overdue.filter(|one| !one.is_held_off());
-    let cause = match &interval.owner {
-        CpuOwner::Thread { .. } | CpuOwner::Work { .. } | CpuOwner::Idle if taken => LatenessCause::Hypervisor,
-        CpuOwner::Thread { .. } | CpuOwner::Work { .. } | CpuOwner::Idle if away.is_some() => LatenessCause::Outside,
-        CpuOwner::Thread { .. } if own => LatenessCause::Own,
-        _ => return recorded(recording, interval),
+    let free = matches!(interval.owner, CpuOwner::Thread { .. } | CpuOwner::Work { .. } | CpuOwner::Idle);
+    let (cause, name) = match overdue.filter(|one| free && !one.is_held_off()) {
+        _ if free && taken => (LatenessCause::Hypervisor, String::new()),
+        Some(away) => deaf(recording, away, &interval),
+        None if own => (LatenessCause::Own, String::new()),
+        None => return recorded(recording, interval),
     };
-    let name = away.filter(|_| cause == LatenessCause::Outside).map(|one| deaf(recording, one, &interval).1);
-    LatenessPiece { cause, name: name.unwrap_or_default(), thread: String::new(), interval }
+    LatenessPiece { cause, name, thread: String::new(), interval }
 }
 
 /// Whoever has the CPU by the records.
@@ -179,14 +187,19 @@ fn recorded(recording: &Recording, interval: CpuInterval) -> LatenessPiece {
     LatenessPiece { cause, name, thread, interval }
 }
 
-/// What held a CPU on which a timer was due and did not come, if it was nothing of this kernel.
-fn stalled(recording: &Recording, cpu: Cpu, interval: &CpuInterval) -> Option<(LatenessCause, String)> {
+/// What held a CPU on which a timer was due and did not come.
+fn stalled(
+    recording: &Recording,
+    cpu: Cpu,
+    interval: &CpuInterval,
+    overdue: Option<&OverdueTimer>,
+) -> Option<(LatenessCause, String)> {
     let (lo, hi) = (interval.from, interval.to);
-    if recording.withdrawals.explains(cpu, lo, hi) {
-        return Some((LatenessCause::Hypervisor, String::new()));
+    match overdue {
+        _ if recording.withdrawals.explains(cpu, lo, hi) => Some((LatenessCause::Hypervisor, String::new())),
+        Some(overdue) => Some(deaf(recording, overdue, interval)),
+        None => (silent_at_work(recording, lo, hi) > 0).then(|| away(recording, cpu, (lo, hi), None)),
     }
-    let silent = hi.since(lo) >= SILENCE_MIN && is_silent(recording, lo, hi);
-    silent.then(|| (LatenessCause::Outside, ALL.to_owned()))
 }
 
 /// The name of a thread's process.

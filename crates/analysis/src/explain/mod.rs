@@ -13,6 +13,7 @@ pub(crate) mod jobs;
 pub(crate) mod lateness;
 pub(crate) mod limits;
 pub(crate) mod load;
+pub(crate) mod outsider;
 pub(crate) mod partition;
 pub(crate) mod periods;
 #[cfg(test)]

@@ -49,6 +49,11 @@ impl OverdueTimer {
         self.came.since(self.due)
     }
 
+    /// Whether it was awaited for such a share of `lo..hi`.
+    pub(crate) fn covers(&self, share: f64, lo: Nanos, hi: Nanos) -> bool {
+        self.came.min(hi).since(self.due.max(lo)).0 as f64 >= share * hi.since(lo).0 as f64
+    }
+
     /// What the interrupt found, where the CPU was away.
     pub(crate) fn found(&self) -> &'static str {
         match self.found {
@@ -107,6 +112,11 @@ impl OverdueTimers {
         tiles.push((None, at, hi));
         tiles.retain(|(_, lo, hi)| lo < hi);
         tiles
+    }
+
+    /// The longest on a CPU that reaches into `lo..hi` and was not held off.
+    pub(crate) fn longest_away(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<&OverdueTimer> {
+        self.within(cpu, lo, hi).filter(|one| !one.is_held_off()).max_by_key(|one| one.late())
     }
 
     /// Whether all of so many CPUs were away for most of `lo..hi`.

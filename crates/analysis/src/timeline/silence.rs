@@ -4,19 +4,32 @@
 use crate::timeline::recording::Recording;
 use tipme_record::{Cpu, Nanos};
 
-/// Whether nothing was recorded on any CPU between `lo` and `hi`: no switch, no interrupt, no sample. One CPU at least
-/// has to be at work, since all that is idle records nothing.
-pub(crate) fn is_silent(recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
-    let cpus = recording.meta.machine.cpus;
-    let mut busy = false;
-    for cpu in (0..cpus).map(Cpu) {
-        let ran = recording.timeline.ran(cpu, lo, hi);
-        if ran.len() > 1 || recording.interrupts.within(cpu, lo, hi).any(|one| one.start > lo || one.end < hi) {
-            return false;
-        }
-        busy |= ran.iter().any(|(tid, ..)| tid.is_some_and(|tid| tid.0 != 0));
+/// Whoever computes has a tick at least every ten milliseconds, which is recorded: shorter stretches tell nothing.
+const LENGTH_MIN: Nanos = Nanos::from_millis(20);
+
+/// How many CPUs were at work between `lo` and `hi` if nothing was recorded on any: no switch, no interrupt, no sample.
+/// With none at work that is nothing, since all that is idle records nothing.
+pub(crate) fn silent_at_work(recording: &Recording, lo: Nanos, hi: Nanos) -> usize {
+    let cpus = || (0..recording.meta.machine.cpus).map(Cpu);
+    let sampled = || recording.samples.iter().any(|sample| sample.head.ts > lo && sample.head.ts < hi);
+    if hi.since(lo) < LENGTH_MIN || !cpus().all(|cpu| is_quiet(recording, cpu, lo, hi)) || sampled() {
+        return 0;
     }
-    busy && !recording.samples.iter().any(|sample| sample.head.ts > lo && sample.head.ts < hi)
+    let at_work = |cpu| recording.timeline.ran(cpu, lo, hi).iter().any(|(tid, ..)| tid.is_some_and(|tid| tid.0 != 0));
+    cpus().filter(|cpu| at_work(*cpu)).count()
+}
+
+/// Whether another CPU recorded something in the middle half of `lo..hi`: what was held comes back everywhere at the end.
+pub(crate) fn another_went_on(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> bool {
+    let quarter = Nanos(hi.since(lo).0 / 4);
+    let mut others = (0..recording.meta.machine.cpus).map(Cpu).filter(|other| *other != cpu);
+    others.any(|other| !is_quiet(recording, other, lo.after(quarter), hi.before(quarter)))
+}
+
+/// Whether a CPU recorded neither a switch nor an interrupt.
+fn is_quiet(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> bool {
+    let mut interrupts = recording.interrupts.within(cpu, lo, hi);
+    recording.timeline.ran(cpu, lo, hi).len() <= 1 && !interrupts.any(|one| one.start > lo || one.end < hi)
 }
 
 #[cfg(test)]
@@ -28,29 +41,47 @@ mod tests {
     use tipme_record::records::Irq;
     use tipme_record::{Head, Tid};
 
-    fn switch(ts: u64, cpu: u16, next: u32) -> SchedEvent {
+    fn ms(at: u64) -> Nanos {
+        Nanos::from_millis(at)
+    }
+
+    fn switch(at: u64, cpu: u16, next: u32) -> SchedEvent {
         let (tid, other) = (Tid(90 + u32::from(cpu)), Tid(next));
-        SchedEvent { ts: Nanos(ts), tid, other, cpu, argument: 1, change: SchedChange::Switch, context: 0, prio: 0 }
+        SchedEvent { ts: ms(at), tid, other, cpu, argument: 1, change: SchedChange::Switch, context: 0, prio: 0 }
     }
 
     fn recording(events: &[SchedEvent], irqs: &[(Cpu, Irq)]) -> Recording {
-        let mut recording = Recording { mark: Nanos(1_000), ..Recording::default() };
+        let mut recording = Recording { mark: ms(1_000), ..Recording::default() };
         recording.meta.machine.cpus = 2;
-        recording.timeline = Timeline::new(events.iter().copied(), &[], Nanos(1_000));
+        recording.timeline = Timeline::new(events.iter().copied(), &[], ms(1_000));
         recording.interrupts = Interrupts::new(irqs);
         recording
+    }
+
+    fn silent(events: &[SchedEvent], irqs: &[(Cpu, Irq)]) -> usize {
+        silent_at_work(&recording(events, irqs), ms(100), ms(400))
     }
 
     #[test]
     fn a_machine_stands_still_where_no_cpu_recorded_anything() {
         let begun = [switch(10, 0, 7), switch(20, 1, 0)];
-        assert!(is_silent(&recording(&begun, &[]), Nanos(100), Nanos(400)));
-        let later = [begun[0], begun[1], switch(300, 1, 8)];
-        assert!(!is_silent(&recording(&later, &[]), Nanos(100), Nanos(400)), "the other CPU went on");
-        let head = Head { ts: Nanos(250), tid: Tid(7), size: 32, kind: 20, generation: 0 };
+        assert_eq!(silent(&begun, &[]), 1);
+        assert_eq!(silent(&[begun[0], switch(20, 1, 8)], &[]), 2);
+        assert_eq!(silent(&[begun[0], begun[1], switch(300, 1, 8)], &[]), 0, "the other CPU went on");
+        let head = Head { ts: ms(250), tid: Tid(7), size: 32, kind: 20, generation: 0 };
         let irq = (Cpu(1), Irq { head, nanos: Nanos(20), number: 24, soft: 0 });
-        assert!(!is_silent(&recording(&begun, &[irq]), Nanos(100), Nanos(400)), "an interrupt came");
-        let idle = [switch(10, 0, 0), switch(20, 1, 0)];
-        assert!(!is_silent(&recording(&idle, &[]), Nanos(100), Nanos(400)), "an idle machine records nothing");
+        assert_eq!(silent(&begun, &[irq]), 0, "an interrupt came");
+        assert_eq!(silent(&[switch(10, 0, 0), begun[1]], &[]), 0, "an idle machine records nothing");
+        assert_eq!(silent_at_work(&recording(&begun, &[]), ms(100), ms(119)), 0, "that is too short to tell");
+    }
+
+    #[test]
+    fn another_cpu_goes_on_that_does_something_before_all_come_back() {
+        let begun = [switch(10, 0, 7), switch(20, 1, 0)];
+        let went_on = |at, cpu| {
+            another_went_on(&recording(&[begun[0], begun[1], switch(at, cpu, 8)], &[]), Cpu(0), ms(100), ms(400))
+        };
+        assert!(went_on(250, 1));
+        assert!(!went_on(250, 0) && !went_on(110, 1) && !went_on(390, 1));
     }
 }

@@ -227,7 +227,9 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let held = || stopped::remedy(budget, &cause.group, &culprit).filter(|_| cause.group.kind == CauseKind::Stopped);
     let shown = || output::remedy(budget, &cause.group);
     let usual = || remedy::of(cause.group.kind, &target, waiting, &budget.recording.tasks);
-    let remedy = remedy.or_else(held).or_else(shown).unwrap_or_else(usual);
+    let outsider = (cause.group.kind == CauseKind::Stall).then(|| stall::taker(budget, &cause.group));
+    let away = || outsider.and_then(stall::remedy).map(str::to_owned);
+    let remedy = remedy.or_else(held).or_else(shown).or_else(away).unwrap_or_else(usual);
     let period = periods::of(budget, &cause.group);
     let mut seen = BTreeSet::new();
     let hint = detail::hint(budget, &cause.group, cause.certainty);
@@ -242,6 +244,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         evidence,
         frames: cause.frames,
         remedy,
+        outsider,
         others: cause.others,
         period_s: period.map(|period| period.seconds()),
     }

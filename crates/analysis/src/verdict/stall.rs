@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the counters of the hypervisor say for and against a stall.
+//! Who had the CPU of a stall, and what the counters of the hypervisor say for and against it.
 
 use crate::explain::chain::{ChainPiece, Doing};
 use crate::explain::describe::span_text;
+use crate::explain::outsider::{accessed, all_at_once, outsider};
 use crate::explain::partition::{BlameGroup, Budget, length};
 use crate::explain::stolen;
+use crate::model::Outsider;
 use crate::timeline::recording::Recording;
-use crate::timeline::silence::is_silent;
+use crate::timeline::silence::another_went_on;
+use std::collections::BTreeMap;
 use tipme_record::{Nanos, Tid};
 
 /// From this share of the CPUs' time on the verdict says what the hypervisor took.
@@ -15,21 +18,42 @@ const SHARE_TOLD: f64 = 0.2;
 /// How sure a stall is that the counters speak against.
 const CERTAINTY_AGAINST: f64 = 0.6;
 
+/// How sure one is of which it is not decided who had the CPU.
+const CERTAINTY_UNDECIDED: f64 = 0.8;
+
 /// A stall that the hypervisor confirms has at least this share of itself stolen.
 const CONFIRMED_MIN: f64 = 0.1;
 
-/// Whoever computes has a sample every ten milliseconds: that nothing was recorded in a shorter time tells nothing.
-const SILENCE_MIN: Nanos = Nanos::from_millis(30);
+/// Who had the CPUs of the group's pieces for most of the time.
+pub(crate) fn taker(budget: &Budget<'_>, group: &BlameGroup) -> Outsider {
+    let mut times: BTreeMap<Outsider, u64> = BTreeMap::new();
+    for piece in budget.pieces(group) {
+        let cpu = stolen::cpu(budget.recording, piece);
+        let who = cpu.map_or(Outsider::Undecided, |cpu| outsider(budget.recording, cpu, piece.lo, piece.hi));
+        *times.entry(who).or_default() += length(piece);
+    }
+    times.into_iter().max_by_key(|(_, nanos)| *nanos).map_or(Outsider::Undecided, |(who, _)| who)
+}
+
+/// What can be tried, where that is decided.
+pub(crate) fn remedy(who: Outsider) -> Option<&'static str> {
+    match who {
+        Outsider::Hypervisor => Some("look at the load of the hypervisor's host; no software of this machine ran"),
+        Outsider::Firmware => Some("update the firmware (hwlatdetector measures it); no software of this machine ran"),
+        Outsider::Device => Some("look at the device and its driver: the kernel had to wait for it"),
+        Outsider::Undecided => None,
+    }
+}
 
 /// The culprit's action, where `waiters` is who could not run.
 pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
+    let who = taker(budget, group).words(budget.recording);
     let free = |piece: &&ChainPiece| matches!(piece.doing, Doing::Queued(Some(Tid(0))));
     let beside_free: u64 = budget.pieces(group).filter(free).map(length).fold(0, u64::saturating_add);
     if beside_free >= group.nanos / 2 {
-        return format!("a CPU that was free did not run {waiters}: the hypervisor or firmware held it");
+        return format!("a CPU that was free did not run {waiters}: {who} held it");
     }
-    let who = if away(budget, group).0 >= group.nanos / 2 { "hypervisor or firmware" } else { "hypervisor" };
-    format!("the {who} took the CPU from {waiters}")
+    format!("{who} took the CPU from {waiters}")
 }
 
 /// For how long the CPUs of the group's pieces took no interrupt though the kernel allowed it.
@@ -41,15 +65,17 @@ fn away(budget: &Budget<'_>, group: &BlameGroup) -> Nanos {
     Nanos(budget.pieces(group).filter_map(away).fold(0, u64::saturating_add))
 }
 
-/// `the timer of CPU 1 came 296 ms late, and found a program, which cannot hold interrupts off: nothing ran there meanwhile`.
+/// `the timer of CPU 1 came 296 ms late, and found a program, which cannot hold interrupts off: nothing ran there meanwhile`;
+/// with the function where it found the kernel, and whether that accesses a device.
 pub(crate) fn overdue_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let overdue = |piece: &ChainPiece| {
         let cpu = stolen::cpu(budget.recording, piece)?;
-        let away = budget.recording.overdue.within(cpu, piece.lo, piece.hi).filter(|one| !one.is_held_off());
-        away.max_by_key(|one| one.late())
+        budget.recording.overdue.longest_away(cpu, piece.lo, piece.hi)
     };
     let longest = budget.pieces(group).filter_map(overdue).max_by_key(|one| one.late())?;
-    let function = longest.function(&budget.recording.names).map(|name| format!(" ({name})")).unwrap_or_default();
+    let device = accessed(budget.recording, longest).map_or("", |_| ", which accesses a device");
+    let function = longest.function(&budget.recording.names).map(|name| format!(" ({name}{device})"));
+    let function = function.unwrap_or_default();
     let (cpu, late, found) = (longest.cpu, span_text(longest.late()), longest.found());
     Some(format!("the timer of CPU {cpu} came {late} late, and found {found}{function}: nothing ran there meanwhile"))
 }
@@ -81,14 +107,12 @@ pub(crate) fn place_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<Stri
         ));
     }
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
-    if longest.hi.since(longest.lo) < SILENCE_MIN {
-        return None;
+    let (lo, hi) = (longest.lo, longest.hi);
+    if all_at_once(recording, lo, hi) {
+        return Some("no CPU did anything meanwhile: all of them were away at once".to_owned());
     }
-    let who = if recording.meta.machine.virtualized { "the hypervisor, or the firmware," } else { "the firmware" };
-    Some(match is_silent(recording, longest.lo, longest.hi) {
-        true => format!("no CPU recorded anything meanwhile: {who} held them all"),
-        false => "other CPUs, or its interrupts, went on meanwhile: no stall of the whole machine".to_owned(),
-    })
+    let went_on = another_went_on(recording, stolen::cpu(recording, longest)?, lo, hi);
+    went_on.then(|| "other CPUs went on meanwhile: no stall of the whole machine".to_owned())
 }
 
 /// What the kernel counted as taken from the CPUs of the group's pieces.
@@ -100,9 +124,15 @@ fn counted(budget: &Budget<'_>, group: &BlameGroup) -> Nanos {
     Nanos(budget.pieces(group).filter_map(taken).fold(0, u64::saturating_add))
 }
 
-/// How sure a stall is: a hypervisor that tells what it takes and took nothing speaks against it, and so do others who
-/// waited for a CPU while it told nothing.
+/// How sure a stall is, and who had the CPU.
 pub(crate) fn certainty(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
+    let decided = taker(budget, group) != Outsider::Undecided;
+    by_counters(budget, group).min(if decided { 1.0 } else { CERTAINTY_UNDECIDED })
+}
+
+/// How sure it is by the counters: a hypervisor that tells what it takes and took nothing speaks against it, and so do
+/// others who waited for a CPU while it told nothing.
+fn by_counters(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
     let steal = &budget.recording.steal;
     let Some((lo, hi)) = extent(budget, group) else { return 1.0 };
     let confirmed = steal.stolen(lo, hi).map(|stolen| stolen.0 as f64 >= CONFIRMED_MIN * group.nanos as f64);

@@ -3,7 +3,7 @@
 
 use super::watch::LoopOutcome;
 use std::collections::BTreeMap;
-use tipme_analysis::{CpuInterval, CpuOwner, Recording, cpu_intervals, is_recorder};
+use tipme_analysis::{CpuInterval, CpuOwner, Recording, cpu_intervals, is_recorder, outsider};
 use tipme_measure::idle::{
     Basis, Exclusion, Gap, GapPiece, GapPortion, Holder, HolderKind, NamedGap, NamedTime, Observed, Resident,
     Residents, Seen, StolenShares, Tick, attribute, tick,
@@ -39,7 +39,6 @@ struct Namer<'a> {
     observed: &'a Observed,
     tick: Option<Tick>,
     exclusion: Option<Exclusion>,
-    virtualised: bool,
 }
 
 /// Names all gaps. Without a recording only the timer tick has a name.
@@ -75,8 +74,7 @@ impl<'a> Namer<'a> {
         machine: &MeasuredMachine,
     ) -> Namer<'a> {
         let tick = tick(&observed.gaps, observed.wall_ns(), machine.hz);
-        let virtualised = machine.virtualised == Some(true);
-        let mut namer = Namer { recording, observed, tick, exclusion: None, virtualised };
+        let mut namer = Namer { recording, observed, tick, exclusion: None };
         if recording.is_some() {
             let mut exclusion = Exclusion::new(counted, observed.faults);
             observed.gaps.iter().for_each(|gap| exclusion.add(&namer.portions(gap)));
@@ -97,7 +95,9 @@ impl<'a> Namer<'a> {
         };
         let mut portions = attribute(&pieces(recording, self.observed, gap), self.tick.as_ref());
         if let Some(exclusion) = &self.exclusion {
-            exclusion.apply(&mut portions, self.virtualised);
+            let end = |portion: &GapPortion| portion.start_ns.saturating_add(portion.length_ns);
+            exclusion
+                .apply(&mut portions, |one| outside(recording, self.observed, Nanos(one.start_ns), Nanos(end(one))));
         }
         portions
     }
@@ -138,13 +138,9 @@ fn piece(recording: &Recording, observed: &Observed, interval: CpuInterval) -> G
     // An interrupt that was due found the loop, which cannot hold it off.
     let away = || recording.overdue.away(Cpu(observed.cpu as u32), interval.from, interval.to) > Nanos(0);
     let seen = match interval.owner {
-        CpuOwner::Thread { tid, .. } if tid.0 == observed.tid && taken() => {
-            holder(HolderKind::Outside, "the hypervisor, by its own count".to_owned())
+        CpuOwner::Thread { tid, .. } if tid.0 == observed.tid && (taken() || away()) => {
+            Seen::Holder(outside(recording, observed, interval.from, interval.to))
         }
-        CpuOwner::Thread { tid, .. } if tid.0 == observed.tid && away() => holder(
-            HolderKind::Outside,
-            "the hypervisor or firmware: the loop was not interrupted and did not run".to_owned(),
-        ),
         CpuOwner::Thread { tid, .. } if tid.0 == observed.tid => Seen::Own,
         CpuOwner::Thread { tid, .. } if is_recorder(recording, tid, interval.from) => {
             holder(HolderKind::Recorder, "tipme record, which finds these names".to_owned())
@@ -158,6 +154,12 @@ fn piece(recording: &Recording, observed: &Observed, interval: CpuInterval) -> G
         CpuOwner::Unknown => Seen::Nothing,
     };
     GapPiece { seen, start_ns, length_ns }
+}
+
+/// Who had the CPU while it was away.
+fn outside(recording: &Recording, observed: &Observed, from: Nanos, to: Nanos) -> Holder {
+    let who = outsider(recording, Cpu(observed.cpu as u32), from, to);
+    Holder::new(who.into(), who.words(recording))
 }
 
 fn named_gap(observed: &Observed, gap: &Gap, portions: &[GapPortion]) -> NamedGap {
@@ -201,6 +203,15 @@ mod tests {
         assert_eq!((named.largest[0].length_ms, named.largest[0].by.len()), (1.25, 0));
         let ticks = named.cpus[0].ticks_per_s;
         assert!(ticks.is_some_and(|ticks| (ticks - 247.5).abs() < 0.1), "{ticks:?}");
+    }
+
+    #[test]
+    fn on_a_virtual_machine_what_lies_outside_is_the_hypervisor() {
+        let mut recording = Recording::default();
+        let who = |recording: &Recording| outside(recording, &observed(), Nanos(1_000), Nanos(9_000));
+        assert_eq!(who(&recording), Holder::new(HolderKind::Outside, "the firmware or the hardware"));
+        recording.meta.machine.virtualized = true;
+        assert_eq!(who(&recording), Holder::new(HolderKind::Hypervisor, "the hypervisor"));
     }
 
     #[test]

@@ -49,14 +49,13 @@ impl Exclusion {
         self.missing().saturating_mul(GAPS_PER_MISSING) <= self.gaps
     }
 
-    /// Gives what nothing recorded accounts for in a gap to what lies outside the kernel, where that is shown.
-    pub fn apply(&self, gap: &mut [GapPortion], virtualised: bool) {
+    /// Gives what nothing recorded accounts for in a gap to who it was outside the kernel, where that is shown.
+    pub fn apply(&self, gap: &mut [GapPortion], outside: impl Fn(&GapPortion) -> Holder) {
         if !self.holds() {
             return;
         }
-        let name = if virtualised { "hypervisor" } else { "hardware or firmware" };
         for portion in gap.iter_mut().filter(|portion| portion.basis == Basis::Unexplained) {
-            portion.holder = Holder::new(HolderKind::Outside, name);
+            portion.holder = outside(portion);
             portion.basis = Basis::Excluded;
         }
     }
@@ -68,6 +67,10 @@ mod tests {
 
     fn portion(kind: HolderKind, basis: Basis) -> GapPortion {
         GapPortion { holder: Holder::new(kind, "it"), basis, start_ns: 5, length_ns: 10 }
+    }
+
+    fn outside(_: &GapPortion) -> Holder {
+        Holder::new(HolderKind::Hypervisor, "the hypervisor")
     }
 
     /// So many gaps without a name, and one for each interrupt.
@@ -90,9 +93,10 @@ mod tests {
         let exclusion = exclusion(253, 2, &gaps);
         assert_eq!(exclusion, Exclusion { counted: 253, recorded: 250, faults: 2, gaps: 100 });
         assert_eq!((exclusion.missing(), exclusion.holds()), (5, true));
-        gaps.iter_mut().for_each(|gap| exclusion.apply(gap, true));
-        let outside = Holder::new(HolderKind::Outside, "hypervisor");
-        assert!(gaps[..100].iter().all(|gap| (&gap[0].holder, gap[0].basis) == (&outside, Basis::Excluded)));
+        gaps.iter_mut().for_each(|gap| exclusion.apply(gap, outside));
+        let told =
+            |gap: &Vec<GapPortion>| gap[0].holder.kind == HolderKind::Hypervisor && gap[0].basis == Basis::Excluded;
+        assert!(gaps[..100].iter().all(told));
         assert!(gaps[100..].iter().flatten().all(|portion| portion.holder.kind == HolderKind::Interrupt));
     }
 
@@ -103,7 +107,7 @@ mod tests {
             let before = gaps.clone();
             let exclusion = exclusion(counted, faults, &gaps);
             assert!(!exclusion.holds(), "{exclusion:?}");
-            gaps.iter_mut().for_each(|gap| exclusion.apply(gap, true));
+            gaps.iter_mut().for_each(|gap| exclusion.apply(gap, outside));
             assert_eq!(gaps, before);
         }
     }
@@ -112,7 +116,7 @@ mod tests {
     fn what_was_not_recorded_at_all_stays_unknown() {
         let mut gap = [portion(HolderKind::Unexplained, Basis::NoRecords)];
         let before = gap.clone();
-        Exclusion::default().apply(&mut gap, false);
+        Exclusion::default().apply(&mut gap, outside);
         assert_eq!(gap, before);
     }
 }

@@ -33,7 +33,12 @@ pub enum HolderKind {
     Interrupt,
     Softirq,
     TimerTick,
-    /// Nothing that this kernel did: a hypervisor, the firmware, or the hardware.
+    Hypervisor,
+    /// Of a machine without a hypervisor.
+    Firmware,
+    /// The kernel waited for it.
+    Device,
+    /// Nothing that this kernel did; which of these it was is not decided.
     Outside,
     Unexplained,
 }
@@ -47,6 +52,9 @@ impl HolderKind {
             HolderKind::Interrupt => "interrupt",
             HolderKind::Softirq => "softirq",
             HolderKind::TimerTick => "timer-tick",
+            HolderKind::Hypervisor => "hypervisor",
+            HolderKind::Firmware => "firmware",
+            HolderKind::Device => "device",
             HolderKind::Outside => "outside",
             HolderKind::Unexplained => "unexplained",
         }
@@ -246,8 +254,8 @@ impl StolenTime {
 
     fn resident(mut self, holder: Holder, total: u64) -> Resident {
         self.begins_ns.sort_unstable();
-        let regular =
-            self.begins_ns.len() <= TIMES_MAX && !matches!(holder.kind, HolderKind::Outside | HolderKind::Unexplained);
+        let many = matches!(holder.kind, HolderKind::Hypervisor | HolderKind::Outside | HolderKind::Unexplained);
+        let regular = self.begins_ns.len() <= TIMES_MAX && !many;
         let every = regular.then(|| period(&self.begins_ns).or_else(|| period(&merged(&self.begins_ns)))).flatten();
         Resident {
             kind: holder.kind,

@@ -35,9 +35,13 @@ pub fn outlier_threshold(lateness: &[u64]) -> u64 {
 pub enum LatenessCause {
     /// The timer had not made the thread ready yet: its interrupt came late.
     Timer,
-    /// The hypervisor had taken the CPU, as it says itself.
+    /// The hypervisor had taken the CPU: it says so itself, or the machine is a virtual one and no device was waited for.
     Hypervisor,
-    /// Nothing of this kernel: a hypervisor that does not say so, or the firmware, had the CPU.
+    /// The firmware had all CPUs of a machine without a hypervisor.
+    Firmware,
+    /// One CPU waited for a device, in code of this kernel that accesses one.
+    Device,
+    /// Nothing of this kernel had the CPU; which of these it was is not decided.
     Outside,
     /// Another thread had the CPU, with interrupts held off: the timer's could not come.
     HeldOff,
@@ -62,6 +66,8 @@ impl LatenessCause {
         match self {
             LatenessCause::Timer => "timer",
             LatenessCause::Hypervisor => "hypervisor",
+            LatenessCause::Firmware => "firmware",
+            LatenessCause::Device => "device",
             LatenessCause::Outside => "outside",
             LatenessCause::HeldOff => "held-off",
             LatenessCause::Interrupt => "interrupt",

@@ -16,7 +16,7 @@ const PERCENT_MIN: f64 = 0.5;
 const TIMER: &str =
     "  (timer not fired: timer slack, or for less than half a millisecond interrupts were off or the CPU was away)";
 /// Names are cut after so many characters.
-const NAME_CHARS: usize = 48;
+const NAME_CHARS: usize = 64;
 
 /// Outliers with their budgets, and their culprits.
 pub(super) fn text(document: &Document<TimerDetails>) -> String {
@@ -80,13 +80,20 @@ fn who(cause: LatenessCause, name: &str) -> String {
         LatenessCause::Interrupt | LatenessCause::Softirq => name,
         LatenessCause::HeldOff => format!("{name} with interrupts held off"),
         LatenessCause::Timer => format!("timer not fired {name}").trim_end().to_owned(),
-        LatenessCause::Hypervisor => "the hypervisor, which took the CPU".to_owned(),
-        LatenessCause::Outside => format!("hypervisor or firmware, {name}"),
+        LatenessCause::Hypervisor => taker("the hypervisor", &name),
+        LatenessCause::Firmware => taker("the firmware", &name),
+        LatenessCause::Device => taker("a device", &name),
+        LatenessCause::Outside => format!("outside the kernel: {name}"),
         LatenessCause::IdleExit => "exit from idle".to_owned(),
         LatenessCause::Own => "on its own way back".to_owned(),
         LatenessCause::Rest => "small shares".to_owned(),
         LatenessCause::Unexplained => "unexplained".to_owned(),
     }
+}
+
+/// Who took what: `one CPU, in ioread32`.
+fn taker(who: &str, what: &str) -> String {
+    format!("{who}, which took {}", if what.is_empty() { "the CPU" } else { what })
 }
 
 fn culprit(culprit: &OutlierCulprit) -> String {
@@ -96,4 +103,24 @@ fn culprit(culprit: &OutlierCulprit) -> String {
     });
     let (who, total) = (who(culprit.cause, &culprit.name), duration_us(culprit.total_us));
     format!("  {who}: {} times, {total}{}", grouped(culprit.outliers), period.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_outside_is_told_with_what_was_away() {
+        let told = [
+            (LatenessCause::Hypervisor, "", "the hypervisor, which took the CPU"),
+            (LatenessCause::Firmware, "all CPUs at once", "the firmware, which took all CPUs at once"),
+            (LatenessCause::Device, "one CPU, in ioread8", "a device, which took one CPU, in ioread8"),
+            (
+                LatenessCause::Outside,
+                "the hypervisor or a device, one CPU",
+                "outside the kernel: the hypervisor or a device, one CPU",
+            ),
+        ];
+        told.iter().for_each(|(cause, name, words)| assert_eq!(who(*cause, name), *words));
+    }
 }
