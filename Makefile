@@ -16,7 +16,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(H
 # What root's cargo wrote belongs to the caller again.
 GIVE_BACK := $(if $(AS_ROOT),|| status=$$?; sudo chown -R "$$(id -u):$$(id -g)" "$(TARGET)"; exit $${status:-0})
 
-.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer papers-deps papers check-window check-auto check-manager vm test-vm measure-vm field-deps field labels replay fuzz fuzz-guided deny advisories licences sbom clean
+.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer papers-deps papers check-window check-auto-build check-auto check-manager vm test-vm measure-vm field-deps field labels replay fuzz fuzz-guided deny advisories licences sbom clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -93,7 +93,7 @@ bench-timer: bench-deps build ## periodic wake-ups beside cyclictest
 papers-deps:
 	@scripts/install-deps python3 mousepad sway foot libreoffice-writer libreoffice-impress libreoffice-gtk3
 
-papers: deps papers-deps build ## what the four papers measured, beside our figures (37 minutes; ROWS="J1 E6", MEASURE=no, PAPERS=--again); writes docs/papers.md
+papers: deps papers-deps build $(if $(filter T11,$(ROWS)),check-auto-build) ## what the four papers measured, beside our figures (37 minutes; ROWS="J1 E6", MEASURE=no, PAPERS=--again; T11 only where it is named); writes docs/papers.md
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/papers --tipme $(TIPME) $(if $(ROWS),--rows "$(ROWS)") $(if $(MEASURE),--measure $(MEASURE)) $(PAPERS)
 
@@ -103,9 +103,11 @@ check-window: build ## whether 40 s fit into 32 MiB and 128 MiB, how fast a mark
 	$(AS_ROOT) scripts/check-window --tipme $(TIPME) --memory 128M --rate 200000
 	$(AS_ROOT) scripts/check-window --tipme $(TIPME) --memory 128M --rate 200000 --seconds 100 --full
 
-check-auto: build ## half an hour of typing at four programs and pointing at a fifth, with hitches: what record --auto marks, misses and costs
+check-auto-build: build
 	@scripts/install-deps mousepad featherpad gnome-text-editor
 	cargo build --release -p tipme-bench --bin check-auto
+
+check-auto: check-auto-build ## half an hour of typing at four programs and pointing at a fifth, with hitches: what record --auto marks, misses and costs
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/check-auto $(AUTO)
 
@@ -119,7 +121,7 @@ test-vm: ## the main job in guests with kernel 6.1 and 6.18; writes the tables i
 	PYTHONDONTWRITEBYTECODE=1 python3 -m unittest discover -t tests/vm -s tests/vm/bed
 	$(AS_ROOT) tests/vm/run test --tipme $(TIPME) $(VM)
 
-measure-vm: ## what the manager is worth in a guest with little memory (half an hour); writes the figures in docs/vm.md
+measure-vm: ## what the manager is worth in a guest with little memory (an hour and a quarter), and with either kernel; writes the figures in docs/vm.md
 	$(AS_ROOT) tests/vm/run measure --tipme $(TIPME) $(VM)
 
 field-deps:

@@ -115,14 +115,14 @@ def test_words(row):
 
 
 def bar_words(figure):
-    """Whether the last run kept the bar, and why not, as `tipme measure` says itself."""
+    """Whether the last run kept the bar, and why not, as the measurement itself says."""
     run = store.runs(figure.measurement)[-1:]
     number = value_of(figure, run[0]) if run else None
     name = f"{figure.name}, bar {figure.bar:g} {figure.unit} at most"
     if number is None:
         return f"{name}: not measured."
     met = number <= figure.bar
-    return f"{name}: {'met' if met else '**MISSED**'}, {value(figure, number)}{'' if met else '. Cause, as tipme measure tells it: ' + run[0].get('notes', 'none')}."
+    return f"{name}: {'met' if met else '**MISSED**'}, {value(figure, number)}{'' if met else '. Cause, as the measurement tells it: ' + run[0].get('notes', 'none')}."
 
 
 def note_words(name):

@@ -2,6 +2,7 @@
 """From the documents of `tipme` to single numbers and to what charts are drawn from. Each returns a function of a document."""
 
 import re
+import statistics
 
 
 def at(*path):
@@ -79,6 +80,16 @@ def cell(row, column):
     return of
 
 
+def row_cell(name, column):
+    """Of a table of the test bed, by the first cell of a row: the number at the begin of another cell."""
+
+    def of(document):
+        found = [number for number, row in enumerate(document["rows"]) if row[0] == name]
+        return cell(found[0], column)(document) if found else None
+
+    return of
+
+
 def least(column):
     """Of a table of the test bed: the smallest of the numbers at the begin of a column's cells, below its name."""
     return lambda document: min(cell(row, column)(document) for row in range(1, len(document["rows"])))
@@ -152,6 +163,28 @@ def attributed_share(document):
     """Of `bench timer`: the share of very late wake-ups whose largest part has a culprit, in percent; one without records has none."""
     first = [(outlier["budget"] or [{"cause": "unexplained"}])[0]["cause"] for outlier in document["outliers"]]
     return 100 * sum(cause in CULPRITS for cause in first) / len(first) if first else None
+
+
+def marked_share(document):
+    """Of `check-auto`: hitches that were marked and named, of all, in percent."""
+    marked = [hitch["marked_after_s"] is not None for hitch in document["hitches"]]
+    return 100 * sum(marked) / len(marked) if marked else None
+
+
+def marked_after(document):
+    """Of `check-auto`: seconds from the begin of a hitch to its mark, the middle one."""
+    times = [hitch["marked_after_s"] for hitch in document["hitches"] if hitch["marked_after_s"] is not None]
+    return statistics.median(times) if times else None
+
+
+def false_marks(document):
+    """Of `check-auto`: marks that name nobody who made a hitch, an hour."""
+    return 3600 * len(document["false_marks"]) / document["wall_s"]
+
+
+def recorder_cpu(document):
+    """Of `check-auto`: CPU time of the recorder and its children, in percent of one."""
+    return document["cpu"]["own_percent"] + document["cpu"]["children_percent"]
 
 
 def short_share(below_ms):

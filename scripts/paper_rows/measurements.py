@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The commands that the rows rest on, in short settings: all of them take 37 minutes on a quiet machine."""
+"""The commands that the rows rest on, in short settings: all but those that have to be named take 37 minutes on a quiet machine."""
 
 import re
 
@@ -39,6 +39,8 @@ def records(text):
     return {"rows": {row[0]: row[1:] for row in rows}} | conditions(part)
 
 
+# Of guests in which the same is measured side by side: the last with CFS that there is, and one with EEVDF.
+KERNELS = ("6.1", "6.18")
 GUEST = "guest of the test bed (emulated, 768 MiB)"
 
 
@@ -83,6 +85,7 @@ ALL = [
     Measurement("systems", ("--json", "{json}"), program="scripts/compare-systems", takes_s=270),
     Measurement("prediction", ("--json", "{json}"), program="scripts/measure-prediction", takes_s=180),
     Measurement("preload", ("--json", "{json}"), program="scripts/measure-preload", takes_s=180),
+    Measurement("auto", ("--minutes", "20", "--json", "{json}"), program="scripts/check-auto", takes_s=1240, named_only=True),
     Measurement("recorder", file="docs/overhead.md", written_by="make bench-recorder", read=events),
     Measurement("compile", file="docs/overhead.md", written_by="make bench-recorder BENCH=--compile", read=compiling),
     Measurement("records", file="docs/overhead.md", written_by="make bench-recorder BENCH=--records", read=records),
@@ -93,6 +96,8 @@ ALL = [
     guest("system", unloaded("the script, unloaded", 2, "s")),
     guest("typing", unloaded("a key, unloaded, p50", 1, "ms")),
     guest("typing-units", unloaded("a key, unloaded, p50", 1, "ms")),
+    *(guest(f"systems-{kernel}", unloaded("a key, unloaded, p50", 1, "ms")) for kernel in KERNELS),
+    *(guest(f"fork-{kernel}", unloaded("10 ms of work every 60 ms beside nothing, p50", 1, "ms")) for kernel in KERNELS),
 ]
 
 BY_NAME = {measurement.name: measurement for measurement in ALL}

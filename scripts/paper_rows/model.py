@@ -14,6 +14,8 @@ class Measurement:
     command: tuple = ()
     program: str = "tipme"
     takes_s: int = 0
+    # It takes so long that it is measured only where a row of it is named.
+    named_only: bool = False
     # Or a committed result, with the command that writes it.
     file: str = ""
     written_by: str = ""

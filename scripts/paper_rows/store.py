@@ -128,6 +128,11 @@ def run(words, limit):
     return process.returncode, said
 
 
+def is_written(measurement):
+    """Whether it is one of another script, which has written its result."""
+    return bool(measurement.file) and (ROOT / measurement.file).is_file()
+
+
 def of_file(measurement):
     """The document of a result that another script wrote, and its conditions as far as that script tells them."""
     text = (ROOT / measurement.file).read_text()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """`python3 -m unittest discover -t scripts -s scripts/paper_rows`: no machine is measured."""
 
+import argparse
 import importlib.machinery
 import importlib.util
 import pathlib
@@ -13,7 +14,7 @@ import unittest.mock
 import record_cost
 
 from . import document, extract, rows, store
-from .measurements import ALL, BY_NAME, records
+from .measurements import ALL, BY_NAME, KERNELS, records
 from .model import Figure, Measurement
 
 PAPERS = {"T": 12, "J": 4, "E": 9, "S": 12}
@@ -68,6 +69,10 @@ class Extracts(unittest.TestCase):
         table = {"rows": [["-12.7", "125, 7.3", "-", "", "1.60 %"]]}
         self.assertEqual([extract.cell(0, column)(table) for column in range(5)], [-12.7, 125, None, None, 1.6])
 
+    def test_a_cell_is_found_by_the_name_of_its_row(self):
+        table = {"rows": [["beside", "p50 ms"], ["hog", "71.4"], ["fork", "-"]]}
+        self.assertEqual([extract.row_cell(name, 1)(table) for name in ("hog", "fork", "storm")], [71.4, None, None])
+
     def test_the_least_of_a_column_is_that_of_all_rows(self):
         table = {"rows": [["window", "least"], ["1, 10 s", "1.70"], ["2, 10 s", "1.65 %"], ["3, 10 s", "1.60 %"]]}
         self.assertEqual(extract.least(1)(table), 1.6)
@@ -98,10 +103,10 @@ class Document(unittest.TestCase):
 
     def test_a_bar_is_met_or_missed_with_the_cause_that_is_told(self):
         figure, notes = Figure("f", "task-editor", None, "%", bar=3), "deviation 4.0 % of the mean; 90 % of the differences: waiting"
-        for number, words in ((3, "met, 3.0 %."), (4, f"**MISSED**, 4.0 %. Cause, as tipme measure tells it: {notes}."), (None, "not measured.")):
+        for number, words in ((3, "met, 3.0 %."), (4, f"**MISSED**, 4.0 %. Cause, as the measurement tells it: {notes}."), (None, "not measured.")):
             with unittest.mock.patch.object(store, "runs", return_value=[{"figures": {"f": number}, "notes": notes}]):
                 self.assertEqual(document.bar_words(figure), f"f, bar 3 % at most: {words}")
-        self.assertEqual({row.id for row in rows.ROWS for figure in row.figures if figure.bar}, {"E6"})
+        self.assertEqual({row.id for row in rows.ROWS for figure in row.figures if figure.bar}, {"E6", "T11"})
 
     def test_a_missed_bar_has_a_cause_in_the_document(self):
         self.assertNotIn("tells it: none", document.text())
@@ -146,11 +151,22 @@ class Rows(unittest.TestCase):
                 "S10": "read off figure 2", "T7": "not measured here"}
         self.assertEqual([row.id for row in rows.ROWS if told.get(row.id, "") not in row.words], [])
 
-    def test_all_measurements_take_36_minutes(self):
-        self.assertLessEqual(sum(measurement.takes_s for measurement in ALL), 36 * 60)
+    def test_all_measurements_but_those_that_are_named_take_36_minutes(self):
+        self.assertLessEqual(sum(measurement.takes_s for measurement in ALL if not measurement.named_only), 36 * 60)
+
+    def test_a_long_measurement_is_made_only_where_its_row_is_named(self):
+        wanted = script("papers").wanted
+        names = [{one.name for one in wanted(argparse.Namespace(rows=rows))} for rows in ([], ["T11"])]
+        self.assertEqual(("auto" in names[0], "timer" in names[0], names[1]), (False, True, {"auto"}))
+
+    def test_both_kernels_stand_side_by_side_with_the_same_figures(self):
+        for row, kind in (("T10", "fork"), ("E8", "systems")):
+            [figures] = [one.figures for one in rows.ROWS if one.id == row]
+            told = [[figure.name.replace(kernel, "") for figure in figures if figure.measurement == f"vm-{kind}-{kernel}"] for kernel in KERNELS]
+            self.assertEqual((told[0] != [], told[0]), (True, told[1]))
 
     def test_figures_of_committed_results_are_found(self):
-        read = {measurement.name: store.of_file(measurement)[0] for measurement in ALL if measurement.file}
+        read = {measurement.name: store.of_file(measurement)[0] for measurement in ALL if store.is_written(measurement)}
         figures = [figure for row in rows.ROWS for figure in row.figures if figure.measurement in read]
         self.assertEqual([figure.name for figure in figures if figure.of(read[figure.measurement]) is None], [])
 
@@ -158,7 +174,7 @@ class Rows(unittest.TestCase):
         papers, one = script("papers"), BY_NAME["vm-pagein"]
         with unittest.mock.patch.object(store, "runs", return_value=[]):
             found = papers.not_taken_up()
-        self.assertEqual(set(found), {measurement.name for measurement in ALL if measurement.file})
+        self.assertEqual(set(found), {measurement.name for measurement in ALL if store.is_written(measurement)})
         with unittest.mock.patch.object(store, "runs", side_effect=lambda name: [found[name]]):
             self.assertEqual(papers.not_taken_up(), {})
         self.assertEqual(set(found[one.name]["figures"]), {figure.name for row in rows.ROWS for figure in row.figures if figure.measurement == one.name})
@@ -210,6 +226,15 @@ class Systems(unittest.TestCase):
 
     def test_notes_of_a_script_stand_below_its_row(self):
         self.assertEqual([row.id for row in rows.ROWS if row.id in document.NOTED], list(document.NOTED))
+
+
+class Auto(unittest.TestCase):
+    def test_figures_are_of_hitches_that_were_marked_and_of_marks_without_one(self):
+        told = {"hitches": [{"marked_after_s": after} for after in (3.0, None, 5.0, 9.0)], "false_marks": [{}], "wall_s": 1200,
+                "cpu": {"own_percent": 0.125, "children_percent": 0.25}}
+        self.assertEqual([of(told) for of in (extract.marked_share, extract.marked_after, extract.false_marks, extract.recorder_cpu)], [75, 5.0, 3, 0.375])
+        none = told | {"hitches": [{"marked_after_s": None}]}
+        self.assertEqual([of(none) for of in (extract.marked_share, extract.marked_after)], [0, None])
 
 
 class Prediction(unittest.TestCase):

@@ -15,8 +15,9 @@ import time
 
 from . import measure_judge as judge
 from .checks import TOOLS
+from .kernels import SERIES
 from .machine import Failed
-from .places import CannotRun, say
+from .places import CannotRun, cache, say
 from .results import commit, processor
 
 # Memory of the guest: little, so that a load is soon larger than what is free.
@@ -31,19 +32,39 @@ GRACE_S = 30
 # Before the first measurement, in seconds.
 WARM_UP_MAX_S = 90
 GROUP, SESSIONS = f"{TOOLS}/measure-run group", f"{TOOLS}/measure-run root"
+OLDEST, *_, NEWEST = SERIES
 # The slice of a desktop's programs is a group of the CPU controller, as the manager of a user makes it one; the programs in it are not.
 DESKTOP = "systemctl set-property --runtime app.slice CPUWeight=100"
 MANAGED = "--managed --backend cgroup --cgroup /sys/fs/cgroup/tipme-measure"
 RESULT = "/var/tmp/measure.json"
 TYPING = f"tipme bench typing --load {LEVEL} --keys 500 --blocks 5 --json {RESULT}"
+# Code 1 says that an interval was late. The container is a group of the CPU controller below the root.
+FORK = (f"bash -c 'echo +cpu >/sys/fs/cgroup/cgroup.subtree_control; {SESSIONS} tipme bench fork -d 8s --no-trace --json {RESULT} "
+        "|| test $? = 1'")  # fmt: skip
+SYSTEMS = (f"{SESSIONS} tipme bench typing --load 6 --keys 200 --blocks 5 --sessions 0 --managed --backend autogroup "
+           f"--json {RESULT}")  # fmt: skip
 
 
 class Measurement:
-    """A command in the guest that leaves a JSON document, run so often, and what is made of the documents."""
+    """A command in the guest that leaves a JSON document, run so often, and what is made of the documents.
 
-    def __init__(self, name, title, seconds, command, judged, repeats=1, scheduler="none"):
+    `against` names another measurement, whose document `tipme compare` holds this one's against.
+    """
+
+    def __init__(self, name, title, seconds, command, judged, repeats=1, scheduler="none", kernel=NEWEST, against=None):
         self.name, self.title, self.seconds, self.command = name, title, seconds, command
         self.judged, self.repeats, self.scheduler = judged, repeats, scheduler
+        self.kernel, self.against = kernel, against
+
+    @property
+    def names(self):
+        """What it is asked for by: its own name, and without the kernel that of all which differ by that alone."""
+        return {self.name, self.name.removesuffix(f"-{self.kernel}")}
+
+    @property
+    def document(self):
+        """Where its last document is kept, whole."""
+        return cache() / "measured" / f"{self.name}-document.json"
 
 
 MEASUREMENTS = [
@@ -74,11 +95,15 @@ MEASUREMENTS = [
                 f"{GROUP} {TOOLS}/measure-safety starvation >{RESULT}", judge.starvation),
     Measurement("restore", "After kill -9", 300,
                 f"{GROUP} {TOOLS}/measure-safety restore >{RESULT}", judge.restore),
+    *(Measurement(f"systems-{series}", f"Typing beside six hogs, kernel {series}", 400, SYSTEMS, judge.typing, kernel=series,
+                  against=None if series == OLDEST else f"systems-{OLDEST}") for series in SERIES),
+    *(Measurement(f"fork-{series}", f"Beside newborn processes, kernel {series}", 400, FORK, judge.fork, kernel=series)
+      for series in SERIES),
 ]  # fmt: skip
 
 
-def measure(machine, wanted, folder, publish):
-    """Makes the measurements `wanted`; `publish` is called with all figures after each.
+def measure(machine, wanted, folder, publish, tipme):
+    """Makes the measurements `wanted` in a guest with their kernel; `publish` is called with all figures after each.
 
     Figures are kept in `folder`. Gives how many bars were missed, or could not be looked at.
     """
@@ -86,7 +111,7 @@ def measure(machine, wanted, folder, publish):
     warm_up(machine)
     missed = 0
     for one in wanted:
-        figures = taken(machine, one)
+        figures = taken(machine, one, tipme)
         kept = folder / f"{one.name}.json"
         # What could not be measured takes no earlier figures away.
         if figures["rows"] or not kept.exists():
@@ -96,13 +121,14 @@ def measure(machine, wanted, folder, publish):
     return missed
 
 
-def chosen(only):
-    """The measurements with these names, with commas between; all where none is named."""
-    names = only.split(",") if only else [one.name for one in MEASUREMENTS]
-    unknown = ", ".join(set(names) - {one.name for one in MEASUREMENTS})
-    if unknown:
-        raise CannotRun(f"no such measurement: {unknown}; there are {', '.join(one.name for one in MEASUREMENTS)}")
-    return [one for one in MEASUREMENTS if one.name in names]
+def chosen(only, kernel=None):
+    """The measurements with these names, with commas between; all where none is named. With `kernel`, those in a guest with it."""
+    there = [one for one in MEASUREMENTS if kernel in (None, one.kernel)]
+    names = set(only.split(",")) if only else {one.name for one in there}
+    unknown = ", ".join(sorted(names.difference(*(one.names for one in there))))
+    if unknown or not there:
+        raise CannotRun(f"no such measurement: {unknown or kernel}; there are {', '.join(one.name for one in there)}")
+    return [one for one in there if one.names & names]
 
 
 def warm_up(machine):
@@ -111,12 +137,12 @@ def warm_up(machine):
         machine.run("tipme bench typing --load 0 --keys 1 --blocks 1", WARM_UP_MAX_S)
 
 
-def taken(machine, one):
+def taken(machine, one, tipme):
     """One measurement: its figures, or why there are none."""
     begin, load = time.monotonic(), os.getloadavg()[0]
     say(f"{one.name}: {one.repeats} times {one.seconds} s at most")
     try:
-        figures = one.judged(*(document(machine, one) for _ in range(one.repeats)))
+        figures = one.judged(*(document(machine, one) for _ in range(one.repeats))) | compared(tipme, one)
     except (Failed, subprocess.TimeoutExpired, ArithmeticError, LookupError, StopIteration, TypeError, ValueError) as error:
         figures = {"rows": [], "bars": [judge.bar("could be measured", False, f"{type(error).__name__}: {error}")]}
     for row in figures["bars"]:
@@ -146,7 +172,24 @@ def document(machine, one):
         job.kill()
     if code != 0:
         raise Failed(f"code {code} after {one.seconds} s at most: {' / '.join(said[-3:])}")
-    return json.loads(machine.run(f"cat {RESULT}"))
+    one.document.parent.mkdir(exist_ok=True)
+    one.document.write_text(machine.run(f"cat {RESULT}"))
+    return json.loads(one.document.read_text())
+
+
+def compared(tipme, one):
+    """What `tipme compare` says of the last document against the other measurement's, where that was made."""
+    others = [other for other in MEASUREMENTS if other.name == one.against and other.document.exists()]
+    if not others:
+        return {}
+    [other] = others
+    path = one.document.with_name("compared.json")
+    words = [tipme, "compare", other.document, one.document, "--json", path]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=GRACE_S, check=False)
+    # Code 1: the second is slower in something.
+    if done.returncode not in (0, 1):
+        raise Failed(f"tipme compare: code {done.returncode}: {done.stderr.strip()}")
+    return {"notes": judge.compared(json.loads(path.read_text()), one.kernel, other.kernel)}
 
 
 def latest(folder):

@@ -47,6 +47,28 @@ def typing(document):
     return {"rows": rows, "bars": bars, "note": lacking}
 
 
+def compared(document, later, earlier):
+    """The difference of the medians, by what runs have in common, and how sure it is."""
+    told = [f"{group['run']} {difference(one['differences'][0]['p50_ms'])}" for group in document["groups"] for one in group["classes"]]
+    return f"kernel {later} less kernel {earlier}, p50 of a key: {'; '.join(told)}"
+
+
+def difference(told):
+    statement = told["statement"].replace("-", " ")
+    if told["difference"] is None:
+        return statement
+    return f"{told['difference']:+.2f} ms (95 % interval {told['low']:+.2f} to {told['high']:+.2f} ms): {statement}"
+
+
+def fork(document):
+    """What each load does to a process that works for 10 ms in every 60; no bar, since the kernel alone has its part in it."""
+    rows = [["beside", "p50 ms", "longest ms", "over 150 ms, %", "intervals"]]
+    for load in document["loads"]:
+        figures = load["figures"]
+        rows.append([load["load"], ms(figures["p50_ms"]), ms(figures["max_ms"]), percent(100 * figures["long_share"]), str(figures["n"])])
+    return {"rows": rows, "bars": [], "note": "; ".join(document["bounds"])}
+
+
 def named(arms, turn):
     return next(row for row in arms if row["turn"] == turn)
 

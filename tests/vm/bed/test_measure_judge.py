@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What is made of the documents of measurements. Run: make test-vm, or python3 -m unittest discover -t tests/vm -s tests/vm/bed"""
+"""Which measurements are made, and what is made of their documents. Run: make test-vm, or python3 -m unittest discover -t tests/vm -s tests/vm/bed"""
 
 import unittest
 
-from . import measure_document
+from . import measure, measure_document
 from . import measure_judge as judge
+from .places import CannotRun
 
 PARTS = {"cpu_time_percent": 0.4, "slower_percent": 2.6, "manager_percent": 0.2}
 
@@ -30,6 +31,34 @@ class Histograms(unittest.TestCase):
     def test_waits_are_counted_by_arm_in_buckets_of_10_ms(self):
         runs = [{"name": name, "classes": [{"latencies_ns": waits}]} for name, waits in (("a", [0, 9_999_999, 25_000_000]), ("b", [1]), ("a", [10_000_000]))]
         self.assertEqual(judge.histograms({"runs": runs}), {"a": [(0, 2), (10, 1), (20, 1)], "b": [(0, 1)]})
+
+
+class Kernels(unittest.TestCase):
+    def names(self, *asked):
+        return [one.name for one in measure.chosen(*asked)]
+
+    def test_a_measurement_for_both_kernels_is_asked_for_by_one_name_or_one_kernel(self):
+        self.assertEqual(self.names("fork"), ["fork-6.1", "fork-6.18"])
+        self.assertEqual(self.names("fork-6.18"), ["fork-6.18"])
+        self.assertEqual(self.names("systems,fork", "6.1"), ["systems-6.1", "fork-6.1"])
+        self.assertEqual(self.names("typing"), ["typing"])
+
+    def test_the_others_are_for_the_newest_kernel(self):
+        self.assertEqual({one.kernel for one in measure.MEASUREMENTS if one.names == {one.name}}, {"6.18"})
+        with self.assertRaisesRegex(CannotRun, "no such measurement: typing; there are systems-6.1, fork-6.1"):
+            self.names("typing", "6.1")
+
+    def test_a_row_of_a_load_has_its_longest_interval_and_how_many_are_long(self):
+        figures = {"n": 8, "p50_ms": None, "max_ms": 561.0, "long_share": 0.125}
+        told = judge.fork({"bounds": ["one CPU"], "loads": [{"load": "fork", "figures": figures}]})
+        self.assertEqual((told["rows"][1], told["note"]), (["fork", "-", "561", "12.5", "8"], "one CPU"))
+
+    def test_a_comparison_of_kernels_has_its_interval_or_says_why_there_is_none(self):
+        known = {"statement": "more", "difference": 2.0, "low": 1.0, "high": 3.5}
+        few = {"statement": "too-few-repeats", "difference": None, "low": None, "high": None}
+        groups = [{"run": run, "classes": [{"class": "key", "differences": [{"p50_ms": told}]}]} for run, told in (("unloaded", few), ("load 6", known))]
+        self.assertEqual(judge.compared({"groups": groups}, "6.18", "6.1"),
+                         "kernel 6.18 less kernel 6.1, p50 of a key: unloaded too few repeats; load 6 +2.00 ms (95 % interval +1.00 to +3.50 ms): more")
 
 
 if __name__ == "__main__":

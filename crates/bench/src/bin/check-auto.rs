@@ -8,20 +8,23 @@
 
 use anyhow::{Context, Result, bail};
 use fastrand::Rng;
+use serde::Serialize;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use tipme_bench::interrupt::InterruptFlag;
+use tipme_bench::machine::Survey;
 use tipme_bench::process::{ProcessGroup, cpu_times, family};
 use tipme_bench::session::require;
 use tipme_bench::{PrivateSession, SessionOptions};
+use tipme_control::{AutoCounts, Client, RecorderRequest, RecorderResponse};
 use tipme_desktop::inject::{Pace, Typist};
+use tipme_measure::MeasuredMachine;
 
-const USAGE: &str = "check-auto [--minutes M] [--keys N] [--hitches N] [--seed N] [--tipme FILE]";
+const USAGE: &str = "check-auto [--minutes M] [--keys N] [--hitches N] [--seed N] [--tipme FILE] [--json FILE]";
 
 /// Programs that make the hitches; each is a link to the shell, so that each is another culprit.
 const NAMES: [&str; 12] = [
@@ -65,10 +68,12 @@ struct StallPlan {
     hitches: usize,
     seed: u64,
     tipme: PathBuf,
+    json: Option<PathBuf>,
 }
 
 /// What stands still.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
 enum StallKind {
     StopsProgram,
     /// The shell in a terminal, else the program itself.
@@ -95,6 +100,48 @@ struct RecorderLine {
     text: String,
 }
 
+/// What came of the session, as `--json` writes it.
+#[derive(Serialize)]
+struct AutoOutcome {
+    kind: &'static str,
+    machine: MeasuredMachine,
+    keys: usize,
+    wall_s: f64,
+    hitches: Vec<JudgedHitch>,
+    /// Marks that name nobody who made a hitch.
+    false_marks: Vec<FalseMark>,
+    not_recorded: Vec<String>,
+    cpu: RecorderCpu,
+    /// What the recorder counted.
+    counts: AutoCounts,
+    /// What the CPU time went for, in words.
+    notes: String,
+}
+
+#[derive(Serialize)]
+struct JudgedHitch {
+    at_s: f64,
+    ms: u64,
+    kind: StallKind,
+    culprit: &'static str,
+    /// From its begin to the mark that names the culprit; `None` where there is none.
+    marked_after_s: Option<f64>,
+    marked: String,
+}
+
+#[derive(Serialize)]
+struct FalseMark {
+    at_s: f64,
+    line: String,
+}
+
+/// In percent of one CPU.
+#[derive(Clone, Copy, Serialize)]
+struct RecorderCpu {
+    own_percent: f64,
+    children_percent: f64,
+}
+
 fn main() -> ExitCode {
     match plan().and_then(|plan| run(&plan)) {
         Ok(met) => ExitCode::from(u8::from(!met)),
@@ -119,6 +166,7 @@ fn plan() -> Result<StallPlan> {
     let hitches = number(take("--hitches"), (minutes * 1.8).clamp(1.0, NAMES.len() as f64))? as usize;
     let seed = number(take("--seed"), 1.0)? as u64;
     let tipme = take("--tipme").map_or("target/release/tipme".into(), PathBuf::from);
+    let json = take("--json").map(PathBuf::from);
     if !values.is_empty() || hitches > NAMES.len() {
         bail!("{USAGE}; at most {} hitches", NAMES.len());
     }
@@ -128,26 +176,47 @@ fn plan() -> Result<StallPlan> {
         hitches,
         seed,
         tipme: tipme.canonicalize().context("cannot find tipme; run make build")?,
+        json,
     })
 }
 
 fn run(plan: &StallPlan) -> Result<bool> {
     require(&PROGRAMS.map(|words| words[0]))?;
     let interrupt = InterruptFlag::install()?;
+    let survey = Survey::begin();
     let mut session = PrivateSession::start(SessionOptions { cpu: Some(1), ..SessionOptions::default() })?;
     let (mut recorder, lines) = start_recorder(plan, &session)?;
     let mut random = Rng::with_seed(plan.seed);
     let hitches = hitches(plan, &mut random);
     let (begin, before) = (Instant::now(), cpu_seconds(recorder.pid())?);
-    let typed = work(plan, &mut session, &hitches, &mut random, &interrupt)?;
+    let keys = work(plan, &mut session, &hitches, &mut random, &interrupt)?;
     interrupt.sleep(TAIL)?;
     let after = cpu_seconds(recorder.pid())?;
-    let cpu = (after.0 - before.0, after.1 - before.1);
-    let wall = begin.elapsed().as_secs_f64();
-    let status = status(session.folder()).unwrap_or_else(|error| format!("{error:#}"));
+    let wall_s = begin.elapsed().as_secs_f64();
+    let counts = counts(session.folder())?;
     recorder.expect_alive()?;
     drop(recorder);
-    Ok(report(&hitches, &lines.try_iter().collect::<Vec<_>>(), begin, typed, (cpu, wall), &status))
+    let lines = lines.try_iter().collect::<Vec<_>>();
+    let (judged, false_marks) = judged(&hitches, &lines, begin);
+    let percent = |seconds: f64| 100.0 * seconds / wall_s;
+    let cpu = RecorderCpu { own_percent: percent(after.0 - before.0), children_percent: percent(after.1 - before.1) };
+    let outcome = AutoOutcome {
+        kind: "auto",
+        machine: survey.end(),
+        keys,
+        wall_s,
+        hitches: judged,
+        false_marks,
+        not_recorded: lines.into_iter().map(|line| line.text).filter(|text| text.starts_with("not recorded")).collect(),
+        notes: notes(cpu, &counts),
+        cpu,
+        counts,
+    };
+    if let Some(path) = &plan.json {
+        let text = serde_json::to_string_pretty(&outcome)? + "\n";
+        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    outcome.print()
 }
 
 fn start_recorder(plan: &StallPlan, session: &PrivateSession) -> Result<(ProcessGroup, Receiver<RecorderLine>)> {
@@ -323,55 +392,103 @@ fn cpu_seconds(pid: u32) -> Result<(f64, f64)> {
 }
 
 /// What the recorder counted.
-fn status(folder: &Path) -> Result<String> {
-    let mut stream = UnixStream::connect(folder.join("control.sock")).context("cannot ask the recorder")?;
-    stream.write_all(b"\"status\"\n")?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text)?;
-    let auto = text.split_once("\"auto\":").map_or("", |(_, auto)| auto);
-    Ok(auto.trim_end().trim_end_matches('}').trim_start_matches('{').replace('"', ""))
+fn counts(folder: &Path) -> Result<AutoCounts> {
+    match Client::new(folder).call(&RecorderRequest::Status)? {
+        RecorderResponse::Status(status) => status.auto.context("the recorder does not mark by itself"),
+        _ => bail!("the recorder did not tell its state"),
+    }
 }
 
-/// Prints the table and the bars; whether all are met.
-fn report(
-    hitches: &[Hitch],
-    lines: &[RecorderLine],
-    begin: Instant,
-    typed: usize,
-    (cpu, wall): ((f64, f64), f64),
-    status: &str,
-) -> bool {
+/// Each hitch with its mark, and the marks that are left.
+fn judged(hitches: &[Hitch], lines: &[RecorderLine], begin: Instant) -> (Vec<JudgedHitch>, Vec<FalseMark>) {
     let mut marks: Vec<&RecorderLine> = lines.iter().filter(|line| line.text.starts_with("marked ")).collect();
-    let mut found = 0;
-    for hitch in hitches {
-        let belongs = |line: &&RecorderLine| line.at > hitch.at && line.at.duration_since(hitch.at) <= MARK_WITHIN;
-        // A mark that names something else is a false one, whatever else this machine had to do.
-        let named = |line: &&RecorderLine| belongs(line) && line.text.contains(hitch.name);
-        let mark = marks.iter().position(named).map(|at| marks.remove(at));
-        found += usize::from(mark.is_some());
-        let what = mark.map_or("-", |line| line.text.split_once("(auto: ").map_or("", |(_, what)| what));
-        let at = hitch.at.duration_since(begin).as_secs_f64();
-        let kind = format!("{:?}", hitch.kind);
-        println!("{at:7.1} s  {:4} ms  {kind:<13}  {:<7}  {}", hitch.millis, hitch.name, what.trim_end_matches(')'));
+    let judged = hitches.iter().map(|hitch| judge(hitch, &mut marks, begin)).collect();
+    let seconds = |at: Instant| at.duration_since(begin).as_secs_f64();
+    (judged, marks.iter().map(|line| FalseMark { at_s: seconds(line.at), line: line.text.clone() }).collect())
+}
+
+/// Takes the hitch's mark out of those that are left. One that names something else is a false one, whatever else this
+/// machine had to do.
+fn judge(hitch: &Hitch, marks: &mut Vec<&RecorderLine>, begin: Instant) -> JudgedHitch {
+    let belongs = |line: &RecorderLine| line.at > hitch.at && line.at.duration_since(hitch.at) <= MARK_WITHIN;
+    let found = marks.iter().position(|line| belongs(line) && line.text.contains(hitch.name));
+    let mark = found.map(|at| marks.remove(at));
+    let what = mark.and_then(|line| line.text.split_once("(auto: ")).map_or("-", |(_, what)| what);
+    JudgedHitch {
+        at_s: hitch.at.duration_since(begin).as_secs_f64(),
+        ms: hitch.millis,
+        kind: hitch.kind,
+        culprit: hitch.name,
+        marked_after_s: mark.map(|line| line.at.duration_since(hitch.at).as_secs_f64()),
+        marked: what.trim_end_matches(')').to_owned(),
     }
-    for line in lines.iter().filter(|line| line.text.starts_with("not recorded")) {
-        println!("{}", line.text);
+}
+
+/// What the CPU time went for.
+fn notes(cpu: RecorderCpu, counts: &AutoCounts) -> String {
+    format!(
+        "{:.3} % of a CPU the recorder itself, {:.3} % its children, which judge what it suspects: {} looks",
+        cpu.own_percent, cpu.children_percent, counts.looked_at
+    )
+}
+
+impl AutoOutcome {
+    /// Prints the table and the bars; whether all are met.
+    fn print(&self) -> Result<bool> {
+        for JudgedHitch { at_s, ms, kind, culprit, marked, .. } in &self.hitches {
+            let kind = format!("{kind:?}");
+            println!("{at_s:7.1} s  {ms:4} ms  {kind:<13}  {culprit:<7}  {marked}");
+        }
+        self.not_recorded.iter().for_each(|line| println!("{line}"));
+        for FalseMark { at_s, line } in &self.false_marks {
+            println!("false mark at {at_s:.1} s: {line}");
+        }
+        let counts = serde_json::to_string(&self.counts)?.replace(['"', '{', '}'], "");
+        println!("{} keys in {:.0} s; {}; {counts}", self.keys, self.wall_s, self.notes);
+        Ok(self.bars().iter().all(|met| *met))
     }
-    for line in &marks {
-        println!("false mark at {:.1} s: {}", line.at.duration_since(begin).as_secs_f64(), line.text);
+
+    fn bars(&self) -> [bool; 3] {
+        let missed = self.hitches.iter().filter(|hitch| hitch.marked_after_s.is_none()).count();
+        let wrong = self.false_marks.len();
+        let percent = self.cpu.own_percent + self.cpu.children_percent;
+        [
+            bar("hitches that were missed or not named", &missed.to_string(), missed <= MISSED_MAX),
+            bar("false marks", &wrong.to_string(), wrong <= FALSE_MAX),
+            bar("CPU in percent of one", &format!("{percent:.3}"), percent < CPU_PERCENT_MAX),
+        ]
     }
-    let percent = 100.0 * (cpu.0 + cpu.1) / wall;
-    println!("{typed} keys in {wall:.0} s; CPU: recorder {:.2} s, its children {:.2} s; {status}", cpu.0, cpu.1);
-    let missed = hitches.len() - found;
-    let bars = [
-        bar("hitches that were missed or not named", &missed.to_string(), missed <= MISSED_MAX),
-        bar("false marks", &marks.len().to_string(), marks.len() <= FALSE_MAX),
-        bar("CPU in percent of one", &format!("{percent:.3}"), percent < CPU_PERCENT_MAX),
-    ];
-    bars.iter().all(|met| *met)
 }
 
 fn bar(what: &str, value: &str, met: bool) -> bool {
     println!("{} {what}: {value}", if met { "ok    " } else { "MISSED" });
     met
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(begin: Instant, at_s: u64, text: &str) -> RecorderLine {
+        RecorderLine { at: begin + Duration::from_secs(at_s), text: text.to_owned() }
+    }
+
+    fn hitch(begin: Instant, at_s: u64, name: &'static str) -> Hitch {
+        Hitch { at: begin + Duration::from_secs(at_s), kind: StallKind::StopsShell, name, millis: 700 }
+    }
+
+    #[test]
+    fn a_mark_is_a_hitch_s_where_it_comes_in_time_and_names_who_made_it() {
+        let begin = Instant::now();
+        let lines = [
+            line(begin, 1, "recording"),
+            line(begin, 103, "marked a.tipme (auto: 0.7 s key in xterm, stopped by warden)"),
+            line(begin, 104, "marked b.tipme (auto: 0.2 s key in xterm, disk)"),
+            line(begin, 300, "marked c.tipme (auto: 0.7 s key in xterm, stopped by sluice)"),
+        ];
+        let (hitches, wrong) = judged(&[hitch(begin, 100, "warden"), hitch(begin, 200, "sluice")], &lines, begin);
+        let told: Vec<_> = hitches.iter().map(|one| (one.marked_after_s, one.marked.as_str())).collect();
+        assert_eq!(told, [(Some(3.0), "0.7 s key in xterm, stopped by warden"), (None, "-")]);
+        assert_eq!(wrong.iter().map(|one| one.at_s).collect::<Vec<_>>(), [104.0, 300.0]);
+    }
 }
