@@ -6,6 +6,7 @@
 //! only where the timer that came late found the kernel in a function that accesses one. A hypervisor that counts nothing
 //! may have taken the CPU there as well.
 
+use crate::explain::stolen::SHARE_MIN;
 use crate::model::Outsider;
 use crate::timeline::overdue::OverdueTimer;
 use crate::timeline::recording::Recording;
@@ -13,9 +14,6 @@ use crate::timeline::silence::{another_went_on, silent_at_work};
 use tipme_measure::idle::HolderKind;
 use tipme_measure::timer::LatenessCause;
 use tipme_record::{Cpu, Nanos};
-
-/// A CPU is the hypervisor's that counts so much of the time, or more, as taken.
-const SHARE_MIN: f64 = 0.5;
 
 /// Functions in which the kernel waits for a device, by the begins of their names: ports, registers in memory, the space
 /// of PCI configuration. None of them does anything else that takes time.

@@ -8,7 +8,7 @@ use crate::timeline::recording::Recording;
 use tipme_record::Cpu;
 
 /// From this share of its CPU's time on a piece is the hypervisor's, or the firmware's.
-const SHARE_MIN: f64 = 0.5;
+pub(crate) const SHARE_MIN: f64 = 0.5;
 
 /// The blame for a piece, unless its CPU was away for most of it.
 pub(crate) fn unless_stolen(recording: &Recording, piece: &ChainPiece, blame: Blame) -> Blame {

@@ -2,7 +2,7 @@
 //! Stretches in which no CPU of the machine recorded anything: then it is the machine itself that stood still.
 
 use crate::timeline::recording::Recording;
-use tipme_record::{Cpu, Nanos};
+use tipme_record::{Cpu, Nanos, Tid};
 
 /// Whoever computes has a tick at least every ten milliseconds, which is recorded: shorter stretches tell nothing.
 const LENGTH_MIN: Nanos = Nanos::from_millis(20);
@@ -11,8 +11,7 @@ const LENGTH_MIN: Nanos = Nanos::from_millis(20);
 /// With none at work that is nothing, since all that is idle records nothing.
 pub(crate) fn silent_at_work(recording: &Recording, lo: Nanos, hi: Nanos) -> usize {
     let cpus = || (0..recording.meta.machine.cpus).map(Cpu);
-    let sampled = || recording.samples.iter().any(|sample| sample.head.ts > lo && sample.head.ts < hi);
-    if hi.since(lo) < LENGTH_MIN || !cpus().all(|cpu| is_quiet(recording, cpu, lo, hi)) || sampled() {
+    if hi.since(lo) < LENGTH_MIN || !cpus().all(|cpu| is_quiet(recording, cpu, lo, hi)) {
         return 0;
     }
     let at_work = |cpu| recording.timeline.ran(cpu, lo, hi).iter().any(|(tid, ..)| tid.is_some_and(|tid| tid.0 != 0));
@@ -26,10 +25,14 @@ pub(crate) fn another_went_on(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Na
     others.any(|other| !is_quiet(recording, other, lo.after(quarter), hi.before(quarter)))
 }
 
-/// Whether a CPU recorded neither a switch nor an interrupt.
+/// Whether a CPU recorded neither a switch nor an interrupt, nor a sample of the thread that had it.
 fn is_quiet(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> bool {
+    let ran = recording.timeline.ran(cpu, lo, hi);
     let mut interrupts = recording.interrupts.within(cpu, lo, hi);
-    recording.timeline.ran(cpu, lo, hi).len() <= 1 && !interrupts.any(|one| one.start > lo || one.end < hi)
+    let sampled = |tid: Tid| !recording.samples_of(tid, lo.after(Nanos(1)), hi).is_empty();
+    ran.len() <= 1
+        && !interrupts.any(|one| one.start > lo || one.end < hi)
+        && !ran.iter().any(|(tid, ..)| tid.is_some_and(sampled))
 }
 
 #[cfg(test)]
@@ -38,8 +41,8 @@ mod tests {
     use crate::decode::events::{SchedChange, SchedEvent};
     use crate::timeline::interrupts::Interrupts;
     use crate::timeline::threads::Timeline;
-    use tipme_record::records::Irq;
-    use tipme_record::{Head, Tid};
+    use tipme_record::Head;
+    use tipme_record::records::{Irq, Sample};
 
     fn ms(at: u64) -> Nanos {
         Nanos::from_millis(at)
@@ -83,5 +86,13 @@ mod tests {
         };
         assert!(went_on(250, 1));
         assert!(!went_on(250, 0) && !went_on(110, 1) && !went_on(390, 1));
+        let sampled = |at| {
+            let mut recording = recording(&[begun[0], switch(20, 1, 8)], &[]);
+            let mut sample = Sample::read(&[0; Sample::SIZE]).unwrap();
+            (sample.head.tid, sample.head.ts) = (Tid(8), ms(at));
+            recording.samples = vec![sample];
+            (another_went_on(&recording, Cpu(0), ms(100), ms(400)), silent_at_work(&recording, ms(100), ms(400)))
+        };
+        assert_eq!([sampled(250), sampled(50)], [(true, 0), (false, 2)], "who computes is sampled");
     }
 }
