@@ -25,6 +25,8 @@ pub(crate) fn limit_of<'a>(budget: &Budget<'a>, group: &BlameGroup) -> Option<&'
 }
 
 /// Who in a throttled group used its quota up, in the periods before it was throttled while the group's pieces lasted.
+/// Nobody, where those that count as its members ran for longer than it allows: some of their threads were elsewhere, or
+/// they came into it only meanwhile.
 pub(crate) fn user_of(budget: &Budget<'_>, group: &BlameGroup) -> Option<QuotaUser> {
     let limit = limit_of(budget, group)?;
     let (lo, hi) = extent(budget, group).and_then(|(lo, hi)| limit.used_up(lo, hi))?;
@@ -33,7 +35,8 @@ pub(crate) fn user_of(budget: &Budget<'_>, group: &BlameGroup) -> Option<QuotaUs
         jobs.entry(budget.jobs.of(tid, hi)).or_default().add(budget.recording.tasks.pid(tid, hi), ran);
         all = all.saturating_add(ran);
     }
-    let most = jobs.into_iter().max_by_key(|(_, members)| members.total());
+    let most =
+        jobs.into_iter().max_by_key(|(_, members)| members.total()).filter(|_| Nanos(all) <= limit.allowed(lo, hi));
     most.map(|(job, members)| QuotaUser { job, members, all: Nanos(all), span: hi.since(lo) })
 }
 

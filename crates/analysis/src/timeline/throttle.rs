@@ -127,6 +127,12 @@ impl QuotaGroup {
         Some((first.before(self.period), begins.last().unwrap_or(first)))
     }
 
+    /// What its threads may run at most in `lo..hi`, which begins and ends within periods.
+    pub(crate) fn allowed(&self, lo: Nanos, hi: Nanos) -> Nanos {
+        let periods = hi.since(lo).0 / self.period.0.max(1) + 2;
+        Nanos(self.quota.0.saturating_mul(periods))
+    }
+
     /// When it was throttled, as far as that reaches into `lo..hi`.
     fn times(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
         let first = self.throttled.partition_point(|(_, end)| *end <= lo);
