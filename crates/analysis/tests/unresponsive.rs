@@ -228,6 +228,34 @@ fn who_takes_an_input_itself_for_once_is_done_where_it_waits_for_the_others() {
     assert_silent(&mut machine);
 }
 
+/// Ten keys are handed over; after the last one the first thread waits in a condition elsewhere, which nobody ends.
+fn elsewhere_at_the_mark(machine: &mut Machinery) {
+    machine.task(READER, APP, 1, "editor", 1).task(WORKER, APP, 1, "editor", 1);
+    for key in 0..10 {
+        passed_on(machine, 100_000 + 200_000 * key);
+        in_condition(machine, 100_300 + 200_000 * key);
+    }
+    machine.still_waiting(MARK, APP, 1_900_720, |wait| (wait.syscall, wait.args) = (FUTEX, [4_096, 0x189, 0]));
+}
+
+#[test]
+fn who_waits_for_its_next_job_elsewhere_is_done() {
+    let mut machine = Machinery::with_app("editor");
+    elsewhere_at_the_mark(&mut machine);
+    machine.switch(1_900_720, 1, 0, 1);
+    assert_silent(&mut machine);
+}
+
+#[test]
+fn who_waits_elsewhere_for_one_that_it_woke_is_not_done() {
+    let mut machine = Machinery::with_app("editor");
+    elsewhere_at_the_mark(&mut machine);
+    machine.wake(1_900_400, WORKER, APP).switch(1_900_720, 1, WORKER, 1);
+    let (interval, kinds) = told(&mut machine);
+    assert!(interval.censored && interval.latency_ms > 5_000.0, "{interval:#?}");
+    assert_eq!(kinds, [CauseKind::LockWait]);
+}
+
 #[test]
 fn who_handles_what_another_thread_takes_hangs_in_a_condition() {
     let mut machine = Machinery::with_app("editor");

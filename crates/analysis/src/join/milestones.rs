@@ -62,7 +62,7 @@ impl HelperThread {
     fn is_event_wait(&self, recording: &Recording, span: &Span) -> bool {
         let wait = recording.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
         let Some(wait) = wait else { return recording.is_event_wait(span) };
-        let sleeps = is_condition(wait) && span.task_waker().is_none();
+        let sleeps = is_condition(wait) && span.task_waker().is_none() && !self.waits_for_nobody(recording, span);
         self.event_waits.contains(&recording.signature(wait)) || !sleeps && recording.is_event_wait(span)
     }
 
@@ -71,8 +71,19 @@ impl HelperThread {
     fn is_event_loop(&self, recording: &Recording, span: &Span) -> bool {
         let wait = recording.waits.find(span).filter(|_| span.segment.state == ThreadState::Blocked);
         let Some(wait) = wait else { return recording.is_event_wait(span) };
-        let elsewhere = is_condition(wait) || is_lone(wait);
+        let elsewhere = is_lone(wait) || is_condition(wait) && !self.waits_for_nobody(recording, span);
         self.event_waits.contains(&recording.signature(wait)) || !elsewhere && recording.is_event_wait(span)
+    }
+
+    /// Whether it still waits at the mark while none is at work that it had woken before. Its place tells nothing then: who
+    /// makes a lock for each wait, as Python does, has a new one each time.
+    fn waits_for_nobody(&self, recording: &Recording, span: &Span) -> bool {
+        let at_work = |tid: Tid| {
+            let at_mark = recording.timeline.before(tid, recording.mark).filter(|_| tid != self.tid);
+            at_mark.is_some_and(|span| !recording.is_event_wait(&span))
+        };
+        let mut woken = recording.wakes.by(self.tid, span.start.before(HANDED_WITHIN), span.start).take(WAKES_MAX);
+        span.end >= recording.mark && !woken.any(|(_, wakee)| at_work(wakee))
     }
 }
 
