@@ -114,6 +114,11 @@ impl Receipts {
         self.earliest = Some(self.earliest.map_or(at, |earliest| earliest.min(at)));
     }
 
+    /// Whether any thread took an input in `lo..=hi`.
+    pub(crate) fn any(&self, lo: Nanos, hi: Nanos) -> bool {
+        self.by_tid.keys().any(|tid| self.latest(*tid, lo, hi).is_some())
+    }
+
     /// The latest receipt of a thread in `lo..=hi`.
     fn latest(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<Nanos> {
         let times = self.by_tid.get(&tid)?;

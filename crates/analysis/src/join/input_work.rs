@@ -7,7 +7,7 @@
 //! followed; depth and number are bounded.
 
 use crate::join::answer::{COMPLETED, Milestone, Reached};
-use crate::join::drawing_cause::Hop;
+use crate::join::drawing_cause::{CauseWalk, Hop, Receipts, Trace};
 use crate::join::inputs::Delivery;
 use crate::join::server_drawings::drawing;
 use crate::timeline::bursts::FRAME;
@@ -36,6 +36,8 @@ const WORK_MAX: Nanos = Nanos::from_secs(10);
 pub(crate) struct Work<'a> {
     recording: &'a Recording,
     places: WaitPlaces,
+    /// When the threads of each client took inputs.
+    receipts: HashMap<Pid, Receipts>,
 }
 
 /// Where the work of inputs finds threads waiting again and again.
@@ -76,9 +78,17 @@ impl WaitPlaces {
 }
 
 impl<'a> Work<'a> {
-    /// Learns from inputs, each with when it was handled.
-    pub(crate) fn new(recording: &'a Recording, handled: impl Iterator<Item = (&'a Delivery, Nanos)>) -> Work<'a> {
-        let mut work = Work { recording, places: WaitPlaces::default() };
+    /// Learns from all inputs, and from those of which it is known when they were handled.
+    pub(crate) fn new(
+        recording: &'a Recording,
+        deliveries: &[Delivery],
+        handled: impl Iterator<Item = (&'a Delivery, Nanos)>,
+    ) -> Work<'a> {
+        let mut receipts: HashMap<Pid, Receipts> = HashMap::new();
+        for (client, (at, tid)) in deliveries.iter().filter_map(|one| Some((one.client, one.dequeued?))) {
+            receipts.entry(client).or_default().add(tid, at);
+        }
+        let mut work = Work { recording, places: WaitPlaces::default(), receipts };
         let all: Vec<WorkStep> = handled.flat_map(|(delivery, handled)| work.steps(delivery, handled)).collect();
         work.places = WaitPlaces::new(&all, recording);
         work
@@ -106,7 +116,7 @@ impl<'a> Work<'a> {
     fn steps(&self, delivery: &Delivery, handled: Nanos) -> Vec<WorkStep> {
         let Some((at, tid)) = delivery.dequeued else { return Vec::new() };
         let (recording, mut frames) = (self.recording, 0);
-        let hi = self.works_until(tid, at, &mut frames).max(handled.min(at.after(WORK_MAX)));
+        let hi = self.works_until(delivery, tid, at, &mut frames).max(handled.min(at.after(WORK_MAX)));
         let mut steps = vec![WorkStep { tid, lo: at, hi, parent: usize::MAX, depth: 0, frames }];
         let (mut seen, mut next) = (HashSet::new(), 0);
         while next < steps.len() && steps.len() < STEPS_MAX {
@@ -115,7 +125,7 @@ impl<'a> Work<'a> {
             for (at, wakee) in wakes.filter(|(at, wakee)| is_near(recording, delivery.client, *wakee, *at)) {
                 if seen.insert((wakee, at)) {
                     let mut frames = before;
-                    let hi = self.works_until(wakee, at, &mut frames);
+                    let hi = self.works_until(delivery, wakee, at, &mut frames);
                     steps.push(WorkStep { tid: wakee, lo: at, hi, parent: next, depth: depth + 1, frames });
                 }
             }
@@ -126,7 +136,7 @@ impl<'a> Work<'a> {
 
     /// Until when a thread works without waiting for anybody but a device, a lock, the next frame, or, in the middle of
     /// its work, an answer. One that computes all the time does until its next drawing.
-    fn works_until(&self, tid: Tid, at: Nanos, frames: &mut usize) -> Nanos {
+    fn works_until(&self, delivery: &Delivery, tid: Tid, at: Nanos, frames: &mut usize) -> Nanos {
         let recording = self.recording;
         if recording.is_restless(tid, Pause::EventWait, at) {
             let drawn = recording.drawings().next(tid, at);
@@ -137,15 +147,28 @@ impl<'a> Work<'a> {
             let waits = span.segment.state == ThreadState::Blocked && span.start >= at;
             match span.segment.state {
                 ThreadState::Absent => return span.start.max(at),
-                _ if waits && !self.is_part(&span, frames) => return span.start,
+                _ if waits && !self.is_part(delivery, &span, frames) => return span.start,
                 _ => {}
             }
         }
         recording.mark
     }
 
-    fn is_part(&self, span: &Span, frames: &mut usize) -> bool {
-        is_part_of_work(self.recording, span, frames) || self.places.is_elsewhere(self.recording, span)
+    fn is_part(&self, delivery: &Delivery, span: &Span, frames: &mut usize) -> bool {
+        let elsewhere = || self.places.is_elsewhere(self.recording, span) && !self.is_next_job(delivery, span);
+        is_part_of_work(self.recording, span, frames) || elsewhere()
+    }
+
+    /// Whether a wait ended with the work on a later input, which nobody had begun when the thread that took this one
+    /// was at it.
+    fn is_next_job(&self, delivery: &Delivery, span: &Span) -> bool {
+        let receipts = self.receipts.get(&delivery.client);
+        let (Some((taken, _)), Some(waker), Some(receipts)) = (delivery.dequeued, span.task_waker(), receipts) else {
+            return false;
+        };
+        let later = receipts.any(taken.after(Nanos(1)), span.end);
+        let cause = later.then(|| CauseWalk::new(self.recording, receipts, delivery.stream).back(waker, span.end));
+        matches!(cause, Some(Trace::Input(bursts)) if bursts.iter().all(|burst| burst.from > taken))
     }
 }
 

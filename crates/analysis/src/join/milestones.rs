@@ -237,7 +237,7 @@ pub(crate) fn add(
 ) {
     let handled: Vec<_> =
         deliveries.iter().filter_map(|delivery| Some((delivery, handling.handled(delivery)?))).collect();
-    let work = Work::new(recording, handled.iter().map(|(delivery, handled)| (*delivery, handled.at)));
+    let work = Work::new(recording, deliveries, handled.iter().map(|(delivery, handled)| (*delivery, handled.at)));
     let (compositors, stops) = (compositors(recording), Stops::find(recording, deliveries));
     let mut places: HashMap<DeliveryKey, VecDeque<usize>> = HashMap::new();
     for (index, one) in found.iter().enumerate() {

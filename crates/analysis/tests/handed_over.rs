@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs whose first thread takes the keys, has another one work on them, and draws what that one found out.
+
+mod support;
+
+use support::locks::FUTEX;
+use support::{APP, Machinery, tid};
+use tipme_analysis::model::{CauseKind, Verdict};
+use tipme_analysis::{DiagnoseOptions, diagnose};
+
+const POLL: i32 = 7;
+/// The thread that does the work, and its CPU.
+const THREAD: u32 = 205;
+const CPU: u32 = 2;
+/// Another program that wants that CPU.
+const RIVAL: u32 = 500;
+
+/// Where the thread waits for work, and somewhere else.
+const USUAL: u64 = 64;
+const ELSEWHERE: u64 = 4_096;
+
+fn editor() -> Machinery {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(THREAD, APP, 1, "editor", 1).task(RIVAL, RIVAL, 1, "rival", 1);
+    machine
+}
+
+/// Until a time the editor waited in its poll of three files, which ends by itself after 16 ms.
+fn polled(machine: &mut Machinery, from: u64, until: u64) {
+    machine.wait(until + 1, APP, from, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 16]));
+}
+
+/// Until a time the thread waited for work, which the editor gives it.
+fn given(machine: &mut Machinery, from: u64, until: u64, place: u64) {
+    machine.wake_from(until, THREAD, APP, 0, CPU as u16).wait(until + 1, THREAD, from, |wait| {
+        (wait.syscall, wait.args, wait.waker) = (FUTEX, [place, 0x189, 0], tid(APP));
+    });
+}
+
+/// The thread runs for 5 ms, and the editor hears of it, and goes back to its poll.
+fn work(machine: &mut Machinery, us: u64, polls_from: u64) {
+    machine.switch(us, CPU, THREAD, 0).wake_from(us + 5_000, APP, THREAD, 0, 1).switch(us + 5_010, CPU, 0, 1);
+    machine.switch(us + 5_020, 1, APP, 0);
+    polled(machine, polls_from, us + 5_000);
+}
+
+fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
+    diagnose(&machine.incident(mark), &DiagnoseOptions::default()).expect("the scene is well formed")
+}
+
+/// Milestone, latency in milliseconds, and the kinds of the findings.
+fn told(machine: &mut Machinery, mark: u64) -> (String, u64, Vec<CauseKind>) {
+    let verdict = verdict(machine, mark);
+    let interval = verdict.interval.as_ref().expect("there was input");
+    let kinds = verdict.findings.iter().map(|finding| finding.kind).collect();
+    (interval.milestone.clone(), interval.latency_ms.round() as u64, kinds)
+}
+
+/// A key that the thread works on, which waited at a place for it since a time; the editor draws what it found.
+fn key_at(machine: &mut Machinery, us: u64, since: u64, place: u64) {
+    machine.press(us);
+    polled(machine, since, us + 100);
+    given(machine, since, us + 300, place);
+    machine.switch(us + 310, 1, 0, 1);
+    work(machine, us + 320, us + 310);
+    machine.draw(us + 5_500);
+}
+
+/// Ten keys, the last of them at 1.9 s.
+fn keys() -> Machinery {
+    let mut machine = editor();
+    for key in 0..10 {
+        let us = 100_000 + 200_000 * key;
+        key_at(&mut machine, us, us.saturating_sub(194_490), USUAL);
+    }
+    machine
+}
+
+#[test]
+fn what_the_next_key_leads_to_completes_none_before() {
+    let mut machine = keys();
+    key_at(&mut machine, 3_300_000, 1_905_510, ELSEWHERE);
+    let (_, latency, kinds) = told(&mut machine, 5_000_000);
+    assert!(latency < 10 && kinds.is_empty(), "{latency} ms {kinds:?}");
+}
+
+#[test]
+fn who_waits_elsewhere_until_a_timer_goes_off_is_not_done() {
+    let mut machine = keys();
+    machine.wake_from(3_300_000, APP, 0, 2, 1).switch(3_300_010, 1, APP, 0);
+    polled(&mut machine, 1_905_510, 3_300_000);
+    given(&mut machine, 1_905_330, 3_300_300, ELSEWHERE);
+    machine.switch(3_300_310, 1, 0, 1);
+    work(&mut machine, 3_300_320, 3_300_310);
+    machine.draw(3_305_500);
+    let (milestone, latency, _) = told(&mut machine, 5_000_000);
+    assert_eq!((milestone.as_str(), latency), ("completed", 1_406));
+}
