@@ -136,3 +136,23 @@ fn a_game_that_draws_no_frame_until_the_mark_hangs() {
     let (milestone, ms, kind) = told(&mut machine);
     assert_eq!((milestone.as_str(), ms, kind), ("hanging", 1_997, Some(CauseKind::OwnComputation)));
 }
+
+/// A frame that was under way when the key came shows nothing of the answer.
+#[test]
+fn a_game_that_draws_one_more_frame_after_a_key_and_then_none_hangs() {
+    let mut machine = game(10_000_000);
+    key(&mut machine, 10_003_000, Some(5_000));
+    for us in (10_410_000..MARK).step_by(20_000) {
+        frame(&mut machine, us);
+    }
+    assert_eq!(told(&mut machine), ("response".to_owned(), 407, Some(CauseKind::OwnComputation)));
+}
+
+/// Who draws only now and then has answered with its first drawing.
+#[test]
+fn a_second_drawing_some_time_after_a_key_is_no_late_answer() {
+    let mut machine = idle_handler();
+    key(&mut machine, 10_000_000, Some(3_000));
+    frame(&mut machine, 10_410_000);
+    assert_eq!(told(&mut machine).2, None);
+}

@@ -30,6 +30,9 @@ const UNANSWERED_MIN: Nanos = Nanos::from_millis(500);
 /// The window of a hot key's own presses, which nobody answers.
 const HOT_KEY: Nanos = Nanos::from_secs(1);
 
+/// Who draws frame after frame, and then none for so long, hitches.
+const HITCH: Nanos = Nanos::from_millis(100);
+
 /// How many of a client's inputs must be answered before a missing answer means anything.
 const ANSWERED_MIN: usize = 3;
 
@@ -98,6 +101,8 @@ struct Joiner<'a> {
     answers: Vec<AnswerSearch>,
     /// The last drawing of each burst that dequeued input, and the way back from it.
     last: HashMap<(Tid, Nanos), (PartPlace, Vec<Hop>)>,
+    /// The first of them before which the connection had drawn nothing for so long that a person notices it.
+    resumed: HashMap<(Tid, Nanos), (PartPlace, Vec<Hop>)>,
     /// Drawings whose cause could not be told.
     doubtful: Vec<(Nanos, PartPlace)>,
     /// By class, when inputs that were answered had been sent.
@@ -128,6 +133,7 @@ impl<'a> Joiner<'a> {
             dequeued,
             answers,
             last: HashMap::new(),
+            resumed: HashMap::new(),
             doubtful: Vec::new(),
             answered: HashMap::new(),
             drawn: Vec::new(),
@@ -207,6 +213,9 @@ impl<'a> Joiner<'a> {
             if open.is_empty() || !given {
                 self.last.insert((burst.tid, burst.from), (place, burst.hops.clone()));
             }
+            if open.is_empty() && self.paused_before(sent.ts) > HITCH {
+                self.resumed.entry((burst.tid, burst.from)).or_insert_with(|| (place, burst.hops.clone()));
+            }
             for (at, input) in &open {
                 let answer = &mut self.answers[*input];
                 let drawing = Some((place, since(&burst.hops, *at)));
@@ -244,9 +253,29 @@ impl<'a> Joiner<'a> {
     /// The interaction of an input, where it has one.
     fn finish(&mut self, index: usize) -> Option<Interaction> {
         let answer = std::mem::take(&mut self.answers[index]);
-        let Some((place, hops)) = answer.first else { return self.inexact(index) };
+        let (place, hops) = match self.resumed(index, &answer).or(answer.first) {
+            Some(first) => first,
+            None => return self.inexact(index),
+        };
         let drawing = drawing(self.recording, place)?;
         Some(self.answer(self.deliveries[index], Join::Exact, drawing, hops, answer.burst))
+    }
+
+    /// For how long nothing had been drawn before the last drawing, which is of this time.
+    fn paused_before(&self, sent: Nanos) -> Nanos {
+        let before = self.drawn.partition_point(|(at, _)| *at < sent).checked_sub(1);
+        before.map_or(Nanos(0), |last| sent.since(self.drawn[last].0))
+    }
+
+    /// The drawing with which a client that drew frame after frame went on, where it had drawn nothing for most of the time
+    /// since it took an input: the frames before, which were under way, show nothing of the answer.
+    fn resumed(&self, index: usize, answer: &AnswerSearch) -> Option<(PartPlace, Vec<Hop>)> {
+        let (at, _) = self.deliveries[index].dequeued?;
+        let (place, hops) = self.resumed.get(&answer.burst?)?;
+        let sent = self.recording.messages.stream(place.stream)?.side(Side::RequestSent).get(place.part)?;
+        let still = self.paused_before(sent.ts);
+        let stood = still.0 >= sent.ts.since(at).0 / 4 * 3 && self.recording.draws_frames(sent.tid, at);
+        stood.then(|| (*place, since(hops, at)))
     }
 
     fn inexact(&self, index: usize) -> Option<Interaction> {

@@ -83,7 +83,7 @@ impl Recording {
     }
 
     /// Whether a thread drew frame after frame before a time.
-    fn draws_frames(&self, tid: Tid, at: Nanos) -> bool {
+    pub(crate) fn draws_frames(&self, tid: Tid, at: Nanos) -> bool {
         let hitches = self.spent(tid, SpentWith::NotDrawing, at.before(KNOWN_MIN), at);
         hitches * 100 < KNOWN_MIN.0 * HITCHES_PERCENT
     }
