@@ -5,7 +5,7 @@ import html
 import math
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, GAP = 460, 300, 56, 64, 52, 24
-COLOURS = ("#3b6ea5", "#d1782b", "#4f9a62", "#a5528f")
+COLOURS = ("#3b6ea5", "#d1782b", "#4f9a62", "#a5528f", "#8a7a3c")
 TEXT = 'font-family="sans-serif" font-size="{}" fill="#222"'
 
 
@@ -102,12 +102,17 @@ def marks(one, x, y, left):
     return out
 
 
+def legend_width(names):
+    """In pixels, about."""
+    return sum(26 + 6.0 * len(name) for name in names)
+
+
 def legend(one, left):
     out, at = [], left
     for number, (name, _) in enumerate(one["series"]):
         colour = COLOURS[number % len(COLOURS)]
         out += [f'<rect x="{at:.1f}" y="{HEIGHT - 14}" width="9" height="9" fill="{colour}"/>', text(at + 13, HEIGHT - 6, name, 10)]
-        at += 26 + 6.0 * len(name)
+        at += legend_width([name])
     return out
 
 

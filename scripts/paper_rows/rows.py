@@ -228,11 +228,10 @@ ENDO_ROWS = [
             Figure("Writer: between these", "task-writer", named("inter_arrival", "threshold_ms", 100.0, "mean_s"), "s", "3.1 s", share=0.4, least=2),
         ),
         charts=(
-            Chart("editor.svg", "Plain-text editing", "task-editor", published.cumulative([("x", 10, "Notepad: over 80 % below 10 ms")]), cumulative),
+            Chart("editor.svg", "Plain-text editing", "task-editor", published.notepad, cumulative),
             Chart("writer.svg", "Word processing: events above a threshold", "task-writer", published.interarrival,
                   lambda document: [[row["threshold_ms"], row["n"]] for row in document["inter_arrival"] if row["n"]]),
-            Chart("impress.svg", "A presentation", "task-impress",
-                  published.cumulative([("x", 1e3 * values[1], f"PowerPoint, {name}: {values[1]:.1f} s") for name, values in published.POWERPOINT.items()]), cumulative),
+            Chart("impress.svg", "A presentation", "task-impress", published.powerpoint, cumulative),
         ),
         words="The paper starts PowerPoint right after the machine has booted, so that all caches are cold. Impress is started five times one after the other, and the "
               "longest of each operation counts: only what the first start has to read may be cold."),
@@ -345,12 +344,12 @@ EVANS_ROWS = [
             Figure("warm start, first key, managed", "vm-warmstart", scaled(cell(3, 2), 1e-3), "s", "0.1 s", share=0.5, least=0.05, digits=2),
         ),
         charts=(
-            Chart("typing.svg", "Typing beside a load", "typing", published.levels(published.TYPING_MARKS, "delay, s"), levels),
-            Chart("scroll.svg", "Scrolling beside a load", "scroll", published.levels(published.SCROLL_MARKS, "time, s"), levels),
+            Chart("typing.svg", "Typing beside a load", "typing", published.levels(published.TYPING, "delay, s"), levels),
+            Chart("scroll.svg", "Scrolling beside a load", "scroll", published.levels(published.SCROLLING, "time, s"), levels),
             Chart("system.svg", "The system test", "system", published.system,
                   lambda document: {arm: [beside(what, arm, "median_s")(document) for what in ("nothing", "build", "synthetic")] for arm in ("unmanaged", "managed")}),
         ),
-        words="The paper's typing and scrolling are read off figure 2, a plot of letters, as far as that is legible: scrolling without the prototype is not. Its load "
+        words="The paper's typing and scrolling are read off figure 2, a plot of letters, as far as that is legible: scrolling without the prototype is not, and the loads at which its letters stand are lost, so they are drawn at even ones. Its load "
               "takes more memory as it takes more CPU time; beside typing and scrolling ours is that of the CPU alone (`--type cpu`). "
               "The load is in the session of the display's programs, so that the kernel's sharing by session (autogroup) does not help: typing and "
               "scrolling show the effect. The system test, which waits more than it computes, shows little of it where memory is enough, and the warm start "

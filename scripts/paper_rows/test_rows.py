@@ -13,7 +13,8 @@ import unittest.mock
 
 import record_cost
 
-from . import document, extract, rows, store
+from . import charts, document, extract, published, rows, store
+from .agreement import measured
 from .measurements import ALL, BY_NAME, KERNELS, records
 from .model import Figure, Measurement
 
@@ -124,6 +125,22 @@ class Document(unittest.TestCase):
 
 
 class Rows(unittest.TestCase):
+    def test_every_chart_has_the_paper_s_beside_ours(self):
+        drawn = {chart.file: chart.panels(document.drawn(chart)[0]) for row in rows.ROWS for chart in row.charts}
+        self.assertEqual([file for file, panels in drawn.items() if not panels[0]["title"].startswith("paper") or len(panels) < 2], [])
+        self.assertEqual([file for file, (paper, *_) in drawn.items() if not all(points for _, points in paper["series"])], [])
+
+    def test_a_legend_ends_within_its_panel(self):
+        drawn = {chart.file: chart.panels(document.drawn(chart)[0]) for row in rows.ROWS for chart in row.charts}
+        wide = [charts.legend_width([name for name, _ in panel["series"]]) for panels in drawn.values() for panel in panels]
+        self.assertEqual([one for one in wide if one > charts.WIDTH - charts.LEFT + charts.GAP], [])
+        self.assertGreater(charts.legend_width(5 * ["Pentium 2, NT5 fixed"]), charts.WIDTH)
+
+    def test_the_paper_s_histograms_have_all_callbacks_of_ten_seconds(self):
+        counts = {name: sum(bins.values()) for name, bins in published.TIMER.items()}
+        self.assertEqual([(name, count) for name, count in counts.items() if not 9_990 <= count <= 10_020], [])
+        self.assertEqual([point[1] for point in published.added([2, 1])], [1000, 3000])
+
     def test_every_row_of_the_four_papers_is_there_once(self):
         wanted = [f"{letter}{number}" for letter, count in PAPERS.items() for number in range(1, count + 1)]
         self.assertEqual([row.id for row in rows.ROWS], wanted)
