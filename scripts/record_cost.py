@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What recording costs by kind of record, and its share of three gestures at a real program (TIPME, 2000, section 3.6 and table 2).
+"""What recording costs by kind of record, and its share of four gestures at real programs (TIPME, 2000, section 3.6 and table 2).
 
 Kinds: each is written by one kernel program, or by two at the begin and end of something, and has a load that makes them run. Time and
-runs are counted by the kernel. Gestures: mousepad on a private X server with a window manager is started, typed at and its menu opened, by
-`tipme measure --no-trace`, which times them by what is drawn. Three arms take turns: no recorder; a recorder; a recorder whose
+runs are counted by the kernel. Gestures: mousepad on a private X server with a window manager is started, typed at and its menu opened, and
+the pointer is moved over a terminal whose program shows where it is, by `tipme measure --no-trace`, which times them by what is drawn. Three arms take turns: no recorder; a recorder; a recorder whose
 programs are counted meanwhile, for what each gesture makes them do.
 """
 
 import bisect
 import contextlib
+import dataclasses
 import json
 import os
+import pathlib
 import pty
 import signal
 import statistics
@@ -29,8 +31,8 @@ NAME_CHARS = 15
 LOOK_S = 0.02
 # What a gesture's programs do so long after its begin counts for it, unless its latency is longer or the next input comes.
 AFTER_NS = 250_000_000
-KEYS, MENUS = 100, 8
-SCRIPT = f"""
+KEYS, MENUS, MOVES = 100, 8, 60
+EDITOR = f"""
 application = ["mousepad", "--disable-server", "{{home}}/text.txt"]
 words_per_minute = 240
 variation = 0.0
@@ -58,8 +60,38 @@ label = "close"
 [[step]]
 pause_ms = 250
 """
-# What each label of the script is called.
-GESTURES = {"start": "a window opens", "typing": "a key is typed", "menu": "a menu opens"}
+# Each move is into another cell of the terminal.
+TERMINAL = r"""
+application = ["xterm", "-geometry", "80x24+20+20", "-e", "sh", "-c", "stty -icanon; printf '\\033[?1003h'; exec cat"]
+variation = 0.0
+[[step]]
+pause_ms = 1500
+""" + "".join(f"""
+[[step]]
+move = [{60 + 40 * (number % 8)}, {80 + 30 * (number % 5)}]
+every_ms = 100
+label = "pointing"
+""" for number in range(MOVES)) + """
+[[step]]
+pause_ms = 2500
+[[step]]
+move = [60, 60]
+label = "rest"
+"""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Task:
+    """A script at a program. What each of its labels is called that is a gesture, and the two between which nobody does anything."""
+
+    script: str
+    gestures: dict
+    quiet: tuple
+
+
+TASKS = (Task(EDITOR, {"start": "a window opens", "typing": "a key is typed", "menu": "a menu opens"}, ("typing", "menu")),
+         Task(TERMINAL, {"pointing": "the pointer moves"}, ("pointing", "rest")))
+GESTURES = {label: name for task in TASKS for label, name in task.gestures.items()}
 
 
 # --- kinds of records ---------------------------------------------------------------------------
@@ -235,7 +267,7 @@ def play(options, script):
     """The events of one run, in the order of time."""
     with tempfile.TemporaryDirectory(prefix="tipme-bench-") as folder:
         path = f"{folder}/result.json"
-        words = [options.tipme, "measure", script, "--no-trace", "--repeat", "1", "--json", path]
+        words = [options.tipme, "measure", str(script), "--no-trace", "--repeat", "1", "--json", path]
         run = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         if run.returncode not in (0, 1):
             raise OSError(f"{' '.join(words)}: {run.stderr.strip()[-600:]}")
@@ -249,23 +281,23 @@ def gesture(event):
     return event["label"].partition(" (")[0]
 
 
-def latencies(events):
+def latencies(events, task):
     """Median latency by gesture, in milliseconds."""
-    values = {label: [event["latency_ms"] for event in events if gesture(event) == label] for label in GESTURES}
+    values = {label: [event["latency_ms"] for event in events if gesture(event) == label] for label in task.gestures}
     return {label: statistics.median(value for value in found if value is not None) for label, found in values.items()}
 
 
-def counts(events, counters):
+def counts(events, counters, task):
     """By gesture, microseconds and runs of the programs that one of them caused, from its begin to the next input, without what also comes
     while nothing is done."""
     ends = [event["t_ns"] for event in events[1:]] + [None]
-    spans = {label: [] for label in GESTURES}
+    spans = {label: [] for label in task.gestures}
     for event, end in zip(events, ends):
         begin, label = event["t_ns"], gesture(event)
         if label in spans and end:
             spans[label].append((begin, min(end, begin + max(AFTER_NS, round(1e6 * (event["latency_ms"] or 0))))))
-    quiet = (spans["typing"][-1][1], spans["menu"][0][0])
-    return {label: [one_of(counters, found, quiet, what) / scale for what, scale in ((1, 1e3), (2, 1))] for label, found in spans.items()}
+    quiet = (spans[task.quiet[0]][-1][1], next(event["t_ns"] for event in events if gesture(event) == task.quiet[1]))
+    return {label: [one_of(counters, spans[label], quiet, what) / scale for what, scale in ((1, 1e3), (2, 1))] for label in task.gestures}
 
 
 def one_of(counters, spans, quiet, what):
@@ -275,23 +307,26 @@ def one_of(counters, spans, quiet, what):
     return statistics.median(counters.between(*span, what) for span in spans) - statistics.median(still)
 
 
-def bare(options, script, _recorder, _empty):
-    return latencies(play(options, script))
+def bare(options, scripts, _recorder, _empty):
+    """Of all tasks, by gesture."""
+    return {label: ms for task, script in scripts.items() for label, ms in latencies(play(options, script), task).items()}
 
 
-def recorded(options, script, recorder, _empty):
+def recorded(options, scripts, recorder, empty):
     with recorder(options.tipme):
-        return latencies(play(options, script))
+        return bare(options, scripts, recorder, empty)
 
 
-def watched(options, script, recorder, empty):
-    stats = bpf(ENABLE_STATS, b"")
+def watched(options, scripts, recorder, empty):
+    stats, told = bpf(ENABLE_STATS, b""), {}
     with recorder(options.tipme) as pid, counted(pid, empty) as programs:
         own = {name: fd for name, fd in programs.items() if name != EMPTY_TITLE}
-        with looking(own) as counters:
-            events = play(options, script)
+        for task, script in scripts.items():
+            with looking(own) as counters:
+                events = play(options, script)
+            told |= counts(events, counters, task)
     os.close(stats)
-    return counts(events, counters)
+    return told
 
 
 ARMS = {"off": bare, "on": recorded, "counted": watched}
@@ -300,13 +335,14 @@ ARMS = {"off": bare, "on": recorded, "counted": watched}
 def gesture_rounds(options, recorder):
     """By arm, what each round gave; each round begins with another arm."""
     rounds = {arm: [] for arm in ARMS}
-    with tempfile.NamedTemporaryFile("w", prefix="tipme-bench-", suffix=".toml") as script, empty_program() as empty:
-        script.write(SCRIPT)
-        script.flush()
+    with tempfile.TemporaryDirectory(prefix="tipme-bench-") as folder, empty_program() as empty:
+        scripts = {task: pathlib.Path(folder, f"{number}.toml") for number, task in enumerate(TASKS)}
+        for task, path in scripts.items():
+            path.write_text(task.script)
         for number in range(options.pairs):
             shift = number % len(ARMS)
             for arm in [*ARMS][shift:] + [*ARMS][:shift]:
-                rounds[arm].append(ARMS[arm](options, script.name, recorder, empty))
+                rounds[arm].append(ARMS[arm](options, scripts, recorder, empty))
             progress(f"gestures, round {number + 1} of {options.pairs}")
     return rounds
 
@@ -346,10 +382,11 @@ def report(options, recorder, interval):
         "",
         *kinds,
         "",
-        f"Three gestures at mousepad on a private X server with a window manager, {options.pairs} rounds in which three arms take turns: no",
-        "recorder, a recorder, and one whose programs are counted. Latency is until the last drawing of a start or menu, the first of a key. The",
-        "runs and their time are those of all programs on all CPUs, from the begin of the gesture until 250 ms later or the next input, without",
-        "what comes while nobody does anything; the share is what they would be of the latency if all of them delayed it.",
+        f"Four gestures on a private X server with a window manager, three at mousepad; the pointer moves over an xterm whose program shows where",
+        f"it is. {options.pairs} rounds in which three arms take turns: no recorder, a recorder, and one whose programs are counted. Latency is until",
+        "the last drawing of a start or menu, the first of a key or move. The runs and their time are those of all programs on all CPUs, from the",
+        "begin of the gesture until 250 ms later or the next input, without what comes while nobody does anything; the share is what they would be of",
+        "the latency if all of them delayed it.",
         "",
         *gestures,
     ]

@@ -165,7 +165,7 @@ class Rows(unittest.TestCase):
 
     def test_conditions_that_differ_from_the_paper_s_are_told(self):
         told = {"J1": "highest real-time priority", "J2": "highest real-time priority", "E6": "cut to", "E7": "caches are cold", "S1": "`--type cpu`", "S6": "`--type cpu`",
-                "S10": "read off figure 2", "T7": "not measured here"}
+                "S10": "read off figure 2", "T7": "the server's own"}
         self.assertEqual([row.id for row in rows.ROWS if told.get(row.id, "") not in row.words], [])
 
     def test_all_measurements_but_those_that_are_named_take_36_minutes(self):
@@ -182,9 +182,9 @@ class Rows(unittest.TestCase):
             told = [[figure.name.replace(kernel, "") for figure in figures if figure.measurement == f"vm-{kind}-{kernel}"] for kernel in KERNELS]
             self.assertEqual((told[0] != [], told[0]), (True, told[1]))
 
-    def test_figures_of_committed_results_are_found(self):
+    def test_figures_of_committed_results_are_found_that_were_measured_once(self):
         read = {measurement.name: store.of_file(measurement)[0] for measurement in ALL if store.is_written(measurement)}
-        figures = [figure for row in rows.ROWS for figure in row.figures if figure.measurement in read]
+        figures = [figure for row in rows.ROWS for figure in row.figures if measured(figure, store.runs(figure.measurement)) and figure.measurement in read]
         self.assertEqual([figure.name for figure in figures if figure.of(read[figure.measurement]) is None], [])
 
     def test_what_another_script_wrote_is_taken_up_once(self):
@@ -300,8 +300,17 @@ class RecordCost(unittest.TestCase):
                           for sum_ in [at + sum(more for when, more in extra if at > when)]]
         event = lambda label, at, latency: {"label": label, "t_ns": at * ms, "latency_ms": latency}  # noqa: E731
         events = [event("start (first)", 90, 500), event("typing", 2_000, 1), event("typing", 2_300, 1), event("menu", 5_000, 20), event("close", 5_400, 1)]
-        runs = {label: round(runs) for label, (_, runs) in record_cost.counts(events, counters).items()}
+        runs = {label: round(runs) for label, (_, runs) in record_cost.counts(events, counters, record_cost.TASKS[0]).items()}
         self.assertEqual(runs, {"start": 1000, "typing": 100, "menu": 400})
+        moves = [event("start (first)", 90, 500), event("pointing", 2_000, 1), event("pointing", 2_300, 1), event("rest", 5_400, 1)]
+        runs = {label: round(runs) for label, (_, runs) in record_cost.counts(moves, counters, record_cost.TASKS[1]).items()}
+        self.assertEqual(runs, {"pointing": 100})
+
+    def test_the_gestures_are_those_of_the_table_and_each_move_goes_to_another_place(self):
+        shown = {figure.name.partition(":")[0] for row in rows.ROWS if row.id == "T7" for figure in row.figures if figure.measurement == "records"}
+        self.assertEqual(set(record_cost.GESTURES.values()) - shown, set())
+        places = re.findall(r"move = (\[.*\])", record_cost.TERMINAL)
+        self.assertEqual((len(places), [one for one, other in zip(places, places[1:]) if one == other]), (record_cost.MOVES + 1, []))
 
     def test_a_kind_of_which_one_program_did_not_run_has_no_figure(self):
         took = {"begin": [300, 2], "end": [100, 2], "never": [0, 0]}

@@ -151,6 +151,12 @@ impl Typist {
         self.click(button)
     }
 
+    /// Waits for its turn, then moves the pointer to a place; returns when that was sent.
+    pub fn point_at(&mut self, x: i16, y: i16) -> Result<Nanos, DisplayError> {
+        self.take_turn();
+        self.move_to(x, y)
+    }
+
     /// Waits for its turn, then turns the wheel by a notch; returns when that was sent.
     pub fn scroll(&mut self, down: bool) -> Result<Nanos, DisplayError> {
         self.take_turn();

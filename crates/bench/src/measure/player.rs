@@ -136,6 +136,7 @@ impl<'a> Player<'a> {
             ScriptAct::Character(letter) => self.typist.key(*letter)?,
             ScriptAct::Key(chord) => self.typist.press(chord)?,
             ScriptAct::Click { x, y, button } => self.typist.click_at(*x, *y, *button)?,
+            ScriptAct::Move { x, y } => self.typist.point_at(*x, *y)?,
             ScriptAct::Scroll { down } => self.typist.scroll(*down)?,
         };
         self.played.sent.push(SentInput { at, label: input.label.to_string(), class: input.class });

@@ -71,6 +71,7 @@ struct RawStep {
     prose: Option<Spanned<u64>>,
     key: Option<Spanned<String>>,
     click: Option<Spanned<[i64; 2]>>,
+    r#move: Option<Spanned<[i64; 2]>>,
     scroll: Option<Spanned<String>>,
     pause_ms: Option<Spanned<u64>>,
     idle_ms: Option<Spanned<u64>>,
@@ -89,6 +90,7 @@ enum StepKind<'a> {
     Prose(&'a Spanned<u64>),
     Key(&'a Spanned<String>),
     Click(&'a Spanned<[i64; 2]>),
+    Move(&'a Spanned<[i64; 2]>),
     Scroll(&'a Spanned<String>),
     Pause(&'a Spanned<u64>),
     Idle(&'a Spanned<u64>),
@@ -246,7 +248,9 @@ impl ScriptReader<'_> {
                 let text = prose::typed(count, self.seed.wrapping_add(self.inputs as u64));
                 self.text(raw, &text, at)?;
             }
-            StepKind::Key(_) | StepKind::Click(_) | StepKind::Scroll(_) => self.presses(raw, &kind, at)?,
+            StepKind::Key(_) | StepKind::Click(_) | StepKind::Move(_) | StepKind::Scroll(_) => {
+                self.presses(raw, &kind, at)?
+            }
         }
         Ok(())
     }
@@ -258,6 +262,7 @@ impl ScriptReader<'_> {
             raw.prose.as_ref().map(StepKind::Prose),
             raw.key.as_ref().map(StepKind::Key),
             raw.click.as_ref().map(StepKind::Click),
+            raw.r#move.as_ref().map(StepKind::Move),
             raw.scroll.as_ref().map(StepKind::Scroll),
             raw.pause_ms.as_ref().map(StepKind::Pause),
             raw.idle_ms.as_ref().map(StepKind::Idle),
@@ -265,8 +270,10 @@ impl ScriptReader<'_> {
         let mut given = kinds.into_iter().flatten();
         match (given.next(), given.next()) {
             (Some(kind), None) => Ok(kind),
-            (None, _) => self
-                .fail(at, "the step does nothing; give it one of type, prose, key, click, scroll, pause_ms, idle_ms"),
+            (None, _) => self.fail(
+                at,
+                "the step does nothing; give it one of type, prose, key, click, move, scroll, pause_ms, idle_ms",
+            ),
             (Some(one), Some(other)) => {
                 let (one, other) = (one.name(), other.name());
                 self.fail(at, format_args!("the step is two things at once, {one} and {other}; make two steps of it"))
@@ -327,7 +334,7 @@ impl ScriptReader<'_> {
         Ok(())
     }
 
-    /// Presses of a key or button, in a rhythm of their own.
+    /// Presses of a key or button, or moves of the pointer, in a rhythm of their own.
     fn presses(&mut self, raw: &RawStep, kind: &StepKind<'_>, at: usize) -> Result<()> {
         let (act, usual) = self.act(raw, kind)?;
         let times = raw.times.as_ref().map_or(Ok(1), |times| self.whole(times, "times", TIMES_RANGE))?;
@@ -345,14 +352,13 @@ impl ScriptReader<'_> {
     fn act(&self, raw: &RawStep, kind: &StepKind<'_>) -> Result<(ScriptAct, InputClass)> {
         Ok(match kind {
             StepKind::Click(place) => {
-                let [x, y] = *place.get_ref();
-                if !PLACE_RANGE.contains(&x) || !PLACE_RANGE.contains(&y) {
-                    let what =
-                        format!("there is no place [{x}, {y}] on a screen; give pixels from the upper left corner");
-                    return self.fail(place.span().start, what);
-                }
+                let (x, y) = self.place(place)?;
                 let button = raw.button.as_ref().map_or(Ok(1), |button| self.whole(button, "button", 1..=9))?;
-                (ScriptAct::Click { x: x as i16, y: y as i16, button: button as u8 }, InputClass::Click)
+                (ScriptAct::Click { x, y, button: button as u8 }, InputClass::Click)
+            }
+            StepKind::Move(place) => {
+                let (x, y) = self.place(place)?;
+                (ScriptAct::Move { x, y }, InputClass::Motion)
             }
             StepKind::Scroll(way) => match way.get_ref().as_str() {
                 "down" => (ScriptAct::Scroll { down: true }, InputClass::Scroll),
@@ -365,6 +371,15 @@ impl ScriptReader<'_> {
             StepKind::Key(name) => (ScriptAct::Key(self.chord(name)?), InputClass::Key),
             _ => bail!("script {}: a step without a press", self.name),
         })
+    }
+
+    fn place(&self, place: &Spanned<[i64; 2]>) -> Result<(i16, i16)> {
+        let [x, y] = *place.get_ref();
+        if PLACE_RANGE.contains(&x) && PLACE_RANGE.contains(&y) {
+            return Ok((x as i16, y as i16));
+        }
+        let what = format!("there is no place [{x}, {y}] on a screen; give pixels from the upper left corner");
+        self.fail(place.span().start, what)
     }
 
     fn chord(&self, name: &Spanned<String>) -> Result<Chord> {
@@ -407,6 +422,7 @@ impl StepKind<'_> {
             StepKind::Prose(_) => "prose",
             StepKind::Key(_) => "key",
             StepKind::Click(_) => "click",
+            StepKind::Move(_) => "move",
             StepKind::Scroll(_) => "scroll",
             StepKind::Pause(_) => "pause_ms",
             StepKind::Idle(_) => "idle_ms",
@@ -419,6 +435,7 @@ impl StepKind<'_> {
             StepKind::Type(_) | StepKind::Prose(_) => &["words_per_minute", "label", "class"],
             StepKind::Key(_) | StepKind::Scroll(_) => &["times", "every_ms", "label", "class"],
             StepKind::Click(_) => &["times", "every_ms", "button", "label", "class"],
+            StepKind::Move(_) => &["every_ms", "label", "class"],
             StepKind::Pause(_) => &[],
             StepKind::Idle(_) => &["at_most_ms"],
         }
@@ -449,7 +466,8 @@ mod tests {
     #[test]
     fn steps_become_inputs() {
         let text = "[[step]]\ntype = \"a\\nb\"\n[[step]]\nkey = \"Left\"\ntimes = 5\n[[step]]\npause_ms = 5\n\
-            [[step]]\nkey = \"ctrl+s\"\nlabel = \"save\"\nclass = \"command\"\n[[step]]\nidle_ms = 300\n";
+            [[step]]\nkey = \"ctrl+s\"\nlabel = \"save\"\nclass = \"command\"\n[[step]]\nidle_ms = 300\n\
+            [[step]]\nmove = [40, 50]\n";
         let script = parse("s", text).expect("it is well formed");
         let inputs =
             script.steps.iter().filter_map(|step| if let ScriptStep::Input(input) = step { Some(input) } else { None });
@@ -457,7 +475,12 @@ mod tests {
         let left = [("Left", InputClass::Key); 5];
         assert_eq!(seen[..3], [("type", InputClass::Key), ("newline", InputClass::Key), ("type", InputClass::Key)]);
         assert_eq!((&seen[3..8], seen[8]), (&left[..], ("save", InputClass::Command)));
-        assert_eq!(script.inputs(), 9);
+        assert_eq!(seen[9], ("move", InputClass::Motion));
+        assert!(matches!(
+            script.steps.last(),
+            Some(ScriptStep::Input(Input { act: ScriptAct::Move { x: 40, y: 50 }, .. }))
+        ));
+        assert_eq!(script.inputs(), 10);
     }
 
     #[test]
@@ -481,6 +504,8 @@ mod tests {
         assert!(step("times = 3").contains("the step does nothing; give it one of type"));
         assert!(step("key = \"a\"\ntype = \"b\"").contains("two things at once, type and key; make two steps"));
         assert!(step("click = [-1, 5]").contains("there is no place [-1, 5] on a screen"));
+        assert!(step("move = [5, 40000]").contains("there is no place [5, 40000] on a screen"));
+        assert!(step("move = [5, 5]\ntimes = 2").contains("times means nothing in a step with move; leave it out"));
         assert!(step("type = \"\\u0001\"").contains("cannot be typed; leave it out"));
         assert!(step("pause_ms = -5").contains("line 4: "), "{}", step("pause_ms = -5"));
         assert!(error("about = ").starts_with("script s, line 1: "));

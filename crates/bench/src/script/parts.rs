@@ -91,6 +91,11 @@ pub enum ScriptAct {
         y: i16,
         button: u8,
     },
+    /// The pointer, to a place on the screen, in pixels.
+    Move {
+        x: i16,
+        y: i16,
+    },
     /// By one notch of the wheel.
     Scroll {
         down: bool,

@@ -26,10 +26,10 @@ before it, which is a guess. A compositor that runs takes root, since the record
 the keyboard focus there, and zwlr_screencopy_v1, as sway has; keys are those of a US keyboard.
 
 A script is a TOML file with a list of [[step]], each with one of type = \"text\", prose = 300
-(made-up characters), key = \"ctrl+s\", click = [x, y], scroll = \"down\", pause_ms = 500,
-idle_ms = 300 (nothing drawn for so long). A step that presses may have times, every_ms, label,
-and class: key, click, scroll, menu, window, start or command. Above the steps: application,
-words_per_minute, variation, seed, start_within_s, [threshold_ms] by class, and [[file]] with
+(made-up characters), key = \"ctrl+s\", click = [x, y], move = [x, y] (the pointer alone),
+scroll = \"down\", pause_ms = 500, idle_ms = 300 (nothing drawn for so long). A step that presses
+may have times, every_ms, label, and class: motion, key, click, scroll, menu, window, start or
+command; one that moves the same but times. Above the steps: application, words_per_minute, variation, seed, start_within_s, [threshold_ms] by class, and [[file]] with
 path and one of content, prose_bytes, page_sections, slides.
 
 Exit codes: 0 fine, 1 the 98th percentile of a class, or its maximum where there are too few for

@@ -6,7 +6,7 @@
 
 use tipme_analysis::Timed;
 use tipme_bench::measure::SentInput;
-use tipme_measure::{Answer, Event, EventJoin};
+use tipme_measure::{Answer, Event, EventJoin, InputClass};
 use tipme_record::Nanos;
 
 /// The recorder may put an input so long before the time that the driver noted.
@@ -52,7 +52,7 @@ pub fn by_tap(
     let next = |index: usize| sent.get(index + 1).map_or(end, |next| next.at);
     let tapped = |(index, event): (usize, &SentInput)| {
         let part = parts.iter().find(|part| part.mark >= event.at).filter(|part| part.from <= event.at);
-        part.map_or(Tapped::Lost, |part| match answer(&part.timed, event.at, next(index), pids) {
+        part.map_or(Tapped::Lost, |part| match answer(&part.timed, event, next(index), pids) {
             None => Tapped::Silent,
             Some(answer) => Tapped::Answered(answer),
         })
@@ -103,10 +103,12 @@ pub fn near(timed: &[Timed], at: Nanos, next: Nanos) -> impl Iterator<Item = &Ti
     timed.get(first..).unwrap_or_default().iter().take_while(move |one| Nanos(one.input_ns) < hi)
 }
 
-/// The interactions that begin with an input: the best joined of the application's own, and all that follow from it.
-fn answer(timed: &[Timed], at: Nanos, next: Nanos, pids: &[u32]) -> Option<Answer> {
-    let answered = |one: &&Timed| one.class != "motion" && (one.censored || one.milestone == "response");
-    let near: Vec<&Timed> = near(timed, at, next).filter(answered).collect();
+/// The interactions that begin with an input: the best joined of the application's own, and all that follow from it. The
+/// pointer also moves before a click, which is not what a click is for.
+fn answer(timed: &[Timed], event: &SentInput, next: Nanos, pids: &[u32]) -> Option<Answer> {
+    let meant = |one: &Timed| one.class != "motion" || event.class == InputClass::Motion;
+    let answered = |one: &&Timed| meant(one) && (one.censored || one.milestone == "response");
+    let near: Vec<&Timed> = near(timed, event.at, next).filter(answered).collect();
     let rank = |one: &&&Timed| (!pids.contains(&one.client_pid), one.join != "exact");
     let best = *near.iter().min_by_key(rank)?;
     let own = near.iter().filter(|one| one.client_pid == best.client_pid);
@@ -178,7 +180,6 @@ fn guess(input: Nanos, first: Nanos, drawn: &[Nanos], next: Option<Nanos>) -> An
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_measure::InputClass;
 
     const MS: u64 = 1_000_000;
 
@@ -220,6 +221,14 @@ mod tests {
         let outcomes = by_tap(&sent(&[100, 160, 220], InputClass::Key), &[7], &part, &[], Nanos(300 * MS));
         assert_eq!(outcomes.iter().map(first_ms).collect::<Vec<_>>(), [Some(4), None, Some(3)]);
         assert_eq!(outcomes[1], InputOutcome::Silent);
+    }
+
+    #[test]
+    fn a_move_of_the_pointer_answers_where_that_is_the_input() {
+        let part = || one_part(0, vec![timed(7, 100, 102, "exact", "motion")]);
+        let [moved, clicked] = [InputClass::Motion, InputClass::Click]
+            .map(|class| by_tap(&sent(&[100], class), &[7], &part(), &[], Nanos(300 * MS)).remove(0));
+        assert_eq!((first_ms(&moved), clicked), (Some(2), InputOutcome::Silent));
     }
 
     #[test]
