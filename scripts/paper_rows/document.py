@@ -26,7 +26,8 @@ piece of work that takes as long but for {100 * SPEED_SHARE:.0f} %.
 - **FLAGGED**: two of these do not, be it of one day; below the table stands what the machine had to do beside each of them, and how fast it was;
 - *nothing to tell apart*: they do, but are so small that the interval reaches down to nothing, so it could not fail;
 - *one day so far*: they do, and are of one day; *no repetition (another machine)*: what is of another day is of another class of machine;
-- *not measured this time*: the last run does not have the figure.
+- *not measured this time*: the last run does not have the figure;
+- *nothing to measure*: it cannot have it, since there was too little of what the figure is about.
 
 What another script measures is taken up from the file that it writes. A commit with `-dirty` is one from which the program's own tree differed.
 
@@ -69,13 +70,26 @@ def load_words(run):
 def figure_row(row, figure):
     runs = [run for run in shown(figure) if run]
     now, before = [*(value(figure, value_of(figure, run)) for run in runs), "", ""][:2]
-    word = agreement(figure, store.runs(figure.measurement))
+    word = state_of(figure)
     told = {"FLAGGED": "**FLAGGED**", "agrees": f"agrees ({interval(figure)})", "nothing to tell apart": f"within {interval(figure)}: nothing to tell apart"}
     return f"| {row.id} | {figure.name} | {figure.paper} | {now or '-'} | {before} | {spread(figure)} | {told.get(word, word)} | {command(BY_NAME[figure.measurement])} | {origin(runs)} |"
 
 
+def state_of(figure):
+    """How the runs lie to each other; where the last one cannot have the figure, why."""
+    runs = store.runs(figure.measurement)
+    return lacking(figure, runs[-1:]) or agreement(figure, runs)
+
+
+def lacking(figure, last):
+    """Why the last run cannot have a figure: there was too little of what it is about."""
+    name, least = figure.needs or (None, 0)
+    had = last[0]["figures"].get(name) if last and value_of(figure, last[0]) is None else None
+    return f"nothing to measure: it takes {least}, there were {had:g}" if had is not None and had < least else None
+
+
 def flagged(figure):
-    return agreement(figure, store.runs(figure.measurement)) == "FLAGGED"
+    return state_of(figure) == "FLAGGED"
 
 
 def spread(figure):
@@ -163,7 +177,7 @@ def paper_text(title, rows):
 
 def summary():
     """How many of the figures agree."""
-    words = [agreement(figure, store.runs(figure.measurement)) for row in ROWS for figure in row.figures]
+    words = [state_of(figure).partition(":")[0] for row in ROWS for figure in row.figures]
     counts = {word: words.count(word) for word in dict.fromkeys(words)}
     return "Of all figures: " + ", ".join(f"{count} {word}" for word, count in counts.items()) + ".\n\n"
 

@@ -43,6 +43,8 @@ class Figure:
     digits: int = 1
     # The project's own bar: at most so much.
     bar: float = None
+    # Another figure of the measurement, and the least that it has to be for this one to be there at all.
+    needs: tuple = None
 
 
 @dataclasses.dataclass(frozen=True)

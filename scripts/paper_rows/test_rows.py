@@ -97,6 +97,17 @@ class Document(unittest.TestCase):
         with unittest.mock.patch.object(store, "runs", return_value=kept):
             self.assertIn("| - | 5.0 ms | 5.0 (1) | not measured this time |", document.figure_row(rows.ROWS[0], figure))
 
+    def test_a_figure_that_a_run_cannot_have_says_why(self):
+        figure = Figure("between", "timer", None, "s", needs=("events", 2))
+        told = {"date": "2026-01-01", "commit": "1111111", "machine": "a", "load_average": None}
+        for events, words in ((1, "nothing to measure: it takes 2, there were 1"), (2, "not measured"), (None, "not measured")):
+            with unittest.mock.patch.object(store, "runs", return_value=[{**told, "figures": {"between": None, "events": events}}]):
+                self.assertIn(f"| {words} |", document.figure_row(rows.ROWS[0], figure))
+
+    def test_what_a_figure_needs_is_a_figure_of_the_same_measurement(self):
+        names = {(figure.measurement, figure.name) for row in rows.ROWS for figure in row.figures}
+        self.assertEqual([figure.name for row in rows.ROWS for figure in row.figures if figure.needs and (figure.measurement, figure.needs[0]) not in names], [])
+
     def test_conditions_are_told_as_far_as_a_script_tells_them(self):
         run = {"load_average": [1.25], "took_s": None, "speed": "a key, unloaded 5.0 ms"}
         self.assertEqual(document.state(run), "load average 1.2, speed of the guest: a key, unloaded 5.0 ms")
