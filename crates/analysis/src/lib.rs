@@ -25,7 +25,7 @@ mod verdict;
 pub use decode::bytes::clean;
 pub use error::DiagnoseError;
 pub use explain::lateness::{Late, Lateness, lateness};
-pub use explain::outsider::outsider;
+pub use explain::outsider::{may_be_taken, outsider, outsider_words};
 pub use join::answer::{COMPLETED, NOTICED};
 pub use join::focus::{FocusChange, focus_changes};
 pub use join::labels::{MessageLabel, message_labels};

@@ -236,6 +236,55 @@ fn a_virtual_machine_without_steal_was_held_by_its_hypervisor() {
     }
 }
 
+/// A handler has the editor's CPU for almost a second.
+fn long_handler(more: impl FnOnce(&mut Machinery)) -> Finding {
+    let verdict = stall(&[], &[], |machine| {
+        machine.interrupt(3_990_000, 1, 980_000, 24, 0);
+        more(machine);
+    });
+    first(&verdict).clone()
+}
+
+#[test]
+fn a_handler_may_be_innocent_on_a_virtual_machine_that_counts_nothing() {
+    let named = long_handler(|_| {});
+    assert_eq!((named.kind, named.outsider), (CauseKind::Interrupt, None), "a machine without a hypervisor");
+    let open = long_handler(virtualized);
+    assert_eq!(taker(&open), (Some(Outsider::Undecided), "the hypervisor or interrupt 24 took the CPU from editor"));
+    assert!(open.evidence.iter().any(|line| line.contains("which was not seen to take so long else")), "{open:?}");
+    assert!(open.confidence < named.confidence && !open.remedy.contains("no software"), "{open:?}");
+    let often = long_handler(|machine| {
+        virtualized(machine);
+        for other in 0..3 {
+            machine.interrupt(4_800_000 + other * 400_000, 0, 300_000, 24, 0);
+        }
+    });
+    assert_eq!(often.kind, CauseKind::Interrupt);
+    let counted = |ticks| {
+        long_handler(|machine| {
+            virtualized(machine);
+            taken(machine, 7, ticks);
+        })
+    };
+    assert_eq!(counted([0, 0]).kind, CauseKind::Interrupt, "the hypervisor counts what it takes, and took nothing");
+    assert_eq!(taker(&counted([0, 95])), HYPERVISOR);
+}
+
+#[test]
+fn a_neighbour_may_be_innocent_that_had_interrupts_held_off() {
+    let held = |virtual_machine: bool| {
+        let verdict = stall(&[], &[], |machine| {
+            beside_neighbour(machine);
+            machine.overdue(3_990_000, 1, 980_000, NEIGHBOUR, 1);
+            machine.meta.machine.virtualized = virtual_machine;
+        });
+        first(&verdict).clone()
+    };
+    assert_eq!(held(false).kind, CauseKind::CpuCompetition);
+    let open = "the hypervisor or neighbour with interrupts held off took the CPU from editor";
+    assert_eq!(taker(&held(true)), (Some(Outsider::Undecided), open));
+}
+
 #[test]
 fn firmware_stops_all_cpus_of_a_machine_without_a_hypervisor() {
     let all = away(None, other_is_away);

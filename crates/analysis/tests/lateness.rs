@@ -122,6 +122,77 @@ fn interrupts_that_are_held_off_for_long_beside_idle_cpus_are_no_stall_of_the_ma
     assert_eq!(told(&read(&mut machine), &late(1_000, 41_020)), expected);
 }
 
+/// The interrupt of the CPU's own timer takes 400 ms before it wakes the thread, beside so many others of that length.
+fn long_handler(others: u64, more: impl FnOnce(&mut Machinery)) -> (LatenessCause, String, u64) {
+    let mut machine = asleep();
+    for other in 0..others {
+        machine.interrupt(20_000_000 + other * 500_000, 0, 400_000, TIMER, 0);
+    }
+    for short in 0..4 {
+        machine.interrupt(10_000_000 + short * 4_000, 0, 100, TIMER, 0);
+    }
+    machine.interrupt(401_000, 0, 400_000, TIMER, 0).wake_from(401_000, OWN, 0, 2, 0).switch(401_010, 0, OWN, 0);
+    more(&mut machine);
+    let recording = Recording::read(&machine.incident(30_000_000)).expect("it is an incident");
+    told(&recording, &late(1_000, 401_015)).remove(0)
+}
+
+/// The number of the CPU's own timer.
+const TIMER: u32 = 0xffff_fff0;
+
+#[test]
+fn a_handler_is_named_unless_the_cpu_may_have_been_taken_meanwhile() {
+    let guest = |machine: &mut Machinery| machine.meta.machine.virtualized = true;
+    let handler = named(LatenessCause::Interrupt, "interrupt (timer of the CPU)", 400_000);
+    let open = named(LatenessCause::Outside, "the hypervisor or interrupt (timer of the CPU), one CPU", 400_000);
+    assert_eq!(long_handler(0, |_| {}), handler, "nobody takes the CPU of a machine without a hypervisor");
+    assert_eq!(long_handler(0, guest), open, "it takes a tenth of a millisecond else");
+    assert_eq!(long_handler(6, guest), handler, "it takes as long again and again");
+    let counts = |taken: u64| {
+        long_handler(0, |machine| {
+            guest(machine);
+            for tenth in 0..=10 {
+                machine.stolen(tenth * 100_000, [7 + taken * tenth.min(4), 0]);
+            }
+        })
+    };
+    assert_eq!(counts(0), handler, "the hypervisor counts what it takes, and took nothing");
+    assert_eq!(counts(10), named(LatenessCause::Hypervisor, "one CPU", 400_000));
+}
+
+#[test]
+fn who_holds_interrupts_off_is_named_unless_the_cpu_may_have_been_taken_meanwhile() {
+    let first = |virtualized: bool, length: u64, others: u64| {
+        let mut machine = asleep();
+        machine.meta.machine.virtualized = virtualized;
+        for other in 0..others {
+            machine.overdue(60_000 + other * 10_000, 1, length, OTHER, 1);
+        }
+        machine.switch(700, 0, OTHER, 0).overdue(1_020 + length, 0, length, OTHER, 1);
+        machine.wake_from(1_030 + length, OWN, OTHER, 2, 0).switch(1_050 + length, 0, OWN, 0);
+        told(&read(&mut machine), &late(1_020, 1_055 + length)).remove(0)
+    };
+    let held = |length| named(LatenessCause::HeldOff, "burner", length);
+    let open = named(LatenessCause::Outside, "the hypervisor or burner with interrupts held off, one CPU", 8_000);
+    assert_eq!(first(false, 8_000, 0), held(8_000));
+    assert_eq!(first(true, 8_000, 0), open);
+    assert_eq!(first(true, 8_000, 3), held(8_000), "it holds them off for as long again and again");
+    assert_eq!(first(true, 4_000, 0), held(4_000), "kernels do so");
+}
+
+#[test]
+fn a_thread_is_not_slow_itself_where_its_cpu_may_have_been_taken() {
+    let slow = |virtualized: bool| {
+        let mut machine = asleep();
+        machine.meta.machine.virtualized = virtualized;
+        machine.wake_from(1_000, OWN, 0, 2, 0).switch(1_000, 0, OWN, 0).overdue(90_000, 0, 88_000, OWN, 1);
+        told(&read(&mut machine), &late(1_000, 90_000)).remove(0)
+    };
+    assert_eq!(slow(false), named(LatenessCause::Own, "", 89_000));
+    let open = "the hypervisor or periodic with interrupts held off, one CPU";
+    assert_eq!(slow(true), named(LatenessCause::Outside, open, 88_000));
+}
+
 #[test]
 fn a_device_is_named_with_the_function_that_waited_for_it() {
     let told = |function| {

@@ -77,22 +77,28 @@ def busy(machine):
 
 
 def late_wake_ups(machine, results):
-    """Each late wake-up of that processor is due to the hypervisor."""
+    """Each late wake-up of that processor is due to the hypervisor, or said to be due to it or to who had interrupts off meanwhile: nobody
+    innocent is named for certain."""
     with busy(machine):
         result, stops = measured(machine)
     outliers = result["outliers"]
     late = [one for one in outliers if one["lateness_us"] >= LATE_MS * 1000 and one["cpu"] == CPU]
     firsts = [one["budget"][0] if one["budget"] else {"cause": "not recorded", "name": ""} for one in late]
-    hypervisor = [one for one in firsts if one["cause"] == "hypervisor"]
+    hypervisor, undecided = [one for one in firsts if one["cause"] == "hypervisor"], [one for one in firsts if is_undecided(one)]
     longest = max((one["lateness_us"] / 1000 for one in late), default=0)
     stopped = max((end - begin) * 1000 for begin, end in stops)
     told = (
         f"{len(stops)} stops of {stopped:.0f} ms at most; {len(late)} wake-ups of CPU {CPU} were {LATE_MS} ms late or more, the longest "
-        f"{longest:.0f} ms; {len(hypervisor)} of them by the hypervisor; all: {causes(firsts)}"
+        f"{longest:.0f} ms; {len(hypervisor)} of them by the hypervisor, {len(undecided)} by it or another; all: {causes(firsts)}"
     )
     told += "".join(f"; {note}" for note in result["notes"])
-    right = len(stops) <= len(late) == len(hypervisor) and longest <= stopped + BEYOND_MS
+    right = len(stops) <= len(late) == len(hypervisor) + len(undecided) and longest <= stopped + BEYOND_MS
     results.met("stopped processor: late wake-ups", right, told)
+
+
+def is_undecided(portion):
+    """Whether the hypervisor is told as one of two that it may have been."""
+    return portion["cause"] == "outside" and portion["name"].startswith("the hypervisor or ")
 
 
 def causes(portions):

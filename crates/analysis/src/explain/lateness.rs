@@ -7,7 +7,7 @@
 //! A timer is late because its CPU took no interrupt: the thread there held them off, or the CPU was away. What is
 //! neither is the timer's own, such as its slack.
 
-use crate::explain::outsider::{accessed, all_at_once, outsider};
+use crate::explain::outsider::{accessed, all_at_once, may_be_taken, outsider, outsider_words};
 use crate::model::Outsider;
 use crate::timeline::cpu_intervals::{CpuInterval, CpuOwner, cpu_intervals};
 use crate::timeline::overdue::OverdueTimer;
@@ -129,7 +129,7 @@ fn asleep(recording: &Recording, cpu: Cpu, interval: CpuInterval, overdue: Optio
         CpuOwner::Thread { tid, .. } => format!("while {} ran", process(recording, *tid, interval.from)),
         CpuOwner::Work { function, .. } => format!("while work item {function} ran"),
         CpuOwner::Idle => String::new(),
-        _ => return recorded(recording, interval),
+        _ => return recorded(recording, cpu, interval),
     };
     let (cause, name) = stalled(recording, cpu, &interval, overdue).unwrap_or((LatenessCause::Timer, name));
     LatenessPiece { cause, name, thread: String::new(), interval }
@@ -137,12 +137,17 @@ fn asleep(recording: &Recording, cpu: Cpu, interval: CpuInterval, overdue: Optio
 
 /// Why a CPU took no interrupt.
 fn deaf(recording: &Recording, overdue: &OverdueTimer, interval: &CpuInterval) -> (LatenessCause, String) {
-    if overdue.is_held_off() {
+    if is_held_off(recording, overdue) {
         return (LatenessCause::HeldOff, process(recording, overdue.tid, interval.from));
     }
     let function =
         accessed(recording, overdue).or(overdue.function(&recording.names).filter(|_| overdue.tid != Tid(0)));
     away(recording, overdue.cpu, (overdue.due, overdue.came), function)
+}
+
+/// Whether the thread there held interrupts off, and nobody can have taken the CPU instead.
+fn is_held_off(recording: &Recording, overdue: &OverdueTimer) -> bool {
+    overdue.is_held_off() && !may_be_taken(recording, overdue.cpu, overdue.due, overdue.came)
 }
 
 /// Who had a CPU that was away, and how many were.
@@ -153,7 +158,7 @@ fn away(recording: &Recording, cpu: Cpu, (lo, hi): (Nanos, Nanos), function: Opt
         None => ONE.to_owned(),
     };
     match outsider(recording, cpu, lo, hi) {
-        Outsider::Undecided => (LatenessCause::Outside, format!("{}, {place}", Outsider::Undecided.words(recording))),
+        Outsider::Undecided => (LatenessCause::Outside, format!("{}, {place}", outsider_words(recording, cpu, lo, hi))),
         who => (who.into(), place),
     }
 }
@@ -163,18 +168,23 @@ fn awake(recording: &Recording, interval: CpuInterval, overdue: Option<&OverdueT
     let own = matches!(interval.owner, CpuOwner::Thread { tid, .. } if tid == late.tid);
     let taken = recording.withdrawals.explains(late.cpu, interval.from, interval.to);
     let free = matches!(interval.owner, CpuOwner::Thread { .. } | CpuOwner::Work { .. } | CpuOwner::Idle);
-    let (cause, name) = match overdue.filter(|one| free && !one.is_held_off()) {
+    let (cause, name) = match overdue.filter(|one| free && !is_held_off(recording, one)) {
         _ if free && taken => (LatenessCause::Hypervisor, String::new()),
         Some(away) => deaf(recording, away, &interval),
         None if own => (LatenessCause::Own, String::new()),
-        None => return recorded(recording, interval),
+        None => return recorded(recording, late.cpu, interval),
     };
     LatenessPiece { cause, name, thread: String::new(), interval }
 }
 
-/// Whoever has the CPU by the records.
-fn recorded(recording: &Recording, interval: CpuInterval) -> LatenessPiece {
+/// Whoever has the CPU by the records, unless it may have been taken from a handler.
+fn recorded(recording: &Recording, cpu: Cpu, interval: CpuInterval) -> LatenessPiece {
+    let (lo, hi) = (interval.from, interval.to);
     let (cause, name, thread) = match &interval.owner {
+        CpuOwner::Interrupt { .. } | CpuOwner::Softirq { .. } if may_be_taken(recording, cpu, lo, hi) => {
+            let (cause, name) = away(recording, cpu, (lo, hi), None);
+            (cause, name, String::new())
+        }
         CpuOwner::Interrupt { name } => (LatenessCause::Interrupt, name.clone(), String::new()),
         CpuOwner::Softirq { name } => (LatenessCause::Softirq, name.clone(), String::new()),
         CpuOwner::Thread { tid, name } => {

@@ -19,3 +19,4 @@ pub(crate) mod periods;
 #[cfg(test)]
 mod properties;
 pub(crate) mod stolen;
+pub(crate) mod suspect;

@@ -4,9 +4,9 @@
 //! Evidence decides, and what it leaves open stays open. A hypervisor may take any CPU, and its count is believed. The
 //! firmware stops all CPUs at once. A device stops the CPU that waits for its answer, while others go on: it is named
 //! only where the timer that came late found the kernel in a function that accesses one. A hypervisor that counts nothing
-//! may have taken the CPU there as well.
+//! may have taken the CPU there as well, and in code that takes no interrupt (`suspect`).
 
-use crate::explain::stolen::SHARE_MIN;
+use crate::explain::suspect::{LENGTH_MIN, suspect};
 use crate::model::Outsider;
 use crate::timeline::overdue::OverdueTimer;
 use crate::timeline::recording::Recording;
@@ -14,6 +14,9 @@ use crate::timeline::silence::{another_went_on, silent_at_work};
 use tipme_measure::idle::HolderKind;
 use tipme_measure::timer::LatenessCause;
 use tipme_record::{Cpu, Nanos};
+
+/// From this share of its CPU's time on a piece is the hypervisor's, or the firmware's.
+pub(crate) const SHARE_MIN: f64 = 0.5;
 
 /// Functions in which the kernel waits for a device, by the begins of their names: ports, registers in memory, the space
 /// of PCI configuration. None of them does anything else that takes time.
@@ -36,6 +39,7 @@ const ACCESSES: [&str; 14] = [
 
 /// Who had a CPU in `lo..hi`, in which it was away.
 pub fn outsider(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Outsider {
+    let suspect = suspect(recording, cpu, lo, hi).is_some();
     let overdue = recording.overdue.longest_away(cpu, lo, hi).filter(|one| one.covers(SHARE_MIN, lo, hi));
     let (lo, hi) = overdue.map_or((lo, hi), |one| (one.due, one.came));
     let virtualized = recording.meta.machine.virtualized;
@@ -45,10 +49,24 @@ pub fn outsider(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Outsid
         _ if counted(recording, cpu, lo, hi) => Outsider::Hypervisor,
         (true, true) => Outsider::Hypervisor,
         (false, true) => Outsider::Firmware,
+        _ if suspect => Outsider::Undecided,
         _ if accesses && others_told() && another_went_on(recording, cpu, lo, hi) => Outsider::Device,
         (true, false) if !accesses => Outsider::Hypervisor,
         _ => Outsider::Undecided,
     }
+}
+
+/// The same in a sentence, with what is left where it is not decided.
+pub fn outsider_words(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> String {
+    let who = outsider(recording, cpu, lo, hi);
+    let suspect = suspect(recording, cpu, lo, hi).filter(|_| who == Outsider::Undecided);
+    suspect.map_or_else(|| who.words(recording).to_owned(), |suspect| suspect.words(recording, lo))
+}
+
+/// Whether a CPU may have been taken from whoever had it in `lo..hi` with interrupts off: the hypervisor says so, or it
+/// counts nothing and they do not take that long else.
+pub fn may_be_taken(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> bool {
+    hi.since(lo) >= LENGTH_MIN && counted(recording, cpu, lo, hi) || suspect(recording, cpu, lo, hi).is_some()
 }
 
 /// Whether the hypervisor counts a CPU as taken: by what the kernel saw of that at its ticks, or by the coarse counter.
@@ -70,8 +88,8 @@ pub(crate) fn accessed<'a>(recording: &'a Recording, overdue: &OverdueTimer) -> 
 }
 
 impl Outsider {
-    /// In a sentence, with what is left where it is not decided.
-    pub fn words(self, recording: &Recording) -> &'static str {
+    /// In a sentence, with what is left where it is not decided and nobody of this kernel had the CPU.
+    pub(crate) fn words(self, recording: &Recording) -> &'static str {
         match self {
             Outsider::Hypervisor => "the hypervisor",
             Outsider::Firmware => "the firmware",

@@ -3,17 +3,20 @@
 
 use crate::explain::blame::{Blame, Who};
 use crate::explain::chain::ChainPiece;
+use crate::explain::outsider::{SHARE_MIN, may_be_taken};
 use crate::model::CauseKind;
 use crate::timeline::recording::Recording;
 use tipme_record::Cpu;
 
-/// From this share of its CPU's time on a piece is the hypervisor's, or the firmware's.
-pub(crate) const SHARE_MIN: f64 = 0.5;
-
 /// The blame for a piece, unless its CPU was away for most of it.
 pub(crate) fn unless_stolen(recording: &Recording, piece: &ChainPiece, blame: Blame) -> Blame {
-    let looks = matches!(blame.kind, CauseKind::OwnComputation | CauseKind::CpuCompetition);
-    match looks && share(recording, piece) >= SHARE_MIN {
+    let taken = || cpu(recording, piece).is_some_and(|cpu| may_be_taken(recording, cpu, piece.lo, piece.hi));
+    let stolen = match blame.kind {
+        CauseKind::OwnComputation | CauseKind::CpuCompetition => share(recording, piece) >= SHARE_MIN || taken(),
+        CauseKind::Interrupt => taken(),
+        _ => false,
+    };
+    match stolen {
         true => Blame { kind: CauseKind::Stall, who: Who::Thread(piece.tid) },
         false => blame,
     }

@@ -82,6 +82,13 @@ impl Interrupts {
         })
     }
 
+    /// The one that had a CPU for half of `lo..hi` or more, as long as it was.
+    pub(crate) fn most_of(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<&Interrupt> {
+        let longest = self.within(cpu, lo, hi).max_by_key(Interrupt::length)?;
+        let whole = self.sorted.partition_point(|one| (one.cpu, one.end) <= (cpu, longest.start));
+        self.sorted.get(whole).filter(|_| longest.length().0 >= hi.since(lo).0 / 2)
+    }
+
     /// Tiles `lo..hi` on a CPU with the interrupts and with what lies between them, which is `None`.
     pub(crate) fn tiles(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(Option<Source>, Nanos, Nanos)> {
         let (mut at, mut tiles) = (lo, Vec::new());
@@ -93,6 +100,12 @@ impl Interrupts {
         tiles.push((None, at, hi));
         tiles.retain(|(_, lo, hi)| lo < hi);
         tiles
+    }
+}
+
+impl Interrupt {
+    pub(crate) fn length(&self) -> Nanos {
+        self.end.since(self.start)
     }
 }
 

@@ -119,6 +119,16 @@ impl OverdueTimers {
         self.within(cpu, lo, hi).filter(|one| !one.is_held_off()).max_by_key(|one| one.late())
     }
 
+    /// The longest on a CPU that reaches into `lo..hi` and was held off.
+    pub(crate) fn longest_held_off(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<&OverdueTimer> {
+        self.within(cpu, lo, hi).filter(|one| one.is_held_off()).max_by_key(|one| one.late())
+    }
+
+    /// All that a thread held off.
+    pub(crate) fn held_off_by(&self, tid: Tid) -> impl Iterator<Item = &OverdueTimer> {
+        self.sorted.iter().filter(move |one| one.tid == tid && one.is_held_off())
+    }
+
     /// Whether all of so many CPUs were away for most of `lo..hi`.
     pub(crate) fn all_away(&self, cpus: u32, lo: Nanos, hi: Nanos) -> bool {
         (0..cpus).map(Cpu).all(|cpu| self.away(cpu, lo, hi).0.saturating_mul(2) >= hi.since(lo).0)

@@ -36,6 +36,11 @@ impl Withdrawals {
         Withdrawals { sorted }
     }
 
+    /// Whether the kernel was told of any.
+    pub(crate) fn are_counted(&self) -> bool {
+        !self.sorted.is_empty()
+    }
+
     /// How much of `lo..hi` the hypervisor took of a CPU, at most: it is not known where between two ticks it did.
     pub fn taken(&self, cpu: Cpu, lo: Nanos, hi: Nanos) -> Nanos {
         let first = self.sorted.partition_point(|one| (one.cpu, one.until) <= (cpu, lo));

@@ -3,14 +3,15 @@
 
 use crate::explain::chain::{ChainPiece, Doing};
 use crate::explain::describe::span_text;
-use crate::explain::outsider::{accessed, all_at_once, outsider};
+use crate::explain::outsider::{accessed, all_at_once, outsider, outsider_words};
 use crate::explain::partition::{BlameGroup, Budget, length};
 use crate::explain::stolen;
+use crate::explain::suspect::{Suspect, suspect};
 use crate::model::Outsider;
 use crate::timeline::recording::Recording;
 use crate::timeline::silence::another_went_on;
 use std::collections::BTreeMap;
-use tipme_record::{Nanos, Tid};
+use tipme_record::{Cpu, Nanos, Tid};
 
 /// From this share of the CPUs' time on the verdict says what the hypervisor took.
 const SHARE_TOLD: f64 = 0.2;
@@ -35,9 +36,20 @@ pub(crate) fn taker(budget: &Budget<'_>, group: &BlameGroup) -> Outsider {
     times.into_iter().max_by_key(|(_, nanos)| *nanos).map_or(Outsider::Undecided, |(who, _)| who)
 }
 
-/// What can be tried, where that is decided.
-pub(crate) fn remedy(who: Outsider) -> Option<&'static str> {
-    match who {
+/// Who of this kernel may have had the CPU of the longest piece, where nobody is shown to have taken it.
+fn suspected<'a>(budget: &Budget<'a>, group: &BlameGroup) -> Option<(Suspect, &'a ChainPiece, Cpu)> {
+    let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
+    let cpu = stolen::cpu(budget.recording, longest)?;
+    let undecided = outsider(budget.recording, cpu, longest.lo, longest.hi) == Outsider::Undecided;
+    suspect(budget.recording, cpu, longest.lo, longest.hi).filter(|_| undecided).map(|suspect| (suspect, longest, cpu))
+}
+
+/// What can be tried, where that is decided, or one of this kernel may have been at it.
+pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup) -> Option<&'static str> {
+    match taker(budget, group) {
+        Outsider::Undecided if suspected(budget, group).is_some() => Some(
+            "look at the load of the hypervisor's host; where the same code is named again and again, at that or its driver",
+        ),
         Outsider::Hypervisor => Some("look at the load of the hypervisor's host; no software of this machine ran"),
         Outsider::Firmware => Some("update the firmware (hwlatdetector measures it); no software of this machine ran"),
         Outsider::Device => Some("look at the device and its driver: the kernel had to wait for it"),
@@ -47,7 +59,9 @@ pub(crate) fn remedy(who: Outsider) -> Option<&'static str> {
 
 /// The culprit's action, where `waiters` is who could not run.
 pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
-    let who = taker(budget, group).words(budget.recording);
+    let longest = suspected(budget, group);
+    let usual = || taker(budget, group).words(budget.recording).to_owned();
+    let who = longest.map_or_else(usual, |(_, piece, cpu)| outsider_words(budget.recording, cpu, piece.lo, piece.hi));
     let free = |piece: &&ChainPiece| matches!(piece.doing, Doing::Queued(Some(Tid(0))));
     let beside_free: u64 = budget.pieces(group).filter(free).map(length).fold(0, u64::saturating_add);
     if beside_free >= group.nanos / 2 {
@@ -68,6 +82,9 @@ fn away(budget: &Budget<'_>, group: &BlameGroup) -> Nanos {
 /// `the timer of CPU 1 came 296 ms late, and found a program, which cannot hold interrupts off: nothing ran there meanwhile`;
 /// with the function where it found the kernel, and whether that accesses a device.
 pub(crate) fn overdue_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
+    if let Some((who, piece, cpu)) = suspected(budget, group) {
+        return Some(who.text(budget.recording, cpu, piece.lo));
+    }
     let overdue = |piece: &ChainPiece| {
         let cpu = stolen::cpu(budget.recording, piece)?;
         budget.recording.overdue.longest_away(cpu, piece.lo, piece.hi)

@@ -3,7 +3,9 @@
 
 use super::watch::LoopOutcome;
 use std::collections::BTreeMap;
-use tipme_analysis::{CpuInterval, CpuOwner, Recording, cpu_intervals, is_recorder, outsider};
+use tipme_analysis::{
+    CpuInterval, CpuOwner, Recording, cpu_intervals, is_recorder, may_be_taken, outsider, outsider_words,
+};
 use tipme_measure::idle::{
     Basis, Exclusion, Gap, GapPiece, GapPortion, Holder, HolderKind, NamedGap, NamedTime, Observed, Resident,
     Residents, Seen, StolenShares, Tick, attribute, tick,
@@ -137,7 +139,11 @@ fn piece(recording: &Recording, observed: &Observed, interval: CpuInterval) -> G
     let taken = || recording.withdrawals.explains(Cpu(observed.cpu as u32), interval.from, interval.to);
     // An interrupt that was due found the loop, which cannot hold it off.
     let away = || recording.overdue.away(Cpu(observed.cpu as u32), interval.from, interval.to) > Nanos(0);
+    let hidden = || may_be_taken(recording, Cpu(observed.cpu as u32), interval.from, interval.to);
     let seen = match interval.owner {
+        CpuOwner::Interrupt { .. } | CpuOwner::Softirq { .. } if hidden() => {
+            Seen::Holder(outside(recording, observed, interval.from, interval.to))
+        }
         CpuOwner::Thread { tid, .. } if tid.0 == observed.tid && (taken() || away()) => {
             Seen::Holder(outside(recording, observed, interval.from, interval.to))
         }
@@ -159,7 +165,7 @@ fn piece(recording: &Recording, observed: &Observed, interval: CpuInterval) -> G
 /// Who had the CPU while it was away.
 fn outside(recording: &Recording, observed: &Observed, from: Nanos, to: Nanos) -> Holder {
     let who = outsider(recording, Cpu(observed.cpu as u32), from, to);
-    Holder::new(who.into(), who.words(recording))
+    Holder::new(who.into(), outsider_words(recording, Cpu(observed.cpu as u32), from, to))
 }
 
 fn named_gap(observed: &Observed, gap: &Gap, portions: &[GapPortion]) -> NamedGap {

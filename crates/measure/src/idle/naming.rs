@@ -38,7 +38,7 @@ pub enum HolderKind {
     Firmware,
     /// The kernel waited for it.
     Device,
-    /// Nothing that this kernel did; which of these it was is not decided.
+    /// Which of these had the CPU is not decided.
     Outside,
     Unexplained,
 }

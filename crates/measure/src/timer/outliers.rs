@@ -41,7 +41,7 @@ pub enum LatenessCause {
     Firmware,
     /// One CPU waited for a device, in code of this kernel that accesses one.
     Device,
-    /// Nothing of this kernel had the CPU; which of these it was is not decided.
+    /// Which of these had the CPU is not decided.
     Outside,
     /// Another thread had the CPU, with interrupts held off: the timer's could not come.
     HeldOff,

@@ -83,7 +83,7 @@ fn who(cause: LatenessCause, name: &str) -> String {
         LatenessCause::Hypervisor => taker("the hypervisor", &name),
         LatenessCause::Firmware => taker("the firmware", &name),
         LatenessCause::Device => taker("a device", &name),
-        LatenessCause::Outside => format!("outside the kernel: {name}"),
+        LatenessCause::Outside => format!("not decided: {name}"),
         LatenessCause::IdleExit => "exit from idle".to_owned(),
         LatenessCause::Own => "on its own way back".to_owned(),
         LatenessCause::Rest => "small shares".to_owned(),
@@ -118,7 +118,7 @@ mod tests {
             (
                 LatenessCause::Outside,
                 "the hypervisor or a device, one CPU",
-                "outside the kernel: the hypervisor or a device, one CPU",
+                "not decided: the hypervisor or a device, one CPU",
             ),
         ];
         told.iter().for_each(|(cause, name, words)| assert_eq!(who(*cause, name), *words));

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Who may be named for a stop: the hypervisor, or it beside another, and nobody else for certain."""
+
+import unittest
+import unittest.mock
+
+from . import stalls
+
+
+class Judged(unittest.TestCase):
+    def judged(self, *named):
+        """Whether stops of 400 ms are told right whose late wake-ups are due to these."""
+        late = [{"cpu": stalls.CPU, "lateness_us": 400_000, "budget": [{"cause": cause, "name": name}]} for cause, name in named]
+        machine, results = unittest.mock.MagicMock(), unittest.mock.MagicMock()
+        with unittest.mock.patch.object(stalls, "measured", return_value=({"outliers": late, "notes": []}, [(0.0, 0.4)] * len(late))):
+            stalls.late_wake_ups(machine, results)
+        _, right, told = results.met.call_args.args
+        return right, told
+
+    def test_the_hypervisor_alone_or_beside_another_is_right(self):
+        right, told = self.judged(("hypervisor", "one CPU"), ("outside", "the hypervisor or interrupt (timer of the CPU), one CPU"))
+        self.assertTrue(right)
+        self.assertIn("1 of them by the hypervisor, 1 by it or another", told)
+
+    def test_who_is_innocent_may_not_be_named_for_certain(self):
+        for named in (("interrupt", "interrupt (timer of the CPU)"), ("own", ""), ("outside", "the firmware or the hardware, one CPU")):
+            self.assertFalse(self.judged(("hypervisor", "one CPU"), named)[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
