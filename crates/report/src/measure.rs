@@ -2,6 +2,7 @@
 //! The result of a script that was played at an application: what stands in its file, as text and as plots.
 
 mod figures;
+mod spread;
 mod tables;
 
 pub use figures::figures;

@@ -3,7 +3,7 @@
 
 use super::{
     ClassFigures, DEVIATION_PERCENT_MAX, Instrument, InterArrival, LONG_MS, LongEvent, MeasureDetails, MeasureDocument,
-    MilestoneFigures, OperationCounters, RepeatSpread,
+    MilestoneFigures, OperationCounters, spread,
 };
 use crate::conditions;
 use crate::plot::words::{count, decimal, duration, plain};
@@ -133,34 +133,12 @@ fn cumulative(details: &MeasureDetails) -> String {
         ),
         (None, _) => "one repeat: no deviation is known".to_owned(),
     };
-    let unusable = cumulative.spread.as_ref().filter(|_| cumulative.usable == Some(false));
     format!(
         "cumulative latency by repeat, without the start: {}\n  mean {}, {verdict}\n{}",
         repeats.join(", "),
         time(cumulative.mean_ms),
-        unusable.map_or_else(String::new, spread)
+        spread::text(details)
     )
-}
-
-/// What repeats differ by: the larger part first, and who had the CPU where that is a part of it.
-fn spread(spread: &RepeatSpread) -> String {
-    let rivals: Vec<String> =
-        spread.rivals.iter().map(|rival| format!("{} {}", rival.name, duration(rival.ms))).collect();
-    let who = if rivals.is_empty() { String::new() } else { format!(" ({} in all)", rivals.join(", ")) };
-    let mut parts = [
-        (spread.running_share, "CPU time of application and display server".to_owned(), &spread.running_ms),
-        (spread.ready_share, format!("waiting for a CPU that others had{who}"), &spread.ready_ms),
-        (spread.waiting_share, "waiting for disk, timers and other answers".to_owned(), &spread.waiting_ms),
-    ];
-    parts.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let line = |(share, what, times): &(f64, String, &Vec<f64>)| {
-        let least = times.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = times.iter().copied().fold(0.0, f64::max);
-        // A share of nothing may be a little below 0.
-        let percent = (100.0 * share).round() + 0.0;
-        format!("  {percent:.0} % of the differences: {what}, {} to {}\n", duration(least), duration(most))
-    };
-    parts.iter().map(line).collect()
 }
 
 fn rates(details: &MeasureDetails) -> String {
@@ -288,7 +266,7 @@ fn driver(details: &MeasureDetails) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CumulativeLatencies, DriverCost, EventRow, ExcessRate, Rival};
+    use super::super::{CumulativeLatencies, DriverCost, EventRow, ExcessRate, RepeatSpread, Rival};
     use super::*;
     use tipme_measure::{Apdex, MeasuredMachine, Rate, Run, SCHEMA};
 
@@ -400,6 +378,38 @@ mod tests {
         let mut result = sample();
         result.details.instrument_why = Some("recording takes root".to_owned());
         assert!(text(&result).contains("which is speculative (recording takes root)"));
+    }
+
+    #[test]
+    fn without_a_recording_repeats_differ_by_inputs() {
+        let mut result = sample();
+        result.details.cumulative.spread = None;
+        let event = |repeat, label: &str, class: &str, ms| EventRow {
+            repeat,
+            label: label.to_owned(),
+            class: class.to_owned(),
+            latency_ms: Some(ms),
+            ..EventRow::default()
+        };
+        result.details.events = vec![
+            event(1, "start", "start", 900.0),
+            event(1, "type", "key", 60.0),
+            event(1, "save", "command", 40.0),
+            event(2, "type", "key", 62.0),
+            event(2, "save", "command", 48.0),
+            event(2, "save", "command", 30.0),
+        ];
+        let recorded = text(&result);
+        assert!(recorded.contains("  95 % of the differences: inputs labelled save, 40 ms to 78 ms\n"), "{recorded}");
+        assert!(
+            recorded.contains("what made them longer is not known: nothing that was recorded differs"),
+            "{recorded}"
+        );
+        result.details.instrument_why = Some("asked for by --no-trace".to_owned());
+        let remedy = "what made them longer only the display tap tells; try: as root, and without --no-trace";
+        assert!(text(&result).contains(remedy), "{}", text(&result));
+        result.details.cumulative.usable = Some(true);
+        assert!(!text(&result).contains("of the differences") && !text(&result).contains("display tap tells"));
     }
 
     #[test]

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why repeats differ that are unusable for a comparison: by what was recorded, else by the inputs that took longer.
+
+use super::{MeasureDetails, RepeatSpread};
+use crate::plot::words::{duration, plain};
+use std::collections::BTreeMap;
+use tipme_measure::{InputClass, spread_shares};
+
+/// So many parts are told.
+const PARTS: usize = 3;
+/// Labels are cut after so many characters.
+const LABEL_CHARS: usize = 24;
+/// Labels with a smaller share of the differences are not told.
+const SHARE_MIN: f64 = 0.05;
+
+/// A part of what was awaited: its share of the differences, what it is, and its time in each repeat.
+type Part = (f64, String, Vec<f64>);
+
+/// Lines on what repeats differ by; none where they are usable.
+pub(super) fn text(details: &MeasureDetails) -> String {
+    let cumulative = &details.cumulative;
+    match &cumulative.spread {
+        _ if cumulative.usable != Some(false) => String::new(),
+        Some(spread) => lines(recorded(spread)),
+        None => lines(by_label(details)) + unknown(details),
+    }
+}
+
+/// By what was recorded, and who had the CPU where that is a part of it.
+fn recorded(spread: &RepeatSpread) -> Vec<Part> {
+    let rivals: Vec<String> =
+        spread.rivals.iter().map(|rival| format!("{} {}", rival.name, duration(rival.ms))).collect();
+    let who = if rivals.is_empty() { String::new() } else { format!(" ({} in all)", rivals.join(", ")) };
+    vec![
+        (spread.running_share, "CPU time of application and display server".to_owned(), spread.running_ms.clone()),
+        (spread.ready_share, format!("waiting for a CPU that others had{who}"), spread.ready_ms.clone()),
+        (spread.waiting_share, "waiting for disk, timers and other answers".to_owned(), spread.waiting_ms.clone()),
+    ]
+}
+
+/// By which inputs took longer, of all but the start: no recording has to tell that.
+fn by_label(details: &MeasureDetails) -> Vec<Part> {
+    let repeats = details.cumulative.repeats_ms.len();
+    let mut times: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for event in details.events.iter().filter(|event| event.class != InputClass::Start.name()) {
+        let sums = times.entry(&event.label).or_insert_with(|| vec![0.0; repeats]);
+        if let Some(sum) = event.repeat.checked_sub(1).and_then(|at| sums.get_mut(at)) {
+            *sum += event.latency_ms.unwrap_or(0.0);
+        }
+    }
+    let (labels, times): (Vec<&str>, Vec<Vec<f64>>) = times.into_iter().unzip();
+    let shares = spread_shares(&times).unwrap_or_default();
+    let name = |label| format!("inputs labelled {}", plain(label, LABEL_CHARS));
+    let parts = shares.into_iter().zip(labels).zip(times);
+    let mut parts: Vec<Part> = parts.map(|((share, label), times)| (share, name(label), times)).collect();
+    parts.retain(|(share, ..)| *share >= SHARE_MIN);
+    parts
+}
+
+fn unknown(details: &MeasureDetails) -> &'static str {
+    match details.instrument_why {
+        Some(_) => "  what made them longer only the display tap tells; try: as root, and without --no-trace\n",
+        None => "  what made them longer is not known: nothing that was recorded differs\n",
+    }
+}
+
+/// The larger part first.
+fn lines(mut parts: Vec<Part>) -> String {
+    parts.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let line = |(share, what, times): &Part| {
+        let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = times.iter().copied().fold(0.0, f64::max);
+        // A share of nothing may be a little below 0.
+        let percent = (100.0 * share).round() + 0.0;
+        format!("  {percent:.0} % of the differences: {what}, {} to {}\n", duration(least), duration(most))
+    };
+    parts.iter().take(PARTS).map(line).collect()
+}
