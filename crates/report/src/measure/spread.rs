@@ -52,7 +52,8 @@ fn by_label(details: &MeasureDetails) -> Vec<Part> {
     let shares = spread_shares(&times).unwrap_or_default();
     let name = |label| format!("inputs labelled {}", plain(label, LABEL_CHARS));
     let parts = shares.into_iter().zip(labels).zip(times);
-    let mut parts: Vec<Part> = parts.map(|((share, label), times)| (share, name(label), times)).collect();
+    // Beyond the whole is a part beside others, which are not told, that fall where it rises.
+    let mut parts: Vec<Part> = parts.map(|((share, label), times)| (share.min(1.0), name(label), times)).collect();
     parts.retain(|(share, ..)| *share >= SHARE_MIN);
     parts
 }

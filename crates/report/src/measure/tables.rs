@@ -405,6 +405,12 @@ mod tests {
             recorded.contains("what made them longer is not known: nothing that was recorded differs"),
             "{recorded}"
         );
+        result.details.events[1].latency_ms = Some(70.0);
+        assert!(
+            text(&result).contains("  100 % of the differences: inputs labelled save, 40 ms to 78 ms\n"),
+            "{}",
+            text(&result)
+        );
         result.details.instrument_why = Some("asked for by --no-trace".to_owned());
         let remedy = "what made them longer only the display tap tells; try: as root, and without --no-trace";
         assert!(text(&result).contains(remedy), "{}", text(&result));
