@@ -150,11 +150,12 @@ fn push_documents<'a>(incident: &mut Incident, rest: &'a [u8]) -> &'a [u8] {
     let tid = |at: usize| (number(at) % 12) as u32;
     let line = format!("1: FLOCK  ADVISORY  WRITE {} fe:00:{} 0 EOF", tid(0), number(1));
     let futexes = vec![FutexOwner { tid: tid(2), address: number(3), owner: tid(4) }];
-    let (quota_us, period_us, pids) = (number(8) * 1_000, number(9) * 1_000, vec![tid(5)]);
+    let (quota_us, period_us) = (number(8) * 1_000, number(9) * 1_000);
+    let (tids, pids) = (vec![tid(7)], vec![tid(5)]);
     // Records of throttling that have one byte for all of its number are of this group.
     let number_of_group = number(6) * 0x0101_0101_0101_0101;
     let (path, file) = ("/a".into(), "/a/cpu.max".into());
-    let group = LimitedGroup { number: number_of_group, path, file, quota_us, period_us, pids };
+    let group = LimitedGroup { number: number_of_group, path, file, quota_us, period_us, tids, pids };
     let files = [FileName { device: number(10) as u32, inode: number(11), path: "/b".into() }];
     let habit = StoredBaseline {
         class: "key".into(),

@@ -95,7 +95,38 @@ fn who_used_less_than_half_of_the_quota_did_not_use_it_up() {
     );
 }
 
-/// Single threads of a process may be in the group, and a process may come into it late.
+/// Another thread of the hog runs for long, outside of the group.
+#[test]
+fn what_a_thread_outside_of_the_group_ran_used_nothing_of_its_quota() {
+    let verdict = stall(|machine| {
+        beside_neighbour(machine);
+        machine.task(600, 600, 1, "hog", 0).task(601, 600, 1, "hog", 0);
+        machine.switch(2_910_000, 2, 601, 1).switch(2_980_000, 2, 600, 0).switch(2_988_000, 2, 0, 0);
+        machine.throttled(3_005_000, APP, 3).limited_threads(3, "/tipme/a", &[APP, 600]);
+    });
+    let finding = first(&verdict);
+    assert_eq!((finding.kind, culprit(finding).0), (CauseKind::CpuThrottled, 600));
+    let ran = "hog (pid 600) ran 8.0 ms of the 13 ms that the group ran in the 100 ms until it was throttled last";
+    assert!(finding.evidence.iter().any(|line| line == ran), "{:?}", finding.evidence);
+}
+
+/// The other runs while the editor waits for the next period, so that it comes into the group only then.
+#[test]
+fn what_a_process_ran_before_it_came_into_the_group_used_nothing_of_its_quota() {
+    let verdict = stall(|machine| {
+        machine.switch(3_005_000, 1, NEIGHBOUR, 0).switch(3_400_000, 1, APP, 0);
+        machine.switch(3_405_000, 1, NEIGHBOUR, 0).switch(3_995_000, 1, APP, 0);
+        machine.task(600, 600, 1, "late", 0).switch(3_100_000, 2, 600, 1).switch(3_300_000, 2, 0, 0);
+        machine.switch(3_400_000, 2, 600, 1).switch(3_404_000, 2, 0, 0);
+        machine.throttled(3_005_000, APP, 3).throttled(3_405_000, APP, 3).limited(3, "/tipme/a", &[APP, 600]);
+    });
+    let finding = first(&verdict);
+    assert_eq!((finding.kind, culprit(finding).0), (CauseKind::CpuThrottled, APP));
+    let ran = "editor (pid 200) ran 9.8 ms of the 14 ms that the group ran in the 500 ms until it was throttled last";
+    assert!(finding.evidence.iter().any(|line| line == ran), "{:?}", finding.evidence);
+}
+
+/// Where records do not tell who was elsewhere.
 #[test]
 fn nobody_used_a_quota_up_whose_group_cannot_have_run_for_so_long() {
     let verdict = stall(|machine| hog_until_throttled(machine, 80, &[APP, 600]));
@@ -165,6 +196,12 @@ fn who_is_ready_in_a_throttled_group_gets_no_cpu_either() {
     assert_eq!(first(&stall(throttled(1_500_000, &[APP]))).kind, CauseKind::CpuCompetition, "it was throttled earlier");
     let verdict = stall(throttled(3_004_000, &[NEIGHBOUR]));
     assert_eq!((first(&verdict).kind, culprit(first(&verdict)).0), (CauseKind::CpuCompetition, NEIGHBOUR));
+    let verdict = stall(|machine| {
+        throttled(3_004_000, &[])(machine);
+        machine.groups.limited.clear();
+        machine.task(201, APP, 1, "worker", 1).limited_threads(3, "/tipme/a", &[201, 600]);
+    });
+    assert_eq!(first(&verdict).kind, CauseKind::CpuCompetition, "only another thread of the editor is in the group");
 }
 
 #[test]

@@ -277,7 +277,9 @@ pub struct LimitedGroup {
     /// CPU time in each period at the mark, microseconds; 0 where the quota was taken away by then.
     pub quota_us: u64,
     pub period_us: u64,
-    /// The processes that were in it, or in a group below it, at the mark.
+    /// The threads that were in it, or in a group below it, at the mark.
+    pub tids: Vec<u32>,
+    /// The processes that were, in files that do not tell of threads.
     pub pids: Vec<u32>,
 }
 

@@ -206,7 +206,7 @@ fn group_is_known(incident: &Incident, limited: &Limited) {
     let group = groups.limited.iter().find(|group| group.path == name).unwrap();
     assert_eq!((group.quota_us, group.period_us), (10_000, 100_000));
     let (member, visitor) = (limited.child.id(), limited.visitor.id());
-    assert!(group.pids.contains(&member) && !group.pids.contains(&visitor), "{group:?}");
+    assert!(group.tids.contains(&member) && !group.tids.contains(&visitor), "{group:?}");
     let rare = incident.bytes(Section::Rare).chunks(CHUNK_BYTES).flat_map(entries);
     let throttled = rare.filter(|entry| entry.kind == RecordKind::Throttled);
     let throttled: Vec<Throttled> = throttled.map(|entry| Throttled::read(entry.bytes).unwrap()).collect();

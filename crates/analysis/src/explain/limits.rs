@@ -6,8 +6,8 @@ use crate::explain::jobs::{Job, Members};
 use crate::explain::partition::{BlameGroup, Budget, length};
 use crate::timeline::recording::Recording;
 use crate::timeline::throttle::QuotaGroup;
-use std::collections::{BTreeMap, HashMap};
-use tipme_record::{Nanos, Pid, Tid};
+use std::collections::BTreeMap;
+use tipme_record::{Nanos, Tid};
 
 /// The job that used more than any other of what a group may use.
 pub(crate) struct QuotaUser {
@@ -25,8 +25,8 @@ pub(crate) fn limit_of<'a>(budget: &Budget<'a>, group: &BlameGroup) -> Option<&'
 }
 
 /// Who in a throttled group used its quota up, in the periods before it was throttled while the group's pieces lasted.
-/// Nobody, where those that count as its members ran for longer than it allows: some of their threads were elsewhere, or
-/// they came into it only meanwhile.
+/// Nobody, where those that count as its members ran for longer than it allows: then not all of them were in it all the
+/// time.
 pub(crate) fn user_of(budget: &Budget<'_>, group: &BlameGroup) -> Option<QuotaUser> {
     let limit = limit_of(budget, group)?;
     let (lo, hi) = extent(budget, group).and_then(|(lo, hi)| limit.used_up(lo, hi))?;
@@ -40,15 +40,13 @@ pub(crate) fn user_of(budget: &Budget<'_>, group: &BlameGroup) -> Option<QuotaUs
     most.map(|(job, members)| QuotaUser { job, members, all: Nanos(all), span: hi.since(lo) })
 }
 
-/// The threads of a control group that ran in `lo..hi`, and for how long each did.
+/// The threads of a control group that ran in it in `lo..hi`, and for how long each did.
 fn ran_in(recording: &Recording, limit: &QuotaGroup, lo: Nanos, hi: Nanos) -> Vec<(Tid, u64)> {
-    let mut is_member: HashMap<Pid, bool> = HashMap::new();
-    let mut is_in = |pid| {
-        let groups = || recording.throttling.groups_of(&recording.tasks, pid, hi);
-        *is_member.entry(pid).or_insert_with(|| groups().iter().any(|group| std::ptr::eq(*group, limit)))
-    };
-    let ran = recording.timeline.threads().map(|tid| (tid, recording.timeline.run_time(tid, lo, hi).0));
-    ran.filter(|(tid, ran)| *ran > 0 && is_in(recording.tasks.pid(*tid, hi))).collect()
+    let groups = |tid| recording.throttling.groups_of(&recording.tasks, tid, hi);
+    let is_in = |tid: &Tid| groups(*tid).iter().any(|group| std::ptr::eq(*group, limit));
+    let ran_at_all = |tid: &Tid| recording.timeline.run_time(*tid, lo, hi) > Nanos(0);
+    let members = recording.timeline.threads().filter(ran_at_all).filter(is_in);
+    members.map(|tid| (tid, limit.ran(&recording.timeline, tid, lo, hi).0)).filter(|(_, ran)| *ran > 0).collect()
 }
 
 impl QuotaUser {

@@ -22,6 +22,7 @@ pub(crate) mod overdue;
 pub(crate) mod pauses;
 pub(crate) mod polls;
 pub(crate) mod priorities;
+pub(crate) mod quota_members;
 pub(crate) mod reclaim;
 pub(crate) mod recording;
 pub(crate) mod restless;

@@ -227,7 +227,7 @@ impl Recording {
         self.deferred = DeferredCalls::new(&deferred, &self.names);
         self.withdrawals = Withdrawals::new(&placed(&rare, RecordKind::Withdrawn, Withdrawn::read));
         let throttled: Vec<Throttled> = typed(rare.of(RecordKind::Throttled), RecordKind::Throttled, Throttled::read);
-        self.throttling = Throttling::new(&throttled, &self.groups, &self.timeline);
+        self.throttling = Throttling::new(&throttled, &self.groups, &self.tasks, &self.timeline);
         self.overdue = OverdueTimers::new(&placed(&rare, RecordKind::Overdue, Overdue::read));
     }
 
@@ -292,7 +292,7 @@ impl Recording {
 
     /// The group whose quota held a ready thread back in most of `lo..hi`.
     pub fn throttled(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<&QuotaGroup> {
-        let groups = self.throttling.groups_of(&self.tasks, self.tasks.pid(tid, lo), lo);
+        let groups = self.throttling.groups_of(&self.tasks, tid, lo);
         let (held_back, group) =
             groups.into_iter().map(|group| (group.within(lo, hi).1, group)).max_by_key(|(time, _)| *time)?;
         (held_back.0 as f64 >= SHARE_MIN * hi.since(lo).0 as f64).then_some(group)

@@ -3,22 +3,29 @@
 //!
 //! The kernel tells of each thread that it takes from its CPU for a quota, with the group that the quota is set on. From
 //! then on, until that thread runs again, the group is taken to be throttled, and so is who else is in it and ready: such
-//! a thread leaves no CPU, since it does not get one. In a group is who was taken from its CPU for it, whoever was there
-//! at the mark, and the children of both that had ended by then.
+//! a thread leaves no CPU, since it does not get one. Members are known by thread (`quota_members`); a process that had
+//! ended by the mark, and of which nothing is known, was where its parent is.
+//!
+//! Whoever goes on while all that were taken from their CPUs wait is not in the group, or not yet.
 
 use crate::decode::bytes::clean;
+use crate::timeline::quota_members::QuotaMembers;
 use crate::timeline::tasks::Tasks;
 use crate::timeline::threads::{ThreadState, Timeline};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use tipme_record::incident::{Groups, LimitedGroup};
 use tipme_record::records::Throttled;
-use tipme_record::{Nanos, Pid};
+use tipme_record::{Nanos, Tid};
 
 /// Groups beyond these are not read.
 const GROUPS_MAX: usize = 256;
 
 /// A quota from here on is none: the kernel's number for it is the largest.
 const NO_QUOTA: Nanos = Nanos(u64::MAX);
+
+/// A thread of a throttled group may go on for so long where its CPU had some of the quota left: 5 ms, which the kernel
+/// gives each CPU at once, and up to the tick that ends it.
+const LEFT_OVER: Nanos = Nanos::from_millis(20);
 
 /// A control group with a quota.
 #[derive(Debug, Default)]
@@ -32,9 +39,11 @@ pub struct QuotaGroup {
     period: Nanos,
     /// Whether it still did at the mark.
     is_set: bool,
-    members: BTreeSet<Pid>,
+    members: QuotaMembers,
     /// When it was throttled, one after the other.
     throttled: Vec<(Nanos, Nanos)>,
+    /// The same, each only until the first of its threads ran again.
+    stopped: Vec<(Nanos, Nanos)>,
 }
 
 /// All groups that were throttled.
@@ -45,46 +54,48 @@ pub struct Throttling {
 
 impl Throttling {
     /// From the records, and what was known of the groups at the mark.
-    pub(crate) fn new(records: &[Throttled], known: &Groups, timeline: &Timeline) -> Throttling {
+    pub(crate) fn new(records: &[Throttled], known: &Groups, tasks: &Tasks, timeline: &Timeline) -> Throttling {
         let mut by_group: BTreeMap<u64, Vec<&Throttled>> = BTreeMap::new();
         for record in records {
             by_group.entry(record.group).or_default().push(record);
         }
         let groups = by_group.into_iter().take(GROUPS_MAX).map(|(number, records)| {
             let known = known.limited.iter().find(|group| group.number == number);
-            QuotaGroup::new(&records, known, timeline)
+            QuotaGroup::new(&records, known, tasks, timeline)
         });
         Throttling { groups: groups.collect() }
     }
 
-    /// The groups that a process was in. One that died unseen was where its parent is.
-    pub(crate) fn groups_of(&self, tasks: &Tasks, pid: Pid, at: Nanos) -> Vec<&QuotaGroup> {
-        let of = |pid| self.groups.iter().filter(|group| group.members.contains(&pid)).collect::<Vec<_>>();
+    /// The groups that a thread was in. A process that died unseen was where its parent is.
+    pub(crate) fn groups_of(&self, tasks: &Tasks, tid: Tid, at: Nanos) -> Vec<&QuotaGroup> {
+        let of = |tid, pid| self.groups.iter().filter(|group| group.members.has(tid, pid)).collect::<Vec<_>>();
         let lives = |pid| tasks.process(pid, at).is_some_and(|life| life.until == Nanos(u64::MAX));
         if self.groups.is_empty() {
             return Vec::new();
         }
-        let found = of(pid);
+        let pid = tasks.pid(tid, at);
+        let found = of(tid, pid);
         if !found.is_empty() || lives(pid) {
             return found;
         }
-        let parents = tasks.ancestors(pid, at).skip(1).map(|parent| of(parent.pid));
+        let parents = tasks.ancestors(pid, at).skip(1).map(|parent| of(parent.tid, parent.pid));
         parents.into_iter().find(|groups| !groups.is_empty()).unwrap_or_default()
     }
 }
 
 impl QuotaGroup {
-    fn new(records: &[&Throttled], known: Option<&LimitedGroup>, timeline: &Timeline) -> QuotaGroup {
+    fn new(records: &[&Throttled], known: Option<&LimitedGroup>, tasks: &Tasks, timeline: &Timeline) -> QuotaGroup {
         let last = records.iter().filter(|record| record.quota < NO_QUOTA).max_by_key(|record| record.head.ts);
-        let at_mark = known.map(|group| group.pids.iter().copied().map(Pid)).into_iter().flatten();
+        let times: Vec<_> = records.iter().map(|record| held_back(record, timeline)).collect();
         QuotaGroup {
             path: known.map(|group| clean(&group.path)).unwrap_or_default(),
             file: known.map(|group| clean(&group.file)).unwrap_or_default(),
             quota: last.map_or(Nanos(0), |record| record.quota),
             period: last.map_or(Nanos(0), |record| record.period),
             is_set: known.zip(last).is_some_and(|(known, last)| is_same(known, last)),
-            members: records.iter().map(|record| record.pid).chain(at_mark).collect(),
-            throttled: joined(records.iter().map(|record| held_back(record, timeline)).collect()),
+            members: QuotaMembers::new(records, known, tasks),
+            stopped: joined(until_first_ran(&times)),
+            throttled: joined(times),
         }
     }
 
@@ -133,6 +144,21 @@ impl QuotaGroup {
         Nanos(self.quota.0.saturating_mul(periods))
     }
 
+    /// How long one of its threads ran in `lo..hi`, as far as it was in the group. Whoever goes on while the group is stopped is not
+    /// in it then, nor was since the kernel took it from its CPU for the quota last.
+    pub(crate) fn ran(&self, timeline: &Timeline, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
+        let first = self.stopped.partition_point(|(_, end)| *end <= lo);
+        let within = self.stopped.iter().skip(first).take_while(|(begin, _)| *begin < hi);
+        let goes_on = |(begin, end): &&(Nanos, Nanos)| timeline.run_time(tid, lo.max(*begin), hi.min(*end)) > LEFT_OVER;
+        let (mut from, mut ran) = (lo, Nanos(0));
+        for (begin, end) in within.filter(goes_on) {
+            let left = self.members.last_taken(tid, from, *begin).unwrap_or(from);
+            ran = ran.after(timeline.run_time(tid, from, left));
+            from = hi.min(*end);
+        }
+        ran.after(timeline.run_time(tid, from, hi))
+    }
+
     /// When it was throttled, as far as that reaches into `lo..hi`.
     fn times(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
         let first = self.throttled.partition_point(|(_, end)| *end <= lo);
@@ -152,6 +178,15 @@ fn held_back(record: &Throttled, timeline: &Timeline) -> (Nanos, Nanos) {
     (record.head.ts, end.unwrap_or(record.head.ts))
 }
 
+/// Each time until the first of all ends in it.
+fn until_first_ran(times: &[(Nanos, Nanos)]) -> Vec<(Nanos, Nanos)> {
+    let mut ends: Vec<Nanos> = times.iter().map(|(_, end)| *end).collect();
+    ends.sort_unstable();
+    let first = |begin| ends.get(ends.partition_point(|end| *end <= begin)).copied();
+    let held = times.iter().filter(|(begin, end)| begin < end);
+    held.filter_map(|(begin, _)| Some((*begin, first(*begin)?))).collect()
+}
+
 /// Times that overlap become one.
 fn joined(mut times: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
     times.sort();
@@ -167,15 +202,22 @@ fn joined(mut times: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::events::{SchedChange, SchedEvent};
 
     fn ms(count: u64) -> Nanos {
         Nanos::from_millis(count)
     }
 
+    fn record(at: Nanos, tid: Tid) -> Throttled {
+        let mut record = Throttled::read(&[0; Throttled::SIZE]).expect("it has its size");
+        (record.head.ts, record.head.tid) = (at, tid);
+        record
+    }
+
     fn group(known: Option<LimitedGroup>, quota: Nanos) -> QuotaGroup {
-        let mut record = Throttled::read(&[0; Throttled::SIZE]).unwrap();
+        let mut record = record(ms(0), Tid(0));
         (record.quota, record.period) = (quota, ms(100));
-        QuotaGroup::new(&[&record], known.as_ref(), &Timeline::default())
+        QuotaGroup::new(&[&record], known.as_ref(), &Tasks::default(), &Timeline::default())
     }
 
     #[test]
@@ -191,6 +233,35 @@ mod tests {
         assert_eq!(group.used_up(ms(34), ms(100)), Some((ms(5), ms(50))));
         assert_eq!(group.used_up(ms(34), ms(50)), Some((ms(5), ms(10))));
         assert_eq!(group.used_up(ms(35), ms(50)), None);
+    }
+
+    fn switch(at: u64, tid: u32, other: u32) -> SchedEvent {
+        let (tid, other, change) = (Tid(tid), Tid(other), SchedChange::Switch);
+        SchedEvent { ts: ms(at), tid, other, cpu: 0, argument: 1, change, context: 0, prio: 120 }
+    }
+
+    /// It runs for 10 ms, for 50 ms while the group is stopped, and for 10 ms again.
+    #[test]
+    fn who_goes_on_while_the_group_is_stopped_was_in_it_before_only_where_it_was_taken_from_its_cpu() {
+        let runs = [(0, 10), (30, 80), (100, 110)].into_iter();
+        let switches = runs.flat_map(|(from, to)| [switch(from, 0, 7), switch(to, 7, 0)]);
+        let timeline = Timeline::new(switches, &[], ms(200));
+        let ran = |stopped, taken: &[u64]| {
+            let mut group = QuotaGroup { stopped: vec![stopped], ..QuotaGroup::default() };
+            let records: Vec<Throttled> = taken.iter().map(|at| record(ms(*at), Tid(7))).collect();
+            group.members = QuotaMembers::new(&records.iter().collect::<Vec<_>>(), None, &Tasks::default());
+            group.ran(&timeline, Tid(7), ms(0), ms(120))
+        };
+        assert_eq!(ran((ms(20), ms(90)), &[]), ms(10), "it came into the group meanwhile");
+        assert_eq!(ran((ms(20), ms(90)), &[10]), ms(20), "it was elsewhere for a time");
+        assert_eq!(ran((ms(20), ms(45)), &[]), ms(70), "its CPU had some of the quota left");
+    }
+
+    #[test]
+    fn a_group_is_stopped_until_the_first_of_its_threads_runs_again() {
+        let times = [(ms(10), ms(100)), (ms(20), ms(130)), (ms(120), ms(120)), (ms(125), ms(210))];
+        let stopped = joined(until_first_ran(&times));
+        assert_eq!(stopped, [(ms(10), ms(100)), (ms(125), ms(130))]);
     }
 
     #[test]
@@ -210,10 +281,10 @@ mod tests {
 
     #[test]
     fn the_latest_quota_is_told_whichever_cpu_wrote_first() {
-        let [mut first, mut later] = [0, 1].map(|_| Throttled::read(&[0; Throttled::SIZE]).unwrap());
-        (first.head.ts, first.quota, first.period) = (ms(1), ms(5), ms(100));
-        (later.head.ts, later.quota, later.period) = (ms(2), ms(7), ms(100));
-        let told = QuotaGroup::new(&[&later, &first], None, &Timeline::default());
+        let [mut first, mut later] = [1, 2].map(|at| record(ms(at), Tid(0)));
+        (first.quota, first.period) = (ms(5), ms(100));
+        (later.quota, later.period) = (ms(7), ms(100));
+        let told = QuotaGroup::new(&[&later, &first], None, &Tasks::default(), &Timeline::default());
         assert_eq!(told.amount().as_deref(), Some("7 ms per 100 ms"));
     }
 }

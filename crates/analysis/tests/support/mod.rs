@@ -327,15 +327,23 @@ impl Machinery {
         self.push(us, cpu, RingClass::Rare, &record, &[])
     }
 
-    /// A control group that may use 5 ms per 100 ms, and who is in it at the mark.
+    /// A control group that may use 5 ms per 100 ms, and the processes in it at the mark.
     pub fn limited(&mut self, number: u64, path: &str, pids: &[u32]) -> &mut Self {
+        self.limited_threads(number, path, &[]);
+        self.groups.limited.last_mut().into_iter().for_each(|group| group.pids = pids.to_vec());
+        self
+    }
+
+    /// The same, and the threads in it.
+    pub fn limited_threads(&mut self, number: u64, path: &str, tids: &[u32]) -> &mut Self {
         self.groups.limited.push(LimitedGroup {
             number,
             path: path.to_owned(),
             file: format!("/sys/fs/cgroup/cpu{path}/cpu.cfs_quota_us"),
             quota_us: 5_000,
             period_us: 100_000,
-            pids: pids.to_vec(),
+            tids: tids.to_vec(),
+            pids: Vec::new(),
         });
         self
     }

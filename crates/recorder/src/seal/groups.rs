@@ -14,8 +14,8 @@ const FOLDERS: usize = 4_096;
 /// Groups that are named.
 const GROUPS: usize = 256;
 
-/// Processes that are kept of a group; further ones are not known as its members.
-const MEMBERS: usize = 1_024;
+/// Threads that are kept of a group; further ones are not known as its members.
+const MEMBERS: usize = 4_096;
 
 /// The numbers of the groups that were throttled.
 #[derive(Default)]
@@ -46,12 +46,12 @@ impl ThrottledGroups {
                 within.insert(found.len());
                 found.push(group(hierarchy, &folder, number));
             }
-            let members = if within.is_empty() { Vec::new() } else { hierarchy.processes(&folder) };
-            within.iter().for_each(|index| found[*index].pids.extend(&members));
+            let members = if within.is_empty() { Vec::new() } else { hierarchy.threads(&folder) };
+            within.iter().for_each(|index| found[*index].tids.extend(&members));
             open.extend(hierarchy.children(&folder).into_iter().map(|child| (child, within.clone())));
             open.truncate(FOLDERS);
         }
-        found.iter_mut().for_each(|group| group.pids.truncate(MEMBERS));
+        found.iter_mut().for_each(|group| group.tids.truncate(MEMBERS));
         Groups { limited: found }
     }
 }
@@ -69,7 +69,7 @@ fn group(hierarchy: &Hierarchy, folder: &Path, number: u64) -> LimitedGroup {
         file: hierarchy.mount.join(folder).join(hierarchy.limit_file()).display().to_string(),
         quota_us: quota.map_or(0, |quota| quota.quota_us),
         period_us: quota.map_or(0, |quota| quota.period_us),
-        pids: Vec::new(),
+        ..LimitedGroup::default()
     }
 }
 
@@ -89,11 +89,11 @@ mod tests {
             Plain(Hierarchy { mount, version })
         }
 
-        /// A group with these processes; its number.
-        fn group(&self, path: &str, limit: &str, pids: &str) -> u64 {
+        /// A group with these threads; its number.
+        fn group(&self, path: &str, limit: &str, tids: &str) -> u64 {
             let folder = self.0.mount.join(path);
             create_dir_all(&folder).expect("a group can be made");
-            write(folder.join("cgroup.procs"), pids).expect("it can be written");
+            write(folder.join(self.0.threads_file()), tids).expect("it can be written");
             write(folder.join("cpu.cfs_period_us"), "100000\n").expect("it can be written");
             write(folder.join(self.0.limit_file()), limit).expect("it can be written");
             self.0.number(Path::new(path)).expect("a folder has a number")
@@ -121,7 +121,7 @@ mod tests {
             assert_eq!(groups.len(), 1, "{groups:?}");
             let group = &groups[0];
             assert_eq!((group.path.as_str(), group.quota_us, group.period_us), ("/a", 5_000, 100_000));
-            assert_eq!(group.pids, [11, 12, 13]);
+            assert_eq!(group.tids, [11, 12, 13]);
             assert_eq!(group.file, plain.0.mount.join("a").join(plain.0.limit_file()).display().to_string());
         }
     }
@@ -140,7 +140,7 @@ mod tests {
     fn members_within_members_belong_to_both_groups() {
         let plain = Plain::new("nested", CgroupVersion::Two);
         let numbers = [plain.group("a", "1 2\n", "1\n"), plain.group("a/b/c", "1 2\n", "2\n")];
-        let members: Vec<Vec<u32>> = plain.resolve(&numbers).into_iter().map(|group| group.pids).collect();
+        let members: Vec<Vec<u32>> = plain.resolve(&numbers).into_iter().map(|group| group.tids).collect();
         assert_eq!(members, [vec![1, 2], vec![2]]);
     }
 

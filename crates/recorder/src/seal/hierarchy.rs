@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tipme_record::proc_text::cgroup_mounts;
 
-/// Bytes read of a list of processes.
-const PROCS_BYTES: u64 = 64 * 1024;
+/// Bytes read of a list of threads.
+const LIST_BYTES: u64 = 64 * 1024;
 
 /// The control group file systems differ in the names of their files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +52,13 @@ impl Hierarchy {
         }
     }
 
+    pub(super) fn threads_file(&self) -> &'static str {
+        match self.version {
+            CgroupVersion::One => "tasks",
+            CgroupVersion::Two => "cgroup.threads",
+        }
+    }
+
     /// The number that the kernel has for a group: the inode of its folder.
     pub(super) fn number(&self, group: &Path) -> Option<u64> {
         std::fs::metadata(self.mount.join(group)).ok().map(|folder| folder.ino())
@@ -70,10 +77,11 @@ impl Hierarchy {
         Some(CpuQuota { quota_us, period_us: period.trim().parse().ok()? })
     }
 
-    pub(super) fn processes(&self, group: &Path) -> Vec<u32> {
-        let Ok(file) = File::open(self.mount.join(group).join("cgroup.procs")) else { return Vec::new() };
+    /// The threads in a group: single ones of a process may be, in groups of version 1 and in threaded ones of version 2.
+    pub(super) fn threads(&self, group: &Path) -> Vec<u32> {
+        let Ok(file) = File::open(self.mount.join(group).join(self.threads_file())) else { return Vec::new() };
         let mut text = String::new();
-        file.take(PROCS_BYTES).read_to_string(&mut text).ok();
+        file.take(LIST_BYTES).read_to_string(&mut text).ok();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
