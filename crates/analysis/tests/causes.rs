@@ -51,7 +51,7 @@ fn a_throttled_group_is_named_and_never_the_neighbour() {
     assert!((finding.ms - 990.0).abs() < 15.0, "{}", finding.ms);
     assert!(finding.remedy.contains("/sys/fs/cgroup/cpu/tipme/a/cpu.cfs_quota_us"), "{}", finding.remedy);
     let evidence = finding.evidence.join("\n");
-    assert!(evidence.contains("the group was throttled once, 990 ms of 990 ms"), "{evidence}");
+    assert!(evidence.contains("the group was throttled in 10 periods, 990 ms of 990 ms"), "{evidence}");
 }
 
 /// The hog is in the group or not, and runs on another CPU for so long until the group is throttled.
@@ -69,7 +69,7 @@ fn who_used_the_quota_up_is_named_and_how_much_of_it() {
     let evidence = finding.evidence.iter().map(String::as_str).collect::<Vec<_>>();
     let expected = [
         "hog (pid 600) used up the CPU quota of editor's control group /tipme/a (5 ms per 100 ms)",
-        "the group was throttled once, 990 ms of 990 ms",
+        "the group was throttled in 10 periods, 990 ms of 990 ms",
         "hog (pid 600) ran 8.0 ms of the 13 ms that the group ran in the 100 ms until it was throttled last",
     ];
     assert_eq!(evidence, expected);

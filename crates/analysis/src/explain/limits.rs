@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which limit of a control group pieces are due to, who used it up, and how often it was throttled meanwhile.
+//! Which limit of a control group pieces are due to, who used it up, and how long it was throttled meanwhile.
 
-use crate::explain::describe::span_text;
+use crate::explain::describe::{count_text, span_text};
 use crate::explain::jobs::{Job, Members};
 use crate::explain::partition::{BlameGroup, Budget, length};
 use crate::timeline::recording::Recording;
@@ -63,12 +63,16 @@ impl QuotaUser {
     }
 }
 
-/// How often and how long the group was throttled while the group's pieces lasted.
+/// In how many periods and how long the group was throttled while the group's pieces lasted.
 pub(crate) fn evidence(budget: &Budget<'_>, group: &BlameGroup, limit: &QuotaGroup) -> Option<String> {
     let (lo, hi) = extent(budget, group)?;
-    let (count, total) = limit.within(lo, hi);
-    let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
-    (count > 0).then(|| format!("the group was throttled {times}, {} of {}", span_text(total), span_text(hi.since(lo))))
+    let periods = match limit.periods_within(lo, hi) {
+        0 => String::new(),
+        1 => " in one period".to_owned(),
+        many => format!(" in {} periods", count_text(many)),
+    };
+    let total = Some(limit.within(lo, hi)).filter(|total| *total > Nanos(0))?;
+    Some(format!("the group was throttled{periods}, {} of {}", span_text(total), span_text(hi.since(lo))))
 }
 
 /// From the first begin of a group's pieces to their last end.

@@ -294,7 +294,7 @@ impl Recording {
     pub fn throttled(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<&QuotaGroup> {
         let groups = self.throttling.groups_of(&self.tasks, tid, lo);
         let (held_back, group) =
-            groups.into_iter().map(|group| (group.within(lo, hi).1, group)).max_by_key(|(time, _)| *time)?;
+            groups.into_iter().map(|group| (group.within(lo, hi), group)).max_by_key(|(time, _)| *time)?;
         (held_back.0 as f64 >= SHARE_MIN * hi.since(lo).0 as f64).then_some(group)
     }
 

@@ -27,6 +27,9 @@ const NO_QUOTA: Nanos = Nanos(u64::MAX);
 /// gives each CPU at once, and up to the tick that ends it.
 const LEFT_OVER: Nanos = Nanos::from_millis(20);
 
+/// Who runs again within this part of a period after its begin does so since the quota is filled up.
+const SOON: u64 = 20;
+
 /// A control group with a quota.
 #[derive(Debug, Default)]
 pub struct QuotaGroup {
@@ -44,6 +47,8 @@ pub struct QuotaGroup {
     throttled: Vec<(Nanos, Nanos)>,
     /// The same, each only until the first of its threads ran again.
     stopped: Vec<(Nanos, Nanos)>,
+    /// When in each period the quota is filled up.
+    refilled: Nanos,
 }
 
 /// All groups that were throttled.
@@ -87,14 +92,16 @@ impl QuotaGroup {
     fn new(records: &[&Throttled], known: Option<&LimitedGroup>, tasks: &Tasks, timeline: &Timeline) -> QuotaGroup {
         let last = records.iter().filter(|record| record.quota < NO_QUOTA).max_by_key(|record| record.head.ts);
         let times: Vec<_> = records.iter().map(|record| held_back(record, timeline)).collect();
+        let period = last.map_or(Nanos(0), |record| record.period);
         QuotaGroup {
             path: known.map(|group| clean(&group.path)).unwrap_or_default(),
             file: known.map(|group| clean(&group.file)).unwrap_or_default(),
             quota: last.map_or(Nanos(0), |record| record.quota),
-            period: last.map_or(Nanos(0), |record| record.period),
+            period,
             is_set: known.zip(last).is_some_and(|(known, last)| is_same(known, last)),
             members: QuotaMembers::new(records, known, tasks),
             stopped: joined(until_first_ran(&times)),
+            refilled: refilled(&times, period),
             throttled: joined(times),
         }
     }
@@ -124,16 +131,23 @@ impl QuotaGroup {
         self.is_set
     }
 
-    /// How often and how long it was throttled within `lo..hi`.
-    pub fn within(&self, lo: Nanos, hi: Nanos) -> (usize, Nanos) {
-        let lengths = self.times(lo, hi).map(|(begin, end)| hi.min(end).since(lo.max(begin)));
-        lengths.fold((0, Nanos(0)), |(count, sum), length| (count + 1, sum.after(length)))
+    /// How long it was throttled within `lo..hi`.
+    pub fn within(&self, lo: Nanos, hi: Nanos) -> Nanos {
+        let times = reaching(&self.throttled, lo, hi);
+        times.fold(Nanos(0), |sum, (begin, end)| sum.after(hi.min(end).since(lo.max(begin))))
+    }
+
+    /// In how many periods: those that end in `lo..hi` while it is, as the kernel counts them (`nr_throttled`).
+    pub(crate) fn periods_within(&self, lo: Nanos, hi: Nanos) -> u64 {
+        let ended = |at: Nanos| at.before(self.refilled).0.checked_div(self.period.0).unwrap_or(0);
+        let stopped = reaching(&self.stopped, lo, hi);
+        stopped.map(|(begin, end)| ended(hi.min(end)).saturating_sub(ended(lo.max(begin)))).sum()
     }
 
     /// When it used up what it then was throttled for in `lo..hi`: from a period before it was for the first time on, until
     /// it was for the last time.
     pub(crate) fn used_up(&self, lo: Nanos, hi: Nanos) -> Option<(Nanos, Nanos)> {
-        let mut begins = self.times(lo, hi).map(|(begin, _)| begin).filter(|_| self.period > Nanos(0));
+        let mut begins = reaching(&self.throttled, lo, hi).map(|(begin, _)| begin).filter(|_| self.period > Nanos(0));
         let first = begins.next()?;
         Some((first.before(self.period), begins.last().unwrap_or(first)))
     }
@@ -144,26 +158,37 @@ impl QuotaGroup {
         Nanos(self.quota.0.saturating_mul(periods))
     }
 
-    /// How long one of its threads ran in `lo..hi`, as far as it was in the group. Whoever goes on while the group is stopped is not
-    /// in it then, nor was since the kernel took it from its CPU for the quota last.
+    /// How long one of its threads ran in `lo..hi`, as far as it was in the group. Whoever goes on while the group is
+    /// stopped is not in it then, nor was since the kernel took it from its CPU for the quota last.
     pub(crate) fn ran(&self, timeline: &Timeline, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
-        let first = self.stopped.partition_point(|(_, end)| *end <= lo);
-        let within = self.stopped.iter().skip(first).take_while(|(begin, _)| *begin < hi);
-        let goes_on = |(begin, end): &&(Nanos, Nanos)| timeline.run_time(tid, lo.max(*begin), hi.min(*end)) > LEFT_OVER;
+        let goes_on = |(begin, end): &(Nanos, Nanos)| timeline.run_time(tid, lo.max(*begin), hi.min(*end)) > LEFT_OVER;
         let (mut from, mut ran) = (lo, Nanos(0));
-        for (begin, end) in within.filter(goes_on) {
-            let left = self.members.last_taken(tid, from, *begin).unwrap_or(from);
+        for (begin, end) in reaching(&self.stopped, lo, hi).filter(goes_on) {
+            let left = self.members.last_taken(tid, from, begin).unwrap_or(from);
             ran = ran.after(timeline.run_time(tid, from, left));
-            from = hi.min(*end);
+            from = hi.min(end);
         }
         ran.after(timeline.run_time(tid, from, hi))
     }
+}
 
-    /// When it was throttled, as far as that reaches into `lo..hi`.
-    fn times(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
-        let first = self.throttled.partition_point(|(_, end)| *end <= lo);
-        self.throttled.iter().skip(first).take_while(move |(begin, _)| *begin < hi).copied()
-    }
+/// Those of some times that reach into `lo..hi`.
+fn reaching(times: &[(Nanos, Nanos)], lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
+    let first = times.partition_point(|(_, end)| *end <= lo);
+    times.iter().skip(first).take_while(move |(begin, _)| *begin < hi).copied()
+}
+
+/// When in each period the quota is filled up: just before most threads that were held back run again. What one CPU has left
+/// is given to another in between, too.
+fn refilled(times: &[(Nanos, Nanos)], period: Nanos) -> Nanos {
+    let ends = times.iter().filter(|(begin, end)| begin < end).map(|(_, end)| end.0);
+    let mut first: Vec<u64> = ends.filter_map(|end| end.checked_rem(period.0)).collect();
+    first.sort_unstable();
+    let next = first.iter().map(|at| at.saturating_add(period.0));
+    let all: Vec<u64> = first.iter().copied().chain(next).collect();
+    let until = |at: u64| all.partition_point(|other| *other <= at.saturating_add(period.0 / SOON));
+    let most = first.iter().enumerate().max_by_key(|(index, at)| until(**at) - index);
+    Nanos(most.map_or(0, |(_, at)| *at))
 }
 
 /// Whether a group has the quota at the mark that it had used up, in the kernel's file in microseconds.
@@ -225,9 +250,9 @@ mod tests {
         let throttled = joined(vec![(ms(50), ms(60)), (ms(10), ms(20)), (ms(15), ms(30)), (ms(30), ms(35))]);
         assert_eq!(throttled, [(ms(10), ms(35)), (ms(50), ms(60))]);
         let group = QuotaGroup { throttled, ..QuotaGroup::default() };
-        assert_eq!(group.within(ms(0), ms(100)), (2, ms(35)));
-        assert_eq!(group.within(ms(20), ms(55)), (2, ms(20)));
-        assert_eq!(group.within(ms(35), ms(50)), (0, Nanos(0)));
+        assert_eq!(group.within(ms(0), ms(100)), ms(35));
+        assert_eq!(group.within(ms(20), ms(55)), ms(20));
+        assert_eq!(group.within(ms(35), ms(50)), Nanos(0));
         assert_eq!(group.used_up(ms(0), ms(100)), None, "its period is not known");
         let group = QuotaGroup { period: ms(5), ..group };
         assert_eq!(group.used_up(ms(34), ms(100)), Some((ms(5), ms(50))));
@@ -255,6 +280,20 @@ mod tests {
         assert_eq!(ran((ms(20), ms(90)), &[]), ms(10), "it came into the group meanwhile");
         assert_eq!(ran((ms(20), ms(90)), &[10]), ms(20), "it was elsewhere for a time");
         assert_eq!(ran((ms(20), ms(45)), &[]), ms(70), "its CPU had some of the quota left");
+    }
+
+    /// Periods end at 101, 201, 301 ms and so on; at 232 ms a CPU gets what another one had left.
+    #[test]
+    fn periods_are_counted_and_not_how_often_threads_leave_their_cpus_in_them() {
+        let times =
+            [(60, 101), (70, 104), (150, 201), (230, 232), (240, 302), (350, 601)].map(|(lo, hi)| (ms(lo), ms(hi)));
+        let [stopped, throttled] = [until_first_ran(&times), times.to_vec()].map(joined);
+        let (period, refilled) = (ms(100), refilled(&times, ms(100)));
+        let group = QuotaGroup { period, refilled, stopped, throttled, ..QuotaGroup::default() };
+        assert_eq!((group.refilled, group.periods_within(ms(0), ms(700))), (ms(1), 6));
+        assert_eq!(group.periods_within(ms(0), ms(210)), 2);
+        assert_eq!(group.periods_within(ms(103), ms(240)), 1, "who waits for a CPU only waits for no quota");
+        assert_eq!(QuotaGroup { period: Nanos(0), ..group }.periods_within(ms(0), ms(700)), 0, "it is not known");
     }
 
     #[test]
