@@ -81,6 +81,46 @@ fn a_real_time_policy_is_told_and_taken_back() {
     assert_eq!(remedy, "chrt -o -p 0 500 (it runs with real-time priority FIFO 50)", "no manager helps against it");
 }
 
+/// Nice values do nothing to a real-time thread, whether or not its priority decided it.
+#[test]
+fn a_real_time_thread_that_waits_behind_another_is_no_reason_to_renice_that() {
+    let (evidence, remedy) = told(&[(NEIGHBOUR, 49), (APP, 49)], &[(NEIGHBOUR, 1), (APP, 1)]);
+    assert!(!evidence.contains("priority"), "{evidence}");
+    assert_eq!(remedy, "chrt -o -p 0 500 (it runs with real-time priority FIFO 50)");
+}
+
+#[test]
+fn who_takes_a_real_time_policy_while_it_runs_is_known_by_how_it_left() {
+    const GONE: u32 = 600;
+    let verdict = stall(&[], &[], |machine| {
+        machine.switch(3_005_000, 1, GONE, 0).prios.insert(GONE, 94);
+        machine.switch(3_995_000, 1, APP, 0x80).exit(3_995_000, GONE, 1, GONE, "player");
+    });
+    let finding = first(&verdict);
+    assert!(finding.evidence.iter().any(|line| line.starts_with("player runs with real-time")), "{finding:?}");
+    let remedy = "start it without real-time priority next time (it ran with real-time priority 5, and has ended)";
+    assert_eq!(finding.remedy, remedy);
+}
+
+#[test]
+fn a_real_time_client_that_keeps_the_server_busy_is_not_to_be_reniced() {
+    let busy = |prio, policy| {
+        let mut machine = Machinery::new();
+        machine.prios.insert(900, prio);
+        machine.policies.insert(900, policy);
+        machine.task(APP, APP, 1, "editor", 1).task(900, 900, 1, "wallpaper", 1).typing(100_000, 12);
+        machine.switch(2_990_000, 1, 900, 0).switch(2_991_000, 1, 0, 1);
+        machine.switch(2_999_000, 0, SERVER, 0).message(2_999_100, SERVER, (9, 900), 1, 4_000, &[]);
+        machine.press_while_busy(3_000_000, 3_400_000);
+        let verdict = diagnose(&machine.draw(3_401_000).incident(6_000_000), &DiagnoseOptions::default());
+        let verdict = verdict.expect("the scene is well formed");
+        assert_eq!(first(&verdict).kind, CauseKind::ServerBusy);
+        first(&verdict).remedy.clone()
+    };
+    assert_eq!(busy(120, 0), "renice -n 10 -p 900 (its requests come in smaller portions)");
+    assert_eq!(busy(49, 1), "chrt -o -p 0 900 (it runs with real-time priority FIFO 50)");
+}
+
 #[test]
 fn a_waiter_with_a_worse_priority_is_raised() {
     let (evidence, remedy) = told(&[(APP, 139)], &[]);

@@ -35,6 +35,8 @@ pub struct SchedEvent {
     pub context: u8,
     /// Switch: kernel priority of the thread that enters.
     pub prio: u8,
+    /// Switch: that of the thread that leaves.
+    pub left_prio: u8,
 }
 
 impl SchedEvent {
@@ -42,11 +44,11 @@ impl SchedEvent {
     pub fn read(entry: &ChunkEntry<'_>, cpu: Cpu) -> Option<SchedEvent> {
         let (ts, tid, cpu) = (entry.head.ts, entry.head.tid, cpu.0 as u16);
         let (change, other) = (SchedChange::Switch, Tid(0));
-        let event = SchedEvent { ts, tid, other, cpu, argument: 0, change, context: 0, prio: 0 };
+        let event = SchedEvent { ts, tid, other, cpu, argument: 0, change, context: 0, prio: 0, left_prio: 0 };
         Some(match entry.kind {
             RecordKind::Switch => {
-                let Switch { next, prev_state, next_prio, .. } = Switch::read(entry.bytes)?;
-                SchedEvent { other: next, argument: prev_state, prio: next_prio, ..event }
+                let Switch { next, prev_state, next_prio, prev_prio, .. } = Switch::read(entry.bytes)?;
+                SchedEvent { other: next, argument: prev_state, prio: next_prio, left_prio: prev_prio, ..event }
             }
             RecordKind::Waking => {
                 let Waking { waker, target_cpu, context, .. } = Waking::read(entry.bytes)?;

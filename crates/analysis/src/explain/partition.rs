@@ -121,6 +121,11 @@ impl<'a> Budget<'a> {
         self.chain.pieces.last().map_or(Nanos(0), |piece| piece.hi)
     }
 
+    /// A piece, and what it is due to.
+    pub(crate) fn blamed(&self, index: usize) -> Option<(&'a ChainPiece, Blame)> {
+        self.chain.pieces.get(index).zip(self.blames.get(index).copied())
+    }
+
     /// The pieces of a group.
     pub(crate) fn pieces(&self, group: &BlameGroup) -> impl Iterator<Item = &'a ChainPiece> {
         let chain = self.chain;

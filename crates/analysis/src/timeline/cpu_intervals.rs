@@ -136,7 +136,17 @@ mod tests {
 
     fn switch(ts: u64, tid: u32, next: u32) -> SchedEvent {
         let (tid, other) = (Tid(tid), Tid(next));
-        SchedEvent { ts: Nanos(ts), tid, other, cpu: 0, argument: 1, change: SchedChange::Switch, context: 0, prio: 0 }
+        SchedEvent {
+            ts: Nanos(ts),
+            tid,
+            other,
+            cpu: 0,
+            argument: 1,
+            change: SchedChange::Switch,
+            context: 0,
+            prio: 0,
+            left_prio: 0,
+        }
     }
 
     fn irq(end: u64, nanos: u64, number: u32, soft: u32) -> (Cpu, Irq) {

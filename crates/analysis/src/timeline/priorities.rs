@@ -35,6 +35,8 @@ pub struct Priorities {
     /// By thread: from when on it was seen with which priority.
     seen: ByThread<Vec<(Nanos, u8)>>,
     at_mark: HashMap<Tid, (u8, u32)>,
+    /// By CPU: who runs there, and since when.
+    running: Vec<(Tid, Nanos)>,
 }
 
 impl SchedStanding {
@@ -97,17 +99,40 @@ impl Priorities {
     /// What is known of tasks that live at the mark.
     pub fn at_mark(tasks: &[Task]) -> Priorities {
         let at_mark = tasks.iter().map(|task| (task.head.tid, (task.prio as u8, task.policy))).collect();
-        Priorities { seen: ByThread::default(), at_mark }
+        Priorities { at_mark, ..Priorities::default() }
     }
 
-    /// Takes note of an event; they come in the order of time.
+    /// Takes note of an event; they come in the order of time. Whoever leaves with another priority than it came with counts
+    /// as having had it since it came: nobody records when it was given that, and who is to run before others is as a rule
+    /// given it at once.
     pub fn see(&mut self, event: &SchedEvent) {
         if event.change != SchedChange::Switch {
             return;
         }
-        let seen = self.seen.get_or_add(event.other, Vec::new);
-        if let Some(seen) = seen.filter(|seen| seen.last().is_none_or(|(_, last)| *last != event.prio)) {
-            seen.push((event.ts, event.prio));
+        let cpu = usize::from(event.cpu);
+        if cpu >= self.running.len() {
+            self.running.resize(cpu + 1, (Tid(0), Nanos(0)));
+        }
+        let (before, since) = std::mem::replace(&mut self.running[cpu], (event.other, event.ts));
+        self.learn(event.tid, if before == event.tid { since } else { event.ts }, event.left_prio);
+        self.learn(event.other, event.ts, event.prio);
+    }
+
+    /// Takes note of what is known of those that run at the mark: they have not left.
+    pub fn close(&mut self) {
+        for (tid, since) in std::mem::take(&mut self.running) {
+            if let Some((prio, _)) = self.at_mark.get(&tid).copied() {
+                self.learn(tid, since, prio);
+            }
+        }
+    }
+
+    fn learn(&mut self, tid: Tid, from: Nanos, prio: u8) {
+        let Some(seen) = self.seen.get_or_add(tid, Vec::new) else { return };
+        match seen.last_mut() {
+            Some((_, last)) if *last == prio => {}
+            Some((at, last)) if *at >= from => *last = prio,
+            _ => seen.push((from, prio)),
         }
     }
 
@@ -126,8 +151,23 @@ mod tests {
     use super::*;
 
     fn switch(ts: u64, next: u32, prio: u8) -> SchedEvent {
-        let (tid, other) = (Tid(9), Tid(next));
-        SchedEvent { ts: Nanos(ts), tid, other, cpu: 0, argument: 1, change: SchedChange::Switch, context: 0, prio }
+        let (tid, other, change) = (Tid(9), Tid(next), SchedChange::Switch);
+        SchedEvent { ts: Nanos(ts), tid, other, cpu: 0, argument: 1, change, context: 0, prio, left_prio: 120 }
+    }
+
+    #[test]
+    fn who_is_given_a_priority_while_it_runs_has_it_from_then_on_at_the_latest() {
+        let task = |prio| {
+            let mut task = Task::read(&[0; Task::SIZE]).expect("it has its size");
+            (task.head.tid, task.prio, task.policy) = (Tid(1), prio, FIFO);
+            task
+        };
+        let mut priorities = Priorities::at_mark(&[task(94)]);
+        let left = SchedEvent { tid: Tid(1), left_prio: 49, ..switch(30, 2, 120) };
+        [switch(10, 1, 120), left, switch(40, 1, 120)].iter().for_each(|event| priorities.see(event));
+        priorities.close();
+        let prio = |at| priorities.at(Tid(1), Nanos(at)).map(|standing| standing.prio);
+        assert_eq!([10, 29, 35, 40].map(prio), [Some(49), Some(49), Some(49), Some(94)]);
     }
 
     #[test]

@@ -246,6 +246,7 @@ impl Recording {
         });
         let resting: Vec<Resting> = tasks.iter().map(resting).collect();
         self.timeline = Timeline::new(events, &resting, self.mark);
+        priorities.close();
         self.priorities = priorities;
         self.beside_losses = self.losses.per_second.iter().map(|loss| passed.beside(loss, rare)).collect();
     }

@@ -50,7 +50,17 @@ mod tests {
 
     fn switch(at: u64, cpu: u16, next: u32) -> SchedEvent {
         let (tid, other) = (Tid(90 + u32::from(cpu)), Tid(next));
-        SchedEvent { ts: ms(at), tid, other, cpu, argument: 1, change: SchedChange::Switch, context: 0, prio: 0 }
+        SchedEvent {
+            ts: ms(at),
+            tid,
+            other,
+            cpu,
+            argument: 1,
+            change: SchedChange::Switch,
+            context: 0,
+            prio: 0,
+            left_prio: 0,
+        }
     }
 
     fn recording(events: &[SchedEvent], irqs: &[(Cpu, Irq)]) -> Recording {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Competition for CPUs (run-queue delay): whose priority decided it, and what can be tried against that.
+//! Competition for CPUs (run-queue delay): whose priority decided it, and what can be tried against who takes CPU time.
 
+use crate::explain::blame::Who;
 use crate::explain::chain::Doing;
 use crate::explain::describe::{count_text, span_text};
 use crate::explain::partition::{BlameGroup, Budget, length};
@@ -75,7 +76,8 @@ pub(crate) fn newborn_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<St
     ))
 }
 
-/// What can be tried against a group of this kind; `None` where it is not a competition.
+/// What can be tried against who takes CPU time, its own or the display server's; `None` where nobody does, or what is
+/// usual can be.
 pub(crate) fn remedy(
     budget: &Budget<'_>,
     group: &BlameGroup,
@@ -83,28 +85,47 @@ pub(crate) fn remedy(
     waiting: Waiting<'_>,
 ) -> Option<String> {
     let Culprit::Process { pid, .. } = culprit else { return None };
-    if group.kind != CauseKind::CpuCompetition {
+    if !matches!(group.kind, CauseKind::CpuCompetition | CauseKind::ServerBusy) {
         return None;
     }
     let (contrast, tasks) = (contrast(budget, group), &budget.recording.tasks);
+    let mut takers = contrast.iter().map(|contrast| contrast.by).chain(taker(budget, group));
+    if let Some(taker) = takers.find(|(_, standing)| standing.is_realtime() && !standing.is_lent()) {
+        return Some(of_realtime(taker, tasks));
+    }
+    if group.kind != CauseKind::CpuCompetition {
+        return None;
+    }
     let usual = || remedy::of(CauseKind::CpuCompetition, culprit, waiting, tasks);
-    let first = contrast.as_ref().and_then(|contrast| of_contrast(contrast, tasks)).unwrap_or_else(usual);
+    let first = contrast.as_ref().and_then(of_waiter).unwrap_or_else(usual);
     let ordinary = !contrast.is_some_and(|contrast| contrast.by.1.is_realtime());
     let managed = ordinary && is_background(budget, Pid(*pid)) && !is_managed(tasks);
     Some(if managed { format!("{first}; or tipme manage, which puts what you use first") } else { first })
 }
 
-fn of_contrast(contrast: &Contrast, tasks: &Tasks) -> Option<String> {
-    let ((by, before), (waiter, behind)) = (contrast.by, contrast.waiter);
-    if before.is_realtime() && !before.is_lent() {
-        if tasks.has_ended(by) {
-            return Some(format!(
-                "start it without real-time priority next time (it ran {}, and has ended)",
-                before.text()
-            ));
+/// The thread that most of a group is due to.
+fn taker(budget: &Budget<'_>, group: &BlameGroup) -> Option<Party> {
+    let mut takers: BTreeMap<Party, u64> = BTreeMap::new();
+    for (piece, blame) in group.pieces.iter().filter_map(|index| budget.blamed(*index)) {
+        let Who::Thread(tid) = blame.who else { continue };
+        if let Some(standing) = budget.recording.priorities.at(tid, piece.lo) {
+            *takers.entry((tid, standing)).or_default() += length(piece);
         }
-        return Some(format!("chrt -o -p 0 {by} (it runs {})", before.text()));
     }
+    takers.into_iter().max_by_key(|(_, nanos)| *nanos).map(|(taker, _)| taker)
+}
+
+/// Its nice value does nothing to a real-time thread.
+fn of_realtime((tid, standing): Party, tasks: &Tasks) -> String {
+    let text = standing.text();
+    match tasks.has_ended(tid) {
+        true => format!("start it without real-time priority next time (it ran {text}, and has ended)"),
+        false => format!("chrt -o -p 0 {tid} (it runs {text})"),
+    }
+}
+
+fn of_waiter(contrast: &Contrast) -> Option<String> {
+    let ((_, before), (waiter, behind)) = (contrast.by, contrast.waiter);
     if behind.is_idle_policy() {
         return Some(format!("chrt -o -p 0 {waiter} (what waits runs {})", behind.text()));
     }
