@@ -143,6 +143,10 @@ pub struct Piece {
 pub struct Finding {
     pub kind: CauseKind,
     pub culprit: Culprit,
+    /// The name of the program that was held up by it directly, where that is not the client, such as the compositor; left out
+    /// elsewhere.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub waiter: String,
     pub ms: f64,
     /// Of the latency beyond what is usual, 0 to 1.
     pub share: f64,

@@ -77,6 +77,7 @@ fn who_starves_the_input_thread_of_a_server_is_named() {
     assert_eq!(first(&verdict), (CauseKind::CpuCompetition, Some(HOG), true), "{verdict:?}");
     let evidence = verdict.findings[0].evidence.join("\n");
     assert!(evidence.contains("ran 980 ms while Xvfb was ready"), "{evidence}");
+    assert_eq!(verdict.findings[0].waiter, "Xvfb", "it needed the CPU, and not the editor");
 }
 
 #[test]

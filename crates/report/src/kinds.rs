@@ -9,8 +9,8 @@ pub(crate) struct KindWords {
     kind: CauseKind,
     /// What it is called by people who know no scheduler.
     pub(crate) name: &'static str,
-    /// What is said of a process, where `{who}` is the culprit and `{app}` the application that was waited for; `None`
-    /// where only the evidence can say it.
+    /// What is said of a process, where `{who}` is the culprit, `{app}` the application that was waited for, and `{waiter}`
+    /// who was held up directly, that or another one; `None` where only the evidence can say it.
     pub(crate) of_process: Option<&'static str>,
     /// The same of a device or an address.
     pub(crate) of_device: Option<&'static str>,
@@ -43,7 +43,7 @@ const ABOUT: [KindWords; 20] = [
     KindWords {
         kind: CauseKind::CpuCompetition,
         name: "Waiting for a CPU",
-        of_process: Some("{who} took the CPU time that {app} needed"),
+        of_process: Some("{who} took the CPU time that {waiter} needed"),
         of_device: None,
         what: "The program was ready to go on, but other programs had the CPU (run-queue delay, or scheduling latency). This \
                happens when more threads want to run than there are CPUs, or when others have a higher priority.",
@@ -56,7 +56,7 @@ const ABOUT: [KindWords; 20] = [
     KindWords {
         kind: CauseKind::CpuThrottled,
         name: "Held back by a limit on CPU time",
-        of_process: Some("{who} ran until its control group had used up the CPU time that it is allowed"),
+        of_process: Some("{who} ran until {waiter}'s control group had used up the CPU time that it is allowed"),
         of_device: None,
         what: "The program belongs to a control group (a container, a service, a slice) that may use only so much \
                CPU time in each period. The group had used that up, and the program was not let run until the next \
@@ -81,8 +81,8 @@ const ABOUT: [KindWords; 20] = [
     KindWords {
         kind: CauseKind::PageIn,
         name: "Reading a part of a program from disk",
-        of_process: Some("{app} had to wait until parts of a file were in memory again, because of {who}"),
-        of_device: Some("{app} had to wait until parts of a file were read from {who}"),
+        of_process: Some("{waiter} had to wait until parts of a file were in memory again, because of {who}"),
+        of_device: Some("{waiter} had to wait until parts of a file were read from {who}"),
         what: "The program touched a part of a program file, a library or a mapped file that was not in memory, and \
                had to wait until it was read from the disk. Such parts are dropped when memory is short, and are \
                read slowly when others keep the disk busy.",
@@ -94,8 +94,8 @@ const ABOUT: [KindWords; 20] = [
     KindWords {
         kind: CauseKind::SwapIn,
         name: "Reading memory back from swap",
-        of_process: Some("{app} had to wait until memory came back from swap, because of {who}"),
-        of_device: Some("{app} had to wait until memory came back from swap on {who}"),
+        of_process: Some("{waiter} had to wait until memory came back from swap, because of {who}"),
+        of_device: Some("{waiter} had to wait until memory came back from swap on {who}"),
         what: "Memory ran short earlier, and some of the program's was moved to the swap device. It had to be read \
                back before the program could go on.",
         helps: "Close what you do not use, add memory, or limit what takes it: memory.high of its control group \
@@ -106,7 +106,7 @@ const ABOUT: [KindWords; 20] = [
     KindWords {
         kind: CauseKind::Reclaim,
         name: "Waiting for memory to be freed",
-        of_process: Some("memory was short: {who} took what {app} needed"),
+        of_process: Some("memory was short: {who} took what {waiter} needed"),
         of_device: None,
         what: "The program asked for memory when hardly any was free. First the kernel had to write or drop other \
                pages, or it held the program back.",
@@ -245,8 +245,8 @@ const ABOUT: [KindWords; 20] = [
     KindWords {
         kind: CauseKind::Interrupt,
         name: "Devices took the CPU",
-        of_process: Some("interrupts of {who} took the CPU that {app} needed"),
-        of_device: Some("interrupts ({who}) took the CPU that {app} needed"),
+        of_process: Some("interrupts of {who} took the CPU that {waiter} needed"),
+        of_device: Some("interrupts ({who}) took the CPU that {waiter} needed"),
         what: "Devices interrupt whatever a CPU does, and the kernel's work for them comes first: network packets, \
                disk requests, timers. There was so much of it that programs could not run.",
         helps: "Spread or move the interrupts (irqbalance, /proc/irq/*/smp_affinity), update the driver, and look \

@@ -76,6 +76,13 @@ mod tests {
     }
 
     #[test]
+    fn a_compositor_that_was_starved_is_named() {
+        let taken = Finding { waiter: "sway".to_owned(), ..finding(CauseKind::CpuCompetition, &[]) };
+        let (_, body) = told(&verdict(938.0, vec![taken]));
+        assert_eq!(body.lines().next(), Some("cc1 took the CPU time that sway needed (98 % of the time)."));
+    }
+
+    #[test]
     fn no_finding_is_told_honestly() {
         let told_text = |verdict: &Verdict| told(verdict).0 + ": " + &told(verdict).1;
         let calm = "Nothing unusual in the last 40 s: The longest interaction was typing in xterm, 11 ms (noticed from \

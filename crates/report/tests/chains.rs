@@ -130,7 +130,7 @@ fn a_key_of_a_device_begins_with_the_device() {
     machine.switch(3_250_200, 1, APP, 0).message(3_250_250, APP, (2, APP), 3, 32, &[]).draw(3_250_900);
     insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"
     Typing in editor stalled 251 ms.
-    backup took the CPU time that editor needed (100 % of the time).
+    backup took the CPU time that Xvfb needed (100 % of the time).
     Try: renice -n 19 -p 500 (what it starts from then on inherits it); or tipme manage, which puts what you use first
 
     Where the 251 ms went:

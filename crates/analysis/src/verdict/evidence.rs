@@ -66,7 +66,7 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
         | CauseKind::Unattributed => culprit,
         CauseKind::CpuThrottled => {
             let limit = limit_of(budget, group).map(|limit| format!(" {}", limit.text())).unwrap_or_default();
-            let pid = most_of(budget, group, |piece| piece.tid).unwrap_or_default();
+            let pid = held_up(budget, group).unwrap_or_default();
             let held = budget.recording.tasks.comm(pid, budget.end());
             match group.owner == BlameOwner::Job(budget.jobs.of(Tid(pid.0), budget.end())) {
                 true => format!("{held} was held back by the CPU quota of its control group{limit}"),
@@ -126,6 +126,14 @@ pub(crate) fn device_name(budget: &Budget<'_>, device: Option<Device>) -> String
 /// The process that waited most, at the near end of the chain.
 pub(crate) fn waiter(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
     most_of(budget, group, |piece| via_to(budget, group, piece).map_or(piece.tid, |via| via.waiter))
+}
+
+/// The process that something was kept from: who was throttled, else who waited for the culprit.
+pub(crate) fn held_up(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
+    match group.kind {
+        CauseKind::CpuThrottled => most_of(budget, group, |piece| piece.tid),
+        _ => waiter(budget, group),
+    }
 }
 
 /// The process of whose threads most of a group's pieces are.

@@ -238,6 +238,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     Finding {
         kind: cause.group.kind,
         culprit,
+        waiter: other_waiter(budget, problem, &cause.group),
         ms: Nanos(cause.group.nanos).millis(),
         share: share(cause.group.nanos, problem),
         confidence: (trust * cause.certainty).clamp(0.0, 1.0),
@@ -262,6 +263,14 @@ fn culprit(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, limit: Op
         BlameOwner::Interrupt(source) => Culprit::Device { device: source.name(&budget.recording.meta.irq_names) },
         BlameOwner::Nobody => process(budget, problem, problem.client, None),
     }
+}
+
+/// Who was held up instead of the application; a thread of the kernel works for it.
+fn other_waiter(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup) -> String {
+    let tasks = &budget.recording.tasks;
+    let is_kernel = |pid| tasks.process(pid, problem.end).is_some_and(|life| life.is_kernel());
+    let other = evidence::held_up(budget, group).filter(|pid| *pid != problem.client && !is_kernel(*pid));
+    other.map_or_else(String::new, |pid| tasks.comm(pid, problem.end))
 }
 
 /// Whom something can be done to: the culprit, or the root of its job where it has ended and that one has not.
