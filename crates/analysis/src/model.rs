@@ -92,6 +92,10 @@ pub struct Interval {
     pub threshold_ms: f64,
     /// Whether the latency exceeds what is usual, which counts as the threshold at most, by more than the threshold.
     pub exceeded: bool,
+    /// The client went on drawing meanwhile: at no time did it draw nothing for three quarters of the interval. Left out where it
+    /// did, and where the interval does not end with `handled`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drew: bool,
     /// The command in a terminal that the person waited for, where it did what it was started for; else left out.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,

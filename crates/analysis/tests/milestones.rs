@@ -68,6 +68,25 @@ fn a_program_that_draws_at_once_and_then_hangs_is_not_done() {
     assert_eq!(told(&verdict(&mut machine, 7_000_000)), ("handled".to_owned(), 2_000, vec![CauseKind::LockWait]));
 }
 
+/// Another thread of the editor draws all the time, as an animation does.
+#[test]
+fn a_program_that_goes_on_drawing_is_told_so() {
+    let drew = |drawings: u64| {
+        let mut machine = editor();
+        machine.task(WRITER, APP, 1, "editor", 1);
+        for us in (0..drawings).map(|number| 3_050_000 + 100_000 * number) {
+            machine.switch(us, 2, WRITER, 0).message(us + 2, WRITER, (2, APP), 0, 20, &[support::DRAW_TEXT]);
+            machine.switch(us + 10, 2, 0, 1);
+        }
+        lock_after(&mut machine, 3_000_000, 5_000_000);
+        key_at(&mut machine, 5_500_000);
+        let interval = verdict(&mut machine, 7_000_000).interval.expect("there was input");
+        assert_eq!((interval.milestone.as_str(), interval.latency_ms.round()), ("handled", 2_000.0));
+        interval.drew
+    };
+    assert_eq!([0, 2, 19].map(drew), [false, false, true]);
+}
+
 /// A button of the editor that was pressed is let go: the editor wants the lock then.
 #[test]
 fn a_program_acts_when_the_button_is_released() {

@@ -23,6 +23,7 @@ fn stalled(interval: &Interval) -> String {
     let open = if interval.censored { ", unfinished at the mark" } else { "" };
     let what = match interval.milestone.as_str() {
         _ if interval.class == "activity" => "stalled",
+        "handled" if interval.drew => "was handled only after",
         "handled" => "left it unresponsive for",
         "completed" => "was completed after",
         _ => "stalled",
@@ -229,6 +230,17 @@ mod tests {
         let stopped = "saver (pid 12, job \"timeout\") stopped xfwm4 (pid 7, of user 3)";
         assert_eq!(without_pids(stopped), "saver (of timeout) stopped xfwm4 (of user 3)");
         assert_eq!(without_pids("bash (pid 12, job \"bash\") stopped xterm (pid 7)"), "bash stopped xterm");
+    }
+
+    #[test]
+    fn a_window_that_goes_on_drawing_is_not_told_as_unresponsive() {
+        let symptom = |drew| {
+            let client = Client { comm: "xterm".to_owned(), ..Client::default() };
+            let (class, milestone) = ("key".to_owned(), "handled".to_owned());
+            stalled(&Interval { client, class, milestone, latency_ms: 971.0, drew, ..Interval::default() })
+        };
+        assert_eq!(symptom(false), "Typing in xterm left it unresponsive for 971 ms");
+        assert_eq!(symptom(true), "Typing in xterm was handled only after 971 ms");
     }
 
     #[test]

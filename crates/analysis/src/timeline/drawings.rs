@@ -35,6 +35,16 @@ impl Drawings {
         all.get(first..after).unwrap_or_default()
     }
 
+    /// Whether some threads together went on drawing: at no time did they draw nothing for three quarters of `lo..hi`.
+    pub(crate) fn went_on(&self, is_one: impl Fn(Tid) -> bool, lo: Nanos, hi: Nanos) -> bool {
+        let threads = self.0.keys().copied().filter(|tid| is_one(*tid));
+        let drawn = threads.flat_map(|tid| self.within(tid, lo, hi)).map(|(at, _)| *at);
+        let mut times: Vec<Nanos> = drawn.chain([lo, hi]).collect();
+        times.sort_unstable();
+        let longest = times.iter().zip(&times[1..]).map(|(from, to)| to.since(*from)).max();
+        longest.is_some_and(|longest| longest.0 < hi.since(lo).0 / 4 * 3)
+    }
+
     /// When a thread drew nothing for longer than this, from the begin of the records to their end.
     pub(crate) fn apart(&self, tid: Tid, end: Nanos, longest: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
         let all = self.0.get(&tid).map_or(&[][..], Vec::as_slice).iter().map(|(at, _)| *at);

@@ -6,7 +6,7 @@ use crate::explain::chain::Chain;
 use crate::explain::describe::{count_text, span_text, time_text};
 use crate::explain::jobs::Job;
 use crate::explain::partition::Budget;
-use crate::join::answer::{Interaction, Join};
+use crate::join::answer::{Interaction, Join, Milestone};
 use crate::join::interactions::interactions;
 use crate::join::unresponsive::UnresponsiveSpan;
 use crate::model::{About, Client, Interval, Piece, SCHEMA, Verdict};
@@ -156,10 +156,16 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         queue_ms: dequeued.map(since_start),
         threshold_ms: problem.threshold.millis(),
         exceeded: problem.exceeded(),
+        drew: problem.milestone == Milestone::Handled && drew(recording, problem),
         command: String::new(),
         since_input_ms: away(problem).and_then(|span| Some(span.start.since(span.pressed?).millis())),
         untaken: away(problem).map_or(0, |span| span.untaken),
     }
+}
+
+fn drew(recording: &Recording, problem: &Problem) -> bool {
+    let is_clients = |tid| recording.tasks.pid(tid, problem.end) == problem.client;
+    recording.drawings().went_on(is_clients, problem.start, problem.end)
 }
 
 /// The time away from the event loop that a problem is, if it is one.
