@@ -53,16 +53,21 @@ fn equals_are_told_without_priorities() {
 #[test]
 fn nothing_is_to_be_done_to_who_has_ended() {
     const GONE: u32 = 600;
-    let verdict = stall(&[], &[], |machine| {
-        machine
-            .switch(3_005_000, 1, GONE, 0)
-            .switch(3_995_000, 1, APP, 0x80)
-            .exit(3_995_000, GONE, 1, GONE, "compiler");
+    let remedy = |fill: fn(&mut Machinery)| {
+        let verdict = stall(&[], &[], |machine| {
+            machine.switch(3_005_000, 1, GONE, 0).switch(3_995_000, 1, APP, 0x80);
+            machine.exit(3_995_000, GONE, 1, GONE, "compiler");
+            fill(machine);
+        });
+        assert_eq!(first(&verdict).kind, CauseKind::CpuCompetition);
+        first(&verdict).remedy.clone()
+    };
+    let told = remedy(|_| ());
+    assert!(told.starts_with("start compiler with nice -n 19 next time (this one has ended)"), "{told}");
+    let unreaped = remedy(|machine| {
+        machine.task(GONE, GONE, 1, "compiler", 0x80);
     });
-    let finding = first(&verdict);
-    assert_eq!(finding.kind, CauseKind::CpuCompetition);
-    let expected = "start compiler with nice -n 19 next time (this one has ended)";
-    assert!(finding.remedy.starts_with(expected), "{}", finding.remedy);
+    assert_eq!(unreaped, told, "its parent has not asked for its exit code");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! Who the threads are: names, processes, parents and command lines, for each life of a thread id.
 
 use crate::decode::bytes::{Cursor, command_line, printable};
+use crate::timeline::threads::STATE_DEAD;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_record::records::{Exec, Exit, Fork, Rename, Task};
 use tipme_record::{Nanos, Pid, Tid};
@@ -252,7 +253,16 @@ fn begun(sources: &TaskSources<'_>) -> impl Iterator<Item = (Tid, Pid, Nanos)> {
 fn known_lives(sources: &mut TaskSources<'_>) -> Vec<Life> {
     let cmdlines = read_cmdlines(sources.cmdlines);
     let exits = sources.exits.iter().map(|(exit, tail)| ended(exit, tail));
-    exits.chain(sources.tasks.iter().map(|task| living(task, &cmdlines))).collect()
+    let tasks = sources.tasks.iter().filter(is_alive(sources));
+    exits.chain(tasks.map(|task| living(task, &cmdlines))).collect()
+}
+
+/// Tells whether a task of the walk lives on: not whoever has ended and waits for its parent to ask for its exit code.
+fn is_alive(sources: &TaskSources<'_>) -> impl Fn(&&Task) -> bool {
+    let is_dead = |task: &Task| task.state & u32::from(STATE_DEAD) != 0;
+    let ended: BTreeSet<(Tid, Nanos)> = sources.exits.iter().map(|(exit, _)| (exit.head.tid, exit.start)).collect();
+    let living: BTreeSet<Pid> = sources.tasks.iter().filter(|task| !is_dead(task)).map(|task| task.pid).collect();
+    move |task| !is_dead(task) || living.contains(&task.pid) || !ended.contains(&(task.head.tid, task.start))
 }
 
 fn read_cmdlines(section: &[u8]) -> HashMap<Pid, &[u8]> {

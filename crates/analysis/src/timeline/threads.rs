@@ -24,7 +24,7 @@ const SEGMENTS_MAX: usize = 4_096;
 pub(crate) const CONTEXT_UNKNOWN: u8 = u8::MAX;
 
 /// The bit of a task state that means the thread never comes back.
-const STATE_DEAD: u16 = 0x80;
+pub(crate) const STATE_DEAD: u16 = 0x80;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
