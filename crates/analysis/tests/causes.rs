@@ -126,6 +126,13 @@ fn what_a_process_ran_before_it_came_into_the_group_used_nothing_of_its_quota() 
     assert!(finding.evidence.iter().any(|line| line == ran), "{:?}", finding.evidence);
 }
 
+/// A quota is overrun until the next tick of the kernel, which is paid back later.
+#[test]
+fn who_overran_a_quota_by_a_tick_used_it_up() {
+    let verdict = stall(|machine| hog_until_throttled(machine, 20, &[APP, 600]));
+    assert_eq!(culprit(first(&verdict)).0, 600);
+}
+
 /// Where records do not tell who was elsewhere.
 #[test]
 fn nobody_used_a_quota_up_whose_group_cannot_have_run_for_so_long() {

@@ -152,10 +152,11 @@ impl QuotaGroup {
         Some((first.before(self.period), begins.last().unwrap_or(first)))
     }
 
-    /// What its threads may run at most in `lo..hi`, which begins and ends within periods.
+    /// What its threads may run at most in `lo..hi`, which begins and ends within periods. They may overrun it until the tick
+    /// at which the kernel looks, and pay that back later.
     pub(crate) fn allowed(&self, lo: Nanos, hi: Nanos) -> Nanos {
         let periods = hi.since(lo).0 / self.period.0.max(1) + 2;
-        Nanos(self.quota.0.saturating_mul(periods))
+        Nanos(self.quota.0.saturating_mul(periods)).after(LEFT_OVER)
     }
 
     /// How long one of its threads ran in `lo..hi`, as far as it was in the group. Whoever goes on while the group is
