@@ -46,11 +46,11 @@ selftest: selftest-deps build ## known faults, each diagnosed and checked; write
 	$(AS_ROOT) scripts/run-selftest $(TIPME) --repeat 5 --app patient --app xterm --app gtk $(SELFTEST)
 
 # Nothing in the documentation of the crates is to be run, which a rule of tests/tidy holds; so it is not searched for that. What the
-# packages hold is built while the tests run, which mostly wait.
+# packages hold is built while the tests run, which mostly wait; BESIDE=lint has that done then as well.
 test: test-deps deb-deps ## all tests, as root
 	cargo test --workspace --tests --no-run
 	@$(AS_ROOT) scripts/mount-kernel-fs
-	@scripts/beside "cargo build --release" $(AS_ROOT) scripts/run-tests $(GIVE_BACK)
+	@scripts/beside "make --no-print-directory build $(BESIDE)" $(AS_ROOT) scripts/run-tests $(GIVE_BACK)
 	tests/package/run contents $(TIPME)
 
 lint: ## formatting and clippy
