@@ -281,7 +281,7 @@ kinds! {
     ServerGrab = "server-grab",
     /// Waited for another process to answer.
     PeerWait = "peer-wait",
-    /// Waited for a remote host.
+    /// Waited for an answer over the network.
     NetworkWait = "network-wait",
     /// Waited for a child to end.
     ChildWait = "child-wait",

@@ -119,6 +119,20 @@ fn who_waits_for_an_own_thread_at_the_mark_waits_for_what_that_waits_for() {
     assert!(kind == CauseKind::LockWait && culprit.contains("indexer"), "{kind:?} {culprit}");
 }
 
+/// At the mark the editor still reads a counter that a timer of its own is to set.
+#[test]
+fn who_waits_for_an_answer_that_nobody_owes_is_not_said_to_owe_it_to_itself() {
+    let mut machine = editor();
+    let stack = machine.stack(&["schedule", "eventfd_read", "vfs_read"]);
+    machine.press(3_000_000).switch(3_000_400, 1, 0, 1);
+    machine.still_waiting(5_000_000, APP, 3_000_400, |wait| (wait.syscall, wait.stack) = (0, stack));
+    let verdict = verdict(&mut machine, 5_000_000);
+    let finding = verdict.findings.first().expect("it hangs");
+    assert_eq!(finding.kind, CauseKind::PeerWait);
+    assert_eq!(finding.evidence[0], "editor waited for an answer; who owes it is not known");
+    assert!(finding.remedy.ends_with("strace -f -T -p 200"), "{}", finding.remedy);
+}
+
 #[test]
 fn what_is_handled_within_half_a_second_is_not_noticed() {
     let mut machine = editor();

@@ -112,6 +112,9 @@ fn of(finding: &Finding, interval: &Interval) -> String {
     let app = interval.client.comm.as_str();
     let about = about(finding.kind);
     let (clause, who) = match &finding.culprit {
+        Culprit::Process { pid, .. } if finding.kind == CauseKind::PeerWait && *pid == interval.client.pid => {
+            (Some("{app} waited for an answer that nobody is known to owe"), String::new())
+        }
         Culprit::Process { comm, job, .. } => (about.of_process, process(comm, job.as_deref(), finding.kind)),
         Culprit::Device { device } => (about.of_device, device.clone()),
         Culprit::Address { address } => (about.of_device, address.clone()),
@@ -263,6 +266,19 @@ mod tests {
         assert_eq!(told(CauseKind::CpuThrottled, "sway"), own);
         let answer = "xterm had to wait for an answer from hog (98 % of the time).";
         assert_eq!(hog(CauseKind::PeerWait), answer, "whoever passes it on");
+    }
+
+    #[test]
+    fn nobody_owes_itself_an_answer() {
+        let told = |pid| {
+            let client = Client { comm: "xterm".to_owned(), pid, ..Client::default() };
+            let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
+            let (kind, culprit) = (CauseKind::PeerWait, process("xterm", None));
+            let finding = Finding { kind, culprit, confidence: 0.9, ms: 1_000.0, ..Finding::default() };
+            cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
+        };
+        assert_eq!(told(12), "xterm waited for an answer that nobody is known to owe (100 % of the time).");
+        assert_eq!(told(8), "xterm had to wait for an answer from another xterm (100 % of the time).");
     }
 
     #[test]

@@ -256,8 +256,12 @@ impl<'a> BlameFinder<'a> {
             Doing::Waited(waited, wait) => idle_kind(waited, wait.as_ref()),
             Doing::Queued(_) | Doing::Interrupted(_) => CauseKind::Unattributed,
         };
-        // Whoever waits for a lock of a file without a known holder does not hold it.
-        let nobody = matches!(piece.doing, Doing::Waited(Waited::FileLock, _)) && kind == CauseKind::LockWait;
+        // Whoever waits for a lock of a file without a known holder does not hold it, nor does it owe itself an answer.
+        let nobody = match piece.doing {
+            Doing::Waited(Waited::FileLock, _) => kind == CauseKind::LockWait,
+            Doing::Waited(Waited::Peer, _) => kind == CauseKind::PeerWait && pid == self.client,
+            _ => false,
+        };
         Blame { kind, who: if nobody { Who::Nobody } else { Who::Thread(piece.tid) } }
     }
 

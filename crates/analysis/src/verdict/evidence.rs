@@ -78,6 +78,7 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
         CauseKind::LockWait | CauseKind::KernelLock => format!("{culprit} held a lock that {waiters} needed"),
         CauseKind::ServerBusy => format!("the display server served {culprit}"),
         CauseKind::ServerGrab => format!("{culprit} held a grab of the display server"),
+        CauseKind::PeerWait if is_unowed(group) => format!("{waiters} waited for an answer; who owes it is not known"),
         CauseKind::PeerWait => format!("{culprit} kept {waiters} waiting for an answer"),
         CauseKind::NetworkWait => network_line(budget, group, &waiters, &culprit),
         CauseKind::ChildWait => format!("{waiters} waited for {culprit} to end"),
@@ -86,6 +87,11 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
         CauseKind::Interrupt => format!("{culprit} took the CPU from {waiters}"),
         CauseKind::Stall => crate::verdict::stall::headline(budget, group, &waiters),
     }
+}
+
+/// Whether nobody is known to owe the answer that was waited for.
+pub(crate) fn is_unowed(group: &BlameGroup) -> bool {
+    group.kind == CauseKind::PeerWait && group.owner == BlameOwner::Nobody
 }
 
 /// Who waited for which address, and whether an answer came for most of the time.

@@ -229,7 +229,8 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let usual = || remedy::of(cause.group.kind, &target, waiting, &budget.recording.tasks);
     let outsider = (cause.group.kind == CauseKind::Stall).then(|| stall::taker(budget, &cause.group));
     let away = || outsider.and_then(|_| stall::remedy(budget, &cause.group)).map(str::to_owned);
-    let remedy = remedy.or_else(held).or_else(shown).or_else(away).unwrap_or_else(usual);
+    let unowed = || evidence::is_unowed(&cause.group).then(|| remedy::of_unowed(&app, problem.client));
+    let remedy = remedy.or_else(held).or_else(shown).or_else(away).or_else(unowed).unwrap_or_else(usual);
     let period = periods::of(budget, &cause.group);
     let mut seen = BTreeSet::new();
     let hint = detail::hint(budget, &cause.group, cause.certainty);

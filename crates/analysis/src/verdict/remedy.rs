@@ -4,7 +4,7 @@
 use crate::model::{CauseKind, Culprit};
 use crate::timeline::tasks::Tasks;
 use crate::timeline::throttle::QuotaGroup;
-use tipme_record::Tid;
+use tipme_record::{Pid, Tid};
 
 /// A remedy against a process, where `{pid}` and `{comm}` are the culprit's and `{app}` is the application's name.
 fn against(kind: CauseKind, has_ended: bool) -> &'static str {
@@ -52,6 +52,11 @@ fn of_itself(kind: CauseKind) -> &'static str {
         CauseKind::NetworkWait | CauseKind::ChildWait => "; {app} should not wait for it in its event loop",
         _ => "",
     }
+}
+
+/// Where nobody is known to owe the answer that an application waits for.
+pub(crate) fn of_unowed(app: &str, pid: Pid) -> String {
+    format!("see what {app} waits for, and whether anybody is still to answer: strace -f -T -p {}", pid.0)
 }
 
 /// Whether something is done to the culprit, which can be nobody who has ended.
