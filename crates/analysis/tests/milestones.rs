@@ -133,6 +133,20 @@ fn who_waits_for_an_answer_that_nobody_owes_is_not_said_to_owe_it_to_itself() {
     assert!(finding.remedy.ends_with("strace -f -T -p 200"), "{}", finding.remedy);
 }
 
+/// On a key the editor waits for a signal that does not come, with a time limit.
+#[test]
+fn who_waits_for_a_signal_until_its_time_is_up_sleeps() {
+    const RT_SIGTIMEDWAIT: i32 = 128;
+    let mut machine = editor();
+    machine.press(3_000_000).switch(3_000_300, 1, 0, 1).wake_from(3_900_000, APP, 0, 2, 1);
+    machine.wait(3_900_000, APP, 3_000_300, |wait| {
+        (wait.syscall, wait.args, wait.context) = (RT_SIGTIMEDWAIT, [64, 0, 128], 2);
+    });
+    machine.switch(3_900_100, 1, APP, 0).draw(3_900_500);
+    let (milestone, ms, kinds) = told(&verdict(&mut machine, 7_000_000));
+    assert_eq!((milestone.as_str(), ms, kinds), ("response", 901, vec![CauseKind::TimerSleep]));
+}
+
 #[test]
 fn what_is_handled_within_half_a_second_is_not_noticed() {
     let mut machine = editor();

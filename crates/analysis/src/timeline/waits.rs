@@ -130,6 +130,9 @@ const CALL_NAMES: &[(i32, &str)] = &[
     (58, "vfork"),
     (59, "execve"),
     (61, "wait4"),
+    (65, "semop"),
+    (69, "msgsnd"),
+    (70, "msgrcv"),
     (72, "fcntl"),
     (73, "flock"),
     (74, "fsync"),
@@ -172,6 +175,7 @@ const CLOCK_NANOSLEEP: i32 = 230;
 /// restart_syscall.
 const RESTART: i32 = 219;
 const PPOLL: i32 = 271;
+const SIGTIMEDWAIT: i32 = 128;
 const EPOLLS: [i32; 3] = [232, 281, 441];
 /// The C library's conditions alternate between two words that lie side by side.
 const FUTEX_PAIR: u64 = !0xf;
@@ -271,8 +275,8 @@ impl Waits {
         stack.min(call_kind(wait)).min(file_kind(wait)).min(state_kind(wait.state))
     }
 
-    /// Whether a thread polled a single file, which it hardly ever polls, until the time was up: an event loop
-    /// polls the same files again and again, so this was a sleep in the middle of something.
+    /// Whether a thread polled a single file, or waited for a signal, which it hardly ever does, until the time was up: an
+    /// event loop waits for the same again and again, so this was a sleep in the middle of something.
     fn is_lone_timeout(&self, wait: &Wait) -> bool {
         let same = |other: &&Wait| other.syscall == wait.syscall && other.args[0] == wait.args[0];
         let often = || self.of(wait.head.tid).iter().filter(same).nth(LONE_MAX).is_some();
@@ -439,9 +443,9 @@ pub(crate) fn locks_files(wait: &Wait) -> bool {
     matches!(wait.syscall, FLOCK | FCNTL)
 }
 
-/// Whether a wait is a `poll` of a single file.
+/// Whether a wait is a `poll` of a single file, or one for signals.
 pub(crate) fn is_lone(wait: &Wait) -> bool {
-    matches!(wait.syscall, POLL | PPOLL) && wait.args[1] as u32 == 1
+    matches!(wait.syscall, POLL | PPOLL) && wait.args[1] as u32 == 1 || wait.syscall == SIGTIMEDWAIT
 }
 
 /// The name of a system call, or its number.
@@ -450,11 +454,12 @@ pub(crate) fn call_name(syscall: i32) -> String {
     known.map_or_else(|| format!("system call {syscall}"), |(_, name)| (*name).to_owned())
 }
 
-/// Whether the wait would have ended by itself: a `poll` with a timeout, in milliseconds or at an address.
+/// Whether the wait would have ended by itself: a `poll` or a wait for signals with a timeout, in milliseconds or at an
+/// address.
 pub(crate) fn has_timeout(wait: &Wait) -> bool {
     match wait.syscall {
         POLL => wait.args[2] as i32 > 0,
-        PPOLL => wait.args[2] != 0,
+        PPOLL | SIGTIMEDWAIT => wait.args[2] != 0,
         _ => false,
     }
 }
