@@ -7,7 +7,8 @@
 //! Inside a burst both the thread and those who ended its waits may lead to an input; the
 //! latest one counts. What was written to the terminal of a thread that was busy did not wake it, but
 //! is read in the end: each such write is a way of its own. So is what threads that dequeue input gave to another one of their
-//! process while that one was ready and got no CPU.
+//! process while that one was ready and got no CPU, and what a thread may have been asked while it was stopped or got none:
+//! a key that was handed over to an input method is answered by what comes back from there.
 //!
 //! Who draws in frames has a timer, or a compositor of Wayland, wake it for the next one: over a short wait of that kind
 //! the way goes on to what the thread did before. A thread that drew frame after frame already when the input was
@@ -178,6 +179,7 @@ impl<'a> CauseWalk<'a> {
         }
         self.add_writers(tid, burst.start, index);
         self.add_readers(tid, &burst, index);
+        self.add_askers(tid, &burst, index);
         for (helper, at) in self.recording.helpers(tid, &burst, hi) {
             self.add(helper, at, index, way);
         }
@@ -281,6 +283,19 @@ impl<'a> CauseWalk<'a> {
         for (reader, at) in readers {
             self.best.push(None);
             self.add(reader, at, index, self.best.len() - 1);
+        }
+    }
+
+    /// Opens a way for each burst in which somebody may have asked a thread for something while it was held up. What display
+    /// servers are asked is recorded.
+    fn add_askers(&mut self, tid: Tid, burst: &Burst, index: usize) {
+        let hi = self.nodes[index].hi;
+        if self.recording.messages.is_server(self.recording.tasks.pid(tid, hi)) {
+            return;
+        }
+        for (asker, at) in self.recording.askers(tid, burst, hi) {
+            self.best.push(None);
+            self.add(asker, at, index, self.best.len() - 1);
         }
     }
 

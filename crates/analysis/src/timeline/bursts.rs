@@ -146,7 +146,12 @@ impl Recording {
     }
 
     /// What a thread did inside a burst and was over by a time, the latest first.
-    fn spans_within<'a>(&'a self, tid: Tid, burst: &Burst, at: Nanos) -> impl Iterator<Item = Span> + use<'a> {
+    pub(super) fn spans_within<'a>(
+        &'a self,
+        tid: Tid,
+        burst: &Burst,
+        at: Nanos,
+    ) -> impl Iterator<Item = Span> + use<'a> {
         let start = burst.start;
         let after = self.timeline.before(tid, at).map_or(0, |last| last.index + 1);
         let spans = (0..after).rev().take(SEGMENTS_MAX).filter_map(move |index| self.timeline.span(tid, index));
@@ -174,6 +179,22 @@ impl Recording {
         let next = pauses.get(pauses.partition_point(|index| (*index as usize) < first.index));
         let next = next.and_then(|index| self.timeline.span(tid, *index as usize));
         next.map_or(self.mark, |span| span.start.max(at))
+    }
+
+    /// Tasks that ended idle waits of a thread up to a time, one for each of the latest of them.
+    pub(super) fn last_wakers(&self, tid: Tid, at: Nanos, waits_max: usize) -> Vec<Tid> {
+        let idle = self.pauses(tid, Pause::Idle);
+        let spans = idle.iter().rev().filter_map(|index| self.timeline.span(tid, *index as usize));
+        let ended = spans.skip_while(|span| span.end > at).take(waits_max);
+        ended.filter_map(|span| span.task_waker()).collect()
+    }
+
+    /// When a thread began to pause in `lo..hi`, in the order of time.
+    pub(super) fn pauses_begun(&self, tid: Tid, pause: Pause, lo: Nanos, hi: Nanos) -> Vec<Nanos> {
+        let pauses = self.pauses(tid, pause);
+        let begin = |index: &u32| self.timeline.span(tid, *index as usize).map_or(self.mark, |span| span.start);
+        let first = pauses.partition_point(|index| begin(index) <= lo);
+        pauses[first..].iter().map(begin).take_while(|at| *at < hi).collect()
     }
 
     /// Whether a thread is idle or gone at a time.

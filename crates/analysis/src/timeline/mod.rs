@@ -5,6 +5,7 @@
 //! and wake-ups, when each was in its event wait, and what disk, memory, interrupts, quotas and terminals did
 //! meanwhile.
 
+pub(crate) mod askers;
 pub(crate) mod attempts;
 pub(crate) mod bursts;
 pub(crate) mod by_thread;
