@@ -47,6 +47,21 @@ fn tell_program(machine: &mut Machinery, us: u64) {
     machine.draw(us + 400);
 }
 
+/// Keys of a program that draws with an extension only, on the display of a server that does not listen there itself.
+fn rendering() -> Machinery {
+    /// RENDER's composite.
+    const COMPOSITE: [u8; 4] = [139, 8, 9, 0];
+    let mut machine = Machinery::with_app("java");
+    machine.displays.iter_mut().for_each(|display| display.server_pid = COMPOSITOR);
+    for key in 0..3 {
+        let us = 100_000 + key * 200_000;
+        machine.press(us).wake(us + 600, SERVER, APP).message(us + 602, APP, WINDOW, 0, 20, &[COMPOSITE]);
+        machine.switch(us + 610, 1, 0, 1).switch(us + 650, 0, SERVER, 0);
+        machine.message(us + 660, SERVER, WINDOW, 1, 20, &[]).switch(us + 800, 0, 0, 1);
+    }
+    machine
+}
+
 fn verdict(machine: &mut Machinery) -> Verdict {
     diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).expect("the scene is well formed")
 }
@@ -80,4 +95,11 @@ fn an_x_server_that_does_not_take_a_key_keeps_its_program_from_it() {
     let verdict = verdict(&mut machine);
     let interval = verdict.interval.as_ref().expect("there was input");
     assert_eq!((interval.client.pid, interval.latency_ms.round()), (APP, 801.0));
+}
+
+#[test]
+fn what_is_drawn_is_known_though_the_compositor_listens_at_the_display() {
+    let told = timed(&rendering().incident(2_000_000)).expect("the scene is well formed");
+    let joins: Vec<_> = told.iter().map(|timed| (timed.client_pid, timed.join.as_str())).collect();
+    assert_eq!(joins, [(APP, "exact"); 3]);
 }

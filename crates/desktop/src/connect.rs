@@ -9,6 +9,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
+use rustix::process::{Uid, geteuid, getuid};
+use rustix::thread::set_thread_res_uid;
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -113,7 +115,7 @@ pub struct DisplayConnection {
 }
 
 impl DisplayConnection {
-    /// Connects with the first cookie that the server accepts.
+    /// Connects with the first cookie that the server accepts; root, where none is, as the user who listens.
     ///
     /// Takes at most the target's timeout for all cookies together; a server that does not even take connections
     /// costs no time at all.
@@ -127,13 +129,17 @@ impl DisplayConnection {
         cookies.push(Vec::new());
         let mut refusal = None;
         for cookie in cookies {
-            match greet(target, cookie, deadline) {
+            match greet(target, dial(target)?, cookie, deadline) {
                 Ok(wire) => return Ok(DisplayConnection { wire, target: target.clone(), server_pid: listener.pid }),
                 Err(error @ DisplayError::Refused { .. }) => refusal = refusal.or(Some(error)),
                 Err(error) => return Err(error),
             }
         }
-        Err(refusal.unwrap_or_else(|| DisplayError::lost(display, "no way to connect is known")))
+        let is_other = geteuid().is_root() && listener.uid != 0;
+        match is_other.then(|| greet_as_listener(target, listener, deadline)) {
+            Some(Ok(wire)) => Ok(DisplayConnection { wire, target: target.clone(), server_pid: listener.pid }),
+            _ => Err(refusal.unwrap_or_else(|| DisplayError::lost(display, "no way to connect is known"))),
+        }
     }
 
     /// The number of the display.
@@ -235,9 +241,32 @@ pub(crate) fn peer(fd: &OwnedFd) -> io::Result<DisplayListener> {
     Ok(DisplayListener { pid: credentials.pid.as_raw_nonzero().get() as u32, uid: credentials.uid.as_raw() })
 }
 
-fn greet(target: &DisplayTarget, cookie: Vec<u8>, deadline: Nanos) -> Result<Wire, DisplayError> {
+/// Does something with the rights of another user: those of one thread, which ends then. Its other numbers stay, so that this
+/// user can neither stop nor trace it.
+pub(crate) fn as_user<T: Send + 'static>(
+    user: Uid,
+    run: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let run = move || {
+        if user != geteuid() {
+            set_thread_res_uid(getuid(), user, geteuid())?;
+        }
+        run()
+    };
+    std::thread::spawn(run).join().map_err(|_| io::Error::other("the thread that connects has failed"))?
+}
+
+/// Connects as the user who listens: a server that a compositor starts may let in nobody else, not even root.
+fn greet_as_listener(target: &DisplayTarget, listener: DisplayListener, deadline: Nanos) -> Result<Wire, DisplayError> {
+    let to = target.clone();
+    let dialled = as_user(Uid::from_raw(listener.uid), move || Ok(dial(&to)));
+    let socket = dialled.map_err(|error| DisplayError::lost(target.display, error))??;
+    greet(target, socket, Vec::new(), deadline)
+}
+
+fn greet(target: &DisplayTarget, socket: OwnedFd, cookie: Vec<u8>, deadline: Nanos) -> Result<Wire, DisplayError> {
     let display = target.display;
-    let stream = UnixStream::from(dial(target)?);
+    let stream = UnixStream::from(socket);
     let (inner, _) = DefaultStream::from_unix_stream(stream).map_err(|error| DisplayError::lost(display, error))?;
     let stream = BoundedStream { inner, deadline: AtomicU64::new(deadline.0), framing: Mutex::default() };
     let name = if cookie.is_empty() { Vec::new() } else { b"MIT-MAGIC-COOKIE-1".to_vec() };
@@ -255,6 +284,15 @@ fn greet(target: &DisplayTarget, cookie: Vec<u8>, deadline: Nanos) -> Result<Wir
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_dials_as_another_user_is_nobody_whom_that_user_may_stop() {
+        if geteuid().is_root() {
+            let user = Uid::from_raw(4242);
+            let dialled = as_user(user, || Ok((getuid(), geteuid()))).expect("root may be anybody");
+            assert_eq!((dialled, geteuid()), ((Uid::ROOT, user), Uid::ROOT));
+        }
+    }
 
     #[test]
     fn display_names_are_read() {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use support::{Recording, diagnose, records, while_stopped};
 use tipme_desktop::inject::Typist;
 use tipme_record::RecordKind;
-use tipme_record::incident::{Incident, Section};
+use tipme_record::incident::{Display, Incident, Section};
 use tipme_record::records::WlMessage;
 use tipme_record::wayland::{BUTTON, ENTERED, HIDDEN, NEAR, PRESSED, RELEASED, SHAPE, WlWord};
 
@@ -294,4 +294,16 @@ fn a_program_of_x11_has_one_chain_through_both_servers() {
     }
     let finding = serde_json::to_string(&verdict["findings"][0]).unwrap();
     assert!(finding.contains("sway"), "{verdict:#}");
+}
+
+/// The X server lets its user in and nobody else, not even root, and its compositor listens at the display.
+#[test]
+fn the_extensions_of_an_x_server_that_lets_only_its_user_in_are_known() {
+    let _alone = support::alone();
+    let compositor = Compositor::start_with_x();
+    let _terminal = compositor.x_terminal();
+    let (_, incident) = Recording::start(&[]).mark();
+    let displays: Vec<Display> = serde_json::from_slice(incident.bytes(Section::Displays)).unwrap();
+    let own = displays.iter().filter(|display| display.server_pid == compositor.sway.0.id());
+    assert!(own.flat_map(|display| &display.extensions).any(|extension| extension.name == "RENDER"), "{displays:?}");
 }

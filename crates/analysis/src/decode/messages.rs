@@ -95,16 +95,28 @@ impl Messages {
         for (record, tail) in x11 {
             messages.add(&record, tail, &mut known);
         }
+        let of_x11 = messages.streams.len();
         let mut known = BTreeMap::new();
         for (record, tail) in wayland {
             messages.add_wayland(&record, tail, &mut known);
         }
         messages.streams.iter_mut().for_each(|stream| stream.settle(displays, &busy));
+        messages.learn_majors(displays, of_x11);
         messages.servers.extend(messages.streams.iter().map(|stream| stream.server).filter(|server| *server != Pid(0)));
         messages.index_taken();
         messages.index_frames();
         messages.index_clients();
         messages
+    }
+
+    /// The opcodes of servers that do not listen at their displays themselves, since a compositor started them: by the
+    /// display's number.
+    fn learn_majors(&mut self, displays: &[Display], of_x11: usize) {
+        for stream in self.streams.iter().take(of_x11).filter(|stream| stream.server != Pid(0)) {
+            if let Some(display) = displays.iter().find(|display| display.display == stream.display) {
+                self.majors.entry(stream.server).or_insert_with(|| Majors::new(display));
+            }
+        }
     }
 
     fn add(&mut self, record: &Message, tail: &[u8], known: &mut BTreeMap<(u32, u32), usize>) {

@@ -4,11 +4,11 @@
 use super::events::button_code;
 use crate::clock;
 use crate::compositor::CompositorLink;
+use crate::connect::as_user;
 use crate::error::DisplayError;
 use crate::inject::device::InjectionDevice;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use rustix::process::{Uid, geteuid};
-use rustix::thread::set_thread_res_uid;
+use rustix::process::Uid;
 use serde::Serialize;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -115,17 +115,13 @@ fn created(bus: &Connection) -> zbus::Result<OwnedObjectPath> {
     bus.call_method(Some(NAME), OBJECT, Some(NAME), "CreateSession", &())?.body().deserialize()
 }
 
-/// Connects with the rights of another user, whom alone a session's bus serves: those of one thread, which ends then.
+/// Connects as the user whom alone a session's bus serves.
 fn dial_as(owner: Uid, address: SocketAddrUnix) -> io::Result<UnixStream> {
-    let dial = move || -> io::Result<UnixStream> {
-        if owner != geteuid() {
-            set_thread_res_uid(owner, owner, owner)?;
-        }
+    as_user(owner, move || {
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         connect(&socket, &address)?;
         Ok(UnixStream::from(socket))
-    };
-    std::thread::spawn(dial).join().map_err(|_| io::Error::other("the thread that connects has failed"))?
+    })
 }
 
 /// Where the bus of a compositor's session is: by the compositor's own environment, else in the folder of its socket.
