@@ -103,3 +103,12 @@ fn what_is_drawn_is_known_though_the_compositor_listens_at_the_display() {
     let joins: Vec<_> = told.iter().map(|timed| (timed.client_pid, timed.join.as_str())).collect();
     assert_eq!(joins, [(APP, "exact"); 3]);
 }
+
+#[test]
+fn inputs_were_seen_though_it_is_not_known_what_answered_them() {
+    let mut machine = rendering();
+    machine.displays.clear();
+    let notes = verdict(&mut machine).notes;
+    let told = |note: &String| note.starts_with("What answered the inputs") && note.ends_with("is not known.");
+    assert!(notes.iter().any(told), "{notes:?}");
+}

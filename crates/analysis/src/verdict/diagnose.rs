@@ -7,6 +7,7 @@ use crate::explain::describe::{count_text, span_text, time_text};
 use crate::explain::jobs::Job;
 use crate::explain::partition::Budget;
 use crate::join::answer::{Interaction, Join, Milestone};
+use crate::join::inputs::deliveries;
 use crate::join::interactions::interactions;
 use crate::join::unresponsive::UnresponsiveSpan;
 use crate::model::{About, Client, Interval, Piece, SCHEMA, Verdict};
@@ -229,6 +230,8 @@ fn why_nothing(recording: &Recording) -> String {
     let window = span_text(recording.mark.since(recording.complete_from()));
     if recording.messages.streams().is_empty() {
         "No display was recorded; name a process with --pid or --app.".to_owned()
+    } else if deliveries(recording).iter().any(|delivery| delivery.sent >= recording.complete_from()) {
+        format!("What answered the inputs of the {window} before the mark that are recorded completely is not known.")
     } else {
         format!("No input was seen in the {window} before the mark that are recorded completely.")
     }
