@@ -52,6 +52,9 @@ pub(crate) fn cookies(entries: &[AuthorityEntry], display: u32) -> Vec<Vec<u8>> 
     found
 }
 
+/// Threads of a listener, and processes that they started, that are looked at.
+const CHILDREN_MAX: usize = 64;
+
 /// Who listens at a display: anybody may at one that has no server yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DisplayListener {
@@ -85,10 +88,19 @@ fn is_named(name: &str, display: u32) -> bool {
     !rustix::process::geteuid().is_root() && number.is_some_and(|number| number.parse() == Ok(display))
 }
 
-/// The file that the server was started with, from its command line.
+/// The file that the server was started with, from its command line: that of the listener, or, where a compositor listens,
+/// of what it started.
 fn server_file(pid: u32) -> Option<PathBuf> {
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    auth_argument(&line)
+    let argument = |pid: u32| auth_argument(&std::fs::read(format!("/proc/{pid}/cmdline")).ok()?);
+    std::iter::once(pid).chain(children(pid)).find_map(argument)
+}
+
+/// Processes that the threads of one have started, as many as are looked at.
+fn children(pid: u32) -> impl Iterator<Item = u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten().take(CHILDREN_MAX);
+    let started = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let pids = started.flat_map(|text| text.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    pids.filter_map(|pid| pid.parse().ok()).take(CHILDREN_MAX)
 }
 
 /// The path that leads where this one leads a process.
@@ -192,6 +204,21 @@ mod tests {
         let file = dir.path().join("cookies");
         std::fs::write(&file, authority_file("7", b"one").repeat(30)).unwrap();
         assert_eq!(read(&file, true, 7, DisplayListener { pid: 1, uid: 0 }).len(), COOKIES_MAX);
+    }
+
+    #[test]
+    fn the_file_of_a_server_that_a_compositor_started_is_found() {
+        let command = ["-c", "read line", "-auth", "/tmp/of server"];
+        let mut server = std::process::Command::new("sh").args(command).stdin(std::process::Stdio::piped()).spawn();
+        let started = server.as_mut().expect("a shell");
+        let begun = std::time::Instant::now();
+        let mut found = None;
+        while found.is_none() && begun.elapsed() < std::time::Duration::from_secs(10) {
+            found = server_file(std::process::id());
+        }
+        drop(started.stdin.take());
+        started.wait().expect("it ends");
+        assert_eq!(found, Some(PathBuf::from("/tmp/of server")));
     }
 
     #[test]
