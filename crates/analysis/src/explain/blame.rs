@@ -56,6 +56,9 @@ const NAP_MAX: Nanos = Nanos::from_millis(200);
 /// An earlier input may have started that child, so long before.
 const STARTED_BEFORE: Nanos = Nanos::from_secs(10);
 
+/// The end of a child is recorded so long after whoever waited for it was let go on, at most.
+const ENDED_SLACK: Nanos = Nanos::from_millis(10);
+
 const UNATTRIBUTED: Blame = Blame { kind: CauseKind::Unattributed, who: Who::Nobody };
 
 impl<'a> BlameFinder<'a> {
@@ -187,7 +190,7 @@ impl<'a> BlameFinder<'a> {
         let through = deepest(&lock).or_else(|| deepest(&|via| self.peer(via))).or_else(|| deepest(&child));
         // A condition tells who gave the work, not who was in the way: it names somebody only where nothing else does.
         match through.or_else(|| deepest(&condition)) {
-            Some((CauseKind::PeerWait, holder)) if self.comes_from_client(holder) => {
+            Some((CauseKind::PeerWait, holder)) if self.is_child_that_ended(holder, piece.lo) => {
                 Blame { kind: CauseKind::ChildWait, who: Who::Thread(holder) }
             }
             Some((kind, holder)) => Blame { kind, who: Who::Thread(holder) },
@@ -237,9 +240,12 @@ impl<'a> BlameFinder<'a> {
         self.recording.tasks.life(tid, self.at).is_some_and(|life| life.is_kernel())
     }
 
-    fn comes_from_client(&self, tid: Tid) -> bool {
-        let pid = self.recording.tasks.pid(tid, self.at);
-        pid != self.client && self.is_family(pid)
+    /// Whether a process that comes from the client had ended when the interval did: its end was waited for then, however
+    /// it was noticed. One that lives on gave an answer.
+    fn is_child_that_ended(&self, tid: Tid, at: Nanos) -> bool {
+        let pid = self.recording.tasks.pid(tid, at);
+        let ended = |life: &Life| life.until <= self.at.after(ENDED_SLACK);
+        pid != self.client && self.is_family(pid) && self.recording.tasks.process(pid, at).is_some_and(ended)
     }
 
     fn itself(&self, piece: &ChainPiece) -> Blame {
