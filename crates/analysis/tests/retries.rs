@@ -71,6 +71,27 @@ impl Scene {
         self
     }
 
+    /// The holder computes on a CPU of its own, or rests until just before it releases.
+    fn holder_computes(&mut self) -> &mut Scene {
+        self.machine.switch(2_999_000, 2, HOLDER, 1);
+        self
+    }
+
+    fn holder_rests(&mut self, lengths: &[u64]) -> &mut Scene {
+        self.machine.switch(2_999_000, 2, HOLDER, 1).switch(2_999_100, 2, 0, 1);
+        let now = self.tries(lengths).now;
+        self.machine.wake_from(now + 5, HOLDER, 0, 2, 2).switch(now + 10, 2, HOLDER, 0);
+        self
+    }
+
+    /// A thread that runs lets the editor go on after a wait too short for a record, and it draws.
+    fn released_by(&mut self, holder: u32) -> &mut Scene {
+        let now = self.now;
+        self.machine.switch(now, 1, 0, 1).wake_from(now + 50, APP, holder, 0, 1).switch(now + 60, 1, APP, 0);
+        self.machine.draw(now + 500);
+        self
+    }
+
     fn findings(&mut self, mark: u64) -> Vec<Finding> {
         diagnose(&self.machine.incident(mark), &DiagnoseOptions::default()).expect("the scene is well formed").findings
     }
@@ -110,6 +131,27 @@ fn many_tries_are_one_wait_too() {
 fn a_sleep_before_a_wait_is_one() {
     assert_eq!(Scene::new().tries(&[1_500]).woken_by(HOLDER, 64).first(), CauseKind::TimerSleep);
     assert_eq!(Scene::new().tries(&LONGER).woken_by(HOLDER, 1_024).first(), CauseKind::TimerSleep);
+}
+
+/// So a thread waits for the lock of an interpreter that another one computes in.
+#[test]
+fn a_last_try_too_short_for_a_record_is_for_who_was_at_work() {
+    for lengths in [&[5; 160][..], &[800]] {
+        let findings = Scene::new().holder_computes().tries(lengths).released_by(HOLDER).findings(MARK);
+        let told = findings.iter().map(|finding| (finding.kind, finding.ms > 750.0)).collect::<Vec<_>>();
+        assert_eq!(told, [(CauseKind::LockWait, true)], "{lengths:?}");
+        assert_eq!(
+            Scene::new().holder_rests(lengths).released_by(HOLDER).first(),
+            CauseKind::TimerSleep,
+            "{lengths:?}"
+        );
+        let mut other = Scene::new();
+        assert_eq!(
+            other.holder_computes().tries(lengths).released_by(OTHER).first(),
+            CauseKind::TimerSleep,
+            "{lengths:?}"
+        );
+    }
 }
 
 #[test]

@@ -5,13 +5,15 @@
 //! is known by how they end: in the same futex, with nothing done between two of them, another thread wakes the waiter at
 //! last. It is the one that was waited for all along.
 
+use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{FUTEX, HARD_INTERRUPT, Signature, Waited, is_private_futex};
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Tid};
 
-/// So many waits in a row have to time out: a single one may be a sleep before a wait for something else.
+/// So many waits in a row have to time out: a single one may be a sleep before a wait for something else, unless whoever
+/// ended that computed all the time.
 const RETRIES_MIN: usize = 2;
 
 /// Tries that are looked at in either direction; of more, the part beyond stays what it is by itself.
@@ -53,18 +55,35 @@ impl Recording {
 
     /// The tries that one of them belongs to: until somebody ended the last one or the mark, but not after `until`.
     pub(crate) fn retries(&self, span: &Span, wait: &Wait, until: Nanos) -> Retries {
-        let tries = self.tries(span);
+        let mut tries = self.tries(span);
+        let short = tries.last().and_then(|last| self.short_try(last, wait));
+        tries.extend(short);
         let last = tries.last().unwrap_or(span);
         let before = &tries[..tries.len().saturating_sub(1)];
         let holder = self.woken_by(last, wait);
         let lasts = last.end >= self.mark && take_longer(before);
+        let computed = |by: Tid| before.last().is_some_and(|one| self.timeline.is_busy(by, one.start, one.end));
+        let enough = before.len() >= RETRIES_MIN || holder.is_some_and(computed);
         Retries {
             tid: span.tid,
             futex: self.waits_in(span),
             ends: [tries.first().unwrap_or(span).index, last.index],
-            is_lock: before.len() >= RETRIES_MIN && last.end <= until && (holder.is_some() || lasts),
+            is_lock: enough && last.end <= until && (holder.is_some() || lasts),
             holder,
         }
+    }
+
+    /// The next wait after one that timed out, where it was too short for a record, and a thread ended it that had been at
+    /// work since that one began.
+    fn short_try(&self, before: &Span, wait: &Wait) -> Option<Span> {
+        let mut after =
+            (before.index + 1..).take(SEGMENTS_MAX).map_while(|index| self.timeline.span(before.tid, index));
+        let next = after.find(|span| span.segment.state == ThreadState::Blocked)?;
+        let at_once = self.timeline.run_time(before.tid, before.end, next.start) < BETWEEN_MAX;
+        let short = self.waits.find(&next).is_none() && next.end.since(next.start) < BETWEEN_MAX;
+        let worked = |by: Tid| self.pause_after(by, before.start, Pause::EventWait) >= next.end;
+        let tried = self.timed_out(before) && at_once && short && self.woke_nobody(before, &next);
+        (tried && self.woken_by(&next, wait).is_some_and(worked)).then_some(next)
     }
 
     /// The waits in a row that one which timed out belongs to, with the one that did not time out at their end.
