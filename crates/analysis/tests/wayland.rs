@@ -538,6 +538,19 @@ fn a_paste_waits_for_the_client_that_has_what_is_copied() {
 }
 
 #[test]
+fn what_is_asked_for_after_the_next_key_is_for_that_one() {
+    let mut machine = paste(|machine| {
+        press(machine, 2_900_000);
+        show(machine, 2_900_400);
+        machine.wait(2_900_101, APP, 805_700, in_poll).wait(5_000_500, APP, 3_000_600, in_poll);
+        answer_at(machine, 5_000_300);
+        show(machine, 5_001_000);
+    });
+    let (took, milestone, kind, _) = held_up_by(&mut machine);
+    assert_eq!((took, milestone.as_str(), kind), (2_001, "completed", "stopped"));
+}
+
+#[test]
 fn a_client_that_waits_in_the_middle_of_its_work_for_what_is_copied_gives_up() {
     let mut machine = paste(|machine| {
         machine.wake_from(4_000_600, APP, 0, BY_INTERRUPT, 1).switch(4_000_650, 1, APP, 0).switch(4_000_700, 1, 0, 1);

@@ -250,7 +250,7 @@ pub(crate) fn add(
         let response = known.map(|one| one.end);
         let slept_on = if response.is_none() { handling.slept_on(delivery, handled.at) } else { None };
         let handled = slept_on.unwrap_or(handled);
-        let pasted = selections::pasted(recording, delivery, &handled);
+        let pasted = selections::pasted(recording, delivery, response.is_some(), &handled);
         let waits = pasted.as_ref().is_some_and(|pasted| pasted.milestone == Milestone::Handled);
         let (waited, pasted) = if waits { (pasted, None) } else { (None, pasted) };
         let handled = waited.unwrap_or(handled);

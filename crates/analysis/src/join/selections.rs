@@ -11,6 +11,7 @@ use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
+use tipme_measure::InputClass;
 use tipme_record::Nanos;
 
 /// A client asks for a selection so soon after the input that wants it, and its owner hears of it so soon.
@@ -33,10 +34,18 @@ struct Asked<'a> {
 
 /// The end of a selection's transfer that an input asked for, where it took long: the owner's answer, or that who asked
 /// no longer waited for it.
-pub(crate) fn pasted(recording: &Recording, delivery: &Delivery, handled: &Reached) -> Option<Reached> {
+///
+/// What is asked for after the next key or click is for that one, if this one had an answer of its own: a modifier has none.
+pub(crate) fn pasted(
+    recording: &Recording,
+    delivery: &Delivery,
+    is_answered: bool,
+    handled: &Reached,
+) -> Option<Reached> {
     let (at, tid) = delivery.dequeued?;
     let stream = recording.messages.stream(delivery.stream)?;
-    let asked = asked(recording, stream, at)?;
+    let asked =
+        asked(recording, stream, at).filter(|asked| !is_answered || !took_another(recording, stream, at, asked.at))?;
     let answered = answered(recording, stream, &asked);
     let waits = handled.at.since(asked.at) >= ANSWER_MIN && handled.at < answered;
     let end = if waits { handled.at } else { answered };
@@ -62,6 +71,17 @@ fn asked<'a>(recording: &'a Recording, asker: &Stream, at: Nanos) -> Option<Aske
         Some(Asked { at, heard: told.ts, owner, piped })
     });
     heard.min_by_key(|asked| asked.heard)
+}
+
+/// Whether a client took another key or click in a span of time.
+fn took_another(recording: &Recording, asker: &Stream, lo: Nanos, hi: Nanos) -> bool {
+    let majors = recording.messages.majors(asker);
+    let is_press = |word: &Word| majors.input_class(*word).is_some_and(|class| class != InputClass::Motion);
+    let sends = asker.side(Side::EventSent);
+    let presses = (0..sends.partition_point(|part| part.ts <= hi)).rev().take(PARTS_MAX);
+    let mut presses = presses.filter(|index| recording.messages.words(&sends[*index]).iter().any(is_press));
+    let taken = |index| asker.received(Side::EventSent, index).map(|(_, part)| part.ts);
+    presses.any(|index| taken(index).is_some_and(|at| lo < at && at <= hi))
 }
 
 /// When the owner had answered; the mark where it had not. It has written into a pipe by the time that it waits for the next
