@@ -55,12 +55,11 @@ pub fn count(mut orders: impl Read, mut answers: impl Write, attachable: &Attach
     while let Some(order) = CounterOrder::read(&mut orders) {
         let answer = match order {
             CounterOrder::Begin => {
-                counting = switch_on().map(|count| (count, Instant::now())).ok();
+                let since = Instant::now();
+                counting = switch_on().map(|count| (count, since)).ok();
                 None
             }
-            CounterOrder::End => {
-                Some(counting.take().map_or(0, |(_, since): (OwnedFd, Instant)| since.elapsed().as_nanos() as u64))
-            }
+            CounterOrder::End => Some(counting.take().map_or(0, ended)),
             _ => attached.change(order).err().map(|_| order.refusal()),
         };
         if answer.is_some_and(|answer| answers.write_all(&answer.to_le_bytes()).and_then(|()| answers.flush()).is_err())
@@ -68,6 +67,13 @@ pub fn count(mut orders: impl Read, mut answers: impl Write, attachable: &Attach
             return;
         }
     }
+}
+
+/// Ends a count, and tells how long it was at most: who counts may have to wait for a CPU at any point, and runs of all
+/// that time would seem to be those of a moment otherwise.
+fn ended((count, since): (OwnedFd, Instant)) -> u64 {
+    drop(count);
+    since.elapsed().as_nanos() as u64
 }
 
 impl AttachedNow<'_> {

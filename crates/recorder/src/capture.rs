@@ -104,7 +104,7 @@ impl Capture {
             command_lines: kernel.command_lines()?,
             samples: sources.sampler.at_mark(from),
             losses: sources.watch.losses(kernel, sources.inputs.overruns(), from, left_out)?,
-            cost: sources.watch.cost(kernel)?,
+            cost: sources.watch.cost(),
             inputs,
             baselines: sources.learning.stored(),
         })

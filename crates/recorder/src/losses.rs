@@ -18,6 +18,9 @@ const THREADS: &str = "threads";
 /// The cost is sampled for a tenth of a second, this often.
 const COST_PERIOD: Nanos = Nanos::from_secs(30);
 
+/// What ran in less time than this tells nothing of what runs in a second.
+const MEASURED_MIN: Nanos = Nanos::from_millis(10);
+
 /// Watches the loss counters and samples the cost.
 pub(crate) struct LossWatch {
     seen: Vec<(String, u64)>,
@@ -28,8 +31,9 @@ pub(crate) struct LossWatch {
     next_cost: Nanos,
     counter: CounterProcess,
     measuring: bool,
-    /// Time during which statistics were on.
+    /// Time during which statistics were on, and what had been counted at the end of that.
     measured: Nanos,
+    counted: Vec<ProgramRuns>,
 }
 
 impl LossWatch {
@@ -45,6 +49,7 @@ impl LossWatch {
             counter,
             measuring: false,
             measured: Nanos(0),
+            counted: Vec::new(),
         }
     }
 
@@ -69,7 +74,7 @@ impl LossWatch {
 
     /// To be called at every tick; does its work once a second.
     pub(crate) fn tick(&mut self, kernel: &Kernel<'_>, overruns: u64, now: Nanos) -> Result<()> {
-        self.sample_cost(now);
+        self.sample_cost(kernel, now)?;
         if now < self.next_second {
             return Ok(());
         }
@@ -77,8 +82,12 @@ impl LossWatch {
         self.count_losses(kernel, overruns, now)
     }
 
-    fn sample_cost(&mut self, now: Nanos) {
-        self.measured = self.measured.after(self.counter.counted());
+    fn sample_cost(&mut self, kernel: &Kernel<'_>, now: Nanos) -> Result<()> {
+        let counted = self.counter.counted();
+        if counted > Nanos(0) {
+            self.measured = self.measured.after(counted);
+            self.counted = kernel.program_runs()?;
+        }
         if self.measuring {
             self.measuring = false;
             self.counter.end();
@@ -87,6 +96,7 @@ impl LossWatch {
             self.measuring = true;
             self.counter.begin();
         }
+        Ok(())
     }
 
     fn count_losses(&mut self, kernel: &Kernel<'_>, overruns: u64, now: Nanos) -> Result<()> {
@@ -122,25 +132,40 @@ impl LossWatch {
     }
 
     /// Mean cost of every program that ran while it was sampled.
-    pub(crate) fn cost(&self, kernel: &Kernel<'_>) -> Result<Cost> {
-        let seconds = self.measured.0 as f64 / 1e9;
-        let programs = kernel.program_runs()?.into_iter().filter(|program| program.runs > 0 && seconds > 0.0);
-        Ok(Cost {
-            programs: programs.map(|program| program_cost(program, seconds)).collect(),
+    pub(crate) fn cost(&self) -> Cost {
+        Cost {
+            programs: program_costs(&self.counted, self.measured),
             user_cpu_ns: cpu_time() - self.cpu_at_start,
             wall_ns: clock::now().since(self.armed).0,
-        })
+        }
     }
 }
 
-fn program_cost(program: ProgramRuns, seconds: f64) -> ProgramCost {
-    ProgramCost {
-        runs_per_second: program.runs as f64 / seconds,
+/// The mean cost of programs that ran in a time; none where that was too short to tell anything.
+fn program_costs(counted: &[ProgramRuns], measured: Nanos) -> Vec<ProgramCost> {
+    let programs = counted.iter().filter(|program| program.runs > 0 && measured >= MEASURED_MIN);
+    let cost = |program: &ProgramRuns| ProgramCost {
+        runs_per_second: program.runs as f64 * 1e9 / measured.0 as f64,
         ns_per_run: program.nanos as f64 / program.runs as f64,
-        name: program.name,
-    }
+        name: program.name.clone(),
+    };
+    programs.map(cost).collect()
 }
 
 fn cpu_time() -> u64 {
     tipme_control::life::own_cpu().as_nanos() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ran_in_a_moment_tells_nothing_of_a_second() {
+        let runs = |name: &str, runs| ProgramRuns { name: name.to_owned(), runs, nanos: runs * 300, missed: 0 };
+        let counted = [runs("sched_switch", 50), runs("fork", 0)];
+        assert_eq!(program_costs(&counted, Nanos(261)), []);
+        let cost = ProgramCost { name: "sched_switch".to_owned(), runs_per_second: 500.0, ns_per_run: 300.0 };
+        assert_eq!(program_costs(&counted, Nanos::from_millis(100)), [cost]);
+    }
 }
