@@ -269,6 +269,8 @@ kinds! {
     Reclaim = "reclaim",
     /// Waited for block I/O.
     DiskQueue = "disk-queue",
+    /// Waited for I/O that no disk had got yet.
+    IoHeldBack = "io-held-back",
     /// Waited until data was on the disk.
     Fsync = "fsync",
     /// Waited for a lock that another thread held.

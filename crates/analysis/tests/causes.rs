@@ -6,7 +6,7 @@ mod support;
 use support::{APP, Machinery, VDA};
 use tipme_analysis::model::{CauseKind, Culprit, Finding, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose};
-use tipme_record::incident::FileName;
+use tipme_record::incident::{FileName, Loss};
 
 const NEIGHBOUR: u32 = 500;
 
@@ -245,8 +245,13 @@ fn an_idle_cpu_beside_a_ready_thread_is_a_stall_where_no_quota_holds() {
 
 /// The editor waits for one page from 3.005 to 3.995 s, and nobody else uses the disk.
 fn page_in(machine: &mut Machinery) {
+    page_in_from(machine, 3_004_900);
+}
+
+/// The same, and the disk gets the request at a time only.
+fn page_in_from(machine: &mut Machinery, reached: u64) {
     let stack = machine.stack(&["__schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"]);
-    machine.block(3_994_990, APP, 3_004_900, 4_096, 0).switch(3_005_000, 1, 0, 0x8002);
+    machine.block(3_994_990, APP, reached, 4_096, 0).switch(3_005_000, 1, 0, 0x8002);
     machine.wake_from(3_995_000, APP, 0, 2, 1).wait(3_995_002, APP, 3_005_000, |wait| {
         (wait.stack, wait.syscall, wait.state, wait.context) = (stack, -1, 0x8002, 2);
         (wait.device, wait.inode, wait.mode) = (VDA, 77, 0x8000);
@@ -266,6 +271,33 @@ fn a_page_in_names_its_file_and_who_evicted_it() {
     assert!(finding.evidence[0].contains("neighbour (pid 500) took memory"), "{:?}", finding.evidence);
     let detail = &verdict.partition[0].detail;
     assert_eq!(detail, "waited for the page-in of /usr/lib/x/libfoo.so");
+}
+
+#[test]
+fn what_no_disk_had_got_was_held_back_before_it() {
+    let late = |machine: &mut Machinery| page_in_from(machine, 3_904_900);
+    let verdict = stall(|machine| {
+        late(machine);
+        machine.block(3_150_000, NEIGHBOUR, 3_100_000, 4_096, 1).block(3_160_000, NEIGHBOUR, 3_140_000, 4_096, 1);
+    });
+    let finding = first(&verdict);
+    assert_eq!((finding.kind, culprit(finding).0, kinds(&verdict).len()), (CauseKind::IoHeldBack, APP, 1));
+    let held =
+        "I/O of editor (pid 200) was held back before it reached vda, which had nothing to do for 840 ms of 990 ms";
+    let waited = "editor (pid 200) waited for the page-in of /usr/lib/x/libfoo.so, at most 990 ms";
+    assert_eq!(finding.evidence, [held, waited]);
+    assert!(finding.remedy.contains("/proc/200/cgroup (io.max"), "{}", finding.remedy);
+    let busy = stall(|machine| {
+        late(machine);
+        machine.block(3_700_000, NEIGHBOUR, 3_100_000, 4_096, 1);
+    });
+    assert_eq!((first(&busy).kind, culprit(first(&busy)).0), (CauseKind::PageIn, NEIGHBOUR));
+    let lost = stall(|machine| {
+        late(machine);
+        let loss = Loss { until_ns: support::BEGIN + 3_500_000_000, class: "rare".to_owned(), count: 9 };
+        machine.losses.per_second.push(loss);
+    });
+    assert_eq!(first(&lost).kind, CauseKind::PageIn, "the request may be one of those that were lost");
 }
 
 #[test]

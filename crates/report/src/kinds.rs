@@ -39,7 +39,7 @@ pub fn explanation(kind: CauseKind, layout: &Layout) -> String {
     parts.into_iter().fold(head, |told, part| told + &tell(part))
 }
 
-const ABOUT: [KindWords; 20] = [
+const ABOUT: [KindWords; 21] = [
     KindWords {
         kind: CauseKind::CpuCompetition,
         name: "Waiting for a CPU",
@@ -127,6 +127,20 @@ const ABOUT: [KindWords; 20] = [
                 fairly. Where nobody else used it, look at its health: smartctl -a.",
         see: "iostat -x 1: the queue (aqu-sz) and the waits (r_await, w_await); iotop names who.",
         fault: Some("disk-queue"),
+    },
+    KindWords {
+        kind: CauseKind::IoHeldBack,
+        name: "Held back before the disk",
+        of_process: Some("I/O of {who} was held back before it reached a disk"),
+        of_device: None,
+        what: "The program waited for the disk, but hardly any request was with a disk meanwhile. So it was held back \
+               above it: by a limit on the I/O of its control group (a container, a service, a slice), or by what lies \
+               between, such as the device mapper or a file system of the network.",
+        helps: "Raise or remove the limit: systemctl set-property UNIT IOReadBandwidthMax= IOWriteBandwidthMax=, docker \
+                update, or io.max of the group (blkio.throttle.* of cgroup v1). A faster disk does not help.",
+        see: "io.max and io.stat of the group and of those above it, which /proc/PID/cgroup names; io.pressure beside \
+              them grows while iostat -x 1 shows an idle disk (%util).",
+        fault: None,
     },
     KindWords {
         kind: CauseKind::Fsync,

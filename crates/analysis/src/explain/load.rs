@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who filled a device's queue while the application waited for it.
 
+use crate::explain::chain::{ChainPiece, Doing};
 use crate::explain::describe::{bytes_text, count_text};
 use crate::explain::jobs::{Job, Members};
 use crate::explain::partition::{BlameGroup, Budget};
 use crate::timeline::disk::DiskRequest;
+use crate::timeline::losses::SECOND;
 use crate::timeline::reclaim::{IN_GROUP, THROTTLED};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::ThreadState;
+use crate::timeline::waits::{Waited, waits_for_io};
 use std::collections::BTreeMap;
+use tipme_record::incident::Loss;
 use tipme_record::records::Reclaim;
-use tipme_record::{Device, Nanos, Tid};
+use tipme_record::{Device, Nanos, RingClass, Tid};
 
 /// A request costs a device about as much as this many bytes more.
 const REQUEST_COST: u64 = 128 * 1024;
@@ -88,6 +92,37 @@ pub(crate) fn load(budget: &Budget<'_>, group: &BlameGroup, device: Option<Devic
         }
     }
     weigh(budget, own, others, hi)
+}
+
+/// For how long a device had nothing to do in a group's waits, where that is more than half of them: no request of anybody
+/// was in its queue. `None` where no requests are recorded at all, or some were lost meanwhile.
+pub(crate) fn idle_meanwhile(budget: &Budget<'_>, group: &BlameGroup, device: Option<Device>) -> Option<Nanos> {
+    let disk = &budget.recording.disk;
+    let is_its = |request: &&DiskRequest| device.is_none_or(|device| device == request.device);
+    let idle = |lo: Nanos, hi: Nanos| {
+        let mut requests: Vec<_> =
+            disk.outstanding(lo, hi).filter(is_its).map(|one| (one.start.max(lo), one.end.min(hi))).collect();
+        requests.sort_unstable();
+        let (busy, _) = requests.into_iter().fold((Nanos(0), lo), |(busy, until), (start, end)| {
+            (busy.after(end.since(start.max(until).min(end))), until.max(end))
+        });
+        hi.since(lo).since(busy)
+    };
+    // A commit of the journal waits for whoever is in the midst of a change as well.
+    let for_io = |piece: &&ChainPiece| match piece.doing {
+        Doing::Waited(Waited::Fsync, wait) => wait.is_some_and(|wait| waits_for_io(wait.state)),
+        _ => true,
+    };
+    let lost = || budget.pieces(group).any(|piece| lost_within(budget.recording, piece.lo, piece.hi));
+    let all = budget.pieces(group).filter(for_io).map(|piece| idle(piece.lo, piece.hi)).fold(Nanos(0), Nanos::after);
+    (all.0.saturating_mul(2) > group.nanos && !disk.is_empty() && !lost()).then_some(all)
+}
+
+/// Whether records of requests may have been lost in a time; losses are counted by the second.
+fn lost_within(recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
+    let of_requests = |loss: &&Loss| loss.class == RingClass::Rare.name();
+    let reaches = |loss: &Loss| lo.0 < loss.until_ns && Nanos(loss.until_ns).before(SECOND) < hi;
+    recording.losses.per_second.iter().filter(of_requests).any(reaches)
 }
 
 fn weigh(budget: &Budget<'_>, own: Requests, others: BTreeMap<Job, Requests>, at: Nanos) -> Load {

@@ -71,7 +71,9 @@ impl Look {
         match kind {
             CauseKind::OwnComputation => Look::Running,
             CauseKind::CpuCompetition | CauseKind::CpuThrottled => Look::Ready,
-            CauseKind::PageIn | CauseKind::SwapIn | CauseKind::DiskQueue | CauseKind::Fsync => Look::Disk,
+            CauseKind::PageIn | CauseKind::SwapIn | CauseKind::DiskQueue | CauseKind::IoHeldBack | CauseKind::Fsync => {
+                Look::Disk
+            }
             CauseKind::Reclaim => Look::Memory,
             CauseKind::LockWait | CauseKind::KernelLock => Look::Lock,
             CauseKind::PeerWait | CauseKind::ChildWait => Look::Peer,

@@ -331,7 +331,8 @@ fn may_be_idle(state: u16) -> bool {
     state & STATE_UNINTERRUPTIBLE == 0 || state & STATE_NO_LOAD != 0
 }
 
-fn waits_for_io(state: u16) -> bool {
+/// Whether a thread that left its CPU in a state waited for I/O.
+pub(crate) fn waits_for_io(state: u16) -> bool {
     state & STATE_IO_WAIT != 0
 }
 

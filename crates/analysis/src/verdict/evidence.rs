@@ -62,6 +62,7 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
         | CauseKind::PageIn
         | CauseKind::SwapIn
         | CauseKind::DiskQueue
+        | CauseKind::IoHeldBack
         | CauseKind::Fsync
         | CauseKind::Unattributed => culprit,
         CauseKind::CpuThrottled => {
@@ -298,6 +299,15 @@ pub(crate) fn disk(budget: &Budget<'_>, group: &BlameGroup, device: Option<Devic
     };
     let back = load.written_back.then(|| "the kernel wrote back what it had dirtied".to_owned());
     [Some(first), back, wait_line(budget, group)].into_iter().flatten().collect()
+}
+
+/// Evidence for waits for a device that had nothing to do.
+pub(crate) fn held_back(budget: &Budget<'_>, group: &BlameGroup, device: Option<Device>, idle: Nanos) -> Vec<String> {
+    let (name, who) = (device_name(budget, device), label(budget, group));
+    let [idle, all] = [idle, Nanos(group.nanos)].map(span_text);
+    let first =
+        format!("I/O of {who} was held back before it reached {name}, which had nothing to do for {idle} of {all}");
+    std::iter::once(first).chain(wait_line(budget, group)).collect()
 }
 
 /// Who took the memory that had held what had to be read again.

@@ -5,7 +5,7 @@ use crate::explain::describe::address_text;
 use crate::explain::jobs::{Job, Members};
 use crate::explain::limits::{self, QuotaUser};
 use crate::explain::load;
-use crate::explain::partition::{BlameGroup, BlameOwner, Budget};
+use crate::explain::partition::{BlameGroup, BlameOwner, Budget, length};
 use crate::explain::periods;
 use crate::model::{CauseKind, Culprit, Finding};
 use crate::timeline::throttle::QuotaGroup;
@@ -17,7 +17,7 @@ use crate::verdict::remedy::Waiting;
 use crate::verdict::stall;
 use crate::verdict::{output, remedy, stopped};
 use std::collections::BTreeSet;
-use tipme_record::{Nanos, Pid, Tid};
+use tipme_record::{Device, Nanos, Pid, Tid};
 
 /// Findings below either are left out: they explain nothing that a person feels.
 const SHARE_MIN: f64 = 0.05;
@@ -25,6 +25,9 @@ const LENGTH_MIN: Nanos = Nanos::from_millis(5);
 
 /// Where all causes together explain less of what is too much, none of them is told: it would blame somebody for a part.
 const EXPLAINED_MIN: f64 = 0.5;
+
+/// How sure it is that I/O was held back where a device had nothing to do.
+const HELD_BACK: f64 = 0.9;
 
 /// A group with what was found out about it.
 #[derive(Clone, Debug)]
@@ -135,6 +138,9 @@ fn resolve(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     match (&group.owner, group.kind) {
         (BlameOwner::Device(device), _) => {
             let device = *device;
+            if let Some(idle) = load::idle_meanwhile(budget, &group, device) {
+                return held_back(budget, group, device, idle);
+            }
             let load = load::load(budget, &group, device);
             let evidence = evidence::disk(budget, &group, device, &load);
             match load.other {
@@ -160,6 +166,19 @@ fn certainty(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
         CauseKind::Stall => stall::certainty(budget, group),
         _ => 1.0,
     }
+}
+
+/// No request was with the device: whose I/O did not get there is told, since who held it back is not known.
+fn held_back(budget: &Budget<'_>, mut group: BlameGroup, device: Option<Device>, idle: Nanos) -> Cause {
+    let Some((tid, at)) = budget.pieces(&group).max_by_key(|piece| length(piece)).map(|piece| (piece.tid, piece.lo))
+    else {
+        return Cause::new(budget, group, Vec::new(), HELD_BACK);
+    };
+    (group.kind, group.owner) = (CauseKind::IoHeldBack, BlameOwner::Job(budget.jobs.of(tid, at)));
+    group.members = Members::default();
+    group.members.add(budget.recording.tasks.pid(tid, at), group.nanos);
+    let evidence = evidence::held_back(budget, &group, device, idle);
+    Cause::new(budget, group, evidence, HELD_BACK)
 }
 
 /// Nobody else used the device: where another job took the memory that the pages were in, it is the cause.

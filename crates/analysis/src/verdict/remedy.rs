@@ -13,6 +13,9 @@ fn against(kind: CauseKind, has_ended: bool) -> &'static str {
         CauseKind::PageIn | CauseKind::DiskQueue | CauseKind::Fsync if has_ended => {
             "start {comm} with ionice -c 3 next time (this one has ended)"
         }
+        CauseKind::IoHeldBack if has_ended => {
+            "look for a limit on I/O of the control group that {comm} was in, which has ended (io.max, blkio.throttle.*)"
+        }
         CauseKind::SwapIn | CauseKind::Reclaim if has_ended => {
             "start {comm} in a control group with memory.high next time (this one has ended)"
         }
@@ -24,6 +27,10 @@ fn against(kind: CauseKind, has_ended: bool) -> &'static str {
         CauseKind::OwnComputation => "tell the authors of {comm} what it computes",
         CauseKind::PageIn | CauseKind::DiskQueue | CauseKind::Fsync => {
             "ionice -c 3 -p {pid} (its I/O waits for an idle disk)"
+        }
+        CauseKind::IoHeldBack => {
+            "look for a limit on I/O of the control groups in /proc/{pid}/cgroup (io.max, blkio.throttle.*), then at what \
+             lies above the disk (device mapper, network)"
         }
         CauseKind::SwapIn => "limit {comm} (pid {pid}) by memory.high of its control group, or add memory",
         CauseKind::Reclaim => "limit {comm} (pid {pid}) by memory.high of its control group",
