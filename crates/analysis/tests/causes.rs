@@ -250,8 +250,14 @@ fn page_in(machine: &mut Machinery) {
 
 /// The same, and the disk gets the request at a time only.
 fn page_in_from(machine: &mut Machinery, reached: u64) {
+    machine.block(3_994_990, APP, reached, 4_096, 0);
+    page_wait(machine);
+}
+
+/// The same without a request, as for a file of another machine.
+fn page_wait(machine: &mut Machinery) {
     let stack = machine.stack(&["__schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"]);
-    machine.block(3_994_990, APP, reached, 4_096, 0).switch(3_005_000, 1, 0, 0x8002);
+    machine.switch(3_005_000, 1, 0, 0x8002);
     machine.wake_from(3_995_000, APP, 0, 2, 1).wait(3_995_002, APP, 3_005_000, |wait| {
         (wait.stack, wait.syscall, wait.state, wait.context) = (stack, -1, 0x8002, 2);
         (wait.device, wait.inode, wait.mode) = (VDA, 77, 0x8000);
@@ -298,6 +304,11 @@ fn what_no_disk_had_got_was_held_back_before_it() {
         machine.losses.per_second.push(loss);
     });
     assert_eq!(first(&lost).kind, CauseKind::PageIn, "the request may be one of those that were lost");
+    let elsewhere = stall(|machine| {
+        page_wait(machine);
+        machine.block(3_160_000, NEIGHBOUR, 3_140_000, 4_096, 1);
+    });
+    assert_eq!(first(&elsewhere).kind, CauseKind::PageIn, "no disk was asked");
 }
 
 #[test]

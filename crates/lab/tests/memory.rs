@@ -84,7 +84,9 @@ fn check_explained(longest: &Value) {
     }
     let kinds: Vec<&Value> = longest.iter().map(|one| &one["explanation"]["findings"][0]["kind"]).collect();
     assert!(
-        kinds.iter().any(|kind| ["page-in", "disk-queue", "reclaim"].contains(&kind.as_str().unwrap_or(""))),
+        kinds
+            .iter()
+            .any(|kind| ["page-in", "disk-queue", "reclaim", "io-held-back"].contains(&kind.as_str().unwrap_or(""))),
         "{kinds:?}"
     );
 }

@@ -133,11 +133,12 @@ const ABOUT: [KindWords; 21] = [
         name: "Held back before the disk",
         of_process: Some("I/O of {who} was held back before it reached a disk"),
         of_device: None,
-        what: "The program waited for the disk, but hardly any request was with a disk meanwhile. So it was held back \
+        what: "The program waited for the disk, but for most of that time no request was with the disk. So it was held back \
                above it: by a limit on the I/O of its control group (a container, a service, a slice), or by what lies \
                between, such as the device mapper or a file system of the network.",
-        helps: "Raise or remove the limit: systemctl set-property UNIT IOReadBandwidthMax= IOWriteBandwidthMax=, docker \
-                update, or io.max of the group (blkio.throttle.* of cgroup v1). A faster disk does not help.",
+        helps: "Raise or remove the limit: systemctl set-property UNIT IOReadBandwidthMax= IOWriteBandwidthMax= \
+                IOReadIOPSMax= IOWriteIOPSMax=, or io.max of the group (blkio.throttle.* of cgroup v1). A faster disk does \
+                not help.",
         see: "io.max and io.stat of the group and of those above it, which /proc/PID/cgroup names; io.pressure beside \
               them grows while iostat -x 1 shows an idle disk (%util).",
         fault: None,

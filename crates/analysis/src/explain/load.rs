@@ -95,27 +95,30 @@ pub(crate) fn load(budget: &Budget<'_>, group: &BlameGroup, device: Option<Devic
 }
 
 /// For how long a device had nothing to do in a group's waits, where that is more than half of them: no request of anybody
-/// was in its queue. `None` where no requests are recorded at all, or some were lost meanwhile.
-pub(crate) fn idle_meanwhile(budget: &Budget<'_>, group: &BlameGroup, device: Option<Device>) -> Option<Nanos> {
+/// was in its queue. `None` unless most waits end with a request that it got only within them, and where some may have been
+/// lost meanwhile: what no request is made for, such as a file of another machine, reaches no device.
+pub(crate) fn idle_meanwhile(budget: &Budget<'_>, group: &BlameGroup, device: Device) -> Option<Nanos> {
     let disk = &budget.recording.disk;
-    let is_its = |request: &&DiskRequest| device.is_none_or(|device| device == request.device);
-    let idle = |lo: Nanos, hi: Nanos| {
-        let mut requests: Vec<_> =
-            disk.outstanding(lo, hi).filter(is_its).map(|one| (one.start.max(lo), one.end.min(hi))).collect();
-        requests.sort_unstable();
-        let (busy, _) = requests.into_iter().fold((Nanos(0), lo), |(busy, until), (start, end)| {
-            (busy.after(end.since(start.max(until).min(end))), until.max(end))
-        });
-        hi.since(lo).since(busy)
-    };
     // A commit of the journal waits for whoever is in the midst of a change as well.
     let for_io = |piece: &&ChainPiece| match piece.doing {
         Doing::Waited(Waited::Fsync, wait) => wait.is_some_and(|wait| waits_for_io(wait.state)),
         _ => true,
     };
-    let lost = || budget.pieces(group).any(|piece| lost_within(budget.recording, piece.lo, piece.hi));
-    let all = budget.pieces(group).filter(for_io).map(|piece| idle(piece.lo, piece.hi)).fold(Nanos(0), Nanos::after);
-    (all.0.saturating_mul(2) > group.nanos && !disk.is_empty() && !lost()).then_some(all)
+    let got_late = |piece: &&ChainPiece| disk.served(device, piece.lo, piece.hi);
+    let waits: Vec<&ChainPiece> = budget.pieces(group).filter(for_io).filter(got_late).collect();
+    let (lo, hi) = (waits.iter().map(|piece| piece.lo).min()?, waits.iter().map(|piece| piece.hi).max()?);
+    let busy = disk.busy(device, lo, hi);
+    let all = waits.iter().map(|piece| idle_within(&busy, piece.lo, piece.hi)).fold(Nanos(0), Nanos::after);
+    let lost = || waits.iter().any(|piece| lost_within(budget.recording, piece.lo, piece.hi));
+    (all.0.saturating_mul(2) > group.nanos && !lost()).then_some(all)
+}
+
+/// How much of `lo..hi` lies outside of some times that lie one after the other.
+fn idle_within(busy: &[(Nanos, Nanos)], lo: Nanos, hi: Nanos) -> Nanos {
+    let first = busy.partition_point(|(_, end)| *end <= lo);
+    let within = busy[first..].iter().take_while(|(start, _)| *start < hi);
+    let busy = within.map(|(start, end)| hi.min(*end).since(lo.max(*start))).fold(Nanos(0), Nanos::after);
+    hi.since(lo).since(busy)
 }
 
 /// Whether records of requests may have been lost in a time; losses are counted by the second.

@@ -59,6 +59,23 @@ impl Disk {
         own.or_else(|| ended().next()).map(|request| request.device)
     }
 
+    /// Whether a wait ended with a request that a device got only within it.
+    pub fn served(&self, device: Device, lo: Nanos, hi: Nanos) -> bool {
+        self.ended(hi.before(COMPLETION_SLACK), hi).any(|request| request.device == device && request.start >= lo)
+    }
+
+    /// When a device had something to do in `lo..hi`, one after the other.
+    pub fn busy(&self, device: Device, lo: Nanos, hi: Nanos) -> Vec<(Nanos, Nanos)> {
+        let mut busy: Vec<(Nanos, Nanos)> = Vec::new();
+        for request in self.outstanding(lo, hi).filter(|request| request.device == device) {
+            match busy.last_mut() {
+                Some((_, end)) if request.start <= *end => *end = request.end.max(*end),
+                _ => busy.push((request.start, request.end)),
+            }
+        }
+        busy
+    }
+
     /// Requests that ended in `lo..=hi`, the last one first.
     fn ended(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &DiskRequest> {
         let request = |index: &u32| &self.requests[*index as usize];

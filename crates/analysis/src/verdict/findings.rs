@@ -138,7 +138,8 @@ fn resolve(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     match (&group.owner, group.kind) {
         (BlameOwner::Device(device), _) => {
             let device = *device;
-            if let Some(idle) = load::idle_meanwhile(budget, &group, device) {
+            let idle = device.and_then(|device| load::idle_meanwhile(budget, &group, device));
+            if let Some(idle) = idle {
                 return held_back(budget, group, device, idle);
             }
             let load = load::load(budget, &group, device);
@@ -170,8 +171,9 @@ fn certainty(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
 
 /// No request was with the device: whose I/O did not get there is told, since who held it back is not known.
 fn held_back(budget: &Budget<'_>, mut group: BlameGroup, device: Option<Device>, idle: Nanos) -> Cause {
-    let Some((tid, at)) = budget.pieces(&group).max_by_key(|piece| length(piece)).map(|piece| (piece.tid, piece.lo))
-    else {
+    let is_kernel = |tid, at| budget.recording.tasks.life(tid, at).is_some_and(|life| life.is_kernel());
+    let longest = budget.pieces(&group).max_by_key(|piece| (!is_kernel(piece.tid, piece.lo), length(piece)));
+    let Some((tid, at)) = longest.map(|piece| (piece.tid, piece.lo)) else {
         return Cause::new(budget, group, Vec::new(), HELD_BACK);
     };
     (group.kind, group.owner) = (CauseKind::IoHeldBack, BlameOwner::Job(budget.jobs.of(tid, at)));
