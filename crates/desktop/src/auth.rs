@@ -5,6 +5,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const COOKIE_NAME: &[u8] = b"MIT-MAGIC-COOKIE-1";
@@ -68,10 +69,9 @@ pub(crate) fn files(asked: Option<&Path>, display: u32, listener: DisplayListene
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".Xauthority"));
     let named = std::env::var_os("XAUTHORITY").map(PathBuf::from);
     let is_named = is_named(std::env::var("DISPLAY").as_deref().unwrap_or_default(), display);
-    let server = server_file(listener.pid);
     // A service may have folders of its own in the place of the server's: as `/tmp`.
-    let seen_by_server = server.as_deref().and_then(|file| seen_by(listener.pid, file));
-    let of_server = [server, seen_by_server].into_iter().flatten().map(|file| (file, false));
+    let places = |(pid, file): (u32, PathBuf)| [Some(file.clone()), seen_by(pid, &file)].into_iter().flatten();
+    let of_server = server_files(display, listener).into_iter().flat_map(places).map(|file| (file, false));
     let of_user = [named, home].into_iter().flatten().map(|file| (file, is_named));
     let mut files: Vec<(PathBuf, bool)> = Vec::new();
     for file in asked.map(|file| (PathBuf::from(file), true)).into_iter().chain(of_server).chain(of_user) {
@@ -88,11 +88,17 @@ fn is_named(name: &str, display: u32) -> bool {
     !rustix::process::geteuid().is_root() && number.is_some_and(|number| number.parse() == Ok(display))
 }
 
-/// The file that the server was started with, from its command line: that of the listener, or, where a compositor listens,
-/// of what it started.
-fn server_file(pid: u32) -> Option<PathBuf> {
-    let argument = |pid: u32| auth_argument(&std::fs::read(format!("/proc/{pid}/cmdline")).ok()?);
-    std::iter::once(pid).chain(children(pid)).find_map(argument)
+/// The files that the server may have been started with, from its command line, each with whose it is: the listener's, and, where
+/// a compositor listens, those of servers of this display that it started for its own user.
+fn server_files(display: u32, listener: DisplayListener) -> Vec<(u32, PathBuf)> {
+    let line = |pid: u32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let name = format!(":{display}");
+    let serves = |pid: &u32| line(*pid).split(|byte| *byte == 0).any(|word| word == name.as_bytes());
+    let of_listener =
+        |pid: &u32| std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|status| status.uid() == listener.uid);
+    let started = children(listener.pid).filter(of_listener).filter(serves);
+    let pids = std::iter::once(listener.pid).chain(started);
+    pids.filter_map(|pid| Some((pid, auth_argument(&line(pid))?))).collect()
 }
 
 /// Processes that the threads of one have started, as many as are looked at.
@@ -208,17 +214,25 @@ mod tests {
 
     #[test]
     fn the_file_of_a_server_that_a_compositor_started_is_found() {
-        let command = ["-c", "read line", "-auth", "/tmp/of server"];
-        let mut server = std::process::Command::new("sh").args(command).stdin(std::process::Stdio::piped()).spawn();
+        let command = |display| ["-c", "read line", display, "-auth", "/tmp/of server"];
+        let of_another =
+            std::process::Command::new("sh").args(command(":8")).stdin(std::process::Stdio::piped()).spawn();
+        let mut server =
+            std::process::Command::new("sh").args(command(":7")).stdin(std::process::Stdio::piped()).spawn();
         let started = server.as_mut().expect("a shell");
         let begun = std::time::Instant::now();
-        let mut found = None;
-        while found.is_none() && begun.elapsed() < std::time::Duration::from_secs(10) {
-            found = server_file(std::process::id());
+        let (pid, uid) = (std::process::id(), rustix::process::geteuid().as_raw());
+        let mut found = Vec::new();
+        while found.is_empty() && begun.elapsed() < std::time::Duration::from_secs(10) {
+            found = server_files(7, DisplayListener { pid, uid });
         }
-        drop(started.stdin.take());
-        started.wait().expect("it ends");
-        assert_eq!(found, Some(PathBuf::from("/tmp/of server")));
+        let of_other_user = server_files(7, DisplayListener { pid, uid: uid + 1 });
+        let id = started.id();
+        for server in [started, &mut of_another.expect("a shell")] {
+            drop(server.stdin.take());
+            server.wait().expect("it ends");
+        }
+        assert_eq!((found, of_other_user), (vec![(id, PathBuf::from("/tmp/of server"))], Vec::new()));
     }
 
     #[test]

@@ -138,6 +138,7 @@ impl DisplayConnection {
         let is_other = geteuid().is_root() && listener.uid != 0;
         match is_other.then(|| greet_as_listener(target, listener, deadline)) {
             Some(Ok(wire)) => Ok(DisplayConnection { wire, target: target.clone(), server_pid: listener.pid }),
+            Some(Err(error @ DisplayError::Hung { .. })) => Err(error),
             _ => Err(refusal.unwrap_or_else(|| DisplayError::lost(display, "no way to connect is known"))),
         }
     }
@@ -253,7 +254,10 @@ pub(crate) fn as_user<T: Send + 'static>(
         }
         run()
     };
-    std::thread::spawn(run).join().map_err(|_| io::Error::other("the thread that connects has failed"))?
+    std::thread::Builder::new()
+        .spawn(run)?
+        .join()
+        .map_err(|_| io::Error::other("the thread that connects has failed"))?
 }
 
 /// Connects as the user who listens: a server that a compositor starts may let in nobody else, not even root.
