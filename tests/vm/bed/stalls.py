@@ -92,13 +92,15 @@ def late_wake_ups(machine, results):
         f"{longest:.0f} ms; {len(hypervisor)} of them by the hypervisor, {len(undecided)} by it or another; all: {causes(firsts)}"
     )
     told += "".join(f"; {note}" for note in result["notes"])
-    right = len(stops) <= len(late) == len(hypervisor) + len(undecided) and longest <= stopped + BEYOND_MS
+    right = bool(hypervisor) and len(stops) <= len(late) == len(hypervisor) + len(undecided) and longest <= stopped + BEYOND_MS
     results.met("stopped processor: late wake-ups", right, told)
 
 
 def is_undecided(portion):
     """Whether the hypervisor is told as one of two that it may have been."""
-    return portion["cause"] == "outside" and portion["name"].startswith("the hypervisor or ")
+    other = portion["name"].removeprefix("the hypervisor or ")
+    told = other != portion["name"] and (other.startswith("interrupt ") or other.endswith(" with interrupts held off"))
+    return portion["cause"] == "outside" and told
 
 
 def causes(portions):

@@ -70,8 +70,8 @@ impl Suspect {
     /// Why that is not decided.
     pub(crate) fn text(self, recording: &Recording, cpu: Cpu, at: Nanos) -> String {
         format!(
-            "CPU {} recorded nothing but {}, which was not seen to take so long else: a CPU that is taken meanwhile looks \
-             the same, and this hypervisor counts nothing",
+            "CPU {} had {} for most of it, which is usually far shorter or was seen too seldom to tell: a CPU that is taken \
+             meanwhile looks the same, and this hypervisor counts nothing",
             cpu.0,
             self.name(recording, at)
         )

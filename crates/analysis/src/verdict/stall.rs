@@ -39,6 +39,9 @@ pub(crate) fn taker(budget: &Budget<'_>, group: &BlameGroup) -> Outsider {
 /// Who of this kernel may have had the CPU of the longest piece, where nobody is shown to have taken it.
 fn suspected<'a>(budget: &Budget<'a>, group: &BlameGroup) -> Option<(Suspect, &'a ChainPiece, Cpu)> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
+    if taker(budget, group) != Outsider::Undecided {
+        return None;
+    }
     let cpu = stolen::cpu(budget.recording, longest)?;
     let undecided = outsider(budget.recording, cpu, longest.lo, longest.hi) == Outsider::Undecided;
     suspect(budget.recording, cpu, longest.lo, longest.hi).filter(|_| undecided).map(|suspect| (suspect, longest, cpu))
