@@ -382,7 +382,7 @@ def report(options, recorder, interval):
         "",
         *kinds,
         "",
-        f"Four gestures on a private X server with a window manager, three at mousepad; the pointer moves over an xterm whose program shows where",
+        "Four gestures on a private X server with a window manager, three at mousepad; the pointer moves over an xterm whose program shows where",
         f"it is. {options.pairs} rounds in which three arms take turns: no recorder, a recorder, and one whose programs are counted. Latency is until",
         "the last drawing of a start or menu, the first of a key or move. The runs and their time are those of all programs on all CPUs, from the",
         "begin of the gesture until 250 ms later or the next input, without what comes while nobody does anything; the share is what they would be of",

@@ -14,9 +14,11 @@ import unittest.mock
 import record_cost
 
 from . import charts, document, extract, published, rows, store
-from .agreement import measured
 from .measurements import ALL, BY_NAME, KERNELS, records
 from .model import Figure, Measurement
+
+# Built, and measured the next time that a quiet machine is to be had; to get shorter only.
+NOT_MEASURED_YET = {f"the pointer moves: {what}" for what in ("recording, of the latency", "latency with the recorder less without")}
 
 PAPERS = {"T": 12, "J": 4, "E": 9, "S": 12}
 
@@ -193,10 +195,11 @@ class Rows(unittest.TestCase):
             told = [[figure.name.replace(kernel, "") for figure in figures if figure.measurement == f"vm-{kind}-{kernel}"] for kernel in KERNELS]
             self.assertEqual((told[0] != [], told[0]), (True, told[1]))
 
-    def test_figures_of_committed_results_are_found_that_were_measured_once(self):
+    def test_figures_of_committed_results_are_found(self):
         read = {measurement.name: store.of_file(measurement)[0] for measurement in ALL if store.is_written(measurement)}
-        figures = [figure for row in rows.ROWS for figure in row.figures if measured(figure, store.runs(figure.measurement)) and figure.measurement in read]
-        self.assertEqual([figure.name for figure in figures if figure.of(read[figure.measurement]) is None], [])
+        figures = [figure for row in rows.ROWS for figure in row.figures if figure.measurement in read]
+        missed = [figure.name for figure in figures if figure.of(read[figure.measurement]) is None]
+        self.assertEqual(set(missed) - NOT_MEASURED_YET, set())
 
     def test_what_another_script_wrote_is_taken_up_once(self):
         papers, one = script("papers"), BY_NAME["vm-pagein"]

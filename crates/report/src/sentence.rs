@@ -112,7 +112,7 @@ fn of(finding: &Finding, interval: &Interval) -> String {
     let app = interval.client.comm.as_str();
     let about = about(finding.kind);
     let (clause, who) = match &finding.culprit {
-        Culprit::Process { pid, .. } if finding.kind == CauseKind::PeerWait && *pid == interval.client.pid => {
+        Culprit::Process { pid, .. } if is_unowed(finding, *pid, interval) => {
             (Some("{app} waited for an answer that nobody is known to owe"), String::new())
         }
         Culprit::Process { comm, job, .. } => (about.of_process, process(comm, job.as_deref(), finding.kind)),
@@ -131,6 +131,11 @@ fn of(finding: &Finding, interval: &Interval) -> String {
         Some(clause) => fill(&clause, app, &who),
         None => without_pids(finding.evidence.first().map_or(finding.kind.name(), String::as_str)),
     }
+}
+
+/// Whether the application waits for an answer that nobody else is known to owe; for one of its own somebody else may wait.
+fn is_unowed(finding: &Finding, pid: u32, interval: &Interval) -> bool {
+    finding.kind == CauseKind::PeerWait && pid == interval.client.pid && finding.waiter.is_empty()
 }
 
 /// Who was held up directly.

@@ -274,7 +274,8 @@ impl<'a> Joiner<'a> {
         let (place, hops) = self.resumed.get(&answer.burst?)?;
         let sent = self.recording.messages.stream(place.stream)?.side(Side::RequestSent).get(place.part)?;
         let still = self.paused_before(sent.ts);
-        let stood = still.0 >= sent.ts.since(at).0 / 4 * 3 && self.recording.draws_frames(sent.tid, at);
+        let stood =
+            still > HITCH && still.0 >= sent.ts.since(at).0 / 4 * 3 && self.recording.draws_frames(sent.tid, at);
         stood.then(|| (*place, since(hops, at)))
     }
 

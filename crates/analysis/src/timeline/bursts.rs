@@ -184,9 +184,9 @@ impl Recording {
     /// Tasks that ended idle waits of a thread up to a time, one for each of the latest of them.
     pub(super) fn last_wakers(&self, tid: Tid, at: Nanos, waits_max: usize) -> Vec<Tid> {
         let idle = self.pauses(tid, Pause::Idle);
-        let spans = idle.iter().rev().filter_map(|index| self.timeline.span(tid, *index as usize));
-        let ended = spans.skip_while(|span| span.end > at).take(waits_max);
-        ended.filter_map(|span| span.task_waker()).collect()
+        let span = |index: &u32| self.timeline.span(tid, *index as usize);
+        let ended = &idle[..idle.partition_point(|index| span(index).is_some_and(|span| span.end <= at))];
+        ended.iter().rev().take(waits_max).filter_map(|index| span(index)?.task_waker()).collect()
     }
 
     /// When a thread began to pause in `lo..hi`, in the order of time.

@@ -206,11 +206,11 @@ fn held_back(record: &Throttled, timeline: &Timeline) -> (Nanos, Nanos) {
 
 /// Each time until the first of all ends in it.
 fn until_first_ran(times: &[(Nanos, Nanos)]) -> Vec<(Nanos, Nanos)> {
-    let mut ends: Vec<Nanos> = times.iter().map(|(_, end)| *end).collect();
+    let held = || times.iter().filter(|(begin, end)| begin < end);
+    let mut ends: Vec<Nanos> = held().map(|(_, end)| *end).collect();
     ends.sort_unstable();
     let first = |begin| ends.get(ends.partition_point(|end| *end <= begin)).copied();
-    let held = times.iter().filter(|(begin, end)| begin < end);
-    held.filter_map(|(begin, _)| Some((*begin, first(*begin)?))).collect()
+    held().filter_map(|(begin, _)| Some((*begin, first(*begin)?))).collect()
 }
 
 /// Times that overlap become one.

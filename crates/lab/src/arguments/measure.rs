@@ -29,8 +29,9 @@ A script is a TOML file with a list of [[step]], each with one of type = \"text\
 (made-up characters), key = \"ctrl+s\", click = [x, y], move = [x, y] (the pointer alone),
 scroll = \"down\", pause_ms = 500, idle_ms = 300 (nothing drawn for so long). A step that presses
 may have times, every_ms, label, and class: motion, key, click, scroll, menu, window, start or
-command; one that moves the same but times. Above the steps: application, words_per_minute, variation, seed, start_within_s, [threshold_ms] by class, and [[file]] with
-path and one of content, prose_bytes, page_sections, slides.
+command; one that moves the pointer may have all of these but times. Above the steps: application,
+words_per_minute, variation, seed, start_within_s, [threshold_ms] by class, and [[file]] with path
+and one of content, prose_bytes, page_sections, slides.
 
 Exit codes: 0 fine, 1 the 98th percentile of a class, or its maximum where there are too few for
 that, is over its threshold, 2 nothing could be measured.")]
