@@ -288,14 +288,28 @@ fn greet(target: &DisplayTarget, socket: OwnedFd, cookie: Vec<u8>, deadline: Nan
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::thread::gettid;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+    use std::sync::mpsc::channel;
 
     #[test]
     fn who_dials_as_another_user_is_nobody_whom_that_user_may_stop() {
-        if geteuid().is_root() {
-            let user = Uid::from_raw(4242);
-            let dialled = as_user(user, || Ok((getuid(), geteuid()))).expect("root may be anybody");
-            assert_eq!((dialled, geteuid()), ((Uid::ROOT, user), Uid::ROOT));
-        }
+        let user = Uid::from_raw(4242);
+        let ((begun, thread), (end, ended)) = (channel(), channel::<()>());
+        let dial = move || {
+            begun.send(gettid()).expect("the test waits");
+            ended.recv().expect("the test lets it go on");
+            Ok((getuid(), geteuid()))
+        };
+        let dialled = std::thread::spawn(move || as_user(user, dial));
+        let tid = thread.recv().expect("root may be anybody").as_raw_nonzero();
+        let kill = ["-c".to_owned(), format!("kill -0 {tid}")];
+        let signals = Command::new("sh").args(kill).uid(user.as_raw()).stderr(Stdio::null()).status();
+        end.send(()).expect("it waits");
+        let dialled = dialled.join().expect("it does not panic").expect("root may be anybody");
+        assert_eq!((dialled, geteuid()), ((Uid::ROOT, user), Uid::ROOT));
+        assert!(!signals.expect("there is a shell").success(), "the user may send it signals");
     }
 
     #[test]

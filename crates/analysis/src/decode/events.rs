@@ -40,6 +40,13 @@ pub struct SchedEvent {
 }
 
 impl SchedEvent {
+    /// On a CPU one thread leaves, to sleep, and another one enters; both have the usual priority.
+    #[cfg(test)]
+    pub(crate) fn switched(ts: Nanos, cpu: u16, tid: u32, other: u32) -> SchedEvent {
+        let (tid, other, change) = (Tid(tid), Tid(other), SchedChange::Switch);
+        SchedEvent { ts, tid, other, cpu, argument: 1, change, context: 0, prio: 120, left_prio: 120 }
+    }
+
     /// The event of a record, where it is one that tells of a thread's state.
     pub fn read(entry: &ChunkEntry<'_>, cpu: Cpu) -> Option<SchedEvent> {
         let (ts, tid, cpu) = (entry.head.ts, entry.head.tid, cpu.0 as u16);

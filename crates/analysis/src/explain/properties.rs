@@ -29,17 +29,7 @@ fn event() -> impl Strategy<Value = SchedEvent> {
     (0..MARK, change, 0..6_u32, 0..6_u32, 0..3_u16, state, 0..3_u8).prop_map(
         |(ts, change, tid, other, cpu, state, context)| {
             let argument = if change == SchedChange::Switch { state } else { cpu };
-            SchedEvent {
-                ts: Nanos(ts),
-                tid: Tid(tid),
-                other: Tid(other),
-                cpu,
-                argument,
-                change,
-                context,
-                prio: 0,
-                left_prio: 0,
-            }
+            SchedEvent { argument, change, context, ..SchedEvent::switched(Nanos(ts), cpu, tid, other) }
         },
     )
 }

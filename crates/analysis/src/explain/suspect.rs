@@ -11,6 +11,9 @@ use crate::timeline::overdue::OverdueTimer;
 use crate::timeline::recording::Recording;
 use tipme_record::{Cpu, Nanos, Tid};
 
+/// Who held interrupts off for a smaller share of a time is not who had that.
+const SHARE_MIN: f64 = 0.5;
+
 /// Shorter stretches stay whose they are by the records.
 pub(crate) const LENGTH_MIN: Nanos = Nanos::from_millis(5);
 
@@ -47,7 +50,7 @@ fn handler(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<Susp
 }
 
 fn thread(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<Suspect> {
-    let held = recording.overdue.longest_held_off(cpu, lo, hi).filter(|held| held.covers(0.5, lo, hi))?;
+    let held = recording.overdue.longest_held_off(cpu, lo, hi).filter(|held| held.covers(SHARE_MIN, lo, hi))?;
     let others = recording.overdue.held_off_by(held.tid).filter(|other| *other != held);
     let unusual = held.late() >= LENGTH_MIN && is_unusual(held.late(), others.map(OverdueTimer::late));
     unusual.then_some(Suspect::Thread(held.tid))

@@ -127,7 +127,7 @@ fn owner(recording: &Recording, cpu: Cpu, on: On, lo: Nanos, hi: Nanos) -> CpuOw
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::events::{SchedChange, SchedEvent};
+    use crate::decode::events::SchedEvent;
     use crate::timeline::interrupts::Interrupts;
     use crate::timeline::threads::Timeline;
     use proptest::prelude::*;
@@ -135,18 +135,7 @@ mod tests {
     use tipme_record::records::Irq;
 
     fn switch(ts: u64, tid: u32, next: u32) -> SchedEvent {
-        let (tid, other) = (Tid(tid), Tid(next));
-        SchedEvent {
-            ts: Nanos(ts),
-            tid,
-            other,
-            cpu: 0,
-            argument: 1,
-            change: SchedChange::Switch,
-            context: 0,
-            prio: 0,
-            left_prio: 0,
-        }
+        SchedEvent::switched(Nanos(ts), 0, tid, next)
     }
 
     fn irq(end: u64, nanos: u64, number: u32, soft: u32) -> (Cpu, Irq) {

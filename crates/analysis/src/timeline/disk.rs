@@ -40,11 +40,6 @@ impl Disk {
         Disk { requests, by_end }
     }
 
-    /// Whether no request is recorded at all.
-    pub fn is_empty(&self) -> bool {
-        self.requests.is_empty()
-    }
-
     /// Requests that were outstanding at some time of `lo..hi`.
     pub fn outstanding(&self, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &DiskRequest> {
         let first = self.requests.partition_point(|request| request.start < lo.before(REQUEST_MAX));

@@ -151,8 +151,7 @@ mod tests {
     use super::*;
 
     fn switch(ts: u64, next: u32, prio: u8) -> SchedEvent {
-        let (tid, other, change) = (Tid(9), Tid(next), SchedChange::Switch);
-        SchedEvent { ts: Nanos(ts), tid, other, cpu: 0, argument: 1, change, context: 0, prio, left_prio: 120 }
+        SchedEvent { prio, ..SchedEvent::switched(Nanos(ts), 0, 9, next) }
     }
 
     #[test]

@@ -38,7 +38,7 @@ fn is_quiet(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::events::{SchedChange, SchedEvent};
+    use crate::decode::events::SchedEvent;
     use crate::timeline::interrupts::Interrupts;
     use crate::timeline::threads::Timeline;
     use tipme_record::Head;
@@ -49,18 +49,7 @@ mod tests {
     }
 
     fn switch(at: u64, cpu: u16, next: u32) -> SchedEvent {
-        let (tid, other) = (Tid(90 + u32::from(cpu)), Tid(next));
-        SchedEvent {
-            ts: ms(at),
-            tid,
-            other,
-            cpu,
-            argument: 1,
-            change: SchedChange::Switch,
-            context: 0,
-            prio: 0,
-            left_prio: 0,
-        }
+        SchedEvent::switched(ms(at), cpu, 90 + u32::from(cpu), next)
     }
 
     fn recording(events: &[SchedEvent], irqs: &[(Cpu, Irq)]) -> Recording {

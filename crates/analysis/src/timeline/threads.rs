@@ -403,8 +403,7 @@ mod tests {
     use super::*;
 
     fn switch(ts: u64, tid: u32, other: u32) -> SchedEvent {
-        let (tid, other, change) = (Tid(tid), Tid(other), SchedChange::Switch);
-        SchedEvent { ts: Nanos(ts), tid, other, cpu: 0, argument: 0, change, context: 0, prio: 120, left_prio: 120 }
+        SchedEvent { argument: 0, ..SchedEvent::switched(Nanos(ts), 0, tid, other) }
     }
 
     fn sampled(us: u64, tid: u32) -> SchedEvent {

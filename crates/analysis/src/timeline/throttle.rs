@@ -228,7 +228,7 @@ fn joined(mut times: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::events::{SchedChange, SchedEvent};
+    use crate::decode::events::SchedEvent;
 
     fn ms(count: u64) -> Nanos {
         Nanos::from_millis(count)
@@ -262,8 +262,7 @@ mod tests {
     }
 
     fn switch(at: u64, tid: u32, other: u32) -> SchedEvent {
-        let (tid, other, change) = (Tid(tid), Tid(other), SchedChange::Switch);
-        SchedEvent { ts: ms(at), tid, other, cpu: 0, argument: 1, change, context: 0, prio: 120, left_prio: 120 }
+        SchedEvent::switched(ms(at), 0, tid, other)
     }
 
     /// It runs for 10 ms, for 50 ms while the group is stopped, and for 10 ms again.
