@@ -99,7 +99,7 @@ def late_wake_ups(machine, results):
 def is_undecided(portion):
     """Whether the hypervisor is told as one of two that it may have been."""
     other = portion["name"].removeprefix("the hypervisor or ")
-    told = other != portion["name"] and (other.startswith("interrupt ") or other.endswith(" with interrupts held off"))
+    told = other != portion["name"] and (other.startswith("interrupt ") or other.split(",")[0].endswith(" with interrupts held off"))
     return portion["cause"] == "outside" and told
 
 
