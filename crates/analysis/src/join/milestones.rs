@@ -120,8 +120,9 @@ impl<'a> Handling<'a> {
 
     /// Tells where one of these threads waits for the next event.
     pub(crate) fn event_waits(&self, tid: Tid) -> impl Fn(&Span) -> bool {
-        let helper = self.helpers.values().flatten().find(|helper| helper.tid == tid);
-        move |span| match helper.filter(|_| self.is_helper(tid)) {
+        let of_all = || self.helpers.values().flatten().find(|helper| helper.tid == tid);
+        let helper = self.is_helper(tid).then(of_all).flatten();
+        move |span| match helper {
             Some(helper) => helper.is_event_loop(self.recording, span),
             None => self.recording.is_event_wait(span),
         }

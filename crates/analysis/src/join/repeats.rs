@@ -12,6 +12,7 @@ use crate::decode::objects::Act;
 use crate::join::inputs::Delivery;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
+use std::collections::BTreeMap;
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Tid};
 
@@ -36,15 +37,18 @@ struct HeldKey<'a> {
 
 /// The repeats of all keys that were held, as inputs that their clients took from a timer.
 pub(crate) fn repeats(recording: &Recording, deliveries: &[Delivery]) -> Vec<Delivery> {
-    let holds = recording.messages.streams().iter().enumerate().flat_map(|(index, stream)| {
-        let presses = deliveries.iter().filter(|one| one.stream == index && one.class == InputClass::Key).collect();
-        holds(recording, stream, presses)
-    });
-    holds.flat_map(|hold| of_hold(recording, &hold)).collect()
+    let mut presses: BTreeMap<usize, Vec<&Delivery>> = BTreeMap::new();
+    for press in deliveries.iter().filter(|one| one.class == InputClass::Key) {
+        presses.entry(press.stream).or_default().push(press);
+    }
+    let holds = presses
+        .iter()
+        .filter_map(|(stream, presses)| Some(holds(recording, recording.messages.streams().get(*stream)?, presses)));
+    holds.flatten().flat_map(|hold| of_hold(recording, &hold)).collect()
 }
 
 /// The keys of a connection that were held for long; `presses` are those that its client was told of.
-fn holds<'a>(recording: &Recording, stream: &Stream, presses: Vec<&'a Delivery>) -> Vec<HeldKey<'a>> {
+fn holds<'a>(recording: &Recording, stream: &Stream, presses: &[&'a Delivery]) -> Vec<HeldKey<'a>> {
     let keys = keys(recording, stream);
     let hold = |(index, (at, act)): (usize, &(Nanos, Act))| {
         let press = presses.partition_point(|press| press.sent <= *at).checked_sub(1)?;
