@@ -214,7 +214,12 @@ impl Messages {
         let injects = |stream: &&Stream| {
             stands_for_the_person(self.majors(stream), self.sent_words(stream).map(|(_, word)| word))
         };
-        self.injectors = self.streams.iter().filter(injects).map(|stream| stream.client).collect();
+        let clients = |streams: &mut dyn Iterator<Item = &Stream>| streams.map(|stream| stream.client).collect();
+        let injectors: BTreeSet<Pid> = clients(&mut self.streams.iter().filter(injects));
+        // An input method that presses a key again had been told of it: the person is who pressed that one.
+        let told: BTreeSet<Pid> =
+            clients(&mut self.streams.iter().filter(|stream| self.tells(stream, Act::GrabbedKey)));
+        self.injectors = &injectors - &told;
         let mut held = Vec::new();
         for (index, stream) in self.streams.iter().enumerate() {
             for (since, until) in grabs_in(self.sent_words(stream)) {
@@ -284,6 +289,11 @@ impl Messages {
     pub fn words(&self, part: &Part) -> &[Word] {
         let first = part.words.0 as usize;
         self.words.get(first..first + usize::from(part.words.1)).unwrap_or_default()
+    }
+
+    /// Whether a client was told of such a thing.
+    pub(crate) fn tells(&self, stream: &Stream, act: Act) -> bool {
+        stream.side(Side::EventSent).iter().any(|part| self.words(part).iter().any(|word| word.act() == Some(act)))
     }
 
     /// The opcodes of the extensions of a stream's server.

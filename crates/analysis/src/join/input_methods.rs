@@ -52,8 +52,7 @@ pub(crate) fn passed_on(recording: &Recording, mut deliveries: Vec<Delivery>) ->
 /// Connections on which input methods are told of keys.
 fn grabbing(recording: &Recording) -> BTreeSet<usize> {
     let streams = recording.messages.streams().iter().enumerate();
-    let grabs = streams
-        .filter(|(_, stream)| stream.side(Side::EventSent).iter().any(|part| tells(recording, part, Act::GrabbedKey)));
+    let grabs = streams.filter(|(_, stream)| recording.messages.tells(stream, Act::GrabbedKey));
     grabs.map(|(index, _)| index).collect()
 }
 

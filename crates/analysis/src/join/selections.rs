@@ -11,8 +11,9 @@ use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
+use crate::timeline::waits::Waited;
 use tipme_measure::InputClass;
-use tipme_record::Nanos;
+use tipme_record::{Nanos, Pid};
 
 /// A client asks for a selection so soon after the input that wants it, and its owner hears of it so soon.
 const ASKED_MAX: Nanos = Nanos::from_millis(300);
@@ -22,6 +23,9 @@ const ANSWER_MIN: Nanos = Nanos::from_millis(300);
 
 /// Parts of a connection that are searched for one request.
 const PARTS_MAX: usize = 4_096;
+
+/// Wake-ups of an owner that are searched for one of who asked.
+const WAKES_MAX: usize = 4_096;
 
 /// A selection that was asked for, and the client that has it, with when the display server told it.
 struct Asked<'a> {
@@ -84,16 +88,29 @@ fn took_another(recording: &Recording, asker: &Stream, lo: Nanos, hi: Nanos) -> 
     presses.any(|index| taken(index).is_some_and(|at| lo < at && at <= hi))
 }
 
-/// When the owner had answered; the mark where it had not. It has written into a pipe by the time that it waits for the next
-/// event; of anything else the server tells who asked.
+/// When the owner had answered; the mark where it had not. Of what goes through the server that tells who asked.
 fn answered(recording: &Recording, asker: &Stream, asked: &Asked<'_>) -> Nanos {
     if asked.piped {
         let taken = asked.owner.side(Side::EventReceived);
         let taken = taken.get(taken.partition_point(|part| part.ts < asked.heard));
-        return taken.map_or(recording.mark, |part| recording.pause_after(part.tid, part.ts, Pause::EventWait));
+        return taken.map_or(recording.mark, |part| written(recording, asker.client, part));
     }
     let told = first(recording, asker, Side::EventSent, (asked.at, recording.mark), Word::tells_of_selection);
     told.map_or(recording.mark, |part| part.ts)
+}
+
+/// When who took a message had written its answer into a pipe: it waits for the next event then. Where it waits for that in a
+/// read that blocks, it is the last time before the mark that it woke who asked.
+fn written(recording: &Recording, asker: Pid, taken: &Part) -> Nanos {
+    let (mark, owner) = (recording.mark, taken.tid);
+    let waits = recording.pause_after(owner, taken.ts, Pause::EventWait);
+    let reads =
+        || recording.timeline.before(owner, mark).is_some_and(|span| recording.waits.kind(&span) == Waited::Peer);
+    if waits < mark || !reads() {
+        return waits;
+    }
+    let woken = recording.wakes.by(owner, taken.ts, mark).take(WAKES_MAX);
+    woken.filter(|(at, wakee)| recording.tasks.pid(*wakee, *at) == asker).last().map_or(mark, |(at, _)| at)
 }
 
 /// The first part of a side in a span of time that has such a word.

@@ -7,6 +7,7 @@
 
 pub mod busy;
 pub mod overdue;
+pub mod wayland;
 pub mod words;
 
 use std::collections::HashMap;
