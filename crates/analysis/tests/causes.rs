@@ -110,6 +110,41 @@ fn what_a_thread_outside_of_the_group_ran_used_nothing_of_its_quota() {
     assert!(finding.evidence.iter().any(|line| line == ran), "{:?}", finding.evidence);
 }
 
+/// A worker of the hog ended after the mark and before the members of the group were read.
+#[test]
+fn who_ended_before_the_members_were_read_was_with_its_main_thread() {
+    let ran = |ended: &[u32]| {
+        let verdict = stall(|machine| {
+            beside_neighbour(machine);
+            machine.task(600, 600, 1, "hog", 0).task(601, 600, 1, "hog", 0);
+            machine.switch(2_980_000, 2, 601, 1).switch(2_988_000, 2, 0, 0);
+            machine.throttled(3_005_000, APP, 3).limited_threads(3, "/tipme/a", &[APP, 600]);
+            machine.groups.ended = ended.to_vec();
+        });
+        culprit(first(&verdict)).0
+    };
+    assert_eq!([ran(&[601]), ran(&[])], [600, APP], "one that still lived was elsewhere");
+}
+
+/// The same of a process whose parent is known to be in the group, or elsewhere while that one's own parent is in it.
+#[test]
+fn a_process_that_ended_before_the_members_were_read_was_where_its_parent_is() {
+    let used_up = |ended: &[u32], members: &[u32]| {
+        let verdict = stall(|machine| {
+            beside_neighbour(machine);
+            machine.task(600, 600, 1, "shell", 1).task(601, 601, 600, "make", 1).task(602, 602, 601, "compiler", 0);
+            machine.switch(2_980_000, 2, 602, 1).switch(2_988_000, 2, 0, 0);
+            machine.throttled(3_005_000, APP, 3).limited_threads(3, "/tipme/a", members);
+            machine.groups.ended = ended.to_vec();
+        });
+        culprit(first(&verdict)).0 != APP
+    };
+    assert!(used_up(&[602], &[APP, 600, 601]));
+    assert!(used_up(&[601, 602], &[APP, 600]), "of its parent nothing is known");
+    assert!(!used_up(&[602], &[APP, 600]), "its parent is elsewhere");
+    assert!(!used_up(&[], &[APP, 600, 601]), "it is elsewhere itself");
+}
+
 /// The other runs while the editor waits for the next period, so that it comes into the group only then.
 #[test]
 fn what_a_process_ran_before_it_came_into_the_group_used_nothing_of_its_quota() {

@@ -262,6 +262,9 @@ pub struct FutexOwner {
 #[serde(default)]
 pub struct Groups {
     pub limited: Vec<LimitedGroup>,
+    /// Threads that lived at the mark and had ended when the members of groups had been read: that they are not listed
+    /// says nothing.
+    pub ended: Vec<u32>,
 }
 
 /// A control group that may use so much CPU time and no more.

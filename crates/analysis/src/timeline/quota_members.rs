@@ -4,6 +4,9 @@
 //! In it is whoever the kernel took from its CPU for the quota, and who was listed there at the mark. Of a process of which
 //! other threads were elsewhere at the mark, these threads are all; else its further threads are in the group, too: those
 //! that had ended by then, and those of a process that had moved on.
+//!
+//! The list is read a while after the mark. Who lived at the mark and had ended by then is not in it, which says nothing: it
+//! was elsewhere no more than one that had ended before. Such a thread of a parted process was where its main thread is.
 
 use crate::timeline::tasks::Tasks;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,10 +24,17 @@ pub(crate) struct QuotaMembers {
     processes: BTreeSet<Pid>,
     /// Those of which other threads were elsewhere.
     parted: BTreeSet<Pid>,
+    /// Threads that had ended before the list was read.
+    ended: BTreeSet<Tid>,
 }
 
 impl QuotaMembers {
-    pub(crate) fn new(records: &[&Throttled], known: Option<&LimitedGroup>, tasks: &Tasks) -> QuotaMembers {
+    pub(crate) fn new(
+        records: &[&Throttled],
+        known: Option<&LimitedGroup>,
+        ended: &BTreeSet<Tid>,
+        tasks: &Tasks,
+    ) -> QuotaMembers {
         let mut taken: BTreeMap<Tid, Vec<Nanos>> = BTreeMap::new();
         for record in records {
             taken.entry(record.head.tid).or_default().push(record.head.ts);
@@ -33,17 +43,19 @@ impl QuotaMembers {
         let at_mark: BTreeSet<Tid> = known.iter().flat_map(|group| &group.tids).map(|tid| Tid(*tid)).collect();
         let listed: BTreeSet<Pid> = at_mark.iter().map(|tid| tasks.pid(*tid, Nanos(u64::MAX))).collect();
         let living = tasks.lives().iter().filter(|life| life.until == Nanos(u64::MAX));
-        let elsewhere = living.filter(|life| listed.contains(&life.pid) && !at_mark.contains(&life.tid));
+        let elsewhere = living
+            .filter(|life| listed.contains(&life.pid) && !at_mark.contains(&life.tid) && !ended.contains(&life.tid));
         let parted = elsewhere.map(|life| life.pid).collect();
         let told = known.iter().flat_map(|group| &group.pids).map(|pid| Pid(*pid));
         let processes = records.iter().map(|record| record.pid).chain(told).chain(listed).collect();
-        QuotaMembers { taken, at_mark, processes, parted }
+        QuotaMembers { taken, at_mark, processes, parted, ended: ended.clone() }
     }
 
     /// Whether a thread of this process is in the group.
     pub(crate) fn has(&self, tid: Tid, pid: Pid) -> bool {
         let whole = self.processes.contains(&pid) && !self.parted.contains(&pid);
-        whole || self.at_mark.contains(&tid) || self.taken.contains_key(&tid)
+        let known = |tid: &Tid| self.at_mark.contains(tid) || self.taken.contains_key(tid);
+        whole || known(&tid) || self.ended.contains(&tid) && known(&Tid(pid.0))
     }
 
     /// When a thread was taken from its CPU last in `lo..=hi`.

@@ -10,9 +10,9 @@
 
 use crate::decode::bytes::clean;
 use crate::timeline::quota_members::QuotaMembers;
-use crate::timeline::tasks::Tasks;
+use crate::timeline::tasks::{Life, Tasks};
 use crate::timeline::threads::{ThreadState, Timeline};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::incident::{Groups, LimitedGroup};
 use tipme_record::records::Throttled;
 use tipme_record::{Nanos, Tid};
@@ -55,6 +55,8 @@ pub struct QuotaGroup {
 #[derive(Debug, Default)]
 pub struct Throttling {
     groups: Vec<QuotaGroup>,
+    /// Threads that lived at the mark and had ended before the members of the groups were read.
+    ended: BTreeSet<Tid>,
 }
 
 impl Throttling {
@@ -64,32 +66,45 @@ impl Throttling {
         for record in records {
             by_group.entry(record.group).or_default().push(record);
         }
+        let ended: BTreeSet<Tid> = known.ended.iter().map(|tid| Tid(*tid)).collect();
         let groups = by_group.into_iter().take(GROUPS_MAX).map(|(number, records)| {
             let known = known.limited.iter().find(|group| group.number == number);
-            QuotaGroup::new(&records, known, tasks, timeline)
+            QuotaGroup::new(&records, (known, &ended), tasks, timeline)
         });
-        Throttling { groups: groups.collect() }
+        Throttling { groups: groups.collect(), ended }
     }
 
-    /// The groups that a thread was in. A process that died unseen was where its parent is.
+    /// The groups that a thread was in. A process that ended before its group was read is where the nearest of its parents
+    /// is of which that is known: one that lived then is known to be elsewhere where no group has it.
     pub(crate) fn groups_of(&self, tasks: &Tasks, tid: Tid, at: Nanos) -> Vec<&QuotaGroup> {
         let of = |tid, pid| self.groups.iter().filter(|group| group.members.has(tid, pid)).collect::<Vec<_>>();
-        let lives = |pid| tasks.process(pid, at).is_some_and(|life| life.until == Nanos(u64::MAX));
         if self.groups.is_empty() {
             return Vec::new();
         }
         let pid = tasks.pid(tid, at);
         let found = of(tid, pid);
-        if !found.is_empty() || lives(pid) {
+        let was_read = |tid: &Tid| tasks.life(*tid, at).is_some_and(|life| self.was_read(life));
+        if !found.is_empty() || [tid, Tid(pid.0)].iter().any(was_read) {
             return found;
         }
-        let parents = tasks.ancestors(pid, at).skip(1).map(|parent| of(parent.tid, parent.pid));
-        parents.into_iter().find(|groups| !groups.is_empty()).unwrap_or_default()
+        let mut parents = tasks.ancestors(pid, at).skip(1).map(|parent| (of(parent.tid, parent.pid), parent));
+        let known = parents.find(|(groups, parent)| !groups.is_empty() || self.was_read(parent));
+        known.map(|(groups, _)| groups).unwrap_or_default()
+    }
+
+    /// Whether a thread lived when the members of the groups were read.
+    fn was_read(&self, life: &Life) -> bool {
+        life.until == Nanos(u64::MAX) && !self.ended.contains(&life.tid)
     }
 }
 
 impl QuotaGroup {
-    fn new(records: &[&Throttled], known: Option<&LimitedGroup>, tasks: &Tasks, timeline: &Timeline) -> QuotaGroup {
+    fn new(
+        records: &[&Throttled],
+        (known, ended): (Option<&LimitedGroup>, &BTreeSet<Tid>),
+        tasks: &Tasks,
+        timeline: &Timeline,
+    ) -> QuotaGroup {
         let last = records.iter().filter(|record| record.quota < NO_QUOTA).max_by_key(|record| record.head.ts);
         let times: Vec<_> = records.iter().map(|record| held_back(record, timeline)).collect();
         let period = last.map_or(Nanos(0), |record| record.period);
@@ -99,7 +114,7 @@ impl QuotaGroup {
             quota: last.map_or(Nanos(0), |record| record.quota),
             period,
             is_set: known.zip(last).is_some_and(|(known, last)| is_same(known, last)),
-            members: QuotaMembers::new(records, known, tasks),
+            members: QuotaMembers::new(records, known, ended, tasks),
             stopped: joined(until_first_ran(&times)),
             refilled: refilled(&times, period),
             throttled: joined(times),
@@ -243,7 +258,7 @@ mod tests {
     fn group(known: Option<LimitedGroup>, quota: Nanos) -> QuotaGroup {
         let mut record = record(ms(0), Tid(0));
         (record.quota, record.period) = (quota, ms(100));
-        QuotaGroup::new(&[&record], known.as_ref(), &Tasks::default(), &Timeline::default())
+        QuotaGroup::new(&[&record], (known.as_ref(), &BTreeSet::new()), &Tasks::default(), &Timeline::default())
     }
 
     #[test]
@@ -274,7 +289,8 @@ mod tests {
         let ran = |stopped, taken: &[u64]| {
             let mut group = QuotaGroup { stopped: vec![stopped], ..QuotaGroup::default() };
             let records: Vec<Throttled> = taken.iter().map(|at| record(ms(*at), Tid(7))).collect();
-            group.members = QuotaMembers::new(&records.iter().collect::<Vec<_>>(), None, &Tasks::default());
+            group.members =
+                QuotaMembers::new(&records.iter().collect::<Vec<_>>(), None, &BTreeSet::new(), &Tasks::default());
             group.ran(&timeline, Tid(7), ms(0), ms(120))
         };
         assert_eq!(ran((ms(20), ms(90)), &[]), ms(10), "it came into the group meanwhile");
@@ -323,7 +339,8 @@ mod tests {
         let [mut first, mut later] = [1, 2].map(|at| record(ms(at), Tid(0)));
         (first.quota, first.period) = (ms(5), ms(100));
         (later.quota, later.period) = (ms(7), ms(100));
-        let told = QuotaGroup::new(&[&later, &first], None, &Tasks::default(), &Timeline::default());
+        let told =
+            QuotaGroup::new(&[&later, &first], (None, &BTreeSet::new()), &Tasks::default(), &Timeline::default());
         assert_eq!(told.amount().as_deref(), Some("7 ms per 100 ms"));
     }
 }

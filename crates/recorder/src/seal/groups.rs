@@ -2,10 +2,13 @@
 //! Paths of the control groups that were throttled, which the records name by their number only, and who is in them.
 
 use super::hierarchy::Hierarchy;
+use crate::owners::loose;
+use crate::processes::text;
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use tipme_record::incident::{Groups, LimitedGroup};
-use tipme_record::records::Throttled;
+use tipme_record::proc_text::StatLine;
+use tipme_record::records::{Task, Throttled};
 use tipme_record::{RecordKind, entries};
 
 /// Folders that are looked at; groups beyond are not named.
@@ -16,6 +19,10 @@ const GROUPS: usize = 256;
 
 /// Threads that are kept of a group; further ones are not known as its members.
 const MEMBERS: usize = 4_096;
+
+/// Bytes read of a thread's line of numbers, and which of its fields tells the state.
+const STAT_BYTES: u64 = 1_024;
+const STATE: usize = 3;
 
 /// The numbers of the groups that were throttled.
 #[derive(Default)]
@@ -29,9 +36,11 @@ impl ThrottledGroups {
         self.0.extend(groups);
     }
 
-    /// Those that there still are.
-    pub(super) fn resolve(self) -> Groups {
-        self.among(Hierarchy::find().as_ref())
+    /// Those that there still are, and which of the tasks of the mark ended before their members had been read.
+    pub(super) fn resolve(self, tasks: &[u8]) -> Groups {
+        let groups = self.among(Hierarchy::find().as_ref());
+        let ended = if groups.limited.is_empty() { Vec::new() } else { ended(tasks) };
+        Groups { ended, ..groups }
     }
 
     fn among(mut self, hierarchy: Option<&Hierarchy>) -> Groups {
@@ -52,8 +61,19 @@ impl ThrottledGroups {
             open.truncate(FOLDERS);
         }
         found.iter_mut().for_each(|group| group.tids.truncate(MEMBERS));
-        Groups { limited: found }
+        Groups { limited: found, ended: Vec::new() }
     }
+}
+
+/// The threads among the tasks of a mark that are not there any more. Who waits for its parent to ask for its exit code is in
+/// no group's list either.
+fn ended(tasks: &[u8]) -> Vec<u32> {
+    let tids = loose(tasks, RecordKind::Task).filter_map(Task::read).map(|task| task.head.tid.0);
+    tids.filter(|tid| !is_alive(&text(&format!("/proc/{tid}/stat"), STAT_BYTES))).collect()
+}
+
+fn is_alive(stat: &str) -> bool {
+    StatLine::read(stat).and_then(|line| line.field(STATE)).is_some_and(|state| !matches!(state, "Z" | "X"))
 }
 
 /// Whether folders of groups that are wanted are still to be looked at.
@@ -78,6 +98,7 @@ mod tests {
     use super::*;
     use crate::seal::hierarchy::CgroupVersion;
     use std::fs::{create_dir_all, write};
+    use zerocopy::IntoBytes;
 
     /// A hierarchy of plain files below a folder of its own, which is removed in the end.
     struct Plain(Hierarchy);
@@ -142,6 +163,19 @@ mod tests {
         let numbers = [plain.group("a", "1 2\n", "1\n"), plain.group("a/b/c", "1 2\n", "2\n")];
         let members: Vec<Vec<u32>> = plain.resolve(&numbers).into_iter().map(|group| group.tids).collect();
         assert_eq!(members, [vec![1, 2], vec![2]]);
+    }
+
+    #[test]
+    fn who_has_ended_since_the_mark_is_told_from_who_lives() {
+        let mut child = std::process::Command::new("true").spawn().expect("there is such a program");
+        let mut lived = Task::read(&[0; Task::SIZE]).expect("it has its size");
+        (lived.head.kind, lived.head.size) = (RecordKind::Task as u8, Task::SIZE as u16);
+        let mut gone = lived;
+        (lived.head.tid.0, gone.head.tid.0) = (std::process::id(), child.id());
+        let tasks = [lived.as_bytes(), gone.as_bytes()].concat();
+        child.wait().expect("it ends");
+        assert_eq!(ended(&tasks), [gone.head.tid.0]);
+        assert!(is_alive("7 (a b) S 1") && !is_alive("7 (a) Z 1") && !is_alive("7 (S) X 1") && !is_alive(""));
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub(super) fn ask(
         owners: owners.found,
         pipes: PipeWaiters::by(&capture.tasks).resolve(),
         files: Vec::new(),
-        groups: groups.resolve(),
+        groups: groups.resolve(&capture.tasks),
         functions: Vec::new(),
         missing: missing.collect(),
     };
