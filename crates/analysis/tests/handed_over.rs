@@ -96,3 +96,31 @@ fn who_waits_elsewhere_until_a_timer_goes_off_is_not_done() {
     let (milestone, latency, _) = told(&mut machine, 5_000_000);
     assert_eq!((milestone.as_str(), latency), ("completed", 1_406));
 }
+
+/// A key that the editor takes at 3.3 s while somebody computes from 3.2 to 4.4 s, whom a timer woke and nobody for the
+/// key; then something wakes the editor, which draws.
+fn key_beside(machine: &mut Machinery, busy: u32, waker: (u32, u8)) {
+    machine.wake_from(3_200_000, busy, 0, 2, CPU as u16).switch(3_200_010, CPU, busy, 0);
+    machine.press(3_300_000);
+    polled(machine, 1_905_510, 3_300_100);
+    machine.switch(3_300_310, 1, 0, 1).wake_from(4_400_000, APP, waker.0, waker.1, 1).switch(4_400_010, CPU, 0, 1);
+    machine.switch(4_400_020, 1, APP, 0);
+    polled(machine, 3_300_310, 4_400_000);
+    machine.draw(4_400_500);
+}
+
+#[test]
+fn a_key_waits_for_who_answers_as_a_rule_and_computes() {
+    let mut machine = keys();
+    key_beside(&mut machine, THREAD, (THREAD, 0));
+    let (milestone, latency, kinds) = told(&mut machine, 5_000_000);
+    assert_eq!((milestone.as_str(), latency, kinds), ("response", 1_101, vec![CauseKind::OwnComputation]));
+}
+
+#[test]
+fn a_key_does_not_wait_for_somebody_who_computes_and_answers_nobody() {
+    let mut machine = keys();
+    key_beside(&mut machine, RIVAL, (0, 2));
+    let (_, latency, kinds) = told(&mut machine, 5_000_000);
+    assert!(latency < 10 && kinds.is_empty(), "{latency} ms {kinds:?}");
+}

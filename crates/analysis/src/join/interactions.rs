@@ -7,7 +7,7 @@ use crate::join::answer::{Interaction, Join};
 use crate::join::drawing_cause::{CauseWalk, Hop, InputBurst, Receipts, Trace};
 use crate::join::input_methods;
 use crate::join::inputs::{self, Delivery};
-use crate::join::late_answers::AnsweringThreads;
+use crate::join::late_answers::{self, AnsweringThreads};
 use crate::join::milestones::{self, Handling};
 use crate::join::repeats::repeats;
 use crate::join::server_drawings::{Drawing, IDLE_SLACK, drawing};
@@ -109,6 +109,8 @@ struct Joiner<'a> {
     answered: HashMap<InputClass, Vec<Nanos>>,
     /// All drawings, in the order of time.
     drawn: Vec<(Nanos, PartPlace)>,
+    /// Who was on the way of most answers.
+    usual: Vec<Tid>,
     family: OnceCell<AnsweringThreads>,
 }
 
@@ -137,6 +139,7 @@ impl<'a> Joiner<'a> {
             doubtful: Vec::new(),
             answered: HashMap::new(),
             drawn: Vec::new(),
+            usual: Vec::new(),
             family: OnceCell::new(),
         }
     }
@@ -156,6 +159,8 @@ impl<'a> Joiner<'a> {
         for (delivery, _) in self.deliveries.iter().zip(&self.answers).filter(|(_, answer)| answer.first.is_some()) {
             self.answered.entry(delivery.class).or_default().push(delivery.sent);
         }
+        let ways = self.answers.iter().filter_map(|answer| answer.first.as_ref());
+        self.usual = late_answers::usual(ways.map(|(_, hops)| hops.as_slice()));
         (0..self.deliveries.len()).filter_map(|index| self.finish(index)).collect()
     }
 
@@ -281,8 +286,17 @@ impl<'a> Joiner<'a> {
 
     fn inexact(&self, index: usize) -> Option<Interaction> {
         let Some(place) = self.by_time(index).or_else(|| self.piled(index)) else { return self.unanswered(index) };
-        let drawing = drawing(self.recording, place)?;
-        Some(self.answer(self.deliveries[index], Join::Speculative, drawing, Vec::new(), None))
+        let (delivery, drawing) = (self.deliveries[index], drawing(self.recording, place)?);
+        let hops = self.busy_meanwhile(&delivery, &drawing);
+        Some(self.answer(delivery, Join::Speculative, drawing, hops, None))
+    }
+
+    /// Who was busy one after the other until a drawing of a thread that was not.
+    fn busy_meanwhile(&self, delivery: &Delivery, drawing: &Drawing) -> Vec<Hop> {
+        let Some((at, _)) = delivery.dequeued else { return Vec::new() };
+        let rests = self.recording.pause_after(drawing.tid, at, Pause::Rest).after(FRAME) < drawing.sent;
+        let busy = || self.family(delivery).busy_one_after_the_other(self.recording, at, drawing.sent);
+        rests.then(busy).flatten().unwrap_or_default()
     }
 
     /// The next drawing, where those who answer were busy from the input on until then: inputs that
@@ -302,8 +316,12 @@ impl<'a> Joiner<'a> {
 
     /// Whether those who answer a client's input were busy all the time: a join by time alone says nothing else.
     fn is_busy(&self, delivery: &Delivery, lo: Nanos, hi: Nanos) -> bool {
-        let family = self.family.get_or_init(|| AnsweringThreads::of(self.recording, delivery.client, delivery.server));
-        family.busy_throughout(self.recording, lo, hi)
+        self.family(delivery).busy_throughout(self.recording, lo, hi)
+    }
+
+    fn family(&self, delivery: &Delivery) -> &AnsweringThreads {
+        let find = || AnsweringThreads::of(self.recording, delivery.client, delivery.server, &self.usual);
+        self.family.get_or_init(find)
     }
 
     fn answer(

@@ -1,24 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Answers that come late: of inputs that piled up behind one another.
 
+use crate::join::drawing_cause::Hop;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::restless::GAP;
 use crate::timeline::waits::Waited;
+use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Nanos, Pid, Tid};
 
 /// Steps of one look from thread to thread at most.
 const STEPS_MAX: usize = 256;
 
+/// Who answers as a rule was on the way of so many answers at least, and of one in so many.
+const ANSWERS_MIN: usize = 3;
+const ANSWERS_SHARE: usize = 2;
+
 /// The threads that answer a client's input: its own, those of its descendants that wait for events
-/// (a shell, an editor; not a program that merely computes), and the server's.
+/// (a shell, an editor; not a program that merely computes), the server's, and who answers as a rule.
 pub(crate) struct AnsweringThreads(Vec<Tid>);
 
 impl AnsweringThreads {
-    pub(crate) fn of(recording: &Recording, client: Pid, server: Tid) -> AnsweringThreads {
+    pub(crate) fn of(recording: &Recording, client: Pid, server: Tid, usual: &[Tid]) -> AnsweringThreads {
         let related = recording.descendants().threads(client).iter();
         let answering = related.copied().filter(|tid| waits_for_events(recording, *tid));
-        let mut tids: Vec<Tid> = answering.chain([server]).collect();
+        let mut tids: Vec<Tid> = answering.chain([server]).chain(usual.iter().copied()).collect();
         tids.sort_unstable();
         tids.dedup();
         AnsweringThreads(tids)
@@ -27,27 +33,45 @@ impl AnsweringThreads {
     /// Whether some thread of the family was busy at every time from `lo` to `hi`, short gaps aside. Who always is tells
     /// nothing.
     pub(crate) fn busy_throughout(&self, recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
+        self.busy_one_after_the_other(recording, lo, hi).is_some()
+    }
+
+    /// Which threads these were, each as long as it was busy, the last one first.
+    pub(crate) fn busy_one_after_the_other(&self, recording: &Recording, lo: Nanos, hi: Nanos) -> Option<Vec<Hop>> {
         let tids: Vec<Tid> =
             self.0.iter().copied().filter(|tid| !recording.is_restless(*tid, Pause::Rest, lo)).collect();
-        let mut at = lo;
+        let (mut at, mut hops) = (lo, Vec::new());
         for _ in 0..STEPS_MAX {
             if at.after(GAP) >= hi {
-                return true;
+                hops.reverse();
+                return Some(hops);
             }
-            let Some(until) = busy_until(recording, &tids, at).or_else(|| busy_until(recording, &tids, at.after(GAP)))
-            else {
-                return false;
-            };
-            at = until.max(at.after(Nanos(1)));
+            let busy = busy_until(recording, &tids, at).or_else(|| busy_until(recording, &tids, at.after(GAP)));
+            let (until, tid) = busy?;
+            let until = until.max(at.after(Nanos(1)));
+            hops.push(Hop { tid, lo: at, hi: until.min(hi) });
+            at = until;
         }
-        false
+        None
     }
 }
 
-/// Until when that of some threads which is busy longest from `at` on stays so; `None` where all are idle.
-fn busy_until(recording: &Recording, tids: &[Tid], at: Nanos) -> Option<Nanos> {
+/// The threads that most answers came from, of the ways back from the answers to the inputs.
+pub(crate) fn usual<'a>(ways: impl Iterator<Item = &'a [Hop]>) -> Vec<Tid> {
+    let (mut answers, mut counts): (usize, BTreeMap<Tid, usize>) = (0, BTreeMap::new());
+    for way in ways {
+        answers += 1;
+        let threads: BTreeSet<Tid> = way.iter().map(|hop| hop.tid).collect();
+        threads.into_iter().for_each(|tid| *counts.entry(tid).or_default() += 1);
+    }
+    let often = |count: usize| count >= ANSWERS_MIN && count * ANSWERS_SHARE >= answers;
+    counts.into_iter().filter(|(_, count)| often(*count)).map(|(tid, _)| tid).collect()
+}
+
+/// Which of some threads is busy longest from `at` on, and until when; `None` where all are idle.
+fn busy_until(recording: &Recording, tids: &[Tid], at: Nanos) -> Option<(Nanos, Tid)> {
     let busy = tids.iter().filter(|tid| !recording.is_paused_at(**tid, at.after(Nanos(1)), Pause::Rest));
-    busy.map(|tid| recording.pause_after(*tid, at, Pause::Rest)).max()
+    busy.map(|tid| (recording.pause_after(*tid, at, Pause::Rest), *tid)).max_by_key(|(until, _)| *until)
 }
 
 fn waits_for_events(recording: &Recording, tid: Tid) -> bool {
