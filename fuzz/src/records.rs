@@ -7,8 +7,8 @@
 use crate::seeds::check_incident;
 use fastrand::Rng;
 use tipme_record::incident::{
-    Display, Extension, FileName, FutexOwner, Groups, Incident, LimitedGroup, Locks, Machine, Meta, Section,
-    StoredBaseline,
+    Display, Extension, FileName, FutexOwner, Groups, Incident, IoLimit, IoLimitedGroup, LimitedGroup, Locks, Machine,
+    Meta, Section, StoredBaseline,
 };
 use tipme_record::packed::WORD_BYTES;
 use tipme_record::{CHUNK_BYTES, RingClass, TABLES, Table};
@@ -156,6 +156,14 @@ fn push_documents<'a>(incident: &mut Incident, rest: &'a [u8]) -> &'a [u8] {
     let number_of_group = number(6) * 0x0101_0101_0101_0101;
     let (path, file) = ("/a".into(), "/a/cpu.max".into());
     let group = LimitedGroup { number: number_of_group, path, file, quota_us, period_us, tids, pids };
+    let limit = IoLimit {
+        file: "/a/io.max".into(),
+        device: number(10) as u32,
+        write: number(11) & 1 == 1,
+        operations: number(12) & 1 == 1,
+        per_second: number(13) << number(14).min(56),
+    };
+    let io = IoLimitedGroup { folder: "/a".into(), limits: vec![limit], tids: vec![tid(7), tid(2)] };
     let files = [FileName { device: number(10) as u32, inode: number(11), path: "/b".into() }];
     let habit = StoredBaseline {
         class: "key".into(),
@@ -166,7 +174,7 @@ fn push_documents<'a>(incident: &mut Incident, rest: &'a [u8]) -> &'a [u8] {
         ..StoredBaseline::default()
     };
     incident.push_json(Section::Locks, &Locks { proc_locks: line, futexes, ..Locks::default() }).expect("it is JSON");
-    incident.push_json(Section::Groups, &Groups { limited: vec![group] }).expect("it is JSON");
+    incident.push_json(Section::Groups, &Groups { limited: vec![group], io: vec![io] }).expect("it is JSON");
     incident.push_json(Section::Files, &files).expect("it is JSON");
     incident.push_json(Section::Baselines, &[habit]).expect("it is JSON");
     rest

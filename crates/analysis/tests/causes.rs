@@ -6,7 +6,7 @@ mod support;
 use support::{APP, Machinery, VDA};
 use tipme_analysis::model::{CauseKind, Culprit, Finding, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose};
-use tipme_record::incident::{FileName, Loss};
+use tipme_record::incident::{FileName, IoLimit, Loss};
 
 const NEIGHBOUR: u32 = 500;
 
@@ -285,7 +285,12 @@ fn page_in(machine: &mut Machinery) {
 
 /// The same, and the disk gets the request at a time only.
 fn page_in_from(machine: &mut Machinery, reached: u64) {
-    machine.block(3_994_990, APP, reached, 4_096, 0);
+    page_in_of(machine, reached, 4_096);
+}
+
+/// The same, and so much is read.
+fn page_in_of(machine: &mut Machinery, reached: u64, bytes: u32) {
+    machine.block(3_994_990, APP, reached, bytes, 0);
     page_wait(machine);
 }
 
@@ -344,6 +349,71 @@ fn what_no_disk_had_got_was_held_back_before_it() {
         machine.block(3_160_000, NEIGHBOUR, 3_140_000, 4_096, 1);
     });
     assert_eq!(first(&elsewhere).kind, CauseKind::PageIn, "no disk was asked");
+}
+
+const MIB: u64 = 1 << 20;
+const LOWER: &str = "/sys/fs/cgroup/user.slice/box";
+
+/// A limit on what is read from the disk.
+fn read_limit(per_second: u64) -> IoLimit {
+    IoLimit { device: VDA.0, per_second, ..IoLimit::default() }
+}
+
+/// A mebibyte that was read is held back by whatever groups are there.
+fn held_back_in(groups: impl Fn(&mut Machinery)) -> Verdict {
+    stall(|machine| {
+        page_in_of(machine, 3_904_900, MIB as u32);
+        groups(machine);
+    })
+}
+
+#[test]
+fn a_limit_on_io_that_was_reached_is_named_and_how_it_is_lifted() {
+    let verdict = held_back_in(|machine| {
+        machine.io_limited("/sys/fs/cgroup/user.slice", &[read_limit(MIB)], &[APP]);
+        let operations = IoLimit { operations: true, ..read_limit(2) };
+        machine.io_limited(LOWER, &[operations], &[APP]);
+    });
+    let finding = first(&verdict);
+    assert_eq!((finding.kind, culprit(finding).0), (CauseKind::IoHeldBack, APP));
+    let limits = [
+        "/sys/fs/cgroup/user.slice: at most 1.0 MiB/s read from vda",
+        "/sys/fs/cgroup/user.slice/box: at most 2 reads/s from vda",
+    ];
+    assert_eq!(finding.evidence[1..3], limits);
+    let lift = "lift the limit: systemctl set-property user.slice IOReadBandwidthMax= (or, where systemd did not set it, \
+        raise /sys/fs/cgroup/user.slice/io.max)";
+    assert_eq!(finding.remedy, lift);
+}
+
+#[test]
+fn the_limit_of_a_group_that_is_no_unit_is_raised_in_its_file() {
+    let verdict = held_back_in(|machine| {
+        machine.io_limited(LOWER, &[read_limit(MIB)], &[APP]);
+    });
+    let raise = "raise /sys/fs/cgroup/user.slice/box/io.max: it allows at most 1.0 MiB/s read from vda";
+    assert_eq!(first(&verdict).remedy, raise);
+}
+
+#[test]
+fn a_limit_that_cannot_have_held_it_back_is_not_named() {
+    let none = held_back_in(|_| {});
+    let elsewhere = IoLimit { device: VDA.0 + 16, ..read_limit(MIB) };
+    let writes = IoLimit { write: true, ..read_limit(1) };
+    let cases = [
+        ("it was not reached", read_limit(64 * MIB), APP),
+        ("of another device", elsewhere, APP),
+        ("of writes", writes, APP),
+        ("of another program's group", read_limit(MIB), NEIGHBOUR),
+    ];
+    for (why, limit, tid) in cases {
+        let verdict = held_back_in(|machine| {
+            machine.io_limited(LOWER, std::slice::from_ref(&limit), &[tid]);
+        });
+        let (told, usual) = (first(&verdict), first(&none));
+        assert_eq!((told.kind, &told.evidence, &told.remedy), (usual.kind, &usual.evidence, &usual.remedy), "{why}");
+    }
+    assert!(first(&none).remedy.contains("/proc/200/cgroup (io.max"), "{}", first(&none).remedy);
 }
 
 #[test]

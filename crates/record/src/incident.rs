@@ -257,14 +257,44 @@ pub struct FutexOwner {
     pub owner: u32,
 }
 
-/// The control groups that were throttled since they had used up their CPU quota, as far as they were there at the mark.
+/// Limits of control groups, as far as the groups were there at the mark.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Groups {
+    /// Those that were throttled since they had used up their CPU quota.
     pub limited: Vec<LimitedGroup>,
     /// Threads that lived at the mark and had ended when the members of groups had been read: that they are not listed
     /// says nothing.
     pub ended: Vec<u32>,
+    /// Those around threads that had waited for I/O, where they limit it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub io: Vec<IoLimitedGroup>,
+}
+
+/// A control group that may do so much I/O and no more.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IoLimitedGroup {
+    /// Its folder, with the mount.
+    pub folder: String,
+    pub limits: Vec<IoLimit>,
+    /// The threads that had waited for I/O, and were in it or in a group below it.
+    pub tids: Vec<u32>,
+}
+
+/// A limit on I/O of one kind to one device.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IoLimit {
+    /// The file that sets it.
+    pub file: String,
+    /// Device, in the kernel's encoding.
+    pub device: u32,
+    /// Writes, else reads.
+    pub write: bool,
+    /// Operations are counted, else bytes.
+    pub operations: bool,
+    pub per_second: u64,
 }
 
 /// A control group that may use so much CPU time and no more.

@@ -35,6 +35,14 @@ pub fn control_group(text: &str) -> Option<&str> {
     text.lines().find_map(|line| line.strip_prefix("0::"))
 }
 
+/// The path of the control group of version 1 that has a controller, in the text of `/proc/PID/cgroup`.
+pub fn control_group_with<'a>(text: &'a str, controller: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        controllers.split(',').any(|name| name == controller).then_some(path)
+    })
+}
+
 /// A hierarchy of control groups, as it is mounted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CgroupMount<'a> {
@@ -85,6 +93,11 @@ mod tests {
         assert_eq!((users("Name:\tx\n"), users("Uid:\t1\n")), (None, None));
         assert_eq!(control_group("1:name=systemd:/x\n0::/a/b\n"), Some("/a/b"));
         assert_eq!(control_group("1:cpu:/\n"), None);
+        let old = "4:cpu,cpuacct:/a:b\n3:blkio:/c\n0::/d\n";
+        assert_eq!(
+            ["cpuacct", "blkio", "io"].map(|name| control_group_with(old, name)),
+            [Some("/a:b"), Some("/c"), None]
+        );
     }
 
     #[test]

@@ -99,6 +99,13 @@ fn without_paths(mut groups: Groups) -> Groups {
         let file = group.file.rsplit('/').next().unwrap_or_default();
         group.file = format!("{}/{file}", group.path);
     }
+    for (number, group) in (1..).zip(&mut groups.io) {
+        group.folder = format!("/io-group{number}");
+        for limit in &mut group.limits {
+            let file = limit.file.rsplit('/').next().unwrap_or_default();
+            limit.file = format!("{}/{file}", group.folder);
+        }
+    }
     groups
 }
 
@@ -307,6 +314,7 @@ impl Scrubber<'_> {
 mod tests {
     use super::*;
     use crate::chunk::{CHUNK_BYTES, ChunkHead, entries};
+    use crate::incident::{IoLimit, IoLimitedGroup};
     use crate::rewrite::places;
     use crate::units::Nanos;
     use zerocopy::{FromZeros, IntoBytes};
@@ -344,6 +352,9 @@ mod tests {
         incident.push(Section::Rare, chunk);
         incident.push(Section::Cmdlines, b"diary".to_vec());
         incident.push(Section::Words, b"diary".to_vec());
+        let limit = IoLimit { file: "/cgroup/diary.slice/io.max".into(), per_second: 5, ..IoLimit::default() };
+        let io = IoLimitedGroup { folder: "/cgroup/diary.slice".into(), limits: vec![limit], tids: vec![30] };
+        incident.push_json(Section::Groups, &Groups { io: vec![io], ..Groups::default() }).expect("it is a document");
         incident.push(Section::Stacks, b"\x03\0\0\0\x01\0\0\0my diary".to_vec());
         incident
     }
@@ -357,6 +368,15 @@ mod tests {
                 assert!(!found, "{word} is left in {section:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_limit_on_io_stays_without_the_name_of_its_group() {
+        let clean = scrub(&incident(), &[]).expect("the document is whole").0;
+        let groups: Groups = clean.json(Section::Groups).expect("it is a document");
+        let limits: Vec<_> = groups.io.iter().flat_map(|group| &group.limits).collect();
+        assert_eq!(groups.io[0].folder, "/io-group1");
+        assert_eq!((limits[0].file.as_str(), limits[0].per_second), ("/io-group1/io.max", 5));
     }
 
     #[test]

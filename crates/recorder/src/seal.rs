@@ -11,6 +11,7 @@ mod ends;
 mod files;
 mod groups;
 mod hierarchy;
+mod io_limits;
 mod naming;
 mod questions;
 mod sealer;

@@ -9,6 +9,7 @@ pub(crate) mod blame;
 pub(crate) mod chain;
 pub(crate) mod describe;
 pub(crate) mod feeders;
+pub(crate) mod io_limits;
 pub(crate) mod jobs;
 pub(crate) mod lateness;
 pub(crate) mod limits;

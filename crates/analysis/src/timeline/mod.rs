@@ -17,6 +17,7 @@ pub(crate) mod disk;
 pub(crate) mod drawings;
 pub(crate) mod event_waits;
 pub(crate) mod interrupts;
+pub(crate) mod io_limits;
 pub(crate) mod losses;
 pub(crate) mod named;
 pub(crate) mod overdue;

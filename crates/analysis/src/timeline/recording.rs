@@ -14,6 +14,7 @@ use crate::timeline::descendants::Descendants;
 use crate::timeline::disk::Disk;
 use crate::timeline::drawings::Drawings;
 use crate::timeline::interrupts::Interrupts;
+use crate::timeline::io_limits::IoLimits;
 use crate::timeline::losses::Passed;
 use crate::timeline::overdue::OverdueTimers;
 use crate::timeline::pauses::{EventWaits, PauseIndex};
@@ -63,9 +64,10 @@ pub struct Recording {
     pub reclaims: Vec<Reclaim>,
     pub reclaiming: Reclaiming,
     pub tallies: Vec<Tally>,
-    /// Control groups that were throttled, as far as they were there at the mark.
+    /// Limits of control groups, as far as they were there at the mark.
     pub groups: Groups,
     pub throttling: Throttling,
+    pub io_limits: IoLimits,
     pub steal: Steal,
     pub priorities: Priorities,
     /// Paths of files by device and inode.
@@ -228,6 +230,7 @@ impl Recording {
         self.withdrawals = Withdrawals::new(&placed(&rare, RecordKind::Withdrawn, Withdrawn::read));
         let throttled: Vec<Throttled> = typed(rare.of(RecordKind::Throttled), RecordKind::Throttled, Throttled::read);
         self.throttling = Throttling::new(&throttled, &self.groups, &self.tasks, &self.timeline);
+        self.io_limits = IoLimits::new(&self.groups.io, &self.tasks);
         self.overdue = OverdueTimers::new(&placed(&rare, RecordKind::Overdue, Overdue::read));
     }
 

@@ -3,11 +3,13 @@
 
 use crate::explain::chain::{ChainPiece, Doing, Via};
 use crate::explain::describe::{address_text, count_text, doing_text, frames, span_text, thread_text, wait_text};
+use crate::explain::io_limits;
 use crate::explain::jobs::Members;
 use crate::explain::limits::{self, limit_of};
 use crate::explain::load::Load;
 use crate::explain::partition::{BlameGroup, BlameOwner, Budget, length};
 use crate::model::CauseKind;
+use crate::timeline::io_limits::GroupIoLimit;
 use crate::timeline::polls;
 use crate::timeline::waits::Waited;
 use crate::verdict::output;
@@ -301,13 +303,20 @@ pub(crate) fn disk(budget: &Budget<'_>, group: &BlameGroup, device: Option<Devic
     [Some(first), back, wait_line(budget, group)].into_iter().flatten().collect()
 }
 
-/// Evidence for waits for a device that had nothing to do.
-pub(crate) fn held_back(budget: &Budget<'_>, group: &BlameGroup, device: Option<Device>, idle: Nanos) -> Vec<String> {
+/// Evidence for waits for a device that had nothing to do, with the limits that were reached.
+pub(crate) fn held_back(
+    budget: &Budget<'_>,
+    group: &BlameGroup,
+    device: Option<Device>,
+    idle: Nanos,
+    limits: &[&GroupIoLimit],
+) -> Vec<String> {
     let (name, who) = (device_name(budget, device), label(budget, group));
     let [idle, all] = [idle, Nanos(group.nanos)].map(span_text);
     let first =
         format!("I/O of {who} was held back before it reached {name}, which had nothing to do for {idle} of {all}");
-    std::iter::once(first).chain(wait_line(budget, group)).collect()
+    let limits = limits.iter().take(LINES_MAX).map(|limit| io_limits::text(budget.recording, limit));
+    std::iter::once(first).chain(limits).chain(wait_line(budget, group)).collect()
 }
 
 /// Who took the memory that had held what had to be read again.

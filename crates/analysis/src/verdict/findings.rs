@@ -2,6 +2,7 @@
 //! Findings: the causes of what was more than usual, ranked, each with its evidence.
 
 use crate::explain::describe::address_text;
+use crate::explain::io_limits;
 use crate::explain::jobs::{Job, Members};
 use crate::explain::limits::{self, QuotaUser};
 use crate::explain::load;
@@ -41,12 +42,14 @@ pub(crate) struct Cause {
     pub certainty: f64,
     /// Other jobs that did the same, each with less.
     pub others: usize,
+    /// What helps, where more is known of it than the kind and the culprit tell.
+    pub remedy: Option<String>,
 }
 
 impl Cause {
     fn new(budget: &Budget<'_>, group: BlameGroup, evidence: Vec<String>, certainty: f64) -> Cause {
         let frames = evidence::kernel_frames(budget, &group);
-        Cause { group, evidence, frames, certainty, others: 0 }
+        Cause { group, evidence, frames, certainty, others: 0, remedy: None }
     }
 }
 
@@ -169,18 +172,21 @@ fn certainty(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
     }
 }
 
-/// No request was with the device: whose I/O did not get there is told, since who held it back is not known.
+/// No request was with the device: whose I/O did not get there is told, and the limits of its control groups that it had
+/// reached. Where there are none, what held it back is not known.
 fn held_back(budget: &Budget<'_>, mut group: BlameGroup, device: Option<Device>, idle: Nanos) -> Cause {
     let is_kernel = |tid, at| budget.recording.tasks.life(tid, at).is_some_and(|life| life.is_kernel());
     let longest = budget.pieces(&group).max_by_key(|piece| (!is_kernel(piece.tid, piece.lo), length(piece)));
     let Some((tid, at)) = longest.map(|piece| (piece.tid, piece.lo)) else {
         return Cause::new(budget, group, Vec::new(), HELD_BACK);
     };
+    let limits = io_limits::reached(budget, &group, device, (tid, at));
     (group.kind, group.owner) = (CauseKind::IoHeldBack, BlameOwner::Job(budget.jobs.of(tid, at)));
     group.members = Members::default();
     group.members.add(budget.recording.tasks.pid(tid, at), group.nanos);
-    let evidence = evidence::held_back(budget, &group, device, idle);
-    Cause::new(budget, group, evidence, HELD_BACK)
+    let evidence = evidence::held_back(budget, &group, device, idle, &limits);
+    let remedy = limits.first().map(|limit| remedy::of_io_limit(limit, &io_limits::amount(budget.recording, limit)));
+    Cause { remedy, ..Cause::new(budget, group, evidence, HELD_BACK) }
 }
 
 /// Nobody else used the device: where another job took the memory that the pages were in, it is the cause.
@@ -229,7 +235,7 @@ fn merge(causes: &mut Vec<Cause>, cause: Cause) {
     match causes.iter_mut().find(same) {
         Some(known) => {
             if cause.group.nanos > known.group.nanos {
-                (known.evidence, known.frames) = (cause.evidence, cause.frames);
+                (known.evidence, known.frames, known.remedy) = (cause.evidence, cause.frames, cause.remedy);
             }
             known.group.nanos = known.group.nanos.saturating_add(cause.group.nanos);
             known.group.members.merge(&cause.group.members);
@@ -244,7 +250,8 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let app = budget.recording.tasks.comm(problem.client, problem.end);
     let target = target(budget, problem, &cause.group, &culprit);
     let waiting = Waiting { app: &app, itself: evidence::waiter(budget, &cause.group) == Some(problem.client) };
-    let remedy = limit.map(remedy::of_limit).or_else(|| competition::remedy(budget, &cause.group, &target, waiting));
+    let remedy = cause.remedy.or_else(|| limit.map(remedy::of_limit));
+    let remedy = remedy.or_else(|| competition::remedy(budget, &cause.group, &target, waiting));
     let held = || stopped::remedy(budget, &cause.group, &culprit).filter(|_| cause.group.kind == CauseKind::Stopped);
     let shown = || output::remedy(budget, &cause.group);
     let usual = || remedy::of(cause.group.kind, &target, waiting, &budget.recording.tasks);

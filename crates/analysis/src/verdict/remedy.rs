@@ -2,6 +2,7 @@
 //! What can be tried against each kind of cause.
 
 use crate::model::{CauseKind, Culprit};
+use crate::timeline::io_limits::GroupIoLimit;
 use crate::timeline::tasks::Tasks;
 use crate::timeline::throttle::QuotaGroup;
 use tipme_record::{Pid, Tid};
@@ -104,6 +105,37 @@ pub(crate) fn of_limit(limit: &QuotaGroup) -> String {
     }
 }
 
+/// The remedy where a limit on I/O of a control group is known, and what it allows: the command of systemd where the group
+/// is one of its units, which would set its own limit again.
+pub(crate) fn of_io_limit(limit: &GroupIoLimit, amount: &str) -> String {
+    let file = &limit.file;
+    let property = match (limit.write, limit.operations) {
+        (false, false) => "IOReadBandwidthMax",
+        (true, false) => "IOWriteBandwidthMax",
+        (false, true) => "IOReadIOPSMax",
+        (true, true) => "IOWriteIOPSMax",
+    };
+    match unit(&limit.folder) {
+        Some(unit) => {
+            format!("lift the limit: systemctl {unit} {property}= (or, where systemd did not set it, raise {file})")
+        }
+        None => format!("raise {file}: it allows {amount}"),
+    }
+}
+
+/// How systemctl is asked to change the unit whose control group has this folder, where it has one. What is below a
+/// user's own service manager belongs to that one.
+fn unit(folder: &str) -> Option<String> {
+    const KINDS: [&str; 6] = [".slice", ".service", ".scope", ".socket", ".mount", ".swap"];
+    let (above, name) = folder.rsplit_once('/')?;
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || ":_.\\@-".contains(letter);
+    let is_unit = name.chars().all(is_plain) && KINDS.iter().any(|kind| name.ends_with(kind));
+    let is_manager = |part: &str| part.starts_with("user@") && part.ends_with(".service");
+    let own = if above.split('/').any(is_manager) { "--user " } else { "" };
+    let quote = if name.contains('\\') { "'" } else { "" };
+    is_unit.then(|| format!("{own}set-property {quote}{name}{quote}"))
+}
+
 /// A remedy with its names, of which none is taken for a place of another.
 fn fill(text: &str, pid: &str, comm: &str, app: &str) -> String {
     text.split("{comm}").map(|part| part.replace("{pid}", pid).replace("{app}", app)).collect::<Vec<_>>().join(comm)
@@ -135,6 +167,17 @@ mod tests {
         let of = |itself| of(CauseKind::ChildWait, &culprit, Waiting { app: "xterm", itself }, &Tasks::default());
         assert_eq!(of(false), "run sleep in the background");
         assert_eq!(of(true), "run sleep in the background; xterm should not wait for it in its event loop");
+    }
+
+    #[test]
+    fn a_unit_is_changed_by_whoever_manages_it() {
+        let root = "/sys/fs/cgroup/user.slice/user-7.slice";
+        let own = |name: &str| unit(&format!("{root}/user@7.service/app.slice/{name}"));
+        assert_eq!(unit(root).as_deref(), Some("set-property user-7.slice"));
+        assert_eq!(unit(&format!("{root}/user@7.service")).as_deref(), Some("set-property user@7.service"));
+        assert_eq!(own("a.scope").as_deref(), Some("--user set-property a.scope"));
+        assert_eq!(own(r"a\x2db.service").as_deref(), Some(r"--user set-property 'a\x2db.service'"));
+        assert_eq!([own("box"), own("a b.scope"), own("a;b.scope"), own("$x.scope"), unit("")], [const { None }; 5]);
     }
 
     #[test]

@@ -12,8 +12,8 @@ pub mod words;
 
 use std::collections::HashMap;
 use tipme_record::incident::{
-    Cost, Display, Extension, FileName, Groups, Incident, LimitedGroup, Locks, Losses, Machine, Meta, Section,
-    StoredBaseline,
+    Cost, Display, Extension, FileName, Groups, Incident, IoLimit, IoLimitedGroup, LimitedGroup, Locks, Losses,
+    Machine, Meta, Section, StoredBaseline,
 };
 use tipme_record::records::{
     Block, Exit, Fork, Input, Irq, Message, Polled, Reclaim, Sample, Signal, Switch, Task, Throttled, Tty, Wait,
@@ -346,6 +346,14 @@ impl Machinery {
             tids: tids.to_vec(),
             pids: Vec::new(),
         });
+        self
+    }
+
+    /// A control group that limits I/O to a device, and the threads in it at the mark.
+    pub fn io_limited(&mut self, folder: &str, limits: &[IoLimit], tids: &[u32]) -> &mut Self {
+        let file = |limit: &IoLimit| IoLimit { file: format!("{folder}/io.max"), ..limit.clone() };
+        let limits = limits.iter().map(file).collect();
+        self.groups.io.push(IoLimitedGroup { folder: folder.to_owned(), limits, tids: tids.to_vec() });
         self
     }
 

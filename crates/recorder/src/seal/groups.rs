@@ -38,7 +38,7 @@ impl ThrottledGroups {
 
     /// Those that there still are, and which of the tasks of the mark ended before their members had been read.
     pub(super) fn resolve(self, tasks: &[u8]) -> Groups {
-        let groups = self.among(Hierarchy::find().as_ref());
+        let groups = self.among(Hierarchy::find("cpu").as_ref());
         let ended = if groups.limited.is_empty() { Vec::new() } else { ended(tasks) };
         Groups { ended, ..groups }
     }
@@ -61,7 +61,7 @@ impl ThrottledGroups {
             open.truncate(FOLDERS);
         }
         found.iter_mut().for_each(|group| group.tids.truncate(MEMBERS));
-        Groups { limited: found, ended: Vec::new() }
+        Groups { limited: found, ..Groups::default() }
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
         fn new(name: &str, version: CgroupVersion) -> Plain {
             let mount = std::env::temp_dir().join(format!("tipme-groups-{name}-{}", std::process::id()));
             create_dir_all(&mount).expect("a folder can be made");
-            Plain(Hierarchy { mount, version })
+            Plain(Hierarchy { mount, root: "/".into(), version })
         }
 
         /// A group with these threads; its number.
@@ -121,7 +121,7 @@ mod tests {
         }
 
         fn resolve(&self, numbers: &[u64]) -> Vec<LimitedGroup> {
-            ThrottledGroups(numbers.iter().copied().collect()).among(Some(&self.0)).limited
+            ThrottledGroups(numbers.iter().copied().collect()).among(Some(&self.0))
         }
     }
 
@@ -182,6 +182,6 @@ mod tests {
     fn nothing_is_looked_at_where_nothing_was_throttled() {
         let plain = Plain::new("calm", CgroupVersion::One);
         plain.group("a", "5000\n", "11\n");
-        assert!(plain.resolve(&[]).is_empty() && ThrottledGroups([7].into()).among(None).limited.is_empty());
+        assert!(plain.resolve(&[]).is_empty() && ThrottledGroups([7].into()).among(None).is_empty());
     }
 }

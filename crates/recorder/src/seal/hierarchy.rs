@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the CPU controller's file system tells of one control group: its number, its quota, who is in it.
+//! What a controller's file system tells of one control group: its number, its CPU quota, who is in it.
 
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use tipme_record::proc_text::cgroup_mounts;
+use std::path::{Component, Path, PathBuf};
+use tipme_record::proc_text::{cgroup_mounts, control_group, control_group_with};
 
 /// Bytes read of a list of threads.
 const LIST_BYTES: u64 = 64 * 1024;
@@ -17,10 +17,12 @@ pub(super) enum CgroupVersion {
     Two,
 }
 
-/// Where the CPU controller's groups are.
+/// Where a controller's groups are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Hierarchy {
     pub(super) mount: PathBuf,
+    /// The group that the mount shows as its root.
+    pub(super) root: PathBuf,
     pub(super) version: CgroupVersion,
 }
 
@@ -32,17 +34,29 @@ pub(super) struct CpuQuota {
 }
 
 impl Hierarchy {
-    /// The hierarchy with the CPU controller: version 1 where it is mounted, since version 2 then lacks it.
-    pub(super) fn find() -> Option<Hierarchy> {
+    /// The hierarchy with a controller, by its name in version 1: that one where it is mounted, since version 2 then
+    /// lacks it.
+    pub(super) fn find(controller: &str) -> Option<Hierarchy> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        Hierarchy::among(&mounts)
+        Hierarchy::among(&mounts, controller)
     }
 
-    pub(super) fn among(mountinfo: &str) -> Option<Hierarchy> {
-        let one = cgroup_mounts(mountinfo).find(|mounted| mounted.has("cpu"));
+    pub(super) fn among(mountinfo: &str, controller: &str) -> Option<Hierarchy> {
+        let one = cgroup_mounts(mountinfo).find(|mounted| mounted.has(controller));
         let mounted = one.or_else(|| cgroup_mounts(mountinfo).find(|mounted| mounted.unified))?;
         let version = if mounted.unified { CgroupVersion::Two } else { CgroupVersion::One };
-        Some(Hierarchy { mount: mounted.mount.into(), version })
+        Some(Hierarchy { mount: mounted.mount.into(), root: mounted.root.into(), version })
+    }
+
+    /// The group, below the mount, that the text of `/proc/PID/cgroup` names. `None` where the mount does not show it.
+    pub(super) fn group_in(&self, text: &str, controller: &str) -> Option<PathBuf> {
+        let path = match self.version {
+            CgroupVersion::One => control_group_with(text, controller),
+            CgroupVersion::Two => control_group(text),
+        };
+        let group = Path::new(path?).strip_prefix(&self.root).ok()?;
+        // Who is outside of the recorder's own namespace has a path that leads out of the mount.
+        group.components().all(|part| matches!(part, Component::Normal(_))).then(|| group.to_owned())
     }
 
     pub(super) fn limit_file(&self) -> &'static str {
@@ -106,9 +120,20 @@ mod tests {
     fn version_one_goes_first_where_both_are_mounted() {
         let two = "31 25 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
         let both = format!("{two}32 25 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
-        let found = Hierarchy::among(&both).map(|found| (found.mount, found.version));
+        let among = |mounts| Hierarchy::among(mounts, "cpu");
+        let found = among(&both).map(|found| (found.mount, found.version));
         assert_eq!(found, Some((PathBuf::from("/sys/fs/cgroup/cpu"), CgroupVersion::One)));
-        assert_eq!(Hierarchy::among(two).map(|found| found.version), Some(CgroupVersion::Two));
-        assert_eq!(Hierarchy::among("32 25 0:28 / /c rw - cgroup cgroup rw,memory\n"), None);
+        assert_eq!(among(two).map(|found| found.version), Some(CgroupVersion::Two));
+        assert_eq!(among("32 25 0:28 / /c rw - cgroup cgroup rw,memory\n"), None);
+    }
+
+    #[test]
+    fn a_group_is_found_below_what_the_mount_shows_and_nowhere_else() {
+        let of = |version, root: &str| Hierarchy { mount: "/m".into(), root: root.into(), version };
+        let text = "3:blkio:/old\n0::/box/a\n";
+        let two = |root| of(CgroupVersion::Two, root).group_in(text, "blkio");
+        assert_eq!([two("/"), two("/box"), two("/other")], [Some("box/a".into()), Some("a".into()), None]);
+        assert_eq!(of(CgroupVersion::One, "/").group_in(text, "blkio"), Some("old".into()));
+        assert_eq!(of(CgroupVersion::Two, "/").group_in("0::/../x\n", "blkio"), None);
     }
 }

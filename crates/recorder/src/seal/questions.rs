@@ -5,6 +5,7 @@
 use super::ends::PipeWaiters;
 use super::files::WantedFiles;
 use super::groups::ThrottledGroups;
+use super::io_limits::IoWaiters;
 use super::naming::name;
 use super::sealer::Sealer;
 use crate::capture::Capture;
@@ -52,11 +53,12 @@ pub(super) fn ask(
     futex_waits(&capture.tasks).for_each(|wait| waits.entry(wait.pid.0).or_default().push(wait));
     let owners = inquiries.ask(LOCKS_TIMEOUT, move |asker| ask_locks(asker, waits, marker));
     let (mut files, mut sampled) = (WantedFiles::by(&capture.tasks, marker), SampledStacks::default());
-    let mut groups = ThrottledGroups::default();
+    let (mut groups, mut io) = (ThrottledGroups::default(), IoWaiters::by(&capture.tasks));
     capture.packed.see_chunks(Section::Rare, &mut |chunk| {
         files.see(chunk);
         sampled.see(chunk);
         groups.see(chunk);
+        io.see(chunk);
     })?;
     let functions = sampled.addresses(stacks);
     let sealer = sealer.clone();
@@ -66,13 +68,14 @@ pub(super) fn ask(
     });
     let missing = [("owners of locks", owners.missing), ("names", names.missing)];
     let missing = missing.into_iter().filter_map(|(what, why)| Some(Missing { what: what.to_owned(), why: why? }));
+    let io = io.resolve();
     let mut known = FoundAnswers {
         owners: owners.found,
         pipes: PipeWaiters::by(&capture.tasks).resolve(),
         files: Vec::new(),
-        groups: groups.resolve(&capture.tasks),
+        groups: Groups { io: io.groups, ..groups.resolve(&capture.tasks) },
         functions: Vec::new(),
-        missing: missing.collect(),
+        missing: missing.chain(io.missing).collect(),
     };
     for name in names.found {
         match name {
