@@ -58,7 +58,7 @@ pub(super) struct FoundLimits {
 
 /// The limits of each group that was looked at, and who was in or below it.
 #[derive(Default)]
-struct Looked {
+struct GroupsAround {
     groups: BTreeMap<PathBuf, IoLimitedGroup>,
     /// Groups that were too many, counted for each thread in them.
     groups_beyond: u64,
@@ -98,7 +98,7 @@ impl IoWaiters {
     }
 
     fn among(self, hierarchy: Option<&Hierarchy>, of: impl Fn((Pid, Tid)) -> String) -> FoundLimits {
-        let mut looked = Looked::default();
+        let mut looked = GroupsAround::default();
         for thread in hierarchy.iter().flat_map(|_| &self.threads) {
             let group = hierarchy.and_then(|found| Some((found, found.group_in(&of(*thread), CONTROLLER)?)));
             group.into_iter().for_each(|(found, group)| looked.look(found, &group, thread.1));
@@ -109,7 +109,7 @@ impl IoWaiters {
     }
 }
 
-impl Looked {
+impl GroupsAround {
     /// Looks at a group and at all above it.
     fn look(&mut self, hierarchy: &Hierarchy, group: &Path, tid: Tid) {
         for group in group.ancestors() {
@@ -177,7 +177,7 @@ fn of_key((text, file): &(String, String), (_, key, write, operations): (&str, &
     let limit = |line: &str| {
         let (device, rest) = line.split_once(' ')?;
         let value = rest.split(' ').find_map(|word| word.split_once('=').filter(|(name, _)| *name == key));
-        // No limit is `max`, which is no number.
+        // No limit is `max`, which does not parse.
         let (device, per_second) = (device_number(device)?, value?.1.parse().ok()?);
         Some(IoLimit { file: file.clone(), device, write, operations, per_second })
     };
