@@ -351,6 +351,26 @@ fn what_no_disk_had_got_was_held_back_before_it() {
     assert_eq!(first(&elsewhere).kind, CauseKind::PageIn, "no disk was asked");
 }
 
+/// A page that is read beside so many writers, each a job of its own, which write so much while it waits.
+fn page_in_beside(writers: u32, bytes: u32) -> Verdict {
+    stall(|machine| {
+        page_in_of(machine, 3_006_000, 4_000_000);
+        for pid in 501..501 + writers {
+            machine.task(pid, pid, 1, "writer", 1).block(3_900_000, pid, 3_010_000, bytes, 1);
+        }
+    })
+}
+
+#[test]
+fn many_who_fill_a_disk_together_are_the_cause_though_none_of_them_does_alone() {
+    let verdict = page_in_beside(6, 2_000_000);
+    let finding = first(&verdict);
+    assert!(finding.kind == CauseKind::PageIn && (501..507).contains(&culprit(finding).0), "{finding:?}");
+    assert!(finding.evidence[0].ends_with("; 5 other jobs had 5 writes (9.5 MiB)"), "{:?}", finding.evidence);
+    let hardly = page_in_beside(6, 100_000);
+    assert!(matches!(first(&hardly).culprit, Culprit::Device { .. }), "{:?}", first(&hardly).culprit);
+}
+
 const MIB: u64 = 1 << 20;
 const LOWER: &str = "/sys/fs/cgroup/user.slice/box";
 
@@ -527,4 +547,23 @@ fn a_child_that_lives_on_gave_an_answer_and_one_that_ended_was_waited_for() {
     }
     let told = "spell (pid 700) kept editor waiting for an answer";
     assert_eq!(first(&answered_by_child(5_000_000)).evidence.first().map(String::as_str), Some(told));
+}
+
+#[test]
+fn a_child_that_sleeps_until_its_end_was_waited_for_whatever_tells_of_that() {
+    for (ends, kind) in [(3_990_080, CauseKind::ChildWait), (5_000_000, CauseKind::TimerSleep)] {
+        let verdict = stall(|machine| {
+            machine.fork(3_002_500, APP, 700).exit(ends, 700, APP, APP, "spell").wake_from(3_002_600, 700, APP, 0, 2);
+            machine.switch(3_003_000, 2, 700, 1);
+            machine.switch(3_004_000, 2, 0, 1).switch(3_005_000, 1, 0, 1).wake_from(3_989_000, 700, 0, 2, 2);
+            machine.wait(3_989_002, 700, 3_004_000, |wait| wait.syscall = 230).switch(3_989_050, 2, 700, 0);
+            machine.wake_from(3_990_000, APP, 700, 0, 1).switch(3_990_050, 1, APP, 0);
+            machine.wait(3_990_001, APP, 3_005_000, |wait| (wait.syscall, wait.args) = (7, [1, 1, 0]));
+            machine.switch(3_990_100, 2, 0, 1);
+        });
+        let finding = first(&verdict);
+        assert_eq!((finding.kind, culprit(finding).0), (kind, 700));
+        let told = finding.evidence[0].starts_with("editor waited for spell (pid 700) to end");
+        assert_eq!(told, kind == CauseKind::ChildWait, "{:?}", finding.evidence);
+    }
 }

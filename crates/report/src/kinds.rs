@@ -119,12 +119,12 @@ const ABOUT: [KindWords; 21] = [
         kind: CauseKind::DiskQueue,
         name: "Waiting for a disk",
         of_process: Some("{who} kept the disk busy that {app} had to wait for"),
-        of_device: Some("{app} had to wait for {who}, which nobody else used"),
+        of_device: Some("{app} had to wait for {who}, which hardly anybody else used"),
         what: "The program waited for the disk. A disk serves only so many requests at a time, and large writes fill \
                its queue: what is asked of it meanwhile has to wait.",
         helps: "Give the other program's disk work the idle class (ionice -c 3 -p PID), or limit it (systemd-run -p \
                 IOWriteBandwidthMax=); a scheduler such as bfq in /sys/block/*/queue/scheduler shares a slow disk \
-                fairly. Where nobody else used it, look at its health: smartctl -a.",
+                fairly. Where hardly anybody else used it, look at its health: smartctl -a.",
         see: "iostat -x 1: the queue (aqu-sz) and the waits (r_await, w_await); iotop names who.",
         fault: Some("disk-queue"),
     },

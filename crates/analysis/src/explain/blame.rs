@@ -42,7 +42,7 @@ pub(crate) struct Blame {
 /// Finds the blame for pieces of one interval.
 pub(crate) struct BlameFinder<'a> {
     recording: &'a Recording,
-    client: Pid,
+    pub client: Pid,
     at: Nanos,
     family: RefCell<HashMap<Pid, bool>>,
 }
@@ -196,7 +196,7 @@ impl<'a> BlameFinder<'a> {
             Some((kind, holder)) => Blame { kind, who: Who::Thread(holder) },
             None => {
                 let other = self.kept_from_disk(chain, piece).or_else(|| self.polled_child(chain, piece));
-                other.unwrap_or_else(|| self.itself(piece))
+                other.or_else(|| self.ended_child(piece)).unwrap_or_else(|| self.itself(piece))
             }
         }
     }
@@ -223,6 +223,12 @@ impl<'a> BlameFinder<'a> {
             awaited && life.from <= piece.lo && life.until >= piece.hi.before(NAP_MAX) && ended(life)
         });
         child.map(|child| Blame { kind: CauseKind::ChildWait, who: Who::Thread(child.tid) })
+    }
+
+    /// A child that slept or ran until its end, which was waited for in some way that says nothing of it: by a signal or a file.
+    fn ended_child(&self, piece: &ChainPiece) -> Option<Blame> {
+        let ended = self.is_child_that_ended(piece.tid, piece.lo);
+        ended.then_some(Blame { kind: CauseKind::ChildWait, who: Who::Thread(piece.tid) })
     }
 
     fn peer(&self, via: &Via) -> Option<CauseKind> {

@@ -19,7 +19,7 @@ use tipme_record::{Device, Nanos, RingClass, Tid};
 /// A request costs a device about as much as this many bytes more.
 const REQUEST_COST: u64 = 128 * 1024;
 
-/// Requests of others must be this share of all to be the cause.
+/// Requests of all others must be this share of all to be the cause.
 const OTHERS_MIN: f64 = 0.3;
 
 /// Pages are written back this long after they were dirtied.
@@ -37,8 +37,10 @@ pub(crate) struct Requests {
 /// Requests on a device during a group of waits.
 pub(crate) struct Load {
     pub own: Requests,
-    /// The job with the most requests besides the application, where it had enough of them.
+    /// The job with the most requests besides the application, where it and others had enough of them.
     pub other: Option<(Job, Requests)>,
+    /// How many other jobs had requests, and these.
+    pub rest: (usize, Requests),
     /// The kernel wrote back what the other job had dirtied.
     pub written_back: bool,
 }
@@ -48,6 +50,16 @@ impl Requests {
         let count = if request.is_write() { &mut self.writes } else { &mut self.reads };
         *count += 1;
         self.bytes = self.bytes.saturating_add(u64::from(request.bytes));
+    }
+
+    fn sum<'a>(all: impl Iterator<Item = &'a Requests>) -> Requests {
+        let add = |sum: Requests, one: &Requests| Requests {
+            reads: sum.reads + one.reads,
+            writes: sum.writes + one.writes,
+            bytes: sum.bytes.saturating_add(one.bytes),
+            ..sum
+        };
+        all.fold(Requests::default(), add)
     }
 
     fn weight(&self) -> u64 {
@@ -128,15 +140,15 @@ fn lost_within(recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
     recording.losses.per_second.iter().filter(of_requests).any(reaches)
 }
 
-fn weigh(budget: &Budget<'_>, own: Requests, others: BTreeMap<Job, Requests>, at: Nanos) -> Load {
-    let all = others.values().fold(own.weight(), |sum, job| sum.saturating_add(job.weight()));
-    let most = others.into_iter().max_by_key(|(_, requests)| requests.weight());
-    let other = most.filter(|(_, requests)| requests.weight() as f64 >= OTHERS_MIN * all as f64);
+fn weigh(budget: &Budget<'_>, own: Requests, mut others: BTreeMap<Job, Requests>, at: Nanos) -> Load {
+    let of_others = others.values().fold(0, |sum: u64, requests| sum.saturating_add(requests.weight()));
+    let enough = of_others as f64 >= OTHERS_MIN * of_others.saturating_add(own.weight()) as f64;
+    let most = others.iter().max_by_key(|(_, requests)| requests.weight()).map(|(job, _)| job.clone());
+    let other = most.filter(|_| enough).and_then(|job| others.remove_entry(&job));
+    let mut load = Load { own, other: None, rest: (others.len(), Requests::sum(others.values())), written_back: false };
     match other {
         // Its threads read for others, such as for those whose requests are held back; for whom is not recorded.
-        Some((Job::Kernel(_), requests)) if requests.reads > requests.writes => {
-            Load { own, other: None, written_back: false }
-        }
+        Some((Job::Kernel(_), requests)) if requests.reads > requests.writes => {}
         Some((Job::Kernel(name), mut requests)) => {
             let dirtier = dirtier(budget.recording, at).filter(|_| requests.writes > 0);
             let job = dirtier.map(|tid| budget.jobs.of(tid, at));
@@ -144,11 +156,12 @@ fn weigh(budget: &Budget<'_>, own: Requests, others: BTreeMap<Job, Requests>, at
                 requests.members = Members::default();
                 requests.members.add(budget.recording.tasks.pid(tid, at), 1);
             }
-            let written_back = job.is_some();
-            Load { own, other: Some((job.unwrap_or(Job::Kernel(name)), requests)), written_back }
+            load.written_back = job.is_some();
+            load.other = Some((job.unwrap_or(Job::Kernel(name)), requests));
         }
-        other => Load { own, other, written_back: false },
+        other => load.other = other,
     }
+    load
 }
 
 /// The thread that dirtied most: one that was throttled for it, or was seen writing files.

@@ -132,9 +132,12 @@ pub(crate) fn device_name(budget: &Budget<'_>, device: Option<Device>) -> String
     device.map_or_else(|| "a disk".to_owned(), |device| budget.recording.device_name(device))
 }
 
-/// The process that waited most, at the near end of the chain.
+/// The process that waited most, at the near end of the chain. Where no wait for the culprit is known, and it is another's
+/// answer or end that was waited for, it is the application.
 pub(crate) fn waiter(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
-    most_of(budget, group, |piece| via_to(budget, group, piece).map_or(piece.tid, |via| via.waiter))
+    let for_another = matches!(group.kind, CauseKind::PeerWait | CauseKind::ChildWait) && !is_unowed(group);
+    let app = for_another.then_some(Tid(budget.judge.client.0));
+    most_of(budget, group, |piece| via_to(budget, group, piece).map_or(app.unwrap_or(piece.tid), |via| via.waiter))
 }
 
 /// The process that something was kept from: who was throttled, else who waited for the culprit.
@@ -295,7 +298,12 @@ pub(crate) fn disk(budget: &Budget<'_>, group: &BlameGroup, device: Option<Devic
         Some((job, requests)) => {
             let label = budget.jobs.label(job, &requests.members);
             let file = file_words(budget, group);
-            format!("{label} had {} queued on {name} ahead of {waiters}'s {wait}{file}", requests.text())
+            let also = match &load.rest {
+                (0, _) => String::new(),
+                (1, rest) => format!("; another job had {}", rest.text()),
+                (more, rest) => format!("; {more} other jobs had {}", rest.text()),
+            };
+            format!("{label} had {} queued on {name} ahead of {waiters}'s {wait}{file}{also}", requests.text())
         }
         None => format!("{waiters} waited for {name} with {} of its own", load.own.text()),
     };
