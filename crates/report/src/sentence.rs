@@ -70,16 +70,42 @@ const BESIDES_MIN: f64 = 20.0;
 /// The first cause, as `backup kept the disk busy that xterm had to wait for (98 % of the time)`, and further ones that
 /// weigh much; why there is none else.
 pub(crate) fn cause(verdict: &Verdict, interval: &Interval) -> String {
-    match verdict.findings.first() {
-        Some(finding) => {
-            let sentence = doubted("not sure, but perhaps ", finding, interval);
-            let first =
-                format!("{} ({:.0} % of the time).", capital(&sentence, finding), percent(finding.ms, interval));
-            first + &besides(verdict, interval) + &ago(verdict, interval)
+    let alike = alike(verdict, interval);
+    match alike.first() {
+        Some(first) => {
+            let sentence = doubted("not sure, but perhaps ", first.finding, interval);
+            let (sentence, share) = (capital(&sentence, first.finding), first.share(" of the time", interval));
+            format!("{sentence} ({share}).{}{}", besides(&alike[1..], interval), ago(verdict, interval))
         }
         None if percent(verdict.unattributed_ms, interval) >= 50.0 => format!("No cause was found. {UNEXPLAINED}"),
         None => format!("No cause was found. {PERHAPS_NOTHING}"),
     }
+}
+
+/// Findings that the same clause tells, such as those of twelve jobs of one name: the first of them, all their time, how many.
+struct Alike<'a> {
+    finding: &'a Finding,
+    ms: f64,
+    count: usize,
+}
+
+impl Alike<'_> {
+    /// `98 % of the time`, `92 % of the time, 12 of that name`.
+    fn share(&self, of: &str, interval: &Interval) -> String {
+        let count = if self.count > 1 { format!(", {} of that name", self.count) } else { String::new() };
+        format!("{:.0} %{of}{count}", percent(self.ms, interval))
+    }
+}
+
+fn alike<'a>(verdict: &'a Verdict, interval: &Interval) -> Vec<Alike<'a>> {
+    let mut all: Vec<Alike<'a>> = Vec::new();
+    for finding in &verdict.findings {
+        match all.iter_mut().find(|one| of(one.finding, interval) == of(finding, interval)) {
+            Some(one) => (one.ms, one.count) = (one.ms + finding.ms, one.count + 1),
+            None => all.push(Alike { finding, ms: finding.ms, count: 1 }),
+        }
+    }
+    all
 }
 
 /// Whoever presses a key this much later, in nanoseconds, may mean something else that is nearer.
@@ -93,12 +119,12 @@ fn ago(verdict: &Verdict, interval: &Interval) -> String {
     }
 }
 
-fn besides(verdict: &Verdict, interval: &Interval) -> String {
-    let further = verdict.findings.iter().skip(1).map(|finding| (finding, percent(finding.ms, interval)));
-    let further = further.filter(|(_, percent)| *percent >= BESIDES_MIN);
-    further
-        .map(|(finding, percent)| format!(" Besides, {} ({percent:.0} %).", doubted("perhaps ", finding, interval)))
-        .collect()
+fn besides(further: &[Alike<'_>], interval: &Interval) -> String {
+    let further = further.iter().filter(|one| percent(one.ms, interval) >= BESIDES_MIN);
+    let told = |one: &Alike<'_>| {
+        format!(" Besides, {} ({}).", doubted("perhaps ", one.finding, interval), one.share("", interval))
+    };
+    further.map(told).collect()
 }
 
 /// A finding as a clause, behind the doubt where there is some.
@@ -210,6 +236,24 @@ mod tests {
         let evidence = vec!["kill (pid 12) stopped xfwm4 (pid 7)".to_owned()];
         let finding = Finding { kind, culprit, confidence, ms: 980.0, evidence, ..Finding::default() };
         cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
+    }
+
+    #[test]
+    fn jobs_of_one_name_are_told_together_and_others_besides_them() {
+        let took = |name: &str, ms| Finding {
+            kind: CauseKind::CpuCompetition,
+            culprit: process(name, None),
+            ms,
+            confidence: 0.9,
+            ..Finding::default()
+        };
+        let findings = vec![took("backup", 300.0), took("index", 250.0), took("index", 240.0), took("cron", 100.0)];
+        let client = Client { comm: "xterm".to_owned(), ..Client::default() };
+        let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
+        let told = cause(&Verdict { findings, ..Verdict::default() }, &interval);
+        let wanted = "backup took the CPU time that xterm needed (30 % of the time). Besides, index took the CPU time that \
+                      xterm needed (49 %, 2 of that name).";
+        assert_eq!(told, wanted);
     }
 
     fn process(comm: &str, job: Option<&str>) -> Culprit {
