@@ -174,7 +174,9 @@ fn push_documents<'a>(incident: &mut Incident, rest: &'a [u8]) -> &'a [u8] {
         ..StoredBaseline::default()
     };
     incident.push_json(Section::Locks, &Locks { proc_locks: line, futexes, ..Locks::default() }).expect("it is JSON");
-    incident.push_json(Section::Groups, &Groups { limited: vec![group], io: vec![io] }).expect("it is JSON");
+    incident
+        .push_json(Section::Groups, &Groups { limited: vec![group], ended: vec![tid(9)], io: vec![io] })
+        .expect("it is JSON");
     incident.push_json(Section::Files, &files).expect("it is JSON");
     incident.push_json(Section::Baselines, &[habit]).expect("it is JSON");
     rest
