@@ -11,6 +11,7 @@ use crate::explain::feeders::Feeder;
 use crate::join::answer::{Interaction, Join};
 use crate::timeline::cpu_intervals::{On, on_cpu};
 use crate::timeline::interrupts::Source;
+use crate::timeline::pauses::Pause;
 use crate::timeline::polls::{is_for_names, is_internet, is_loopback};
 use crate::timeline::recording::Recording;
 use crate::timeline::retries::Retries;
@@ -522,6 +523,15 @@ impl Recording {
         self.locks.futexes.iter().find(|futex| futex.tid == tid.0).map(|futex| Tid(futex.owner))
     }
 
+    /// The thread of the same process that a thread woke or made last before it began to wait, and that has worked ever
+    /// since.
+    fn entrusted(&self, span: &Span) -> Option<Tid> {
+        let pid = |tid| self.tasks.pid(tid, self.mark.before(Nanos(1)));
+        let given = self.wakes.by(span.tid, span.start.before(ENTRUSTED_WITHIN), span.start);
+        let works = |at, tid| self.pause_after(tid, at, Pause::EventWait) >= self.mark;
+        given.filter(|(at, tid)| pid(*tid) == pid(span.tid) && works(*at, *tid)).last().map(|(_, tid)| tid)
+    }
+
     /// The process that had the other end of the pipe which a thread still waited for at the mark: one that did not
     /// start the waiter before others, since a shell may keep what it gave to its children.
     fn pipe_holder(&self, tid: Tid) -> Option<Tid> {
@@ -545,6 +555,9 @@ impl Recording {
         children.max_by_key(|life| (life.from, life.tid)).map(|life| life.tid)
     }
 }
+
+/// What a thread waits for at the mark it may have given to another one so long before.
+const ENTRUSTED_WITHIN: Nanos = Nanos::from_millis(500);
 
 /// Holder and inode of a line of /proc/locks; `None` for those who wait.
 ///

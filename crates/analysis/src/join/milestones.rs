@@ -78,7 +78,12 @@ impl HelperThread {
     /// Whether it still waits at the mark while none is at work that it had woken before. Its place tells nothing then: who
     /// makes a lock for each wait, as Python does, has a new one each time.
     fn waits_for_nobody(&self, recording: &Recording, span: &Span) -> bool {
-        span.end >= recording.mark && recording.entrusted(span).is_none()
+        let at_work = |tid: Tid| {
+            let at_mark = recording.timeline.before(tid, recording.mark).filter(|_| tid != self.tid);
+            at_mark.is_some_and(|span| !recording.is_event_wait(&span))
+        };
+        let mut woken = recording.wakes.by(self.tid, span.start.before(HANDED_WITHIN), span.start).take(WAKES_MAX);
+        span.end >= recording.mark && !woken.any(|(_, wakee)| at_work(wakee))
     }
 }
 

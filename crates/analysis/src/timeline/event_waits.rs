@@ -7,7 +7,7 @@
 
 use crate::decode::messages::{Side, Stream};
 use crate::decode::parts::Part;
-use crate::timeline::pauses::{EventWaits, Pause};
+use crate::timeline::pauses::EventWaits;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{FUTEX, Signature, Waited, is_condition, is_lone, is_private_futex, polls, signature};
@@ -29,13 +29,7 @@ const FOUND_MAX: Nanos = Nanos::from_millis(10);
 /// Wake-ups right after a receipt that are looked at.
 const WAKES_MAX: usize = 16;
 
-/// What a thread waits for it may have given to another one so long before.
-const ENTRUSTED_WITHIN: Nanos = Nanos::from_millis(500);
-
-/// Wake-ups before a wait that are looked at for that, the first ones.
-const ENTRUSTED_MAX: usize = 64;
-
-/// Segments before a receipt or a wait that are searched.
+/// Segments before a receipt that are searched for that wait.
 const SEGMENTS_MAX: usize = 24;
 
 /// Shorter waits are no rest: a terminal wakes and waits again before the data is there.
@@ -141,31 +135,6 @@ impl Recording {
             ThreadState::Blocked => self.awaits_events(span),
             ThreadState::Running | ThreadState::Runnable => false,
         }
-    }
-
-    /// Whether a thread waits in a condition for its next job: for none that it gave away itself. What it gave to whom had
-    /// woken it before was an answer. Whoever waits for a lock that is held is in no such wait.
-    pub(crate) fn is_next_job(&self, span: &Span) -> bool {
-        let blocked = span.segment.state == ThreadState::Blocked;
-        let for_nobody = || self.entrusted(span).is_none_or(|tid| self.was_woken_by(span, tid));
-        blocked && self.waits.is_for_condition(span) && self.awaits_events(span) && for_nobody()
-    }
-
-    /// Whether a thread ended one of the last waits of another one before this.
-    fn was_woken_by(&self, span: &Span, by: Tid) -> bool {
-        let before = (0..span.index).rev().take(SEGMENTS_MAX);
-        before.filter_map(|index| self.timeline.span(span.tid, index)).any(|span| span.task_waker() == Some(by))
-    }
-
-    /// The thread of the same process that a thread woke or made last before it began to wait, and that has worked until
-    /// the end of that.
-    pub(crate) fn entrusted(&self, span: &Span) -> Option<Tid> {
-        let end = span.end.min(self.mark);
-        let pid = |tid| self.tasks.pid(tid, end.before(Nanos(1)));
-        let given = self.wakes.by(span.tid, span.start.before(ENTRUSTED_WITHIN), span.start).take(ENTRUSTED_MAX);
-        let works = |at, tid| self.pause_after(tid, at, Pause::EventWait) >= end;
-        let others = given.filter(|(_, tid)| *tid != span.tid && pid(*tid) == pid(span.tid));
-        others.filter(|(at, tid)| works(*at, *tid)).last().map(|(_, tid)| tid)
     }
 
     /// The share of a time in which a thread waited for the next event.

@@ -460,16 +460,13 @@ fn reads_terminal(recording: &Recording, tid: Tid) -> bool {
     recording.waits.of(tid).iter().any(reads)
 }
 
-/// The stretches of a thread that ever waits for events, between these and its waits for the next job; of another, each
-/// wait that is neither its own sleep nor one for its next job.
+/// The stretches of a thread that ever waits for events; of another, each wait that is not its own sleep.
 fn episodes(recording: &Recording, tid: Tid) -> Vec<Episode> {
     let idle =
         |span: &Span| span.segment.state == ThreadState::Absent || blocked(span) && recording.waits.is_idle(span);
-    let (mut episodes, mut start, mut waits, mut has_events) = (Vec::new(), None, Vec::new(), false);
+    let (mut episodes, mut start, mut waits) = (Vec::new(), None, Vec::new());
     for span in recording.timeline.spans(tid) {
-        let is_events = idle(&span);
-        has_events |= is_events;
-        if is_events || recording.is_next_job(&span) {
+        if idle(&span) {
             episodes.extend(start.take().map(|start| Episode { tid, start, end: span.start }));
             start = Some(span.end);
         } else if span.segment.state != ThreadState::Running && recording.waits.kind(&span) != Waited::Sleep {
@@ -477,7 +474,7 @@ fn episodes(recording: &Recording, tid: Tid) -> Vec<Episode> {
         }
     }
     episodes.extend(start.map(|start| Episode { tid, start, end: recording.mark }));
-    let mut episodes = if has_events { episodes } else { waits };
+    let mut episodes = if start.is_some() { episodes } else { waits };
     episodes.retain(|episode| episode.start < episode.end);
     episodes
 }
