@@ -73,16 +73,27 @@ fn a_paste_waits_for_the_client_that_has_what_is_copied() {
 
 #[test]
 fn who_answers_between_reads_that_block_had_answered_when_it_woke_who_asked() {
-    let mut machine = paste(|machine| {
-        machine.wait(5_000_500, APP, 3_000_600, in_poll);
-        machine.wake(5_000_300, OTHER, 90).switch(5_000_350, 1, OTHER, 0);
-        machine.wl_message(5_000_400, OTHER, OTHER, EVENT_TAKEN, &[]).wake_from(5_000_500, APP, OTHER, 0, 1);
-        machine.switch(5_000_600, 1, APP, 1);
-        machine.still_waiting(9_000_000, OTHER, 5_000_600, |wait| (wait.syscall, wait.family) = (RECVMSG, UNIX));
-        show(machine, 5_001_000);
-    });
-    let (took, milestone, kind, _) = held_up_by(&mut machine);
-    assert_eq!((took, milestone.as_str(), kind), (2_001, "completed", "stopped"));
+    for asked_again in [false, true] {
+        let mut machine = paste(|machine| {
+            machine.wait(5_000_500, APP, 3_000_600, in_poll);
+            machine.wake(5_000_300, OTHER, 90).switch(5_000_350, 1, OTHER, 0);
+            machine.wl_message(5_000_400, OTHER, OTHER, EVENT_TAKEN, &[]).wake_from(5_000_500, APP, OTHER, 0, 1);
+            machine.switch(5_000_600, 1, APP, 1);
+            show(machine, 5_001_000);
+            if asked_again {
+                machine.wake(7_000_000, OTHER, SERVER).wait(7_000_001, OTHER, 5_000_600, in_read);
+                machine.switch(7_000_100, 1, OTHER, 0).wl_message(7_000_200, OTHER, OTHER, EVENT_TAKEN, &[]);
+                machine.wake_from(7_000_300, APP, OTHER, 0, 1).switch(7_000_400, 1, APP, 1).switch(7_000_500, 1, 0, 1);
+            }
+            machine.still_waiting(9_000_000, OTHER, if asked_again { 7_000_400 } else { 5_000_600 }, in_read);
+        });
+        let (took, milestone, kind, _) = held_up_by(&mut machine);
+        assert_eq!((took, milestone.as_str(), kind), (2_001, "completed", "stopped"), "asked again: {asked_again}");
+    }
+}
+
+fn in_read(wait: &mut Wait) {
+    (wait.syscall, wait.family) = (RECVMSG, UNIX);
 }
 
 #[test]

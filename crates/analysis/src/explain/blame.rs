@@ -196,7 +196,7 @@ impl<'a> BlameFinder<'a> {
             Some((kind, holder)) => Blame { kind, who: Who::Thread(holder) },
             None => {
                 let other = self.kept_from_disk(chain, piece).or_else(|| self.polled_child(chain, piece));
-                other.or_else(|| self.ended_child(piece)).unwrap_or_else(|| self.itself(piece))
+                other.unwrap_or_else(|| self.ended_child(piece, self.itself(piece)))
             }
         }
     }
@@ -225,10 +225,17 @@ impl<'a> BlameFinder<'a> {
         child.map(|child| Blame { kind: CauseKind::ChildWait, who: Who::Thread(child.tid) })
     }
 
-    /// A child that slept or ran until its end, which was waited for in some way that says nothing of it: by a signal or a file.
-    fn ended_child(&self, piece: &ChainPiece) -> Option<Blame> {
-        let ended = self.is_child_that_ended(piece.tid, piece.lo);
-        ended.then_some(Blame { kind: CauseKind::ChildWait, who: Who::Thread(piece.tid) })
+    /// What a child is blamed for that slept or ran until its end: that was waited for, in some way that says nothing of it, by a
+    /// signal or a file.
+    fn ended_child(&self, piece: &ChainPiece, usual: Blame) -> Blame {
+        let pid = self.recording.tasks.pid(piece.tid, piece.lo);
+        let life = self.recording.tasks.process(pid, piece.lo);
+        let until_its_end = life.is_some_and(|life| life.until <= piece.hi.after(ENDED_SLACK));
+        let ended = usual.kind != CauseKind::Unattributed && until_its_end;
+        match ended && self.is_child_that_ended(piece.tid, piece.lo) {
+            true => Blame { kind: CauseKind::ChildWait, who: Who::Thread(piece.tid) },
+            false => usual,
+        }
     }
 
     fn peer(&self, via: &Via) -> Option<CauseKind> {

@@ -79,11 +79,16 @@ fn may_be(kind: CauseKind, write: bool) -> bool {
     }
 }
 
-/// What a device got while a group's pieces waited.
+/// What a device got while some of a group's pieces waited.
 fn done<'a>(budget: &Budget<'a>, group: &BlameGroup, device: Device) -> Option<DoneMeanwhile<'a>> {
-    let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
-    let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
-    let got = |request: &&DiskRequest| request.device == device && request.start >= lo;
+    let mut waits: Vec<(Nanos, Nanos)> = budget.pieces(group).map(|piece| (piece.lo, piece.hi)).collect();
+    waits.sort_unstable();
+    let (lo, hi) = (waits.first()?.0, waits.last()?.1);
+    let within = |at: Nanos| {
+        let last = waits[..waits.partition_point(|(lo, _)| *lo <= at)].last();
+        last.is_some_and(|(_, hi)| at < *hi)
+    };
+    let got = |request: &&DiskRequest| request.device == device && within(request.start);
     let requests = budget.recording.disk.outstanding(lo, hi).filter(got).collect();
     Some(DoneMeanwhile { requests, waited: Nanos(group.nanos) })
 }

@@ -62,7 +62,7 @@ impl Requests {
         all.fold(Requests::default(), add)
     }
 
-    fn weight(&self) -> u64 {
+    pub(crate) fn weight(&self) -> u64 {
         self.bytes.saturating_add((self.reads + self.writes).saturating_mul(REQUEST_COST))
     }
 
@@ -141,14 +141,14 @@ fn lost_within(recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
 }
 
 fn weigh(budget: &Budget<'_>, own: Requests, mut others: BTreeMap<Job, Requests>, at: Nanos) -> Load {
+    // Kernel threads that read do so for others, such as for those whose requests are held back; for whom is not recorded.
+    others.retain(|job, requests| !matches!(job, Job::Kernel(_)) || requests.reads <= requests.writes);
     let of_others = others.values().fold(0, |sum: u64, requests| sum.saturating_add(requests.weight()));
     let enough = of_others as f64 >= OTHERS_MIN * of_others.saturating_add(own.weight()) as f64;
     let most = others.iter().max_by_key(|(_, requests)| requests.weight()).map(|(job, _)| job.clone());
     let other = most.filter(|_| enough).and_then(|job| others.remove_entry(&job));
     let mut load = Load { own, other: None, rest: (others.len(), Requests::sum(others.values())), written_back: false };
     match other {
-        // Its threads read for others, such as for those whose requests are held back; for whom is not recorded.
-        Some((Job::Kernel(_), requests)) if requests.reads > requests.writes => {}
         Some((Job::Kernel(name), mut requests)) => {
             let dirtier = dirtier(budget.recording, at).filter(|_| requests.writes > 0);
             let job = dirtier.map(|tid| budget.jobs.of(tid, at));

@@ -92,25 +92,26 @@ fn took_another(recording: &Recording, asker: &Stream, lo: Nanos, hi: Nanos) -> 
 fn answered(recording: &Recording, asker: &Stream, asked: &Asked<'_>) -> Nanos {
     if asked.piped {
         let taken = asked.owner.side(Side::EventReceived);
-        let taken = taken.get(taken.partition_point(|part| part.ts < asked.heard));
-        return taken.map_or(recording.mark, |part| written(recording, asker.client, part));
+        let mut taken = taken[taken.partition_point(|part| part.ts < asked.heard)..].iter();
+        let (first, next) = (taken.next(), taken.next().map_or(recording.mark, |part| part.ts));
+        return first.map_or(recording.mark, |part| written(recording, asker.client, part, next));
     }
     let told = first(recording, asker, Side::EventSent, (asked.at, recording.mark), Word::tells_of_selection);
     told.map_or(recording.mark, |part| part.ts)
 }
 
 /// When who took a message had written its answer into a pipe: it waits for the next event then. Where it waits for that in a
-/// read that blocks, it is the last time before the mark that it woke who asked.
-fn written(recording: &Recording, asker: Pid, taken: &Part) -> Nanos {
-    let (mark, owner) = (recording.mark, taken.tid);
+/// read that blocks, it is the last time before it took the next one that it woke who asked.
+fn written(recording: &Recording, asker: Pid, taken: &Part, next: Nanos) -> Nanos {
+    let (owner, mark) = (taken.tid, recording.mark);
     let waits = recording.pause_after(owner, taken.ts, Pause::EventWait);
-    let reads =
+    let still =
         || recording.timeline.before(owner, mark).is_some_and(|span| recording.waits.kind(&span) == Waited::Peer);
-    if waits < mark || !reads() {
+    if waits < next || next == mark && !still() {
         return waits;
     }
-    let woken = recording.wakes.by(owner, taken.ts, mark).take(WAKES_MAX);
-    woken.filter(|(at, wakee)| recording.tasks.pid(*wakee, *at) == asker).last().map_or(mark, |(at, _)| at)
+    let woken = recording.wakes.by(owner, taken.ts, next).take(WAKES_MAX);
+    woken.filter(|(at, wakee)| recording.tasks.pid(*wakee, *at) == asker).last().map_or(next, |(at, _)| at)
 }
 
 /// The first part of a side in a span of time that has such a word.

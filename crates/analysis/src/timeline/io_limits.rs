@@ -67,8 +67,10 @@ impl IoLimits {
         if !own.is_empty() || tasks.process(pid, at).is_some_and(|life| life.until == Nanos(u64::MAX)) {
             return own;
         }
-        let parents = tasks.ancestors(pid, at).skip(1).map(|parent| by_process(parent.pid));
-        parents.into_iter().find(|limits| !limits.is_empty()).unwrap_or_default()
+        // A parent that lived when the groups were read is known to be free of limits where no group has it.
+        let mut parents = tasks.ancestors(pid, at).skip(1).map(|parent| (by_process(parent.pid), parent.until));
+        let known = parents.find(|(limits, until)| !limits.is_empty() || *until == Nanos(u64::MAX));
+        known.map(|(limits, _)| limits).unwrap_or_default()
     }
 }
 

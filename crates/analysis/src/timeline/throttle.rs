@@ -20,6 +20,9 @@ use tipme_record::{Nanos, Tid};
 /// Groups beyond these are not read.
 const GROUPS_MAX: usize = 256;
 
+/// Threads that had ended, of which that is kept.
+const ENDED_MAX: usize = 65_536;
+
 /// A quota from here on is none: the kernel's number for it is the largest.
 const NO_QUOTA: Nanos = Nanos(u64::MAX);
 
@@ -66,7 +69,7 @@ impl Throttling {
         for record in records {
             by_group.entry(record.group).or_default().push(record);
         }
-        let ended: BTreeSet<Tid> = known.ended.iter().map(|tid| Tid(*tid)).collect();
+        let ended: BTreeSet<Tid> = known.ended.iter().take(ENDED_MAX).map(|tid| Tid(*tid)).collect();
         let groups = by_group.into_iter().take(GROUPS_MAX).map(|(number, records)| {
             let known = known.limited.iter().find(|group| group.number == number);
             QuotaGroup::new(&records, (known, &ended), tasks, timeline)

@@ -132,12 +132,17 @@ pub(crate) fn device_name(budget: &Budget<'_>, device: Option<Device>) -> String
     device.map_or_else(|| "a disk".to_owned(), |device| budget.recording.device_name(device))
 }
 
-/// The process that waited most, at the near end of the chain. Where no wait for the culprit is known, and it is another's
-/// answer or end that was waited for, it is the application.
+/// The process that waited most, at the near end of the chain. Where it would be the culprit itself, whose answer or end was
+/// waited for, it is the application.
 pub(crate) fn waiter(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
     let for_another = matches!(group.kind, CauseKind::PeerWait | CauseKind::ChildWait) && !is_unowed(group);
-    let app = for_another.then_some(Tid(budget.judge.client.0));
-    most_of(budget, group, |piece| via_to(budget, group, piece).map_or(app.unwrap_or(piece.tid), |via| via.waiter))
+    let is_culprit =
+        |piece: &ChainPiece| for_another && group.owner == BlameOwner::Job(budget.jobs.of(piece.tid, piece.lo));
+    most_of(budget, group, |piece| match via_to(budget, group, piece) {
+        Some(via) => via.waiter,
+        None if is_culprit(piece) => Tid(budget.judge.client.0),
+        None => piece.tid,
+    })
 }
 
 /// The process that something was kept from: who was throttled, else who waited for the culprit.

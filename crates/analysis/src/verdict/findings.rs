@@ -149,8 +149,10 @@ fn resolve(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
             let evidence = evidence::disk(budget, &group, device, &load);
             match load.other {
                 Some((job, requests)) => {
+                    let (rest, of_rest) = load.rest;
+                    let others = if of_rest.weight() > requests.weight() { rest } else { 0 };
                     (group.owner, group.members) = (BlameOwner::Job(job), requests.members);
-                    Cause::new(budget, group, evidence, 1.0)
+                    Cause { others, ..Cause::new(budget, group, evidence, 1.0) }
                 }
                 None => evicted(budget, group, evidence),
             }
@@ -189,7 +191,7 @@ fn held_back(budget: &Budget<'_>, mut group: BlameGroup, device: Option<Device>,
     Cause { remedy, ..Cause::new(budget, group, evidence, HELD_BACK) }
 }
 
-/// Nobody else used the device: where another job took the memory that the pages were in, it is the cause.
+/// Hardly anybody else used the device: where another job took the memory that the pages were in, it is the cause.
 fn evicted(budget: &Budget<'_>, mut group: BlameGroup, mut evidence: Vec<String>) -> Cause {
     let read = matches!(group.kind, CauseKind::PageIn | CauseKind::DiskQueue | CauseKind::SwapIn);
     let Some(taker) = load::evictor(budget, &group).filter(|_| read) else {

@@ -129,7 +129,7 @@ fn unit(folder: &str) -> Option<String> {
     const KINDS: [&str; 6] = [".slice", ".service", ".scope", ".socket", ".mount", ".swap"];
     let (above, name) = folder.rsplit_once('/')?;
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || ":_.\\@-".contains(letter);
-    let is_unit = name.chars().all(is_plain) && KINDS.iter().any(|kind| name.ends_with(kind));
+    let is_unit = !name.starts_with('-') && name.chars().all(is_plain) && KINDS.iter().any(|kind| name.ends_with(kind));
     let is_manager = |part: &str| part.starts_with("user@") && part.ends_with(".service");
     let own = if above.split('/').any(is_manager) { "--user " } else { "" };
     let quote = if name.contains('\\') { "'" } else { "" };

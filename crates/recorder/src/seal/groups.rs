@@ -68,8 +68,9 @@ impl ThrottledGroups {
 /// The threads among the tasks of a mark that are not there any more. Who waits for its parent to ask for its exit code is in
 /// no group's list either.
 fn ended(tasks: &[u8]) -> Vec<u32> {
-    let tids = loose(tasks, RecordKind::Task).filter_map(Task::read).map(|task| task.head.tid.0);
-    tids.filter(|tid| !is_alive(&text(&format!("/proc/{tid}/stat"), STAT_BYTES))).collect()
+    let tasks = loose(tasks, RecordKind::Task).filter_map(Task::read);
+    let stat = |task: &Task| text(&format!("/proc/{}/task/{}/stat", task.pid, task.head.tid), STAT_BYTES);
+    tasks.filter(|task| !is_alive(&stat(task))).map(|task| task.head.tid.0).collect()
 }
 
 fn is_alive(stat: &str) -> bool {
@@ -121,7 +122,7 @@ mod tests {
         }
 
         fn resolve(&self, numbers: &[u64]) -> Vec<LimitedGroup> {
-            ThrottledGroups(numbers.iter().copied().collect()).among(Some(&self.0))
+            ThrottledGroups(numbers.iter().copied().collect()).among(Some(&self.0)).limited
         }
     }
 
@@ -172,6 +173,7 @@ mod tests {
         (lived.head.kind, lived.head.size) = (RecordKind::Task as u8, Task::SIZE as u16);
         let mut gone = lived;
         (lived.head.tid.0, gone.head.tid.0) = (std::process::id(), child.id());
+        (lived.pid.0, gone.pid.0) = (std::process::id(), child.id());
         let tasks = [lived.as_bytes(), gone.as_bytes()].concat();
         child.wait().expect("it ends");
         assert_eq!(ended(&tasks), [gone.head.tid.0]);
@@ -182,6 +184,6 @@ mod tests {
     fn nothing_is_looked_at_where_nothing_was_throttled() {
         let plain = Plain::new("calm", CgroupVersion::One);
         plain.group("a", "5000\n", "11\n");
-        assert!(plain.resolve(&[]).is_empty() && ThrottledGroups([7].into()).among(None).is_empty());
+        assert!(plain.resolve(&[]).is_empty() && ThrottledGroups([7].into()).among(None).limited.is_empty());
     }
 }

@@ -60,6 +60,8 @@ pub(super) fn ask(
         groups.see(chunk);
         io.see(chunk);
     })?;
+    // Who is in a group is asked first: threads end meanwhile.
+    let groups = groups.resolve(&capture.tasks);
     let functions = sampled.addresses(stacks);
     let sealer = sealer.clone();
     let names = inquiries.ask(NAMES_TIMEOUT, move |asker| {
@@ -73,7 +75,7 @@ pub(super) fn ask(
         owners: owners.found,
         pipes: PipeWaiters::by(&capture.tasks).resolve(),
         files: Vec::new(),
-        groups: Groups { io: io.groups, ..groups.resolve(&capture.tasks) },
+        groups: Groups { io: io.groups, ..groups },
         functions: Vec::new(),
         missing: missing.chain(io.missing).collect(),
     };
