@@ -304,7 +304,7 @@ pub(crate) fn disk(budget: &Budget<'_>, group: &BlameGroup, device: Option<Devic
             let label = budget.jobs.label(job, &requests.members);
             let file = file_words(budget, group);
             let also = match &load.rest {
-                (0, _) => String::new(),
+                (_, rest) if rest.weight() < requests.weight() / 10 => String::new(),
                 (1, rest) => format!("; another job had {}", rest.text()),
                 (more, rest) => format!("; {more} other jobs had {}", rest.text()),
             };
