@@ -101,8 +101,10 @@ fn an_input_method_that_sleeps_over_a_key_before_it_presses_it_again_is_named() 
 
 /// What the application waited for is of this kind, and the input method is who it was.
 fn assert_method_is_named(machine: &mut Machinery, kind: &str) {
-    let verdict = diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).unwrap();
-    let (interval, finding) = (verdict.interval.as_ref().unwrap(), verdict.findings.first().unwrap());
+    let verdict =
+        diagnose(&machine.incident(2_000_000), &DiagnoseOptions::default()).expect("the scene is well formed");
+    let interval = verdict.interval.as_ref().expect("the key is told");
+    let finding = verdict.findings.first().expect("there is a finding");
     assert_eq!((interval.client.pid, finding.kind.name()), (APP, kind), "{verdict:#?}");
     assert!(interval.latency_ms > 1_000.0 && format!("{finding:?}").contains("fcitx5"), "{verdict:#?}");
 }
