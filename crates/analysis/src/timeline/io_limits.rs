@@ -50,7 +50,7 @@ impl IoLimits {
     }
 
     /// The limits around a thread. One that had ended was where the others of its process are, a process that had ended
-    /// where its parent is.
+    /// where the nearest of its parents is that lives or of which a limit is known.
     pub(crate) fn of(&self, tasks: &Tasks, tid: Tid, at: Nanos) -> Vec<&GroupIoLimit> {
         let limits = |is_in: &dyn Fn(&IoLimitMembers) -> bool| -> Vec<&GroupIoLimit> {
             self.groups.iter().filter(|group| is_in(group)).flat_map(|group| &group.limits).collect()
@@ -67,7 +67,7 @@ impl IoLimits {
         if !own.is_empty() || tasks.process(pid, at).is_some_and(|life| life.until == Nanos(u64::MAX)) {
             return own;
         }
-        // A parent that lived when the groups were read is known to be free of limits where no group has it.
+        // Nor further up than to one that lived: it is in no group with a limit, or had not waited for I/O and was not asked.
         let mut parents = tasks.ancestors(pid, at).skip(1).map(|parent| (by_process(parent.pid), parent.until));
         let known = parents.find(|(limits, until)| !limits.is_empty() || *until == Nanos(u64::MAX));
         known.map(|(limits, _)| limits).unwrap_or_default()
