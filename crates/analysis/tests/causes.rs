@@ -367,6 +367,7 @@ fn many_who_fill_a_disk_together_are_the_cause_though_none_of_them_does_alone() 
     let finding = first(&verdict);
     assert!(finding.kind == CauseKind::PageIn && (501..507).contains(&culprit(finding).0), "{finding:?}");
     assert!(finding.evidence[0].ends_with("; 5 other jobs had 5 writes (9.5 MiB)"), "{:?}", finding.evidence);
+    assert!(finding.remedy.ends_with("; the same for the other 5 jobs, or run fewer at a time"), "{}", finding.remedy);
     let hardly = page_in_beside(6, 100_000);
     assert!(matches!(first(&hardly).culprit, Culprit::Device { .. }), "{:?}", first(&hardly).culprit);
 }

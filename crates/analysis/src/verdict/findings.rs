@@ -238,6 +238,7 @@ fn merge(causes: &mut Vec<Cause>, cause: Cause) {
         Some(known) => {
             if cause.group.nanos > known.group.nanos {
                 (known.evidence, known.frames, known.remedy) = (cause.evidence, cause.frames, cause.remedy);
+                known.others = cause.others;
             }
             known.group.nanos = known.group.nanos.saturating_add(cause.group.nanos);
             known.group.members.merge(&cause.group.members);
@@ -261,6 +262,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let away = || outsider.and_then(|_| stall::remedy(budget, &cause.group)).map(str::to_owned);
     let unowed = || evidence::is_unowed(&cause.group).then(|| remedy::of_unowed(&app, problem.client));
     let remedy = remedy.or_else(held).or_else(shown).or_else(away).or_else(unowed).unwrap_or_else(usual);
+    let remedy = remedy + &remedy::for_others(cause.group.kind, cause.others);
     let period = periods::of(budget, &cause.group);
     let mut seen = BTreeSet::new();
     let hint = detail::hint(budget, &cause.group, cause.certainty);

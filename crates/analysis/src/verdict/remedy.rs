@@ -62,6 +62,19 @@ fn of_itself(kind: CauseKind) -> &'static str {
     }
 }
 
+/// What is said besides where other jobs filled a disk or the memory together with the culprit. For a CPU the manager is named,
+/// which holds back all of them.
+pub(crate) fn for_others(kind: CauseKind, others: usize) -> String {
+    use CauseKind::{DiskQueue, Fsync, PageIn, Reclaim, SwapIn};
+    match others {
+        1.. if matches!(kind, DiskQueue | Fsync | PageIn | Reclaim | SwapIn) => {
+            let jobs = if others == 1 { "job".to_owned() } else { format!("{others} jobs") };
+            format!("; the same for the other {jobs}, or run fewer at a time")
+        }
+        _ => String::new(),
+    }
+}
+
 /// Where nobody is known to owe the answer that an application waits for.
 pub(crate) fn of_unowed(app: &str, pid: Pid) -> String {
     format!("see what {app} waits for, and whether anybody is still to answer: strace -f -T -p {}", pid.0)
