@@ -108,7 +108,7 @@ const STACK_SHOWN: usize = 4;
 /// `10.0.0.1:443`, from network order.
 pub(crate) fn address_text(address: u32, port: u16) -> String {
     if address == 0 {
-        return if port == 0 { "an unknown sender".to_owned() } else { format!("an unknown sender, port {port}") };
+        return if port == 0 { "an unknown host".to_owned() } else { format!("an unknown host, port {port}") };
     }
     format!("{}:{port}", Ipv4Addr::from(address.to_le_bytes()))
 }
