@@ -9,10 +9,10 @@
 use crate::decode::messages::PartPlace;
 use crate::explain::feeders::Feeder;
 use crate::join::answer::{Interaction, Join};
+use crate::join::drawing_cause::Hop;
 use crate::timeline::cpu_intervals::{On, on_cpu};
 use crate::timeline::interrupts::Source;
 use crate::timeline::pauses::Pause;
-use crate::timeline::polls::{is_for_names, is_internet, is_loopback};
 use crate::timeline::recording::Recording;
 use crate::timeline::retries::Retries;
 use crate::timeline::threads::{Span, ThreadState};
@@ -29,16 +29,9 @@ const DEPTH_MAX: usize = 64;
 /// More pieces than this are not made.
 const PIECES_MAX: usize = 50_000;
 
-/// Polls in a row that are taken for one wait, and what a thread does between two of them at most.
-const POLLS_MAX: usize = 1_024;
-const AGAIN: Nanos = Nanos::from_millis(5);
-
 /// The signal that lets a stopped process go on, and how near its record lies to the wake-up.
 const SIGCONT: u32 = 18;
 const CONTINUED: Nanos = Nanos::from_millis(1);
-
-/// The context of a waker in a softirq.
-const SOFTIRQ: u8 = 1;
 
 /// What a thread did in a piece.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +71,7 @@ pub(crate) struct Via {
 }
 
 /// What a blocked thread waited for, and whose past tells why, where a record names that thread.
+#[derive(Clone, Copy)]
 struct BlockedWait {
     waited: Waited,
     wait: Option<Wait>,
@@ -99,6 +93,8 @@ struct ChainStage {
     hi: Nanos,
     /// Whether idle waits lead to their waker.
     through_idle: bool,
+    /// The connection over which what ended it came, where that was waited for.
+    awaits: Option<u64>,
 }
 
 struct Walker<'a> {
@@ -107,6 +103,8 @@ struct Walker<'a> {
     /// Threads whose past is being walked.
     active: Vec<Tid>,
     through_idle: bool,
+    /// What the first thread waits for, whatever else wakes it meanwhile.
+    awaited: Option<BlockedWait>,
     /// Of the interval.
     end: Nanos,
     /// The tries that were looked at last: one after the other belongs to them.
@@ -121,15 +119,17 @@ impl Chain {
 
     /// Explains what one thread did in an interval.
     pub(crate) fn of_thread(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> Chain {
-        Chain::walk(recording, &[ChainStage { tid, lo, hi, through_idle: true }])
+        Chain::walk(recording, &[ChainStage { tid, lo, hi, through_idle: true, awaits: None }])
     }
 
     fn walk(recording: &Recording, stages: &[ChainStage]) -> Chain {
         let end = stages.last().map_or(Nanos(0), |stage| stage.hi);
         let chain = Chain::default();
-        let mut walker = Walker { recording, chain, active: Vec::new(), through_idle: true, end, retries: None };
+        let (active, through_idle, awaited, retries) = (Vec::new(), true, None, None);
+        let mut walker = Walker { recording, chain, active, through_idle, awaited, end, retries };
         for stage in stages {
             walker.through_idle = stage.through_idle;
+            walker.awaited = stage.awaits.and_then(|file| walker.answered(stage.tid, stage.hi, file));
             walker.explain(stage.tid, stage.lo, stage.hi, None);
         }
         walker.chain.pieces.sort_by_key(|piece| piece.lo);
@@ -164,16 +164,14 @@ fn stages(recording: &Recording, interaction: &Interaction) -> Vec<ChainStage> {
 fn handling_stages(recording: &Recording, interaction: &Interaction, client: Tid, stages: &mut Stages) {
     let Some(drawing) = &interaction.drawing else {
         if !interaction.hops.is_empty() {
-            return interaction.hops.iter().rev().for_each(|hop| stages.push(hop.tid, hop.hi, true));
+            return interaction.hops.iter().rev().for_each(|hop| stages.push_hop(hop));
         }
         let idle = recording.idle_after(client, stages.at);
         stages.push(client, idle, true);
         let busy = crate::join::interactions::busy_below(recording, interaction.delivery.client);
         return stages.push(busy.unwrap_or(client), interaction.end, true);
     };
-    for hop in interaction.hops.iter().rev() {
-        stages.push(hop.tid, hop.hi, true);
-    }
+    interaction.hops.iter().rev().for_each(|hop| stages.push_hop(hop));
     let stopped = stopped_below(recording, interaction.delivery.client, stages.at, drawing.sent);
     if let Some((tid, until)) = stopped.filter(|_| interaction.join == Join::Speculative) {
         stages.push(tid, until, true);
@@ -215,9 +213,17 @@ struct Stages {
 impl Stages {
     /// Adds a stage up to a time; one that ended before it began is left out.
     fn push(&mut self, tid: Tid, until: Nanos, through_idle: bool) {
+        self.add(tid, until, through_idle, None);
+    }
+
+    fn push_hop(&mut self, hop: &Hop) {
+        self.add(hop.tid, hop.hi, true, hop.awaits);
+    }
+
+    fn add(&mut self, tid: Tid, until: Nanos, through_idle: bool, awaits: Option<u64>) {
         let hi = until.min(self.end);
         if hi > self.at {
-            self.list.push(ChainStage { tid, lo: self.at, hi, through_idle });
+            self.list.push(ChainStage { tid, lo: self.at, hi, through_idle, awaits });
             self.at = hi;
         }
     }
@@ -337,8 +343,10 @@ impl Walker<'_> {
     /// A wait: the past of whoever it was for explains it, where that is known, and else it is a piece itself.
     fn blocked(&mut self, span: &Span, lo: Nanos, hi: Nanos, via: Option<usize>) {
         let recorded = self.recorded(span);
-        let idle = self.is_idle(span, lo, recorded.waited);
-        let waiting = if idle { recorded } else { self.with_peer(span, recorded) };
+        let awaited = self.awaited.filter(|_| self.active.len() == 1 && self.may_go_on(span, recorded.waited));
+        let idle = awaited.is_none() && self.is_idle(span, lo, recorded.waited);
+        let own = || if idle { recorded } else { self.with_peer(span, recorded) };
+        let waiting = awaited.unwrap_or_else(own);
         let holder = self.whose_past(span, &waiting, idle);
         let (waited, wait) = (waiting.waited, waiting.wait);
         match holder.filter(|holder| !self.active.contains(holder)) {
@@ -349,6 +357,17 @@ impl Walker<'_> {
             }
             None => self.piece(span.tid, lo, hi, Doing::Waited(waited, wait), via, span.task_waker()),
         }
+    }
+
+    /// What a thread waited for that got its answer over a connection at a time: what the process that sent it was at, or
+    /// the network.
+    fn answered(&mut self, tid: Tid, at: Nanos, file: u64) -> Option<BlockedWait> {
+        let span = self.recording.timeline.before(tid, at).filter(|span| span.segment.state == ThreadState::Blocked)?;
+        let recorded = self.recorded(&span);
+        let wait = recorded.wait.map(|wait| self.recording.as_remote(&wait, file));
+        let waiting = self.with_peer(&span, BlockedWait { wait, ..recorded });
+        let network = BlockedWait { waited: Waited::Network, wait, holder: None };
+        Some(if waiting.holder.is_some() { waiting } else { network })
     }
 
     /// What a thread waited for: by the record of the wait, and by what is recorded beside it.
@@ -379,7 +398,7 @@ impl Walker<'_> {
     /// A wait for a socket of this machine is one for the process behind it.
     fn with_peer(&self, span: &Span, waiting: BlockedWait) -> BlockedWait {
         let asks = matches!(waiting.waited, Waited::Events | Waited::Sleep | Waited::Network | Waited::Peer);
-        match if asks { self.loopback_peer(span, waiting.wait.as_ref()) } else { None } {
+        match if asks { self.recording.loopback_peer(span, waiting.wait.as_ref()) } else { None } {
             Some(peer) => BlockedWait { waited: Waited::Peer, holder: Some(peer), ..waiting },
             None => waiting,
         }
@@ -389,6 +408,15 @@ impl Walker<'_> {
     fn is_idle(&self, span: &Span, lo: Nanos, waited: Waited) -> bool {
         let near_end = !self.through_idle && self.active.len() == 1 && self.recording.waits.is_idle(span);
         near_end || self.is_idle_server(span, waited) || self.is_grabbed(span.tid, lo)
+    }
+
+    /// Whether a thread that waits so may be waiting for its answer all the same.
+    fn may_go_on(&self, span: &Span, waited: Waited) -> bool {
+        match waited {
+            Waited::Events | Waited::Network | Waited::Peer => true,
+            Waited::Sleep => self.recording.waits.find(span).is_some_and(polls),
+            _ => self.recording.waits.is_idle(span),
+        }
     }
 
     /// The thread whose past explains a wait; none where the wait is the end of the way.
@@ -443,45 +471,6 @@ impl Walker<'_> {
         let by = span.task_waker().filter(|by| device && !self.is_kernel(*by, span.end.before(Nanos(1))));
         by.is_some_and(|by| pid(by) != pid(span.tid))
             && self.recording.disk.completed(span.end, |tid| tid == span.tid).is_none()
-    }
-
-    /// The process on this machine whose packet ended a poll, or the last of several polls of the same files in a row.
-    ///
-    /// Packets over loopback arrive in a softirq on the time of whoever sent them. A poll that ends because its time is
-    /// up, and begins again at once, is one wait. Who asks for a name waits for the name server, whoever stands behind it.
-    fn loopback_peer(&self, span: &Span, wait: Option<&Wait>) -> Option<Tid> {
-        let wait = wait.filter(|wait| polls(wait) && !is_for_names(wait))?;
-        if is_internet(wait) && !is_loopback(wait) || wait.family == 0 && self.recording.takes_display_input(span.tid) {
-            return None;
-        }
-        let same = |other: &&Wait| (other.syscall, &other.args[..2]) == (wait.syscall, &wait.args[..2]);
-        let (first, mut busy) = (span.index, Nanos(0));
-        for index in (first..).take(POLLS_MAX) {
-            let span = self.recording.timeline.span(span.tid, index).filter(|_| busy < AGAIN)?;
-            match span.segment.state {
-                ThreadState::Blocked if self.recording.waits.find(&span).filter(same).is_some() => busy = Nanos(0),
-                ThreadState::Runnable => continue,
-                ThreadState::Running | ThreadState::Blocked => {
-                    busy = busy.after(span.end.since(span.start));
-                    continue;
-                }
-                ThreadState::Absent => return None,
-            }
-            if let Some(by) = self.sender(&span).or_else(|| span.task_waker().filter(|_| index > first)) {
-                return Some(by);
-            }
-            if span.task_waker().is_some() {
-                return None;
-            }
-        }
-        None
-    }
-
-    /// The task of another process on whose time a softirq ended a wait.
-    fn sender(&self, span: &Span) -> Option<Tid> {
-        let by = span.segment.waker;
-        let other = self.recording.tasks.pid(by, span.end) != self.recording.tasks.pid(span.tid, span.end);
-        (span.segment.context == SOFTIRQ && by != Tid(0) && other && !self.is_kernel(by, span.end)).then_some(by)
     }
 
     /// Whether a display server waits while a client holds a grab: for its end, whoever wakes the server meanwhile.

@@ -14,6 +14,7 @@ pub(crate) mod jobs;
 pub(crate) mod lateness;
 pub(crate) mod limits;
 pub(crate) mod load;
+pub(crate) mod loopback;
 pub(crate) mod outsider;
 pub(crate) mod partition;
 pub(crate) mod periods;

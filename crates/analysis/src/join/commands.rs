@@ -93,8 +93,8 @@ fn begun(recording: &Recording, taken: (Tid, Nanos), writer: (Tid, Nanos), until
     let mut ways = follow(recording, tid, from, if tid == reader { until } else { worked }, RELAYS_MAX);
     ways.retain_mut(|way| {
         let begin = way.hops.last().map_or(way.end, |hop| hop.lo);
-        way.hops.push(Hop { tid, lo: from, hi: begin });
-        way.hops.extend((tid != reader).then_some(Hop { tid: reader, lo: at, hi: from }));
+        way.hops.push(Hop::new(tid, from, begin));
+        way.hops.extend((tid != reader).then_some(Hop::new(reader, at, from)));
         way.end.since(begin) >= COMMAND_MIN
     });
     ways
@@ -117,10 +117,10 @@ fn read(recording: &Recording, writer: Tid, reader: Tid, written: Nanos, relays:
     let end = recording.pause_after(reader, woken, Pause::EventWait);
     let (end, tid) = shown_below(recording, reader, woken, end).unwrap_or((end, reader));
     let (end, tid) = read_below(recording, reader, woken, end).unwrap_or((end, tid));
-    let here = Way { end, hops: vec![Hop { tid, lo: written, hi: end }] };
+    let here = Way { end, hops: vec![Hop::new(tid, written, end)] };
     let relayed = relayed(recording, reader, woken, relays).map(|mut way| {
         let lo = way.hops.last().map_or(woken, |hop| hop.lo);
-        way.hops.push(Hop { tid: reader, lo: written, hi: lo });
+        way.hops.push(Hop::new(reader, written, lo));
         way
     });
     relayed.chain([here]).max_by_key(|way| way.end)

@@ -65,9 +65,9 @@ pub(crate) fn shown(
     });
     let (at, tid) = shown.min()?;
     let mut hops = vec![
-        Hop { tid, lo: drawing.end, hi: at },
-        Hop { tid: response.delivery.server, lo: drawing.sent, hi: drawing.end },
-        Hop { tid: drawing.tid, lo: response.delivery.input, hi: drawing.sent },
+        Hop::new(tid, drawing.end, at),
+        Hop::new(response.delivery.server, drawing.sent, drawing.end),
+        Hop::new(drawing.tid, response.delivery.input, drawing.sent),
     ];
     hops.extend(response.hops.iter().copied());
     let (milestone, noticed) = (Milestone::Response, response.noticed);

@@ -36,6 +36,9 @@ pub(crate) struct Hop {
     pub tid: Tid,
     pub lo: Nanos,
     pub hi: Nanos,
+    /// An answer over the network ends it, which the thread waited for, whatever else woke it before: the inode of the
+    /// connection, 0 where that is not known.
+    pub awaits: Option<u64>,
 }
 
 /// A burst that dequeued input: the thread, from when until when it could have dequeued it, and the way there.
@@ -105,6 +108,12 @@ struct Best {
     latest: Nanos,
     /// A thread on the way drew frame after frame already.
     doubtful: bool,
+}
+
+impl Hop {
+    pub(crate) fn new(tid: Tid, lo: Nanos, hi: Nanos) -> Hop {
+        Hop { tid, lo, hi, awaits: None }
+    }
 }
 
 impl Receipts {
@@ -314,7 +323,7 @@ impl<'a> CauseWalk<'a> {
         let mut hops = Vec::new();
         let (mut at, mut lo) = (best.node, best.latest);
         while let Some(node) = self.nodes.get(at) {
-            hops.push(Hop { tid: node.tid, lo: lo.min(node.hi), hi: node.hi });
+            hops.push(Hop::new(node.tid, lo.min(node.hi), node.hi));
             (lo, at) = (node.hi, node.parent);
         }
         hops.reverse();

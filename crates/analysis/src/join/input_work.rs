@@ -3,19 +3,26 @@
 //!
 //! A thread works from its wake-up until its first wait that is neither for a device nor for a lock nor for a frame: then
 //! it waits for somebody, and what it does afterwards is that one's matter. A thread that inputs find at one place again
-//! and again is not done while it waits for an answer at another. Only threads of the client and of its descendants are
+//! and again is not done while it waits for an answer at another. Threads of the client and of its descendants are
 //! followed; depth and number are bounded.
+//!
+//! Where an input has no answer otherwise, the others that were woken in that work are followed as well, and so are the
+//! packets that may bring a thread what it asked for: see [`crate::join::network_answers`].
 
+use crate::decode::messages::PartPlace;
 use crate::join::answer::{COMPLETED, Milestone, Reached};
 use crate::join::drawing_cause::{CauseWalk, Hop, Receipts, Trace};
 use crate::join::inputs::Delivery;
+use crate::join::network_answers::{Asker, NetworkAnswer, NetworkAnswers};
 use crate::join::server_drawings::drawing;
 use crate::timeline::bursts::FRAME;
 use crate::timeline::event_waits::frequent;
+use crate::timeline::packets::in_softirq;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{Signature, Waited, is_condition};
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -32,19 +39,42 @@ const FRAMES_MAX: usize = 3;
 /// A thread that took an input works on it no longer than this before the next event.
 const WORK_MAX: Nanos = Nanos::from_secs(10);
 
+/// Stretches of work of all inputs that are followed to others: inputs beyond them have no such answer.
+const ASKED_STEPS_MAX: usize = 200_000;
+
 /// What the inputs of a recording lead to.
 pub(crate) struct Work<'a> {
     recording: &'a Recording,
     places: WaitPlaces,
     /// When the threads of each client took inputs.
     receipts: HashMap<Pid, Receipts>,
+    network: NetworkAnswers<'a>,
+    asked_steps: Cell<usize>,
+}
+
+/// The drawing that others led to who were asked because of an input.
+pub(crate) struct AskedAnswer {
+    pub place: PartPlace,
+    pub hops: Vec<Hop>,
+    /// More than the order in time speaks for it.
+    pub sure: bool,
 }
 
 /// Where the work of inputs finds threads waiting again and again.
 #[derive(Default)]
 struct WaitPlaces(HashMap<Tid, HashSet<Signature>>);
 
+/// Who is followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Followed {
+    /// Threads of the client and of its descendants.
+    Own,
+    /// Who was asked by these as well.
+    Asked,
+}
+
 /// A stretch of work.
+#[derive(Clone, Copy)]
 struct WorkStep {
     tid: Tid,
     lo: Nanos,
@@ -52,6 +82,8 @@ struct WorkStep {
     parent: usize,
     depth: usize,
     frames: usize,
+    /// The packet that it begins with.
+    packet: Option<NetworkAnswer>,
 }
 
 impl WaitPlaces {
@@ -88,55 +120,126 @@ impl<'a> Work<'a> {
         for (client, (at, tid)) in deliveries.iter().filter_map(|one| Some((one.client, one.dequeued?))) {
             receipts.entry(client).or_default().add(tid, at);
         }
-        let mut work = Work { recording, places: WaitPlaces::default(), receipts };
-        let all: Vec<WorkStep> = handled.flat_map(|(delivery, handled)| work.steps(delivery, handled)).collect();
+        let (network, asked_steps) = (NetworkAnswers::new(recording), Cell::new(0));
+        let mut work = Work { recording, places: WaitPlaces::default(), receipts, network, asked_steps };
+        let all: Vec<WorkStep> = handled.flat_map(|(delivery, handled)| work.own_steps(delivery, handled)).collect();
         work.places = WaitPlaces::new(&all, recording);
         work
     }
 
     /// The last drawing in the work that an input led to, and the way there.
     pub(crate) fn completed(&self, delivery: &Delivery, handled: Nanos) -> Option<Reached> {
-        let steps = self.steps(delivery, handled);
+        let steps = self.own_steps(delivery, handled);
         let last = steps.iter().enumerate().filter_map(|(index, step)| {
             let drawn = self.recording.drawings().within(step.tid, step.lo, step.hi).last();
             drawn.map(|(sent, place)| (*sent, *place, index))
         });
-        let (sent, place, mut index) = last.max()?;
+        let (sent, place, index) = last.max()?;
         let drawing = drawing(self.recording, place)?;
-        let (mut hops, mut until) = (Vec::new(), sent);
-        while let Some(step) = steps.get(index) {
-            hops.push(Hop { tid: step.tid, lo: step.lo, hi: until });
-            (until, index) = (step.lo, step.parent);
-        }
-        let (at, drawing) = (drawing.end, Some(drawing));
+        let (at, hops, drawing) = (drawing.end, way(&steps, index, sent), Some(drawing));
         Some(Reached { milestone: Milestone::Completed, at, drawing, hops, noticed: COMPLETED, command: false })
     }
 
-    /// All stretches of work from the receipt of an input on, each after the one that led to it.
-    fn steps(&self, delivery: &Delivery, handled: Nanos) -> Vec<WorkStep> {
-        let Some((at, tid)) = delivery.dequeued else { return Vec::new() };
-        let (recording, mut frames) = (self.recording, 0);
-        let hi = self.works_until(delivery, tid, at, &mut frames).max(handled.min(at.after(WORK_MAX)));
-        let mut steps = vec![WorkStep { tid, lo: at, hi, parent: usize::MAX, depth: 0, frames }];
-        let (mut seen, mut next) = (HashSet::new(), 0);
+    /// The first of some drawings that an input, or the release of the button that it pressed, led to over the network, or over
+    /// others who were asked and heard from there.
+    pub(crate) fn answered_by_others(
+        &self,
+        delivery: &Delivery,
+        release: Option<(Nanos, Tid)>,
+        drawings: &[(Nanos, Tid, PartPlace)],
+    ) -> Option<AskedAnswer> {
+        if drawings.is_empty() || self.asked_steps.get() > ASKED_STEPS_MAX {
+            return None;
+        }
+        let begins: Vec<WorkStep> =
+            delivery.dequeued.into_iter().chain(release).map(|at| self.begin(delivery, at)).collect();
+        let steps = self.steps(delivery, begins, Followed::Asked);
+        self.asked_steps.update(|all| all + steps.len());
+        let mut after_packet: HashMap<Tid, Vec<usize>> = HashMap::new();
+        for (index, step) in steps.iter().enumerate().filter(|(index, _)| packets(&steps, *index).next().is_some()) {
+            after_packet.entry(step.tid).or_default().push(index);
+        }
+        let (index, (sent, _, place)) = drawings.iter().find_map(|drawing| {
+            let drew = |index: &&usize| (steps[**index].lo..=steps[**index].hi).contains(&drawing.0);
+            Some((*after_packet.get(&drawing.1)?.iter().find(drew)?, *drawing))
+        })?;
+        let (hops, sure) = (way(&steps, index, sent), packets(&steps, index).all(|packet| packet.sure));
+        self.network.keep(&hops);
+        Some(AskedAnswer { place, hops, sure })
+    }
+
+    /// The stretches of work of the client's threads, and of its descendants', from the receipt of an input on.
+    fn own_steps(&self, delivery: &Delivery, handled: Nanos) -> Vec<WorkStep> {
+        let begin = delivery.dequeued.map(|at| self.begin(delivery, at));
+        let until = |begin: WorkStep| WorkStep { hi: begin.hi.max(handled.min(begin.lo.after(WORK_MAX))), ..begin };
+        self.steps(delivery, begin.map(until).into_iter().collect(), Followed::Own)
+    }
+
+    /// The stretch of work that begins where a thread took an input.
+    fn begin(&self, delivery: &Delivery, (at, tid): (Nanos, Tid)) -> WorkStep {
+        let mut frames = 0;
+        let hi = self.works_until(delivery, (tid, at), Followed::Own, &mut frames);
+        WorkStep { tid, lo: at, hi, parent: usize::MAX, depth: 0, frames, packet: None }
+    }
+
+    /// All stretches of work from some on, each after the one that led to it.
+    fn steps(&self, delivery: &Delivery, begins: Vec<WorkStep>, followed: Followed) -> Vec<WorkStep> {
+        let mut reached: HashMap<Tid, Nanos> = begins.iter().rev().map(|step| (step.tid, step.lo)).collect();
+        let (mut steps, mut seen, mut next) = (begins, HashSet::new(), 0);
         while next < steps.len() && steps.len() < STEPS_MAX {
-            let WorkStep { tid, lo, hi, depth, frames: before, .. } = steps[next];
-            let wakes = recording.wakes.by(tid, lo, hi).take(if depth < DEPTH_MAX { WAKES_MAX } else { 0 });
-            for (at, wakee) in wakes.filter(|(at, wakee)| is_near(recording, delivery.client, *wakee, *at)) {
-                if seen.insert((wakee, at)) {
-                    let mut frames = before;
-                    let hi = self.works_until(delivery, wakee, at, &mut frames);
-                    steps.push(WorkStep { tid: wakee, lo: at, hi, parent: next, depth: depth + 1, frames });
+            let step = steps[next];
+            for (at, tid, packet) in self.leads_to(delivery, &step, reached[&step.tid], followed) {
+                let mut frames = step.frames;
+                if !self.is_followed(delivery, followed, tid, at) || !seen.insert((tid, at)) {
+                    continue;
                 }
+                reached.entry(tid).or_insert(at);
+                let hi = self.works_until(delivery, (tid, at), followed, &mut frames);
+                let depth = step.depth + usize::from(packet.is_none());
+                steps.push(WorkStep { tid, lo: at, hi, parent: next, depth, frames, packet });
             }
             next += 1;
         }
         steps
     }
 
+    /// Whom a stretch of work woke, and when a packet may have brought what it asked for; its thread was reached first at a
+    /// time.
+    fn leads_to(&self, delivery: &Delivery, step: &WorkStep, reached: Nanos, followed: Followed) -> Vec<Lead> {
+        if step.depth >= DEPTH_MAX {
+            return Vec::new();
+        }
+        let wakes = self.recording.wakes.by(step.tid, step.lo, step.hi).take(WAKES_MAX);
+        let wakes = wakes.map(|(at, wakee)| (at, wakee, None));
+        if followed == Followed::Own || step.packet.is_some() {
+            return wakes.collect();
+        }
+        let takes_input = step.depth == 0 || self.recording.takes_display_input(step.tid);
+        let asker = Asker {
+            tid: step.tid,
+            reached,
+            done: step.hi,
+            until: reached.after(WORK_MAX).min(self.recording.mark),
+            works_for_program: !takes_input && is_near(self.recording, delivery.client, step.tid, step.lo),
+        };
+        let packets = self.network.to(&asker).into_iter();
+        wakes.chain(packets.map(|packet| (packet.at, step.tid, Some(packet)))).collect()
+    }
+
+    fn is_followed(&self, delivery: &Delivery, followed: Followed, tid: Tid, at: Nanos) -> bool {
+        let asked = || followed == Followed::Asked && may_be_asked(self.recording, tid, at);
+        is_near(self.recording, delivery.client, tid, at) || asked()
+    }
+
     /// Until when a thread works without waiting for anybody but a device, a lock, the next frame, or, in the middle of
     /// its work, an answer. One that computes all the time does until its next drawing.
-    fn works_until(&self, delivery: &Delivery, tid: Tid, at: Nanos, frames: &mut usize) -> Nanos {
+    fn works_until(
+        &self,
+        delivery: &Delivery,
+        (tid, at): (Tid, Nanos),
+        followed: Followed,
+        frames: &mut usize,
+    ) -> Nanos {
         let recording = self.recording;
         if recording.is_restless(tid, Pause::EventWait, at) {
             let drawn = recording.drawings().next(tid, at);
@@ -147,16 +250,18 @@ impl<'a> Work<'a> {
             let waits = span.segment.state == ThreadState::Blocked && span.start >= at;
             match span.segment.state {
                 ThreadState::Absent => return span.start.max(at),
-                _ if waits && !self.is_part(delivery, &span, frames) => return span.start,
+                _ if waits && !self.is_part(delivery, &span, followed, frames) => return span.start,
                 _ => {}
             }
         }
         recording.mark
     }
 
-    fn is_part(&self, delivery: &Delivery, span: &Span, frames: &mut usize) -> bool {
+    fn is_part(&self, delivery: &Delivery, span: &Span, followed: Followed, frames: &mut usize) -> bool {
+        // The rest of an answer comes in further packets.
+        let rest = followed == Followed::Asked && in_softirq(span) && span.end.since(span.start) <= FRAME;
         let elsewhere = || self.places.is_elsewhere(self.recording, span) && !self.is_next_job(delivery, span);
-        is_part_of_work(self.recording, span, frames) || elsewhere()
+        rest || is_part_of_work(self.recording, span, frames) || elsewhere()
     }
 
     /// Whether a wait ended with the work on a later input, which nobody had begun when the thread that took this one
@@ -172,6 +277,38 @@ impl<'a> Work<'a> {
     }
 }
 
+/// When a stretch of work leads to the next one, whose that is, and the packet in between.
+type Lead = (Nanos, Tid, Option<NetworkAnswer>);
+
+/// The way to a stretch of work that lasts until a time, the latest stay first.
+fn way(steps: &[WorkStep], mut index: usize, mut until: Nanos) -> Vec<Hop> {
+    let mut hops = Vec::new();
+    while let Some(step) = steps.get(index) {
+        hops.push(Hop::new(step.tid, step.lo, until));
+        until = step.lo;
+        if let (Some(packet), Some(asker)) = (step.packet, steps.get(step.parent)) {
+            hops.push(Hop { awaits: Some(packet.file), ..Hop::new(step.tid, asker.hi, until) });
+            until = asker.hi;
+        }
+        index = step.parent;
+    }
+    hops
+}
+
+/// The packets on the way to a stretch of work.
+fn packets(steps: &[WorkStep], index: usize) -> impl Iterator<Item = NetworkAnswer> {
+    let way = std::iter::successors(steps.get(index), |step| steps.get(step.parent));
+    way.filter_map(|step| step.packet)
+}
+
+/// Whether a thread of another program may have been woken to be asked for something. What display servers are asked is
+/// recorded, and who injects input is no program of the person's.
+fn may_be_asked(recording: &Recording, tid: Tid, at: Nanos) -> bool {
+    let life = recording.tasks.life(tid, at.after(Nanos(1))).filter(|life| !life.is_kernel());
+    let messages = &recording.messages;
+    life.is_some_and(|life| !messages.is_server(life.pid) && !messages.injectors().contains(&life.pid))
+}
+
 fn is_near(recording: &Recording, client: Pid, tid: Tid, at: Nanos) -> bool {
     let life = recording.tasks.life(tid, at.after(Nanos(1)));
     life.is_some_and(|life| !life.is_kernel() && recording.tasks.descends(life.pid, client, at))
@@ -184,8 +321,9 @@ fn is_part_of_work(recording: &Recording, span: &Span, frames: &mut usize) -> bo
     if recording.is_handover(span) || kind < Waited::Futex || lock {
         return true;
     }
-    let ended = span.end < recording.mark && span.task_waker().is_none();
-    let frame = ended && span.end.since(span.start) <= FRAME && *frames < FRAMES_MAX;
+    let unwoken = span.task_waker().is_none() && span.end.since(span.start) <= FRAME;
+    let ended = span.end < recording.mark && *frames < FRAMES_MAX;
+    let frame = ended && (unwoken || recording.frame_wait(span.tid, span.end).is_some());
     *frames += usize::from(frame);
     frame
 }

@@ -6,6 +6,7 @@ use crate::decode::parts::Part;
 use crate::join::answer::{Interaction, Join};
 use crate::join::drawing_cause::{CauseWalk, Hop, InputBurst, Receipts, Trace};
 use crate::join::input_methods;
+use crate::join::input_work::{AskedAnswer, Work};
 use crate::join::inputs::{self, Delivery};
 use crate::join::late_answers::{self, AnsweringThreads};
 use crate::join::milestones::{self, Handling};
@@ -71,30 +72,64 @@ pub(crate) fn interactions(recording: &Recording) -> JoinedInputs {
     let all: Vec<Delivery> = by_stream.values().flatten().copied().collect();
     let listeners: BTreeSet<Pid> = by_stream.values().flatten().map(|delivery| delivery.client).collect();
     let releases = inputs::releases(recording).into_iter().filter(|delivery| !is_own(recording, delivery));
+    let releases: Vec<Delivery> = releases.collect();
+    let (presses, released) = (presses(&all), releases_by_stream(&releases));
     let all: Vec<Delivery> = all.into_iter().chain(releases).collect();
     let handling = Handling::new(recording, &all);
-    let join = |(stream, deliveries)| Joiner::new(recording, stream, deliveries, &listeners, &handling).join();
+    let handled: Vec<_> = all.iter().filter_map(|delivery| Some((delivery, handling.handled(delivery)?))).collect();
+    let work = Work::new(recording, &all, handled.iter().map(|(delivery, handled)| (*delivery, handled.at)));
+    let (listeners, handling, work, presses, releases) = (&listeners, &handling, &work, &presses, &released);
+    let context = JoinContext { recording, listeners, handling, work, presses, releases };
+    let join = |(stream, deliveries)| Joiner::new(context, stream, deliveries).join();
     let mut found: Vec<Interaction> = by_stream.into_iter().flat_map(join).collect();
     found.retain(|one| !one.delivery.repeated || one.join == Join::Exact || one.censored);
-    milestones::add(recording, &handling, &all, &mut found);
+    milestones::add(recording, handling, work, &all, handled, &mut found);
     found.sort_by_key(|interaction| interaction.delivery.input);
     let unreached = unreached(recording, &found);
     found.extend(unreached);
-    let unresponsive = unresponsive::spans(recording, &handling, &all, &found);
+    let unresponsive = unresponsive::spans(recording, handling, &all, &found);
     JoinedInputs { interactions: found, unresponsive }
+}
+
+fn presses(deliveries: &[Delivery]) -> HashMap<Pid, BTreeSet<Nanos>> {
+    let mut presses: HashMap<Pid, BTreeSet<Nanos>> = HashMap::new();
+    for delivery in deliveries.iter().filter(|delivery| delivery.class != InputClass::Motion) {
+        presses.entry(delivery.client).or_default().extend(delivery.dequeued.map(|(at, _)| at));
+    }
+    presses
+}
+
+fn releases_by_stream(deliveries: &[Delivery]) -> HashMap<usize, Vec<(Nanos, Tid)>> {
+    let mut releases: HashMap<usize, Vec<(Nanos, Tid)>> = HashMap::new();
+    for delivery in deliveries {
+        releases.entry(delivery.stream).or_default().extend(delivery.dequeued);
+    }
+    releases
 }
 
 fn is_own(recording: &Recording, delivery: &Delivery) -> bool {
     recording.tasks.process(delivery.client, delivery.sent).is_some_and(|life| life.comm == OWN_NAME)
 }
 
-/// Joins the inputs and drawings of one connection.
-struct Joiner<'a> {
+/// What is known before inputs and drawings are joined.
+#[derive(Clone, Copy)]
+struct JoinContext<'a> {
     recording: &'a Recording,
-    stream: usize,
     /// Processes that are told of input.
     listeners: &'a BTreeSet<Pid>,
     handling: &'a Handling<'a>,
+    work: &'a Work<'a>,
+    /// By client, when it took keys and clicks.
+    presses: &'a HashMap<Pid, BTreeSet<Nanos>>,
+    /// By connection, when buttons that were let go were told of, and which thread took that.
+    releases: &'a HashMap<usize, Vec<(Nanos, Tid)>>,
+}
+
+/// Joins the inputs and drawings of one connection.
+struct Joiner<'a> {
+    context: JoinContext<'a>,
+    recording: &'a Recording,
+    stream: usize,
     deliveries: Vec<Delivery>,
     /// Receipts by thread and time, with the number of the input.
     dequeued: Vec<(Tid, Nanos, usize)>,
@@ -105,6 +140,8 @@ struct Joiner<'a> {
     resumed: HashMap<(Tid, Nanos), (PartPlace, Vec<Hop>)>,
     /// Drawings whose cause could not be told.
     doubtful: Vec<(Nanos, PartPlace)>,
+    /// Drawings that no input led to without others who were asked, and whose they are.
+    unexplained: Vec<(Nanos, Tid, PartPlace)>,
     /// By class, when inputs that were answered had been sent.
     answered: HashMap<InputClass, Vec<Nanos>>,
     /// All drawings, in the order of time.
@@ -115,28 +152,22 @@ struct Joiner<'a> {
 }
 
 impl<'a> Joiner<'a> {
-    fn new(
-        recording: &'a Recording,
-        stream: usize,
-        deliveries: Vec<Delivery>,
-        listeners: &'a BTreeSet<Pid>,
-        handling: &'a Handling<'a>,
-    ) -> Joiner<'a> {
+    fn new(context: JoinContext<'a>, stream: usize, deliveries: Vec<Delivery>) -> Joiner<'a> {
         let receipt = |(index, delivery): (usize, &Delivery)| delivery.dequeued.map(|(at, tid)| (tid, at, index));
         let mut dequeued: Vec<_> = deliveries.iter().enumerate().filter_map(receipt).collect();
         dequeued.sort_unstable();
         let answers = vec![AnswerSearch::default(); deliveries.len()];
         Joiner {
-            recording,
+            context,
+            recording: context.recording,
             stream,
-            listeners,
-            handling,
             deliveries,
             dequeued,
             answers,
             last: HashMap::new(),
             resumed: HashMap::new(),
             doubtful: Vec::new(),
+            unexplained: Vec::new(),
             answered: HashMap::new(),
             drawn: Vec::new(),
             usual: Vec::new(),
@@ -173,6 +204,7 @@ impl<'a> Joiner<'a> {
         }
         self.drawn.sort_unstable();
         self.doubtful.sort_unstable();
+        self.unexplained.sort_unstable();
     }
 
     /// Other connections of the client and of its descendants to the same display: its proxies, and the others.
@@ -185,7 +217,7 @@ impl<'a> Joiner<'a> {
         let near =
             self.recording.descendants().streams(own.server, own.client).iter().filter(|index| **index != self.stream);
         let near = near.filter_map(|index| Some((*index, messages.stream(*index)?)));
-        let is_proxy = |other: &Stream| other.client == own.client || !self.listeners.contains(&other.client);
+        let is_proxy = |other: &Stream| other.client == own.client || !self.context.listeners.contains(&other.client);
         let (proxies, others): (Vec<_>, Vec<_>) = near.partition(|(_, other)| is_proxy(other));
         let places = |streams: Vec<(usize, &Stream)>| streams.into_iter().map(|(index, _)| index).collect();
         (places(proxies), places(others))
@@ -195,10 +227,11 @@ impl<'a> Joiner<'a> {
     /// cause is known.
     fn assign(&mut self, place: PartPlace, sent: &Part, trace: Trace) {
         match trace {
-            Trace::Input(bursts) => self.assign_bursts(place, sent, &bursts),
+            Trace::Input(bursts) => return self.assign_bursts(place, sent, &bursts),
             Trace::Lost if place.stream == self.stream => self.doubtful.push((sent.ts, place)),
             Trace::Lost | Trace::Elsewhere => {}
         }
+        self.unexplained.push((sent.ts, sent.tid, place));
     }
 
     /// The earliest burst with inputs that have no answer yet gets the drawing; later ones may have to
@@ -285,10 +318,37 @@ impl<'a> Joiner<'a> {
     }
 
     fn inexact(&self, index: usize) -> Option<Interaction> {
-        let Some(place) = self.by_time(index).or_else(|| self.piled(index)) else { return self.unanswered(index) };
+        let Some(place) = self.by_time(index).or_else(|| self.piled(index)) else {
+            return self.by_others(index).or_else(|| self.unanswered(index));
+        };
         let (delivery, drawing) = (self.deliveries[index], drawing(self.recording, place)?);
         let hops = self.busy_meanwhile(&delivery, &drawing);
         Some(self.answer(delivery, Join::Speculative, drawing, hops, None))
+    }
+
+    /// The answer that came from others who were asked because of a key or click, before the next one was taken.
+    fn by_others(&self, index: usize) -> Option<Interaction> {
+        let delivery = self.deliveries[index];
+        let (at, _) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
+        if self.dequeued_presses(index + 1).next() == Some(at) {
+            return None;
+        }
+        let next = self.context.presses.get(&delivery.client).and_then(|all| all.range(at.after(Nanos(1))..).next());
+        let next = next.copied().unwrap_or(self.recording.mark);
+        let place = |at: Nanos| self.unexplained.partition_point(|(sent, ..)| *sent <= at);
+        let drawn = self.unexplained.get(place(at)..place(next)).unwrap_or_default();
+        let releases = self.context.releases.get(&self.stream).map_or(&[][..], Vec::as_slice);
+        let release = releases.iter().copied().find(|(taken, _)| (at..next).contains(taken));
+        let release = release.filter(|_| delivery.class == InputClass::Click);
+        let AskedAnswer { place, hops, sure } = self.context.work.answered_by_others(&delivery, release, drawn)?;
+        let join = if sure { Join::Exact } else { Join::Speculative };
+        Some(self.answer(delivery, join, drawing(self.recording, place)?, hops, None))
+    }
+
+    /// When keys and clicks from a number on were taken.
+    fn dequeued_presses(&self, from: usize) -> impl Iterator<Item = Nanos> {
+        let presses = self.deliveries.iter().skip(from).filter(|delivery| delivery.class != InputClass::Motion);
+        presses.filter_map(|delivery| delivery.dequeued).map(|(at, _)| at)
     }
 
     /// Who was busy one after the other until a drawing of a thread that was not.
@@ -375,7 +435,7 @@ impl<'a> Joiner<'a> {
     /// all the time.
     fn went_on(&self, tid: Tid, at: Nanos) -> bool {
         let mark = self.recording.mark;
-        self.handling.went_on(tid, at, mark).is_some() || self.recording.is_busy_anyway(tid, at, (at, mark))
+        self.context.handling.went_on(tid, at, mark).is_some() || self.recording.is_busy_anyway(tid, at, (at, mark))
     }
 
     /// The thread that reads this connection. Where it is idle nothing lies before it: a record was lost.

@@ -49,7 +49,7 @@ impl AnsweringThreads {
             let busy = busy_until(recording, &tids, at).or_else(|| busy_until(recording, &tids, at.after(GAP)));
             let (until, tid) = busy?;
             let until = until.max(at.after(Nanos(1)));
-            hops.push(Hop { tid, lo: at, hi: until.min(hi) });
+            hops.push(Hop::new(tid, at, until.min(hi)));
             at = until;
         }
         None

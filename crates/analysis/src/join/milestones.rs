@@ -132,7 +132,7 @@ impl<'a> Handling<'a> {
     pub(crate) fn handled(&self, delivery: &Delivery) -> Option<Reached> {
         let (at, tid) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
         let own = self.own_return(tid, at);
-        let direct = (own, vec![Hop { tid, lo: at, hi: own }]);
+        let direct = (own, vec![Hop::new(tid, at, own)]);
         let helpers = self.helpers.get(&tid).map_or(&[][..], Vec::as_slice).iter();
         let handed = helpers.filter_map(|helper| self.handed(helper, tid, at, own));
         let (at, hops) = handed.chain([direct]).max_by_key(|(at, _)| *at)?;
@@ -159,7 +159,7 @@ impl<'a> Handling<'a> {
     fn slept_on(&self, delivery: &Delivery, paused: Nanos) -> Option<Reached> {
         let (dequeued, tid) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
         let at = sleeping_threads::until(self.recording, tid, dequeued, paused)?;
-        let hops = vec![Hop { tid, lo: dequeued, hi: at }];
+        let hops = vec![Hop::new(tid, dequeued, at)];
         Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed: NOTICED, command: false })
     }
 
@@ -175,7 +175,7 @@ impl<'a> Handling<'a> {
         let mut spans = spans.take(SEGMENTS_MAX);
         let end = spans.find(|span| span.start >= woken && helper.is_event_wait(recording, span));
         let end = end.map_or(recording.mark, |span| span.start);
-        Some((end, vec![Hop { tid: helper.tid, lo: woken, hi: end }, Hop { tid, lo: at, hi: woken }]))
+        Some((end, vec![Hop::new(helper.tid, woken, end), Hop::new(tid, at, woken)]))
     }
 
     /// From which time on it is noticed that an input is not handled.
@@ -233,12 +233,11 @@ const MOST: u64 = 2;
 pub(crate) fn add(
     recording: &Recording,
     handling: &Handling<'_>,
+    work: &Work<'_>,
     deliveries: &[Delivery],
+    handled: Vec<(&Delivery, Reached)>,
     found: &mut Vec<Interaction>,
 ) {
-    let handled: Vec<_> =
-        deliveries.iter().filter_map(|delivery| Some((delivery, handling.handled(delivery)?))).collect();
-    let work = Work::new(recording, deliveries, handled.iter().map(|(delivery, handled)| (*delivery, handled.at)));
     let (compositors, stops) = (compositors(recording), Stops::find(recording, deliveries));
     let mut places: HashMap<DeliveryKey, VecDeque<usize>> = HashMap::new();
     for (index, one) in found.iter().enumerate() {
@@ -257,7 +256,7 @@ pub(crate) fn add(
         let handled = waited.unwrap_or(handled);
         let at = handled.at;
         let uncovered = |reached: &Reached| reached.command || !is_covered(&responses, delivery, reached.at);
-        let completed = completed(recording, &work, delivery, response, at).filter(uncovered);
+        let completed = completed(recording, work, delivery, response, at).filter(uncovered);
         let handled = Some(handled).filter(|handled| is_late(delivery, response, handled) && uncovered(handled));
         // What was completed while the input was still being handled says nothing more.
         let within = |completed: &Reached| handled.as_ref().is_some_and(|handled| completed.at <= handled.at);

@@ -17,6 +17,7 @@ pub(crate) mod interactions;
 pub(crate) mod labels;
 pub(crate) mod late_answers;
 pub(crate) mod milestones;
+pub(crate) mod network_answers;
 pub(crate) mod prompt_answers;
 pub(crate) mod repeats;
 pub(crate) mod selections;

@@ -54,9 +54,9 @@ pub(crate) fn pasted(
     let waits = handled.at.since(asked.at) >= ANSWER_MIN && handled.at < answered;
     let end = if waits { handled.at } else { answered };
     let hops = vec![
-        Hop { tid: asked.owner.reader(Side::EventReceived), lo: asked.heard, hi: end },
-        Hop { tid: delivery.server, lo: asked.at, hi: asked.heard },
-        Hop { tid, lo: at, hi: asked.at },
+        Hop::new(asked.owner.reader(Side::EventReceived), asked.heard, end),
+        Hop::new(delivery.server, asked.at, asked.heard),
+        Hop::new(tid, at, asked.at),
     ];
     let (milestone, noticed) =
         if waits { (handled.milestone, handled.noticed) } else { (Milestone::Completed, COMPLETED) };

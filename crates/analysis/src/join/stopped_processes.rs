@@ -66,7 +66,7 @@ impl<'a> Stops<'a> {
         let during = stops.filter(|stop| stop.lo <= at.after(SOON) && stop.hi > at.after(NOTICED));
         let stop = during.max_by_key(|stop| stop.hi).filter(|stop| !shown || self.answers(stop, delivery.client))?;
         let from = stop.lo.max(at);
-        let hops = vec![Hop { tid: stop.tid, lo: from, hi: stop.hi }, Hop { tid, lo: at, hi: from }];
+        let hops = vec![Hop::new(stop.tid, from, stop.hi), Hop::new(tid, at, from)];
         let (milestone, noticed) = (Milestone::Handled, NOTICED);
         Some(Reached { milestone, at: stop.hi, drawing: None, hops, noticed, command: false })
     }

@@ -97,13 +97,22 @@ pub(crate) fn frequent(finds: &HashMap<Signature, usize>) -> HashSet<Signature> 
 
 /// The wait in which an event found a thread that took it at a time.
 pub(crate) fn found_in(recording: &Recording, tid: Tid, at: Nanos) -> Option<Signature> {
-    let last = recording.timeline.before(tid, at)?;
-    let spans = (0..=last.index).rev().take(SEGMENTS_MAX).filter_map(|index| recording.timeline.span(tid, index));
-    let mut near = spans.take_while(|span| at.since(span.end) < FOUND_MAX);
-    let span = near.find(|span| span.segment.state == ThreadState::Blocked)?;
+    let span = blocked_before(recording, tid, at)?;
     let wait = recording.waits.find(&span)?;
     let for_lock = wait.syscall == FUTEX && !recording.waits.is_for_condition(&span);
     (!for_lock).then(|| recording.signature(wait))
+}
+
+/// The wait of a thread that ended right before a time, where it is recorded.
+pub(crate) fn waited_before(recording: &Recording, tid: Tid, at: Nanos) -> Option<&Wait> {
+    recording.waits.find(&blocked_before(recording, tid, at)?)
+}
+
+fn blocked_before(recording: &Recording, tid: Tid, at: Nanos) -> Option<Span> {
+    let last = recording.timeline.before(tid, at)?;
+    let spans = (0..=last.index).rev().take(SEGMENTS_MAX).filter_map(|index| recording.timeline.span(tid, index));
+    let mut near = spans.take_while(|span| at.since(span.end) < FOUND_MAX);
+    near.find(|span| span.segment.state == ThreadState::Blocked)
 }
 
 impl Recording {

@@ -82,6 +82,20 @@ impl Recording {
         !roles.is_empty() && roles.iter().all(|(role, _)| *role == PolledRole::Remote)
     }
 
+    /// A wait as one for the connection of an inode that is polled beside other files, or where that is 0, for the only one.
+    pub(crate) fn as_remote(&self, wait: &Wait, inode: u64) -> Wait {
+        let files: Vec<Polled> = self.remote_files(wait).collect();
+        let only = if let [file] = files[..] { Some(file) } else { None };
+        let file = if inode == 0 { only } else { files.iter().copied().find(|file| file.inode == inode) };
+        file.map_or(*wait, |file| as_wait(wait, &file))
+    }
+
+    /// The remote addresses among the files that are polled in a wait.
+    pub(crate) fn remote_files(&self, wait: &Wait) -> impl Iterator<Item = Polled> {
+        let files = self.polls.of(wait).iter().copied();
+        files.filter(move |file| self.role(wait, file) == PolledRole::Remote)
+    }
+
     /// Names a wait in which a thread polls, or sleeps between the tries of a lock.
     pub fn named(&self, span: &Span, waited: Waited, wait: &Wait) -> Option<NamedWait> {
         match waited {

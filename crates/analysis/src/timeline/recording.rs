@@ -17,6 +17,7 @@ use crate::timeline::interrupts::Interrupts;
 use crate::timeline::io_limits::IoLimits;
 use crate::timeline::losses::Passed;
 use crate::timeline::overdue::OverdueTimers;
+use crate::timeline::packets::Packets;
 use crate::timeline::pauses::{EventWaits, PauseIndex};
 use crate::timeline::polls::Polls;
 use crate::timeline::priorities::Priorities;
@@ -94,6 +95,7 @@ pub struct Recording {
     pub event_waits: OnceCell<EventWaits>,
     pub descendants: OnceCell<Descendants>,
     pub drawings: OnceCell<Drawings>,
+    pub packets: OnceCell<Packets>,
     /// What was left out or damaged, in full sentences.
     pub notes: Vec<String>,
 }

@@ -176,6 +176,7 @@ const CLOCK_NANOSLEEP: i32 = 230;
 const RESTART: i32 = 219;
 const PPOLL: i32 = 271;
 const SIGTIMEDWAIT: i32 = 128;
+const IO_URING_ENTER: i32 = 426;
 const EPOLLS: [i32; 3] = [232, 281, 441];
 /// The C library's conditions alternate between two words that lie side by side.
 const FUTEX_PAIR: u64 = !0xf;
@@ -211,6 +212,9 @@ const LONE_MAX: usize = 2;
 /// The context of a waker that is a task and no interrupt, and of a timer's interrupt.
 const IN_TASK: u16 = 0;
 pub(crate) const HARD_INTERRUPT: u16 = 2;
+
+/// The context of a waker in a softirq, as segments have it: packets arrive there.
+pub(crate) const SOFTIRQ: u8 = 1;
 
 /// The wait records of an incident and what they mean.
 #[derive(Debug, Default)]
@@ -427,6 +431,11 @@ pub(crate) fn is_private_futex(wait: &Wait) -> bool {
 /// Whether a system call is a `select`.
 pub(crate) fn selects(syscall: i32) -> bool {
     SELECTS.contains(&syscall)
+}
+
+/// Whether a wait is in the call that submits requests to a ring, and waits for whatever becomes of them.
+pub(crate) fn submits(wait: &Wait) -> bool {
+    wait.syscall == IO_URING_ENTER
 }
 
 /// Whether a wait is in one of the calls by which event loops wait.

@@ -82,6 +82,7 @@ macro_rules! record {
     }};
 }
 
+pub mod buttons;
 pub mod locks;
 
 fn message(us: u64, tid: u32, (connection, client): (u32, u32), direction: u8, bytes: u32) -> Message {
@@ -469,7 +470,6 @@ pub const APP: u32 = 200;
 
 pub const KEY_PRESS: [u8; 4] = [2, 0, 0, 0];
 const FAKE_KEY: [u8; 4] = [XTEST, 2, 9, 2];
-const BUTTON_RELEASE: [u8; 4] = [5, 0, 0, 0];
 pub const DRAW_TEXT: [u8; 4] = [76, 1, 5, 0];
 
 impl Machinery {
@@ -504,13 +504,6 @@ impl Machinery {
         self.message(us + 250, other, connection, 3, 32, &[]).message(us + 302, other, connection, 0, 20, &[DRAW_TEXT]);
         self.wake(us + 303, SERVER, other).switch(us + 310, 1, 0, 1).switch(us + 350, 0, SERVER, 0);
         self.message(us + 360, SERVER, connection, 1, 20, &[]).switch(us + 500, 0, 0, 1)
-    }
-
-    /// The server tells the application that a button was let go; it runs from 200 microseconds later on.
-    pub fn release_button(&mut self, us: u64) -> &mut Self {
-        self.wake_from(us, SERVER, 0, 2, 0).switch(us + 20, 0, SERVER, 0).wake_from(us + 100, APP, SERVER, 0, 1);
-        self.message(us + 102, SERVER, WINDOW, 2, 32, &[BUTTON_RELEASE]).switch(us + 150, 0, 0, 1);
-        self.switch(us + 200, 1, APP, 0).message(us + 250, APP, WINDOW, 3, 32, &[])
     }
 
     /// The application draws, goes idle, and the server is done 200 microseconds later.

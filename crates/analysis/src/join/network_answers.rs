@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packets that may bring the answer to what the work on an input asked for.
+//!
+//! That a packet came says nothing by itself: anybody may send something at any time. It counts where the thread polls an
+//! address since that work which it did not poll before; where the sender is a process that a packet of the thread had
+//! reached in that work; and of threads that take no input, by the order in time alone, where no packets came to them
+//! before without having been asked for.
+
+use crate::join::drawing_cause::Hop;
+use crate::timeline::event_waits::waited_before;
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::{Span, ThreadState};
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use tipme_record::records::Wait;
+use tipme_record::{Nanos, Tid};
+
+/// Packets to one thread that are looked at after one stretch of its work.
+const PACKETS_MAX: usize = 8;
+
+/// To whom packets came this shortly before an input they may come anyway.
+const COMES_ANYWAY: Nanos = Nanos::from_secs(3);
+
+/// What is left of an answer comes this soon after it began.
+const REST_OF_ANSWER: Nanos = Nanos::from_secs(1);
+
+/// Segments after a stretch of work in which its next recorded wait is looked for.
+const SEGMENTS_MAX: usize = 64;
+
+/// A thread that may have asked for something in the work on an input.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker {
+    pub tid: Tid,
+    /// When the work reached it first, and when it was done with that stretch of it.
+    pub reached: Nanos,
+    pub done: Nanos,
+    /// Until when an answer counts.
+    pub until: Nanos,
+    /// It belongs to the program and takes no input of the display.
+    pub works_for_program: bool,
+}
+
+/// A packet that may be an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct NetworkAnswer {
+    pub at: Nanos,
+    /// The inode of the connection; 0 where that is not known.
+    pub file: u64,
+    /// More than the order in time speaks for it.
+    pub sure: bool,
+}
+
+/// Which packets answered inputs so far.
+pub(crate) struct NetworkAnswers<'a> {
+    recording: &'a Recording,
+    /// By thread, from when until when it waited for them.
+    awaited: RefCell<HashMap<Tid, Vec<(Nanos, Nanos)>>>,
+}
+
+impl<'a> NetworkAnswers<'a> {
+    pub(crate) fn new(recording: &'a Recording) -> NetworkAnswers<'a> {
+        NetworkAnswers { recording, awaited: RefCell::default() }
+    }
+
+    /// The packets that may bring a thread its answer.
+    pub(crate) fn to(&self, asker: &Asker) -> Vec<NetworkAnswer> {
+        let packets = self.recording.waits_for_packets(asker.tid, asker.done, asker.until);
+        let mut packets = packets.take(PACKETS_MAX).peekable();
+        if packets.peek().is_none() {
+            return Vec::new();
+        }
+        let (new, anyway) = (self.new_files(asker), self.comes_anyway(asker));
+        packets.filter_map(|span| self.answer(asker, &span, &new, anyway)).collect()
+    }
+
+    /// Keeps what was waited for on the way to an answer.
+    pub(crate) fn keep(&self, way: &[Hop]) {
+        for hop in way.iter().filter(|hop| hop.awaits.is_some()) {
+            self.awaited.borrow_mut().entry(hop.tid).or_default().push((hop.lo, hop.hi.after(REST_OF_ANSWER)));
+        }
+    }
+
+    fn answer(&self, asker: &Asker, span: &Span, new: &BTreeSet<u64>, anyway: bool) -> Option<NetworkAnswer> {
+        let wait = self.recording.waits.find(span)?;
+        let files: Vec<u64> = self.recording.remote_files(wait).map(|file| file.inode).collect();
+        if let Some(file) = files.iter().find(|file| new.contains(file)) {
+            return Some(NetworkAnswer { at: span.end, file: *file, sure: true });
+        }
+        let sure = self.is_asked_sender(asker, span);
+        let file = if let [file] = files[..] { file } else { 0 };
+        (asker.works_for_program && (sure || !anyway)).then_some(NetworkAnswer { at: span.end, file, sure })
+    }
+
+    /// The connections that a thread polls first after its work, and did not poll before that.
+    fn new_files(&self, asker: &Asker) -> BTreeSet<u64> {
+        let before = waited_before(self.recording, asker.tid, asker.reached);
+        let (Some(before), Some(after)) = (before, self.waits_next(asker)) else { return BTreeSet::new() };
+        let known = self.recording.polls.of(before);
+        let is_new = |inode: &u64| !known.is_empty() && !known.iter().any(|file| file.inode == *inode);
+        self.recording.remote_files(after).map(|file| file.inode).filter(is_new).collect()
+    }
+
+    /// The first recorded wait of a thread after its work.
+    fn waits_next(&self, asker: &Asker) -> Option<&Wait> {
+        let first = self.recording.timeline.at(asker.tid, asker.done)?.index;
+        let spans = (first..first + SEGMENTS_MAX).map_while(|index| self.recording.timeline.span(asker.tid, index));
+        let mut waits = spans.filter(|span| span.segment.state == ThreadState::Blocked && span.start >= asker.done);
+        waits.find_map(|span| self.recording.waits.find(&span))
+    }
+
+    /// Whether a process on this machine sent a packet that one of the thread had reached before.
+    fn is_asked_sender(&self, asker: &Asker, span: &Span) -> bool {
+        let sender = self.recording.sender(span).map(|by| self.recording.tasks.pid(by, span.end));
+        sender.is_some_and(|pid| self.recording.packet_reached(pid, asker.tid, asker.reached, span.end))
+    }
+
+    /// Whether packets came to a thread shortly before the work reached it, which were no answers.
+    fn comes_anyway(&self, asker: &Asker) -> bool {
+        let awaited = self.awaited.borrow();
+        let answers = awaited.get(&asker.tid).map_or(&[][..], Vec::as_slice);
+        let is_answer = |at: Nanos| answers.iter().rev().any(|(lo, hi)| (*lo..=*hi).contains(&at));
+        let mut before = self.recording.waits_for_packets(asker.tid, asker.reached.before(COMES_ANYWAY), asker.reached);
+        before.any(|span| !is_answer(span.end))
+    }
+}

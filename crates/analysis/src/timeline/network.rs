@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! To whom packets came, and from whom.
+
+use crate::timeline::packets::{Packets, in_softirq};
+use crate::timeline::polls::is_internet;
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::Span;
+use crate::timeline::waits::{Waited, polls, submits};
+use tipme_record::{Nanos, Pid, Tid};
+
+impl Recording {
+    fn packets(&self) -> &Packets {
+        self.packets.get_or_init(|| Packets::find(&self.timeline, |span| is_for_packet(self, span)))
+    }
+
+    /// The recorded waits of a thread that packets ended in `lo..hi`, in the order of time.
+    pub(crate) fn waits_for_packets(&self, tid: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = Span> {
+        self.packets().ended(tid, lo, hi).filter_map(move |index| self.timeline.span(tid, index))
+    }
+
+    /// Whether a packet that came on the time of a thread in `lo..=hi` reached a process.
+    pub(crate) fn packet_reached(&self, pid: Pid, by: Tid, lo: Nanos, hi: Nanos) -> bool {
+        self.packets().woke(by, lo, hi).any(|(at, wakee)| self.tasks.pid(wakee, at) == pid)
+    }
+
+    /// The thread of another process on whose time a packet ended a wait.
+    pub(crate) fn sender(&self, span: &Span) -> Option<Tid> {
+        let by = Some(span.segment.waker).filter(|by| *by != Tid(0) && in_softirq(span))?;
+        let life = self.tasks.life(by, span.end).filter(|life| !life.is_kernel())?;
+        (life.pid != self.tasks.pid(span.tid, span.end)).then_some(by)
+    }
+}
+
+/// Whether the files of a wait are not known, or one of them is a connection to an address: softirqs end waits for devices and
+/// timers, too.
+fn is_for_packet(recording: &Recording, span: &Span) -> bool {
+    let Some(wait) = recording.waits.find(span).filter(|wait| !submits(wait)) else { return false };
+    let files = recording.polls.of(wait);
+    match recording.waits.kind_of(wait) {
+        Waited::Network => true,
+        Waited::Events | Waited::Sleep if polls(wait) && files.is_empty() => wait.family == 0 || is_internet(wait),
+        Waited::Events | Waited::Sleep if polls(wait) => recording.remote_files(wait).next().is_some(),
+        _ => false,
+    }
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Answers that come from others: from a service that was asked because of a key, or over the network, while the window goes
+//! on and its caret blinks.
+
+mod support;
+
+use support::{APP, Machinery, SERVER, tid, wayland};
+use tipme_analysis::model::{CauseKind, Culprit, Verdict};
+use tipme_analysis::{DiagnoseOptions, Timed, diagnose, timed};
+
+const POLL: i32 = 7;
+const EPOLL_WAIT: i32 = 232;
+const SOFTIRQ: u8 = 1;
+const BY_TIMER: u8 = 2;
+const INTERNET: u16 = 2;
+const EVENT_COUNTERS: u32 = 0x0904_1934;
+
+/// The editor's thread that speaks with others, and a service that it asks.
+const ASKER: u32 = 205;
+const SERVICE: u32 = 600;
+/// Another program that has something to tell.
+const NEWS: u32 = 700;
+
+/// When the key comes that is answered late, and when the service, or the network, answers it.
+const KEY: u64 = 2_000_000;
+const ANSWER: u64 = 3_200_000;
+
+fn editor() -> Machinery {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(ASKER, APP, 1, "editor", 1).task(SERVICE, SERVICE, 1, "calendar", 1).task(NEWS, NEWS, 1, "news", 1);
+    machine.typing(500_000, 5);
+    machine
+}
+
+/// Until a time a thread waited in a poll of three files.
+fn polled(machine: &mut Machinery, tid: u32, from: u64, until: u64) {
+    machine.wait(until + 1, tid, from, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, u64::MAX]));
+}
+
+/// A thread of CPU 1 wakes another, which runs there from then on.
+fn hand_on(machine: &mut Machinery, us: u64, from: u32, to: u32, waited: u64) {
+    machine.wake_from(us, to, from, 0, 1).switch(us + 20, 1, to, 1);
+    polled(machine, to, waited, us);
+}
+
+/// A key that the editor's other thread is told of, which CPU 1 runs from then on.
+fn ask(machine: &mut Machinery, us: u64) {
+    machine.press(us);
+    hand_on(machine, us + 400, APP, ASKER, 400_000);
+}
+
+/// A timer lets the editor draw its caret.
+fn blink(machine: &mut Machinery) {
+    let us = KEY + 500_000;
+    machine.wake_from(us, APP, 0, BY_TIMER, 1).switch(us + 20, 1, APP, 0).draw(us + 100);
+    polled(machine, APP, KEY + 420, us);
+}
+
+/// The editor's other thread runs at a time, and has the editor draw.
+fn tell(machine: &mut Machinery, us: u64, waited: u64) {
+    hand_on(machine, us, ASKER, APP, waited);
+    machine.draw(us + 100);
+}
+
+/// A packet ends the wait of a thread for another machine.
+fn packet(machine: &mut Machinery, tid: u32, waited: u64) {
+    machine.wake_from(ANSWER, tid, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, tid, 0);
+    machine.wait(ANSWER + 1, tid, waited, |wait| {
+        (wait.syscall, wait.args, wait.context) = (POLL, [1, 1, u64::MAX], u16::from(SOFTIRQ));
+        (wait.family, wait.address, wait.port) = (INTERNET, u32::from_le_bytes([192, 0, 2, 7]), 443);
+    });
+}
+
+/// Another machine is asked because of the key, and answers; meanwhile the caret blinks, or something else happens.
+fn network(meanwhile: impl Fn(&mut Machinery)) -> Machinery {
+    let mut machine = editor();
+    ask(&mut machine, KEY);
+    machine.switch(KEY + 500, 1, 0, 1);
+    meanwhile(&mut machine);
+    packet(&mut machine, ASKER, KEY + 500);
+    tell(&mut machine, ANSWER + 100, KEY + 500_110);
+    machine
+}
+
+/// A thread polled an event counter from a time on, and connections to other machines, by their numbers.
+fn polled_files(machine: &mut Machinery, us: u64, tid: u32, from: u64, connections: &[u64]) {
+    let files = 1 + connections.len() as u8;
+    machine.wait(us, tid, from, |wait| (wait.syscall, wait.args) = (POLL, [1, u64::from(files), u64::MAX]));
+    machine.polled(us, tid, files, |file| (file.magic, file.inode) = (EVENT_COUNTERS, 1));
+    for number in connections {
+        machine.polled(us, tid, files, |file| {
+            (file.mode, file.family, file.socket, file.state, file.inode) = (0xc000, INTERNET, 1, 1, *number);
+            (file.address, file.port) = (u32::from_le_bytes([192, 0, 2, *number as u8]), 443);
+        });
+    }
+}
+
+/// A service asks another machine because of the key, over a connection that it polls only then, or had before.
+fn network_behind_a_service(meanwhile: impl Fn(&mut Machinery), before: &[u64]) -> Machinery {
+    let mut machine = editor();
+    ask(&mut machine, KEY);
+    machine.wake_from(KEY + 500, SERVICE, ASKER, 0, 1).switch(KEY + 520, 1, SERVICE, 1);
+    polled_files(&mut machine, KEY + 501, SERVICE, 400_000, before);
+    machine.switch(KEY + 600, 1, 0, 1);
+    meanwhile(&mut machine);
+    machine.wake_from(ANSWER, SERVICE, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, SERVICE, 0);
+    polled_files(&mut machine, ANSWER + 1, SERVICE, KEY + 600, &[7]);
+    hand_on(&mut machine, ANSWER + 100, SERVICE, ASKER, KEY + 520);
+    tell(&mut machine, ANSWER + 200, KEY + 500_110);
+    machine
+}
+
+/// The editor's first thread hears from another machine itself; it polled connections before the key, and after it.
+fn network_in_the_event_loop(before: &[u64], after: &[u64]) -> Machinery {
+    let mut machine = editor();
+    machine.press(KEY);
+    polled_files(&mut machine, KEY + 101, APP, 1_300_610, before);
+    machine.switch(KEY + 500, 1, 0, 1);
+    machine.wake_from(KEY + 500_000, APP, 0, BY_TIMER, 1).switch(KEY + 500_020, 1, APP, 0).draw(KEY + 500_100);
+    polled_files(&mut machine, KEY + 500_001, APP, KEY + 500, after);
+    machine.wake_from(ANSWER, APP, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, APP, 0);
+    polled_files(&mut machine, ANSWER + 1, APP, KEY + 500_110, &[7, 8]);
+    machine.draw(ANSWER + 300);
+    machine
+}
+
+/// The last of the editor's interactions: when its input came, the time to the drawing in milliseconds, and the join.
+fn last(machine: &mut Machinery) -> (u64, u64, String) {
+    let timed = timed(&machine.incident(5_000_000)).expect("the scene is well formed");
+    let of_editor = |one: &&Timed| one.client_pid == APP;
+    let last = timed.iter().rfind(of_editor).expect("there was input");
+    let first = timed.iter().find(of_editor).expect("there was input");
+    let input = (last.input_ns - first.input_ns) / 1_000 + 500_000;
+    (input, last.drawn_ns.map_or(0, |at| (at - last.input_ns) / 1_000_000), last.join.clone())
+}
+
+fn verdict(machine: &mut Machinery) -> Verdict {
+    diagnose(&machine.incident(5_000_000), &DiagnoseOptions::default()).expect("the scene is well formed")
+}
+
+fn exact(input: u64, ms: u64) -> (u64, u64, String) {
+    (input, ms, "exact".to_owned())
+}
+
+/// Of the last key that is answered at once.
+fn nothing_new() -> (u64, u64, String) {
+    exact(500_000 + 4 * 200_000, 0)
+}
+
+/// Kind and culprit of the first finding, and whether the verdict is sure of it.
+fn told(machine: &mut Machinery) -> (CauseKind, String, bool) {
+    let finding = verdict(machine).findings.into_iter().next().expect("it is told");
+    let who = match finding.culprit {
+        Culprit::Process { comm, .. } => comm,
+        Culprit::Address { address } => address,
+        Culprit::Device { device } => device,
+    };
+    (finding.kind, who, finding.confidence >= tipme_analysis::SURE)
+}
+
+fn by_address(address: &str, is_sure: bool) -> (CauseKind, String, bool) {
+    (CauseKind::NetworkWait, address.to_owned(), is_sure)
+}
+
+fn assert_silent(mut machine: Machinery) {
+    assert_eq!(last(&mut machine), nothing_new());
+    assert!(verdict(&mut machine).findings.is_empty());
+}
+
+/// Only the order in time speaks for it, and the verdict says so.
+#[test]
+fn a_packet_to_a_thread_that_a_key_reached_answers_it() {
+    let mut machine = network(blink);
+    assert_eq!(last(&mut machine), (KEY, 1_200, "speculative".to_owned()));
+    assert_eq!(told(&mut machine), by_address("192.0.2.7:443", false));
+}
+
+/// Under Wayland the editor draws when the compositor says that the frame before is done.
+#[test]
+fn an_answer_from_the_network_may_wait_for_a_frame() {
+    let mut machine = wayland::editor();
+    machine.task(ASKER, APP, 1, "editor", 1);
+    for us in [500_000, 700_000, 900_000, 1_100_000] {
+        wayland::press(&mut machine, us);
+        wayland::show(&mut machine, us + 400);
+    }
+    wayland::press(&mut machine, KEY);
+    hand_on(&mut machine, KEY + 400, APP, ASKER, 400_000);
+    machine.switch(KEY + 500, 1, 0, 1);
+    packet(&mut machine, ASKER, KEY + 500);
+    hand_on(&mut machine, ANSWER + 100, ASKER, APP, KEY + 420);
+    machine.switch(ANSWER + 200, 1, 0, 1).wake_from(ANSWER + 7_900, SERVER, 0, BY_TIMER, 0);
+    machine.switch(ANSWER + 7_920, 0, SERVER, 0).wake_from(ANSWER + 8_000, APP, SERVER, 0, 1);
+    machine.wl_message(ANSWER + 8_002, SERVER, APP, wayland::EVENT_SENT, &wayland::done());
+    machine.switch(ANSWER + 8_050, 0, 0, 1).switch(ANSWER + 8_100, 1, APP, 0);
+    machine.wl_message(ANSWER + 8_150, APP, APP, wayland::EVENT_TAKEN, &[]);
+    wayland::show(&mut machine, ANSWER + 8_300);
+    let (_, ms, join) = last(&mut machine);
+    assert_eq!((ms, join.as_str()), (1_208, "speculative"));
+}
+
+#[test]
+fn what_a_service_asks_another_machine_because_of_a_key_answers_it() {
+    let mut machine = network_behind_a_service(blink, &[]);
+    assert_eq!(last(&mut machine), exact(KEY, 1_200));
+    assert_eq!(told(&mut machine), by_address("192.0.2.7:443", true));
+    assert_silent(network_behind_a_service(blink, &[7]));
+}
+
+#[test]
+fn a_connection_that_is_polled_since_a_key_answers_it() {
+    let mut machine = network_in_the_event_loop(&[8], &[7, 8]);
+    assert_eq!(last(&mut machine), exact(KEY, 1_200));
+    assert_eq!(told(&mut machine), by_address("192.0.2.7:443", true));
+    assert_silent(network_in_the_event_loop(&[7, 8], &[7, 8]));
+    // A timer of the editor opens it later.
+    assert_silent(network_in_the_event_loop(&[8], &[8]));
+}
+
+/// An input method wakes the editor's first thread once more because of the key; what it hears then over a connection that it
+/// had before is somebody's message.
+#[test]
+fn who_is_woken_back_hears_messages_as_before() {
+    let mut machine = editor();
+    machine.press(KEY);
+    polled_files(&mut machine, KEY + 101, APP, 1_300_610, &[7]);
+    machine.wake_from(KEY + 400, SERVICE, APP, 0, 1).switch(KEY + 420, 1, SERVICE, 1);
+    polled(&mut machine, SERVICE, 400_000, KEY + 400);
+    machine.wake_from(KEY + 600, APP, SERVICE, 0, 1).switch(KEY + 620, 1, APP, 1).switch(KEY + 700, 1, 0, 1);
+    machine.wake_from(ANSWER, APP, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, APP, 0);
+    polled_files(&mut machine, ANSWER + 1, APP, KEY + 700, &[7]);
+    machine.draw(ANSWER + 300);
+    assert_silent(machine);
+}
+
+/// The thread hears something every two seconds.
+#[test]
+fn a_stream_of_packets_answers_nothing() {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(ASKER, APP, 1, "editor", 1).typing(500_000, 3);
+    machine.wake_from(1_200_000, ASKER, 0, SOFTIRQ, 1).switch(1_200_020, 1, ASKER, 0);
+    machine.wait(1_200_001, ASKER, 400_000, |wait| (wait.syscall, wait.args) = (EPOLL_WAIT, [26, 4_096, 16]));
+    machine.switch(1_200_100, 1, 0, 1).typing(1_300_000, 1);
+    machine.press(KEY);
+    hand_on(&mut machine, KEY + 400, APP, ASKER, 1_200_100);
+    machine.switch(KEY + 500, 1, 0, 1);
+    packet(&mut machine, ASKER, KEY + 500);
+    tell(&mut machine, ANSWER + 100, KEY + 420);
+    assert_eq!(last(&mut machine), exact(1_300_000, 0));
+    assert!(verdict(&mut machine).findings.is_empty());
+}
+
+/// The editor asks when the button is let go, as most programs do.
+#[test]
+fn what_the_release_of_a_button_asked_for_answers_the_click() {
+    let mut machine = editor();
+    machine.press_button(KEY + 12).switch(KEY + 400, 1, 0, 1).release_button(KEY + 90_000);
+    polled(&mut machine, APP, KEY + 400, KEY + 90_100);
+    hand_on(&mut machine, KEY + 90_400, APP, ASKER, 400_000);
+    machine.switch(KEY + 90_500, 1, 0, 1);
+    packet(&mut machine, ASKER, KEY + 90_500);
+    tell(&mut machine, ANSWER + 100, KEY + 90_420);
+    assert_eq!(last(&mut machine), (KEY, 1_200, "speculative".to_owned()));
+}
+
+/// The editor's other thread waits for events of files that are not known; another process runs when the packet comes,
+/// which a packet of the editor had reached before, or not.
+fn packet_on_the_time_of_another(was_asked: bool) -> Machinery {
+    let mut machine = editor();
+    ask(&mut machine, KEY);
+    let waker = if was_asked { ASKER } else { NEWS };
+    machine.wake_from(KEY + 480, SERVICE, waker, SOFTIRQ, 0).switch(KEY + 490, 0, SERVICE, 0);
+    machine.switch(KEY + 500, 1, 0, 1).wake_from(ANSWER, ASKER, SERVICE, SOFTIRQ, 1);
+    machine.switch(ANSWER + 20, 1, ASKER, 0);
+    machine.wait(ANSWER + 1, ASKER, KEY + 500, |wait| {
+        (wait.syscall, wait.args, wait.context) = (EPOLL_WAIT, [26, 4_096, 16], u16::from(SOFTIRQ));
+    });
+    tell(&mut machine, ANSWER + 100, KEY + 420);
+    machine
+}
+
+#[test]
+fn who_ran_when_a_packet_came_sent_it_only_where_it_was_asked() {
+    let mut asked = packet_on_the_time_of_another(true);
+    assert_eq!(last(&mut asked), exact(KEY, 1_200));
+    assert_eq!(told(&mut asked), (CauseKind::PeerWait, "calendar".to_owned(), true));
+    let mut innocent = packet_on_the_time_of_another(false);
+    assert_eq!(last(&mut innocent), (KEY, 1_200, "speculative".to_owned()));
+    assert_eq!(told(&mut innocent), by_address("an unknown host", false));
+}
+
+/// What is said after the next key is that one's answer, or nobody's.
+#[test]
+fn an_answer_of_others_belongs_to_the_last_key_before_it() {
+    let next = |machine: &mut Machinery| {
+        machine.typing(KEY + 500_000, 1);
+    };
+    for mut machine in [network(next), network_behind_a_service(next, &[])] {
+        assert_eq!(last(&mut machine), exact(KEY + 500_000, 0));
+        assert!(verdict(&mut machine).findings.is_empty());
+    }
+}
+
+/// The service was done with what it was asked for, and tells of something else later.
+#[test]
+fn who_waits_for_the_next_question_answers_none_any_more() {
+    let mut machine = editor();
+    ask(&mut machine, KEY);
+    hand_on(&mut machine, KEY + 500, ASKER, SERVICE, 400_000);
+    machine.switch(KEY + 600, 1, 0, 1);
+    blink(&mut machine);
+    machine.wake_from(ANSWER, SERVICE, NEWS, 0, 1).switch(ANSWER + 20, 1, SERVICE, 0);
+    polled(&mut machine, SERVICE, KEY + 600, ANSWER);
+    hand_on(&mut machine, ANSWER + 100, SERVICE, ASKER, KEY + 520);
+    tell(&mut machine, ANSWER + 200, KEY + 500_110);
+    assert_silent(machine);
+}
+
+/// A thread that the key did not reach hears something from the network.
+#[test]
+fn what_comes_over_the_network_by_itself_answers_nothing() {
+    let mut machine = editor();
+    machine.press(KEY).switch(KEY + 400, 1, 0, 1);
+    machine.wake_from(ANSWER, ASKER, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, ASKER, 0);
+    polled(&mut machine, ASKER, 400_000, ANSWER);
+    tell(&mut machine, ANSWER + 100, KEY + 400);
+    assert_silent(machine);
+}
+
+/// A timer that ends the wait for the network brings no answer.
+#[test]
+fn a_time_that_is_up_is_no_packet() {
+    let mut machine = editor();
+    ask(&mut machine, KEY);
+    machine.switch(KEY + 500, 1, 0, 1);
+    machine.wake_from(ANSWER, ASKER, 0, BY_TIMER, 1).switch(ANSWER + 20, 1, ASKER, 0);
+    machine.wait(ANSWER + 1, ASKER, KEY + 500, |wait| {
+        (wait.syscall, wait.args, wait.context, wait.waker) = (POLL, [1, 3, 1_000], u16::from(BY_TIMER), tid(0));
+    });
+    tell(&mut machine, ANSWER + 100, KEY + 420);
+    assert_silent(machine);
+}
