@@ -351,6 +351,23 @@ fn what_no_disk_had_got_was_held_back_before_it() {
     assert_eq!(first(&elsewhere).kind, CauseKind::PageIn, "no disk was asked");
 }
 
+/// A process brings the page, as one that has a file system in user space does, while a disk is done with somebody's request.
+#[test]
+fn a_page_that_a_process_brings_comes_from_no_disk_though_one_is_done_with_something_just_then() {
+    const DAEMON: u32 = 600;
+    let verdict = stall(|machine| {
+        let stack = machine.stack(&["io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"]);
+        machine.task(DAEMON, DAEMON, 1, "cloudfs", 1).wake_from(3_004_000, DAEMON, APP, 0, 0);
+        machine.switch(3_004_500, 0, DAEMON, 0).switch(3_005_000, 1, 0, 0x8002);
+        machine.block(3_994_990, NEIGHBOUR, 3_990_000, 4_096, 1);
+        machine.wake_from(3_995_000, APP, DAEMON, 0, 1).wait(3_995_002, APP, 3_005_000, |wait| {
+            (wait.stack, wait.syscall, wait.state) = (stack, -1, 0x8002);
+        });
+        machine.switch(3_995_010, 0, 0, 1).switch(3_995_050, 1, APP, 0);
+    });
+    assert_eq!((first(&verdict).kind, culprit(first(&verdict)).0), (CauseKind::PeerWait, DAEMON));
+}
+
 /// A page that is read beside so many writers, each a job of its own, which write so much while it waits.
 fn page_in_beside(writers: u32, bytes: u32) -> Verdict {
     stall(|machine| {

@@ -469,8 +469,7 @@ impl Walker<'_> {
         let pid = |tid| self.recording.tasks.pid(tid, span.start);
         let device = matches!(waited, Waited::Disk | Waited::PageIn | Waited::Fsync);
         let by = span.task_waker().filter(|by| device && !self.is_kernel(*by, span.end.before(Nanos(1))));
-        by.is_some_and(|by| pid(by) != pid(span.tid))
-            && self.recording.disk.completed(span.end, |tid| tid == span.tid).is_none()
+        by.is_some_and(|by| pid(by) != pid(span.tid)) && !self.recording.disk.completed_of(span.tid, span.end)
     }
 
     /// Whether a display server waits while a client holds a grab: for its end, whoever wakes the server meanwhile.

@@ -54,6 +54,11 @@ impl Disk {
         own.or_else(|| ended().next()).map(|request| request.device)
     }
 
+    /// Whether a request of a thread was complete at a time.
+    pub(crate) fn completed_of(&self, tid: Tid, at: Nanos) -> bool {
+        self.ended(at.before(COMPLETION_SLACK), at).any(|request| request.tid == tid)
+    }
+
     /// Whether a wait ended with a request that a device got only within it.
     pub fn served(&self, device: Device, lo: Nanos, hi: Nanos) -> bool {
         self.ended(hi.before(COMPLETION_SLACK), hi).any(|request| request.device == device && request.start >= lo)
