@@ -24,7 +24,9 @@ impl AnsweringThreads {
     pub(crate) fn of(recording: &Recording, client: Pid, server: Tid, usual: &[Tid]) -> AnsweringThreads {
         let related = recording.descendants().threads(client).iter();
         let answering = related.copied().filter(|tid| waits_for_events(recording, *tid));
-        let mut tids: Vec<Tid> = answering.chain([server]).chain(usual.iter().copied()).collect();
+        // A kernel thread that carries what is written to a terminal does anybody's work.
+        let usual = usual.iter().copied().filter(|tid| !is_kernel(recording, *tid));
+        let mut tids: Vec<Tid> = answering.chain([server]).chain(usual).collect();
         tids.sort_unstable();
         tids.dedup();
         AnsweringThreads(tids)
@@ -76,4 +78,8 @@ fn busy_until(recording: &Recording, tids: &[Tid], at: Nanos) -> Option<(Nanos, 
 
 fn waits_for_events(recording: &Recording, tid: Tid) -> bool {
     recording.waits.of(tid).iter().any(|wait| recording.waits.kind_of(wait) == Waited::Events)
+}
+
+fn is_kernel(recording: &Recording, tid: Tid) -> bool {
+    recording.tasks.life(tid, recording.mark).is_some_and(|life| life.is_kernel())
 }
