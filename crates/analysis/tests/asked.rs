@@ -4,7 +4,7 @@
 
 mod support;
 
-use support::{APP, Machinery, SERVER, tid, wayland};
+use support::{APP, Machinery, SERVER, SHELL, WORKER, tid, wayland};
 use tipme_analysis::model::{CauseKind, Culprit, Verdict};
 use tipme_analysis::{DiagnoseOptions, Timed, diagnose, timed};
 
@@ -173,6 +173,9 @@ fn a_packet_to_a_thread_that_a_key_reached_answers_it() {
     let mut machine = network(blink);
     assert_eq!(last(&mut machine), (KEY, 1_200, "speculative".to_owned()));
     assert_eq!(told(&mut machine), by_address("192.0.2.7:443", false));
+    // It does not wait in its event loop.
+    let remedies = verdict(&mut machine).findings.into_iter().map(|finding| finding.remedy);
+    assert_eq!(remedies.collect::<Vec<_>>(), ["check the network and the host"]);
 }
 
 /// Under Wayland the editor draws when the compositor says that the frame before is done.
@@ -197,6 +200,83 @@ fn an_answer_from_the_network_may_wait_for_a_frame() {
     wayland::show(&mut machine, ANSWER + 8_300);
     let (_, ms, join) = last(&mut machine);
     assert_eq!((ms, join.as_str()), (1_208, "speculative"));
+}
+
+/// The editor is woken by a packet at a key that shows nothing, and draws 8 ms later by a timer; 500 ms after the keys before
+/// it, which it had answered, its caret blinks, or not.
+fn drawing_by_a_timer(blinks: bool) -> Machinery {
+    let mut machine = Machinery::with_app("editor");
+    machine.task(ASKER, APP, 1, "editor", 1);
+    for us in [200_000, 900_000, 1_600_000] {
+        machine.typing(us, 1);
+        if blinks {
+            machine.wake_from(us + 500_000, APP, 0, BY_TIMER, 1).switch(us + 500_020, 1, APP, 0).draw(us + 500_100);
+            polled(&mut machine, APP, us + 610, us + 500_000);
+        }
+    }
+    ask(&mut machine, 2_300_000);
+    machine.switch(2_300_500, 1, 0, 1);
+    let us = 2_792_000;
+    machine.wake_from(us, ASKER, 0, SOFTIRQ, 1).switch(us + 20, 1, ASKER, 0);
+    machine.wait(us + 1, ASKER, 2_300_500, |wait| (wait.syscall, wait.args) = (EPOLL_WAIT, [26, 4_096, 16]));
+    hand_on(&mut machine, us + 100, ASKER, APP, 2_300_420);
+    machine.switch(us + 200, 1, 0, 1).wake_from(us + 8_000, APP, 0, BY_TIMER, 1).switch(us + 8_020, 1, APP, 0);
+    polled(&mut machine, APP, us + 200, us + 8_000);
+    machine.draw(us + 8_100);
+    machine
+}
+
+#[test]
+fn a_caret_that_blinks_when_a_packet_comes_answers_nothing() {
+    let (_, ms, join) = last(&mut drawing_by_a_timer(false));
+    assert_eq!((ms, join.as_str()), (500, "speculative"));
+    let (_, ms, join) = last(&mut drawing_by_a_timer(true));
+    assert_eq!((ms, join.as_str()), (0, "exact"));
+}
+
+/// A terminal with a shell on another machine, which has echoed four keys, or not, as while a password is typed; what comes
+/// from there after the last one is drawn.
+fn remote_shell(echoes: bool) -> Machinery {
+    let mut machine = Machinery::with_terminal();
+    for key in 0..4 {
+        let us = 500_000 + key * 300_000;
+        machine.press(us).reach_shell(us);
+        if echoes {
+            machine.echo(us + 800);
+        } else {
+            machine.switch(us + 800, 1, 0, 1);
+        }
+    }
+    machine.press(KEY).reach_shell(KEY).switch(KEY + 800, 1, 0, 1);
+    packet(&mut machine, SHELL, KEY + 800);
+    machine.echo(ANSWER + 100);
+    machine
+}
+
+fn keys_with_an_answer(machine: &mut Machinery) -> usize {
+    timed(&machine.incident(5_000_000)).expect("the scene is well formed").len()
+}
+
+#[test]
+fn a_remote_shell_that_echoes_answers_late() {
+    let mut machine = remote_shell(true);
+    assert_eq!(last(&mut machine), (KEY, 1_200, "speculative".to_owned()));
+    assert_eq!(told(&mut machine), by_address("192.0.2.7:443", false));
+    assert_eq!(keys_with_an_answer(&mut remote_shell(false)), 0);
+}
+
+/// The kernel thread that carries what is written to terminals works for somebody else while a key waits for nothing.
+#[test]
+fn what_a_kernel_thread_does_meanwhile_answers_no_key() {
+    let mut machine = Machinery::with_terminal();
+    for us in [500_000, 800_000, 1_100_000, 1_400_000] {
+        machine.press(us).reach_shell(us).echo(us + 800);
+    }
+    machine.press(KEY).reach_shell(KEY).switch(KEY + 800, 1, 0, 1);
+    machine.wake_from(KEY + 900, WORKER, 0, BY_TIMER, 2).switch(KEY + 910, 2, WORKER, 0);
+    machine.switch(KEY + 249_500, 2, 0, 0x402);
+    machine.press(KEY + 250_000).reach_shell(KEY + 250_000).echo(KEY + 250_800);
+    assert_eq!(keys_with_an_answer(&mut machine), 5);
 }
 
 #[test]
@@ -238,15 +318,14 @@ fn who_is_woken_back_hears_messages_as_before() {
 fn a_stream_of_packets_answers_nothing() {
     let mut machine = Machinery::with_app("editor");
     machine.task(ASKER, APP, 1, "editor", 1).typing(500_000, 3);
-    machine.wake_from(1_200_000, ASKER, 0, SOFTIRQ, 1).switch(1_200_020, 1, ASKER, 0);
-    machine.wait(1_200_001, ASKER, 400_000, |wait| (wait.syscall, wait.args) = (EPOLL_WAIT, [26, 4_096, 16]));
-    machine.switch(1_200_100, 1, 0, 1).typing(1_300_000, 1);
-    machine.press(KEY);
-    hand_on(&mut machine, KEY + 400, APP, ASKER, 1_200_100);
+    machine.wake_from(1_950_000, ASKER, 0, SOFTIRQ, 1).switch(1_950_020, 1, ASKER, 0);
+    machine.wait(1_950_001, ASKER, 400_000, |wait| (wait.syscall, wait.args) = (EPOLL_WAIT, [26, 4_096, 16]));
+    machine.switch(1_950_100, 1, 0, 1).press(KEY);
+    hand_on(&mut machine, KEY + 400, APP, ASKER, 1_950_100);
     machine.switch(KEY + 500, 1, 0, 1);
     packet(&mut machine, ASKER, KEY + 500);
     tell(&mut machine, ANSWER + 100, KEY + 420);
-    assert_eq!(last(&mut machine), exact(1_300_000, 0));
+    assert_eq!(last(&mut machine), exact(900_000, 0));
     assert!(verdict(&mut machine).findings.is_empty());
 }
 

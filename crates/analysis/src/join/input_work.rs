@@ -36,8 +36,14 @@ const WAKES_MAX: usize = 64;
 /// Waits for a frame on one way: a frame is begun, drawn and shown by a timer each.
 const FRAMES_MAX: usize = 3;
 
+/// Who waits for a frame has drawn the one before not longer ago.
+const DREW_BEFORE: Nanos = Nanos::from_millis(50);
+
 /// A thread that took an input works on it no longer than this before the next event.
 const WORK_MAX: Nanos = Nanos::from_secs(10);
+
+/// A packet that comes so soon after an input was asked for, not anyway.
+const ASKED_WITHIN: Nanos = Nanos::from_secs(1);
 
 /// Stretches of work of all inputs that are followed to others: inputs beyond them have no such answer.
 const ASKED_STEPS_MAX: usize = 200_000;
@@ -70,7 +76,16 @@ enum Followed {
     /// Threads of the client and of its descendants.
     Own,
     /// Who was asked by these as well.
-    Asked,
+    Asked(Ways),
+}
+
+/// What else is followed on the way to others and back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ways {
+    /// Waits of the thread that takes input for its own timers: for the next frame, or to let a caret blink.
+    pub timers: bool,
+    /// Terminals: to a remote shell.
+    pub terminals: bool,
 }
 
 /// A stretch of work.
@@ -141,19 +156,32 @@ impl<'a> Work<'a> {
     }
 
     /// The first of some drawings that an input, or the release of the button that it pressed, led to over the network, or over
-    /// others who were asked and heard from there.
+    /// others who were asked and heard from there; some come anyway, by a timer.
     pub(crate) fn answered_by_others(
         &self,
         delivery: &Delivery,
         release: Option<(Nanos, Tid)>,
         drawings: &[(Nanos, Tid, PartPlace)],
+        terminals: bool,
+        comes_anyway: impl Fn(Nanos) -> bool,
     ) -> Option<AskedAnswer> {
-        if drawings.is_empty() || self.asked_steps.get() > ASKED_STEPS_MAX {
+        if drawings.is_empty() {
             return None;
         }
-        let begins: Vec<WorkStep> =
-            delivery.dequeued.into_iter().chain(release).map(|at| self.begin(delivery, at)).collect();
-        let steps = self.steps(delivery, begins, Followed::Asked);
+        let by_timer = || drawings.iter().copied().filter(|(sent, ..)| !comes_anyway(*sent)).collect::<Vec<_>>();
+        let at_once = self.answered(delivery, release, drawings, Ways { timers: false, terminals });
+        at_once.or_else(|| self.answered(delivery, release, &by_timer(), Ways { timers: true, terminals }))
+    }
+
+    fn answered(
+        &self,
+        delivery: &Delivery,
+        release: Option<(Nanos, Tid)>,
+        drawings: &[(Nanos, Tid, PartPlace)],
+        ways: Ways,
+    ) -> Option<AskedAnswer> {
+        let begins = delivery.dequeued.into_iter().chain(release).filter(|_| self.asked_steps.get() <= ASKED_STEPS_MAX);
+        let steps = self.steps(delivery, begins.map(|at| self.begin(delivery, at)).collect(), Followed::Asked(ways));
         self.asked_steps.update(|all| all + steps.len());
         let mut after_packet: HashMap<Tid, Vec<usize>> = HashMap::new();
         for (index, step) in steps.iter().enumerate().filter(|(index, _)| packets(&steps, *index).next().is_some()) {
@@ -163,7 +191,7 @@ impl<'a> Work<'a> {
             let drew = |index: &&usize| (steps[**index].lo..=steps[**index].hi).contains(&drawing.0);
             Some((*after_packet.get(&drawing.1)?.iter().find(drew)?, *drawing))
         })?;
-        let (hops, sure) = (way(&steps, index, sent), packets(&steps, index).all(|packet| packet.sure));
+        let (hops, sure) = (way(&steps, index, sent), !ways.timers && packets(&steps, index).all(|packet| packet.sure));
         self.network.keep(&hops);
         Some(AskedAnswer { place, hops, sure })
     }
@@ -195,7 +223,8 @@ impl<'a> Work<'a> {
                 }
                 reached.entry(tid).or_insert(at);
                 let hi = self.works_until(delivery, (tid, at), followed, &mut frames);
-                let depth = step.depth + usize::from(packet.is_none());
+                // The way from an answer to the screen is as long as that to the question.
+                let depth = if packet.is_some() { 1 } else { step.depth + 1 };
                 steps.push(WorkStep { tid, lo: at, hi, parent: next, depth, frames, packet });
             }
             next += 1;
@@ -211,8 +240,12 @@ impl<'a> Work<'a> {
         }
         let wakes = self.recording.wakes.by(step.tid, step.lo, step.hi).take(WAKES_MAX);
         let wakes = wakes.map(|(at, wakee)| (at, wakee, None));
-        if followed == Followed::Own || step.packet.is_some() {
-            return wakes.collect();
+        let Followed::Asked(ways) = followed else { return wakes.collect() };
+        let terminals =
+            if ways.terminals { self.recording.terminals.reached(step.tid, step.lo, step.hi) } else { Vec::new() };
+        let leads = wakes.chain(terminals.into_iter().map(|(reader, at)| (at, reader, None)));
+        if step.packet.is_some() {
+            return leads.collect();
         }
         let takes_input = step.depth == 0 || self.recording.takes_display_input(step.tid);
         let asker = Asker {
@@ -222,12 +255,15 @@ impl<'a> Work<'a> {
             until: reached.after(WORK_MAX).min(self.recording.mark),
             works_for_program: !takes_input && is_near(self.recording, delivery.client, step.tid, step.lo),
         };
-        let packets = self.network.to(&asker).into_iter();
-        wakes.chain(packets.map(|packet| (packet.at, step.tid, Some(packet)))).collect()
+        // Who reads a terminal echoes what is typed there.
+        let receipts = self.receipts.get(&delivery.client).filter(|_| self.recording.terminals.reads(step.tid));
+        let asked = |at: Nanos| receipts.is_some_and(|receipts| receipts.any(at.before(ASKED_WITHIN), at));
+        let packets = self.network.to(&asker, asked).into_iter();
+        leads.chain(packets.map(|packet| (packet.at, step.tid, Some(packet)))).collect()
     }
 
     fn is_followed(&self, delivery: &Delivery, followed: Followed, tid: Tid, at: Nanos) -> bool {
-        let asked = || followed == Followed::Asked && may_be_asked(self.recording, tid, at);
+        let asked = || followed != Followed::Own && may_be_asked(self.recording, tid, at);
         is_near(self.recording, delivery.client, tid, at) || asked()
     }
 
@@ -258,10 +294,23 @@ impl<'a> Work<'a> {
     }
 
     fn is_part(&self, delivery: &Delivery, span: &Span, followed: Followed, frames: &mut usize) -> bool {
+        if matches!(followed, Followed::Asked(ways) if !ways.timers) && self.is_for_a_timer_of_its_own(span) {
+            return false;
+        }
         // The rest of an answer comes in further packets.
-        let rest = followed == Followed::Asked && in_softirq(span) && span.end.since(span.start) <= FRAME;
+        let rest = followed != Followed::Own && in_softirq(span) && span.end.since(span.start) <= FRAME;
         let elsewhere = || self.places.is_elsewhere(self.recording, span) && !self.is_next_job(delivery, span);
         rest || is_part_of_work(self.recording, span, frames) || elsewhere()
+    }
+
+    /// Whether a timer woke a thread that takes input and drew nothing just before: a caret that blinks, and no frame that
+    /// it had to wait for.
+    fn is_for_a_timer_of_its_own(&self, span: &Span) -> bool {
+        let unwoken =
+            span.task_waker().is_none() && !in_softirq(span) && self.recording.waits.kind(span) >= Waited::Futex;
+        let drew =
+            || !self.recording.drawings().within(span.tid, span.start.before(DREW_BEFORE), span.start).is_empty();
+        unwoken && self.recording.takes_display_input(span.tid) && !drew()
     }
 
     /// Whether a wait ended with the work on a later input, which nobody had begun when the thread that took this one

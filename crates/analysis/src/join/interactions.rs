@@ -37,6 +37,15 @@ const HITCH: Nanos = Nanos::from_millis(100);
 /// How many of a client's inputs must be answered before a missing answer means anything.
 const ANSWERED_MIN: usize = 3;
 
+/// A remote shell echoes what is typed where it did so of so many keys just before; it echoes no password.
+const ECHOES_MIN: usize = 3;
+
+/// So many answered inputs of each class are looked at for what comes after each, and after so many it has to.
+const ANSWERED_MAX: usize = 64;
+const BLINKS_MIN: usize = 2;
+/// Drawings that are taken for one change at most: a second of frames.
+const RUN_MAX: usize = 64;
+
 /// What is known of one input's answer while drawings are looked at.
 #[derive(Clone, Default)]
 struct AnswerSearch {
@@ -148,6 +157,8 @@ struct Joiner<'a> {
     drawn: Vec<(Nanos, PartPlace)>,
     /// Who was on the way of most answers.
     usual: Vec<Tid>,
+    /// Of the keys and clicks so far, whether something was drawn.
+    shown: Vec<bool>,
     family: OnceCell<AnsweringThreads>,
 }
 
@@ -171,6 +182,7 @@ impl<'a> Joiner<'a> {
             answered: HashMap::new(),
             drawn: Vec::new(),
             usual: Vec::new(),
+            shown: Vec::new(),
             family: OnceCell::new(),
         }
     }
@@ -192,7 +204,7 @@ impl<'a> Joiner<'a> {
         }
         let ways = self.answers.iter().filter_map(|answer| answer.first.as_ref());
         self.usual = late_answers::usual(ways.map(|(_, hops)| hops.as_slice()));
-        (0..self.deliveries.len()).filter_map(|index| self.finish(index)).collect()
+        (0..self.deliveries.len()).filter_map(|index| self.next(index)).collect()
     }
 
     /// Looks for the cause of each drawing on some connections, in the order of time.
@@ -288,6 +300,15 @@ impl<'a> Joiner<'a> {
         open.map(|(_, at, input)| (*at, *input)).collect()
     }
 
+    /// The interaction of an input, where it has one; keeps whether keys and clicks showed something.
+    fn next(&mut self, index: usize) -> Option<Interaction> {
+        let found = self.finish(index);
+        if self.deliveries[index].class != InputClass::Motion {
+            self.shown.push(found.as_ref().is_some_and(|one| one.drawing.is_some()));
+        }
+        found
+    }
+
     /// The interaction of an input, where it has one.
     fn finish(&mut self, index: usize) -> Option<Interaction> {
         let answer = std::mem::take(&mut self.answers[index]);
@@ -340,9 +361,29 @@ impl<'a> Joiner<'a> {
         let releases = self.context.releases.get(&self.stream).map_or(&[][..], Vec::as_slice);
         let release = releases.iter().copied().find(|(taken, _)| (at..next).contains(taken));
         let release = release.filter(|_| delivery.class == InputClass::Click);
-        let AskedAnswer { place, hops, sure } = self.context.work.answered_by_others(&delivery, release, drawn)?;
+        let terminals = self.shown.len() >= ECHOES_MIN && self.shown.iter().rev().take(ECHOES_MIN).all(|shown| *shown);
+        let anyway = |sent: Nanos| self.comes_anyway(at, sent);
+        let AskedAnswer { place, hops, sure } =
+            self.context.work.answered_by_others(&delivery, release, drawn, terminals, anyway)?;
         let join = if sure { Join::Exact } else { Join::Speculative };
         Some(self.answer(delivery, join, drawing(self.recording, place)?, hops, None))
+    }
+
+    /// Whether the drawings that one belongs to, without a pause in between, began so long after other inputs, too, which
+    /// had been answered: a caret blinks.
+    fn comes_anyway(&self, at: Nanos, sent: Nanos) -> bool {
+        let run =
+            self.drawn[..self.drawn.partition_point(|(drawn, _)| *drawn <= sent)].iter().rev().map(|(drawn, _)| *drawn);
+        let begins = |drawn: &Nanos| self.paused_before(*drawn) > HITCH;
+        let Some(begin) = run.take(RUN_MAX).find(begins) else { return false };
+        let blinks = |input: &&Nanos| {
+            let due = input.after(begin.since(at));
+            let first = self.unexplained.partition_point(|(sent, ..)| sent.after(FRAME) < due);
+            let near = self.unexplained[first..].iter().take_while(|(sent, ..)| *sent <= due.after(FRAME));
+            near.into_iter().any(|(sent, ..)| begins(sent))
+        };
+        let answered = self.answered.values().flat_map(|sent| sent.iter().rev().take(ANSWERED_MAX));
+        begin > at && answered.filter(blinks).nth(BLINKS_MIN - 1).is_some()
     }
 
     /// When keys and clicks from a number on were taken.

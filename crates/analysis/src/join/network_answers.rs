@@ -62,14 +62,14 @@ impl<'a> NetworkAnswers<'a> {
         NetworkAnswers { recording, awaited: RefCell::default() }
     }
 
-    /// The packets that may bring a thread its answer.
-    pub(crate) fn to(&self, asker: &Asker) -> Vec<NetworkAnswer> {
+    /// The packets that may bring a thread its answer. Those before that were asked for by an input tell of no others.
+    pub(crate) fn to(&self, asker: &Asker, asked: impl Fn(Nanos) -> bool) -> Vec<NetworkAnswer> {
         let packets = self.recording.waits_for_packets(asker.tid, asker.done, asker.until);
         let mut packets = packets.take(PACKETS_MAX).peekable();
         if packets.peek().is_none() {
             return Vec::new();
         }
-        let (new, anyway) = (self.new_files(asker), self.comes_anyway(asker));
+        let (new, anyway) = (self.new_files(asker), self.comes_anyway(asker, asked));
         packets.filter_map(|span| self.answer(asker, &span, &new, anyway)).collect()
     }
 
@@ -114,12 +114,12 @@ impl<'a> NetworkAnswers<'a> {
         sender.is_some_and(|pid| self.recording.packet_reached(pid, asker.tid, asker.reached, span.end))
     }
 
-    /// Whether packets came to a thread shortly before the work reached it, which were no answers.
-    fn comes_anyway(&self, asker: &Asker) -> bool {
+    /// Whether packets came to a thread shortly before the work reached it, which were no answers and not asked for.
+    fn comes_anyway(&self, asker: &Asker, asked: impl Fn(Nanos) -> bool) -> bool {
         let awaited = self.awaited.borrow();
         let answers = awaited.get(&asker.tid).map_or(&[][..], Vec::as_slice);
         let is_answer = |at: Nanos| answers.iter().rev().any(|(lo, hi)| (*lo..=*hi).contains(&at));
         let mut before = self.recording.waits_for_packets(asker.tid, asker.reached.before(COMES_ANYWAY), asker.reached);
-        before.any(|span| !is_answer(span.end))
+        before.any(|span| !is_answer(span.end) && !asked(span.end))
     }
 }

@@ -252,7 +252,8 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let culprit = culprit(budget, problem, &cause.group, limit);
     let app = budget.recording.tasks.comm(problem.client, problem.end);
     let target = target(budget, problem, &cause.group, &culprit);
-    let waiting = Waiting { app: &app, itself: evidence::waiter(budget, &cause.group) == Some(problem.client) };
+    let itself = evidence::waiter(budget, &cause.group) == Some(problem.client) && !problem.goes_on();
+    let waiting = Waiting { app: &app, itself };
     let remedy = cause.remedy.or_else(|| limit.map(remedy::of_limit));
     let remedy = remedy.or_else(|| competition::remedy(budget, &cause.group, &target, waiting));
     let held = || stopped::remedy(budget, &cause.group, &culprit).filter(|_| cause.group.kind == CauseKind::Stopped);

@@ -79,6 +79,12 @@ pub(crate) enum ProblemSubject {
 }
 
 impl Problem {
+    /// Whether the program waited for an answer over the network beside its event loop, which went on.
+    pub(crate) fn goes_on(&self) -> bool {
+        let hops = |interaction: &Interaction| interaction.hops.iter().any(|hop| hop.awaits.is_some());
+        matches!(&self.subject, ProblemSubject::Interaction(interaction) if hops(interaction))
+    }
+
     pub(crate) fn latency(&self) -> Nanos {
         self.end.since(self.start)
     }
