@@ -3,22 +3,19 @@
 //! diagnosed. Needs root, bash and perl.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
+#[path = "support/shell.rs"]
+mod shell;
 mod support;
 
 use serde_json::Value;
+use shell::{marked, shell, type_command};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{Recording, diagnose};
 use tipme_bench::PrivateSession;
-use tipme_bench::session::SessionOptions;
-use tipme_desktop::inject::{Pace, Typist};
 
 /// Only a test that fails waits for so long.
 const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// How long what a command waits for is held back.
-const HELD: Duration = Duration::from_millis(2_500);
 
 /// Somebody who holds something back until told to let go; killed with the value.
 struct Holder(Child);
@@ -54,36 +51,6 @@ impl Drop for Holder {
         self.0.kill().ok();
         self.0.wait().ok();
     }
-}
-
-/// A shell in a terminal, whose command is the script `c` in the session's folder.
-fn shell(command: &str) -> PrivateSession {
-    let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
-    // The file `d` says that it is done.
-    std::fs::write(session.folder().join("c"), format!("{command}\n: > d\n")).unwrap();
-    session.open_terminal(&[], &["bash", "--norc", "-i"].map(Into::into)).unwrap();
-    session
-}
-
-fn typist(session: &PrivateSession) -> Typist {
-    Typist::open(&session.target(), Pace { words_per_minute: 120.0, ..Pace::default() }).unwrap()
-}
-
-/// Types the command while something is held back, and leaves it waiting for a while.
-fn type_command(session: &PrivateSession) -> Recording {
-    let recording = Recording::start(&["--display", &session.display_name()]);
-    let mut typist = typist(session);
-    typist.text("true\ntrue\ntrue\n").unwrap();
-    std::thread::sleep(Duration::from_millis(300));
-    typist.text("sh c\n").unwrap();
-    std::thread::sleep(HELD);
-    recording
-}
-
-fn marked(recording: &Recording) -> Value {
-    let (path, _) = recording.mark();
-    let (_, text) = diagnose(&path, &["--json"]);
-    serde_json::from_str(&text).unwrap()
 }
 
 /// The verdict on the command after what it waits for was let go.
@@ -257,20 +224,4 @@ fn who_has_the_port_at_the_mark_is_named() {
     let verdict = verdict_meanwhile(&session);
     let (kind, culprit, _) = first(&verdict);
     assert_eq!((kind.as_str(), culprit), ("peer-wait", holder.id().into()), "{verdict:#}");
-}
-
-#[test]
-fn whose_output_keeps_a_terminal_busy_is_told() {
-    let session = shell("seq 1 4000000");
-    let recording = type_command(&session);
-    typist(&session).text("x").unwrap();
-    std::thread::sleep(HELD);
-    let verdict = marked(&recording);
-    // A key in the terminal, or the command itself, has to wait for the terminal; on a busy machine for a CPU before that.
-    let mut findings = verdict["findings"].as_array().unwrap().iter();
-    let finding = findings.find(|one| one["kind"] != "cpu-competition").unwrap_or_else(|| panic!("{verdict:#}"));
-    assert!(["own-computation", "peer-wait"].contains(&finding["kind"].as_str().unwrap()), "{verdict:#}");
-    assert_eq!(finding["culprit"]["pid"], session.terminal_pid().unwrap(), "{verdict:#}");
-    assert!(finding["evidence"].to_string().contains("it showed the output of seq"), "{verdict:#}");
-    assert!(finding["remedy"].as_str().unwrap().starts_with("send the output of seq"), "{verdict:#}");
 }

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A terminal that is busy with the output of a command: a real one, recorded, marked and diagnosed. Needs root and bash.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+#[path = "support/shell.rs"]
+mod shell;
+mod support;
+
+use shell::{HELD, marked, shell, type_command, typist};
+
+#[test]
+fn whose_output_keeps_a_terminal_busy_is_told() {
+    let session = shell("seq 1 4000000");
+    let recording = type_command(&session);
+    typist(&session).text("x").unwrap();
+    std::thread::sleep(HELD);
+    let verdict = marked(&recording);
+    // A key in the terminal, or the command itself, has to wait for the terminal; on a busy machine for a CPU before that.
+    let mut findings = verdict["findings"].as_array().unwrap().iter();
+    let finding = findings.find(|one| one["kind"] != "cpu-competition").unwrap_or_else(|| panic!("{verdict:#}"));
+    assert!(["own-computation", "peer-wait"].contains(&finding["kind"].as_str().unwrap()), "{verdict:#}");
+    assert_eq!(finding["culprit"]["pid"], session.terminal_pid().unwrap(), "{verdict:#}");
+    assert!(finding["evidence"].to_string().contains("it showed the output of seq"), "{verdict:#}");
+    assert!(finding["remedy"].as_str().unwrap().starts_with("send the output of seq"), "{verdict:#}");
+}
