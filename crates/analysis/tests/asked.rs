@@ -87,12 +87,15 @@ fn polled_files(machine: &mut Machinery, us: u64, tid: u32, from: u64, connectio
     let files = 1 + connections.len() as u8;
     machine.wait(us, tid, from, |wait| (wait.syscall, wait.args) = (POLL, [1, u64::from(files), u64::MAX]));
     machine.polled(us, tid, files, |file| (file.magic, file.inode) = (EVENT_COUNTERS, 1));
-    for number in connections {
-        machine.polled(us, tid, files, |file| {
-            (file.mode, file.family, file.socket, file.state, file.inode) = (0xc000, INTERNET, 1, 1, *number);
-            (file.address, file.port) = (u32::from_le_bytes([192, 0, 2, *number as u8]), 443);
-        });
-    }
+    connections.iter().for_each(|number| connection(machine, us, tid, files, *number));
+}
+
+/// One of the files that a thread polled was a connection to another machine.
+fn connection(machine: &mut Machinery, us: u64, tid: u32, files: u8, number: u64) {
+    machine.polled(us, tid, files, |file| {
+        (file.mode, file.family, file.socket, file.state, file.inode) = (0xc000, INTERNET, 1, 1, number);
+        (file.address, file.port) = (u32::from_le_bytes([192, 0, 2, number as u8]), 443);
+    });
 }
 
 /// A service asks another machine because of the key, over a connection that it polls only then, or had before.
@@ -232,6 +235,35 @@ fn a_caret_that_blinks_when_a_packet_comes_answers_nothing() {
     assert_eq!((ms, join.as_str()), (500, "speculative"));
     let (_, ms, join) = last(&mut drawing_by_a_timer(true));
     assert_eq!((ms, join.as_str()), (0, "exact"));
+}
+
+/// The thread polls a single connection, with a time limit: what ended that was a packet, and no time that was up.
+#[test]
+fn a_poll_with_a_time_limit_may_end_with_a_packet() {
+    let mut machine = editor();
+    ask(&mut machine, KEY);
+    machine.switch(KEY + 500, 1, 0, 1).wake_from(ANSWER, ASKER, 0, SOFTIRQ, 1).switch(ANSWER + 20, 1, ASKER, 0);
+    machine.wait(ANSWER + 1, ASKER, KEY + 500, |wait| {
+        (wait.syscall, wait.args, wait.context) = (POLL, [1, 1, 5_000], u16::from(SOFTIRQ));
+    });
+    connection(&mut machine, ANSWER + 1, ASKER, 1, 7);
+    tell(&mut machine, ANSWER + 100, KEY + 420);
+    assert_eq!(last(&mut machine), exact(KEY, 1_200));
+    assert_eq!(told(&mut machine), by_address("192.0.2.7:443", true));
+}
+
+/// The editor reads two keys at once, of which nothing tells which one asked.
+#[test]
+fn of_keys_that_are_read_together_the_last_has_the_answer() {
+    let mut machine = editor();
+    machine.press_more(KEY - 200, KEY + 300).press_more(KEY - 100, KEY + 300);
+    machine.wake_from(KEY + 100, APP, SERVER, 0, 1).switch(KEY + 200, 1, APP, 0);
+    hand_on(&mut machine, KEY + 400, APP, ASKER, 400_000);
+    machine.switch(KEY + 500, 1, 0, 1);
+    packet(&mut machine, ASKER, KEY + 500);
+    tell(&mut machine, ANSWER + 100, KEY + 420);
+    assert_eq!(last(&mut machine), (KEY - 100, 1_200, "speculative".to_owned()));
+    assert_eq!(keys_with_an_answer(&mut machine), 6);
 }
 
 /// A terminal with a shell on another machine, which has echoed four keys, or not, as while a password is typed; what comes

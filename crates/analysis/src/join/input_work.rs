@@ -156,43 +156,56 @@ impl<'a> Work<'a> {
     }
 
     /// The first of some drawings that an input, or the release of the button that it pressed, led to over the network, or over
-    /// others who were asked and heard from there; some come anyway, by a timer.
+    /// others who were asked and heard from there. Some may be a caret that blinks.
     pub(crate) fn answered_by_others(
         &self,
         delivery: &Delivery,
         release: Option<(Nanos, Tid)>,
         drawings: &[(Nanos, Tid, PartPlace)],
         terminals: bool,
-        comes_anyway: impl Fn(Nanos) -> bool,
+        blinks: impl Fn(Nanos) -> bool,
     ) -> Option<AskedAnswer> {
         if drawings.is_empty() {
             return None;
         }
-        let by_timer = || drawings.iter().copied().filter(|(sent, ..)| !comes_anyway(*sent)).collect::<Vec<_>>();
-        let at_once = self.answered(delivery, release, drawings, Ways { timers: false, terminals });
-        at_once.or_else(|| self.answered(delivery, release, &by_timer(), Ways { timers: true, terminals }))
+        let begins = || delivery.dequeued.into_iter().chain(release).map(|at| self.begin(delivery, at)).collect();
+        let find = |timers| {
+            let steps = self.asked_steps(delivery, begins(), Ways { timers, terminals });
+            self.drawn_after_packet(&steps, drawings, |sent| timers && blinks(sent))
+        };
+        let by_timer = || find(true).map(|answer| AskedAnswer { sure: false, ..answer });
+        let answer = find(false).or_else(by_timer)?;
+        self.network.keep(&answer.hops);
+        Some(answer)
     }
 
-    fn answered(
-        &self,
-        delivery: &Delivery,
-        release: Option<(Nanos, Tid)>,
-        drawings: &[(Nanos, Tid, PartPlace)],
-        ways: Ways,
-    ) -> Option<AskedAnswer> {
-        let begins = delivery.dequeued.into_iter().chain(release).filter(|_| self.asked_steps.get() <= ASKED_STEPS_MAX);
-        let steps = self.steps(delivery, begins.map(|at| self.begin(delivery, at)).collect(), Followed::Asked(ways));
+    /// All stretches of work, of others as well, as long as there is room for them.
+    fn asked_steps(&self, delivery: &Delivery, begins: Vec<WorkStep>, ways: Ways) -> Vec<WorkStep> {
+        if self.asked_steps.get() > ASKED_STEPS_MAX {
+            return Vec::new();
+        }
+        let steps = self.steps(delivery, begins, Followed::Asked(ways));
         self.asked_steps.update(|all| all + steps.len());
+        steps
+    }
+
+    /// The first of some drawings in the stretches of work that packets led to, but for those that are left out.
+    fn drawn_after_packet(
+        &self,
+        steps: &[WorkStep],
+        drawings: &[(Nanos, Tid, PartPlace)],
+        is_left_out: impl Fn(Nanos) -> bool,
+    ) -> Option<AskedAnswer> {
         let mut after_packet: HashMap<Tid, Vec<usize>> = HashMap::new();
-        for (index, step) in steps.iter().enumerate().filter(|(index, _)| packets(&steps, *index).next().is_some()) {
+        for (index, step) in steps.iter().enumerate().filter(|(index, _)| packets(steps, *index).next().is_some()) {
             after_packet.entry(step.tid).or_default().push(index);
         }
         let (index, (sent, _, place)) = drawings.iter().find_map(|drawing| {
             let drew = |index: &&usize| (steps[**index].lo..=steps[**index].hi).contains(&drawing.0);
-            Some((*after_packet.get(&drawing.1)?.iter().find(drew)?, *drawing))
+            let index = *after_packet.get(&drawing.1)?.iter().find(drew)?;
+            (!is_left_out(drawing.0)).then_some((index, *drawing))
         })?;
-        let (hops, sure) = (way(&steps, index, sent), !ways.timers && packets(&steps, index).all(|packet| packet.sure));
-        self.network.keep(&hops);
+        let (hops, sure) = (way(steps, index, sent), packets(steps, index).all(|packet| packet.sure));
         Some(AskedAnswer { place, hops, sure })
     }
 

@@ -108,8 +108,8 @@ fn presses(deliveries: &[Delivery]) -> HashMap<Pid, BTreeSet<Nanos>> {
     presses
 }
 
-fn releases_by_stream(deliveries: &[Delivery]) -> HashMap<usize, Vec<(Nanos, Tid)>> {
-    let mut releases: HashMap<usize, Vec<(Nanos, Tid)>> = HashMap::new();
+fn releases_by_stream(deliveries: &[Delivery]) -> HashMap<usize, BTreeMap<Nanos, Tid>> {
+    let mut releases: HashMap<usize, BTreeMap<Nanos, Tid>> = HashMap::new();
     for delivery in deliveries {
         releases.entry(delivery.stream).or_default().extend(delivery.dequeued);
     }
@@ -131,7 +131,7 @@ struct JoinContext<'a> {
     /// By client, when it took keys and clicks.
     presses: &'a HashMap<Pid, BTreeSet<Nanos>>,
     /// By connection, when buttons that were let go were told of, and which thread took that.
-    releases: &'a HashMap<usize, Vec<(Nanos, Tid)>>,
+    releases: &'a HashMap<usize, BTreeMap<Nanos, Tid>>,
 }
 
 /// Joins the inputs and drawings of one connection.
@@ -358,32 +358,31 @@ impl<'a> Joiner<'a> {
         let next = next.copied().unwrap_or(self.recording.mark);
         let place = |at: Nanos| self.unexplained.partition_point(|(sent, ..)| *sent <= at);
         let drawn = self.unexplained.get(place(at)..place(next)).unwrap_or_default();
-        let releases = self.context.releases.get(&self.stream).map_or(&[][..], Vec::as_slice);
-        let release = releases.iter().copied().find(|(taken, _)| (at..next).contains(taken));
-        let release = release.filter(|_| delivery.class == InputClass::Click);
+        let releases = self.context.releases.get(&self.stream).filter(|_| delivery.class == InputClass::Click);
+        let release = releases.and_then(|all| all.range(at..next).next()).map(|(taken, by)| (*taken, *by));
         let terminals = self.shown.len() >= ECHOES_MIN && self.shown.iter().rev().take(ECHOES_MIN).all(|shown| *shown);
-        let anyway = |sent: Nanos| self.comes_anyway(at, sent);
+        let blinks = |sent: Nanos| self.blinks(at, sent);
         let AskedAnswer { place, hops, sure } =
-            self.context.work.answered_by_others(&delivery, release, drawn, terminals, anyway)?;
+            self.context.work.answered_by_others(&delivery, release, drawn, terminals, blinks)?;
         let join = if sure { Join::Exact } else { Join::Speculative };
         Some(self.answer(delivery, join, drawing(self.recording, place)?, hops, None))
     }
 
     /// Whether the drawings that one belongs to, without a pause in between, began so long after other inputs, too, which
     /// had been answered: a caret blinks.
-    fn comes_anyway(&self, at: Nanos, sent: Nanos) -> bool {
+    fn blinks(&self, at: Nanos, sent: Nanos) -> bool {
         let run =
             self.drawn[..self.drawn.partition_point(|(drawn, _)| *drawn <= sent)].iter().rev().map(|(drawn, _)| *drawn);
         let begins = |drawn: &Nanos| self.paused_before(*drawn) > HITCH;
         let Some(begin) = run.take(RUN_MAX).find(begins) else { return false };
-        let blinks = |input: &&Nanos| {
+        let again = |input: &&Nanos| {
             let due = input.after(begin.since(at));
             let first = self.unexplained.partition_point(|(sent, ..)| sent.after(FRAME) < due);
             let near = self.unexplained[first..].iter().take_while(|(sent, ..)| *sent <= due.after(FRAME));
             near.into_iter().any(|(sent, ..)| begins(sent))
         };
         let answered = self.answered.values().flat_map(|sent| sent.iter().rev().take(ANSWERED_MAX));
-        begin > at && answered.filter(blinks).nth(BLINKS_MIN - 1).is_some()
+        begin > at && answered.filter(again).nth(BLINKS_MIN - 1).is_some()
     }
 
     /// When keys and clicks from a number on were taken.

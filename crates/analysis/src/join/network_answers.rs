@@ -21,6 +21,9 @@ const PACKETS_MAX: usize = 8;
 /// To whom packets came this shortly before an input they may come anyway.
 const COMES_ANYWAY: Nanos = Nanos::from_secs(3);
 
+/// So many packets of that time are looked at, and so many answers to the thread before.
+const BEFORE_MAX: usize = 64;
+
 /// What is left of an answer comes this soon after it began.
 const REST_OF_ANSWER: Nanos = Nanos::from_secs(1);
 
@@ -118,8 +121,8 @@ impl<'a> NetworkAnswers<'a> {
     fn comes_anyway(&self, asker: &Asker, asked: impl Fn(Nanos) -> bool) -> bool {
         let awaited = self.awaited.borrow();
         let answers = awaited.get(&asker.tid).map_or(&[][..], Vec::as_slice);
-        let is_answer = |at: Nanos| answers.iter().rev().any(|(lo, hi)| (*lo..=*hi).contains(&at));
-        let mut before = self.recording.waits_for_packets(asker.tid, asker.reached.before(COMES_ANYWAY), asker.reached);
-        before.any(|span| !is_answer(span.end) && !asked(span.end))
+        let is_answer = |at: Nanos| answers.iter().rev().take(BEFORE_MAX).any(|(lo, hi)| (*lo..=*hi).contains(&at));
+        let before = self.recording.waits_for_packets(asker.tid, asker.reached.before(COMES_ANYWAY), asker.reached);
+        before.take(BEFORE_MAX).any(|span| !is_answer(span.end) && !asked(span.end))
     }
 }

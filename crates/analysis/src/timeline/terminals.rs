@@ -13,6 +13,9 @@ const DELIVERY_MAX: Nanos = Nanos::from_millis(5);
 /// other work as well, and wakes others for that.
 const READER_MAX: Nanos = Nanos::from_millis(1);
 
+/// Writes of a thread that are looked at for whom they reach, the first ones of a time.
+const WRITES_MAX: usize = 4_096;
+
 /// Writes and deliveries of all terminals, and who reads them.
 #[derive(Debug, Default)]
 pub struct Terminals {
@@ -70,12 +73,12 @@ impl Terminals {
         }
     }
 
-    /// Who reads the terminals that a thread wrote to in `lo..=hi`, and when it first wrote to each.
+    /// Who reads the terminals that a thread wrote to in `lo..=hi`, and when it first wrote to each; of many writes the first.
     pub fn reached(&self, writer: Tid, lo: Nanos, hi: Nanos) -> Vec<(Tid, Nanos)> {
         let mut ports: BTreeMap<u64, Nanos> = BTreeMap::new();
         let writes = self.written_by.get(&writer).map_or(&[][..], Vec::as_slice);
         let first = writes.partition_point(|(at, _)| *at < lo);
-        for (at, port) in writes[first..].iter().take_while(|(at, _)| *at <= hi) {
+        for (at, port) in writes[first..].iter().take(WRITES_MAX).take_while(|(at, _)| *at <= hi) {
             ports.entry(*port).or_insert(*at);
         }
         let readers = |port: &u64| self.readers_of.get(port).into_iter().flatten();
