@@ -4,11 +4,10 @@
 //! What is sent to a thread that is stopped, or waits for a CPU, wakes nobody: no record tells of it. Who ended its idle
 //! waits again and again before is who asks it as a rule, and may have asked it in each burst that ended meanwhile.
 
-use crate::timeline::bursts::{Burst, FRAME};
+use crate::timeline::bursts::Burst;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
-use crate::timeline::threads::{Span, ThreadState};
-use crate::timeline::waits::Waited;
+use crate::timeline::threads::Span;
 use std::collections::BTreeMap;
 use tipme_record::{Nanos, Tid};
 
@@ -19,6 +18,9 @@ const WAITS_MAX: usize = 64;
 const ASKED_MIN: usize = 3;
 const ASKED_SHARE: usize = 10;
 
+/// Spans in which a thread was held up that are looked at, the latest ones.
+const HELD_UP_MAX: usize = 64;
+
 /// Bursts in which something may have been asked that are followed, the earliest ones.
 const ASKS_MAX: usize = 16;
 
@@ -26,7 +28,7 @@ impl Recording {
     /// The threads that may have asked something of a thread while it was held up inside a burst, and when each was done
     /// with that; the earliest first.
     pub(crate) fn askers(&self, tid: Tid, burst: &Burst, at: Nanos) -> Vec<(Tid, Nanos)> {
-        let held_up: Vec<Span> = self.spans_within(tid, burst, at).filter(|span| self.is_held_up(span)).collect();
+        let held_up = self.ended_within(tid, Pause::HeldUp, burst.start, at, HELD_UP_MAX);
         if held_up.is_empty() {
             return Vec::new();
         }
@@ -36,16 +38,6 @@ impl Recording {
         asked.sort_unstable_by_key(|(tid, at)| (*at, *tid));
         asked.truncate(ASKS_MAX);
         asked
-    }
-
-    /// Whether a thread could not go on for longer than a frame, though it waited for nobody.
-    fn is_held_up(&self, span: &Span) -> bool {
-        let held_up = match span.segment.state {
-            ThreadState::Runnable => true,
-            ThreadState::Blocked => self.waits.kind(span) == Waited::Stopped,
-            ThreadState::Running | ThreadState::Absent => false,
-        };
-        held_up && span.end.since(span.start) > FRAME
     }
 
     /// Who ended most of the idle waits of a thread before a time. Display servers are not among them: what these send is

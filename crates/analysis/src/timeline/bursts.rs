@@ -4,6 +4,7 @@
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{CONTEXT_UNKNOWN, Span, ThreadState};
+use crate::timeline::waits::Waited;
 use std::rc::Rc;
 use tipme_record::{Nanos, Tid};
 
@@ -53,6 +54,7 @@ impl Recording {
             Pause::Condition => condition(),
             Pause::Rest => self.separates(span) || condition(),
             Pause::EventWait => self.is_event_wait(span),
+            Pause::HeldUp => self.is_held_up(span),
         }
     }
 
@@ -63,6 +65,17 @@ impl Recording {
             ThreadState::Blocked => self.waits.is_idle(span) && !self.is_handover(span),
             ThreadState::Running | ThreadState::Runnable => false,
         }
+    }
+
+    /// Whether a thread could not go on for longer than a frame, though it waited for nobody.
+    fn is_held_up(&self, span: &Span) -> bool {
+        // By its length first: a busy thread has many short spans, and the kind of each takes a search.
+        span.end.since(span.start) > FRAME
+            && match span.segment.state {
+                ThreadState::Runnable => true,
+                ThreadState::Blocked => self.waits.kind(span) == Waited::Stopped,
+                ThreadState::Running | ThreadState::Absent => false,
+            }
     }
 
     /// Whether a wait that is too short for a description was ended by another thread of the process: the
@@ -146,16 +159,19 @@ impl Recording {
     }
 
     /// What a thread did inside a burst and was over by a time, the latest first.
-    pub(super) fn spans_within<'a>(
-        &'a self,
-        tid: Tid,
-        burst: &Burst,
-        at: Nanos,
-    ) -> impl Iterator<Item = Span> + use<'a> {
+    fn spans_within<'a>(&'a self, tid: Tid, burst: &Burst, at: Nanos) -> impl Iterator<Item = Span> + use<'a> {
         let start = burst.start;
         let after = self.timeline.before(tid, at).map_or(0, |last| last.index + 1);
         let spans = (0..after).rev().take(SEGMENTS_MAX).filter_map(move |index| self.timeline.span(tid, index));
         spans.take_while(move |span| span.end > start).filter(move |span| span.end <= at)
+    }
+
+    /// The pauses of a thread that ended after one time and by another, the latest of them.
+    pub(super) fn ended_within(&self, tid: Tid, pause: Pause, after: Nanos, at: Nanos, max: usize) -> Vec<Span> {
+        let pauses = self.pauses(tid, pause);
+        let span = |index: &u32| self.timeline.span(tid, *index as usize);
+        let ended = &pauses[..pauses.partition_point(|index| span(index).is_some_and(|span| span.end <= at))];
+        ended.iter().rev().filter_map(span).take_while(|span| span.end > after).take(max).collect()
     }
 
     /// When a thread is idle again at or after a time; the mark where it is not.
@@ -183,10 +199,8 @@ impl Recording {
 
     /// Tasks that ended idle waits of a thread up to a time, one for each of the latest of them.
     pub(super) fn last_wakers(&self, tid: Tid, at: Nanos, waits_max: usize) -> Vec<Tid> {
-        let idle = self.pauses(tid, Pause::Idle);
-        let span = |index: &u32| self.timeline.span(tid, *index as usize);
-        let ended = &idle[..idle.partition_point(|index| span(index).is_some_and(|span| span.end <= at))];
-        ended.iter().rev().take(waits_max).filter_map(|index| span(index)?.task_waker()).collect()
+        let idle = self.ended_within(tid, Pause::Idle, Nanos(0), at, waits_max);
+        idle.iter().filter_map(Span::task_waker).collect()
     }
 
     /// When a thread began to pause in `lo..hi`, in the order of time.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which pauses of threads are known so far: each is found when first asked for.
+//! Which pauses of threads are known so far: each kind is found when first asked for.
 
 use crate::timeline::waits::Signature;
 use std::cell::RefCell;
@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use tipme_record::Tid;
 
-/// What ends a stretch of a thread's work.
+/// What interrupts a thread's work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Pause {
     /// A wait for whatever comes next.
@@ -18,6 +18,8 @@ pub enum Pause {
     Rest,
     /// The event wait of a thread that takes input.
     EventWait,
+    /// A time for which it could not go on, though it waited for nobody.
+    HeldUp,
 }
 
 /// Per thread the numbers of the segments in which it pauses, found when first asked for.

@@ -29,6 +29,8 @@ pub struct Terminals {
     readers_of: HashMap<u64, BTreeSet<Tid>>,
     /// By writer, time and port.
     written_by: HashMap<Tid, Vec<(Nanos, u64)>>,
+    /// All ports that a thread writes to.
+    ports_of: HashMap<Tid, BTreeSet<u64>>,
 }
 
 impl Terminals {
@@ -41,6 +43,7 @@ impl Terminals {
         let mut terminals = Terminals { written, delivered, ..Terminals::default() };
         for (port, at, writer) in &terminals.written {
             terminals.written_by.entry(*writer).or_default().push((*at, *port));
+            terminals.ports_of.entry(*writer).or_default().insert(*port);
         }
         terminals.written_by.values_mut().for_each(|writes| writes.sort_unstable());
         terminals.find_readers(timeline);
@@ -101,9 +104,8 @@ impl Terminals {
 
     /// The threads at the other end of a thread's terminal: who reads what it writes, or else writes what it reads.
     pub(crate) fn other_ends(&self, tid: Tid) -> BTreeSet<Tid> {
-        let ports: BTreeSet<u64> = self.written_by.get(&tid).into_iter().flatten().map(|(_, port)| *port).collect();
-        let shows: BTreeSet<Tid> =
-            ports.iter().filter_map(|port| self.readers_of.get(port)).flatten().copied().collect();
+        let ports = self.ports_of.get(&tid).into_iter().flatten();
+        let shows: BTreeSet<Tid> = ports.filter_map(|port| self.readers_of.get(port)).flatten().copied().collect();
         if !shows.is_empty() {
             return shows;
         }
