@@ -374,6 +374,16 @@ fn what_the_release_of_a_button_asked_for_answers_the_click() {
     assert_eq!(last(&mut machine), (KEY, 1_200, "speculative".to_owned()));
 }
 
+#[test]
+fn of_a_click_that_is_taken_after_the_mark_nothing_is_said() {
+    let mut machine = editor();
+    machine.press_button(KEY + 12).switch(KEY + 400, 1, 0, 1).release_button(KEY + 90_000);
+    for mark in KEY..KEY + 100 {
+        let all = timed(&machine.incident(mark)).expect("the scene is well formed");
+        assert_eq!(all.last().map(|one| (one.class.as_str(), one.drawn_ns)), Some(("click", None)), "{mark}");
+    }
+}
+
 /// The editor's other thread waits for events of files that are not known; another process runs when the packet comes,
 /// which a packet of the editor had reached before, or not.
 fn packet_on_the_time_of_another(was_asked: bool) -> Machinery {

@@ -137,6 +137,8 @@ pub fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
 /// Runs a diagnosis and returns its exit code and output.
 pub fn diagnose(path: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let output = tipme().arg("diagnose").arg(path).args(arguments).output().unwrap();
+    // Shown where the test fails.
+    eprint!("{}", String::from_utf8_lossy(&output.stderr));
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
