@@ -25,7 +25,7 @@ fn every_load_has_its_row_and_its_histogram() {
     let folder = TempDir::new().unwrap();
     let json = folder.path().join("fork.json");
     let output = lab()
-        .args(["bench", "fork", "--samples", "10", "-d", "10s", "--every", "300ms", "--json"])
+        .args(["bench", "fork", "--samples", "10", "-d", "20s", "--every", "300ms", "--json"])
         .arg(&json)
         .arg("--svg")
         .arg(folder.path())

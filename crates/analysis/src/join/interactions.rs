@@ -350,10 +350,9 @@ impl<'a> Joiner<'a> {
     /// The answer that came from others who were asked because of a key or click, before the next one was taken.
     fn by_others(&self, index: usize) -> Option<Interaction> {
         let delivery = self.deliveries[index];
+        let (at, _) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
         // What is sealed goes a little beyond the mark.
-        let until_mark = |at: Nanos| delivery.class != InputClass::Motion && at <= self.recording.mark;
-        let (at, _) = delivery.dequeued.filter(|(at, _)| until_mark(*at))?;
-        if self.dequeued_presses(index + 1).next() == Some(at) {
+        if at > self.recording.mark || self.dequeued_presses(index + 1).next() == Some(at) {
             return None;
         }
         let next = self.context.presses.get(&delivery.client).and_then(|all| all.range(at.after(Nanos(1))..).next());

@@ -106,10 +106,14 @@ impl Recording {
 
     /// The last pause of a thread that ended by then.
     fn pause_before(&self, tid: Tid, at: Nanos, pause: Pause) -> Option<Span> {
-        let pauses = self.pauses(tid, pause);
+        let last = *self.ended(tid, &self.pauses(tid, pause), at).last()?;
+        self.timeline.span(tid, last as usize)
+    }
+
+    /// Those of a thread's pauses that ended by a time.
+    fn ended<'p>(&self, tid: Tid, pauses: &'p [u32], at: Nanos) -> &'p [u32] {
         let ended = |index: &u32| self.timeline.span(tid, *index as usize).is_some_and(|span| span.end <= at);
-        let last = pauses.partition_point(ended).checked_sub(1)?;
-        self.timeline.span(tid, pauses[last] as usize)
+        &pauses[..pauses.partition_point(ended)]
     }
 
     /// When a thread began to wait for a frame, where a timer or its compositor ended that wait at a time.
@@ -169,9 +173,9 @@ impl Recording {
     /// The pauses of a thread that ended after one time and by another, the latest of them.
     pub(super) fn ended_within(&self, tid: Tid, pause: Pause, after: Nanos, at: Nanos, max: usize) -> Vec<Span> {
         let pauses = self.pauses(tid, pause);
-        let span = |index: &u32| self.timeline.span(tid, *index as usize);
-        let ended = &pauses[..pauses.partition_point(|index| span(index).is_some_and(|span| span.end <= at))];
-        ended.iter().rev().filter_map(span).take_while(|span| span.end > after).take(max).collect()
+        let ended = self.ended(tid, &pauses, at).iter().rev();
+        let spans = ended.filter_map(|index| self.timeline.span(tid, *index as usize));
+        spans.take_while(|span| span.end > after).take(max).collect()
     }
 
     /// When a thread is idle again at or after a time; the mark where it is not.
@@ -183,8 +187,8 @@ impl Recording {
     pub(crate) fn idle_time(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Nanos {
         let idle = self.pauses(tid, Pause::Idle);
         let span = |index: &u32| self.timeline.span(tid, *index as usize);
-        let first = idle.partition_point(|index| span(index).is_some_and(|span| span.end <= lo));
-        let within = idle[first..].iter().filter_map(span).take_while(|span| span.start < hi);
+        let within =
+            idle[self.ended(tid, &idle, lo).len()..].iter().filter_map(span).take_while(|span| span.start < hi);
         within.map(|span| span.end.min(hi).since(span.start.max(lo))).fold(Nanos(0), |sum, part| Nanos(sum.0 + part.0))
     }
 
