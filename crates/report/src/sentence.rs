@@ -136,9 +136,11 @@ fn doubted(doubt: &str, finding: &Finding, interval: &Interval) -> String {
 /// A finding as a clause. What stopped whom is told in the words of its evidence, without numbers of processes.
 fn of(finding: &Finding, interval: &Interval) -> String {
     let app = interval.client.comm.as_str();
+    // Whom the application itself kept waiting is told, and not that it waited for itself.
+    let app = if is_application(finding, interval) { waiter(finding, app) } else { app };
     let about = about(finding.kind);
     let (clause, who) = match &finding.culprit {
-        Culprit::Process { pid, .. } if is_unowed(finding, *pid, interval) => {
+        Culprit::Process { .. } if is_unowed(finding, interval) => {
             (Some("{app} waited for an answer that nobody is known to owe"), String::new())
         }
         Culprit::Process { comm, job, .. } => (about.of_process, process(comm, job.as_deref(), finding.kind)),
@@ -160,8 +162,13 @@ fn of(finding: &Finding, interval: &Interval) -> String {
 }
 
 /// Whether the application waits for an answer that nobody else is known to owe; for one of its own somebody else may wait.
-fn is_unowed(finding: &Finding, pid: u32, interval: &Interval) -> bool {
-    finding.kind == CauseKind::PeerWait && pid == interval.client.pid && finding.waiter.is_empty()
+fn is_unowed(finding: &Finding, interval: &Interval) -> bool {
+    finding.kind == CauseKind::PeerWait && is_application(finding, interval) && finding.waiter.is_empty()
+}
+
+/// Whether the application is the culprit itself.
+fn is_application(finding: &Finding, interval: &Interval) -> bool {
+    matches!(finding.culprit, Culprit::Process { pid, .. } if pid == interval.client.pid)
 }
 
 /// Who was held up directly.
@@ -319,15 +326,16 @@ mod tests {
 
     #[test]
     fn nobody_owes_itself_an_answer() {
-        let told = |pid| {
+        let told = |pid, waiter: &str| {
             let client = Client { comm: "xterm".to_owned(), pid, ..Client::default() };
             let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
-            let (kind, culprit) = (CauseKind::PeerWait, process("xterm", None));
-            let finding = Finding { kind, culprit, confidence: 0.9, ms: 1_000.0, ..Finding::default() };
+            let (kind, culprit, waiter) = (CauseKind::PeerWait, process("xterm", None), waiter.to_owned());
+            let finding = Finding { kind, culprit, waiter, confidence: 0.9, ms: 1_000.0, ..Finding::default() };
             cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
         };
-        assert_eq!(told(12), "xterm waited for an answer that nobody is known to owe (100 % of the time).");
-        assert_eq!(told(8), "xterm had to wait for an answer from another xterm (100 % of the time).");
+        assert_eq!(told(12, ""), "xterm waited for an answer that nobody is known to owe (100 % of the time).");
+        assert_eq!(told(8, ""), "xterm had to wait for an answer from another xterm (100 % of the time).");
+        assert_eq!(told(12, "seq"), "seq had to wait for an answer from xterm (100 % of the time).");
     }
 
     #[test]
