@@ -11,8 +11,8 @@ fn focus(since_ns: u64) -> RecorderResponse {
     RecorderResponse::Focus(Focused { server: 7, client: Some(9), since_ns })
 }
 
-/// A client that follows, and the daemon's side of it; the daemon says this first.
-fn following(first: RecorderResponse) -> (Result<Following, CallError>, Follower) {
+/// A client that follows, and the daemon's side of it; the daemon says this, all of it at once.
+fn following(first: &RecorderResponse, news: &[RecorderResponse]) -> (Result<Following, CallError>, Follower) {
     let dir = TempDir::new().unwrap();
     let mut server = Server::bind(&dir.path().join(SOCKET_NAME), Gate::of(&[])).unwrap();
     let client = Client::new(dir.path()).with_timeout(Duration::from_secs(60));
@@ -25,14 +25,13 @@ fn following(first: RecorderResponse) -> (Result<Following, CallError>, Follower
     };
     assert_eq!(call.request, RecorderRequest::Follow);
     let follower = call.follow();
-    // All of it at once: what comes behind the first line is news.
-    assert!(follower.tell(&first) && follower.tell(&focus(1)) && follower.tell(&focus(2)));
+    assert!(follower.tell(first) && news.iter().all(|news| follower.tell(news)));
     (asking.join().unwrap(), follower)
 }
 
 #[test]
 fn what_is_told_comes_in_order_until_one_side_ends() {
-    let (following, follower) = following(RecorderResponse::Done);
+    let (following, follower) = following(&RecorderResponse::Done, &[focus(1), focus(2)]);
     let mut following = following.unwrap();
     assert_eq!(following.news().unwrap(), [focus(1), focus(2)]);
     assert_eq!(following.news().unwrap(), []);
@@ -44,7 +43,7 @@ fn what_is_told_comes_in_order_until_one_side_ends() {
 
 #[test]
 fn a_daemon_that_ends_is_told() {
-    let (following, follower) = following(RecorderResponse::Done);
+    let (following, follower) = following(&RecorderResponse::Done, &[]);
     drop(follower);
     let mut following = following.unwrap();
     assert!(matches!(following.news(), Err(CallError::Closed { .. })));
@@ -52,12 +51,12 @@ fn a_daemon_that_ends_is_told() {
 
 #[test]
 fn who_is_refused_follows_nothing() {
-    let (following, _) = following(RecorderResponse::Error("too many".to_owned()));
+    let (following, _) = following(&RecorderResponse::Error("too many".to_owned()), &[]);
     assert!(matches!(following, Err(CallError::Refused(why)) if why == "too many"));
 }
 
 #[test]
 fn who_does_not_read_is_told_no_more() {
-    let (_following, follower) = following(RecorderResponse::Done);
+    let (_following, follower) = following(&RecorderResponse::Done, &[]);
     assert!((0..100_000).any(|at| !follower.tell(&focus(at))), "what is not read is kept without bound");
 }

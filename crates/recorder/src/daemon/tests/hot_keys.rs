@@ -231,7 +231,9 @@ fn keys_are_of_the_user_who_sat_there_when_they_were_pressed() {
     let incidents = fixture.incidents();
     assert_eq!(incidents.iter().map(|incident| inputs(incident).len()).collect::<Vec<_>>(), [4, 12]);
     let meta: Meta = incidents[0].json(Section::Meta).unwrap();
-    assert_eq!(meta.withheld.told().as_deref(), Some("input of 1 other user"));
+    // Who else has processes on this machine has command lines that are withheld as well.
+    assert_eq!((meta.withheld.inputs, meta.withheld.messages), (8, 0));
+    assert!(meta.withheld.told().is_some_and(|told| told.starts_with("input ")), "{:?}", meta.withheld);
 }
 
 #[test]
