@@ -17,6 +17,7 @@ use support::{Recording, lab, noon, schema, tipme, while_stopped};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
+use tipme_bench::until;
 use tipme_control::{Client, RecorderRequest};
 use tipme_desktop::inject::{Pace, Typist};
 
@@ -124,6 +125,7 @@ fn terminal() -> (PrivateSession, Typist) {
 
 #[test]
 fn a_hitch_stands_with_its_incident_and_nobody_else_is_told() {
+    let _alone = support::alone();
     let (session, mut typist) = terminal();
     let recording = record(TempDir::new().unwrap(), &session);
     let dir = recording.dir.path();
@@ -161,9 +163,11 @@ fn a_hitch_stands_with_its_incident_and_nobody_else_is_told() {
 
 #[test]
 fn input_that_is_not_recorded_is_not_counted_and_without_the_option_nothing_is() {
+    let _alone = support::alone();
     let (session, mut typist) = terminal();
     let recording = record(TempDir::new().unwrap(), &session);
     typist.text("seen").unwrap();
+    until("four keys and their answers", || figures(&recording, "xterm")["n"] == 4);
     let client = Client::new(recording.dir.path());
     client.call(&RecorderRequest::Keys { record: false }).unwrap();
     let counted = figures(&recording, "xterm")["n"].clone();

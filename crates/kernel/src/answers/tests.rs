@@ -190,3 +190,82 @@ fn moves_answer_no_key_and_keys_no_moves() {
     assert_eq!(reader.order("draw 5 1402"), "", "what is drawn is told once the server is done with it");
     assert_eq!(reader.order("counts"), "1 0 0 1");
 }
+
+/// A key that was answered in the usual order, after which the connection is known.
+fn answered(reader: &mut EventReader) {
+    for order in ["press 1000 1000", "take 5 1001", "draw 5 1002", "serve 9 1003"] {
+        reader.order(order);
+    }
+    assert_eq!(reader.order("wait 9 1004"), "0 4 0");
+}
+
+#[test]
+fn what_is_taken_before_the_send_returned_is_answered_by_what_is_drawn_next() {
+    let mut reader = EventReader::start();
+    reader.order("press 1000 1002");
+    assert_eq!(reader.order("already 1002"), "0?", "of the first one on a connection nobody knows when it was taken");
+    reader.order("draw 5 1003");
+    reader.order("serve 9 1004");
+    assert_eq!(reader.order("wait 9 1005"), "0 5 0");
+    reader.order("take 5 2001");
+    reader.order("press 2000 2002");
+    assert_eq!(reader.order("already 2002"), "0?");
+    assert_eq!(reader.order("draw 5 2003"), "");
+    reader.order("serve 9 2003");
+    assert_eq!((reader.order("wait 9 2004"), reader.order("counts")), ("0 4 0".into(), "2 0 0 0".into()));
+}
+
+#[test]
+fn what_was_drawn_before_the_send_returned_answers_what_was_taken_before() {
+    let mut reader = EventReader::start();
+    answered(&mut reader);
+    reader.order("take 5 2001");
+    assert_eq!(reader.order("draw 5 2002"), "");
+    assert_eq!(reader.order("press 2000 2003"), "0?");
+    assert_eq!(reader.order("already 2003"), "", "nothing is left to be answered");
+    reader.order("serve 9 2004");
+    assert_eq!((reader.order("wait 9 2005"), reader.order("counts")), ("0 5 0".into(), "2 0 0 0".into()));
+    reader.order("take 5 3690");
+    reader.order("draw 5 3701");
+    reader.order("moves 3 3000 3702");
+    assert_eq!((reader.order("already 3702"), reader.order("counts")), ("3 701 0".into(), "2 0 0 1".into()));
+}
+
+#[test]
+fn what_was_drawn_before_it_was_told_of_input_answers_nothing() {
+    let mut reader = EventReader::start();
+    answered(&mut reader);
+    reader.order("draw 5 1999");
+    reader.order("take 5 2001");
+    reader.order("press 2000 2002");
+    assert_eq!(reader.order("already 2002"), "0?", "drawn before it was taken");
+    reader.order("draw 5 2003");
+    reader.order("take 5 2004");
+    reader.order("draw 5 2005");
+    reader.order("press 2100 2100");
+    assert_eq!(reader.order("already 2100"), "0?", "of an earlier message, long before the send began");
+}
+
+#[test]
+fn a_drawing_that_the_server_is_done_with_before_the_send_returned_is_told_at_once() {
+    let mut reader = EventReader::start();
+    reader.order("press 1000 1000");
+    reader.order("take 5 1001");
+    assert_eq!(reader.order("draw 5 1002"), "");
+    assert_eq!(reader.order("served 9 1003 1004"), "0 3 0", "it has waited since");
+    reader.order("press 2000 2000");
+    reader.order("take 5 2001");
+    reader.order("draw 5 2002");
+    assert_eq!(reader.order("served 9 0 2003"), "", "it is not done with it");
+    assert_eq!(reader.order("wait 9 2010"), "0 10 0");
+}
+
+#[test]
+fn a_press_that_the_server_took_before_the_send_returned_gives_its_time_to_no_other() {
+    let mut reader = EventReader::start();
+    reader.order("inject 1000");
+    assert_eq!(reader.order("stamped 1030 1031"), "1000");
+    reader.order("inject 2000");
+    reader.order("injected");
+    assert_eq!(reader.order("stamped 2039 2040"), "2040", "the next one was made just now");
+}

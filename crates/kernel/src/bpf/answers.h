@@ -12,6 +12,8 @@
 #define ANSWER_IDLE_NS 300000000000ull
 /* Shorter sleeps than this do not end a wait. */
 #define SLEPT_NS 1000000
+/* No send takes longer that wakes its receiver: what that did before was about something else. */
+#define SEND_NS 20000000
 /* An injected press that the server took so long ago is not what the event tells of. */
 #define INJECTED_NS 100000000
 #define DISPLAYS 64
@@ -20,10 +22,11 @@ enum press { NO_PRESS, KEY_PRESSED, BUTTON_PRESSED, MODIFIER_PRESSED };
 
 /* A connection: `owner` is the server's end of it, 0 where the slot is free; `used`: when its client was told of input last.
  * Times are 0 where there is none. `slept`: how long the thread that took presses waited for nobody of its process and no
- * disk since the first of them, and `slept_before` until the last. */
+ * disk since the first of them, and `slept_before` until the last. `taken` and `drawn`: when the client took anything last,
+ * and drew last; `taker`, `drawer`: its threads that did. */
 struct answer {
-	__u64 owner, used, since, last, untaken, slept, slept_before;
-	__u32 client, presses, fresh, class;
+	__u64 owner, used, since, last, untaken, slept, slept_before, taken, drawn;
+	__u32 client, presses, fresh, class, taker, drawer, framed, unused;
 };
 /* The oldest press that a client injected into a display and that nobody was told of. */
 struct injected { __u64 at, taken, connection; };
@@ -79,7 +82,7 @@ static __always_inline __u32 take_answer(__u64 owner, __u32 client, __u64 now)
 	struct answer *answer = &answers[known & (ANSWER_SLOTS - 1)];
 	if (answer->owner != owner || answer->client != client) {
 		answer->presses = answer->fresh = 0;
-		answer->untaken = 0;
+		answer->untaken = answer->taken = answer->drawn = 0;
 		__builtin_memset(pointer_of(known), 0, sizeof(struct pointer));
 		answer->client = client;
 		answer->owner = owner;
@@ -140,6 +143,22 @@ static __always_inline void take_presses(struct answer *answer, __u32 slot, __u6
 	answer->untaken = 0;
 }
 
+/* The thread that took something last took the presses and moves that the client was told of, too. */
+static __always_inline void take_input(struct answer *answer, __u32 slot, __u64 now)
+{
+	bool moves = pointer_of(slot)->told.count;
+
+	if (!answer->fresh && !moves)
+		return;
+	struct taker *taker = &takers[answer->taker & (TAKERS - 1)];
+	taker->slot = slot;
+	taker->tid = answer->taker;
+	if (answer->fresh)
+		take_presses(answer, slot, now);
+	if (moves)
+		take_moves(slot, answer->client, now);
+}
+
 /* A client took what it was told: how long that lay there needs no drawing to be known. */
 __noinline int note_taken(__u64 owner, __u64 now)
 {
@@ -148,17 +167,9 @@ __noinline int note_taken(__u64 owner, __u64 now)
 	if (slot >= ANSWER_SLOTS)
 		return 0;
 	struct answer *answer = &answers[slot];
-	bool moves = pointer_of(slot)->told.count;
-	if (!answer->fresh && !moves)
-		return 0;
-	__u32 tid = (__u32)bpf_get_current_pid_tgid();
-	struct taker *taker = &takers[tid & (TAKERS - 1)];
-	taker->slot = slot;
-	taker->tid = tid;
-	if (answer->fresh)
-		take_presses(answer, slot, now);
-	if (moves)
-		take_moves(slot, answer->client, now);
+	answer->taken = now;
+	answer->taker = (__u32)bpf_get_current_pid_tgid();
+	take_input(answer, slot, now);
 	return 0;
 }
 
@@ -220,7 +231,26 @@ static __always_inline bool is_taker(__u32 slot)
 	return taker->tid == tid && taker->slot == slot;
 }
 
-/* A client draws: that answers what it took. What lies in its queue stays open. */
+/* What a client drew last answers what it took. What lies in its queue stays open. */
+static __always_inline void answer_taken(struct answer *answer, __u32 slot, bool by_taker)
+{
+	__u32 fresh = answer->fresh, presses = answer->presses;
+	__u64 drawn = answer->drawn;
+
+	answer_moves(slot, answer->client, by_taker, drawn);
+	if (presses <= fresh)
+		return;
+	if (presses - fresh == 1)
+		count_answer(slot, answer->class, drawn > answer->since ? drawn - answer->since : 0);
+	open_drawing(answer, slot, answer->framed, drawn);
+	answer->presses = fresh;
+	answer->since = answer->untaken;
+	answer->slept = answer->slept_before = 0;
+	if (!fresh)
+		__sync_fetch_and_and(open_word(slot), ~slot_bit(slot));
+}
+
+/* A client draws. */
 __noinline int note_drawing(__u64 owner, bool framed, __u64 now)
 {
 	__u32 slot = find_answer(owner);
@@ -228,25 +258,32 @@ __noinline int note_drawing(__u64 owner, bool framed, __u64 now)
 	if (slot >= ANSWER_SLOTS)
 		return 0;
 	struct answer *answer = &answers[slot];
-	__u32 fresh = answer->fresh, presses = answer->presses;
-	answer_moves(slot, answer->client, is_taker(slot), now);
-	if (presses <= fresh)
-		return 0;
-	if (presses - fresh == 1)
-		count_answer(slot, answer->class, now - answer->since);
-	open_drawing(answer, slot, framed, now);
-	answer->presses = fresh;
-	answer->since = answer->untaken;
-	answer->slept = answer->slept_before = 0;
-	if (!fresh)
-		__sync_fetch_and_and(open_word(slot), ~slot_bit(slot));
+	answer->drawer = (__u32)bpf_get_current_pid_tgid();
+	answer->framed = framed;
+	answer->drawn = now;
+	barrier();
+	answer_taken(answer, slot, is_taker(slot));
 	return 0;
 }
 
-/* A server took what a client sent: it is done with that of others. */
-__noinline int note_request_taken(__u64 owner, __u64 now)
+/* A client has taken what it was told before the send of that returned, and may have drawn meanwhile: a send is noted at
+ * its end, after it has woken the receiver. */
+__noinline int note_already_taken(__u64 owner, __u64 now)
 {
-	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	__u32 slot = find_answer(owner);
+
+	if (slot >= ANSWER_SLOTS)
+		return 0;
+	struct answer *answer = &answers[slot];
+	take_input(answer, slot, now);
+	if (now - answer->taken < SEND_NS && answer->drawn > answer->taken)
+		answer_taken(answer, slot, answer->drawer == answer->taker);
+	return 0;
+}
+
+/* A thread of a server took what a client sent: it is done with that of others. */
+__noinline int note_request_taken(__u64 owner, __u32 tid, __u64 now)
+{
 	struct taker *server = &servers[tid & (TAKERS - 1)];
 
 	if (!drawings_open)
@@ -259,6 +296,15 @@ __noinline int note_request_taken(__u64 owner, __u64 now)
 	drawing_of(slot)->taken = 1;
 	server->slot = slot;
 	server->tid = tid;
+	return 0;
+}
+
+/* A server has taken a drawing before the send of it returned; it may wait again since `waits`, which is else 0. */
+__noinline int note_already_handled(__u64 owner, __u32 tid, __u64 waits, __u64 now)
+{
+	note_request_taken(owner, tid, now);
+	if (waits)
+		server_waits(tid, waits);
 	return 0;
 }
 
@@ -294,6 +340,15 @@ static __always_inline void note_injection_taken(__u32 display, __u64 connection
 
 	if (open->at && !open->taken && open->connection == connection)
 		open->taken = now;
+}
+
+/* The server took a press before the send of it returned, and may have told of it: it was injected just now. */
+static __always_inline void forget_injection(__u32 display, __u64 connection)
+{
+	struct injected *open = &injected[display & (DISPLAYS - 1)];
+
+	if (!open->taken && open->connection == connection)
+		open->at = 0;
 }
 
 /* When a press was made that was stamped some time ago. */

@@ -8,6 +8,7 @@
 #include "focus.h"
 #include "sends.h"
 #include "sockets.h"
+#include "waits.h"
 #include "wayland.h"
 #include "x11.h"
 
@@ -144,8 +145,26 @@ static __always_inline void note_input(struct side *side, struct reading *readin
 		note_press(owner, side->parties.client, reading->press, at, now);
 }
 
+static __always_inline void note_injected(struct side *side, __u64 now, struct sock *receiver)
+{
+	note_injection(side->display, side->owner, now);
+	if (!receiver->sk_receive_queue.qlen)
+		forget_injection(side->display, side->owner);
+}
+
+/* A client draws. Of a server that has taken it already, its first thread is taken to be the one. */
+static __always_inline void note_drawn(struct side *side, struct reading *reading, struct sock *receiver)
+{
+	__u32 server = side->parties.server;
+
+	note_drawing(side->owner, reading->framed, reading->now);
+	if (receiver->sk_receive_queue.qlen)
+		return;
+	note_already_handled(side->owner, server, waits_since(server), reading->now);
+}
+
 /* What was read means something for how long clients take. What could not be read may well be a drawing. */
-static __always_inline void note_sent(struct side *side, struct reading *reading)
+static __always_inline void note_sent(struct side *side, struct reading *reading, struct sock *receiver)
 {
 	bool opaque = reading->request && (reading->flags & (FLAG_MORE | FLAG_UNREAD));
 
@@ -155,12 +174,14 @@ static __always_inline void note_sent(struct side *side, struct reading *reading
 	if (!reading->request) {
 		note_told(owner, reading->frame_done, now);
 		note_input(side, reading);
+		if ((reading->press || reading->moves) && !receiver->sk_receive_queue.qlen)
+			note_already_taken(owner, now);
 		return;
 	}
 	if (reading->injects)
-		note_injection(side->display, owner, now);
+		note_injected(side, now, receiver);
 	if (reading->draws || opaque)
-		note_drawing(owner, reading->framed, now);
+		note_drawn(side, reading, receiver);
 }
 
 /* Whether what was sent is messages of Wayland from its first byte to its last. */
@@ -190,7 +211,7 @@ static __always_inline int record_sent(struct sock *sock, int bytes)
 	if (side.nested && !settle_nested(&side, fills_exactly(reading, bytes)))
 		return 0;
 	write_message(&side, reading, reading->now, bytes, reading->request ? REQUEST_SENT : EVENT_SENT);
-	note_sent(&side, reading);
+	note_sent(&side, reading, receiver);
 	if (side.wayland && !reading->request && (reading->keyboard || reading->left))
 		note_focus(&side.parties, reading);
 	return 0;
@@ -208,7 +229,7 @@ static __always_inline int record_taken(struct sock *sock, int bytes, int flags)
 	if (!side.is_server)
 		note_taken(side.owner, now);
 	else
-		note_request_taken(side.owner, now);
+		note_request_taken(side.owner, (__u32)bpf_get_current_pid_tgid(), now);
 	if (side.is_server && !side.wayland)
 		note_injection_taken(side.display, side.owner, now);
 	return 0;

@@ -103,6 +103,14 @@ static __always_inline __u64 blocked_since(__u32 tid, __u64 now)
 	return is_switched_out(entry, tid) ? stamped(entry, now) : now;
 }
 
+/* Since when a thread waits that may have begun to just now, on another CPU; 0 where it does not. */
+static __always_inline __u64 waits_since(__u32 tid)
+{
+	__u64 entry = *(volatile __u64 *)&switched_out[tid & (TABLE - 1)];
+
+	return is_switched_out(entry, tid) ? stamped(entry, bpf_ktime_get_ns()) : 0;
+}
+
 /* Whether a wait of this length deserves a record: a long one always, one for I/O now and then. */
 static __always_inline bool deserves_record(__u64 entry, __u64 now, __u64 length)
 {

@@ -8,9 +8,16 @@
  *     press AT NOW               a client is told of a key,
  *     moves CLASS AT NOW           of moves or the wheel,
  *     take TID NOW                 takes it,
+ *     already NOW                  has taken it before the send returned,
  *     sleep TID START NOW          waits for others,
- *     draw TID NOW                 and draws: "CLASS LATENCY QUEUED" of each answer that is told, with "CLASS?" for each
+ *     draw TID NOW                 and draws;
+ *     serve TID NOW                the server takes the drawing,
+ *     served TID WAITS NOW         has taken it before the send returned, and waits since then,
+ *     wait TID NOW                 and waits: "CLASS LATENCY QUEUED" of each answer that is told, with "CLASS?" for each
  *                                  slot that is open
+ *     inject NOW                 a client injects a press,
+ *     injected                     which the server took before the send returned;
+ *     stamped STAMP NOW          when a press was made that is told with this stamp: "AT"
  *     counts                     how many latencies were counted, by class */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +28,7 @@
 
 #define MS 1000000ull
 #define OWNER 0x1000
+#define INJECTOR 0x2000
 #define CLIENT 77
 #define READ_AT (100000 * MS)
 
@@ -105,20 +113,31 @@ static void tell_counts(void)
 
 static void obey(char *order, __u64 *number)
 {
-	if (!strcmp(order, "press")) {
-		note_press(OWNER, CLIENT, KEY_PRESSED, number[0] * MS, number[1] * MS);
-	} else if (!strcmp(order, "moves")) {
-		note_moves(OWNER, CLIENT, number[0], number[1] * MS, number[2] * MS);
-	} else if (!strcmp(order, "sleep")) {
-		if (took_presses(number[0]))
-			note_slept(number[0], number[1] * MS, number[2] * MS);
-	} else {
-		tid = number[0];
-		if (!strcmp(order, "take"))
-			note_taken(OWNER, number[1] * MS);
-		if (!strcmp(order, "draw"))
-			note_drawing(OWNER, 0, number[1] * MS);
-	}
+	__u64 first = number[0] * MS, second = number[1] * MS, third = number[2] * MS;
+
+	tid = number[0];
+	if (!strcmp(order, "press"))
+		note_press(OWNER, CLIENT, KEY_PRESSED, first, second);
+	else if (!strcmp(order, "moves"))
+		note_moves(OWNER, CLIENT, number[0], second, third);
+	else if (!strcmp(order, "already"))
+		note_already_taken(OWNER, first);
+	else if (!strcmp(order, "sleep") && took_presses(tid))
+		note_slept(tid, second, third);
+	else if (!strcmp(order, "take"))
+		note_taken(OWNER, second);
+	else if (!strcmp(order, "draw"))
+		note_drawing(OWNER, 0, second);
+	else if (!strcmp(order, "serve"))
+		note_request_taken(OWNER, tid, second);
+	else if (!strcmp(order, "served"))
+		note_already_handled(OWNER, tid, second, third);
+	else if (!strcmp(order, "inject"))
+		note_injection(0, INJECTOR, first);
+	else if (!strcmp(order, "injected"))
+		forget_injection(0, INJECTOR);
+	else if (!strcmp(order, "wait"))
+		server_waits(tid, second);
 	tell_answers();
 }
 
@@ -137,6 +156,8 @@ int main(void)
 			printf("\n");
 		} else if (!strcmp(order, "counts")) {
 			tell_counts();
+		} else if (!strcmp(order, "stamped")) {
+			printf("%llu\n", press_time(0, numbers[0], numbers[1] * MS) / MS);
 		} else {
 			obey(order, numbers);
 		}
