@@ -19,6 +19,7 @@ use crate::join::server_drawings::missed;
 use crate::timeline::bursts::{Burst, Wake};
 use crate::timeline::recording::Recording;
 use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
 use tipme_record::{Nanos, Pid, Tid};
 
 /// Threads that one walk visits at most.
@@ -26,6 +27,9 @@ const NODES_MAX: usize = 128;
 
 /// Writes to a busy thread's terminal that are followed, the latest ones.
 const WRITES_MAX: usize = 16;
+
+/// Steps that are kept at most; then they are looked for again.
+const STEPS_MAX: usize = 65_536;
 
 /// Waits for a frame on one way at most: a frame is begun, drawn and shown by a timer each.
 const FRAMES_MAX: usize = 3;
@@ -63,6 +67,39 @@ pub(crate) enum Trace {
     Lost,
 }
 
+/// Where the way goes on from what a thread did until a time: the same in each walk over a connection.
+enum Step {
+    /// What it wrote to a terminal was written by another one, at a time.
+    Written(Tid, Nanos),
+    /// It had dequeued input: the begin of the burst, and the latest receipt in it.
+    Input {
+        from: Nanos,
+        latest: Nanos,
+    },
+    /// A client asked for it, at a time.
+    Requested(Tid, Nanos),
+    Work(Work),
+}
+
+/// What may have led to the work of a thread, each a thread and until when.
+struct Work {
+    burst: Burst,
+    /// Each a way of its own.
+    apart: Vec<(Tid, Nanos)>,
+    helpers: Vec<(Tid, Nanos)>,
+    /// Since when it had waited for a frame.
+    frame: Option<Nanos>,
+}
+
+/// The steps of all walks over one connection that were looked for: what is drawn in a row has most of its way in common.
+pub(crate) struct Steps<'a> {
+    recording: &'a Recording,
+    receipts: &'a Receipts,
+    stream: usize,
+    client: Pid,
+    known: HashMap<(Tid, Nanos), Rc<Step>>,
+}
+
 /// When each thread of a client dequeued input events on one stream.
 #[derive(Default)]
 pub(crate) struct Receipts {
@@ -83,11 +120,8 @@ struct Node {
 }
 
 /// One walk back.
-pub(crate) struct CauseWalk<'a> {
-    recording: &'a Recording,
-    receipts: &'a Receipts,
-    stream: usize,
-    client: Pid,
+struct CauseWalk<'s, 'a> {
+    steps: &'s mut Steps<'a>,
     nodes: Vec<Node>,
     /// Nodes still to visit, by time.
     open: BTreeSet<(Nanos, usize)>,
@@ -137,16 +171,93 @@ impl Receipts {
     }
 }
 
-impl<'a> CauseWalk<'a> {
-    pub(crate) fn new(recording: &'a Recording, receipts: &'a Receipts, stream: usize) -> CauseWalk<'a> {
+impl<'a> Steps<'a> {
+    pub(crate) fn new(recording: &'a Recording, receipts: &'a Receipts, stream: usize) -> Steps<'a> {
         let client = recording.messages.stream(stream).map_or(Pid(0), |stream| stream.client);
-        let (nodes, open, known, best) = (Vec::new(), BTreeSet::new(), HashMap::new(), Vec::new());
-        CauseWalk { recording, receipts, stream, client, nodes, open, known, best, lost: false }
+        Steps { recording, receipts, stream, client, known: HashMap::new() }
     }
 
     /// Walks back from what a thread did at a time.
-    pub(crate) fn back(mut self, tid: Tid, at: Nanos) -> Trace {
-        let Some(earliest) = self.receipts.earliest else { return Trace::Elsewhere };
+    pub(crate) fn back(&mut self, tid: Tid, at: Nanos) -> Trace {
+        let (nodes, open, known, best) = (Vec::new(), BTreeSet::new(), HashMap::new(), Vec::new());
+        CauseWalk { steps: self, nodes, open, known, best, lost: false }.back(tid, at)
+    }
+
+    /// The step from what a thread did until a time.
+    fn step(&mut self, tid: Tid, hi: Nanos) -> Rc<Step> {
+        if let Some(step) = self.known.get(&(tid, hi)) {
+            return Rc::clone(step);
+        }
+        if self.known.len() >= STEPS_MAX {
+            self.known.clear();
+        }
+        let step = Rc::new(self.find(tid, hi));
+        self.known.insert((tid, hi), Rc::clone(&step));
+        step
+    }
+
+    fn find(&self, tid: Tid, hi: Nanos) -> Step {
+        if let Some((writer, at)) = self.recording.terminals.writer(tid, hi) {
+            return Step::Written(writer, at);
+        }
+        let burst = self.burst(tid, hi);
+        if let Some(latest) = self.receipts.latest(tid, burst.start, hi) {
+            return Step::Input { from: burst.start, latest };
+        }
+        if let Some((client, at)) = self.request_before(tid, burst.start, hi) {
+            return Step::Requested(client, at);
+        }
+        let written = self.recording.terminals.written_to(tid, burst.start, hi).take(WRITES_MAX);
+        let (readers, askers) = (self.readers(tid, &burst, hi), self.askers(tid, &burst, hi));
+        let apart = written.chain(readers).chain(askers).collect();
+        let helpers = self.recording.helpers(tid, &burst, hi);
+        Step::Work(Work { burst, apart, helpers, frame: self.recording.frame_wait(tid, burst.start) })
+    }
+
+    /// The burst of a thread; where it takes no input, only what it does since it last waited for a condition.
+    fn burst(&self, tid: Tid, hi: Nanos) -> Burst {
+        let burst = self.recording.burst(tid, hi);
+        let takes_input = self.receipts.by_tid.contains_key(&tid) || self.recording.terminals.reads(tid);
+        if takes_input { burst } else { self.recording.since_condition(tid, burst, hi) }
+    }
+
+    /// A server answers the request on this stream that it dequeued last: who sent it, and when. It cannot have been
+    /// idle since then: where it was, the right send is not recorded, and the request is as old as its receipt.
+    fn request_before(&self, server: Tid, lo: Nanos, hi: Nanos) -> Option<(Tid, Nanos)> {
+        let (at, place) = self.recording.messages.last_received(server, hi)?;
+        let stream = self.recording.messages.stream(place.stream)?;
+        let (_, sent) = stream.sent(Side::RequestReceived, place.part)?;
+        let since = if missed(self.recording, sent.ts, (at, server)) { at } else { sent.ts.min(at) };
+        (at >= lo && place.stream == self.stream).then_some((sent.tid, since))
+    }
+
+    /// Threads that dequeue input and ran while another one of their process waited for a CPU for long: what is given to a
+    /// thread that is ready wakes nobody.
+    fn readers(&self, tid: Tid, burst: &Burst, hi: Nanos) -> Vec<(Tid, Nanos)> {
+        let takes_input = self.receipts.by_tid.contains_key(&tid);
+        if takes_input || self.recording.tasks.pid(tid, hi) != self.client {
+            return Vec::new();
+        }
+        let Some(ready) = self.recording.last_delay(tid, burst, hi) else { return Vec::new() };
+        let ran = |reader: &Tid| Some((*reader, self.recording.timeline.last_ran(*reader, ready.start, ready.end)?));
+        let mut readers: Vec<(Tid, Nanos)> = self.receipts.by_tid.keys().filter_map(ran).collect();
+        readers.sort_unstable();
+        readers
+    }
+
+    /// Bursts in which somebody may have asked a thread for something while it was held up. What display servers are asked is
+    /// recorded.
+    fn askers(&self, tid: Tid, burst: &Burst, hi: Nanos) -> Vec<(Tid, Nanos)> {
+        if self.recording.messages.is_server(self.recording.tasks.pid(tid, hi)) {
+            return Vec::new();
+        }
+        self.recording.askers(tid, burst, hi)
+    }
+}
+
+impl CauseWalk<'_, '_> {
+    fn back(mut self, tid: Tid, at: Nanos) -> Trace {
+        let Some(earliest) = self.steps.receipts.earliest else { return Trace::Elsewhere };
         self.best.push(None);
         self.add(tid, at, usize::MAX, 0);
         // The latest first: the latest receipt counts, and the nodes are bounded.
@@ -168,36 +279,40 @@ impl<'a> CauseWalk<'a> {
 
     fn visit(&mut self, index: usize) {
         let (tid, hi, way) = (self.nodes[index].tid, self.nodes[index].hi, self.nodes[index].way);
-        if let Some((writer, at)) = self.recording.terminals.writer(tid, hi) {
-            return self.add(writer, at, index, way);
+        match &*self.steps.step(tid, hi) {
+            Step::Written(writer, at) => self.add(*writer, *at, index, way),
+            Step::Input { from, latest } => self.end(index, *from, *latest),
+            _ if self.nodes.len() >= NODES_MAX => self.lost = true,
+            Step::Requested(client, at) => self.add(*client, *at, index, way),
+            Step::Work(work) => self.go_on(index, work),
         }
-        let burst = self.work(tid, hi);
-        if let Some(latest) = self.receipts.latest(tid, burst.start, hi) {
-            if self.best[way].is_none_or(|best| best.latest < latest || self.is_shorter(best, (index, latest))) {
-                let doubtful = self.would_come_anyway(index, latest);
-                self.best[way] = Some(Best { node: index, from: burst.start, latest, doubtful });
-            }
-            return;
+    }
+
+    /// A node dequeued input: its way ends there.
+    fn end(&mut self, index: usize, from: Nanos, latest: Nanos) {
+        let way = self.nodes[index].way;
+        if self.best[way].is_none_or(|best| best.latest < latest || self.is_shorter(best, (index, latest))) {
+            let doubtful = self.would_come_anyway(index, latest);
+            self.best[way] = Some(Best { node: index, from, latest, doubtful });
         }
-        if self.nodes.len() >= NODES_MAX {
-            self.lost = true;
-            return;
+    }
+
+    /// Opens what may have led to a node's work.
+    fn go_on(&mut self, index: usize, work: &Work) {
+        let way = self.nodes[index].way;
+        for (tid, at) in &work.apart {
+            self.best.push(None);
+            self.add(*tid, *at, index, self.best.len() - 1);
         }
-        if let Some((client, at)) = self.request_before(tid, burst.start, hi) {
-            return self.add(client, at, index, way);
+        for (helper, at) in &work.helpers {
+            self.add(*helper, *at, index, way);
         }
-        self.add_writers(tid, burst.start, index);
-        self.add_readers(tid, &burst, index);
-        self.add_askers(tid, &burst, index);
-        for (helper, at) in self.recording.helpers(tid, &burst, hi) {
-            self.add(helper, at, index, way);
-        }
-        match burst.wake {
+        match work.burst.wake {
             Wake::Task(waker) => {
-                self.add_before_frame(index, burst.start);
-                self.add(waker, burst.start, index, way);
+                self.add_before_frame(index, work.frame);
+                self.add(waker, work.burst.start, index, way);
             }
-            Wake::Interrupt => self.add_before_frame(index, burst.start),
+            Wake::Interrupt => self.add_before_frame(index, work.frame),
             Wake::Unknown => self.lost = true,
         }
     }
@@ -211,13 +326,6 @@ impl<'a> CauseWalk<'a> {
     /// How many threads there are between a node and the drawing, with both.
     fn hops(&self, index: usize) -> usize {
         std::iter::successors(self.nodes.get(index), |node| self.nodes.get(node.parent)).count()
-    }
-
-    /// The burst of a thread; where it takes no input, only what it does since it last waited for a condition.
-    fn work(&self, tid: Tid, hi: Nanos) -> Burst {
-        let burst = self.recording.burst(tid, hi);
-        let takes_input = self.receipts.by_tid.contains_key(&tid) || self.recording.terminals.reads(tid);
-        if takes_input { burst } else { self.recording.since_condition(tid, burst, hi) }
     }
 
     fn add(&mut self, tid: Tid, hi: Nanos, parent: usize, way: usize) {
@@ -236,8 +344,9 @@ impl<'a> CauseWalk<'a> {
             self.lost = true;
             return;
         }
-        let pid = self.recording.tasks.pid(node.tid, node.hi);
-        if pid == self.client || !self.recording.messages.injectors().contains(&pid) {
+        let Steps { recording, client, .. } = self.steps;
+        let pid = recording.tasks.pid(node.tid, node.hi);
+        if pid == *client || !recording.messages.injectors().contains(&pid) {
             self.known.insert(place, self.nodes.len());
             self.open.insert((node.hi, self.nodes.len()));
             self.nodes.push(node);
@@ -253,10 +362,10 @@ impl<'a> CauseWalk<'a> {
         }
     }
 
-    /// What a thread did before it waited for a frame, where it began again so at a time.
-    fn add_before_frame(&mut self, parent: usize, at: Nanos) {
+    /// What a thread did before it waited for a frame.
+    fn add_before_frame(&mut self, parent: usize, waits: Option<Nanos>) {
         let Node { tid, way, frames, .. } = self.nodes[parent];
-        if let Some(hi) = self.recording.frame_wait(tid, at).filter(|_| frames < FRAMES_MAX) {
+        if let Some(hi) = waits.filter(|_| frames < FRAMES_MAX) {
             self.push(Node { tid, hi, parent, way, frames: frames + 1, before_frame: true });
         }
     }
@@ -264,58 +373,7 @@ impl<'a> CauseWalk<'a> {
     /// Whether a thread that waited for a frame on the way drew in frames already when an input was dequeued.
     fn would_come_anyway(&self, index: usize, dequeued: Nanos) -> bool {
         let mut way = std::iter::successors(self.nodes.get(index), |node| self.nodes.get(node.parent));
-        way.any(|node| node.before_frame && self.recording.is_paced(node.tid, dequeued))
-    }
-
-    /// Opens a way for each write to the terminal of a thread that was busy when it was made.
-    fn add_writers(&mut self, tid: Tid, from: Nanos, index: usize) {
-        let hi = self.nodes[index].hi;
-        let written: Vec<_> = self.recording.terminals.written_to(tid, from, hi).take(WRITES_MAX).collect();
-        for (writer, at) in written {
-            self.best.push(None);
-            self.add(writer, at, index, self.best.len() - 1);
-        }
-    }
-
-    /// Opens a way for each thread that dequeues input and ran while another one of its process waited for a CPU for long:
-    /// what is given to a thread that is ready wakes nobody.
-    fn add_readers(&mut self, tid: Tid, burst: &Burst, index: usize) {
-        let hi = self.nodes[index].hi;
-        let takes_input = self.receipts.by_tid.contains_key(&tid);
-        if takes_input || self.recording.tasks.pid(tid, hi) != self.client {
-            return;
-        }
-        let Some(ready) = self.recording.last_delay(tid, burst, hi) else { return };
-        let ran = |reader: &Tid| Some((*reader, self.recording.timeline.last_ran(*reader, ready.start, ready.end)?));
-        let mut readers: Vec<(Tid, Nanos)> = self.receipts.by_tid.keys().filter_map(ran).collect();
-        readers.sort_unstable();
-        for (reader, at) in readers {
-            self.best.push(None);
-            self.add(reader, at, index, self.best.len() - 1);
-        }
-    }
-
-    /// Opens a way for each burst in which somebody may have asked a thread for something while it was held up. What display
-    /// servers are asked is recorded.
-    fn add_askers(&mut self, tid: Tid, burst: &Burst, index: usize) {
-        let hi = self.nodes[index].hi;
-        if self.recording.messages.is_server(self.recording.tasks.pid(tid, hi)) {
-            return;
-        }
-        for (asker, at) in self.recording.askers(tid, burst, hi) {
-            self.best.push(None);
-            self.add(asker, at, index, self.best.len() - 1);
-        }
-    }
-
-    /// A server answers the request on this stream that it dequeued last: who sent it, and when. It cannot have been
-    /// idle since then: where it was, the right send is not recorded, and the request is as old as its receipt.
-    fn request_before(&self, server: Tid, lo: Nanos, hi: Nanos) -> Option<(Tid, Nanos)> {
-        let (at, place) = self.recording.messages.last_received(server, hi)?;
-        let stream = self.recording.messages.stream(place.stream)?;
-        let (_, sent) = stream.sent(Side::RequestReceived, place.part)?;
-        let since = if missed(self.recording, sent.ts, (at, server)) { at } else { sent.ts.min(at) };
-        (at >= lo && place.stream == self.stream).then_some((sent.tid, since))
+        way.any(|node| node.before_frame && self.steps.recording.is_paced(node.tid, dequeued))
     }
 
     fn input_burst(&self, best: Best) -> InputBurst {

@@ -11,7 +11,7 @@
 
 use crate::decode::messages::PartPlace;
 use crate::join::answer::{COMPLETED, Milestone, Reached};
-use crate::join::drawing_cause::{CauseWalk, Hop, Receipts, Trace};
+use crate::join::drawing_cause::{Hop, Receipts, Steps, Trace};
 use crate::join::inputs::Delivery;
 use crate::join::network_answers::{Asker, NetworkAnswer, NetworkAnswers};
 use crate::join::server_drawings::drawing;
@@ -334,7 +334,7 @@ impl<'a> Work<'a> {
             return false;
         };
         let later = receipts.any(taken.after(Nanos(1)), span.end);
-        let cause = later.then(|| CauseWalk::new(self.recording, receipts, delivery.stream).back(waker, span.end));
+        let cause = later.then(|| Steps::new(self.recording, receipts, delivery.stream).back(waker, span.end));
         matches!(cause, Some(Trace::Input(bursts)) if bursts.iter().all(|burst| burst.from > taken))
     }
 }

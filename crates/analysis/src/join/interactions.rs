@@ -4,7 +4,7 @@
 use crate::decode::messages::{PartPlace, Side, Stream};
 use crate::decode::parts::Part;
 use crate::join::answer::{Interaction, Join};
-use crate::join::drawing_cause::{CauseWalk, Hop, InputBurst, Receipts, Trace};
+use crate::join::drawing_cause::{Hop, InputBurst, Receipts, Steps, Trace};
 use crate::join::input_methods;
 use crate::join::input_work::{AskedAnswer, Work};
 use crate::join::inputs::{self, Delivery};
@@ -209,8 +209,9 @@ impl<'a> Joiner<'a> {
 
     /// Looks for the cause of each drawing on some connections, in the order of time.
     fn trace(&mut self, receipts: &Receipts, streams: &[usize]) {
+        let mut steps = Steps::new(self.recording, receipts, self.stream);
         for (place, sent) in drawings(self.recording, streams) {
-            let trace = CauseWalk::new(self.recording, receipts, self.stream).back(sent.tid, sent.ts);
+            let trace = steps.back(sent.tid, sent.ts);
             self.drawn.push((sent.ts, place));
             self.assign(place, sent, trace);
         }
