@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel programs read of events, and what they tell of the pointer: their own code, compiled for this machine
+//! What the kernel programs read of events, and what they tell of answers: their own code, compiled for this machine
 //! (`tests/pointer/pointer.c` has the orders).
 
 use std::io::{BufRead, BufReader, Write};
@@ -203,61 +203,97 @@ fn answered(reader: &mut EventReader) {
 fn what_is_taken_before_the_send_returned_is_answered_by_what_is_drawn_next() {
     let mut reader = EventReader::start();
     reader.order("press 1000 1002");
-    assert_eq!(reader.order("already 1002"), "0?", "of the first one on a connection nobody knows when it was taken");
+    assert_eq!(reader.order("already 5 1001 1002"), "0?");
     reader.order("draw 5 1003");
     reader.order("serve 9 1004");
     assert_eq!(reader.order("wait 9 1005"), "0 5 0");
     reader.order("take 5 2001");
     reader.order("press 2000 2002");
-    assert_eq!(reader.order("already 2002"), "0?");
-    assert_eq!(reader.order("draw 5 2003"), "");
-    reader.order("serve 9 2003");
-    assert_eq!((reader.order("wait 9 2004"), reader.order("counts")), ("0 4 0".into(), "2 0 0 0".into()));
+    assert_eq!(reader.order("already 5 2001 2002"), "0?");
+    // The thread that took it waited for others: that is known of it as of any.
+    reader.order("sleep 5 2002 2802");
+    assert_eq!(reader.order("draw 5 2803"), "");
+    reader.order("serve 9 2803");
+    assert_eq!((reader.order("wait 9 2804"), reader.order("counts")), ("0 804 0".into(), "2 0 0 0".into()));
 }
 
 #[test]
 fn what_was_drawn_before_the_send_returned_answers_what_was_taken_before() {
     let mut reader = EventReader::start();
     answered(&mut reader);
-    reader.order("take 5 2001");
     assert_eq!(reader.order("draw 5 2002"), "");
     assert_eq!(reader.order("press 2000 2003"), "0?");
-    assert_eq!(reader.order("already 2003"), "", "nothing is left to be answered");
+    assert_eq!(reader.order("already 5 2001 2003"), "", "nothing is left to be answered");
     reader.order("serve 9 2004");
     assert_eq!((reader.order("wait 9 2005"), reader.order("counts")), ("0 5 0".into(), "2 0 0 0".into()));
-    reader.order("take 5 3690");
     reader.order("draw 5 3701");
     reader.order("moves 3 3000 3702");
-    assert_eq!((reader.order("already 3702"), reader.order("counts")), ("3 701 0".into(), "2 0 0 1".into()));
+    assert_eq!((reader.order("already 5 3700 3702"), reader.order("counts")), ("3 701 0".into(), "2 0 0 1".into()));
 }
 
 #[test]
-fn what_was_drawn_before_it_was_told_of_input_answers_nothing() {
+fn what_was_drawn_before_it_was_taken_answers_nothing() {
     let mut reader = EventReader::start();
     answered(&mut reader);
-    reader.order("draw 5 1999");
-    reader.order("take 5 2001");
+    reader.order("draw 5 2000");
     reader.order("press 2000 2002");
-    assert_eq!(reader.order("already 2002"), "0?", "drawn before it was taken");
-    reader.order("draw 5 2003");
-    reader.order("take 5 2004");
-    reader.order("draw 5 2005");
-    reader.order("press 2100 2100");
-    assert_eq!(reader.order("already 2100"), "0?", "of an earlier message, long before the send began");
+    assert_eq!(reader.order("already 5 2001 2002"), "0?");
+    reader.order("draw 5 2701");
+    reader.order("serve 9 2702");
+    assert_eq!(reader.order("wait 9 2703"), "0 703 0");
 }
 
 #[test]
-fn a_drawing_that_the_server_is_done_with_before_the_send_returned_is_told_at_once() {
+fn presses_that_one_drawing_answers_are_told_together_however_late_they_are_noted() {
+    let mut reader = EventReader::start();
+    answered(&mut reader);
+    reader.order("press 2000 2000");
+    reader.order("take 5 2001");
+    assert_eq!(reader.order("draw 5 2011"), "");
+    reader.order("press 2009 2012");
+    assert_eq!(reader.order("already 5 2010 2012"), "", "the server is not done with the drawing");
+    reader.order("serve 9 2013");
+    assert_eq!(reader.order("wait 9 2313"), "0 313 0");
+}
+
+#[test]
+fn a_drawing_that_is_taken_before_its_send_returned_lasts_until_the_server_is_done_with_it() {
     let mut reader = EventReader::start();
     reader.order("press 1000 1000");
     reader.order("take 5 1001");
-    assert_eq!(reader.order("draw 5 1002"), "");
-    assert_eq!(reader.order("served 9 1003 1004"), "0 3 0", "it has waited since");
-    reader.order("press 2000 2000");
-    reader.order("take 5 2001");
-    reader.order("draw 5 2002");
-    assert_eq!(reader.order("served 9 0 2003"), "", "it is not done with it");
-    assert_eq!(reader.order("wait 9 2010"), "0 10 0");
+    assert_eq!((reader.order("draw 5 1002"), reader.order("served 9 1002")), (String::new(), String::new()));
+    assert_eq!(reader.order("wait 9 1010"), "0 10 0");
+    // It was taken by a thread that went on with what another client drew.
+    for order in ["press 2000 2000", "take 5 2001", "pressb 2000 2000", "takeb 6 2001", "drawb 6 2002", "draw 5 2002"] {
+        reader.order(order);
+    }
+    reader.order("serveb 9 2003");
+    assert_eq!(reader.order("served 9 2004"), "0 4 0", "that of the other client is not done");
+    assert_eq!(reader.order("wait 9 2303"), "0 303 0");
+}
+
+#[test]
+fn what_is_taken_before_its_send_is_noted_is_told_by_the_bytes() {
+    let mut reader = EventReader::start();
+    assert_eq!((reader.order("sent 32"), reader.order("taken 32")), ("0".into(), String::new()));
+    reader.order("taken 64");
+    assert_eq!(reader.order("sent 64"), "1");
+    // Beyond 2^32 bytes the counts begin again at 0.
+    for _ in 0..3 {
+        assert_eq!((reader.order("sent 2000000000"), reader.order("taken 2000000000")), ("0".into(), String::new()));
+    }
+    reader.order("taken 8");
+    assert_eq!((reader.order("sent 8"), reader.order("sent 8")), ("1".into(), "0".into()));
+}
+
+#[test]
+fn what_lay_in_a_queue_when_recording_began_is_found_out() {
+    let mut reader = EventReader::start();
+    reader.order("taken 1000");
+    assert_eq!(reader.order("sent 8"), "1", "nothing is left in the queue");
+    assert_eq!((reader.order("sent 8"), reader.order("taken 8")), ("0".into(), String::new()));
+    reader.order("taken 8");
+    assert_eq!(reader.order("sent 8"), "1");
 }
 
 #[test]
@@ -266,6 +302,10 @@ fn a_press_that_the_server_took_before_the_send_returned_gives_its_time_to_no_ot
     reader.order("inject 1000");
     assert_eq!(reader.order("stamped 1030 1031"), "1000");
     reader.order("inject 2000");
-    reader.order("injected");
+    reader.order("injected 2000");
     assert_eq!(reader.order("stamped 2039 2040"), "2040", "the next one was made just now");
+    reader.order("inject 3000");
+    reader.order("inject 3500");
+    reader.order("injected 3500");
+    assert_eq!(reader.order("stamped 3509 3510"), "3000", "what was injected before it is told of first");
 }

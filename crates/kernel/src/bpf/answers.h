@@ -12,8 +12,8 @@
 #define ANSWER_IDLE_NS 300000000000ull
 /* Shorter sleeps than this do not end a wait. */
 #define SLEPT_NS 1000000
-/* No send takes longer that wakes its receiver: what that did before was about something else. */
-#define SEND_NS 20000000
+/* How often a slot is tried that another CPU changes. */
+#define HOLD_TRIES 64
 /* An injected press that the server took so long ago is not what the event tells of. */
 #define INJECTED_NS 100000000
 #define DISPLAYS 64
@@ -22,11 +22,11 @@ enum press { NO_PRESS, KEY_PRESSED, BUTTON_PRESSED, MODIFIER_PRESSED };
 
 /* A connection: `owner` is the server's end of it, 0 where the slot is free; `used`: when its client was told of input last.
  * Times are 0 where there is none. `slept`: how long the thread that took presses waited for nobody of its process and no
- * disk since the first of them, and `slept_before` until the last. `taken` and `drawn`: when the client took anything last,
- * and drew last; `taker`, `drawer`: its threads that did. */
+ * disk since the first of them, and `slept_before` until the last. `drawn`, `drawer` and `framed`: when the client drew last, by
+ * which thread, and whether it asked when that frame is done. `held`: a CPU changes it. */
 struct answer {
-	__u64 owner, used, since, last, untaken, slept, slept_before, taken, drawn;
-	__u32 client, presses, fresh, class, taker, drawer, framed, unused;
+	__u64 owner, used, since, last, untaken, slept, slept_before, drawn;
+	__u32 client, presses, fresh, class, drawer, framed, held, unused;
 };
 /* The oldest press that a client injected into a display and that nobody was told of. */
 struct injected { __u64 at, taken, connection; };
@@ -82,7 +82,7 @@ static __always_inline __u32 take_answer(__u64 owner, __u32 client, __u64 now)
 	struct answer *answer = &answers[known & (ANSWER_SLOTS - 1)];
 	if (answer->owner != owner || answer->client != client) {
 		answer->presses = answer->fresh = 0;
-		answer->untaken = answer->taken = answer->drawn = 0;
+		answer->untaken = answer->drawn = 0;
 		__builtin_memset(pointer_of(known), 0, sizeof(struct pointer));
 		answer->client = client;
 		answer->owner = owner;
@@ -90,18 +90,25 @@ static __always_inline __u32 take_answer(__u64 owner, __u32 client, __u64 now)
 	return known;
 }
 
-/* A client was told of a press that was made at `at`. */
-__noinline int note_press(__u64 owner, __u32 client, __u32 press, __u64 at, __u64 now)
+/* Keeps other CPUs from a slot, for less than a microsecond; false where one of them kept it for longer: what was to be noted
+ * is left out. */
+__noinline int hold(__u32 slot)
 {
-	if (paused)
-		return 0;
-	__u32 slot = take_answer(owner, client, now);
+	struct answer *answer = &answers[slot & (ANSWER_SLOTS - 1)];
 
-	if (slot >= ANSWER_SLOTS) {
-		__sync_fetch_and_add(&answers_unwatched, 1);
-		return 0;
-	}
-	struct answer *answer = &answers[slot];
+	for (int i = 0; i < HOLD_TRIES; i++)
+		if (!__sync_val_compare_and_swap(&answer->held, 0, 1))
+			return 1;
+	return 0;
+}
+
+static __always_inline void release(struct answer *answer)
+{
+	__sync_fetch_and_and(&answer->held, 0);
+}
+
+static __always_inline void add_press(struct answer *answer, __u32 press, __u64 at, __u64 now)
+{
 	if (!answer->presses) {
 		answer->since = at;
 		answer->slept = 0;
@@ -114,7 +121,22 @@ __noinline int note_press(__u64 owner, __u32 client, __u32 press, __u64 at, __u6
 	answer->presses++;
 	answer->last = at;
 	answer->used = now;
+}
+
+/* A client was told of a press that was made at `at`. */
+__noinline int note_press(__u64 owner, __u32 client, __u32 press, __u64 at, __u64 now)
+{
+	if (paused)
+		return 0;
+	__u32 slot = take_answer(owner, client, now);
+
+	if (slot >= ANSWER_SLOTS || !hold(slot)) {
+		__sync_fetch_and_add(&answers_unwatched, 1);
+		return 0;
+	}
+	add_press(&answers[slot], press, at, now);
 	__sync_fetch_and_or(open_word(slot), slot_bit(slot));
+	release(&answers[slot]);
 	return 0;
 }
 
@@ -125,10 +147,11 @@ __noinline int note_moves(__u64 owner, __u32 client, __u32 class, __u64 at, __u6
 		return 0;
 	__u32 slot = take_answer(owner, client, now);
 
-	if (slot >= ANSWER_SLOTS)
+	if (slot >= ANSWER_SLOTS || !hold(slot))
 		return 0;
 	answers[slot].used = now;
 	add_moves(slot, class, at, now);
+	release(&answers[slot]);
 	return 0;
 }
 
@@ -143,16 +166,16 @@ static __always_inline void take_presses(struct answer *answer, __u32 slot, __u6
 	answer->untaken = 0;
 }
 
-/* The thread that took something last took the presses and moves that the client was told of, too. */
-static __always_inline void take_input(struct answer *answer, __u32 slot, __u64 now)
+/* A thread took the presses and moves that the client was told of. */
+static __always_inline void take_input(struct answer *answer, __u32 slot, __u32 tid, __u64 now)
 {
 	bool moves = pointer_of(slot)->told.count;
+	struct taker *taker = &takers[tid & (TAKERS - 1)];
 
 	if (!answer->fresh && !moves)
 		return;
-	struct taker *taker = &takers[answer->taker & (TAKERS - 1)];
 	taker->slot = slot;
-	taker->tid = answer->taker;
+	taker->tid = tid;
 	if (answer->fresh)
 		take_presses(answer, slot, now);
 	if (moves)
@@ -167,9 +190,10 @@ __noinline int note_taken(__u64 owner, __u64 now)
 	if (slot >= ANSWER_SLOTS)
 		return 0;
 	struct answer *answer = &answers[slot];
-	answer->taken = now;
-	answer->taker = (__u32)bpf_get_current_pid_tgid();
-	take_input(answer, slot, now);
+	if ((!answer->fresh && !pointer_of(slot)->told.count) || !hold(slot))
+		return 0;
+	take_input(answer, slot, (__u32)bpf_get_current_pid_tgid(), now);
+	release(answer);
 	return 0;
 }
 
@@ -200,11 +224,17 @@ static __noinline void note_slept(__u32 tid, __u64 start, __u64 now)
 		answer->slept_before = answer->slept;
 }
 
-/* What a drawing answers is told once the server is done with it; what was open before ends here at the latest. */
+/* What a drawing answers is told once the server is done with it; what was open before ends here at the latest. It may answer
+ * presses that are noted one after the other. */
 static __always_inline void open_drawing(struct answer *answer, __u32 slot, bool framed, __u64 now)
 {
 	struct drawing *drawing = drawing_of(slot);
 
+	if (drawing->open && drawing->drawn == now) {
+		drawing->presses += answer->presses - answer->fresh;
+		drawing->last = answer->last;
+		return;
+	}
 	finish_drawing(slot, drawing->handled ? drawing->handled : drawing->drawn);
 	drawing->since = answer->since;
 	drawing->last = answer->fresh ? answer->since : answer->last;
@@ -255,35 +285,36 @@ __noinline int note_drawing(__u64 owner, bool framed, __u64 now)
 {
 	__u32 slot = find_answer(owner);
 
-	if (slot >= ANSWER_SLOTS)
+	if (slot >= ANSWER_SLOTS || !hold(slot))
 		return 0;
 	struct answer *answer = &answers[slot];
 	answer->drawer = (__u32)bpf_get_current_pid_tgid();
 	answer->framed = framed;
 	answer->drawn = now;
-	barrier();
 	answer_taken(answer, slot, is_taker(slot));
+	release(answer);
 	return 0;
 }
 
-/* A client has taken what it was told before the send of that returned, and may have drawn meanwhile: a send is noted at
- * its end, after it has woken the receiver. */
-__noinline int note_already_taken(__u64 owner, __u64 now)
+/* What a client is just told of a thread of it took at `at`, before the send of it returned. It may have drawn meanwhile. */
+__noinline int note_already_taken(__u64 owner, __u32 tid, __u64 at, __u64 now)
 {
 	__u32 slot = find_answer(owner);
 
-	if (slot >= ANSWER_SLOTS)
+	if (slot >= ANSWER_SLOTS || !hold(slot))
 		return 0;
 	struct answer *answer = &answers[slot];
-	take_input(answer, slot, now);
-	if (now - answer->taken < SEND_NS && answer->drawn > answer->taken)
-		answer_taken(answer, slot, answer->drawer == answer->taker);
+	take_input(answer, slot, tid, now);
+	if (answer->drawn > at)
+		answer_taken(answer, slot, answer->drawer == tid);
+	release(answer);
 	return 0;
 }
 
-/* A thread of a server took what a client sent: it is done with that of others. */
-__noinline int note_request_taken(__u64 owner, __u32 tid, __u64 now)
+/* A server took what a client sent: it is done with that of others. */
+__noinline int note_request_taken(__u64 owner, __u64 now)
 {
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
 	struct taker *server = &servers[tid & (TAKERS - 1)];
 
 	if (!drawings_open)
@@ -299,12 +330,23 @@ __noinline int note_request_taken(__u64 owner, __u32 tid, __u64 now)
 	return 0;
 }
 
-/* A server has taken a drawing before the send of it returned; it may wait again since `waits`, which is else 0. */
-__noinline int note_already_handled(__u64 owner, __u32 tid, __u64 waits, __u64 now)
+/* A thread of a server took a drawing before the send of it returned. Where it is at that of another client by now, which it
+ * took later, it is done with this one. */
+__noinline int note_drawing_already_taken(__u64 owner, __u32 tid, __u64 now)
 {
-	note_request_taken(owner, tid, now);
-	if (waits)
-		server_waits(tid, waits);
+	struct taker *server = &servers[tid & (TAKERS - 1)];
+	__u32 slot = find_answer(owner);
+
+	if (slot >= ANSWER_SLOTS || !drawing_of(slot)->open)
+		return 0;
+	struct drawing *other = drawing_of(server->slot);
+	drawing_of(slot)->taken = 1;
+	if (server->tid == tid && server->slot != slot && other->open && other->taken && !other->handled) {
+		drawing_handled(slot, now);
+		return 0;
+	}
+	server->slot = slot;
+	server->tid = tid;
 	return 0;
 }
 
@@ -342,12 +384,12 @@ static __always_inline void note_injection_taken(__u32 display, __u64 connection
 		open->taken = now;
 }
 
-/* The server took a press before the send of it returned, and may have told of it: it was injected just now. */
-static __always_inline void forget_injection(__u32 display, __u64 connection)
+/* The press that was injected at `at` was taken before the send of it returned, and may have been told of: it was made just now. */
+static __always_inline void forget_injection(__u32 display, __u64 at)
 {
 	struct injected *open = &injected[display & (DISPLAYS - 1)];
 
-	if (!open->taken && open->connection == connection)
+	if (open->at == at)
 		open->at = 0;
 }
 

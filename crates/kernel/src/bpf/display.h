@@ -145,43 +145,48 @@ static __always_inline void note_input(struct side *side, struct reading *readin
 		note_press(owner, side->parties.client, reading->press, at, now);
 }
 
-static __always_inline void note_injected(struct side *side, __u64 now, struct sock *receiver)
+/* The server has taken a drawing already: it may be done with it and wait again. */
+static __always_inline void note_handled(struct side *side, struct receipt *receipt, __u64 now)
 {
-	note_injection(side->display, side->owner, now);
-	if (!receiver->sk_receive_queue.qlen)
-		forget_injection(side->display, side->owner);
+	__u32 server = receipt->by;
+	__u64 at = receipt->at;
+
+	note_drawing_already_taken(side->owner, server, now);
+	__u64 waits = waits_since(server);
+	if (waits + STAMP_STEP > at)
+		server_waits(server, waits);
 }
 
-/* A client draws. Of a server that has taken it already, its first thread is taken to be the one. */
-static __always_inline void note_drawn(struct side *side, struct reading *reading, struct sock *receiver)
+/* What was read means something for how long clients take. What could not be read may well be a drawing. Whether it is taken
+ * already is looked at when it is noted: who takes it later notes that. */
+static __always_inline void note_request(struct side *side, struct reading *reading, struct sock *receiver)
 {
-	__u32 server = side->parties.server;
+	bool draws = reading->draws || (reading->flags & (FLAG_MORE | FLAG_UNREAD));
 
-	note_drawing(side->owner, reading->framed, reading->now);
-	if (receiver->sk_receive_queue.qlen)
-		return;
-	note_already_handled(side->owner, server, waits_since(server), reading->now);
-}
-
-/* What was read means something for how long clients take. What could not be read may well be a drawing. */
-static __always_inline void note_sent(struct side *side, struct reading *reading, struct sock *receiver)
-{
-	bool opaque = reading->request && (reading->flags & (FLAG_MORE | FLAG_UNREAD));
-
-	if (reading->request && !reading->injects && !reading->draws && !opaque)
-		return;
-	__u64 owner = side->owner, now = reading->now;
-	if (!reading->request) {
-		note_told(owner, reading->frame_done, now);
-		note_input(side, reading);
-		if ((reading->press || reading->moves) && !receiver->sk_receive_queue.qlen)
-			note_already_taken(owner, now);
-		return;
-	}
 	if (reading->injects)
-		note_injected(side, now, receiver);
-	if (reading->draws || opaque)
-		note_drawn(side, reading, receiver);
+		note_injection(side->display, side->owner, reading->now);
+	if (draws)
+		note_drawing(side->owner, reading->framed, reading->now);
+	if (!reading->injects && !draws)
+		return;
+	struct receipt *receipt = receipt_of(side->endpoint, receiver);
+	if (!receipt)
+		return;
+	if (reading->injects)
+		forget_injection(side->display, reading->now);
+	if (draws)
+		note_handled(side, receipt, reading->now);
+}
+
+static __always_inline void note_event(struct side *side, struct reading *reading, struct sock *receiver)
+{
+	note_told(side->owner, reading->frame_done, reading->now);
+	note_input(side, reading);
+	if (!reading->press && !reading->moves)
+		return;
+	struct receipt *receipt = receipt_of(side->endpoint, receiver);
+	if (receipt)
+		note_already_taken(side->owner, receipt->by, receipt->at, reading->now);
 }
 
 /* Whether what was sent is messages of Wayland from its first byte to its last. */
@@ -201,6 +206,8 @@ static __always_inline int record_sent(struct sock *sock, int bytes)
 	struct sock *receiver = (struct sock *)peer_of(sock);
 	if (!reading || !receiver)
 		return 0;
+	if (side.endpoint)
+		side.endpoint->sent += bytes;
 	forget(reading);
 	reading->now = bpf_ktime_get_ns();
 	reading->linear = 0;
@@ -211,7 +218,10 @@ static __always_inline int record_sent(struct sock *sock, int bytes)
 	if (side.nested && !settle_nested(&side, fills_exactly(reading, bytes)))
 		return 0;
 	write_message(&side, reading, reading->now, bytes, reading->request ? REQUEST_SENT : EVENT_SENT);
-	note_sent(&side, reading, receiver);
+	if (reading->request)
+		note_request(&side, reading, receiver);
+	else
+		note_event(&side, reading, receiver);
 	if (side.wayland && !reading->request && (reading->keyboard || reading->left))
 		note_focus(&side.parties, reading);
 	return 0;
@@ -222,14 +232,18 @@ static __always_inline int record_taken(struct sock *sock, int bytes, int flags)
 {
 	struct side side = {};
 
-	if (bytes <= 0 || (flags & MSG_PEEK) || !find_side(&side, sock) || side.nested)
+	if (bytes <= 0 || (flags & MSG_PEEK) || !find_side(&side, sock))
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
+	if (side.endpoint)
+		add_receipt(&side.endpoint->taken, bytes, now);
+	if (side.nested)
+		return 0;
 	write_message(&side, 0, now, bytes, side.is_server ? REQUEST_TAKEN : EVENT_TAKEN);
 	if (!side.is_server)
 		note_taken(side.owner, now);
 	else
-		note_request_taken(side.owner, (__u32)bpf_get_current_pid_tgid(), now);
+		note_request_taken(side.owner, now);
 	if (side.is_server && !side.wayland)
 		note_injection_taken(side.display, side.owner, now);
 	return 0;

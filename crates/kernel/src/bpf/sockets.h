@@ -9,6 +9,7 @@
  * An X server that shows its windows on a compositor is a client of it over a connection without a name, which it was
  * started with. It is known by what it sends first. */
 #pragma once
+#include "receipts.h"
 #include "ring.h"
 
 /* Characters at the end of a name that are looked at: "/wayland-" and up to three digits. */
@@ -26,8 +27,17 @@ enum role { UNKNOWN, NO_DISPLAY, NESTED, X_SERVER, X_CLIENT, WAYLAND_SERVER, WAY
 struct parties { __u32 connection, client, server; };
 
 /* An end of a connection: what it is, the number of its display, and where in a message its next send begins;
- * `lost`: that is not known; `owner`: a number for the server's end, 0 as long as who is there is not known. */
-struct endpoint { __u32 skip; __u8 started, swapped, lost, role; __u32 display; struct parties parties; __u64 owner; };
+ * `lost`: that is not known; `owner`: a number for the server's end, 0 as long as who is there is not known; `sent`: all bytes
+ * that were sent from it, modulo 2^32. */
+struct endpoint {
+	__u32 skip;
+	__u8 started, swapped, lost, role;
+	__u32 display;
+	struct parties parties;
+	__u64 owner;
+	struct receipt taken;
+	__u32 sent, unused;
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -223,6 +233,15 @@ static __always_inline bool find_side(struct side *side, struct sock *sock)
 	side->parties = endpoint->parties;
 	side->owner = endpoint->owner;
 	return 1;
+}
+
+/* Who has taken what was just sent from an end, and when; NULL where it may still lie in the queue. */
+static __always_inline struct receipt *receipt_of(struct endpoint *own, struct sock *receiver)
+{
+	if (!own || receiver->sk_receive_queue.qlen)
+		return 0;
+	struct endpoint *peer = bpf_sk_storage_get(&endpoints, receiver, 0, 0);
+	return peer && is_taken(&peer->taken, &own->sent) ? &peer->taken : 0;
 }
 
 /* What an X server sends first on a connection tells what both ends are; whether they are a compositor and its client. */

@@ -72,6 +72,7 @@ static __always_inline __u16 task_state(struct task_struct *task, __u32 state)
 /* Since when a thread has been off its CPU, in one word: thread numbers are below 2^22, and the rest is the time in
  * units of two microseconds, which comes round after 52 days, and whether it waits for I/O. */
 #define STAMP_BITS 42
+#define STAMP_STEP 2048
 #define STAMP (((1ull << STAMP_BITS) - 1) & ~1ull)
 
 static __always_inline __u64 stamp(__u64 now)
@@ -108,7 +109,7 @@ static __always_inline __u64 waits_since(__u32 tid)
 {
 	__u64 entry = *(volatile __u64 *)&switched_out[tid & (TABLE - 1)];
 
-	return is_switched_out(entry, tid) ? stamped(entry, bpf_ktime_get_ns()) : 0;
+	return tid && is_switched_out(entry, tid) ? stamped(entry, bpf_ktime_get_ns()) : 0;
 }
 
 /* Whether a wait of this length deserves a record: a long one always, one for I/O now and then. */

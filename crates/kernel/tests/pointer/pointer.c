@@ -8,26 +8,29 @@
  *     press AT NOW               a client is told of a key,
  *     moves CLASS AT NOW           of moves or the wheel,
  *     take TID NOW                 takes it,
- *     already NOW                  has taken it before the send returned,
+ *     already TID AT NOW           has taken it before the send returned,
  *     sleep TID START NOW          waits for others,
- *     draw TID NOW                 and draws;
+ *     draw TID NOW                 and draws; with a "b" behind its name each of these orders is about another client;
  *     serve TID NOW                the server takes the drawing,
- *     served TID WAITS NOW         has taken it before the send returned, and waits since then,
+ *     served TID NOW               has taken it before the send returned,
  *     wait TID NOW                 and waits: "CLASS LATENCY QUEUED" of each answer that is told, with "CLASS?" for each
  *                                  slot that is open
  *     inject NOW                 a client injects a press,
- *     injected                     which the server took before the send returned;
+ *     injected AT                  which the server took before the send returned;
  *     stamped STAMP NOW          when a press was made that is told with this stamp: "AT"
- *     counts                     how many latencies were counted, by class */
+ *     counts                     how many latencies were counted, by class
+ *     taken BYTES, sent BYTES    on a connection: of what is sent, "1" if all was taken */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "receipts.h"
 #include "wayland.h"
 #include "x11.h"
 
 #define MS 1000000ull
 #define OWNER 0x1000
+#define OTHER 0x1001
 #define INJECTOR 0x2000
 #define CLIENT 77
 #define READ_AT (100000 * MS)
@@ -113,29 +116,34 @@ static void tell_counts(void)
 
 static void obey(char *order, __u64 *number)
 {
-	__u64 first = number[0] * MS, second = number[1] * MS, third = number[2] * MS;
+	__u64 first = number[0] * MS, second = number[1] * MS, third = number[2] * MS, owner = OWNER;
+	char *last = order + strlen(order) - 1;
 
 	tid = number[0];
+	if (last > order && *last == 'b') {
+		owner = OTHER;
+		*last = 0;
+	}
 	if (!strcmp(order, "press"))
-		note_press(OWNER, CLIENT, KEY_PRESSED, first, second);
+		note_press(owner, CLIENT, KEY_PRESSED, first, second);
 	else if (!strcmp(order, "moves"))
-		note_moves(OWNER, CLIENT, number[0], second, third);
+		note_moves(owner, CLIENT, number[0], second, third);
 	else if (!strcmp(order, "already"))
-		note_already_taken(OWNER, first);
+		note_already_taken(owner, tid, second, third);
 	else if (!strcmp(order, "sleep") && took_presses(tid))
 		note_slept(tid, second, third);
 	else if (!strcmp(order, "take"))
-		note_taken(OWNER, second);
+		note_taken(owner, second);
 	else if (!strcmp(order, "draw"))
-		note_drawing(OWNER, 0, second);
+		note_drawing(owner, 0, second);
 	else if (!strcmp(order, "serve"))
-		note_request_taken(OWNER, tid, second);
+		note_request_taken(owner, second);
 	else if (!strcmp(order, "served"))
-		note_already_handled(OWNER, tid, second, third);
+		note_drawing_already_taken(owner, tid, second);
 	else if (!strcmp(order, "inject"))
 		note_injection(0, INJECTOR, first);
 	else if (!strcmp(order, "injected"))
-		forget_injection(0, INJECTOR);
+		forget_injection(0, first);
 	else if (!strcmp(order, "wait"))
 		server_waits(tid, second);
 	tell_answers();
@@ -144,6 +152,8 @@ static void obey(char *order, __u64 *number)
 int main(void)
 {
 	static char line[16384], order[16], words[3][8192];
+	struct receipt receipt = {};
+	__u32 sent = 0;
 
 	while (fgets(line, sizeof(line), stdin)) {
 		memset(words, 0, sizeof(words));
@@ -156,6 +166,12 @@ int main(void)
 			printf("\n");
 		} else if (!strcmp(order, "counts")) {
 			tell_counts();
+		} else if (!strcmp(order, "taken")) {
+			add_receipt(&receipt, numbers[0], READ_AT);
+			printf("\n");
+		} else if (!strcmp(order, "sent")) {
+			sent += numbers[0];
+			printf("%d\n", is_taken(&receipt, &sent));
 		} else if (!strcmp(order, "stamped")) {
 			printf("%llu\n", press_time(0, numbers[0], numbers[1] * MS) / MS);
 		} else {
