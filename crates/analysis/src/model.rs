@@ -151,6 +151,9 @@ pub struct Finding {
     /// elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub waiter: String,
+    /// Nobody is known to owe the answer that was waited for: the culprit is the client for want of another. Left out elsewhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unowed: bool,
     pub ms: f64,
     /// Of the latency beyond what is usual, 0 to 1.
     pub share: f64,

@@ -137,12 +137,10 @@ fn doubted(doubt: &str, finding: &Finding, interval: &Interval) -> String {
 fn of(finding: &Finding, interval: &Interval) -> String {
     let app = interval.client.comm.as_str();
     // Whom the application itself kept waiting is told, and not that it waited for itself.
-    let app = if is_application(finding, interval) { waiter(finding, app) } else { app };
+    let app = if finding.unowed || is_application(finding, interval) { waiter(finding, app) } else { app };
     let about = about(finding.kind);
     let (clause, who) = match &finding.culprit {
-        Culprit::Process { .. } if is_unowed(finding, interval) => {
-            (Some("{app} waited for an answer that nobody is known to owe"), String::new())
-        }
+        _ if finding.unowed => (Some("{app} waited for an answer that nobody is known to owe"), String::new()),
         Culprit::Process { comm, job, .. } => (about.of_process, process(comm, job.as_deref(), finding.kind)),
         Culprit::Device { device } => (about.of_device, device.clone()),
         Culprit::Address { address } => (about.of_device, address.clone()),
@@ -159,11 +157,6 @@ fn of(finding: &Finding, interval: &Interval) -> String {
         Some(clause) => fill(&clause, app, &who),
         None => without_pids(finding.evidence.first().map_or(finding.kind.name(), String::as_str)),
     }
-}
-
-/// Whether the application waits for an answer that nobody else is known to owe; for one of its own somebody else may wait.
-fn is_unowed(finding: &Finding, interval: &Interval) -> bool {
-    finding.kind == CauseKind::PeerWait && is_application(finding, interval) && finding.waiter.is_empty()
 }
 
 /// Whether the application is the culprit itself.
@@ -326,16 +319,17 @@ mod tests {
 
     #[test]
     fn nobody_owes_itself_an_answer() {
-        let told = |pid, waiter: &str| {
+        let told = |pid, waiter: &str, unowed| {
             let client = Client { comm: "xterm".to_owned(), pid, ..Client::default() };
             let interval = Interval { client, latency_ms: 1_000.0, ..Interval::default() };
             let (kind, culprit, waiter) = (CauseKind::PeerWait, process("xterm", None), waiter.to_owned());
-            let finding = Finding { kind, culprit, waiter, confidence: 0.9, ms: 1_000.0, ..Finding::default() };
+            let finding = Finding { kind, culprit, waiter, unowed, confidence: 0.9, ms: 1_000.0, ..Finding::default() };
             cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
         };
-        assert_eq!(told(12, ""), "xterm waited for an answer that nobody is known to owe (100 % of the time).");
-        assert_eq!(told(8, ""), "xterm had to wait for an answer from another xterm (100 % of the time).");
-        assert_eq!(told(12, "seq"), "seq had to wait for an answer from xterm (100 % of the time).");
+        assert_eq!(told(12, "", true), "xterm waited for an answer that nobody is known to owe (100 % of the time).");
+        assert_eq!(told(12, "seq", true), "seq waited for an answer that nobody is known to owe (100 % of the time).");
+        assert_eq!(told(8, "", false), "xterm had to wait for an answer from another xterm (100 % of the time).");
+        assert_eq!(told(12, "seq", false), "seq had to wait for an answer from xterm (100 % of the time).");
     }
 
     #[test]

@@ -273,6 +273,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         kind: cause.group.kind,
         culprit,
         waiter: other_waiter(budget, problem, &cause.group),
+        unowed: evidence::is_unowed(&cause.group),
         ms: Nanos(cause.group.nanos).millis(),
         share: share(cause.group.nanos, problem),
         confidence: (trust * cause.certainty).clamp(0.0, 1.0),
