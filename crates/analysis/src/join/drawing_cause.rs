@@ -28,8 +28,8 @@ const NODES_MAX: usize = 128;
 /// Writes to a busy thread's terminal that are followed, the latest ones.
 const WRITES_MAX: usize = 16;
 
-/// Steps that are kept at most; then they are looked for again.
-const STEPS_MAX: usize = 65_536;
+/// Steps, and places that they lead to, that are kept at most; then they are looked for again.
+const STEPS_MAX: usize = 262_144;
 
 /// Waits for a frame on one way at most: a frame is begun, drawn and shown by a timer each.
 const FRAMES_MAX: usize = 3;
@@ -98,6 +98,8 @@ pub(crate) struct Steps<'a> {
     stream: usize,
     client: Pid,
     known: HashMap<(Tid, Nanos), Rc<Step>>,
+    /// Of these, with the places that they lead to.
+    kept: usize,
 }
 
 /// When each thread of a client dequeued input events on one stream.
@@ -171,10 +173,20 @@ impl Receipts {
     }
 }
 
+impl Step {
+    /// It and the places that it leads to.
+    fn size(&self) -> usize {
+        match self {
+            Step::Written(..) | Step::Input { .. } | Step::Requested(..) => 1,
+            Step::Work(work) => 1 + work.apart.len() + work.helpers.len(),
+        }
+    }
+}
+
 impl<'a> Steps<'a> {
     pub(crate) fn new(recording: &'a Recording, receipts: &'a Receipts, stream: usize) -> Steps<'a> {
         let client = recording.messages.stream(stream).map_or(Pid(0), |stream| stream.client);
-        Steps { recording, receipts, stream, client, known: HashMap::new() }
+        Steps { recording, receipts, stream, client, known: HashMap::new(), kept: 0 }
     }
 
     /// Walks back from what a thread did at a time.
@@ -188,10 +200,12 @@ impl<'a> Steps<'a> {
         if let Some(step) = self.known.get(&(tid, hi)) {
             return Rc::clone(step);
         }
-        if self.known.len() >= STEPS_MAX {
+        if self.kept >= STEPS_MAX {
             self.known.clear();
+            self.kept = 0;
         }
         let step = Rc::new(self.find(tid, hi));
+        self.kept += step.size();
         self.known.insert((tid, hi), Rc::clone(&step));
         step
     }

@@ -192,9 +192,10 @@ impl<'a> Joiner<'a> {
         self.dequeued.iter().for_each(|(tid, at, _)| receipts.add(*tid, *at));
         let (proxies, others) = self.relatives();
         let own: Vec<usize> = std::iter::once(self.stream).chain(proxies).collect();
-        self.trace(&receipts, &own);
+        let mut steps = Steps::new(self.recording, &receipts, self.stream);
+        self.trace(&mut steps, &own);
         if self.answers.iter().all(|answer| answer.first.is_none()) {
-            self.trace(&receipts, &others);
+            self.trace(&mut steps, &others);
         }
         for answer in &mut self.answers {
             answer.first = answer.first.take().or(answer.maybe.take());
@@ -208,8 +209,7 @@ impl<'a> Joiner<'a> {
     }
 
     /// Looks for the cause of each drawing on some connections, in the order of time.
-    fn trace(&mut self, receipts: &Receipts, streams: &[usize]) {
-        let mut steps = Steps::new(self.recording, receipts, self.stream);
+    fn trace(&mut self, steps: &mut Steps<'_>, streams: &[usize]) {
         for (place, sent) in drawings(self.recording, streams) {
             let trace = steps.back(sent.tid, sent.ts);
             self.drawn.push((sent.ts, place));
@@ -357,7 +357,7 @@ impl<'a> Joiner<'a> {
             return None;
         }
         let next = self.context.presses.get(&delivery.client).and_then(|all| all.range(at.after(Nanos(1))..).next());
-        let next = next.copied().unwrap_or(self.recording.mark);
+        let next = next.copied().map_or(self.recording.mark, |next| next.min(self.recording.mark));
         let place = |at: Nanos| self.unexplained.partition_point(|(sent, ..)| *sent <= at);
         let drawn = self.unexplained.get(place(at)..place(next)).unwrap_or_default();
         let releases = self.context.releases.get(&self.stream).filter(|_| delivery.class == InputClass::Click);

@@ -4,7 +4,7 @@
 //! What is sent to a thread that is stopped, or waits for a CPU, wakes nobody: no record tells of it. Who ended its idle
 //! waits again and again before is who asks it as a rule, and may have asked it in each burst that ended meanwhile.
 
-use crate::timeline::bursts::Burst;
+use crate::timeline::bursts::{Burst, SEGMENTS_MAX};
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::Span;
@@ -18,9 +18,6 @@ const WAITS_MAX: usize = 64;
 const ASKED_MIN: usize = 3;
 const ASKED_SHARE: usize = 10;
 
-/// Spans in which a thread was held up that are looked at, the latest ones.
-const HELD_UP_MAX: usize = 64;
-
 /// Bursts in which something may have been asked that are followed, the earliest ones.
 const ASKS_MAX: usize = 16;
 
@@ -28,7 +25,9 @@ impl Recording {
     /// The threads that may have asked something of a thread while it was held up inside a burst, and when each was done
     /// with that; the earliest first.
     pub(crate) fn askers(&self, tid: Tid, burst: &Burst, at: Nanos) -> Vec<(Tid, Nanos)> {
-        let held_up = self.ended_within(tid, Pause::HeldUp, burst.start, at, HELD_UP_MAX);
+        let mut held_up = self.ended_within(tid, Pause::HeldUp, burst.start, at, SEGMENTS_MAX);
+        let before = self.timeline.before(tid, at).map_or(0, |last| last.index);
+        held_up.retain(|span| span.index + SEGMENTS_MAX > before);
         if held_up.is_empty() {
             return Vec::new();
         }

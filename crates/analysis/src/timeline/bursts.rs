@@ -11,8 +11,8 @@ use tipme_record::{Nanos, Tid};
 /// Waits inside a burst whose ends are looked at, the latest ones.
 const HELPERS_MAX: usize = 16;
 
-/// Segments of a burst that are searched for such waits.
-const SEGMENTS_MAX: usize = 1_024;
+/// Segments of a burst that are looked at, the latest ones.
+pub(super) const SEGMENTS_MAX: usize = 1_024;
 
 /// Who draws in frames waits no longer than this for the next one: 60 a second, and somewhat late.
 pub(crate) const FRAME: Nanos = Nanos::from_millis(20);
