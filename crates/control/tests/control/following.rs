@@ -43,7 +43,7 @@ fn what_is_told_comes_in_order_until_one_side_ends() {
 
 #[test]
 fn a_daemon_that_ends_is_told() {
-    let (following, follower) = following(&RecorderResponse::Done, &[]);
+    let (following, follower) = following(&RecorderResponse::Done, &[focus(1), focus(2)]);
     drop(follower);
     let mut following = following.unwrap();
     assert!(matches!(following.news(), Err(CallError::Closed { .. })));
