@@ -42,12 +42,12 @@ pub struct ToldAnswer {
     /// Of the first, how long the thread that took them waited for nobody of its process and no disk, at least a
     /// millisecond at a time.
     pub slept: Nanos,
-    /// The part of this until the last of the presses.
-    pub slept_before: Nanos,
     pub client: Pid,
     pub slot: usize,
     /// How many presses were answered together, or taken from the queue together; moves count as one.
     pub presses: u32,
+    /// Presses before them that the client was done with, without a drawing: it waited for whatever comes next.
+    pub silent: u32,
     /// Below [`CLASSES`].
     pub class: usize,
     /// The stay in the queue alone; no drawing is needed to know it.
@@ -136,10 +136,10 @@ fn told(answer: told_answer) -> ToldAnswer {
         first: Nanos(answer.first),
         last: Nanos(answer.last),
         slept: Nanos(answer.slept),
-        slept_before: Nanos(answer.slept_before),
         client: Pid(answer.client),
         slot: answer.slot as usize,
         presses: answer.presses,
+        silent: answer.silent,
         class: class(answer.class),
         queued: answer.queued == 1,
     }

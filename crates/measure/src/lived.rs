@@ -27,9 +27,6 @@ const LONG_MAX: usize = 20;
 /// Seconds of an hour.
 const HOUR_S: u64 = 3_600;
 
-/// Presses so far apart may be told apart by what happened between them.
-const APART_NS: u64 = 20_000_000;
-
 /// Presses that one drawing answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AnsweredPresses {
@@ -38,37 +35,22 @@ pub struct AnsweredPresses {
     /// From the first of the presses until then, and from the last.
     pub first: u64,
     pub last: u64,
-    /// Of the first, how long the thread that took them slept for nobody of its process and no disk; and the part of
-    /// this that was until the last press.
+    /// Of the first, how long the thread that took them slept for nobody of its process and no disk.
     pub slept: u64,
-    pub slept_before: u64,
     pub presses: u32,
+    /// Presses before them that had no answer: the program had nothing left to do for them when the next one came.
+    pub silent: u32,
 }
 
 impl AnsweredPresses {
-    /// How many of the presses had no answer: where the program slept from the first to the last of them, it had
-    /// nothing to do for the earlier ones, and the drawing answers the last alone.
-    pub fn silent(&self) -> u32 {
-        let between = self.first.saturating_sub(self.last);
-        let idle = between >= APART_NS && self.slept_before >= between / 8 * 7;
-        if idle { self.presses.saturating_sub(1) } else { 0 }
-    }
-
-    /// From the first press that was answered until the drawing.
-    pub fn length(&self) -> u64 {
-        if self.silent() > 0 { self.last } else { self.first }
-    }
-
-    /// The part of the length in which the program was busy, or the press lay in its queue.
+    /// The part of the time from the first press in which the program was busy, or the press lay in its queue.
     pub fn wait(&self) -> u64 {
-        let slept = if self.silent() > 0 { self.slept.saturating_sub(self.slept_before) } else { self.slept };
-        self.length().saturating_sub(slept)
+        self.first.saturating_sub(self.slept)
     }
 
-    /// The latency of each press that was answered. Of more than two those between the first and the last are taken to
-    /// be evenly apart.
+    /// The latency of each press. Of more than two those between the first and the last are taken to be evenly apart.
     pub fn latencies(&self) -> impl Iterator<Item = u64> {
-        let (n, from) = (u64::from(self.presses.saturating_sub(self.silent())), self.length());
+        let (n, from) = (u64::from(self.presses), self.first);
         let step = from.saturating_sub(self.last) / n.saturating_sub(1).max(1);
         (0..n).map(move |index| if index + 1 == n && n > 1 { self.last.min(from) } else { from - step * index })
     }
@@ -137,7 +119,7 @@ impl LastAnswer {
     /// The time of interaction that an answer adds, with the gap before its first press: none where the person was
     /// away, and nothing twice.
     pub fn extend(&mut self, answer: &AnsweredPresses) -> u64 {
-        let (end, begin) = (answer.at, answer.at.saturating_sub(answer.length()));
+        let (end, begin) = (answer.at, answer.at.saturating_sub(answer.first));
         let gap = begin.saturating_sub(self.0);
         let from = if gap > AWAY_NS { begin } else { self.0 };
         self.0 = self.0.max(end);
@@ -147,7 +129,7 @@ impl LastAnswer {
 
 impl LivedClass {
     fn add(&mut self, answer: &AnsweredPresses, threshold: u64) {
-        self.silent = self.silent.saturating_add(answer.silent().into());
+        self.silent = self.silent.saturating_add(answer.silent.into());
         for latency in answer.latencies() {
             self.counts.add(Histogram::bucket(latency), 1);
             self.sum_ns = self.sum_ns.saturating_add(latency);
@@ -199,13 +181,13 @@ impl LivedDay {
         row.noticed_ns = row.noticed_ns.saturating_add(if wait >= threshold { wait } else { 0 });
         row.interactive_ns = row.interactive_ns.saturating_add(interactive);
         row.classes[place].add(answer, threshold);
-        if answer.length() > threshold {
+        if answer.first > threshold {
             self.remember(LongAnswer {
                 at_ns: answer.at,
-                latency_ns: answer.length(),
+                latency_ns: answer.first,
                 application: application.to_owned(),
                 class: class.name().to_owned(),
-                presses: answer.presses - answer.silent(),
+                presses: answer.presses,
             });
         }
     }

@@ -57,6 +57,9 @@ struct Lately {
     last: LastAnswer,
 }
 
+/// The X server that is a client of a compositor, by its name.
+const XWAYLAND: &str = "Xwayland";
+
 /// The counts of all users.
 pub(crate) struct Days {
     folder: PathBuf,
@@ -99,8 +102,8 @@ impl Days {
         self.lose(self.read.lost - self.lost);
         self.lost = self.read.lost;
         for answer in answers.iter().filter(|answer| is_lived(answer)) {
-            // The recorder's own windows have no name.
-            let Some(application) = learning.name(answer.client) else { continue };
+            // The recorder's own windows have no name; what Xwayland is told of it tells its clients.
+            let Some(application) = learning.name(answer.client).filter(|name| name != XWAYLAND) else { continue };
             match self.user(answer.client) {
                 Some(uid) => self.add(uid, &application, answer, realtime_now().saturating_sub(now.since(answer.at).0)),
                 None => self.lose(1),
@@ -123,8 +126,8 @@ impl Days {
             first: told.first.0,
             last: told.last.0,
             slept: told.slept.0,
-            slept_before: told.slept_before.0,
             presses: told.presses,
+            silent: told.silent,
         };
         let lately = self.users.entry(uid).or_default();
         let interactive = lately.last.extend(&answer);
@@ -267,9 +270,9 @@ mod tests {
 
     fn told(latency: Nanos) -> ToldAnswer {
         let (at, client) = (Nanos(1), Pid(1));
-        let (slept, slept_before, slot, presses) = (Nanos(0), Nanos(0), 3, 1);
+        let (slept, slot, presses, silent) = (Nanos(0), 3, 1, 0);
         let (class, queued) = (0, false);
-        ToldAnswer { at, first: latency, last: latency, slept, slept_before, client, slot, presses, class, queued }
+        ToldAnswer { at, first: latency, last: latency, slept, client, slot, presses, silent, class, queued }
     }
 
     fn days(dir: &tempfile::TempDir) -> Days {

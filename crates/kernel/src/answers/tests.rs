@@ -53,7 +53,14 @@ impl EventReader {
         let hex: String = events.concat().iter().map(|byte| format!("{byte:02x}")).collect();
         let line = self.order(&format!("{protocol} {hex}"));
         let numbers: Vec<u32> = line.split(' ').map(|number| number.parse().expect("a number")).collect();
-        numbers.try_into().expect("as many as are asked for")
+        numbers[..4].try_into().expect("as many as are asked for")
+    }
+
+    /// How many presses are found in a send.
+    fn presses(&mut self, protocol: &str, events: &[Vec<u8>]) -> u32 {
+        let hex: String = events.concat().iter().map(|byte| format!("{byte:02x}")).collect();
+        let line = self.order(&format!("{protocol} {hex}"));
+        line.rsplit(' ').next().expect("the last of them").parse().expect("a number")
     }
 }
 
@@ -253,7 +260,7 @@ fn presses_that_one_drawing_answers_are_told_together_however_late_they_are_note
     reader.order("press 2009 2012");
     assert_eq!(reader.order("already 5 2010 2012"), "", "the server is not done with the drawing");
     reader.order("serve 9 2013");
-    assert_eq!(reader.order("wait 9 2313"), "0 313 0");
+    assert_eq!(reader.order("wait 9 2313"), "0 313 0 of 2");
 }
 
 #[test]
@@ -308,4 +315,57 @@ fn a_press_that_the_server_took_before_the_send_returned_gives_its_time_to_no_ot
     reader.order("inject 3500");
     reader.order("injected 3500");
     assert_eq!(reader.order("stamped 3509 3510"), "3000", "what was injected before it is told of first");
+}
+
+#[test]
+fn presses_that_a_client_was_done_with_when_the_next_one_came_have_no_answer() {
+    let mut reader = EventReader::start();
+    for at in [1_000, 1_100, 1_200] {
+        reader.order(&format!("press {at} {at}"));
+        reader.order(&format!("take 5 {}", at + 1));
+        // It works on it, and then waits until the server tells it of the next one.
+        reader.order(&format!("woken 5 {} {}", at + 16, at + 100));
+    }
+    reader.order("press 1300 1300");
+    reader.order("take 5 1301");
+    reader.order("draw 5 1305");
+    reader.order("serve 9 1305");
+    assert_eq!(reader.order("wait 9 1306"), "0 6 0 after 3");
+    assert_eq!(reader.order("counts"), "1 0 0 0");
+}
+
+#[test]
+fn presses_behind_which_a_client_waited_for_another_are_answered_together() {
+    let mut reader = EventReader::start();
+    for at in [1_000, 1_100] {
+        reader.order(&format!("press {at} {at}"));
+        reader.order(&format!("take 5 {}", at + 1));
+        reader.order(&format!("sleep 5 {} {}", at + 2, at + 99));
+    }
+    reader.order("draw 5 1200");
+    reader.order("serve 9 1200");
+    assert_eq!(reader.order("wait 9 1201"), "0 201 0 of 2");
+    // A frame clock wakes it between two keys that follow each other closely.
+    for at in [2_000, 2_010] {
+        reader.order(&format!("press {at} {at}"));
+        reader.order(&format!("take 5 {}", at + 1));
+        reader.order(&format!("woken 5 {} {}", at + 2, at + 10));
+    }
+    reader.order("draw 5 2021");
+    reader.order("serve 9 2021");
+    assert_eq!(reader.order("wait 9 2022"), "0 22 0 of 2");
+}
+
+#[test]
+fn keys_that_come_together_are_counted_each() {
+    let mut reader = EventReader::start();
+    let key = |code, stamp: u32| message(3, &[9, stamp, code, 1]);
+    assert_eq!(reader.presses("wayland", &[key(30, STAMP), key(31, STAMP), key(42, STAMP)]), 2, "one is a modifier");
+    assert_eq!(reader.presses("x11", &[core(2, 38), core(2, 39)]), 2);
+    assert_eq!(reader.presses("x11", &[generic(2, 38, 14), generic(2, 38, 14)]), 1, "of a device, and of all");
+    reader.order("press 1000 1000 3");
+    reader.order("take 5 1001");
+    reader.order("draw 5 1002");
+    reader.order("serve 9 1002");
+    assert_eq!(reader.order("wait 9 1003"), "0 3 0 of 3");
 }

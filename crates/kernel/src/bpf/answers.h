@@ -12,6 +12,10 @@
 #define ANSWER_IDLE_NS 300000000000ull
 /* Shorter sleeps than this do not end a wait. */
 #define SLEPT_NS 1000000
+/* A send that wakes a thread returns within this time, or it is not found out that it did. */
+#define WOKEN_NS 1000000
+/* Presses so far apart may be told apart by what happened between them. */
+#define APART_NS 20000000
 /* How often a slot is tried that another CPU changes. */
 #define HOLD_TRIES 64
 /* An injected press that the server took so long ago is not what the event tells of. */
@@ -22,11 +26,12 @@ enum press { NO_PRESS, KEY_PRESSED, BUTTON_PRESSED, MODIFIER_PRESSED };
 
 /* A connection: `owner` is the server's end of it, 0 where the slot is free; `used`: when its client was told of input last.
  * Times are 0 where there is none. `slept`: how long the thread that took presses waited for nobody of its process and no
- * disk since the first of them, and `slept_before` until the last. `drawn`, `drawer` and `framed`: when the client drew last, by
+ * disk since the first of them; `woken`, `woken_by`: when that ended last, and by which thread; `silent`: presses that it was
+ * done with, without a drawing. `drawn`, `drawer` and `framed`: when the client drew last, by
  * which thread, and whether it asked when that frame is done. `held`: a CPU changes it. */
 struct answer {
-	__u64 owner, used, since, last, untaken, slept, slept_before, drawn;
-	__u32 client, presses, fresh, class, drawer, framed, held, unused;
+	__u64 owner, used, since, last, untaken, slept, woken, drawn;
+	__u32 client, presses, fresh, class, drawer, framed, held, silent, woken_by, unused;
 };
 /* The oldest press that a client injected into a display and that nobody was told of. */
 struct injected { __u64 at, taken, connection; };
@@ -81,7 +86,7 @@ static __always_inline __u32 take_answer(__u64 owner, __u32 client, __u64 now)
 		return known;
 	struct answer *answer = &answers[known & (ANSWER_SLOTS - 1)];
 	if (answer->owner != owner || answer->client != client) {
-		answer->presses = answer->fresh = 0;
+		answer->presses = answer->fresh = answer->silent = 0;
 		answer->untaken = answer->drawn = 0;
 		__builtin_memset(pointer_of(known), 0, sizeof(struct pointer));
 		answer->client = client;
@@ -107,24 +112,49 @@ static __always_inline void release(struct answer *answer)
 	__sync_fetch_and_and(&answer->held, 0);
 }
 
-static __always_inline void add_press(struct answer *answer, __u32 press, __u64 at, __u64 now)
+/* Whether the thread that takes presses waited for whatever comes next until the current thread told it of one more: it had
+ * nothing left to do for those before. */
+static __always_inline bool is_done(struct answer *answer, __u64 at, __u64 now)
 {
+	if (answer->fresh || answer->woken_by != (__u32)bpf_get_current_pid_tgid())
+		return 0;
+	return now - answer->woken < WOKEN_NS && at > answer->last && at - answer->last >= APART_NS;
+}
+
+static __always_inline void add_presses(struct answer *answer, __u32 press, __u32 count, __u64 at, __u64 now)
+{
+	if (is_done(answer, at, now)) {
+		answer->silent += answer->presses;
+		answer->presses = 0;
+	}
 	if (!answer->presses) {
 		answer->since = at;
 		answer->slept = 0;
 		answer->class = press == BUTTON_PRESSED ? BUTTONS : KEYS;
 	}
-	answer->slept_before = answer->slept;
 	if (!answer->fresh)
 		answer->untaken = now;
-	answer->fresh++;
-	answer->presses++;
+	answer->fresh += count;
+	answer->presses += count;
 	answer->last = at;
 	answer->used = now;
 }
 
-/* A client was told of a press that was made at `at`. */
-__noinline int note_press(__u64 owner, __u32 client, __u32 press, __u64 at, __u64 now)
+/* Notes the first press among the events of a send, of a modifier only where no other comes, and how many there are. */
+static __always_inline void look_at_press(struct reading *reading, __u8 press, __u32 stamp_ms)
+{
+	bool other = press != MODIFIER_PRESSED, known = reading->press && reading->press != MODIFIER_PRESSED;
+
+	if (other && reading->presses < 255)
+		reading->presses++;
+	if (known)
+		return;
+	reading->press = press;
+	reading->stamp_ms = stamp_ms;
+}
+
+/* A client was told of presses, the first of which was made at `at`: what it was, and how many they are. */
+__noinline int note_presses(__u64 owner, __u32 client, __u32 told, __u64 at, __u64 now)
 {
 	if (paused)
 		return 0;
@@ -134,7 +164,7 @@ __noinline int note_press(__u64 owner, __u32 client, __u32 press, __u64 at, __u6
 		__sync_fetch_and_add(&answers_unwatched, 1);
 		return 0;
 	}
-	add_press(&answers[slot], press, at, now);
+	add_presses(&answers[slot], told & 0xff, told >> 8, at, now);
 	__sync_fetch_and_or(open_word(slot), slot_bit(slot));
 	release(&answers[slot]);
 	return 0;
@@ -204,14 +234,16 @@ static __always_inline bool took_presses(__u32 tid)
 }
 
 /* A thread that took presses or moves slept from `start` on, for nobody of its own process and no disk. What lay in its
- * queue by then ended that it had nothing to do. */
-static __noinline void note_slept(__u32 tid, __u64 start, __u64 now)
+ * queue by then ended that it had nothing to do. `waker`: who ended it, 0 where no thread did. */
+static __noinline void note_slept(__u32 tid, __u64 start, __u64 now, __u32 waker)
 {
 	struct taker *taker = &takers[tid & (TAKERS - 1)];
 
 	if (now - start < SLEPT_NS)
 		return;
 	struct answer *answer = &answers[taker->slot & (ANSWER_SLOTS - 1)];
+	answer->woken = now;
+	answer->woken_by = waker;
 	moves_slept(taker->slot, start, now);
 	if (answer->presses <= answer->fresh)
 		return;
@@ -220,8 +252,6 @@ static __noinline void note_slept(__u32 tid, __u64 start, __u64 now)
 		start = answer->since;
 	if (end > start)
 		answer->slept += end - start;
-	if (answer->fresh)
-		answer->slept_before = answer->slept;
 }
 
 /* What a drawing answers is told once the server is done with it; what was open before ends here at the latest. It may answer
@@ -239,7 +269,7 @@ static __always_inline void open_drawing(struct answer *answer, __u32 slot, bool
 	drawing->since = answer->since;
 	drawing->last = answer->fresh ? answer->since : answer->last;
 	drawing->slept = answer->slept;
-	drawing->slept_before = answer->slept_before;
+	drawing->silent = answer->silent;
 	drawing->drawn = now;
 	drawing->handled = 0;
 	drawing->client = answer->client;
@@ -275,7 +305,7 @@ static __always_inline void answer_taken(struct answer *answer, __u32 slot, bool
 	open_drawing(answer, slot, answer->framed, drawn);
 	answer->presses = fresh;
 	answer->since = answer->untaken;
-	answer->slept = answer->slept_before = 0;
+	answer->slept = answer->silent = 0;
 	if (!fresh)
 		__sync_fetch_and_and(open_word(slot), ~slot_bit(slot));
 }

@@ -142,7 +142,7 @@ static __always_inline void note_input(struct side *side, struct reading *readin
 		return;
 	__u64 at = side->wayland ? stamp_time(reading->stamp_ms, now) : press_time(side->display, reading->stamp_ms, now);
 	if (reading->press != MODIFIER_PRESSED)
-		note_press(owner, side->parties.client, reading->press, at, now);
+		note_presses(owner, side->parties.client, reading->press | reading->presses << 8, at, now);
 }
 
 /* The server has taken a drawing already: it may be done with it and wait again. */

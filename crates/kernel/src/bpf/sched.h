@@ -154,7 +154,7 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 		switched_out[tid & (TABLE - 1)] = 0;
 		/* Who waits for its own threads or a disk is busy. */
 		if (took_presses(tid) && !(entry & 1) && (context || me >> 32 != task->tgid))
-			note_slept(tid, start, now);
+			note_slept(tid, start, now, context ? 0 : waker);
 		if (deserves_record(entry, now, now - start) && !(task->__state & TASK_NOLOAD))
 			write_wait(task, now, start, context);
 	}

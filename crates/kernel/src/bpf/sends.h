@@ -36,11 +36,11 @@ struct reading {
 	bool user, wayland;
 	/* `linear`: bytes that can be read; `heads`: messages seen; `count`: those that are kept. */
 	__u32 linear, offset, heads, count, flags;
-	/* `press`, `stamp_ms`: the first press that the events tell of; `moves`, `moved_ms`: the first move of the pointer or the
+	/* `press`, `stamp_ms`, `presses`: the first press that the events tell of, and how many they are; `moves`, `moved_ms`: the first move of the pointer or the
 	 * wheel; `injects`, `draws`: what the requests do; `attaches`: they prepare a drawing; `framed`: they ask when its frame
 	 * is done; `frame_done`: that is told; `strange`: what was taken for the head of a message is none; `foreign`: an object
 	 * is none that a client makes. */
-	__u8 request, started, swapped, press, moves, injects, draws, attaches, framed, frame_done, strange, foreign;
+	__u8 request, started, swapped, press, presses, moves, injects, draws, attaches, framed, frame_done, strange, foreign;
 	__u32 stamp_ms, moved_ms;
 	/* Of Wayland: what may be a keyboard that enters, and one whose modifiers were told; the keyboard that the client has from
 	 * then on; what leaves it. */
@@ -55,7 +55,7 @@ struct reading {
 static __always_inline void forget(struct reading *reading)
 {
 	reading->heads = reading->count = 0;
-	reading->press = reading->moves = reading->injects = reading->draws = reading->attaches = 0;
+	reading->press = reading->presses = reading->moves = reading->injects = reading->draws = reading->attaches = 0;
 	reading->strange = reading->foreign = reading->framed = reading->frame_done = 0;
 	reading->entering = reading->modified = reading->keyboard = reading->left = 0;
 }

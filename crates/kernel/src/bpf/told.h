@@ -25,16 +25,17 @@ enum answer_class { KEYS, BUTTONS, SCROLLS, MOVES, ANSWER_CLASSES };
 
 /* `turn` counts from 1 on, and is written last. */
 struct told_answer {
-	__u64 turn, at, first, last, slept, slept_before;
-	__u32 client, presses, slot, class, queued, unused;
+	__u64 turn, at, first, last, slept;
+	__u32 client, presses, slot, class, queued, silent;
 };
-/* What answers presses. `since` and `last`: when the first of them was made, and the last. `handled`: when the server
+/* What answers presses. `since` and `last`: when the first of them was made, and the last; `silent`: how many before had no
+ * answer. `handled`: when the server
  * was done with it; `open`: it is not told yet; `framed`: the client is told when its frame is done; `taken`: the
  * server has it. */
 struct drawing {
-	__u64 since, last, slept, slept_before, drawn, handled;
-	__u32 client, presses, class, open;
-	__u8 framed, taken, unused[6];
+	__u64 since, last, slept, drawn, handled;
+	__u32 client, presses, class, open, silent;
+	__u8 framed, taken, unused[2];
 };
 /* Who took something last, and of which connection. */
 struct taker { __u32 tid, slot; };
@@ -91,7 +92,7 @@ static __always_inline void tell_answer(struct drawing *drawing, __u32 slot, __u
 	told->first = end > drawing->since ? end - drawing->since : 0;
 	told->last = end > drawing->last ? end - drawing->last : 0;
 	told->slept = drawing->slept;
-	told->slept_before = drawing->slept_before;
+	told->silent = drawing->silent;
 	told->client = drawing->client;
 	told->presses = drawing->presses;
 	told->slot = slot;

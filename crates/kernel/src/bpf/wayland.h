@@ -71,11 +71,10 @@ static __always_inline void look_at_key(struct reading *reading, __u32 *head, st
 	kept->wanted = 1;
 	kept->hint = (HINT_RELEASED + state) | (button ? HINT_BUTTON : 0) | (near ? HINT_NEAR : 0);
 	kept->argument = near ? stamp : 0;
-	if (input_hidden || state != 1 || !near || (reading->press && reading->press != MODIFIER_PRESSED))
+	if (input_hidden || state != 1 || !near)
 		return;
 	/* Codes of X are those of input devices plus eight. */
-	reading->press = button ? BUTTON_PRESSED : is_modifier(code + 8) ? MODIFIER_PRESSED : KEY_PRESSED;
-	reading->stamp_ms = stamp;
+	look_at_press(reading, button ? BUTTON_PRESSED : is_modifier(code + 8) ? MODIFIER_PRESSED : KEY_PRESSED, stamp);
 }
 
 /* When what was committed was shown: two words of seconds and one of nanoseconds, about now. */

@@ -63,16 +63,6 @@ static __always_inline __u32 event_word(__u8 *head, bool swapped, __u32 *length)
 	return code | (scroll << 16) | ((__u32)(head[0] & 0x80) << 17);
 }
 
-/* Notes the first press among the events, of a modifier only where no other comes; the key's code is compared
- * with those of modifiers and forgotten. */
-static __always_inline void look_at_press(struct reading *reading, __u32 code, __u32 detail, __u32 stamp_ms)
-{
-	if (reading->press && reading->press != MODIFIER_PRESSED)
-		return;
-	reading->press = code == 4 ? BUTTON_PRESSED : is_modifier(detail) ? MODIFIER_PRESSED : KEY_PRESSED;
-	reading->stamp_ms = stamp_ms;
-}
-
 /* Presses and motions are told alike by the core protocol and the input extension, whose events are told from others of
  * that form by their length: twelve units at least. The wheel is four buttons. */
 static __always_inline void look_for_input(struct reading *reading, __u8 *head, __u32 length)
@@ -87,12 +77,18 @@ static __always_inline void look_for_input(struct reading *reading, __u8 *head, 
 		detail = *(__u32 *)(head + 16);
 	}
 	stamp = swap32(stamp, reading->swapped);
+	/* The input extension may tell of one press for a device and for the one that stands for all. */
+	if (head[0] == 35 && reading->presses && stamp == reading->stamp_ms)
+		return;
 	if (code == 6)
 		look_at_move(reading, MOVES, stamp);
 	else if (code == 4 && detail >= 4 && detail <= 7)
 		look_at_move(reading, SCROLLS, stamp);
-	else if (code == 2 || code == 4)
-		look_at_press(reading, code, detail, stamp);
+	else if (code == 4)
+		look_at_press(reading, BUTTON_PRESSED, stamp);
+	/* The key's code is compared with those of modifiers and forgotten. */
+	else if (code == 2)
+		look_at_press(reading, is_modifier(detail) ? MODIFIER_PRESSED : KEY_PRESSED, stamp);
 }
 
 static __always_inline void look_for_drawing(struct reading *reading, __u8 *head, __u32 word)

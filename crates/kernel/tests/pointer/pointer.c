@@ -3,17 +3,18 @@
  *
  * The lines of the standard input are orders; times are in milliseconds. Each is answered with a line.
  *
- *     x11 HEX, wayland HEX       events of one send at 100,000: "PRESS STAMP MOVES STAMP"
+ *     x11 HEX, wayland HEX       events of one send at 100,000: "PRESS STAMP MOVES STAMP PRESSES"
  *     hide                       input is not to be recorded from here on
- *     press AT NOW               a client is told of a key,
+ *     press AT NOW [COUNT]       a client is told of keys,
  *     moves CLASS AT NOW           of moves or the wheel,
  *     take TID NOW                 takes it,
  *     already TID AT NOW           has taken it before the send returned,
  *     sleep TID START NOW          waits for others,
+ *     woken TID START NOW          until the server, thread 9, wakes it,
  *     draw TID NOW                 and draws; with a "b" behind its name each of these orders is about another client;
  *     serve TID NOW                the server takes the drawing,
  *     served TID NOW               has taken it before the send returned,
- *     wait TID NOW                 and waits: "CLASS LATENCY QUEUED" of each answer that is told, with "CLASS?" for each
+ *     wait TID NOW                 and waits: "CLASS LATENCY QUEUED" of each answer that is told, "of N" presses, "after N" where N presses had none, and "CLASS?" for each
  *                                  slot that is open
  *     inject NOW                 a client injects a press,
  *     injected AT                  which the server took before the send returned;
@@ -32,6 +33,7 @@
 #define OWNER 0x1000
 #define OTHER 0x1001
 #define INJECTOR 0x2000
+#define SERVER 9
 #define CLIENT 77
 #define READ_AT (100000 * MS)
 
@@ -84,7 +86,7 @@ static void read_events(char *hex, bool wayland)
 	while (reading.offset < reading.linear)
 		if (wayland ? read_wayland_head(&reading) : read_x_head(&reading))
 			break;
-	printf("%u %u %u %u\n", reading.press, reading.stamp_ms, reading.moves, reading.moved_ms);
+	printf("%u %u %u %u %u\n", reading.press, reading.stamp_ms, reading.moves, reading.moved_ms, reading.presses);
 }
 
 static void tell_answers(void)
@@ -92,6 +94,10 @@ static void tell_answers(void)
 	for (; answers_read < answers_told; answers_read++) {
 		struct told_answer *told = &told_answers[answers_read % TOLD];
 		printf("%u %llu %u ", told->class, told->first / MS, told->queued);
+		if (told->presses > 1 && !told->queued)
+			printf("of %u ", told->presses);
+		if (told->silent)
+			printf("after %u ", told->silent);
 	}
 	for (__u32 slot = 0; slot < ANSWER_SLOTS; slot++) {
 		if (*open_word(slot) & slot_bit(slot))
@@ -119,19 +125,21 @@ static void obey(char *order, __u64 *number)
 	__u64 first = number[0] * MS, second = number[1] * MS, third = number[2] * MS, owner = OWNER;
 	char *last = order + strlen(order) - 1;
 
-	tid = number[0];
+	tid = !strcmp(order, "press") || !strcmp(order, "moves") ? SERVER : number[0];
 	if (last > order && *last == 'b') {
 		owner = OTHER;
 		*last = 0;
 	}
 	if (!strcmp(order, "press"))
-		note_press(owner, CLIENT, KEY_PRESSED, first, second);
+		note_presses(owner, CLIENT, KEY_PRESSED | (number[2] ? number[2] : 1) << 8, first, second);
 	else if (!strcmp(order, "moves"))
 		note_moves(owner, CLIENT, number[0], second, third);
 	else if (!strcmp(order, "already"))
 		note_already_taken(owner, tid, second, third);
 	else if (!strcmp(order, "sleep") && took_presses(tid))
-		note_slept(tid, second, third);
+		note_slept(tid, second, third, 0);
+	else if (!strcmp(order, "woken") && took_presses(tid))
+		note_slept(tid, second, third, SERVER);
 	else if (!strcmp(order, "take"))
 		note_taken(owner, second);
 	else if (!strcmp(order, "draw"))

@@ -7,9 +7,9 @@ const S: u64 = 1_000 * MS;
 /// A full hour of some day.
 const HOUR: u64 = 480_000 * HOUR_S * S;
 
-fn answer(at: u64, presses: u32, first: u64, last: u64, slept: u64, slept_before: u64) -> AnsweredPresses {
-    let [first, last, slept, slept_before] = [first, last, slept, slept_before].map(|time| time * MS);
-    AnsweredPresses { at: HOUR + at * MS, first, last, slept, slept_before, presses }
+fn answer(at: u64, presses: u32, first: u64, last: u64, slept: u64, silent: u32) -> AnsweredPresses {
+    let [first, last, slept] = [first, last, slept].map(|time| time * MS);
+    AnsweredPresses { at: HOUR + at * MS, first, last, slept, presses, silent }
 }
 
 fn latencies_ms(answer: &AnsweredPresses) -> Vec<u64> {
@@ -19,23 +19,20 @@ fn latencies_ms(answer: &AnsweredPresses) -> Vec<u64> {
 #[test]
 fn one_press_has_the_whole_latency_and_sleep_is_no_wait() {
     let answer = answer(500, 1, 40, 40, 16, 0);
-    assert_eq!((latencies_ms(&answer), answer.wait() / MS, answer.silent()), (vec![40], 24, 0));
+    assert_eq!((latencies_ms(&answer), answer.wait() / MS), (vec![40], 24));
 }
 
 #[test]
 fn presses_that_pile_up_behind_a_busy_program_are_each_answered() {
     let busy = answer(2_000, 5, 900, 100, 0, 0);
-    assert_eq!((latencies_ms(&busy), busy.silent()), (vec![900, 700, 500, 300, 100], 0));
-    assert_eq!((busy.length() / MS, busy.wait() / MS), (900, 900));
+    assert_eq!((latencies_ms(&busy), busy.wait() / MS), (vec![900, 700, 500, 300, 100], 900));
 }
 
 #[test]
-fn a_press_that_the_program_slept_after_had_no_answer() {
-    let idle = answer(2_000, 2, 210, 10, 199, 198);
-    assert_eq!((latencies_ms(&idle), idle.silent()), (vec![10], 1));
-    assert_eq!((idle.length() / MS, idle.wait() / MS), (10, 9));
-    let paced = answer(2_000, 2, 16, 6, 12, 10);
-    assert_eq!((latencies_ms(&paced), paced.silent()), (vec![16, 6], 0), "a frame clock paces both");
+fn presses_without_an_answer_are_counted_apart() {
+    let day = lived(&[(InputClass::Key, "editor", answer(2_000, 2, 16, 6, 12, 3))]);
+    let class = &day.hours[0].applications[0].classes[0];
+    assert_eq!((class.silent, class.counts.n(), class.sum_ns, class.max_ns), (3, 2, 22 * MS, 16 * MS));
 }
 
 #[test]
@@ -110,24 +107,17 @@ fn too_few_have_no_percentile() {
 
 fn any_answer() -> impl Strategy<Value = AnsweredPresses> {
     let time = || prop_oneof![0..2_000 * MS, any::<u64>()];
-    (any::<u64>(), time(), time(), time(), time(), 0..100u32).prop_map(
-        |(at, first, last, slept, slept_before, presses)| AnsweredPresses {
-            at,
-            first,
-            last,
-            slept,
-            slept_before,
-            presses,
-        },
+    (any::<u64>(), time(), time(), time(), 0..100u32, 0..100u32).prop_map(
+        |(at, first, last, slept, presses, silent)| AnsweredPresses { at, first, last, slept, presses, silent },
     )
 }
 
 proptest! {
     #[test]
-    fn every_press_is_answered_or_silent(answer in any_answer()) {
-        prop_assert_eq!(answer.latencies().count() as u32 + answer.silent(), answer.presses);
-        prop_assert!(answer.latencies().all(|latency| latency <= answer.length()));
-        prop_assert!(answer.wait() <= answer.length());
+    fn every_press_has_a_latency_no_longer_than_the_first(answer in any_answer()) {
+        prop_assert_eq!(answer.latencies().count() as u32, answer.presses);
+        prop_assert!(answer.latencies().all(|latency| latency <= answer.first));
+        prop_assert!(answer.wait() <= answer.first);
     }
 
     #[test]

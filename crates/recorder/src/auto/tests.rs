@@ -52,9 +52,9 @@ fn found(what: &str) -> Judgement {
 }
 
 fn told(presses: u32, first: Nanos, last: Nanos) -> ToldAnswer {
-    let (slept, slept_before, client) = (ms(0), ms(0), Pid(1));
+    let (slept, silent, client) = (ms(0), 0, Pid(1));
     let at = ms(10_000);
-    ToldAnswer { at, first, last, slept, slept_before, client, slot: 3, presses, class: 0, queued: false }
+    ToldAnswer { at, first, last, slept, silent, client, slot: 3, presses, class: 0, queued: false }
 }
 
 /// Lets ticks of a tenth of a second pass from `from` on, with nothing open; the time of the look.
