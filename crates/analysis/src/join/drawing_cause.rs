@@ -68,7 +68,7 @@ pub(crate) enum Trace {
 }
 
 /// Where the way goes on from what a thread did until a time: the same in each walk over a connection.
-enum Step {
+enum WalkStep {
     /// What it wrote to a terminal was written by another one, at a time.
     Written(Tid, Nanos),
     /// It had dequeued input: the begin of the burst, and the latest receipt in it.
@@ -78,11 +78,11 @@ enum Step {
     },
     /// A client asked for it, at a time.
     Requested(Tid, Nanos),
-    Work(Work),
+    Work(Origins),
 }
 
 /// What may have led to the work of a thread, each a thread and until when.
-struct Work {
+struct Origins {
     burst: Burst,
     /// Each a way of its own.
     apart: Vec<(Tid, Nanos)>,
@@ -97,7 +97,7 @@ pub(crate) struct Steps<'a> {
     receipts: &'a Receipts,
     stream: usize,
     client: Pid,
-    known: HashMap<(Tid, Nanos), Rc<Step>>,
+    known: HashMap<(Tid, Nanos), Rc<WalkStep>>,
     /// Of these, with the places that they lead to.
     kept: usize,
 }
@@ -173,12 +173,12 @@ impl Receipts {
     }
 }
 
-impl Step {
+impl WalkStep {
     /// It and the places that it leads to.
-    fn size(&self) -> usize {
+    fn places(&self) -> usize {
         match self {
-            Step::Written(..) | Step::Input { .. } | Step::Requested(..) => 1,
-            Step::Work(work) => 1 + work.apart.len() + work.helpers.len(),
+            WalkStep::Written(..) | WalkStep::Input { .. } | WalkStep::Requested(..) => 1,
+            WalkStep::Work(work) => 1 + work.apart.len() + work.helpers.len(),
         }
     }
 }
@@ -196,7 +196,7 @@ impl<'a> Steps<'a> {
     }
 
     /// The step from what a thread did until a time.
-    fn step(&mut self, tid: Tid, hi: Nanos) -> Rc<Step> {
+    fn leads_of(&mut self, tid: Tid, hi: Nanos) -> Rc<WalkStep> {
         if let Some(step) = self.known.get(&(tid, hi)) {
             return Rc::clone(step);
         }
@@ -205,27 +205,27 @@ impl<'a> Steps<'a> {
             self.kept = 0;
         }
         let step = Rc::new(self.find(tid, hi));
-        self.kept += step.size();
+        self.kept += step.places();
         self.known.insert((tid, hi), Rc::clone(&step));
         step
     }
 
-    fn find(&self, tid: Tid, hi: Nanos) -> Step {
+    fn find(&self, tid: Tid, hi: Nanos) -> WalkStep {
         if let Some((writer, at)) = self.recording.terminals.writer(tid, hi) {
-            return Step::Written(writer, at);
+            return WalkStep::Written(writer, at);
         }
         let burst = self.burst(tid, hi);
         if let Some(latest) = self.receipts.latest(tid, burst.start, hi) {
-            return Step::Input { from: burst.start, latest };
+            return WalkStep::Input { from: burst.start, latest };
         }
         if let Some((client, at)) = self.request_before(tid, burst.start, hi) {
-            return Step::Requested(client, at);
+            return WalkStep::Requested(client, at);
         }
         let written = self.recording.terminals.written_to(tid, burst.start, hi).take(WRITES_MAX);
         let (readers, askers) = (self.readers(tid, &burst, hi), self.askers(tid, &burst, hi));
         let apart = written.chain(readers).chain(askers).collect();
         let helpers = self.recording.helpers(tid, &burst, hi);
-        Step::Work(Work { burst, apart, helpers, frame: self.recording.frame_wait(tid, burst.start) })
+        WalkStep::Work(Origins { burst, apart, helpers, frame: self.recording.frame_wait(tid, burst.start) })
     }
 
     /// The burst of a thread; where it takes no input, only what it does since it last waited for a condition.
@@ -293,12 +293,12 @@ impl CauseWalk<'_, '_> {
 
     fn visit(&mut self, index: usize) {
         let (tid, hi, way) = (self.nodes[index].tid, self.nodes[index].hi, self.nodes[index].way);
-        match &*self.steps.step(tid, hi) {
-            Step::Written(writer, at) => self.add(*writer, *at, index, way),
-            Step::Input { from, latest } => self.end(index, *from, *latest),
+        match &*self.steps.leads_of(tid, hi) {
+            WalkStep::Written(writer, at) => self.add(*writer, *at, index, way),
+            WalkStep::Input { from, latest } => self.end(index, *from, *latest),
             _ if self.nodes.len() >= NODES_MAX => self.lost = true,
-            Step::Requested(client, at) => self.add(*client, *at, index, way),
-            Step::Work(work) => self.go_on(index, work),
+            WalkStep::Requested(client, at) => self.add(*client, *at, index, way),
+            WalkStep::Work(work) => self.go_on(index, work),
         }
     }
 
@@ -312,7 +312,7 @@ impl CauseWalk<'_, '_> {
     }
 
     /// Opens what may have led to a node's work.
-    fn go_on(&mut self, index: usize, work: &Work) {
+    fn go_on(&mut self, index: usize, work: &Origins) {
         let way = self.nodes[index].way;
         for (tid, at) in &work.apart {
             self.best.push(None);
