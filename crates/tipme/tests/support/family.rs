@@ -6,12 +6,16 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_bench::until;
 
 /// How long anything may take on a busy machine: another benchmark may hold it for five minutes.
 pub const TIMEOUT: Duration = Duration::from_secs(400);
+
+/// How long what a program said may take to be read when it has ended.
+const LEFT_OPEN: Duration = Duration::from_secs(10);
 
 /// A process by number and start time: numbers are used again.
 pub type Member = (u32, u64);
@@ -20,6 +24,7 @@ pub type Member = (u32, u64);
 pub struct Program {
     pub child: Child,
     said: Arc<Mutex<Vec<String>>>,
+    reading: JoinHandle<()>,
 }
 
 impl Program {
@@ -33,12 +38,12 @@ impl Program {
         let mut child = command.spawn().unwrap();
         let (errors, said) = (child.stderr.take().unwrap(), Arc::new(Mutex::new(Vec::new())));
         let kept = Arc::clone(&said);
-        std::thread::spawn(move || {
+        let reading = std::thread::spawn(move || {
             for line in BufReader::new(errors).lines().map_while(Result::ok) {
                 kept.lock().unwrap().push(line);
             }
         });
-        Program { child, said }
+        Program { child, said, reading }
     }
 
     /// Waits until it has said a line with these words, and returns that.
@@ -60,12 +65,17 @@ impl Program {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// Waits until it has ended and all that it said is read; what it leaves behind may hold its error output open for longer.
     pub fn wait(&mut self) -> ExitStatus {
         let mut status = None;
         until("its end", || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
+        let begun = Instant::now();
+        while !self.reading.is_finished() && begun.elapsed() < LEFT_OPEN {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         status.unwrap()
     }
 
