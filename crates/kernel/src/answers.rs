@@ -183,7 +183,7 @@ fn unanswered(slot: usize, answer: answer) -> Option<OpenPresses> {
 
 fn counted(bss: &bss, slot: usize, since: Nanos) -> Option<AnswerCounts> {
     let answer = volatile(&bss.answers[slot]);
-    (answer.owner != 0 && answer.used >= since.0).then(|| AnswerCounts {
+    (volatile(&bss.owners[slot]) != 0 && answer.used >= since.0).then(|| AnswerCounts {
         slot,
         client: Pid(answer.client),
         used: Nanos(answer.used),

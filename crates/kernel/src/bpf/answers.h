@@ -24,19 +24,22 @@
 
 enum press { NO_PRESS, KEY_PRESSED, BUTTON_PRESSED, MODIFIER_PRESSED };
 
-/* A connection: `owner` is the server's end of it, 0 where the slot is free; `used`: when its client was told of input last.
+/* A connection. `used`: when its client was told of input last.
  * Times are 0 where there is none. `slept`: how long the thread that took presses waited for nobody of its process and no
  * disk since the first of them; `woken`, `woken_by`: when that ended last, and by which thread; `silent`: presses that it was
  * done with, without a drawing. `drawn`, `drawer` and `framed`: when the client drew last, by
  * which thread, and whether it asked when that frame is done. `held`: a CPU changes it. */
 struct answer {
-	__u64 owner, used, since, last, untaken, slept, woken, drawn;
+	__u64 used, since, last, untaken, slept, woken, drawn;
 	__u32 client, presses, fresh, class, drawer, framed, held, silent, woken_by, unused;
 };
 /* The oldest press that a client injected into a display and that nobody was told of. */
 struct injected { __u64 at, taken, connection; };
 
 struct answer answers[ANSWER_SLOTS];
+/* The server's end of each connection, 0 where its slot is free. Most connections have none, and are looked for all the same:
+ * the owners stand apart so that all places of one lie in a line or two of the cache. */
+__u64 owners[ANSWER_SLOTS];
 /* Threads that took presses or moves. */
 struct taker takers[TAKERS];
 /* Presses on connections that found no slot. */
@@ -66,7 +69,7 @@ static __always_inline __u32 find_answer(__u64 owner)
 {
 	for (int probe = 0; probe < ANSWER_PROBES; probe++) {
 		__u32 place = answer_place(owner, probe);
-		if (answers[place].owner == owner)
+		if (owners[place] == owner)
 			return place;
 	}
 	return ANSWER_SLOTS;
@@ -79,18 +82,18 @@ static __always_inline __u32 take_answer(__u64 owner, __u32 client, __u64 now)
 
 	for (int probe = 0; probe < ANSWER_PROBES && known >= ANSWER_SLOTS; probe++) {
 		__u32 place = answer_place(owner, probe);
-		if (!answers[place].owner || answers[place].used + ANSWER_IDLE_NS < now)
+		if (!owners[place] || answers[place].used + ANSWER_IDLE_NS < now)
 			known = place;
 	}
 	if (known >= ANSWER_SLOTS)
 		return known;
 	struct answer *answer = &answers[known & (ANSWER_SLOTS - 1)];
-	if (answer->owner != owner || answer->client != client) {
+	if (owners[known] != owner || answer->client != client) {
 		answer->presses = answer->fresh = answer->silent = 0;
 		answer->untaken = answer->drawn = 0;
 		__builtin_memset(pointer_of(known), 0, sizeof(struct pointer));
 		answer->client = client;
-		answer->owner = owner;
+		owners[known] = owner;
 	}
 	return known;
 }
@@ -116,9 +119,9 @@ static __always_inline void release(struct answer *answer)
  * nothing left to do for those before. */
 static __always_inline bool is_done(struct answer *answer, __u64 at, __u64 now)
 {
-	if (answer->fresh || answer->woken_by != (__u32)bpf_get_current_pid_tgid())
+	if (answer->fresh || now - answer->woken >= WOKEN_NS || at <= answer->last || at - answer->last < APART_NS)
 		return 0;
-	return now - answer->woken < WOKEN_NS && at > answer->last && at - answer->last >= APART_NS;
+	return answer->woken_by == (__u32)bpf_get_current_pid_tgid();
 }
 
 static __always_inline void add_presses(struct answer *answer, __u32 press, __u32 count, __u64 at, __u64 now)
@@ -165,7 +168,7 @@ __noinline int note_presses(__u64 owner, __u32 client, __u32 told, __u64 at, __u
 		return 0;
 	}
 	add_presses(&answers[slot], told & 0xff, told >> 8, at, now);
-	__sync_fetch_and_or(open_word(slot), slot_bit(slot));
+	open_slot(slot);
 	release(&answers[slot]);
 	return 0;
 }
@@ -307,7 +310,7 @@ static __always_inline void answer_taken(struct answer *answer, __u32 slot, bool
 	answer->since = answer->untaken;
 	answer->slept = answer->silent = 0;
 	if (!fresh)
-		__sync_fetch_and_and(open_word(slot), ~slot_bit(slot));
+		close_slot(slot);
 }
 
 /* A client draws. */

@@ -43,7 +43,7 @@ static __always_inline void add_moves(__u32 slot, __u32 class, __u64 at, __u64 n
 		told->since = at;
 		told->class = class;
 		pointer->untaken = now;
-		__sync_fetch_and_or(open_word(POINTER_SLOT + slot), slot_bit(slot));
+		open_slot(POINTER_SLOT + slot);
 	}
 	if (class == SCROLLS)
 		told->class = class;
@@ -68,7 +68,7 @@ static __always_inline void take_moves(__u32 slot, __u32 client, __u64 now)
 	pointer->taken = pointer->told;
 	pointer->slept = 0;
 	pointer->told.count = 0;
-	__sync_fetch_and_and(open_word(POINTER_SLOT + slot), ~slot_bit(slot));
+	close_slot(POINTER_SLOT + slot);
 	tell_moves(slot, client, now - pointer->untaken, now, 1);
 }
 

@@ -59,6 +59,19 @@ static __always_inline __u64 *open_word(__u32 slot)
 	return &answers_open[(slot & (2 * ANSWER_SLOTS - 1)) / 64];
 }
 
+/* Slots share words, and most are open or closed already. */
+static __always_inline void open_slot(__u32 slot)
+{
+	if (!(*open_word(slot) & slot_bit(slot)))
+		__sync_fetch_and_or(open_word(slot), slot_bit(slot));
+}
+
+static __always_inline void close_slot(__u32 slot)
+{
+	if (*open_word(slot) & slot_bit(slot))
+		__sync_fetch_and_and(open_word(slot), ~slot_bit(slot));
+}
+
 static __always_inline __u32 latency_bucket(__u64 latency)
 {
 	__u32 bits = 0;
