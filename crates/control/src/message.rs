@@ -234,7 +234,8 @@ pub struct AutoCounts {
     pub failed: u64,
     /// Not looked at, because the bounds of an hour were reached.
     pub passed_over: u64,
-    /// Presses on connections beyond those that can be watched at once: how long they took is not known.
+    /// Presses on connections beyond those that can be watched at once, and messages that could not be noted as another CPU was
+    /// at that connection: how long they took is not known.
     pub unwatched: u64,
 }
 

@@ -113,7 +113,8 @@ impl Kernel<'_> {
         (0..bss.answers.len()).filter_map(|slot| counted(bss, slot, since)).collect()
     }
 
-    /// Presses on connections beyond those that can be watched at once.
+    /// Presses on connections beyond those that can be watched at once, and messages that were not noted since another CPU was
+    /// at that connection.
     pub fn unwatched(&self) -> u64 {
         self.skeleton.maps.bss_data.as_deref().map_or(0, |bss| volatile(&bss.answers_unwatched))
     }

@@ -24,11 +24,10 @@
 
 enum press { NO_PRESS, KEY_PRESSED, BUTTON_PRESSED, MODIFIER_PRESSED };
 
-/* A connection. `used`: when its client was told of input last.
- * Times are 0 where there is none. `slept`: how long the thread that took presses waited for nobody of its process and no
- * disk since the first of them; `woken`, `woken_by`: when that ended last, and by which thread; `silent`: presses that it was
- * done with, without a drawing. `drawn`, `drawer` and `framed`: when the client drew last, by
- * which thread, and whether it asked when that frame is done. `held`: a CPU changes it. */
+/* A connection. `used`: when its client was told of input last. Times are 0 where there is none. `slept`: how long the thread
+ * that took presses waited for nobody of its process and no disk since the first of them; `woken`, `woken_by`: when that ended
+ * last, and by which thread; `silent`: presses that it was done with, without a drawing. `drawn`, `drawer` and `framed`: when
+ * the client drew last, by which thread, and whether it asked when that frame is done. `held`: a CPU changes it. */
 struct answer {
 	__u64 used, since, last, untaken, slept, woken, drawn;
 	__u32 client, presses, fresh, class, drawer, framed, held, silent, woken_by, unused;
@@ -42,7 +41,7 @@ struct answer answers[ANSWER_SLOTS];
 __u64 owners[ANSWER_SLOTS];
 /* Threads that took presses or moves. */
 struct taker takers[TAKERS];
-/* Presses on connections that found no slot. */
+/* Presses on connections that found no slot, and what was not noted since another CPU kept a slot for too long. */
 __u64 answers_unwatched;
 struct injected injected[DISPLAYS];
 
@@ -99,7 +98,7 @@ static __always_inline __u32 take_answer(__u64 owner, __u32 client, __u64 now)
 }
 
 /* Keeps other CPUs from a slot, for less than a microsecond; false where one of them kept it for longer: what was to be noted
- * is left out. */
+ * is counted as lost. */
 __noinline int hold(__u32 slot)
 {
 	struct answer *answer = &answers[slot & (ANSWER_SLOTS - 1)];
@@ -107,6 +106,7 @@ __noinline int hold(__u32 slot)
 	for (int i = 0; i < HOLD_TRIES; i++)
 		if (!__sync_val_compare_and_swap(&answer->held, 0, 1))
 			return 1;
+	__sync_fetch_and_add(&answers_unwatched, 1);
 	return 0;
 }
 
@@ -163,10 +163,12 @@ __noinline int note_presses(__u64 owner, __u32 client, __u32 told, __u64 at, __u
 		return 0;
 	__u32 slot = take_answer(owner, client, now);
 
-	if (slot >= ANSWER_SLOTS || !hold(slot)) {
+	if (slot >= ANSWER_SLOTS) {
 		__sync_fetch_and_add(&answers_unwatched, 1);
 		return 0;
 	}
+	if (!hold(slot))
+		return 0;
 	add_presses(&answers[slot], told & 0xff, told >> 8, at, now);
 	open_slot(slot);
 	release(&answers[slot]);
