@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel programs read of events, and what they tell of answers: their own code, compiled for this machine
-//! (`tests/pointer/pointer.c` has the orders).
+//! (`tests/answers/answers.c` has the orders).
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -33,7 +33,7 @@ impl EventReader {
         let mut clang = Command::new("clang");
         clang.args(["-O1", "-Wall", "-Werror", "-Wno-unused", "-Wno-unknown-attributes"]);
         clang.args(["-I", "tests/rings", "-iquote", "src/bpf", "-iquote", env!("OUT_DIR")]);
-        assert!(clang.arg("tests/pointer/pointer.c").arg("-o").arg(&program).status().expect("clang runs").success());
+        assert!(clang.arg("tests/answers/answers.c").arg("-o").arg(&program).status().expect("clang runs").success());
         let mut program =
             Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it was just built");
         let (orders, answers) =
@@ -48,19 +48,23 @@ impl EventReader {
         line.trim().to_owned()
     }
 
-    /// What is found in a send: the press with its time, and the moves.
-    fn read(&mut self, protocol: &str, events: &[Vec<u8>]) -> [u32; 4] {
+    /// The answer to the last of some orders.
+    fn last_of(&mut self, orders: &[&str]) -> String {
+        orders.iter().map(|order| self.order(order)).last().expect("an order")
+    }
+
+    /// What is found in a send: the first press with its time, the moves, and how many presses there are.
+    fn found(&mut self, protocol: &str, events: &[Vec<u8>]) -> [u32; 5] {
         let hex: String = events.concat().iter().map(|byte| format!("{byte:02x}")).collect();
         let line = self.order(&format!("{protocol} {hex}"));
         let numbers: Vec<u32> = line.split(' ').map(|number| number.parse().expect("a number")).collect();
-        numbers[..4].try_into().expect("as many as are asked for")
+        numbers.try_into().expect("as many as are asked for")
     }
 
-    /// How many presses are found in a send.
-    fn presses(&mut self, protocol: &str, events: &[Vec<u8>]) -> u32 {
-        let hex: String = events.concat().iter().map(|byte| format!("{byte:02x}")).collect();
-        let line = self.order(&format!("{protocol} {hex}"));
-        line.rsplit(' ').next().expect("the last of them").parse().expect("a number")
+    /// The first press with its time, and the moves.
+    fn read(&mut self, protocol: &str, events: &[Vec<u8>]) -> [u32; 4] {
+        let [press, stamp, moves, moved, _] = self.found(protocol, events);
+        [press, stamp, moves, moved]
     }
 }
 
@@ -200,10 +204,8 @@ fn moves_answer_no_key_and_keys_no_moves() {
 
 /// A key that was answered in the usual order, after which the connection is known.
 fn answered(reader: &mut EventReader) {
-    for order in ["press 1000 1000", "take 5 1001", "draw 5 1002", "serve 9 1003"] {
-        reader.order(order);
-    }
-    assert_eq!(reader.order("wait 9 1004"), "0 4 0");
+    let orders = ["press 1000 1000", "take 5 1001", "draw 5 1002", "serve 9 1003", "wait 9 1004"];
+    assert_eq!(reader.last_of(&orders), "0 4 0");
 }
 
 #[test]
@@ -211,12 +213,8 @@ fn what_is_taken_before_the_send_returned_is_answered_by_what_is_drawn_next() {
     let mut reader = EventReader::start();
     reader.order("press 1000 1002");
     assert_eq!(reader.order("already 5 1001 1002"), "0?");
-    reader.order("draw 5 1003");
-    reader.order("serve 9 1004");
-    assert_eq!(reader.order("wait 9 1005"), "0 5 0");
-    reader.order("take 5 2001");
-    reader.order("press 2000 2002");
-    assert_eq!(reader.order("already 5 2001 2002"), "0?");
+    assert_eq!(reader.last_of(&["draw 5 1003", "serve 9 1004", "wait 9 1005"]), "0 5 0");
+    assert_eq!(reader.last_of(&["take 5 2001", "press 2000 2002", "already 5 2001 2002"]), "0?");
     // The thread that took it waited for others: that is known of it as of any.
     reader.order("sleep 5 2002 2802");
     assert_eq!(reader.order("draw 5 2803"), "");
@@ -242,21 +240,15 @@ fn what_was_drawn_before_the_send_returned_answers_what_was_taken_before() {
 fn what_was_drawn_before_it_was_taken_answers_nothing() {
     let mut reader = EventReader::start();
     answered(&mut reader);
-    reader.order("draw 5 2000");
-    reader.order("press 2000 2002");
-    assert_eq!(reader.order("already 5 2001 2002"), "0?");
-    reader.order("draw 5 2701");
-    reader.order("serve 9 2702");
-    assert_eq!(reader.order("wait 9 2703"), "0 703 0");
+    assert_eq!(reader.last_of(&["draw 5 2000", "press 2000 2002", "already 5 2001 2002"]), "0?");
+    assert_eq!(reader.last_of(&["draw 5 2701", "serve 9 2702", "wait 9 2703"]), "0 703 0");
 }
 
 #[test]
 fn presses_that_one_drawing_answers_are_told_together_however_late_they_are_noted() {
     let mut reader = EventReader::start();
     answered(&mut reader);
-    reader.order("press 2000 2000");
-    reader.order("take 5 2001");
-    assert_eq!(reader.order("draw 5 2011"), "");
+    assert_eq!(reader.last_of(&["press 2000 2000", "take 5 2001", "draw 5 2011"]), "");
     reader.order("press 2009 2012");
     assert_eq!(reader.order("already 5 2010 2012"), "", "the server is not done with the drawing");
     reader.order("serve 9 2013");
@@ -308,13 +300,16 @@ fn a_press_that_the_server_took_before_the_send_returned_gives_its_time_to_no_ot
     let mut reader = EventReader::start();
     reader.order("inject 1000");
     assert_eq!(reader.order("stamped 1030 1031"), "1000");
-    reader.order("inject 2000");
-    reader.order("injected 2000");
-    assert_eq!(reader.order("stamped 2039 2040"), "2040", "the next one was made just now");
-    reader.order("inject 3000");
-    reader.order("inject 3500");
-    reader.order("injected 3500");
-    assert_eq!(reader.order("stamped 3509 3510"), "3000", "what was injected before it is told of first");
+    assert_eq!(
+        reader.last_of(&["inject 2000", "injected 2000", "stamped 2039 2040"]),
+        "2040",
+        "the next one was made just now"
+    );
+    assert_eq!(
+        reader.last_of(&["inject 3000", "inject 3500", "injected 3500", "stamped 3509 3510"]),
+        "3000",
+        "what was injected before it is told of first"
+    );
 }
 
 #[test]
@@ -326,11 +321,10 @@ fn presses_that_a_client_was_done_with_when_the_next_one_came_have_no_answer() {
         // It works on it, and then waits until the server tells it of the next one.
         reader.order(&format!("woken 5 {} {}", at + 16, at + 100));
     }
-    reader.order("press 1300 1300");
-    reader.order("take 5 1301");
-    reader.order("draw 5 1305");
-    reader.order("serve 9 1305");
-    assert_eq!(reader.order("wait 9 1306"), "0 6 0 after 3");
+    assert_eq!(
+        reader.last_of(&["press 1300 1300", "take 5 1301", "draw 5 1305", "serve 9 1305", "wait 9 1306"]),
+        "0 6 0 after 3"
+    );
     assert_eq!(reader.order("counts"), "1 0 0 0");
 }
 
@@ -342,30 +336,39 @@ fn presses_behind_which_a_client_waited_for_another_are_answered_together() {
         reader.order(&format!("take 5 {}", at + 1));
         reader.order(&format!("sleep 5 {} {}", at + 2, at + 99));
     }
-    reader.order("draw 5 1200");
-    reader.order("serve 9 1200");
-    assert_eq!(reader.order("wait 9 1201"), "0 201 0 of 2");
+    assert_eq!(reader.last_of(&["draw 5 1200", "serve 9 1200", "wait 9 1201"]), "0 201 0 of 2");
     // A frame clock wakes it between two keys that follow each other closely.
     for at in [2_000, 2_010] {
         reader.order(&format!("press {at} {at}"));
         reader.order(&format!("take 5 {}", at + 1));
         reader.order(&format!("woken 5 {} {}", at + 2, at + 10));
     }
-    reader.order("draw 5 2021");
-    reader.order("serve 9 2021");
-    assert_eq!(reader.order("wait 9 2022"), "0 22 0 of 2");
+    assert_eq!(reader.last_of(&["draw 5 2021", "serve 9 2021", "wait 9 2022"]), "0 22 0 of 2");
+}
+
+/// Far more of them than are kept for the record.
+#[test]
+fn presses_of_a_long_send_are_counted_up_to_its_bound() {
+    let mut reader = EventReader::start();
+    let typed = |key: u32, state| message(3, &[9, STAMP, key, state]);
+    let of_wayland: Vec<_> = (0..70).flat_map(|_| [typed(30, 1), typed(30, 0)]).collect();
+    let of_x11: Vec<_> = (0..70).flat_map(|_| [core(2, 38), core(3, 38)]).collect();
+    for (protocol, events) in [("wayland", of_wayland), ("x11", of_x11)] {
+        assert_eq!(reader.found(protocol, &events[..120])[4], 60, "{protocol}");
+        assert_eq!(reader.found(protocol, &events)[4], 64, "{protocol}: 128 messages are looked at");
+    }
 }
 
 #[test]
 fn keys_that_come_together_are_counted_each() {
     let mut reader = EventReader::start();
     let key = |code, stamp: u32| message(3, &[9, stamp, code, 1]);
-    assert_eq!(reader.presses("wayland", &[key(30, STAMP), key(31, STAMP), key(42, STAMP)]), 2, "one is a modifier");
-    assert_eq!(reader.presses("x11", &[core(2, 38), core(2, 39)]), 2);
-    assert_eq!(reader.presses("x11", &[generic(2, 38, 14), generic(2, 38, 14)]), 1, "of a device, and of all");
-    reader.order("press 1000 1000 3");
-    reader.order("take 5 1001");
-    reader.order("draw 5 1002");
-    reader.order("serve 9 1002");
-    assert_eq!(reader.order("wait 9 1003"), "0 3 0 of 3");
+    assert_eq!(reader.found("wayland", &[key(30, STAMP), key(31, STAMP), key(42, STAMP)])[4], 2, "one is a modifier");
+    assert_eq!(reader.found("x11", &[core(2, 38), core(2, 39)])[4], 2);
+    let twice = [generic(2, 38, 14), generic(2, 38, 14), generic(6, 0, 14)];
+    assert_eq!(reader.found("x11", &twice), [KEY, STAMP, POINTER, STAMP, 1], "of a device, and of all");
+    assert_eq!(
+        reader.last_of(&["press 1000 1000 3", "take 5 1001", "draw 5 1002", "serve 9 1002", "wait 9 1003"]),
+        "0 3 0 of 3"
+    );
 }

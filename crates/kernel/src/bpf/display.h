@@ -31,10 +31,10 @@ __noinline int read_heads(struct reading *reading, __u32 linear, bool user)
 	reading->user = user;
 	reading->segment = reading->begin = reading->flags = 0;
 	reading->window_begin = reading->window_bytes = 0;
-	for (int i = 0; i <= OPERATIONS && !reading->wayland && reading->offset + 4 <= reading->linear; i++)
+	for (int i = 0; i <= HEADS && !reading->wayland && reading->offset + 4 <= reading->linear; i++)
 		if (read_x_head(reading))
 			return 0;
-	for (int i = 0; i <= WAYLAND_HEADS && reading->wayland && reading->offset + 8 <= reading->linear; i++)
+	for (int i = 0; i <= HEADS && reading->wayland && reading->offset + 8 <= reading->linear; i++)
 		if (read_wayland_head(reading))
 			return 0;
 	return 0;
@@ -80,7 +80,7 @@ static __always_inline void read_sent(struct reading *reading, struct side *side
 		if (known)
 			read_heads(reading, known < bytes ? known : bytes, 1);
 	}
-	bool whole = (reading->flags & FLAG_MORE) || reading->offset == bytes;
+	bool whole = reading->stopped || reading->offset == bytes;
 	bool found = whole || (reading->offset > bytes && !endpoint->lost);
 	bool strange = reading->strange;
 	if (endpoint->lost && !found)
@@ -161,7 +161,7 @@ static __always_inline void note_handled(struct side *side, struct receipt *rece
  * already is looked at when it is noted: who takes it later notes that. */
 static __always_inline void note_request(struct side *side, struct reading *reading, struct sock *receiver)
 {
-	bool draws = reading->draws || (reading->flags & (FLAG_MORE | FLAG_UNREAD));
+	bool draws = reading->draws || reading->stopped || (reading->flags & FLAG_UNREAD);
 
 	if (reading->injects)
 		note_injection(side->display, side->owner, reading->now);

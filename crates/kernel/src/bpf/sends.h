@@ -12,6 +12,8 @@
 #define WINDOW 256
 /* Bytes of a message that any protocol looks at, at most. */
 #define HEAD_MAX 40
+/* Messages of one send that are looked at. */
+#define HEADS 128
 /* What is kept of one send, in units of four bytes. */
 #define WORDS 96
 #define CALL_WRITE 1
@@ -39,8 +41,9 @@ struct reading {
 	/* `press`, `stamp_ms`, `presses`: the first press that the events tell of, and how many they are; `moves`, `moved_ms`: the first move of the pointer or the
 	 * wheel; `injects`, `draws`: what the requests do; `attaches`: they prepare a drawing; `framed`: they ask when its frame
 	 * is done; `frame_done`: that is told; `strange`: what was taken for the head of a message is none; `foreign`: an object
-	 * is none that a client makes. */
-	__u8 request, started, swapped, press, presses, moves, injects, draws, attaches, framed, frame_done, strange, foreign;
+	 * is none that a client makes; `stopped`: there are more messages than are looked at. */
+	__u8 request, started, swapped, press, presses, moves, injects, draws, attaches, framed, frame_done, strange, foreign,
+		stopped;
 	__u32 stamp_ms, moved_ms;
 	/* Of Wayland: what may be a keyboard that enters, and one whose modifiers were told; the keyboard that the client has from
 	 * then on; what leaves it. */
@@ -56,8 +59,17 @@ static __always_inline void forget(struct reading *reading)
 {
 	reading->heads = reading->count = 0;
 	reading->press = reading->presses = reading->moves = reading->injects = reading->draws = reading->attaches = 0;
-	reading->strange = reading->foreign = reading->framed = reading->frame_done = 0;
+	reading->strange = reading->foreign = reading->framed = reading->frame_done = reading->stopped = 0;
 	reading->entering = reading->modified = reading->keyboard = reading->left = 0;
+}
+
+/* Where the next message begins is not known then. */
+static __always_inline int stop_reading(struct reading *reading)
+{
+	reading->flags |= FLAG_MORE;
+	reading->stopped = 1;
+	reading->offset = 0;
+	return 1;
 }
 
 struct {

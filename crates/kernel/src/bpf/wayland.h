@@ -10,9 +10,8 @@
 #include "answers.h"
 #include "sends.h"
 
-/* Messages of one send that are kept, and that are looked at; each is so many of the reading's words. */
+/* Messages of one send that are kept; each is so many of the reading's words. */
 #define WAYLAND_MESSAGES 32
-#define WAYLAND_HEADS 128
 #define WAYLAND_WORDS (WL_WORD / 4)
 /* Bytes of a message that are looked at: to the end of what binds a compositor. */
 #define WAYLAND_HEAD 40
@@ -234,8 +233,10 @@ static __always_inline void keep(struct reading *reading, __u32 *head, __u32 opc
 	__u32 hidden = kept->input && input_hidden, units = size > 1020 ? 255 : size / 4, at = WAYLAND_WORDS * reading->count;
 
 	barrier_var(at);
-	if (at > WORDS - WAYLAND_WORDS)
+	if (at > WORDS - WAYLAND_WORDS) {
+		reading->flags |= FLAG_MORE;
 		return;
+	}
 	reading->words[at] = hidden ? 0 : head[0];
 	reading->words[at + 1] = hidden ? 0xff | (HINT_HIDDEN << 16) : opcode | (units << 8) | (kept->hint << 16);
 	reading->words[at + 2] = hidden ? 0 : kept->argument;
@@ -250,11 +251,8 @@ __noinline int read_wayland_head(struct reading *reading)
 
 	if (!reading)
 		return 1;
-	if (reading->count >= WAYLAND_MESSAGES || reading->heads >= WAYLAND_HEADS) {
-		reading->flags |= FLAG_MORE;
-		reading->offset = 0;
-		return 1;
-	}
+	if (reading->heads >= HEADS)
+		return stop_reading(reading);
 	head = (__u32 *)find_head(reading, WAYLAND_HEAD);
 	if (!head) {
 		reading->flags |= FLAG_UNREAD;

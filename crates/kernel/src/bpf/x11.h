@@ -78,12 +78,13 @@ static __always_inline void look_for_input(struct reading *reading, __u8 *head, 
 	}
 	stamp = swap32(stamp, reading->swapped);
 	/* The input extension may tell of one press for a device and for the one that stands for all. */
-	if (head[0] == 35 && reading->presses && stamp == reading->stamp_ms)
-		return;
+	bool again = head[0] == 35 && reading->presses && stamp == reading->stamp_ms;
 	if (code == 6)
 		look_at_move(reading, MOVES, stamp);
 	else if (code == 4 && detail >= 4 && detail <= 7)
 		look_at_move(reading, SCROLLS, stamp);
+	else if (again)
+		return;
 	else if (code == 4)
 		look_at_press(reading, BUTTON_PRESSED, stamp);
 	/* The key's code is compared with those of modifiers and forgotten. */
@@ -113,19 +114,29 @@ static __always_inline bool is_head(struct reading *reading, __u8 *head)
 	return *(__u16 *)(head + 2) || swap32(*(__u32 *)(head + 4), reading->swapped) > 1;
 }
 
+static __always_inline void keep_word(struct reading *reading, __u32 word)
+{
+	__u32 at = reading->count;
+
+	barrier_var(at);
+	if (at >= OPERATIONS) {
+		reading->flags |= FLAG_MORE;
+		return;
+	}
+	reading->words[at] = word;
+	reading->count++;
+}
+
 /* Reads the head of one message, whose first bytes are there; 0 where it is one. */
 __noinline int read_x_head(struct reading *reading)
 {
-	__u32 length = 0, word, at;
+	__u32 length = 0, word;
 	__u8 *head;
 
 	if (!reading)
 		return 1;
-	if (reading->count >= OPERATIONS) {
-		reading->flags |= FLAG_MORE;
-		reading->offset = 0;
-		return 1;
-	}
+	if (reading->heads >= (reading->request ? OPERATIONS : HEADS))
+		return stop_reading(reading);
 	head = find_head(reading, X_HEAD);
 	if (!head) {
 		reading->flags |= FLAG_UNREAD;
@@ -145,9 +156,8 @@ __noinline int read_x_head(struct reading *reading)
 			look_for_drawing(reading, head, word);
 		else
 			look_for_input(reading, head, length);
-		at = reading->count++;
-		if (at < OPERATIONS)
-			reading->words[at] = word;
+		keep_word(reading, word);
+		reading->heads++;
 	}
 	reading->offset += length < 4 ? 4 : length;
 	return 0;

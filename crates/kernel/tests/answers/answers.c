@@ -75,7 +75,7 @@ static __u32 parse(char *hex, __u8 *bytes)
 static void read_events(char *hex, bool wayland)
 {
 	static struct reading reading;
-	static __u8 bytes[4096];
+	static __u8 bytes[8192];
 
 	memset(&reading, 0, sizeof(reading));
 	reading.linear = reading.segments[0].bytes = parse(hex, bytes);
@@ -125,11 +125,11 @@ static void obey(char *order, __u64 *number)
 	__u64 first = number[0] * MS, second = number[1] * MS, third = number[2] * MS, owner = OWNER;
 	char *last = order + strlen(order) - 1;
 
-	tid = !strcmp(order, "press") || !strcmp(order, "moves") ? SERVER : number[0];
 	if (last > order && *last == 'b') {
 		owner = OTHER;
 		*last = 0;
 	}
+	tid = !strcmp(order, "press") || !strcmp(order, "moves") ? SERVER : number[0];
 	if (!strcmp(order, "press"))
 		note_presses(owner, CLIENT, KEY_PRESSED | (number[2] ? number[2] : 1) << 8, first, second);
 	else if (!strcmp(order, "moves"))
@@ -159,13 +159,13 @@ static void obey(char *order, __u64 *number)
 
 int main(void)
 {
-	static char line[16384], order[16], words[3][8192];
+	static char line[32768], order[16], words[3][16384];
 	struct receipt receipt = {};
 	__u32 sent = 0;
 
 	while (fgets(line, sizeof(line), stdin)) {
 		memset(words, 0, sizeof(words));
-		sscanf(line, "%15s %8191s %8191s %8191s", order, words[0], words[1], words[2]);
+		sscanf(line, "%15s %16383s %16383s %16383s", order, words[0], words[1], words[2]);
 		__u64 numbers[] = { strtoull(words[0], 0, 10), strtoull(words[1], 0, 10), strtoull(words[2], 0, 10) };
 		if (!strcmp(order, "x11") || !strcmp(order, "wayland")) {
 			read_events(words[0], order[0] == 'w');
