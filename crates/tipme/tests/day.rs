@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a person lived with: counted as `tipme measure` measures it at the same time, kept over restarts, told to
-//! nobody else. Needs root, Xvfb, openbox and xterm.
+//! nobody else. Needs root, Xvfb, openbox, xterm, sway, foot and Xwayland.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
+#[path = "support/compositor.rs"]
+mod compositor;
 mod support;
 
+use compositor::{ACCOUNT, Compositor};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::Permissions;
@@ -56,7 +59,11 @@ fn day_of(dir: &Path, uid: u32, words: &[&str]) -> Output {
 
 /// The figures of an application of root's.
 fn figures(recording: &Recording, application: &str) -> Value {
-    let output = day_of(recording.dir.path(), 0, &["--json"]);
+    figures_of(recording, 0, application)
+}
+
+fn figures_of(recording: &Recording, user: u32, application: &str) -> Value {
+    let output = day_of(recording.dir.path(), 0, &["--json", "--user", &user.to_string()]);
     let day: Value = serde_json::from_slice(&output.stdout).unwrap();
     schema::assert_fits("day", &day);
     let rows = day["figures"]["applications"].as_array().unwrap();
@@ -159,6 +166,30 @@ fn a_hitch_stands_with_its_incident_and_nobody_else_is_told() {
     assert!(refused.status.code() == Some(2) && why.contains("is told to that user and root"), "{why}");
     let listed = Command::new("ls").arg(dir.join("days")).uid(ANN).gid(ANN).stderr(Stdio::null()).status().unwrap();
     assert!(!listed.success(), "another user lists the files");
+}
+
+/// Keys that follow each other so closely that a compositor tells of several at once.
+#[test]
+fn keys_of_a_compositor_are_counted_each_and_those_that_it_hands_to_x11_once() {
+    const KEYS: u64 = 60;
+    let _alone = support::alone();
+    let compositor = Compositor::start_with_x();
+    // Before the terminal, which is else not told of a key that comes as soon as there is a keyboard.
+    let pace = Pace { words_per_minute: 20_000.0, variation: 0.0, ..Pace::default() };
+    let mut keyboard = Typist::on_compositor(&compositor.socket(), pace).unwrap();
+    let terminal = compositor.terminal("typed");
+    let recording = Recording::start(&["--day", "--memory", "16M"]);
+    let counted = |application| {
+        let of = figures_of(&recording, ACCOUNT, application);
+        of["n"].as_u64().unwrap_or(0) + of["silent"].as_u64().unwrap_or(0)
+    };
+    keyboard.text(&"abcdef".repeat(10)).unwrap();
+    until("every key and its answer", || counted("foot") == KEYS);
+    drop(terminal);
+    let (_terminal, _) = compositor.x_terminal();
+    compositor.keyboard().text(&"abcdef".repeat(10)).unwrap();
+    until("every key and its answer", || counted("xterm") == KEYS);
+    assert_eq!((counted("foot"), counted("Xwayland")), (KEYS, 0));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use tipme_desktop::inject::{Pace, Typist};
 pub const USER: u32 = 4242;
 
 /// An account that every Debian has: an X server lets only those in whose names it knows.
-const ACCOUNT: u32 = 9;
+pub const ACCOUNT: u32 = 9;
 
 /// The display's name: nobody else has one in this folder.
 pub const DISPLAY: &str = "wayland-1";
