@@ -346,6 +346,19 @@ fn presses_behind_which_a_client_waited_for_another_are_answered_together() {
     assert_eq!(reader.last_of(&["draw 5 2021", "serve 9 2021", "wait 9 2022"]), "0 22 0 of 2");
 }
 
+#[test]
+fn what_is_not_noted_since_another_cpu_is_at_the_connection_is_counted_once() {
+    let mut reader = EventReader::start();
+    answered(&mut reader);
+    reader.last_of(&["press 2000 2000", "hold"]);
+    let lost = |reader: &mut EventReader, order: &str| reader.last_of(&[order, "unwatched"]);
+    assert_eq!(lost(&mut reader, "press 2010 2010"), "1");
+    assert_eq!(lost(&mut reader, "take 5 2011"), "2");
+    assert_eq!(lost(&mut reader, "draw 5 2012"), "3");
+    reader.last_of(&["release", "take 5 2020", "draw 5 2021", "serve 9 2022"]);
+    assert_eq!(reader.order("wait 9 2023"), "0 23 0");
+}
+
 /// Far more of them than are kept for the record.
 #[test]
 fn presses_of_a_long_send_are_counted_up_to_its_bound() {
@@ -365,8 +378,13 @@ fn keys_that_come_together_are_counted_each() {
     let key = |code, stamp: u32| message(3, &[9, stamp, code, 1]);
     assert_eq!(reader.found("wayland", &[key(30, STAMP), key(31, STAMP), key(42, STAMP)])[4], 2, "one is a modifier");
     assert_eq!(reader.found("x11", &[core(2, 38), core(2, 39)])[4], 2);
-    let twice = [generic(2, 38, 14), generic(2, 38, 14), generic(6, 0, 14)];
-    assert_eq!(reader.found("x11", &twice), [KEY, STAMP, POINTER, STAMP, 1], "of a device, and of all");
+    let later = || {
+        let mut event = generic(2, 39, 14);
+        event[12..16].copy_from_slice(&(STAMP + 4).to_le_bytes());
+        event
+    };
+    let twice = [generic(2, 38, 14), generic(2, 38, 14), generic(6, 0, 14), later(), later()];
+    assert_eq!(reader.found("x11", &twice), [KEY, STAMP, POINTER, STAMP, 2], "of a device, and of all");
     assert_eq!(
         reader.last_of(&["press 1000 1000 3", "take 5 1001", "draw 5 1002", "serve 9 1002", "wait 9 1003"]),
         "0 3 0 of 3"

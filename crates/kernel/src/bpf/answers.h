@@ -148,6 +148,7 @@ static __always_inline void look_at_press(struct reading *reading, __u8 press, _
 {
 	bool other = press != MODIFIER_PRESSED, known = reading->press && reading->press != MODIFIER_PRESSED;
 
+	reading->last_ms = stamp_ms;
 	if (other && reading->presses < 255)
 		reading->presses++;
 	if (known)

@@ -20,7 +20,7 @@ static __always_inline void add_receipt(struct receipt *taken, __u32 bytes, __u6
 
 /* Whether all of so many bytes that were sent was taken; to be asked where nothing is left in the queue. What lay there when
  * recording began was not seen to be sent: from the first such time on the two counts agree. Where a receipt was not noted,
- * the later ones on that connection count from when they are noted, as any that come after the send. */
+ * none is found to be early on that connection any more: it counts as taken with the next. */
 static __always_inline bool is_taken(struct receipt *taken, __u32 *sent)
 {
 	if ((__s32)(taken->bytes - *sent) < 0)

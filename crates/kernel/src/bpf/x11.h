@@ -78,7 +78,7 @@ static __always_inline void look_for_input(struct reading *reading, __u8 *head, 
 	}
 	stamp = swap32(stamp, reading->swapped);
 	/* The input extension may tell of one press for a device and for the one that stands for all. */
-	bool again = head[0] == 35 && reading->presses && stamp == reading->stamp_ms;
+	bool again = head[0] == 35 && reading->presses && stamp == reading->last_ms;
 	if (code == 6)
 		look_at_move(reading, MOVES, stamp);
 	else if (code == 4 && detail >= 4 && detail <= 7)

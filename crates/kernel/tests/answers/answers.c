@@ -152,6 +152,10 @@ static void obey(char *order, __u64 *number)
 		note_injection(0, INJECTOR, first);
 	else if (!strcmp(order, "injected"))
 		forget_injection(0, first);
+	else if (!strcmp(order, "hold"))
+		hold(find_answer(owner));
+	else if (!strcmp(order, "release"))
+		release(&answers[find_answer(owner)]);
 	else if (!strcmp(order, "wait"))
 		server_waits(tid, second);
 	tell_answers();
@@ -172,6 +176,8 @@ int main(void)
 		} else if (!strcmp(order, "hide")) {
 			input_hidden = 1;
 			printf("\n");
+		} else if (!strcmp(order, "unwatched")) {
+			printf("%llu\n", answers_unwatched);
 		} else if (!strcmp(order, "counts")) {
 			tell_counts();
 		} else if (!strcmp(order, "taken")) {
