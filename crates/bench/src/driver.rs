@@ -149,6 +149,9 @@ pub trait User: ProgressListener + Clock {
     /// Page faults that waited for a disk, of display server, terminal and its program, since they began.
     fn page_ins(&self) -> u64;
 
+    /// How long the threads of the same have waited for a CPU since they began, together; `None` where that is not told.
+    fn run_queue_delay(&self) -> Option<Duration>;
+
     /// Stops looking; the times of all drawings, in order.
     fn drawings(self: Box<Self>) -> Result<Vec<Nanos>>;
 }

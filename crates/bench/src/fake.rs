@@ -278,6 +278,11 @@ impl User for &mut FakeDriver {
         self.page_ins
     }
 
+    /// A tenth of the time.
+    fn run_queue_delay(&self) -> Option<Duration> {
+        Some(Duration::from_nanos(self.now.0 / 10))
+    }
+
     fn drawings(self: Box<Self>) -> Result<Vec<Nanos>> {
         let mut drawn: Vec<Nanos> = self.drawn.iter().copied().filter(|at| *at <= self.now).collect();
         drawn.sort_unstable();

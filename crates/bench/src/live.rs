@@ -17,7 +17,7 @@ use crate::intervals::Cleanup;
 use crate::load::{Achieved, LoadOptions, RoundsSampler, RunningLoad, Speed};
 use crate::locked_memory::LockedMemory;
 use crate::priority::Priority;
-use crate::process::{ProcessGroup, cpu_time, family, is_group_member, major_faults};
+use crate::process::{ProcessGroup, cpu_time, family, is_group_member, major_faults, run_queue_delay};
 use crate::progress::ProgressListener;
 use crate::screen::{Place, TerminalScreen};
 use crate::seen::DrawingWatch;
@@ -376,6 +376,10 @@ impl User for LiveUser<'_> {
 
     fn page_ins(&self) -> u64 {
         major_faults(self.watched)
+    }
+
+    fn run_queue_delay(&self) -> Option<Duration> {
+        run_queue_delay(self.watched)
     }
 
     fn drawings(self: Box<Self>) -> Result<Vec<Nanos>> {

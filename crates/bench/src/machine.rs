@@ -31,6 +31,7 @@ impl Survey {
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             memory_bytes: memory_of(&read("/proc/meminfo"), "MemTotal"),
             hz: crate::timer::clocks().hz.and_then(|hz| u32::try_from(hz).ok()),
+            preemption: chosen(&read("/sys/kernel/debug/sched/preempt")),
             clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             virtualised: flags(&cpus).map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
             governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -58,6 +59,11 @@ fn read(path: &str) -> String {
 
 fn line(path: &str) -> Option<String> {
     read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+/// The word in brackets, of those that there are to choose from.
+fn chosen(words: &str) -> Option<String> {
+    Some(words.split_once('(')?.1.split_once(')')?.0.to_owned())
 }
 
 fn kernel() -> String {
@@ -99,6 +105,7 @@ mod tests {
         assert_eq!(memory_of("MemTotal:       16 kB\n", "MemTotal"), 16_384);
         assert_eq!(load_average("0.10 0.20 0.30 1/100 42\n"), Some([0.1, 0.2, 0.3]));
         assert_eq!(load_average("nonsense"), None);
+        assert_eq!((chosen("none voluntary full (lazy)\n").as_deref(), chosen("")), (Some("lazy"), None));
     }
 
     #[test]

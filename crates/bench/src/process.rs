@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Child processes that cannot outlive their owner.
 
-use crate::kernel_text::{stat, stat_words};
+use crate::kernel_text::{schedstat, stat, stat_words};
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -166,6 +166,16 @@ pub(crate) fn major_faults(pids: &[u32]) -> u64 {
     pids.iter().filter_map(|pid| figure(&stat(*pid)?, MAJOR_FAULTS)).sum()
 }
 
+/// How long the threads of some processes that live have waited for a CPU so far, together; `None` where none tells it.
+pub(crate) fn run_queue_delay(pids: &[u32]) -> Option<Duration> {
+    let threads = |pid: &u32| Some(std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten());
+    let told = pids.iter().filter_map(threads).flatten().filter_map(|thread| {
+        let thread = thread.path();
+        Some(schedstat(thread.strip_prefix("/proc").ok()?.to_str()?)?.1)
+    });
+    told.reduce(|one, other| one + other)
+}
+
 /// CPU time of a process so far, and that of its children that have ended; `None` where it is gone.
 pub fn cpu_times(pid: u32) -> Option<(Duration, Duration)> {
     let stat = stat(pid)?;
@@ -225,6 +235,8 @@ pub fn missing(programs: &[&str]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpus::{allowed_cpus, stay_on};
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn a_dropped_process_takes_its_group_along() {
@@ -275,6 +287,26 @@ mod tests {
         let own = std::process::id();
         let session = figure(&stat(own).expect("it lives"), SESSION).expect("a session") as u32;
         assert!(session_members(session).contains(&own) && family(own).contains(&own));
+    }
+
+    #[test]
+    fn who_shares_a_cpu_waits_for_it() {
+        let waited = || run_queue_delay(&[std::process::id()]).expect("it lives");
+        let cpu = allowed_cpus().expect("the kernel tells")[0];
+        let (end, enough) = (Instant::now() + Duration::from_secs(60), waited() + Duration::from_millis(20));
+        let seen = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    stay_on(cpu).expect("it may");
+                    while !seen.load(Ordering::Relaxed) && Instant::now() < end {
+                        seen.fetch_or(waited() >= enough, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert!(seen.into_inner());
+        assert_eq!(run_queue_delay(&[0]), None);
     }
 
     #[test]

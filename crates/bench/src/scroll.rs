@@ -140,7 +140,7 @@ fn once(stage: &mut dyn BenchStage, marks: &Path) -> Result<Block<()>> {
     let mut events = Events::of(CLASS, None);
     events.push(pressed.0, last.since(pressed).0);
     events.censored = u64::from(!rested);
-    Ok(Block { events, more: () })
+    Ok(Block { events, waited: None, more: () })
 }
 
 /// Waits until nothing has been drawn for a while; false where that did not come in time.

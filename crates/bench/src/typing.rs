@@ -123,17 +123,21 @@ fn type_keys(stage: &mut dyn BenchStage, keys: usize, seed: u64, time: Duration)
     let pace = Pace { words_per_minute: WORDS_PER_MINUTE, seed, ..Pace::default() };
     let mut user = stage.user(Habits::at_terminal(pace))?;
     let end = user.now().after(nanos(time.saturating_sub(ANSWER_TIMEOUT)));
-    let mut pressed = Vec::new();
+    let (mut pressed, mut before) = (Vec::new(), None);
     for letter in letters().take(keys + FIRST_KEYS) {
         if user.now() >= end {
             break;
         }
+        if pressed.len() == FIRST_KEYS {
+            before = user.run_queue_delay();
+        }
         pressed.push(type_and_look(&mut *user, letter)?.0);
     }
+    let waited = before.zip(user.run_queue_delay()).and_then(|(before, after)| after.checked_sub(before));
     let drawn = user.drawings()?;
     let counted = pressed.get(FIRST_KEYS..).unwrap_or_default();
     let events = events(CLASS, Some(InputClass::Key.limits(ThresholdProfile::Default)), counted, &drawn);
-    Ok(Block { events, more: keys.saturating_sub(counted.len()) })
+    Ok(Block { events, waited, more: keys.saturating_sub(counted.len()) })
 }
 
 #[cfg(test)]
@@ -159,6 +163,10 @@ mod tests {
         let figures = &measured.figures;
         assert_eq!((median(figures.unloaded), median(figures.unmanaged)), (Some(1.0), Some(80.0)));
         assert_eq!((median(figures.managed), figures.more.untyped), (Some(2.0), 0));
+        // A tenth of the time from key to key.
+        let waited: Vec<u64> =
+            figures.arms.iter().filter_map(|row| Some(row.run_queue_delay_ms?.round() as u64)).collect();
+        assert_eq!(waited, [10, 18, 10]);
         let calm = "unloaded".to_owned();
         let forth = [calm.clone(), "load 20, unmanaged".to_owned(), "load 20, managed".to_owned()];
         let back = forth.iter().rev().cloned().collect::<Vec<String>>();

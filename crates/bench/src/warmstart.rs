@@ -150,7 +150,8 @@ fn once(stage: &mut dyn BenchStage, pause: Duration) -> Result<Block<(Vec<Nanos>
     let drawn = user.drawings()?;
     let (first, after) = pressed.split_at(1);
     let limits = InputClass::Key.limits(ThresholdProfile::Default);
-    Ok(Block { events: events(CLASS, Some(limits), first, &drawn), more: (answers(after, &drawn).0, page_ins) })
+    let events = events(CLASS, Some(limits), first, &drawn);
+    Ok(Block { events, waited: None, more: (answers(after, &drawn).0, page_ins) })
 }
 
 fn pushed_out(cells: &[TurnResults<(Vec<Nanos>, u64)>]) -> Option<bool> {

@@ -42,6 +42,10 @@ pub struct MeasuredMachine {
     pub memory_bytes: u64,
     /// Ticks a second that the kernel was built for.
     pub hz: Option<u32>,
+    /// When a thread that wakes up takes the CPU from another: `lazy` waits for the next tick, `full` does not. Told to root where
+    /// debugfs is mounted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preemption: Option<String>,
     /// What the kernel reads its clock from.
     pub clock_source: Option<String>,
     /// Whether it is a virtual machine, and not known where that is not told.

@@ -64,12 +64,15 @@ fn machines(files: &[ComparedResult<'_>]) -> Option<String> {
         let same = figures.windows(2).all(|pair| pair[0] == pair[1]);
         (!same).then(|| format!("{what} ({})", figures.join(" | ")))
     };
+    let preemption = |machine: &MeasuredMachine| told(machine.preemption.as_ref());
     let differ = [
         of("kernel", &|machine| machine.kernel.clone()),
         of("CPU", &|machine| machine.cpu.clone()),
         of("number of CPUs", &|machine| machine.cpus.to_string()),
         of("memory", &|machine| format!("{:.1} GiB", machine.memory_bytes as f64 / (1u64 << 30) as f64)),
         of("HZ", &|machine| told(machine.hz.as_ref())),
+        // A result says it only where it was measured by root.
+        files.iter().all(|file| file.machine.preemption.is_some()).then(|| of("preemption", &preemption)).flatten(),
         of("clock", &|machine| told(machine.clock_source.as_ref())),
         of("virtualised", &|machine| told(machine.virtualised.as_ref())),
         of("governor", &|machine| told(machine.governor.as_ref())),

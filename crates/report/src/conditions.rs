@@ -17,6 +17,7 @@ pub fn conditions(machine: &MeasuredMachine) -> String {
         machine.virtualised.map(|is| if is { "virtual machine" } else { "no virtual machine" }).map(str::to_owned),
         named("clock", machine.clock_source.as_ref()),
         machine.hz.map(|hz| format!("HZ {hz}")),
+        named("preemption", machine.preemption.as_ref()),
         named("governor", machine.governor.as_ref()),
         machine.load_average.and_then(load),
         machine.steal_percent.filter(|percent| percent.is_finite()).map(|percent| format!("steal {percent:.1} %")),
@@ -55,6 +56,7 @@ mod tests {
             cpu: "Some CPU @ 2.0GHz".to_owned(),
             cpus: 2,
             hz: Some(250),
+            preemption: Some("lazy".to_owned()),
             clock_source: Some("tsc".to_owned()),
             virtualised: Some(true),
             governor: Some("performance".to_owned()),
@@ -62,7 +64,7 @@ mod tests {
             steal_percent: Some(0.06),
             ..MeasuredMachine::default()
         };
-        insta::assert_snapshot!(conditions(&machine), @"kernel 6.18.44, 2 CPUs (Some CPU @ 2.0GHz), virtual machine, clock tsc, HZ 250, governor performance, load 0.12 0.20 0.30, steal 0.1 %");
+        insta::assert_snapshot!(conditions(&machine), @"kernel 6.18.44, 2 CPUs (Some CPU @ 2.0GHz), virtual machine, clock tsc, HZ 250, preemption lazy, governor performance, load 0.12 0.20 0.30, steal 0.1 %");
     }
 
     #[test]

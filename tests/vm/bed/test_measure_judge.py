@@ -27,6 +27,18 @@ class Losses(unittest.TestCase):
             self.assertEqual(measure_document.result(lost(percent, blocks)), told)
 
 
+class Typing(unittest.TestCase):
+    def bar(self, managed_ms):
+        lost = {"throughput_lost_percent": 0.0, "throughput_lost_by_block_percent": [0.0], "lost_parts": None}
+        rows = [{"turn": turn, "arm": turn, "figures": {"p50_ms": 1.0, "p95_ms": ms, "p99_ms": None, "max_ms": ms}, "run_queue_delay_ms": waited, **lost}
+                for turn, ms, waited in (("unloaded", 6.0, 0.2), ("managed", managed_ms, 4.91))]  # fmt: skip
+        return judge.typing({"arms": rows, "not_available": []})["bars"][0]
+
+    def test_a_miss_tells_what_was_waited_for_a_cpu(self):
+        self.assertEqual(self.bar(16.6)["seen"], "16.6 of 16.6 ms")
+        self.assertEqual(self.bar(18.8)["seen"], "18.8 of 16.6 ms; of each time 4.9 ms waiting for a CPU, unloaded 0.2 ms")
+
+
 class Histograms(unittest.TestCase):
     def test_waits_are_counted_by_arm_in_buckets_of_10_ms(self):
         runs = [{"name": name, "classes": [{"latencies_ns": waits}]} for name, waits in (("a", [0, 9_999_999, 25_000_000]), ("b", [1]), ("a", [10_000_000]))]

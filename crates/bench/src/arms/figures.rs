@@ -8,6 +8,7 @@ use crate::load::{Achieved, LoadKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::PathBuf;
+use std::time::Duration;
 use tipme_measure::{Events, Run, Share, Summary, ms};
 
 const P95: Share = Share(9_500);
@@ -75,6 +76,10 @@ pub struct ArmRow {
     /// Runnable processes aimed at.
     pub level: u32,
     pub figures: ArmFigures,
+    /// How long the threads of display server, terminal and its program waited for a CPU from the first to the last time that
+    /// counts, together, for each of these times; `null` where that was not watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_queue_delay_ms: Option<f64>,
     /// Runnable processes of the load on average; `null` without a load.
     pub runnable_mean: Option<f64>,
     /// Work that the load did.
@@ -147,7 +152,11 @@ impl ArmRow {
         let events = cell.blocks.iter().map(|block| &block.events);
         let unanswered = events.clone().map(|events| events.censored as usize).sum();
         let figures = ArmFigures::of(events.flat_map(|one| one.latencies_ns.clone()).collect(), unanswered);
-        ArmRow { rates: cell.rates.clone(), ..ArmRow::new(cell.turn, figures, cell.load) }
+        let waited: Option<Duration> = cell.blocks.iter().map(|block| block.waited).sum();
+        let run_queue_delay_ms =
+            waited.filter(|_| figures.n > 0).map(|waited| 1e3 * waited.as_secs_f64() / figures.n as f64);
+        let row = ArmRow::new(cell.turn, figures, cell.load);
+        ArmRow { rates: cell.rates.clone(), run_queue_delay_ms, ..row }
     }
 
     /// The least and the most that the load lost in a block.
@@ -162,6 +171,7 @@ impl ArmRow {
             arm: turn.arm,
             level: turn.level,
             figures,
+            run_queue_delay_ms: None,
             runnable_mean: load.map(|load| load.runnable_mean),
             rounds_per_s: load.map(|load| load.rounds_per_s),
             throughput_lost_percent: None,

@@ -31,6 +31,7 @@ pub(crate) fn text<M>(document: &Document<Compared<M>>, terms: &ArmTerms, bounds
     let mut out = format!("{}\n{}", document.details.title, indented(&notes(&document.details, bounds)));
     out += &format!("\n{}\n", arms(rows, terms.scale, terms.of));
     out += &against_unloaded(rows, terms.scale);
+    out += &waited(rows);
     out += &lost(rows);
     out += &progress(rows);
     if rows.iter().any(|row| row.level > 0) {
@@ -147,6 +148,16 @@ fn against_unloaded(rows: &[ArmRow], scale: ArmScale) -> String {
     lines.collect()
 }
 
+/// A line for each turn beside a load: how long what answers waited for a CPU, where that was watched.
+fn waited(rows: &[ArmRow]) -> String {
+    let calm =
+        rows.iter().find(|row| row.level == 0 && row.arm == Arm::Unmanaged).and_then(|row| row.run_queue_delay_ms);
+    let unloaded = calm.map_or_else(String::new, |ms| format!(" (unloaded {ms:.2} ms)"));
+    let loaded = rows.iter().filter(|row| row.level > 0);
+    let told = loaded.filter_map(|row| Some((&row.turn, row.run_queue_delay_ms?)));
+    told.map(|(turn, ms)| format!("  {turn}: {ms:.2} ms waiting for a CPU each time{unloaded}\n")).collect()
+}
+
 /// A line for each turn that took throughput from the load or gave it some, with how far its blocks lie apart.
 fn lost(rows: &[ArmRow]) -> String {
     let lines = rows.iter().filter_map(|row| {
@@ -219,6 +230,19 @@ mod tests {
         insta::assert_snapshot!(against_unloaded(&rows(), ArmScale::Latency), @r"
           load 20, unmanaged: p95 20.50 times unloaded, 39.00 ms more
           load 20, managed: p95 1.00 times unloaded, 0.00 ms more
+        ");
+    }
+
+    #[test]
+    fn what_was_waited_for_a_cpu_is_told_where_it_was_watched() {
+        let mut rows = rows();
+        assert_eq!(waited(&rows), "");
+        for (row, ms) in rows.iter_mut().zip([0.25, 30.0, 0.5]) {
+            row.run_queue_delay_ms = Some(ms);
+        }
+        insta::assert_snapshot!(waited(&rows), @r"
+          load 20, unmanaged: 30.00 ms waiting for a CPU each time (unloaded 0.25 ms)
+          load 20, managed: 0.50 ms waiting for a CPU each time (unloaded 0.25 ms)
         ");
     }
 

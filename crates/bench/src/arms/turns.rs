@@ -12,6 +12,8 @@ use tipme_measure::Events;
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Block<T> {
     pub events: Events,
+    /// How long what answers waited for a CPU meanwhile; `None` where that was not watched.
+    pub waited: Option<Duration>,
     pub more: T,
 }
 

@@ -77,6 +77,7 @@ fn block(pressed: &[Nanos], told: &[Walk], drawn: &[Nanos], keys: usize) -> Bloc
             censored: missing as u64,
             ..Events::of(CLASS, None)
         },
+        waited: None,
         more: TurnMeasurements {
             walks: told.iter().map(|walk| walk.time).collect(),
             page_ins: told.iter().map(|walk| walk.faults).sum(),
@@ -95,7 +96,7 @@ mod tests {
         let at = |times: &[u64]| times.iter().map(|time| Nanos::from_secs(*time)).collect::<Vec<_>>();
         let ns = |times: &[u64]| times.iter().map(|time| time * 1_000_000_000).collect::<Vec<_>>();
         let walk = |s| Walk { waited: Nanos::from_secs(s), time: Nanos::from_secs(s + 1), faults: s };
-        let Block { events, more } = block(&at(&[10, 50, 90]), &[walk(3), walk(4)], &at(&[14, 95]), 5);
+        let Block { events, more, .. } = block(&at(&[10, 50, 90]), &[walk(3), walk(4)], &at(&[14, 95]), 5);
         assert_eq!((events.latencies_ns, events.censored), (ns(&[3, 4, 20]), 1));
         assert_eq!((more.walks, more.latencies), (at(&[4, 5]), at(&[4, 20, 5])));
         assert_eq!((more.page_ins, more.untyped), (7, 2));

@@ -129,7 +129,7 @@ impl OpenApplications {
         let mut events = Events::of(CLASS, None);
         events.push(begun.0, user.now().since(begun).0);
         user.drawings()?;
-        Ok(Block { events, more: played })
+        Ok(Block { events, waited: None, more: played })
     }
 }
 
