@@ -38,19 +38,25 @@ def earlier(figure, runs):
     return next(iter(before), None)
 
 
+def compared(figure, runs):
+    """All runs on the class of machine of the last one; where these are of one day, the newest of another day, on any machine, too."""
+    like, other = comparable(figure, runs), earlier(figure, runs)
+    return like if other is None or other in like else [other, *like]
+
+
 def agreement(figure, runs):
-    """How all runs on the class of machine of the last one lie to each other: `agrees`, `FLAGGED`, or why neither can be said."""
-    like = comparable(figure, runs)
-    if not like:
+    """How the runs that are compared lie to each other: `agrees`, `FLAGGED`, or why neither can be said."""
+    held = compared(figure, runs)
+    if not held:
         return "not measured"
     if value_of(figure, runs[-1]) is None:
         return "not measured this time"
-    values = [value_of(figure, run) for run in like]
+    values = [value_of(figure, run) for run in held]
     if max(values) - min(values) > tolerance(figure, values):
         return "FLAGGED"
-    if len({day(run) for run in like}) > 1:
-        return "nothing to tell apart" if is_void(figure, values) else "agrees"
-    return "one day so far" if earlier(figure, runs) is None else "no repetition (another machine)"
+    if len({day(run) for run in held}) == 1:
+        return "one day so far"
+    return "nothing to tell apart" if is_void(figure, values) else "agrees"
 
 
 def is_void(figure, values):

@@ -4,7 +4,7 @@
 import re
 
 from . import charts, store
-from .agreement import SPEED_SHARE, agreement, comparable, earlier, interval, measured, value_of
+from .agreement import SPEED_SHARE, agreement, compared, earlier, interval, measured, value_of
 from .measurements import BY_NAME
 from .rows import PAPERS, ROWS
 
@@ -20,12 +20,13 @@ again from what is kept. Commands are those of `tipme`. The papers: their sectio
 A figure's *interval* is how far two runs may be apart: a share of the larger one, or so much of its unit, of percentages in points. *All runs* are
 the least and the largest value of all runs that are kept (at most {store.RUNS_MAX}), on any machine, and how many they are. Compared are those on the
 class of machine of the last one: the same CPU and kernel by name (of a guest its own kernel and the CPU of its host), and, where both tell it, a fixed
-piece of work that takes as long but for {100 * SPEED_SHARE:.0f} %.
+piece of work that takes as long but for {100 * SPEED_SHARE:.0f} %. Where all of these are of one day, the newest run of another day is compared too,
+on whatever machine it was.
 
 - *agrees*: all of these lie within the interval of each other, and are of two days at least (UTC, by their begin);
-- **FLAGGED**: two of these do not, be it of one day; below the table stands what the machine had to do beside each of them, and how fast it was;
+- **FLAGGED**: two of these do not, be it of one day or on two machines; below the table stands what the machine had to do beside each of them, and how fast it was;
 - *nothing to tell apart*: they do, but are so small that the interval reaches down to nothing, so it could not fail;
-- *one day so far*: they do, and are of one day; *no repetition (another machine)*: what is of another day is of another class of machine;
+- *one day so far*: they do, and are of one day;
 - *not measured this time*: the last run does not have the figure;
 - *nothing to measure*: it cannot have it, since there was too little of what the figure is about.
 
@@ -101,7 +102,9 @@ def spread(figure):
 
 def beside(figure):
     """What the machine had to do beside the runs that are compared, and how fast it was."""
-    return "; ".join(f"{run['date']}: {state(run)}" for run in comparable(figure, store.runs(figure.measurement)))
+    runs = compared(figure, store.runs(figure.measurement))
+    several = len({run["machine"] for run in runs}) > 1
+    return "; ".join(f"{run['date']}{', ' + short(run['machine']) if several else ''}: {state(run)}" for run in runs)
 
 
 def state(run):

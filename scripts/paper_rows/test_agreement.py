@@ -45,9 +45,10 @@ class Agreement(unittest.TestCase):
         self.assertEqual(agreement(figure(share=0.25), runs((1, 50), (2, 100), (3, 100))), "FLAGGED")
         self.assertEqual(agreement(figure(share=0.25), runs((1, 100), (1, 50))), "FLAGGED")
 
-    def test_only_runs_on_one_class_of_machine_are_compared(self):
+    def test_another_machine_counts_where_no_other_day_is_of_this_one(self):
         other = runs((1, 50), machine="another CPU, 2 CPUs, Linux 1")
-        self.assertEqual(agreement(figure(), other + runs((2, 100))), "no repetition (another machine)")
+        words = [agreement(figure(share=0.25), other + runs((day, value))) for day, value in ((2, 55), (2, 100), (1, 55))]
+        self.assertEqual(words, ["agrees", "FLAGGED", "one day so far"])
         self.assertEqual(agreement(figure(), runs((1, 100)) + other + runs((2, 100))), "agrees")
         self.assertEqual(earlier(figure(), runs((1, 100)) + other + runs((3, 100)))["figures"], {"f": 100})
         fast, slow, unknown = ({**run, "work_ms": ms} for run, ms in zip(runs((1, 50), (2, 100), (1, 100)), (54, 84, None)))
