@@ -5,6 +5,7 @@ use crate::kernel_text::{STEAL, cpu_ticks, memory_of};
 use std::fs::read_to_string;
 use std::time::{Duration, Instant, SystemTime};
 use tipme_measure::MeasuredMachine;
+use tipme_record::proc_text::{PREEMPTION, preemption};
 
 /// A machine from the begin of a measurement on.
 pub struct Survey {
@@ -31,7 +32,7 @@ impl Survey {
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             memory_bytes: memory_of(&read("/proc/meminfo"), "MemTotal"),
             hz: crate::timer::clocks().hz.and_then(|hz| u32::try_from(hz).ok()),
-            preemption: chosen(&read("/sys/kernel/debug/sched/preempt")),
+            preemption: preemption(&read(PREEMPTION)).map(str::to_owned),
             clock_source: line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             virtualised: flags(&cpus).map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
             governor: line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -59,11 +60,6 @@ fn read(path: &str) -> String {
 
 fn line(path: &str) -> Option<String> {
     read_to_string(path).ok().map(|text| text.trim().to_owned())
-}
-
-/// The word in brackets, of those that there are to choose from.
-fn chosen(words: &str) -> Option<String> {
-    Some(words.split_once('(')?.1.split_once(')')?.0.to_owned())
 }
 
 fn kernel() -> String {
@@ -105,7 +101,6 @@ mod tests {
         assert_eq!(memory_of("MemTotal:       16 kB\n", "MemTotal"), 16_384);
         assert_eq!(load_average("0.10 0.20 0.30 1/100 42\n"), Some([0.1, 0.2, 0.3]));
         assert_eq!(load_average("nonsense"), None);
-        assert_eq!((chosen("none voluntary full (lazy)\n").as_deref(), chosen("")), (Some("lazy"), None));
     }
 
     #[test]

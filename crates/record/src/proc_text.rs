@@ -30,6 +30,14 @@ pub fn users(status: &str) -> Option<(u32, u32)> {
     Some((ids.next()?.parse().ok()?, ids.next()?.parse().ok()?))
 }
 
+/// Where a kernel whose preemption can be chosen says which it has; root's, and there where debugfs is mounted.
+pub const PREEMPTION: &str = "/sys/kernel/debug/sched/preempt";
+
+/// Which preemption a kernel has, in the text of that file.
+pub fn preemption(text: &str) -> Option<&str> {
+    Some(text.split_once('(')?.1.split_once(')')?.0)
+}
+
 /// The path of the control group of version 2 in the text of `/proc/PID/cgroup`; it begins with a slash.
 pub fn control_group(text: &str) -> Option<&str> {
     text.lines().find_map(|line| line.strip_prefix("0::"))
@@ -91,6 +99,7 @@ mod tests {
     fn users_and_groups_are_found() {
         assert_eq!(users("Name:\tx\nUid:\t1000\t0\t0\t0\n"), Some((1000, 0)));
         assert_eq!((users("Name:\tx\n"), users("Uid:\t1\n")), (None, None));
+        assert_eq!((preemption("none voluntary full (lazy)\n"), preemption("")), (Some("lazy"), None));
         assert_eq!(control_group("1:name=systemd:/x\n0::/a/b\n"), Some("/a/b"));
         assert_eq!(control_group("1:cpu:/\n"), None);
         let old = "4:cpu,cpuacct:/a:b\n3:blkio:/c\n0::/d\n";

@@ -14,6 +14,7 @@ use std::time::Duration;
 use tipme_command::output::layout;
 use tipme_desktop::console::{ACTIVE, Console};
 use tipme_desktop::portal;
+use tipme_record::proc_text::{PREEMPTION, preemption};
 use tipme_recorder::KernelCheck;
 use tipme_report::{Layout, Tone};
 
@@ -125,8 +126,25 @@ fn managing() -> Vec<KernelCheck> {
         |name| format!("{name} (sched_ext) is at work: it may ignore weights, nice values are set besides"),
     );
     let helper = tipme_manager::ask_helper(None);
-    let more = [("manage: scheduler", Ok(scheduler)), ("manage: helper", helper)];
+    let more = [
+        ("manage: scheduler", Ok(scheduler)),
+        ("manage: preemption", Ok(preemption_words(&std::fs::read_to_string(PREEMPTION).unwrap_or_default()))),
+        ("manage: helper", helper),
+    ];
     offers.chain(more.map(|(what, result)| KernelCheck { what: what.to_owned(), result })).collect()
+}
+
+/// How the kernel preempts, and what that costs where it is lazy.
+fn preemption_words(text: &str) -> String {
+    match preemption(text) {
+        Some("lazy") => format!(
+            "lazy: where others have the CPU, whoever wakes up waits for the next tick, some milliseconds for each wake-up \
+             that an answer takes; at once with preempt=full on the kernel's command line, until the next start by: \
+             echo full >{PREEMPTION}"
+        ),
+        Some(other) => other.to_owned(),
+        None => format!("the kernel does not say ({PREEMPTION})"),
+    }
 }
 
 fn text(findings: &[KernelCheck], state: &SystemState, verbose: bool, layout: &Layout) -> String {

@@ -170,7 +170,7 @@ fn a_hitch_stands_with_its_incident_and_nobody_else_is_told() {
 
 /// Keys that a compositor tells of at once, since it was stopped meanwhile.
 #[test]
-fn keys_of_a_compositor_are_counted_each_and_those_that_it_hands_to_x11_once() {
+fn keys_of_a_compositor_are_counted_each_and_those_for_x11_once() {
     const KEYS: u64 = 60;
     let _alone = support::alone();
     let compositor = Compositor::start_with_x();

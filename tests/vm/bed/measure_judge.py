@@ -44,14 +44,15 @@ def typing(document):
     text = f"p95 managed <= {TYPING_TIMES} x unloaded + {TYPING_MORE_MS:.0f} ms"
     lacking = "; ".join(f"{one['arm']}: {one['because']}" for one in document["not_available"])
     seen = f"{ms(reached)} of {ms(most)} ms"
-    bars = [bar(text, reached <= most, seen if reached <= most else seen + waited(arms, managed)), lost_bar(managed)]
+    bars = [bar(text, reached <= most, seen if reached <= most else seen + waited(document, managed)), lost_bar(managed)]
     return {"rows": rows, "bars": bars, "note": lacking}
 
 
-def waited(arms, managed):
-    """How much of a time was spent waiting for a CPU that others had."""
-    delays = [row["run_queue_delay_ms"] for row in (managed, named(arms, "unloaded"))]
-    return "; of each time {:.1f} ms waiting for a CPU, unloaded {:.1f} ms".format(*delays)
+def waited(document, managed):
+    """How long was waited for a CPU that others had, and by what rule the kernel takes it from them."""
+    delays = [row["run_queue_delay_ms"] for row in (managed, named(document["arms"], "unloaded"))]
+    rule = document["machine"].get("preemption") or "not told"
+    return "; each time {:.1f} ms waiting for a CPU, unloaded {:.1f} ms; preemption {}".format(*delays, rule)
 
 
 def compared(document, later, earlier):
