@@ -336,5 +336,13 @@ mod tests {
         insta::assert_snapshot!(of(&[&one, &two]).unwrap_or_default(), @"The machines are not the same: kernel (6.1 | 6.18), HZ (250 | not known).");
         let busy = MeasuredMachine { load_average: Some([9.0; 3]), begun_unix_s: 7, duration_s: 3.0, ..one.clone() };
         assert_eq!(of(&[&one, &busy]), None);
+        let [lazy, full] =
+            ["lazy", "full"].map(|mode| MeasuredMachine { preemption: Some(mode.to_owned()), ..one.clone() });
+        let told = "The machines are not the same: preemption (lazy | full).";
+        assert_eq!(
+            (of(&[&one, &lazy]), of(&[&lazy, &full]).as_deref()),
+            (None, Some(told)),
+            "who is not root is not told"
+        );
     }
 }

@@ -138,12 +138,13 @@ fn managing() -> Vec<KernelCheck> {
 fn preemption_words(text: &str) -> String {
     match preemption(text) {
         Some("lazy") => format!(
-            "lazy: where others have the CPU, whoever wakes up waits for the next tick, some milliseconds for each wake-up \
-             that an answer takes; at once with preempt=full on the kernel's command line, until the next start by: \
-             echo full >{PREEMPTION}"
+            "lazy: where others have the CPU, whoever wakes up may wait until the next tick; at once with preempt=full on \
+             the kernel's command line, or until the next start, by root: echo full >{PREEMPTION}"
         ),
         Some(other) => other.to_owned(),
-        None => format!("the kernel does not say ({PREEMPTION})"),
+        None => {
+            format!("not known: root reads it in {PREEMPTION}, where debugfs is mounted and the kernel has the choice")
+        }
     }
 }
 
@@ -198,4 +199,17 @@ fn document(findings: &[KernelCheck], state: &SystemState) -> DoctorDocument {
     });
     let because = state.hindrance();
     DoctorDocument { schema: 1, ready: because.is_none(), because, findings: findings.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lazy_preemption_is_told_with_the_remedy() {
+        let told = preemption_words("none voluntary full (lazy)\n");
+        assert!(told.starts_with("lazy: ") && told.ends_with(&format!("echo full >{PREEMPTION}")), "{told}");
+        assert_eq!(preemption_words("none voluntary (full) lazy\n"), "full");
+        assert!(preemption_words("").contains("debugfs"));
+    }
 }

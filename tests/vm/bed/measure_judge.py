@@ -50,9 +50,9 @@ def typing(document):
 
 def waited(document, managed):
     """How long was waited for a CPU that others had, and by what rule the kernel takes it from them."""
-    delays = [row["run_queue_delay_ms"] for row in (managed, named(document["arms"], "unloaded"))]
-    rule = document["machine"].get("preemption") or "not told"
-    return "; each time {:.1f} ms waiting for a CPU, unloaded {:.1f} ms; preemption {}".format(*delays, rule)
+    delays = [row.get("run_queue_delay_ms") for row in (managed, named(document["arms"], "unloaded"))]
+    rule = document["machine"].get("preemption", "not told")
+    return "; each time {} ms waiting for a CPU, unloaded {} ms; preemption {}".format(*map(ms, delays), rule)
 
 
 def compared(document, later, earlier):

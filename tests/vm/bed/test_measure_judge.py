@@ -28,15 +28,17 @@ class Losses(unittest.TestCase):
 
 
 class Typing(unittest.TestCase):
-    def bar(self, managed_ms):
+    def bar(self, managed_ms, machine):
         lost = {"throughput_lost_percent": 0.0, "throughput_lost_by_block_percent": [0.0], "lost_parts": None}
         rows = [{"turn": turn, "arm": turn, "figures": {"p50_ms": 1.0, "p95_ms": ms, "p99_ms": None, "max_ms": ms}, "run_queue_delay_ms": waited, **lost}
-                for turn, ms, waited in (("unloaded", 6.0, 0.2), ("managed", managed_ms, 4.91))]  # fmt: skip
-        return judge.typing({"arms": rows, "not_available": [], "machine": {"preemption": "lazy"}})["bars"][0]
+                for turn, ms, waited in (("unloaded", 6.0, None), ("managed", managed_ms, 4.91))]  # fmt: skip
+        return judge.typing({"arms": rows, "not_available": [], "machine": machine})["bars"][0]
 
     def test_a_miss_tells_what_was_waited_for_a_cpu(self):
-        self.assertEqual(self.bar(16.6)["seen"], "16.6 of 16.6 ms")
-        self.assertEqual(self.bar(18.8)["seen"], "18.8 of 16.6 ms; each time 4.9 ms waiting for a CPU, unloaded 0.2 ms; preemption lazy")
+        told = "18.8 of 16.6 ms; each time 4.9 ms waiting for a CPU, unloaded - ms; preemption"
+        self.assertEqual(self.bar(16.6, {})["seen"], "16.6 of 16.6 ms")
+        self.assertEqual(self.bar(18.8, {"preemption": "lazy"})["seen"], f"{told} lazy")
+        self.assertEqual(self.bar(18.8, {})["seen"], f"{told} not told")
 
 
 class Histograms(unittest.TestCase):

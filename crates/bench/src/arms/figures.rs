@@ -77,7 +77,7 @@ pub struct ArmRow {
     pub level: u32,
     pub figures: ArmFigures,
     /// How long the threads of display server, terminal and its program waited for a CPU from the first to the last time that
-    /// counts, together, for each of these times; `null` where that was not watched.
+    /// counts, together, for each of these times; missing where that was not watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_queue_delay_ms: Option<f64>,
     /// Runnable processes of the load on average; `null` without a load.

@@ -135,9 +135,14 @@ fn line(row: &ArmRow, scale: ArmScale) -> String {
     )
 }
 
+/// The turn without a load and without a manager.
+fn calm(rows: &[ArmRow]) -> Option<&ArmRow> {
+    rows.iter().find(|row| row.level == 0 && row.arm == Arm::Unmanaged)
+}
+
 /// A line for each turn beside a load: how its p95, or its median where times are few, compares with unloaded.
 fn against_unloaded(rows: &[ArmRow], scale: ArmScale) -> String {
-    let Some(calm) = rows.iter().find(|row| row.level == 0 && row.arm == Arm::Unmanaged) else { return String::new() };
+    let Some(calm) = calm(rows) else { return String::new() };
     let key_figure = KeyFigure::of(rows, scale);
     let loaded = rows.iter().filter(|row| row.level > 0);
     let lines = loaded.filter_map(|row| {
@@ -150,8 +155,7 @@ fn against_unloaded(rows: &[ArmRow], scale: ArmScale) -> String {
 
 /// A line for each turn beside a load: how long what answers waited for a CPU, where that was watched.
 fn waited(rows: &[ArmRow]) -> String {
-    let calm =
-        rows.iter().find(|row| row.level == 0 && row.arm == Arm::Unmanaged).and_then(|row| row.run_queue_delay_ms);
+    let calm = calm(rows).and_then(|row| row.run_queue_delay_ms);
     let unloaded = calm.map_or_else(String::new, |ms| format!(" (unloaded {ms:.2} ms)"));
     let loaded = rows.iter().filter(|row| row.level > 0);
     let told = loaded.filter_map(|row| Some((&row.turn, row.run_queue_delay_ms?)));

@@ -12,7 +12,8 @@
 #define WINDOW 256
 /* Bytes of a message that any protocol looks at, at most. */
 #define HEAD_MAX 40
-/* Messages of one send that are looked at; of requests of X11 those that are kept: behind them a drawing is taken for granted. */
+/* Messages of one send that are looked at; of requests of X11 those that are kept: behind them a drawing is taken for
+ * granted. */
 #define HEADS 128
 /* What is kept of one send, in units of four bytes. */
 #define WORDS 96
@@ -38,10 +39,11 @@ struct reading {
 	bool user, wayland;
 	/* `linear`: bytes that can be read; `heads`: messages seen; `count`: those that are kept. */
 	__u32 linear, offset, heads, count, flags;
-	/* `press`, `stamp_ms`, `presses`: the first press that the events tell of, and how many they are; `last_ms`: the stamp of the last; `moves`, `moved_ms`: the first move of the pointer or the
-	 * wheel; `injects`, `draws`: what the requests do; `attaches`: they prepare a drawing; `framed`: they ask when its frame
-	 * is done; `frame_done`: that is told; `strange`: what was taken for the head of a message is none; `foreign`: an object
-	 * is none that a client makes; `stopped`: there are more messages than are looked at. */
+	/* `press`, `stamp_ms`, `presses`: the first press that the events tell of, and how many they are; `last_ms`: the stamp of
+	 * the last; `moves`, `moved_ms`: the first move of the pointer or the wheel; `injects`, `draws`: what the requests do;
+	 * `attaches`: they prepare a drawing; `framed`: they ask when its frame is done; `frame_done`: that is told; `strange`:
+	 * what was taken for the head of a message is none; `foreign`: an object is none that a client makes; `stopped`: there
+	 * are more messages than are looked at. */
 	__u8 request, started, swapped, press, presses, moves, injects, draws, attaches, framed, frame_done, strange, foreign,
 		stopped;
 	__u32 stamp_ms, last_ms, moved_ms;
