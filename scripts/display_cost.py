@@ -252,5 +252,5 @@ def report(options, recorder, bar):
     for title, limit, unit in [(title, row[3], " ns") for title, row in HOT_LOADS.items()] + [(FRAMES_TITLE, FRAMES_PERCENT, " %")]:
         if limit:
             bars.append(bar(title, statistics.median(column(title, figures[0])), limit, unit))
-    title = f"`{SENT}` and `{TAKEN}`, {HOT:,} messages one after the other, {options.rounds} rounds; load of the machine {os.getloadavg()[0]:.1f}"
+    title = f"`{SENT}` and `{TAKEN}`, {HOT:,} messages one after the other, {options.rounds} rounds"
     return [title + ":", "", *rows, "", *[line for line, _ in bars]], all(met for _, met in bars)

@@ -368,14 +368,12 @@ def progress(text):
 
 def report(options, recorder, interval):
     """Lines of the document; there is no bar."""
-    load = os.getloadavg()[0]
     stats = bpf(ENABLE_STATS, b"")
     kinds = kind_lines(kind_rounds(options, recorder))
     os.close(stats)
     gestures = gesture_lines(gesture_rounds(options, recorder), interval)
-    loads = f"load of the machine {load:.1f} at the begin, {os.getloadavg()[0]:.1f} at the end"
     return [
-        f"Kernel programs by the kind of record that they write, {options.rounds} rounds; {loads}. Each kind has a load that makes its programs",
+        f"Kernel programs by the kind of record that they write, {options.rounds} rounds. Each kind has a load that makes its programs",
         "run: a pipe on one CPU, a thread that is moved from CPU to CPU, sleeps of 10 ms, processes that are made and end, drawing requests, signals,",
         "synced writes, a pseudo-terminal. The kernel's own counting is part of each figure: what an empty program takes. The programs of",
         "interrupts keep a time at each, and leave a record of the long ones only.",
