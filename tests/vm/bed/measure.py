@@ -38,12 +38,15 @@ DESKTOP = "systemctl set-property --runtime app.slice CPUWeight=100"
 MANAGED = "--managed --backend cgroup --cgroup /sys/fs/cgroup/tipme-measure"
 RESULT = "/var/tmp/measure.json"
 TYPING = f"tipme bench typing --load {LEVEL} --keys 500 --blocks 5 --json {RESULT}"
+# Kernel 6.1 of Debian 12 begins with the kernel's sharing by session off, 6.18 with it on.
+AUTOGROUP = "echo {} >/proc/sys/kernel/sched_autogroup_enabled"
 # Code 1 says that an interval was late. The container is a group of the CPU controller below the root.
-FORK = (f"bash -c 'echo +cpu >/sys/fs/cgroup/cgroup.subtree_control; {SESSIONS} tipme bench fork -d 8s --no-trace --json {RESULT} "
-        "|| test $? = 1'")  # fmt: skip
-# Kernel 6.1 of Debian 12 begins with autogroup off.
-SYSTEMS = (f"bash -c 'echo 1 >/proc/sys/kernel/sched_autogroup_enabled; exec {SESSIONS} tipme bench typing --load 6 --keys 200 "
+FORK = ("bash -c '" + AUTOGROUP + f"; echo +cpu >/sys/fs/cgroup/cgroup.subtree_control; {SESSIONS} tipme bench fork -d 8s --no-trace {{}} "
+        f"--json {RESULT} || test $? = 1'")  # fmt: skip
+SYSTEMS = (f"bash -c '{AUTOGROUP.format(1)}; exec {SESSIONS} tipme bench typing --load 6 --keys 200 "
            f"--blocks 5 --sessions 0 --managed --backend autogroup --json {RESULT}'")  # fmt: skip
+# Code 1 says that a limit was exceeded, 2 that nothing could be judged.
+VALIDATE = f"bash -c 'tipme idle --validate --json {RESULT} || test $? -le 2'"
 
 
 class Measurement:
@@ -98,8 +101,11 @@ MEASUREMENTS = [
                 f"{GROUP} {TOOLS}/measure-safety restore >{RESULT}", judge.restore),
     *(Measurement(f"systems-{series}", f"Typing beside six hogs, kernel {series}", 400, SYSTEMS, judge.typing, kernel=series,
                   against=None if series == OLDEST else f"systems-{OLDEST}") for series in SERIES),
-    *(Measurement(f"fork-{series}", f"Beside newborn processes, kernel {series}", 400, FORK, judge.fork, kernel=series)
+    *(Measurement(f"fork-{series}", f"Beside newborn processes, kernel {series}", 400, FORK.format(0, ""), judge.fork, kernel=series)
       for series in SERIES),
+    *(Measurement(f"fork-managed-{series}", f"Beside newborn processes, by session, with the manager and without, kernel {series}", 500,
+                  FORK.format(1, "--managed"), judge.fork, kernel=series) for series in SERIES),
+    *(Measurement(f"validate-{series}", f"Idle loop, validated, kernel {series}", 240, VALIDATE, judge.validation, kernel=series) for series in SERIES),
 ]  # fmt: skip
 
 

@@ -14,6 +14,8 @@ SLOWER = 10
 TYPING_TIMES, TYPING_MORE_MS = 1.1, 1.0 * SLOWER
 SYSTEM_TIMES = {"build": 1.05, "synthetic": 1.2}
 WARM_GAIN, WAIT_GAIN, LOST_MAX, SHARE_MIN = 10, 10, 2.0, 1.0
+# Above this share of a trial's time it is about others, and is not judged.
+DISTURBED_SHARE = 0.05
 # Buckets of the paper's histograms.
 BUCKET_MS, BUCKET_NS = 10, 10_000_000
 
@@ -75,6 +77,50 @@ def fork(document):
         figures = load["figures"]
         rows.append([load["load"], ms(figures["p50_ms"]), ms(figures["max_ms"]), percent(100 * figures["long_share"]), str(figures["n"])])
     return {"rows": rows, "bars": [], "note": "; ".join(document["bounds"])}
+
+
+def validation(document):
+    """Work of known length against what the idle loop missed of it. The limits allow for what others and the hypervisor had, as tipme has it."""
+    told = document["validation"]
+    rows = [["method", "error p50 µs", "error p90 µs", "limits p50, p90 µs", "others had, %", "hypervisor reported, %", "events"]]
+    bars = []
+    for trial in told["trials"]:
+        errors, limits = trial["errors"], limits_us(trial)
+        shares = [f"{100 * share:.2f}" for share in taken(trial)]
+        rows.append([trial["method"], f"{errors['p50_us']:.1f}", f"{errors['p90_us']:.1f}", " and ".join(f"{limit:.0f}" for limit in limits) or "-", *shares,
+                     str(errors["n"])])  # fmt: skip
+        if limits:
+            bars.append(validated(trial, limits))
+    bars += [shared(check) for check in told["checks"] if check["difference_points_max"] is not None]
+    echo = told["echoes"][0]
+    return {"rows": rows, "bars": bars, "note": f"a program's own time stamps miss {echo['missed_us']:.0f} µs of an echo of {echo['conventional_ms']:.1f} ms"}
+
+
+def taken(trial):
+    """The shares of the CPU that others had, and that the hypervisor reports to have had."""
+    return [(trial["taken"] or {}).get(name, 0.0) for name in ("others_share", "steal_share")]
+
+
+def limits_us(trial):
+    """What is demanded, p50 and p90, and what others may account for: their share of a middling and of the longest piece of work."""
+    if trial["p50_us_max"] is None:
+        return []
+    share = 1e3 * sum(taken(trial))
+    return [trial["p50_us_max"] + share * (trial["injected_ms_min"] + trial["injected_ms_max"]) / 2, trial["p90_us_max"] + share * trial["injected_ms_max"]]
+
+
+def validated(trial, limits):
+    p50, p90 = trial["errors"]["p50_us"], trial["errors"]["p90_us"]
+    seen = f"{p50:.1f} and {p90:.1f} of {limits[0]:.0f} and {limits[1]:.0f} µs"
+    met = trial["errors"]["n"] > 0 and p50 <= limits[0] and p90 <= limits[1]
+    judged = bar(f"{trial['method']}: error of known work, p50 and p90, within the limits", met, seen)
+    return {**judged, "unclear": True} if sum(taken(trial)) > DISTURBED_SHARE else judged
+
+
+def shared(check):
+    """The stolen share against the kernel's account of the loops."""
+    apart, most = abs(check["difference_points"]), check["difference_points_max"] + 100 * check["steal_share"]
+    return bar(f"{check['method']}, {check['load']}: share of the kernel's account <= {check['difference_points_max']:g} points apart", apart <= most, f"{apart:.2f} points")
 
 
 def named(arms, turn):

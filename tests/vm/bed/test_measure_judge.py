@@ -47,6 +47,22 @@ class Histograms(unittest.TestCase):
         self.assertEqual(judge.histograms({"runs": runs}), {"a": [(0, 2), (10, 1), (20, 1)], "b": [(0, 1)]})
 
 
+class Validations(unittest.TestCase):
+    def bars(self, p50, others):
+        taken = {"others_share": others, "steal_share": 0.0}
+        limited = {"method": "gaps", "injected_ms_min": 0.0, "injected_ms_max": 10.0, "errors": {"p50_us": p50, "p90_us": 80.0, "n": 240},
+                   "p50_us_max": 35.0, "p90_us_max": 100.0, "taken": taken}  # fmt: skip
+        free = {**limited, "method": "classic", "p50_us_max": None, "p90_us_max": None}
+        checks = [{"method": "gaps", "load": "loaded", "difference_points": -2.5, "difference_points_max": most, "steal_share": 0.004} for most in (2.0, 2.2, None)]
+        told = {"trials": [limited, free], "echoes": [{"missed_us": 20.0, "conventional_ms": 5.0}], "checks": checks}
+        return judge.validation({"validation": told})["bars"]
+
+    def test_limits_allow_for_what_others_had_and_beyond_a_share_nothing_is_judged(self):
+        told = [[measure_document.result(one) for one in self.bars(*trial)] for trial in ((35.0, 0.0), (36.0, 0.0), (84.0, 0.01), (900.0, 0.06))]
+        self.assertEqual(told, [[first, "MISSED", "ok"] for first in ("ok", "MISSED", "ok", "not shown")])
+        self.assertEqual(self.bars(36.0, 0.0)[0]["seen"], "36.0 and 80.0 of 35 and 100 µs")
+
+
 class Kernels(unittest.TestCase):
     def names(self, *asked):
         return [one.name for one in measure.chosen(*asked)]
@@ -55,11 +71,12 @@ class Kernels(unittest.TestCase):
         self.assertEqual(self.names("fork"), ["fork-6.1", "fork-6.18"])
         self.assertEqual(self.names("fork-6.18"), ["fork-6.18"])
         self.assertEqual(self.names("systems,fork", "6.1"), ["systems-6.1", "fork-6.1"])
+        self.assertEqual(self.names("fork-managed"), ["fork-managed-6.1", "fork-managed-6.18"])
         self.assertEqual(self.names("typing"), ["typing"])
 
     def test_the_others_are_for_the_newest_kernel(self):
         self.assertEqual({one.kernel for one in measure.MEASUREMENTS if one.names == {one.name}}, {"6.18"})
-        with self.assertRaisesRegex(CannotRun, "no such measurement: typing; there are systems-6.1, fork-6.1"):
+        with self.assertRaisesRegex(CannotRun, "no such measurement: typing; there are systems-6.1, fork-6.1, fork-managed-6.1, validate-6.1"):
             self.names("typing", "6.1")
 
     def test_a_row_of_a_load_has_its_longest_interval_and_how_many_are_long(self):
