@@ -21,7 +21,7 @@ use crate::script::Script;
 use crate::seen::DrawingWatch;
 use anyhow::{Context, Result, bail};
 use application::MeasuredApplication;
-pub use counters::Usage;
+pub use counters::{CounterReading, Usage};
 use player::Player;
 pub use player::{OperationUsage, PlayerCost, SentInput};
 pub use stage::MeasureDisplay;

@@ -4,6 +4,10 @@
 //! The counters belong to a thread that does nothing but start the application, and are inherited by all
 //! that comes of it; so they cost the same for one process as for thirty. Where the kernel offers none,
 //! the text files of /proc serve, as far as they go.
+//!
+//! A counter of the hardware is not always there: counters take turns where there are more than the CPU has, and the
+//! other kind of core of a hybrid CPU has none of this kind. So the kernel tells besides for how long it was wanted and
+//! for how long it counted, and what it counted stands for the rest of that time, as with perf(1).
 
 use crate::kernel_text::{stat, stat_words};
 use crate::process::group_members;
@@ -31,22 +35,65 @@ const EVENTS: [(u32, u64); KINDS] = [
 ];
 /// Children count as well.
 const INHERIT: u64 = 1 << 1;
+/// The times are told with the count.
+const WITH_TIMES: u64 = 1 | 1 << 1;
 
-/// Counts since the application started; `None` where this machine does not count it.
+/// A count, for how long it was wanted, and for how long it was counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Usage(pub [Option<u64>; KINDS]);
+pub struct CounterReading {
+    pub count: u64,
+    pub wanted_ns: u64,
+    pub counted_ns: u64,
+}
+
+impl CounterReading {
+    /// Of what counts always.
+    pub fn whole(count: u64) -> CounterReading {
+        CounterReading { count, ..CounterReading::default() }
+    }
+
+    /// Combines each of the three with another's.
+    fn with(self, other: CounterReading, combine: fn(u64, u64) -> u64) -> CounterReading {
+        CounterReading {
+            count: combine(self.count, other.count),
+            wanted_ns: combine(self.wanted_ns, other.wanted_ns),
+            counted_ns: combine(self.counted_ns, other.counted_ns),
+        }
+    }
+
+    /// What would have been counted in all the time that it was wanted; `None` where nothing of that was counted.
+    fn scaled(self) -> Option<u64> {
+        let CounterReading { count, wanted_ns, counted_ns } = self;
+        match counted_ns {
+            0 if wanted_ns > 0 => None,
+            _ if counted_ns >= wanted_ns => Some(count),
+            _ => u64::try_from(u128::from(count) * u128::from(wanted_ns) / u128::from(counted_ns)).ok(),
+        }
+    }
+}
+
+/// What was counted; `None` where this machine does not count it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage(pub [Option<CounterReading>; KINDS]);
 
 impl Usage {
     /// What was used between an earlier count and this one.
     pub fn since(self, earlier: Usage) -> Usage {
-        let difference = |at: usize| self.0[at].zip(earlier.0[at]).map(|(now, then)| now.saturating_sub(then));
-        Usage(std::array::from_fn(difference))
+        self.with(earlier, u64::saturating_sub)
     }
 
     /// Both together.
     pub fn plus(self, other: Usage) -> Usage {
-        let sum = |at: usize| self.0[at].zip(other.0[at]).map(|(one, other)| one.saturating_add(other));
-        Usage(std::array::from_fn(sum))
+        self.with(other, u64::saturating_add)
+    }
+
+    fn with(self, other: Usage, combine: fn(u64, u64) -> u64) -> Usage {
+        Usage(std::array::from_fn(|at| Some(self.0[at]?.with(other.0[at]?, combine))))
+    }
+
+    /// The counts of the whole time.
+    pub fn scaled(self) -> [Option<u64>; KINDS] {
+        self.0.map(|reading| reading?.scaled())
     }
 }
 
@@ -79,7 +126,7 @@ impl Counters {
         if self.0[0].is_none() {
             return from_files(group);
         }
-        Usage(std::array::from_fn(|at| self.0[at].as_ref().and_then(value)))
+        Usage(std::array::from_fn(|at| self.0[at].as_ref().and_then(reading)))
     }
 }
 
@@ -91,7 +138,7 @@ fn open(kind: u32, config: u64) -> Option<OwnedFd> {
         config,
         period: 0,
         sample_type: 0,
-        read_format: 0,
+        read_format: WITH_TIMES,
         flags: INHERIT,
         wakeup: 0,
         breakpoint: 0,
@@ -105,16 +152,21 @@ fn open(kind: u32, config: u64) -> Option<OwnedFd> {
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn value(fd: &OwnedFd) -> Option<u64> {
-    let mut bytes = [0; 8];
-    (rustix::io::read(fd, &mut bytes) == Ok(8)).then(|| u64::from_ne_bytes(bytes))
+fn reading(fd: &OwnedFd) -> Option<CounterReading> {
+    let mut bytes = [0; 24];
+    if rustix::io::read(fd, &mut bytes) != Ok(bytes.len()) {
+        return None;
+    }
+    let mut words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
+    Some(CounterReading { count: words.next()?, wanted_ns: words.next()?, counted_ns: words.next()? })
 }
 
 /// CPU time and page faults of a process group.
 fn from_files(group: u32) -> Usage {
     let files = group_members(group).into_iter().filter_map(|pid| from_stat(&stat(pid)?));
     let (cpu_ns, faults) = files.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    Usage([Some(cpu_ns), None, Some(faults), None, None, None, None])
+    let whole = |count: u64| Some(CounterReading::whole(count));
+    Usage([whole(cpu_ns), None, whole(faults), None, None, None, None])
 }
 
 /// CPU time in nanoseconds and page faults of a process and its children that have ended.
@@ -139,10 +191,45 @@ mod tests {
 
     #[test]
     fn what_is_not_counted_stays_unknown() {
-        let (one, other) = (Usage([Some(5), None, Some(3), None, None, None, None]), Usage::default());
-        assert_eq!(one.since(other), Usage::default());
-        assert_eq!(one.plus(one).0[0], Some(10));
-        assert_eq!(one.since(one).0[..3], [Some(0), None, Some(0)]);
+        let files = from_files(std::process::id());
+        assert_eq!((files.since(Usage::default()), Usage::default().plus(files)), Default::default());
+        assert_eq!(files.since(files).scaled(), [Some(0), None, Some(0), None, None, None, None]);
+        assert_eq!(files.plus(files).scaled()[0], files.scaled()[0].map(|cpu_ns| 2 * cpu_ns));
+    }
+
+    /// `perf stat` on a CPU with two kinds of cores, on which ten counters took turns: what it printed for two runs of a
+    /// product of matrices, for the larger cores: cycles, instructions, cache misses and misses of reads in the table of
+    /// data addresses, each with the share of the time in which it was counted, in hundredths of a percent; and the CPU
+    /// time in microseconds. From the results kept with github.com/KargJonas/tiled-matmul (2025-05-16, main.profile and
+    /// main.parallel2.profile).
+    const RECORDED: [(u64, [(u64, u64); 4]); 2] = [
+        (1_101_010, [(4_963_414_681, 7_879), (11_012_810_078, 8_871), (33_268_991, 8_872), (306_179, 8_879)]),
+        (19_730_560, [(36_246_187_668, 5_796), (30_590_108_859, 6_527), (179_538_031, 6_529), (907_424_077, 6_536)]),
+    ];
+
+    /// What the kernel had counted in a run alone, and for how long.
+    fn recorded((us, counts): (u64, [(u64, u64); 4])) -> Usage {
+        let mut used = Usage([Some(CounterReading::default()); KINDS]);
+        for (at, (told, share)) in counts.into_iter().enumerate() {
+            let (count, counted_ns) = (told * share / 10_000, us * share / 10);
+            used.0[3 + at] = Some(CounterReading { count, wanted_ns: 1_000 * us, counted_ns });
+        }
+        used
+    }
+
+    #[test]
+    fn counters_of_hardware_that_took_turns_stand_for_the_whole_time_of_each_operation() {
+        let before = recorded(RECORDED[1]).plus(recorded(RECORDED[1]));
+        for run in RECORDED {
+            let used = before.plus(recorded(run)).since(before).scaled();
+            for (found, (told, _)) in used[3..].iter().zip(run.1) {
+                assert!(found.is_some_and(|found| found.abs_diff(told) <= told / 10_000 + 1), "{found:?}, {told} told");
+            }
+        }
+        let never = Usage([Some(CounterReading { count: 0, wanted_ns: 5, counted_ns: 0 }); KINDS]);
+        let half = Usage([Some(CounterReading { count: 7, wanted_ns: 9, counted_ns: 7 }); KINDS]);
+        assert_eq!((never.scaled()[3], never.since(never).scaled()[3]), (None, Some(0)));
+        assert_eq!(never.plus(half).scaled()[3], Some(14), "what was counted stands for what was not");
     }
 
     #[test]
@@ -152,6 +239,6 @@ mod tests {
         let ran = std::process::Command::new("sh").args(["-c", "exit 0"]).status();
         assert!(ran.expect("sh runs").success());
         let used = counters.read(std::process::id()).since(before);
-        assert!(used.0[2].is_some_and(|faults| faults > 50), "{used:?}");
+        assert!(used.scaled()[2].is_some_and(|faults| faults > 50), "{used:?}");
     }
 }

@@ -312,7 +312,7 @@ fn counters(judged: &[JudgedInputs]) -> Vec<OperationCounters> {
         sent.filter(|sent| sent.class == class && sent.label == label).count()
     };
     let row = |((class, label), usage): ((InputClass, &str), Usage)| {
-        let [cpu_ns, context_switches, page_faults, cycles, instructions, cache_misses, tlb_misses] = usage.0;
+        let [cpu_ns, context_switches, page_faults, cycles, instructions, cache_misses, tlb_misses] = usage.scaled();
         OperationCounters {
             label: label.to_owned(),
             class: class.name().to_owned(),
@@ -346,7 +346,7 @@ mod tests {
     use super::*;
     use crate::measure::milestones::MilestoneLatency;
     use crate::measure::waiting::PhaseTimes;
-    use tipme_bench::measure::{ApplicationStart, MeasureRepeat, PlayerCost, SentInput};
+    use tipme_bench::measure::{ApplicationStart, CounterReading, MeasureRepeat, PlayerCost, SentInput};
     use tipme_bench::script::Script;
     use tipme_measure::{Answer, EventJoin};
 
@@ -386,10 +386,11 @@ mod tests {
 
     #[test]
     fn what_was_used_is_of_each_operation_what_the_hardware_counts_too() {
+        let whole = |count: Option<u64>| count.map(CounterReading::whole);
         let used = |label: &str, ms: u64, faults: u64, cycles: u64| OperationUsage {
             label: label.into(),
             class: InputClass::Key,
-            usage: Usage([Some(ms * MS), None, Some(faults), Some(cycles), None, None, None]),
+            usage: Usage([Some(ms * MS), None, Some(faults), Some(cycles), None, None, None].map(whole)),
         };
         let mut judged = [repeat(0, &[20, 30]), repeat(1, &[20])];
         judged[0].repeat.usage =
