@@ -16,7 +16,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(H
 # What root's cargo wrote belongs to the caller again.
 GIVE_BACK := $(if $(AS_ROOT),|| status=$$?; sudo chown -R "$$(id -u):$$(id -g)" "$(TARGET)"; exit $${status:-0})
 
-.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer papers-deps papers check-window check-auto-build check-auto check-manager vm test-vm measure-vm field-deps field labels replay fuzz fuzz-guided deny advisories licences sbom clean
+.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer papers-deps papers check-window check-auto-build check-auto manager-cost-build check-manager vm test-vm measure-vm field-deps field labels replay fuzz fuzz-guided deny advisories licences sbom clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -93,9 +93,9 @@ bench-timer: bench-deps build ## periodic wake-ups beside cyclictest
 papers-deps:
 	@scripts/install-deps python3 mousepad sway foot libreoffice-writer libreoffice-impress libreoffice-gtk3
 
-papers: deps papers-deps build $(if $(filter T11,$(ROWS)),check-auto-build) ## what the four papers measured, beside our figures (37 minutes; ROWS="J1 E6", MEASURE=no, PAPERS=--again; T11 only where it is named); writes docs/papers.md
+papers: deps papers-deps build $(if $(or $(filter S5,$(ROWS)),$(if $(ROWS)$(MEASURE),,all)),manager-cost-build) $(if $(filter T11,$(ROWS)),check-auto-build) ## what the four papers measured, beside our figures (50 minutes; ROWS="J1 E6", MEASURE=no, PAPERS=--again; T11 only where it is named); writes docs/papers.md
 	@$(AS_ROOT) scripts/mount-kernel-fs
-	$(AS_ROOT) scripts/papers --tipme $(TIPME) $(if $(ROWS),--rows "$(ROWS)") $(if $(MEASURE),--measure $(MEASURE)) $(PAPERS)
+	$(AS_ROOT) scripts/papers --tipme $(TIPME) $(if $(ROWS),--rows "$(ROWS)") $(if $(MEASURE),--measure $(MEASURE)) $(PAPERS) $(GIVE_BACK)
 
 check-window: build ## whether 40 s fit into 32 MiB and 128 MiB, how fast a mark is and what memory it takes
 	@$(AS_ROOT) scripts/mount-kernel-fs
@@ -111,7 +111,10 @@ check-auto: check-auto-build ## half an hour of typing at four programs and poin
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/check-auto $(AUTO)
 
-check-manager: deps ## how soon the manager's knobs follow the focus, and what it costs
+manager-cost-build:
+	cargo test --release -p tipme --test manager_cost --no-run
+
+check-manager: deps manager-cost-build ## how soon the manager's knobs follow the focus, and what it costs
 	$(AS_ROOT) scripts/check-manager $(GIVE_BACK)
 
 vm: ## build the virtual test bed below ~/.cache/tipme-vm (see docs/vm.md)

@@ -11,6 +11,8 @@ from .rows import PAPERS, ROWS
 DOCUMENT = store.ROOT / "docs/papers.md"
 # Rows below which the notes of their measurements stand; others share those measurements.
 NOTED = ("E8", "S8")
+# Rows below which the plots of their measurements are linked.
+PLOTTED = ("E7",)
 HEAD = f"""# The papers, row by row
 
 Written by `make papers`, which measures the rows and keeps the figures of the last runs of each in
@@ -47,9 +49,11 @@ def shown(figure):
 
 
 def command(measurement):
+    """As a person types it: the manager weighs only sessions that begin below the benchmark, which therefore has one of its own."""
     if measurement.file:
         return f"`{measurement.written_by}`"
-    return "`" + " ".join([measurement.program, *measurement.command]).replace(" --json {json}", "") + "`"
+    session = ["setsid", "-w"] if "--managed" in measurement.command else []
+    return "`" + " ".join([*session, measurement.program, *measurement.command]).format(json="FILE", svg="DIR") + "`"
 
 
 def origin(runs):
@@ -135,11 +139,27 @@ def bar_words(figure):
     """Whether the last run kept the bar, and why not, as the measurement itself says."""
     run = store.runs(figure.measurement)[-1:]
     number = value_of(figure, run[0]) if run else None
-    name = f"{figure.name}, bar {figure.bar:g} {figure.unit} at most"
+    limit, side = (figure.bar, "most") if figure.floor is None else (figure.floor, "least")
+    name = f"{figure.name}, bar {limit:g} {figure.unit}".rstrip() + f" at {side}"
     if number is None:
         return f"{name}: not measured."
-    met = number <= figure.bar
+    met = number <= limit if figure.floor is None else number >= limit
     return f"{name}: {'met' if met else '**MISSED**'}, {value(figure, number)}{'' if met else '. Cause, as the measurement tells it: ' + run[0].get('notes', 'none')}."
+
+
+def missed_in_guest(name):
+    """The bars that a measurement of the test bed missed, with what it tells of them; what it could not show is told there."""
+    measurement = BY_NAME[name]
+    document = store.of_file(measurement)[0] if measurement.guest and store.is_written(measurement) else {"bars": []}
+    return [f"{document['title']}, {bar['bar']}: **MISSED**, {bar['seen']}." for bar in document["bars"] if not (bar["met"] or bar.get("unclear"))]
+
+
+def plot_words(name):
+    """Where the plots of the last run are."""
+    measurement = BY_NAME[name]
+    paths = [store.plot_path(measurement, plot) for plot in measurement.plots]
+    links = [f"[{path.stem.removeprefix(name + '-').replace('-', ' ')}](results/papers/{path.name})" for path in paths if path.is_file()]
+    return [f"Plots of {name.removeprefix('task-')}, all repeats: {', '.join(links)}."] if links else []
 
 
 def note_words(name):
@@ -152,7 +172,9 @@ def row_text(row):
     """The part of a row below the table."""
     names = dict.fromkeys(figure.measurement for figure in row.figures)
     told = [word for name in names for word in note_words(name)] if row.id in NOTED else []
-    told += [bar_words(figure) for figure in row.figures if figure.bar is not None]
+    told += [word for name in names for word in plot_words(name)] if row.id in PLOTTED else []
+    told += [bar_words(figure) for figure in row.figures if (figure.bar, figure.floor) != (None, None)]
+    told += [word for name in names for word in missed_in_guest(name)]
     words = [row.words] if row.words else []
     words += test_words(row) + causes(row) + told
     pictures = [f"![{chart.title}](results/papers/{chart.file})" for chart in row.charts if (store.RESULTS / chart.file).is_file()]

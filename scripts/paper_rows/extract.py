@@ -165,6 +165,11 @@ def attributed_share(document):
     return 100 * sum(cause in CULPRITS for cause in first) / len(first) if first else None
 
 
+def late_wake_ups(document):
+    """Of `bench timer`: how many very late wake-ups were looked at."""
+    return len(document["outliers"])
+
+
 def marked_share(document):
     """Of `check-auto`: hitches that were marked and named, of all, in percent."""
     marked = [hitch["marked_after_s"] is not None for hitch in document["hitches"]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The commands that the rows rest on, in short settings: all but those that have to be named take 37 minutes on a quiet machine."""
+"""The commands that the rows rest on, in short settings: all but those that have to be named take 40 minutes, and ten until it is quiet again between them."""
 
 import re
 
@@ -26,10 +26,10 @@ def compiling(text):
 
 
 def conditions(text):
-    """When, by which commit and where the figures of a section were measured, and the load beside it where that is told."""
-    load = re.search(r"load of the machine ([\d.]+)", text)
+    """When, by which commit and where the figures of a section were measured; beside what load, and how fast, where that is told."""
     told = re.search(r"(?P<when>\d{4}-\d\d-\d\d), commit (?P<commit>[\w-]+), (?P<machine>.*)\.\n", text).groupdict()
-    return told | ({"host_load": float(load[1])} if load else {})
+    beside = re.search(r"Load average ([\d.]+) at the begin.* a fixed piece of work took ([\d.]+) ms", text)
+    return told | ({"host_load": float(beside[1]), "work_ms": float(beside[2])} if beside else {})
 
 
 def records(text):
@@ -65,7 +65,8 @@ def typing(*display):
 def task(name, takes_s, inputs=None):
     """A task at a real program, five times; its script is cut where it does not fit."""
     cut = ("--inputs", str(inputs)) if inputs else ()
-    return Measurement(f"task-{name}", ("measure", name, *cut, "--repeat", "5", "--json", "{json}"), takes_s=takes_s)
+    return Measurement(f"task-{name}", ("measure", name, *cut, "--repeat", "5", "--json", "{json}", "--svg", "{svg}"), takes_s=takes_s,
+                       plots=("latency-profile.svg", "cumulative-by-count.svg", "histogram.svg"))
 
 
 ALL = [
@@ -82,7 +83,9 @@ ALL = [
     task("editor", 210, inputs=290),
     task("writer", 160, inputs=150),
     task("impress", 270),
+    Measurement("day", ("--json", "{json}"), program="scripts/measure-day", takes_s=110),
     Measurement("systems", ("--json", "{json}"), program="scripts/compare-systems", takes_s=270),
+    Measurement("manager", ("--json", "{json}"), program="scripts/check-manager", takes_s=185),
     Measurement("prediction", ("--json", "{json}"), program="scripts/measure-prediction", takes_s=180),
     Measurement("preload", ("--json", "{json}"), program="scripts/measure-preload", takes_s=180),
     Measurement("auto", ("--minutes", "20", "--json", "{json}"), program="scripts/check-auto", takes_s=1240, named_only=True),
@@ -97,7 +100,8 @@ ALL = [
     guest("typing", unloaded("a key, unloaded, p50", 1, "ms")),
     guest("typing-units", unloaded("a key, unloaded, p50", 1, "ms")),
     *(guest(f"systems-{kernel}", unloaded("a key, unloaded, p50", 1, "ms")) for kernel in KERNELS),
-    *(guest(f"fork-{kernel}", unloaded("10 ms of work every 60 ms beside nothing, p50", 1, "ms")) for kernel in KERNELS),
+    *(guest(f"{name}-{kernel}", unloaded("10 ms of work every 60 ms beside nothing, p50", 1, "ms")) for name in ("fork", "fork-managed") for kernel in KERNELS),
+    *(guest(f"validate-{kernel}") for kernel in KERNELS),
 ]
 
 BY_NAME = {measurement.name: measurement for measurement in ALL}

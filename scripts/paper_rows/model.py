@@ -10,10 +10,12 @@ class Measurement:
     """One command whose document gives figures, or a file that another script wrote."""
 
     name: str
-    # Words after `tipme`, or after another program of this tree; {json} is where the document goes.
+    # Words after `tipme`, or after another program of this tree; {json} is where the document goes, {svg} the plots.
     command: tuple = ()
     program: str = "tipme"
     takes_s: int = 0
+    # Of the plots that the command draws, those that are kept of the last run.
+    plots: tuple = ()
     # It takes so long that it is measured only where a row of it is named.
     named_only: bool = False
     # Or a committed result, with the command that writes it.
@@ -41,8 +43,9 @@ class Figure:
     share: float = 0.25
     least: float = 0.0
     digits: int = 1
-    # The project's own bar: at most so much.
+    # The project's own bar: at most so much, or at least so much.
     bar: float = None
+    floor: float = None
     # Another figure of the measurement, and the least that it has to be for this one to be there at all.
     needs: tuple = None
 

@@ -2,7 +2,7 @@
 """The rows of the four papers: what each had, what it measured, and what stands for it here."""
 
 from . import published
-from .extract import (arm_histograms, at, attributed_share, beside, cell, cumulative, echo, false_marks, held_by, histograms, least, levels, load, longest_of,
+from .extract import (arm_histograms, at, attributed_share, beside, cell, cumulative, echo, false_marks, held_by, histograms, least, levels, load, late_wake_ups, longest_of,
                       marked_after, marked_share, mechanism, named, numbered, ratio, recorder_cpu, row_cell, scaled, short_share, tick_ms, timer_bins, trial,
                       turn, utilisation, within_limits)
 from .measurements import KERNELS
@@ -13,7 +13,10 @@ TIPME, RECORD, ANALYSIS, LAB = "crates/tipme/tests/", "crates/kernel/src/", "cra
 TIPME_ROWS = [
     Row("T1", "state of every task, and on what it is blocked", "§3.2, table 1",
         tests=("crates/analysis/src/explain/properties.rs::every_nanosecond_of_a_thread_is_in_one_state",
-               TIPME + "recorder.rs::the_task_walk_names_living_and_blocked")),
+               TIPME + "recorder.rs::the_task_walk_names_living_and_blocked", "crates/report/tests/page.rs::all_programs_are_shown_with_their_states_and_what_was_started"),
+        words="The page of an incident, and the picture of it, show the threads that the verdict is about, 24 more by how long they ran or were ready to, each with its states and a priority "
+              "that is not the usual one, and what was started meanwhile; what is left out is said. The paper's figures 2 to 5 are such pictures; one of ours, of an incident that comes "
+              "along: [tasks.svg](results/papers/tasks.svg) (`tipme report tests/golden/cpu-hogs.tipme -o tasks.svg`)."),
     Row("T2", "who holds the contested resource", "§3.7, §4.1",
         tests=(ANALYSIS + "causes.rs::a_page_in_names_its_file_and_who_evicted_it", TIPME + "recorder.rs::writers_are_counted_on_demand_only",
                RECORD + "detail.rs::a_detail_lowers_its_own_limit_only", TIPME + "switching.rs::who_may_mark_has_a_running_recorder_record_more_for_a_time"),
@@ -47,7 +50,8 @@ TIPME_ROWS = [
               "where it is, from the move to that: a server without a screen draws no pointer. Each verdict tells the recorder's own share of the very delay (`overhead_ms`). All kinds of records, the intervals and what the machine "
               "had to do meanwhile: [overhead.md](overhead.md), *Records and gestures*."),
     Row("T8", "problem interval, state split, cause named", "§3.3, §3.4",
-        tests=(TIPME + "truth.rs::latencies_agree_with_the_clients_own_on_an_idle_machine", "tests/golden.rs::every_incident_gives_its_verdict")),
+        tests=(TIPME + "truth.rs::latencies_agree_with_the_clients_own_on_an_idle_machine", "tests/golden.rs::every_incident_gives_its_verdict",
+               ANALYSIS + "competition.rs::newborn_processes_are_told_with_their_age")),
     Row("T9", "page-in starved by page-out", "§4.1.1, §4.1.2, figure 4",
         figures=(
             Figure("longest interval, no children", "memory", load("no children", "max_ms"), "ms", "100 ms, ideally (§4.1.1)", share=0.5, least=50),
@@ -68,7 +72,9 @@ TIPME_ROWS = [
         words="How long it lasts here is set by the limit of the disk (100 reads a second). The remedies need control groups of version 2, which this "
               "machine lacks: they were measured in a guest, whose swap is a disk that is slow by itself (QEMU takes 2000 requests and 40 MiB a "
               "second, reads and writes together). *Remedies*: the manager, the idle I/O class (ionice -c 3) for the load, and a limit of memory "
-              "for it, in turns ([vm.md](vm.md), *Memory hog beside each remedy*). What they cost: the hog's throughput against that without a remedy. The paper's "
+              "for it, in turns ([vm.md](vm.md), *Memory hog beside each remedy*). The I/O class of the load alone is no cure there: what the kernel writes to swap by itself is not in the class of whoever "
+              "made it necessary. What they cost: the hog's throughput against that without a remedy. Another slow disk cannot be had here: this kernel has neither device mapper nor network block "
+              "devices, and its limits of control groups of version 1 do not hold back what the kernel's own threads write. The paper's "
               "remedy made a build of the kernel quicker (§4.1.2); what ours costs says the table."),
     Row("T10", "starved by newborn processes", "§4.2.1",
         figures=(
@@ -97,6 +103,9 @@ TIPME_ROWS = [
                   ("longest, the same in a container that weighs 8 times as much", "container", 2, "ms", "-", 0),
                   ("longest, the same at nice -10", "nice", 2, "ms", "-", 0),
                   ("longest, four newborn real-time ones at a time", "realtime", 2, "ms", "-", 0))),
+            *(Figure(f"guest with {kernel}, managed: longest, {what}", f"vm-fork-managed-{kernel}", row_cell(f"{name}, managed", 2), "ms", share=0.5, least=20)
+              for kernel in KERNELS
+              for what, name in (("sixteen newborn ones at a time", "wide"), ("container", "container"), ("nice -10", "nice"), ("real-time", "realtime"))),
         ),
         tests=(ANALYSIS + "competition.rs::newborn_processes_are_told_with_their_age",),
         charts=(Chart("fork.svg", "Beside newborn processes", "fork", published.fork,
@@ -109,8 +118,8 @@ TIPME_ROWS = [
               "the kernel's own throttle ends."),
     Row("T11", "unacceptable latency detected by itself", "§6",
         figures=(
-            Figure("hitches that are marked and named, of twelve", "auto", marked_share, "%", share=0, least=9, digits=0),
-            Figure("marks that name nobody who made a hitch, an hour", "auto", false_marks, "", share=0, least=2),
+            Figure("hitches that are marked and named, of twelve", "auto", marked_share, "%", share=0, least=9, digits=0, floor=91),
+            Figure("marks that name nobody who made a hitch, an hour", "auto", false_marks, "", share=0, least=2, bar=3),
             Figure("from the begin of a hitch to its mark, p50", "auto", marked_after, "s", share=0.5),
             Figure("CPU time of the recorder and its children", "auto", recorder_cpu, "% of a CPU", share=0.3, digits=3, bar=0.2),
         ),
@@ -152,13 +161,16 @@ JONES_ROWS = [
             Figure("the same by poll, in whole milliseconds", "timer", mechanism("poll", "interval_us", "p50"), "µs", share=0.1),
             Figure("tick of the kernel's coarse clock", "timer", scaled(at("clocks", "resolutions_ns", 3, 1), 1e-6), "ms", "10 to 15 ms", share=0),
         ),
-        words="The paper's program runs at the highest real-time priority, ours at that of any program."),
+        tests=("crates/bench/src/timer/clocks.rs::this_kernel_tells", "crates/bench/src/timer/clocks.rs::devices_are_read_where_there_are_any"),
+        words="The paper's program runs at the highest real-time priority, ours at that of any program. The table has the clock that programs wait by, and the coarsest; "
+              "`tipme bench timer` tells the resolution of every clock id, the clock source in use and those there are, and the clock event device of each CPU."),
     Row("J3", "each long delay attributed", "§4.2 to §4.5",
-        figures=(Figure("very late wake-ups whose largest part has a culprit", "timer", attributed_share, "%", "by hand", least=10),),
+        figures=(Figure("very late wake-ups whose largest part has a culprit", "timer", attributed_share, "%", "by hand", least=10, floor=95),
+                 Figure("so many of these were looked at", "timer", late_wake_ups, "", share=0.5, digits=0)),
         tests=(LAB + "timer.rs::a_planted_culprit_is_named_with_its_period", "crates/measure/src/timer/outliers.rs::a_regular_culprit_has_its_period"),
         words="A culprit is another thread, one that holds interrupts off, an interrupt, deferred work, the hypervisor, the firmware, a device, or one of these "
               "where it is not decided which. None is a timer that came late, a CPU that left its idle loop slowly, the thread's own way, and what no record tells. "
-              "Earlier runs are not shown: they counted all of these but the late timer."),
+              "Looked at are the latest of each way to wait, a hundred at most. Earlier runs are not shown: they counted all of these but the late timer."),
     Row("J4", "stalls that no software explains", "§4.5",
         figures=(
             Figure("stolen time of the idle loop that lies outside the kernel", "idle", scaled(at("named", "outside"), 100), "%", least=30),
@@ -185,14 +197,23 @@ ENDO_ROWS = [
             Figure("limits kept", "validate", within_limits, "%", share=0, digits=0),
             Figure("others had of the CPU", "validate", scaled(trial("gaps", "taken", "others_share"), 100), "%", least=5, share=0, digits=2),
             Figure("the hypervisor reports to have taken", "validate", scaled(trial("gaps", "taken", "steal_share"), 100), "%", least=2, share=0, digits=2),
+            *(Figure(f"guest with {kernel}: {words}, p50", f"vm-validate-{kernel}", row_cell(method, 1), "µs", share=0.5, least=least)
+              for kernel in KERNELS
+              for words, method, least in (("error of a gap", "gaps", 10), ("with names", "gaps with names", 5), ("the paper's loop", "classic", 40))),
         ),
-        words="The limits allow for what others and the hypervisor had, and say so; with more than 5 % nothing is judged."),
+        words="The limits allow for what others and the hypervisor had, and say so; with more than 5 % nothing is judged. In a guest whose processors are emulated, which is told of no stolen "
+              "time: [vm.md](vm.md), *Idle loop, validated*."),
     Row("E2", "when the application is ready for an event", "§2.4", tests=(LAB + "measure.rs::every_input_is_accounted_for_by_the_display_tap",)),
     Row("E3", "think and wait", "§2.3, figure 2",
-        figures=(Figure("of the time in the editor somebody waits", "task-editor", scaled(ratio(at("wait_ms"), lambda of: of["wait_ms"] + of["think_ms"]), 100), "%", least=1),),
+        figures=(
+            Figure("of the time in the editor somebody waits", "task-editor", scaled(ratio(at("wait_ms"), lambda of: of["wait_ms"] + of["think_ms"]), 100), "%", least=1),
+            *(Figure(f"{program}: {words}, `tipme day` of `tipme measure`", "day", scaled(ratio(at("programs", program, "day", key), at("programs", program, "measure", key)), 100),
+                     "%", share=0.2)
+              for program in ("mousepad", "Writer") for words, key in (("answers", "n"), ("latency", "latency_ms"), ("waiting", "wait_ms")))),
         tests=("crates/measure/src/think.rs::the_truth_table", "crates/measure/src/think.rs::phases_tile_the_time",
                TIPME + "day.rs::a_session_is_counted_as_it_is_measured_and_survives"),
-        words="Of a whole day without a script: `tipme day`."),
+        words="Of a whole day without a script: `tipme day`, here beside a script that it does not know of. While two answers are waited for at a time, waiting counts once and "
+              "latency twice."),
     Row("E4", "idle-system profile", "§2.5, §2.6, figures 3 and 4",
         figures=(
             Figure("stolen from an idle system", "idle", scaled(at("stolen_share"), 100), "%", "bursts every 10 ms", share=0.5, least=3),
@@ -203,11 +224,13 @@ ENDO_ROWS = [
     Row("E5", "hardware counters per event", "§2.2, figures 9 and 10",
         figures=(Figure("CPU time of the editor for a key", "task-editor", ratio(named("counters", "label", "type", "cpu_ms"), named("counters", "label", "type", "n")), "ms", share=0.3),),
         tests=(LAB + "measure.rs::what_each_operation_uses_is_counted_as_it_is",
-               "crates/lab/src/measure/result.rs::what_was_used_is_of_each_operation_what_the_hardware_counts_too"),
+               "crates/lab/src/measure/result.rs::what_was_used_is_of_each_operation_what_the_hardware_counts_too",
+               "crates/bench/src/measure/counters.rs::counters_of_hardware_that_took_turns_stand_for_the_whole_time_of_each_operation"),
         words="`counters` of a result has CPU time, context switches, page faults, and cycles, instructions, cache and TLB misses for each "
               "operation of a script, as its steps are labelled. The first three were held against a program of which it is known what it uses "
-              "(1,000 pages, 200 waits, 50 ms for a key; counted: 992 page faults, 197 switches, 50.7 ms). This machine has no counters of hardware (a virtual machine): theirs are `null` here, and "
-              "what is done with them is tested by numbers that a test makes up."),
+              "(1,000 pages, 200 waits, 50 ms for a key; counted: 992 page faults, 197 switches, 50.7 ms). This machine has no counters of hardware (a virtual machine), nor has an emulated guest: "
+              "theirs are `null` here. What is done with them is held against what perf counted on real hardware, a CPU with two kinds of cores whose counters took turns: two published "
+              "runs with their cycles, instructions, cache and TLB misses, and the share of the time in which each was counted, as two operations."),
     Row("E6", "tasks at real applications, five times", "§5",
         figures=tuple(
             Figure(f"{name}: {what}", f"task-{script}", of, unit, paper, share=share, least=least, digits=digits, bar=bar)
@@ -258,7 +281,10 @@ ENDO_ROWS = [
         figures=tuple(
             Figure(f"{name}: excess latency at {words}", f"task-{script}", at("elr", key), "ms/min", "-", share=0.35, least=5)
             for name, script in (("mousepad", "editor"), ("Writer", "writer"), ("Impress", "impress"))
-            for key, words in (("below_ms_per_minute", "0.9 T"), ("at_ms_per_minute", "T"), ("above_ms_per_minute", "1.1 T")))),
+            for key, words in (("below_ms_per_minute", "0.9 T"), ("at_ms_per_minute", "T"), ("above_ms_per_minute", "1.1 T"))),
+        words="Excess latency: what all answers took beyond the threshold T of their class (`crates/measure/src/threshold.rs`), for each minute of interaction. Where it is 0, no answer took "
+              "as long as T, so that nobody waited for longer than most people accept: so it is in all runs of mousepad, and in all but one of Writer. Its sensitivity is how much it "
+              "changes with T, a tenth each way."),
 ]
 
 # Of the rows with figures of typing.
@@ -282,6 +308,12 @@ EVANS_ROWS = [
     Row("S4", "hints: visible, iconic, process ids at a window", "§3.3, §6",
         tests=("crates/desktop/tests/attention.rs::an_icon_is_no_visible_window", "crates/desktop/tests/attention.rs::helpers_are_read_as_xprop_sets_them")),
     Row("S5", "manager: central, secure, cheap", "§3.4",
+        figures=(
+            Figure("from the focus to the last knob, p99", "manager", at("to_knobs_p99_ms"), "ms", share=0.5, least=2, bar=10),
+            Figure("the same, by a helper with the rights", "manager", at("by_helper_p99_ms"), "ms", share=0.5, least=2, bar=10),
+            Figure("CPU time of the manager while somebody types and switches", "manager", at("cpu_percent"), "% of a CPU", share=0.5, least=0.05, digits=3, bar=0.2),
+            Figure("memory of the manager", "manager", at("memory_mib"), "MiB", share=0.3, bar=20),
+        ),
         tests=(TIPME + "manager_cost.rs::knobs_follow_the_focus_soon_and_cheaply", TIPME + "manage/other_users.rs::another_user_learns_and_changes_nothing")),
     Row("S6", "CPU and memory favoured together", "§4.4",
         figures=(

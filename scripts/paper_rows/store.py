@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What was measured: the last runs of each measurement, as small JSON files below docs/results/papers."""
 
+import contextlib
 import datetime
 import json
 import os
 import pathlib
 import platform
 import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -17,6 +19,8 @@ RESULTS = ROOT / "docs/results/papers"
 RUNS_MAX = 12
 # A fixed piece of work is so many rounds of Python's own loop; the quickest of so many tells how fast the machine is.
 WORK_ROUNDS, WORK_TRIES = 1_000_000, 5
+# The next measurement begins where the load average is no more than this, or after so many seconds: it falls to a third in a minute.
+QUIET_LOAD, QUIET_WITHIN_S = 1.0, 150
 # A measurement may take so many times its time, and so many seconds more, on a busy machine.
 SLOWER, SPARE_S = 4, 180
 
@@ -96,19 +100,32 @@ def conditions(document, begun, by):
     }
 
 
+def settle():
+    """Waits until what ran before has left the load average, which tells then of what runs beside."""
+    until = time.monotonic() + QUIET_WITHIN_S
+    while os.getloadavg()[0] > QUIET_LOAD and time.monotonic() < until:
+        time.sleep(1)
+
+
 def measure(tipme, measurement):
     """Runs the command, and returns its document and the conditions."""
     begun, by = time.time(), commit()
     with tempfile.TemporaryDirectory(prefix="tipme-papers-") as folder:
-        path = pathlib.Path(folder) / "result.json"
+        path, plots = pathlib.Path(folder) / "result.json", pathlib.Path(folder) / "plots"
         begin = [str(tipme)] if measurement.program == "tipme" else [str(ROOT / measurement.program), "--tipme", str(tipme)]
-        words = [*begin, *(word.format(json=path) for word in measurement.command)]
+        words = [*begin, *(word.format(json=path, svg=plots) for word in measurement.command)]
         code, said = run(words, SLOWER * measurement.takes_s + SPARE_S)
         # A document may say of itself that it could not be judged: code 2.
         if code not in (0, 1, 2) or not path.is_file():
             raise CannotMeasure(f"{' '.join(words)}: {said.strip()[-600:]}")
         document = json.loads(path.read_text())
+        for plot in measurement.plots:
+            shutil.copyfile(plots / plot, plot_path(measurement, plot))
     return document, conditions(document, begun, by)
+
+
+def plot_path(measurement, plot):
+    return RESULTS / f"{measurement.name}-{plot}"
 
 
 def run(words, limit):
@@ -121,7 +138,8 @@ def run(words, limit):
             _, said = process.communicate(timeout=limit)
         except (subprocess.TimeoutExpired, KeyboardInterrupt) as error:
             process.terminate()
-            process.communicate(timeout=SPARE_S)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=SPARE_S)
             if isinstance(error, KeyboardInterrupt):
                 raise
             raise CannotMeasure(f"{' '.join(words)}: not done within {limit} s") from error
@@ -144,6 +162,7 @@ def of_file(measurement):
         "machine": f"{document['host']}, {measurement.guest}, Linux {document['release']}" if measurement.guest else document["machine"],
         "load_average": None if load is None else [load],
         "took_s": document.get("took_s"),
+        "work_ms": document.get("work_ms"),
         **({"speed": measurement.speed(document)} if measurement.speed else {}),
     }
 
