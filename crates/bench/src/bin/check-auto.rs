@@ -114,7 +114,7 @@ struct AutoOutcome {
     cpu: RecorderCpu,
     /// What the recorder counted.
     counts: AutoCounts,
-    /// What the CPU time went for, in words.
+    /// What the CPU time went for, and what was missed or named falsely, in words.
     notes: String,
 }
 
@@ -205,10 +205,10 @@ fn run(plan: &StallPlan) -> Result<bool> {
         machine: survey.end(),
         keys,
         wall_s,
+        notes: notes(cpu, &counts, &judged, &false_marks),
         hitches: judged,
         false_marks,
         not_recorded: lines.into_iter().map(|line| line.text).filter(|text| text.starts_with("not recorded")).collect(),
-        notes: notes(cpu, &counts),
         cpu,
         counts,
     };
@@ -424,12 +424,17 @@ fn judge(hitch: &Hitch, marks: &mut Vec<&RecorderLine>, begin: Instant) -> Judge
     }
 }
 
-/// What the CPU time went for.
-fn notes(cpu: RecorderCpu, counts: &AutoCounts) -> String {
-    format!(
+/// What the CPU time went for, and what was missed or named falsely.
+fn notes(cpu: RecorderCpu, counts: &AutoCounts, hitches: &[JudgedHitch], false_marks: &[FalseMark]) -> String {
+    let cost = format!(
         "{:.3} % of a CPU the recorder itself, {:.3} % its children, which judge what it suspects: {} looks",
         cpu.own_percent, cpu.children_percent, counts.looked_at
-    )
+    );
+    let missed = hitches.iter().filter(|hitch| hitch.marked_after_s.is_none());
+    let missed = missed
+        .map(|hitch| format!("; missed: {} ms by {} ({:?}), {}", hitch.ms, hitch.culprit, hitch.kind, hitch.marked));
+    let wrong = false_marks.iter().map(|mark| format!("; marked falsely at {:.0} s: {}", mark.at_s, mark.line));
+    [cost].into_iter().chain(missed).chain(wrong).collect()
 }
 
 impl AutoOutcome {
