@@ -12,6 +12,7 @@ mod player;
 mod stage;
 
 use crate::alone::MachineLock;
+use crate::cpu_work::fixed_work;
 use crate::interrupt::InterruptFlag;
 use crate::priority::Priority;
 use crate::process::missing;
@@ -84,6 +85,8 @@ pub struct MeasureRepeat {
     pub driver: PlayerCost,
     /// Waits for a still screen that ended because they took too long.
     pub restless: u64,
+    /// CPU time of a fixed piece of work, in the middle of before the start and after the end: how fast the CPU was.
+    pub work: Nanos,
 }
 
 /// Plays the script as often as is asked, and hands over each repeat when it is done.
@@ -146,6 +149,7 @@ fn play_once(
     number: usize,
     interrupt: &InterruptFlag,
 ) -> Result<MeasureRepeat> {
+    let work = fixed_work();
     let seen = watch(stage)?;
     // Plugged in first, so that the application is told of them as soon as it asks.
     let typist = stage.typist()?;
@@ -160,6 +164,7 @@ fn play_once(
     let started = ApplicationStart { begun: application.begun, first: None, focused, settled: settled.max(focused) };
     let drawn = seen.finish()?;
     drop(application);
+    let work = (work + fixed_work()) / 2;
     let first = drawn.iter().find(|at| **at > started.begun).copied();
     Ok(MeasureRepeat {
         number,
@@ -173,6 +178,7 @@ fn play_once(
         incidents: played.incidents,
         driver: played.driver,
         restless: played.restless,
+        work: Nanos(work.as_nanos() as u64),
     })
 }
 

@@ -214,8 +214,27 @@ pub struct RepeatSpread {
     pub running_share: f64,
     pub ready_share: f64,
     pub waiting_share: f64,
+    /// CPU time of a fixed piece of work in each repeat: how fast the CPU was.
+    #[serde(default)]
+    pub work_ms: Vec<f64>,
+    /// The share that the CPU's speed has: that of the running time if nothing else had differed. A part of the running share.
+    #[serde(default)]
+    pub speed_share: f64,
+    /// Who of application and display server ran, those first by which the repeats differ most.
+    #[serde(default)]
+    pub runners: Vec<Runner>,
     /// Who had the CPU meanwhile, over all repeats, the longest first.
     pub rivals: Vec<Rival>,
+}
+
+/// A thread of application or display server, by its name.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Runner {
+    pub name: String,
+    /// CPU time while answers were awaited, over all repeats.
+    pub ms: f64,
+    /// In the variance between the repeats; where several run at a time, they may come to more than the running share.
+    pub share: f64,
 }
 
 /// Who had a CPU for which others were ready.

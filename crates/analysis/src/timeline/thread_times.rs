@@ -9,7 +9,8 @@ use tipme_record::{Cpu, Nanos, Tid};
 /// From one time to another, by thread: times may overlap.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ThreadTimes {
-    pub running: Vec<(Nanos, Nanos)>,
+    /// With the thread's name then.
+    pub running: Vec<(String, Nanos, Nanos)>,
     /// With the CPU in whose run queue it was.
     pub ready: Vec<(Cpu, Nanos, Nanos)>,
 }
@@ -19,7 +20,9 @@ pub fn thread_times(recording: &Recording, threads: &BTreeSet<Tid>) -> ThreadTim
     let mut times = ThreadTimes::default();
     for span in threads.iter().flat_map(|tid| recording.timeline.spans(*tid)) {
         match span.segment.state {
-            ThreadState::Running => times.running.push((span.start, span.end)),
+            ThreadState::Running => {
+                times.running.push((recording.tasks.thread_comm(span.tid, span.start), span.start, span.end));
+            }
             ThreadState::Runnable => times.ready.push((Cpu(u32::from(span.segment.place)), span.start, span.end)),
             ThreadState::Blocked | ThreadState::Absent => {}
         }

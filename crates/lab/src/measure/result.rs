@@ -87,7 +87,7 @@ fn details(
         long_events: long_events(&rows),
         inter_arrival: inter_arrival(runs),
         cumulative: CumulativeLatencies {
-            spread: spread(&judged.iter().map(|judged| judged.answer_time.as_ref()).collect::<Vec<_>>()),
+            spread: spread(&collected(judged, |of| of.answer_time.as_ref()), &collected(judged, |of| of.repeat.work.0)),
             ..cumulative(runs)
         },
         counters: counters(judged),
@@ -95,6 +95,11 @@ fn details(
         restless_waits: judged.iter().map(|judged| judged.repeat.restless).sum(),
         events,
     }
+}
+
+/// A part of each repeat.
+fn collected<'a, T>(judged: &'a [JudgedInputs], of: impl Fn(&'a JudgedInputs) -> T) -> Vec<T> {
+    judged.iter().map(of).collect()
 }
 
 fn instrument(options: &MeasureOptions, tap: bool) -> Instrument {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use tipme_analysis::{CpuOwner, Recording, cpu_intervals, thread_times};
 use tipme_measure::{ms, spread_shares};
 use tipme_record::Tid;
-use tipme_report::measure::{RepeatSpread, Rival};
+use tipme_report::measure::{RepeatSpread, Rival, Runner};
 
 /// From one time to another, in nanoseconds.
 pub type Span = (u64, u64);
@@ -20,7 +20,8 @@ const RIVALS_MAX: usize = 5;
 /// Who had a CPU for which a thread that answers was ready.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CpuUse {
-    pub running: Vec<Span>,
+    /// With the name of the thread.
+    pub running: Vec<(String, Span)>,
     pub ready: Vec<Span>,
     pub rivals: Vec<(String, Span)>,
 }
@@ -31,6 +32,8 @@ pub struct AnswerTime {
     pub running: u64,
     pub ready: u64,
     pub waiting: u64,
+    /// Of the running time, by name; two at a time count twice.
+    pub runners: BTreeMap<String, u64>,
     pub rivals: BTreeMap<String, u64>,
 }
 
@@ -44,7 +47,7 @@ impl CpuUse {
             rivals.extend(others.filter_map(|one| Some((rival(&one.owner, threads)?, (one.from.0, one.to.0)))));
         }
         CpuUse {
-            running: times.running.iter().map(|(from, to)| (from.0, to.0)).collect(),
+            running: times.running.into_iter().map(|(name, from, to)| (name, (from.0, to.0))).collect(),
             ready: times.ready.iter().map(|(_, from, to)| (from.0, to.0)).collect(),
             rivals,
         }
@@ -60,15 +63,27 @@ impl CpuUse {
     /// What the times in which answers were awaited consist of.
     pub fn within(self, answers: Vec<Span>) -> AnswerTime {
         let answers = merged(answers);
-        let running = common(&merged(self.running.clone()), &answers);
-        let busy = common(&merged([self.running, self.ready].concat()), &answers);
-        let mut rivals: BTreeMap<String, u64> = BTreeMap::new();
-        for (name, span) in self.rivals {
-            *rivals.entry(name).or_default() += common(&[span], &answers);
-        }
+        let spans: Vec<Span> = self.running.iter().map(|(_, span)| *span).collect();
+        let running = common(&merged(spans.clone()), &answers);
+        let busy = common(&merged([spans, self.ready].concat()), &answers);
         let whole = answers.iter().map(|(from, to)| to - from).sum::<u64>();
-        AnswerTime { running, ready: busy.saturating_sub(running), waiting: whole.saturating_sub(busy), rivals }
+        AnswerTime {
+            running,
+            ready: busy.saturating_sub(running),
+            waiting: whole.saturating_sub(busy),
+            runners: by_name(self.running, &answers),
+            rivals: by_name(self.rivals, &answers),
+        }
     }
+}
+
+/// How long each had within the answers.
+fn by_name(spans: Vec<(String, Span)>, answers: &[Span]) -> BTreeMap<String, u64> {
+    let mut times = BTreeMap::new();
+    for (name, span) in spans {
+        *times.entry(name).or_default() += common(&[span], answers);
+    }
+    times
 }
 
 /// The name of who had the CPU, where it is none of these threads and something was recorded.
@@ -105,25 +120,72 @@ fn common(one: &[Span], other: &[Span]) -> u64 {
     one.iter().map(within).sum()
 }
 
-/// What the repeats differ by; `None` where nothing was recorded, or nothing differs.
-pub fn spread(times: &[Option<&AnswerTime>]) -> Option<RepeatSpread> {
+/// What the repeats differ by; `None` where nothing was recorded, or nothing differs. `work` has the CPU time of a fixed
+/// piece of work in each.
+pub fn spread(times: &[Option<&AnswerTime>], work: &[u64]) -> Option<RepeatSpread> {
     let times: Vec<&AnswerTime> = times.iter().copied().collect::<Option<_>>()?;
     let part = |of: fn(&AnswerTime) -> u64| times.iter().map(|time| ms(of(time))).collect::<Vec<f64>>();
     let (running_ms, ready_ms, waiting_ms) = (part(|of| of.running), part(|of| of.ready), part(|of| of.waiting));
     let shares = spread_shares(&[running_ms.clone(), ready_ms.clone(), waiting_ms.clone()])?;
     let [running_share, ready_share, waiting_share] = shares.try_into().ok()?;
-    let rivals = rivals(&times);
-    Some(RepeatSpread { running_ms, ready_ms, waiting_ms, running_share, ready_share, waiting_share, rivals })
+    let work_ms: Vec<f64> = work.iter().copied().map(ms).collect();
+    let total: Vec<f64> = times.iter().map(|time| ms(time.running + time.ready + time.waiting)).collect();
+    let speed_share = share(&at_speed(&running_ms, &work_ms), &total)?;
+    let (runners, rivals) = (runners(&times, &total), longest(sums(&times, |of| &of.rivals)));
+    Some(RepeatSpread {
+        running_ms,
+        ready_ms,
+        waiting_ms,
+        running_share,
+        ready_share,
+        waiting_share,
+        work_ms,
+        speed_share,
+        runners,
+        rivals,
+    })
 }
 
-/// Who had the CPU most, over all repeats.
-fn rivals(times: &[&AnswerTime]) -> Vec<Rival> {
+/// The share of a part in the variance of the total.
+fn share(part: &[f64], total: &[f64]) -> Option<f64> {
+    let rest = total.iter().zip(part).map(|(total, part)| total - part).collect();
+    spread_shares(&[part.to_vec(), rest])?.first().copied()
+}
+
+/// The running time that each repeat would have if nothing but the CPU's speed differed.
+fn at_speed(running_ms: &[f64], work_ms: &[f64]) -> Vec<f64> {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let (running, work) = (mean(running_ms), mean(work_ms));
+    let relative = |one: &f64| if work > 0.0 { one / work } else { 1.0 };
+    work_ms.iter().map(|one| running * relative(one)).collect()
+}
+
+/// Who of application and display server ran, those first by which the repeats differ most.
+fn runners(times: &[&AnswerTime], total: &[f64]) -> Vec<Runner> {
+    let runner = |name: &str| {
+        let part: Vec<f64> = times.iter().map(|time| ms(time.runners.get(name).copied().unwrap_or_default())).collect();
+        Some(Runner { name: name.to_owned(), ms: part.iter().sum(), share: share(&part, total)? })
+    };
+    let names: BTreeSet<&String> = times.iter().flat_map(|time| time.runners.keys()).collect();
+    let mut runners: Vec<Runner> = names.into_iter().filter_map(|name| runner(name)).collect();
+    runners.sort_by(|one, other| other.share.total_cmp(&one.share));
+    runners.truncate(RIVALS_MAX);
+    runners
+}
+
+/// What each had over all repeats.
+fn sums<'a>(times: &[&'a AnswerTime], of: fn(&AnswerTime) -> &BTreeMap<String, u64>) -> BTreeMap<&'a str, u64> {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
-    for (name, time) in times.iter().flat_map(|time| &time.rivals) {
+    for (name, time) in times.iter().copied().flat_map(of) {
         *sums.entry(name).or_default() += time;
     }
+    sums
+}
+
+/// Who had the CPU most.
+fn longest(times: BTreeMap<&str, u64>) -> Vec<Rival> {
     let mut rivals: Vec<Rival> =
-        sums.into_iter().map(|(name, time)| Rival { name: name.to_owned(), ms: ms(time) }).collect();
+        times.into_iter().map(|(name, time)| Rival { name: name.to_owned(), ms: ms(time) }).collect();
     rivals.retain(|rival| rival.ms > 0.0);
     rivals.sort_by(|one, other| other.ms.total_cmp(&one.ms));
     rivals.truncate(RIVALS_MAX);
@@ -143,12 +205,13 @@ mod tests {
     #[test]
     fn running_ready_and_waiting_sum_to_the_awaited_time() {
         let cpu_use = CpuUse {
-            running: spans(&[(0, 12), (20, 25)]),
+            running: vec![("app".to_owned(), (0, 12 * MS)), ("server".to_owned(), (20 * MS, 25 * MS))],
             ready: spans(&[(12, 16), (18, 21), (40, 90)]),
             rivals: vec![("hog".to_owned(), (12 * MS, 16 * MS)), ("late".to_owned(), (60 * MS, 90 * MS))],
         };
         let time = cpu_use.within(spans(&[(10, 30), (15, 30)]));
         assert_eq!((time.running, time.ready, time.waiting), (7 * MS, 6 * MS, 7 * MS));
+        assert_eq!((time.runners["app"], time.runners["server"]), (2 * MS, 5 * MS));
         assert_eq!(time.rivals["hog"], 4 * MS);
         assert_eq!(time.rivals["late"], 0);
     }
@@ -159,12 +222,36 @@ mod tests {
             running: 100 * MS,
             ready: ready * MS,
             waiting: 0,
+            runners: BTreeMap::from([("app".to_owned(), 100 * MS)]),
             rivals: BTreeMap::from([("hog".to_owned(), ready * MS), ("nobody".to_owned(), 0)]),
         };
         let (one, other) = (time(0), time(30));
-        let spread = spread(&[Some(&one), Some(&other)]).expect("they differ");
-        assert_eq!((spread.running_share, spread.ready_share), (0.0, 1.0));
+        let spread = spread(&[Some(&one), Some(&other)], &[MS, MS]).expect("they differ");
+        assert_eq!((spread.running_share, spread.ready_share, spread.speed_share), (0.0, 1.0, 0.0));
         assert_eq!(spread.rivals, [Rival { name: "hog".to_owned(), ms: 30.0 }]);
-        assert!(super::spread(&[Some(&one), None]).is_none() && super::spread(&[Some(&one), Some(&one)]).is_none());
+        let none = |times: &[Option<&AnswerTime>]| super::spread(times, &[MS, MS]).is_none();
+        assert!(none(&[Some(&one), None]) && none(&[Some(&one), Some(&one)]));
+    }
+
+    #[test]
+    fn computing_that_takes_longer_is_told_by_who_and_by_how_fast_the_cpu_was() {
+        let time = |app: u64, server: u64| AnswerTime {
+            running: (app + server) * MS,
+            runners: BTreeMap::from([("app".to_owned(), app * MS), ("server".to_owned(), server * MS)]),
+            ..AnswerTime::default()
+        };
+        let (one, other) = (time(80, 20), time(100, 20));
+        let shares = |work: &[u64]| {
+            let spread = spread(&[Some(&one), Some(&other)], work).expect("they differ");
+            assert_eq!(
+                (spread.runners[0].name.as_str(), spread.runners[0].share, spread.runners[0].ms),
+                ("app", 1.0, 180.0)
+            );
+            assert_eq!((spread.running_share, spread.runners[1].share), (1.0, 0.0));
+            spread.speed_share
+        };
+        assert_eq!(shares(&[MS, MS]), 0.0);
+        // A fifth slower, in the middle of both: as much as they differ by.
+        assert!((shares(&[10 * MS, 12 * MS]) - 1.0).abs() < 1e-9);
     }
 }

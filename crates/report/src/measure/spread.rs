@@ -31,11 +31,24 @@ fn recorded(spread: &RepeatSpread) -> Vec<Part> {
     let rivals: Vec<String> =
         spread.rivals.iter().map(|rival| format!("{} {}", rival.name, duration(rival.ms))).collect();
     let who = if rivals.is_empty() { String::new() } else { format!(" ({} in all)", rivals.join(", ")) };
+    let computing = format!("CPU time of application and display server{}", computed(spread));
     vec![
-        (spread.running_share, "CPU time of application and display server".to_owned(), spread.running_ms.clone()),
+        (spread.running_share, computing, spread.running_ms.clone()),
         (spread.ready_share, format!("waiting for a CPU that others had{who}"), spread.ready_ms.clone()),
         (spread.waiting_share, "waiting for disk, timers and other answers".to_owned(), spread.waiting_ms.clone()),
     ]
+}
+
+/// Whose CPU time it was, and what of it is the CPU's own speed.
+fn computed(spread: &RepeatSpread) -> String {
+    let percent = |share: f64| format!("{:.0} %", (100.0 * share).round() + 0.0);
+    let told = spread.runners.iter().filter(|runner| runner.share >= SHARE_MIN).take(PARTS);
+    let mut words: Vec<String> =
+        told.map(|one| format!("{} {}", plain(&one.name, LABEL_CHARS), percent(one.share))).collect();
+    if spread.speed_share >= SHARE_MIN {
+        words.push(format!("{} is how fast the CPU was", percent(spread.speed_share)));
+    }
+    if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
 }
 
 /// By which inputs took longer, of all but the start: no recording has to tell that.

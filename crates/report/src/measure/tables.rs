@@ -266,7 +266,7 @@ fn driver(details: &MeasureDetails) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CumulativeLatencies, DriverCost, EventRow, ExcessRate, RepeatSpread, Rival};
+    use super::super::{CumulativeLatencies, DriverCost, EventRow, ExcessRate, RepeatSpread, Rival, Runner};
     use super::*;
     use tipme_measure::{Apdex, MeasuredMachine, Rate, Run, SCHEMA};
 
@@ -283,6 +283,9 @@ mod tests {
                 running_share: 0.12,
                 ready_share: 0.88,
                 waiting_share: 0.0,
+                work_ms: vec![4.0, 4.1],
+                speed_share: 0.05,
+                runners: vec![Runner { name: "mousepad".to_owned(), ms: 150.0, share: 0.11 }],
                 rivals: vec![Rival { name: "rustc".to_owned(), ms: 45.0 }],
             }),
         }
