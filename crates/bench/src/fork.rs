@@ -144,7 +144,8 @@ impl Fork {
         );
         let left_out = self.left_out().iter().map(name).collect::<Vec<String>>().join(", ");
         let without = (!left_out.is_empty()).then(|| format!("left out, since they take root: {left_out}"));
-        std::iter::once(loads).chain(without).collect()
+        let backend = self.manager.backend.as_ref().map(|backend| format!("managed by the back end {backend}"));
+        std::iter::once(loads).chain(without).chain(backend).collect()
     }
 
     /// Measures under each load.
@@ -172,7 +173,8 @@ impl Fork {
         let interrupt = driver.interrupt();
         interrupt.check()?;
         let stamping = Stamping::start(workers, "fork-timer", &["fork-timer"], self.bounds(), Some(cpu))?;
-        let favour = arm.managed.then(|| Favour::start(&driver.programs(), stamping.pid(), &interrupt)).transpose()?;
+        let manager = self.manager.program(&driver.programs());
+        let favour = arm.managed.then(|| Favour::start(&manager, stamping.pid(), &interrupt)).transpose()?;
         let mut beside = self.start_load(workers, arm.load, cpu)?;
         interrupt.sleep(if arm.managed { MANAGER_SETTLING } else { SETTLING })?;
         let measured = stamping.follow(&arm.name(), WORK + SLEEP, self.bounds(), &interrupt, driver)?;

@@ -104,7 +104,7 @@ MEASUREMENTS = [
     *(Measurement(f"fork-{series}", f"Beside newborn processes, kernel {series}", 400, FORK.format(0, ""), judge.fork, kernel=series)
       for series in SERIES),
     *(Measurement(f"fork-managed-{series}", f"Beside newborn processes, by session, with the manager and without, kernel {series}", 500,
-                  FORK.format(1, "--managed"), judge.fork, kernel=series) for series in SERIES),
+                  FORK.format(1, "--managed --backend autogroup"), judge.fork, kernel=series) for series in SERIES),
     *(Measurement(f"validate-{series}", f"Idle loop, validated, kernel {series}", 240, VALIDATE, judge.validation, kernel=series) for series in SERIES),
 ]  # fmt: skip
 

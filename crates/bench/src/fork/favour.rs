@@ -2,7 +2,6 @@
 //! The manager beside the benchmark of forks: what is measured works for the window in focus.
 
 use crate::arms::{BenchManager, ManagerProgram};
-use crate::driver::Programs;
 use crate::estimate::DurationEstimate;
 use crate::interrupt::InterruptFlag;
 use crate::session::{PrivateSession, SessionOptions};
@@ -25,11 +24,11 @@ impl Favour {
     }
 
     /// Returns when the manager manages.
-    pub(super) fn start(programs: &Programs, pid: u32, interrupt: &InterruptFlag) -> Result<Favour> {
+    pub(super) fn start(program: &ManagerProgram, pid: u32, interrupt: &InterruptFlag) -> Result<Favour> {
         let mut session = PrivateSession::start(SessionOptions::default())?;
         session.open_terminal(&[], &PROGRAM.map(OsString::from))?;
         session.add_to_set(pid).context("cannot name the measuring process at the window")?;
-        let manager = BenchManager::start(&ManagerProgram::new(programs.tipme.clone()), &session, interrupt)?;
+        let manager = BenchManager::start(program, &session, interrupt)?;
         Ok(Favour { manager, _session: session })
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme bench fork`.
 
+use crate::arms::ManagerOptions;
 use crate::choice::{ResultFiles, name, one_or_all};
 use clap::{Args, ValueEnum};
 use std::time::Duration;
@@ -19,7 +20,8 @@ take one are left out, and the longest intervals are not explained. All processe
 
 With --managed there is a private display, whose window in focus names the measuring process as
 one that works for it (_TIPME_PROCESS_SET). The back end autogroup weighs sessions below this
-process only: start it as setsid -w tipme bench fork, if that is to be measured.
+process only: start it as setsid -w tipme bench fork --managed --backend autogroup, if that is to
+be measured.
 
 Exit codes: 0 fine, 1 an interval was more than 50 ms late, 2 could not measure.")]
 pub struct Fork {
@@ -45,6 +47,8 @@ pub struct Fork {
     /// Do not record meanwhile, and so do not explain the longest intervals
     #[arg(long)]
     pub no_trace: bool,
+    #[command(flatten)]
+    pub manager: ManagerOptions,
     #[command(flatten)]
     pub files: ResultFiles,
 }
