@@ -102,11 +102,11 @@ def taken(trial):
 
 
 def limits_us(trial):
-    """What is demanded, p50 and p90, and what others may account for: their share of a middling and of the longest piece of work."""
+    """What is demanded, p50 and p90, of processors so slow, and what others may account for: their share of a middling and of the longest work."""
     if trial["p50_us_max"] is None:
         return []
-    share = 1e3 * sum(taken(trial))
-    return [trial["p50_us_max"] + share * (trial["injected_ms_min"] + trial["injected_ms_max"]) / 2, trial["p90_us_max"] + share * trial["injected_ms_max"]]
+    share, middling = 1e3 * sum(taken(trial)), (trial["injected_ms_min"] + trial["injected_ms_max"]) / 2
+    return [SLOWER * trial["p50_us_max"] + share * middling, SLOWER * trial["p90_us_max"] + share * trial["injected_ms_max"]]
 
 
 def validated(trial, limits):

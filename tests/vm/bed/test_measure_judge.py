@@ -58,9 +58,9 @@ class Validations(unittest.TestCase):
         return judge.validation({"validation": told})["bars"]
 
     def test_limits_allow_for_what_others_had_and_beyond_a_share_nothing_is_judged(self):
-        told = [[measure_document.result(one) for one in self.bars(*trial)] for trial in ((35.0, 0.0), (36.0, 0.0), (84.0, 0.01), (900.0, 0.06))]
+        told = [[measure_document.result(one) for one in self.bars(*trial)] for trial in ((350.0, 0.0), (351.0, 0.0), (399.0, 0.01), (9000.0, 0.06))]
         self.assertEqual(told, [[first, "MISSED", "ok"] for first in ("ok", "MISSED", "ok", "not shown")])
-        self.assertEqual(self.bars(36.0, 0.0)[0]["seen"], "36.0 and 80.0 of 35 and 100 µs")
+        self.assertEqual(self.bars(351.0, 0.0)[0]["seen"], "351.0 and 80.0 of 350 and 1000 µs")
 
 
 class Kernels(unittest.TestCase):
