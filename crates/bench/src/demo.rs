@@ -11,7 +11,7 @@ mod script;
 use crate::alone::MachineLock;
 use crate::demo_faults::DemoFault;
 use crate::interrupt::InterruptFlag;
-use crate::programs::{self, Diagnosis, Follower};
+use crate::programs::{self, ARM_TIMEOUT, Diagnosis, Follower};
 use crate::progress::ProgressListener;
 use crate::screen::Place;
 use crate::worker::WorkerLauncher;
@@ -25,8 +25,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// How long the recorder may take to arm.
-const ARM_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the agent may take to hold its keys, or to tell where the incident lies.
 const AGENT_TIMEOUT: Duration = Duration::from_secs(60);
 

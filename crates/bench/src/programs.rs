@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const LINES_MAX: usize = 1000;
 /// How often a waiting reader looks for an interrupt.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How long a recorder may take to arm: beside a load on emulated processors over half a minute.
+pub(crate) const ARM_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a diagnosis or a mark may take.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
 /// Exit codes of `tipme diagnose` that come with a document: a verdict, no finding.

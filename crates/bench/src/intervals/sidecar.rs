@@ -3,16 +3,13 @@
 
 use super::{Cleanup, PREFIX};
 use crate::interrupt::InterruptFlag;
-use crate::programs::{self, Follower};
+use crate::programs::{self, ARM_TIMEOUT, Follower};
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 use tempfile::TempDir;
 
-/// How long the recorder may take to arm.
-const ARM_TIMEOUT: Duration = Duration::from_secs(30);
 /// Seconds that an incident reaches back.
 pub(crate) const WINDOW_S: &str = "40";
 

@@ -2,16 +2,12 @@
 //! The recorder that tells the manager of the focus on a compositor of Wayland.
 
 use crate::interrupt::InterruptFlag;
-use crate::programs::Follower;
+use crate::programs::{ARM_TIMEOUT, Follower};
 use crate::screen::TerminalScreen;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 use tempfile::TempDir;
-
-/// How long it may take to arm.
-const ARM_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One that runs. Dropping it ends it.
 pub(super) struct FocusRecorder {

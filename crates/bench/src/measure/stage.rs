@@ -4,7 +4,7 @@
 use super::focus::FocusWatch;
 use crate::compositor::{Compositor, untold};
 use crate::interrupt::InterruptFlag;
-use crate::programs::{self, Follower};
+use crate::programs::{self, ARM_TIMEOUT, Follower};
 use crate::screen::{Place, TerminalScreen};
 use crate::seen::{DrawingSource, DrawingWatch};
 use crate::session::{PrivateSession, SessionOptions};
@@ -19,8 +19,6 @@ use tipme_desktop::DisplayTarget;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::{DamageWatch, Watcher};
 
-/// How long the recorder may take to arm.
-const ARM_TIMEOUT: Duration = Duration::from_secs(30);
 /// Seconds that an incident reaches back: more than lies between two marks.
 const WINDOW_S: &str = "120";
 /// Room for what lies between two marks on a busy machine.

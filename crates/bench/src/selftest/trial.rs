@@ -12,7 +12,7 @@ use super::site::Site;
 use crate::alone::MachineLock;
 use crate::cpu_work::last_cpu;
 use crate::interrupt::InterruptFlag;
-use crate::programs::{self, Follower};
+use crate::programs::{self, ARM_TIMEOUT, Follower};
 use crate::screen::TerminalScreen;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -26,8 +26,6 @@ use tempfile::TempDir;
 const CALM_KEYS: usize = 12;
 /// Keys typed on in a clean run.
 const CLEAN_KEYS: usize = 20;
-/// How long the recorder may take to arm.
-const ARM_TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two trials, so that others who wait for the machine get it.
 const PAUSE: Duration = Duration::from_millis(150);
 

@@ -2,15 +2,13 @@
 //! The product's own recorder, run beside a measurement to name what delayed it.
 
 use crate::interrupt::InterruptFlag;
-use crate::programs::{self, Follower};
+use crate::programs::{self, ARM_TIMEOUT, Follower};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How long the recorder may take to arm: on emulated processors over half a minute.
-const ARM_TIMEOUT: Duration = Duration::from_secs(120);
 /// Programs that were just attached see the first moments only in part.
 const SETTLE: Duration = Duration::from_millis(200);
 /// Longest window of the recorder.
