@@ -2,8 +2,8 @@
 """A processor of the guest that does not run for a time, as where a hypervisor takes it: who is named for what came late by it?
 
 Of QEMU's threads, each of which is a processor of the guest, one is stopped from outside, as a debugger stops it; the others and
-the guest's clock go on. The guest is told nothing, and no stolen time is counted. What is asked is `tipme bench timer`; meanwhile a
-program computes on that processor, which has no part in it.
+the guest's clock go on. The guest is told nothing, and no stolen time is counted. What is asked is `tipme bench timer`, while a
+program computes on that processor, which has no part in it, and `tipme idle`, whose loop computes there itself.
 """
 
 import contextlib
@@ -34,6 +34,7 @@ def steps(tipme):
     yield "install", lambda machine, results: install(machine, results, tipme), True, False
     yield "recorder as a service", service, True, False
     yield "stopped processor: late wake-ups", late_wake_ups, False, False
+    yield "stopped processor: idle loop", idle_loop, False, False
     yield "recorder at the end", losses, False, False
 
 
@@ -80,20 +81,36 @@ def late_wake_ups(machine, results):
     """Each late wake-up of that processor is due to the hypervisor, or said to be due to it or to who had interrupts off meanwhile: nobody
     innocent is named for certain."""
     with busy(machine):
-        result, stops = measured(machine)
+        result, stops = beside_stops(machine, "bench timer", "tipme-timer/")
     outliers = result["outliers"]
     late = [one for one in outliers if one["lateness_us"] >= LATE_MS * 1000 and one["cpu"] == CPU]
     firsts = [one["budget"][0] if one["budget"] else {"cause": "not recorded", "name": ""} for one in late]
+    right, told = judged(stops, firsts, [one["lateness_us"] / 1000 for one in late], f"wake-ups of CPU {CPU} were {LATE_MS} ms late or more")
+    told += "".join(f"; {note}" for note in result["notes"])
+    results.met("stopped processor: late wake-ups", right, told)
+
+
+def idle_loop(machine, results):
+    """Each long gap of the idle loop of that processor is due to the hypervisor likewise."""
+    result, stops = beside_stops(machine, "idle", "tipme-idle")
+    kinds = {one["name"]: one["kind"] for one in result["residents"]}
+    late = [one for one in result["largest"] if one["cpu"] == CPU and one["length_ms"] >= LATE_MS]
+    names = [one["by"][0]["name"] if one["by"] else "nobody" for one in late]
+    firsts = [{"cause": kinds.get(name, "none told"), "name": name} for name in names]
+    right, told = judged(stops, firsts, [one["length_ms"] for one in late], f"gaps of the loop of CPU {CPU} were {LATE_MS} ms long or more")
+    results.met("stopped processor: idle loop", right, told)
+
+
+def judged(stops, firsts, late_ms, what):
+    """Whether what came late is as much as the stops, and due to them; and that in words. `firsts` has the largest part of each delay."""
     hypervisor, undecided = [one for one in firsts if one["cause"] == "hypervisor"], [one for one in firsts if is_undecided(one)]
-    longest = max((one["lateness_us"] / 1000 for one in late), default=0)
+    longest = max(late_ms, default=0)
     stopped = max((end - begin) * 1000 for begin, end in stops)
-    told = (
-        f"{len(stops)} stops of {stopped:.0f} ms at most; {len(late)} wake-ups of CPU {CPU} were {LATE_MS} ms late or more, the longest "
+    right = bool(hypervisor) and len(stops) <= len(firsts) == len(hypervisor) + len(undecided) and longest <= stopped + BEYOND_MS
+    return right, (
+        f"{len(stops)} stops of {stopped:.0f} ms at most; {len(firsts)} {what}, the longest "
         f"{longest:.0f} ms; {len(hypervisor)} of them by the hypervisor, {len(undecided)} by it or another; all: {causes(firsts)}"
     )
-    told += "".join(f"; {note}" for note in result["notes"])
-    right = bool(hypervisor) and len(stops) <= len(late) == len(hypervisor) + len(undecided) and longest <= stopped + BEYOND_MS
-    results.met("stopped processor: late wake-ups", right, told)
 
 
 def is_undecided(portion):
@@ -108,11 +125,12 @@ def causes(portions):
     return ", ".join(names) or "none"
 
 
-def measured(machine):
-    """The result of a measurement in the guest, and the stops beside it."""
-    path = "/run/tipme-vm-timer.json"
-    bench = f"echo begun; tipme bench timer -d {BENCH_S}s --json {path} >/run/tipme-vm-timer.txt"
-    threads = "grep -qs tipme-timer/ /proc/[0-9]*/task/*/comm"
+def beside_stops(machine, command, thread):
+    """The result of a measurement in the guest, and the stops beside it. It has begun where a thread of that name is there."""
+    path = "/run/tipme-vm-stops.json"
+    bench = f"echo begun; tipme {command} -d {BENCH_S}s --json {path} >/run/tipme-vm-stops.txt"
+    threads = f"grep -qs {thread} /proc/[0-9]*/task/*/comm"
+    machine.run(f"rm -f {path}")
     tid, stops = processor(machine, CPU), []
     with machine.begun(f"bash -c '{bench}'", LONGEST_S, "begun") as running:
         machine.run(f"for try in $(seq 200); do {threads} && exit 0; sleep 0.2; done; exit 1", 120)

@@ -12,7 +12,7 @@ class Judged(unittest.TestCase):
         """Whether stops of 400 ms are told right whose late wake-ups are due to these."""
         late = [{"cpu": stalls.CPU, "lateness_us": 400_000, "budget": [{"cause": cause, "name": name}]} for cause, name in named]
         machine, results = unittest.mock.MagicMock(), unittest.mock.MagicMock()
-        with unittest.mock.patch.object(stalls, "measured", return_value=({"outliers": late, "notes": []}, [(0.0, 0.4)] * len(late))):
+        with unittest.mock.patch.object(stalls, "beside_stops", return_value=({"outliers": late, "notes": []}, [(0.0, 0.4)] * len(late))):
             stalls.late_wake_ups(machine, results)
         _, right, told = results.met.call_args.args
         return right, told
@@ -21,6 +21,15 @@ class Judged(unittest.TestCase):
         right, told = self.judged(("hypervisor", "one CPU"), ("outside", "the hypervisor or interrupt (timer of the CPU), one CPU"))
         self.assertTrue(right)
         self.assertIn("1 of them by the hypervisor, 1 by it or another", told)
+
+    def test_a_gap_of_the_idle_loop_is_judged_by_who_had_most_of_it(self):
+        for name, kind, right in (("the hypervisor", "hypervisor", True), ("bash", "thread", False)):
+            gaps = [{"cpu": cpu, "length_ms": ms, "by": [{"name": name, "ms": ms}]} for cpu, ms in ((stalls.CPU, 400.0), (stalls.CPU, 3.0), (0, 900.0))]
+            told = {"largest": gaps, "residents": [{"name": name, "kind": kind}]}
+            results = unittest.mock.MagicMock()
+            with unittest.mock.patch.object(stalls, "beside_stops", return_value=(told, [(0.0, 0.4)])):
+                stalls.idle_loop(unittest.mock.MagicMock(), results)
+            self.assertEqual(results.met.call_args.args[1], right)
 
     def test_who_is_innocent_may_not_be_named_for_certain(self):
         for named in (("interrupt", "interrupt (timer of the CPU)"), ("own", ""), ("outside", "the firmware or the hardware, one CPU")):
