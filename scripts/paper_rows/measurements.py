@@ -83,7 +83,7 @@ ALL = [
     task("editor", 210, inputs=290),
     task("writer", 160, inputs=150),
     task("impress", 270),
-    Measurement("day", ("--json", "{json}"), program="scripts/measure-day", takes_s=110),
+    Measurement("day", ("--json", "{json}"), program="scripts/measure-day", takes_s=65),
     Measurement("systems", ("--json", "{json}"), program="scripts/compare-systems", takes_s=270),
     Measurement("manager", ("--json", "{json}"), program="scripts/check-manager", takes_s=185),
     Measurement("prediction", ("--json", "{json}"), program="scripts/measure-prediction", takes_s=180),
