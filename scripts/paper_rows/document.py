@@ -144,7 +144,8 @@ def bar_words(figure):
     if number is None:
         return f"{name}: not measured."
     met = number <= limit if figure.floor is None else number >= limit
-    return f"{name}: {'met' if met else '**MISSED**'}, {value(figure, number)}{'' if met else '. Cause, as the measurement tells it: ' + run[0].get('notes', 'none')}."
+    cause = "" if met else f". Cause, as the measurement tells it: {run[0].get('notes', 'none')}. Meanwhile: {state(run[0])}"
+    return f"{name}: {'met' if met else '**MISSED**'}, {value(figure, number)}{cause}."
 
 
 def missed_in_guest(name):

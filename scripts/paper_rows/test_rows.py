@@ -114,15 +114,15 @@ class Document(unittest.TestCase):
 
     def test_a_bar_is_met_or_missed_with_the_cause_that_is_told(self):
         figure, notes = Figure("f", "task-editor", None, "%", bar=3), "deviation 4.0 % of the mean; 90 % of the differences: waiting"
-        for number, words in ((3, "met, 3.0 %."), (4, f"**MISSED**, 4.0 %. Cause, as the measurement tells it: {notes}."), (None, "not measured.")):
-            with unittest.mock.patch.object(store, "runs", return_value=[{"figures": {"f": number}, "notes": notes}]):
+        for number, words in ((3, "met, 3.0 %."), (4, f"**MISSED**, 4.0 %. Cause, as the measurement tells it: {notes}. Meanwhile: load average 0.2."), (None, "not measured.")):
+            with unittest.mock.patch.object(store, "runs", return_value=[{"figures": {"f": number}, "notes": notes, "load_average": [0.21]}]):
                 self.assertEqual(document.bar_words(figure), f"f, bar 3 % at most: {words}")
         self.assertEqual({row.id for row in rows.ROWS for figure in row.figures if figure.bar}, {"E6", "S5", "T11"})
 
     def test_a_bar_may_be_the_least(self):
         figure = Figure("f", "timer", None, "%", floor=95)
-        for number, words in ((95, "met, 95.0 %."), (94, "**MISSED**, 94.0 %. Cause, as the measurement tells it: none.")):
-            with unittest.mock.patch.object(store, "runs", return_value=[{"figures": {"f": number}}]):
+        for number, words in ((95, "met, 95.0 %."), (94, "**MISSED**, 94.0 %. Cause, as the measurement tells it: none. Meanwhile: load average 0.2.")):
+            with unittest.mock.patch.object(store, "runs", return_value=[{"figures": {"f": number}, "load_average": [0.21]}]):
                 self.assertEqual(document.bar_words(figure), f"f, bar 95 % at least: {words}")
         self.assertEqual({row.id for row in rows.ROWS for figure in row.figures if figure.floor}, {"J3", "T11"})
 
