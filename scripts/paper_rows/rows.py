@@ -115,7 +115,8 @@ TIPME_ROWS = [
               "where the manager is tried, whose back end it is there. In the guests no interval beside one hog was over 150 ms; a better nice value and real-time processes did less there than on this "
               "machine, which is not explained. What starves here is number and weight: the intervals beside a container of more weight, a better nice value and real-time processes are as long as the "
               "paper's 561 ms beside one hog that is forked again, or longer. The paper has no figures with its remedy. Here the manager cures what is due to number and to a container's weight, leaves "
-              "some 300 ms at most of what a better nice value does, and half of what real-time processes do: no weight is above these, whose stalls the kernel's own throttle ends."),
+              "some 300 ms at most of what a better nice value does, and half of what real-time processes do: no weight is above these, whose stalls the kernel's own throttle ends. In "
+              "the guests the manager has the back end autogroup by name: with what it chooses by itself there (6.1) nothing changed."),
     Row("T11", "unacceptable latency detected by itself", "§6",
         figures=(
             Figure("hitches that are marked and named, of twelve", "auto", marked_share, "%", share=0, least=9, digits=0, floor=91),
