@@ -214,7 +214,7 @@ ENDO_ROWS = [
         tests=("crates/measure/src/think.rs::the_truth_table", "crates/measure/src/think.rs::phases_tile_the_time",
                TIPME + "day.rs::a_session_is_counted_as_it_is_measured_and_survives"),
         words="Of a whole day without a script: `tipme day`, here beside a script that it does not know of. While two answers are waited for at a time, waiting counts once and "
-              "latency twice."),
+              "latency twice. The day goes by the order of messages alone ([measuring.md](measuring.md)); that it tells less of Writer than `tipme measure` does is seen, and why is not shown."),
     Row("E4", "idle-system profile", "§2.5, §2.6, figures 3 and 4",
         figures=(
             Figure("stolen from an idle system", "idle", scaled(at("stolen_share"), 100), "%", "bursts every 10 ms", share=0.5, least=3),
