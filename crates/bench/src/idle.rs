@@ -31,7 +31,7 @@ use crate::machine::Survey;
 use anyhow::Result;
 use judge::ERROR;
 use names::Named;
-use options::{GAP_MIN, IdleOptions};
+use options::IdleOptions;
 use std::path::Path;
 use tipme_analysis::Recording;
 use tipme_measure::Document;
@@ -73,7 +73,7 @@ impl Experiment for Idle {
     /// 1 where the figures cannot be trusted, 2 where others had too much of the CPU to tell.
     fn exit_code(document: &Document<IdleDetails>) -> u8 {
         let details = &document.details;
-        let apart = details.cpus.iter().any(|cpu| cpu.difference_points.abs() > POINTS_MAX);
+        let apart = details.cpus.iter().any(|cpu| cpu.is_apart(POINTS_MAX));
         if details.validation.as_ref().is_some_and(Validation::is_disturbed) {
             return 2;
         }
@@ -132,13 +132,16 @@ fn figures(options: &IdleOptions, outcome: LoopOutcome, recorded: Recorded) -> I
         counted,
         ticks_per_s: name.ticks_per_s,
         exclusion: name.exclusion,
+        charged_points: name.charged_points,
         ..CpuFigures::of(one)
     });
     let cpus = cpus.collect();
     let all = Check::of("", "", &observed, None);
+    let gap_min_ns = observed.iter().map(|one| one.gap_min_ns).max();
     IdleDetails {
         stolen_share: all.stolen_share,
         check_share: all.check_share,
+        gap_min_ns: gap_min_ns.filter(|_| !options.classic),
         cpus,
         no_names_because: recorded.err(),
         observed,
@@ -150,7 +153,6 @@ fn details(options: &IdleOptions, named: Named) -> IdleDetails {
     IdleDetails {
         method: if options.classic { CLASSIC } else { "gaps" }.to_owned(),
         resolution_ns: options.resolution.as_nanos() as u64,
-        gap_min_ns: (!options.classic).then_some(GAP_MIN.as_nanos() as u64),
         named: named.share,
         residents: named.residents,
         largest: named.largest,

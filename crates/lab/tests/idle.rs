@@ -70,6 +70,12 @@ fn with_root_all_time_has_a_holder() {
     let stolen: u64 = document.runs.iter().flat_map(|run| &run.classes[0].latencies_ns).sum();
     assert!((held - stolen as f64 / 1e6).abs() < 0.001, "{held} ms of {stolen} ns");
     assert!(details.residents.iter().any(|one| one.kind == HolderKind::Recorder), "{text}");
+    let threads = [HolderKind::Thread, HolderKind::Recorder, HolderKind::Unexplained];
+    let others: f64 = details.residents.iter().filter(|one| !threads.contains(&one.kind)).map(|one| one.total_ms).sum();
+    let charged = details.cpus.iter().zip(&document.runs);
+    let charged: f64 =
+        charged.map(|(cpu, run)| cpu.charged_points.unwrap() / 100.0 * run.duration_ns as f64 / 1e6).sum();
+    assert!((charged - others).abs() < 0.001, "{charged} of {others} ms");
     let drawn = std::fs::read_dir(&plots).unwrap().count();
     assert_eq!(drawn, 2 * details.cpus.len() + 1);
 }

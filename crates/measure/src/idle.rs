@@ -18,7 +18,7 @@ pub use exclusion::Exclusion;
 pub use figures::{
     CpuFigures, CpuProfile, GAP, GapFigures, IdleDetails, InterruptCount, NamedGap, NamedTime, StolenShares, run,
 };
-pub use naming::{Basis, GapPiece, GapPortion, Holder, HolderKind, Resident, Residents, Seen, attribute};
+pub use naming::{Basis, GapPiece, GapPortion, Holder, HolderKind, Resident, Residents, Seen, attribute, charged_ns};
 pub use observed::{BINS_MAX, Bin, Gap, Observed, bins, longest};
 pub use tick::{Tick, tick};
 pub use validation::{

@@ -3,6 +3,9 @@
 
 use std::ffi::c_void;
 
+/// Long gaps that are kept beyond the room for all.
+const LONGEST: usize = 64;
+
 /// Values up to a number fixed at the begin; more are counted as lost.
 pub(super) struct Buffer<T> {
     items: Vec<T>,
@@ -46,6 +49,35 @@ impl<T: Copy> Buffer<T> {
     }
 }
 
+/// The longest of the gaps that had no room in a buffer: start and length of each, in ticks.
+pub(super) struct LongGaps {
+    kept: [(u64, u64); LONGEST],
+    shortest: usize,
+}
+
+impl LongGaps {
+    pub(super) fn new() -> LongGaps {
+        LongGaps { kept: [(0, 0); LONGEST], shortest: 0 }
+    }
+
+    /// Keeps a gap in place of the shortest one where it is longer. The length of the one that goes.
+    pub(super) fn exchange(&mut self, gap: (u64, u64)) -> u64 {
+        if gap.1 <= self.kept[self.shortest].1 {
+            return gap.1;
+        }
+        let gone = std::mem::replace(&mut self.kept[self.shortest], gap);
+        self.shortest = (0..LONGEST).min_by_key(|at| self.kept[*at].1).unwrap_or_default();
+        gone.1
+    }
+
+    /// In the order of time.
+    pub(super) fn gaps(&self) -> Vec<(u64, u64)> {
+        let mut gaps: Vec<(u64, u64)> = self.kept.iter().copied().filter(|gap| gap.1 > 0).collect();
+        gaps.sort_unstable();
+        gaps
+    }
+}
+
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
         if self.locked {
@@ -65,5 +97,16 @@ mod tests {
         let mut buffer = Buffer::new(2, 0_u64);
         let kept: Vec<bool> = (7..11).map(|value| buffer.push(value)).collect();
         assert_eq!((kept, buffer.items(), buffer.lost()), (vec![true, true, false, false], &[7, 8][..], 2));
+    }
+
+    #[test]
+    fn the_longest_stay_and_the_time_of_the_others_is_told() {
+        let mut longest = LongGaps::new();
+        let gone: u64 = (1..=100).map(|at| longest.exchange((at, 1_000 * (at % 10) + at))).sum();
+        let kept = longest.gaps();
+        assert_eq!(kept.len(), LONGEST);
+        assert!(kept.is_sorted() && kept.iter().all(|gap| gap.1 > 3_000), "{kept:?}");
+        let all: u64 = (1..=100).map(|at| 1_000 * (at % 10) + at).sum();
+        assert_eq!(gone + kept.iter().map(|gap| gap.1).sum::<u64>(), all);
     }
 }

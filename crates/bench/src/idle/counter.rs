@@ -14,6 +14,9 @@ const ATTEMPTS: usize = 100;
 /// A pair that took longer to read was interrupted, in ticks of the counter: at most some microseconds.
 const PAIR_TICKS_MAX: u64 = 3_000;
 
+/// Turns of a loop of which the median counts: some milliseconds where the clock is slow, so that all loops read at once.
+const TURNS: usize = 1_001;
+
 /// Which clock is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Counter {
@@ -56,6 +59,10 @@ impl Counter {
 
     /// Counter and clock at the same instant, where nothing came between.
     pub(super) fn pair(self) -> Option<(u64, u64)> {
+        if self == Counter::Clock {
+            let now = self.read();
+            return Some((now, now));
+        }
         let before = self.read();
         let now = clock::now().0;
         let after = self.read();
@@ -67,6 +74,21 @@ impl Counter {
     pub(super) fn sure_pair(self) -> (u64, u64) {
         let pair = (0..ATTEMPTS).find_map(|_| self.pair());
         pair.unwrap_or_else(|| (self.read(), clock::now().0))
+    }
+
+    /// What a loop takes from one reading to the next at most, in ticks: a pair with the clock and a reading. The median of some,
+    /// one right after the other.
+    pub(super) fn turn(self) -> u64 {
+        let mut lengths = [0; TURNS];
+        let mut last = self.read();
+        for length in &mut lengths {
+            self.pair();
+            let now = self.read();
+            *length = now.saturating_sub(last);
+            last = now;
+        }
+        lengths.sort_unstable();
+        lengths[TURNS / 2]
     }
 
     /// A first, rough calibration.
@@ -124,6 +146,7 @@ mod tests {
             let (ticks, now) = counter.sure_pair();
             assert!(calibration.ns(ticks).abs_diff(now) < 1_000_000, "{figures:?}");
             assert!(ticks_per_ns > 0.0);
+            assert!(counter.turn() > 0);
         }
     }
 }

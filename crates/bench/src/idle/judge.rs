@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme idle --validate`: programs of known work are watched.
 
-use super::options::{GAP_MIN, IdleOptions};
+use super::options::IdleOptions;
 use super::trace::IdleIncident;
 use super::validation::{EventsRound, Method, Round, ValidationSetup, validate};
 use crate::driver::BenchDriver;
@@ -46,14 +46,15 @@ pub(super) fn run(
     for round in &rounds {
         judge(round, setup.trace, &mut validation, &mut runs)?;
     }
-    Ok(MeasuredRepeats { runs, figures: details(options, validation) })
+    Ok(MeasuredRepeats { runs, figures: details(options, validation, &rounds) })
 }
 
-fn details(options: &IdleOptions, validation: Validation) -> IdleDetails {
+fn details(options: &IdleOptions, validation: Validation, rounds: &[Round]) -> IdleDetails {
+    let watched = rounds.iter().flat_map(Round::watched).filter(|(method, _)| *method != Method::Classic);
     IdleDetails {
         method: "gaps".to_owned(),
         resolution_ns: options.resolution.as_nanos() as u64,
-        gap_min_ns: Some(GAP_MIN.as_nanos() as u64),
+        gap_min_ns: watched.map(|(_, observed)| observed.gap_min_ns).max(),
         no_names_because: Some("--validate looks at known work only".to_owned()),
         validation: Some(validation),
         ..IdleDetails::default()

@@ -33,6 +33,8 @@ pub(super) struct NamedCpu {
     pub ticks_per_s: Option<f64>,
     /// `None` where nothing was recorded.
     pub exclusion: Option<Exclusion>,
+    /// Points of the stolen time that may be charged to the loop, likewise.
+    pub charged_points: Option<f64>,
 }
 
 /// All that names of one CPU's gaps are made from.
@@ -51,13 +53,18 @@ pub(super) fn name(recording: Option<&Recording>, outcome: &LoopOutcome, machine
     for (one, counted) in outcome.observed.iter().zip(&outcome.counted) {
         let counted = counted.iter().map(|counted| counted.count).sum();
         let namer = Namer::new(recording, one, counted, machine);
-        one.gaps.iter().for_each(|gap| residents.add(&namer.portions(gap)));
+        let mut charged_ns = 0;
+        for gap in &one.gaps {
+            let portions = namer.portions(gap);
+            residents.add(&portions);
+            charged_ns += tipme_measure::idle::charged_ns(&portions);
+        }
         let longest = tipme_measure::idle::longest(&one.gaps, LARGEST);
         largest.extend(longest.iter().map(|gap| {
             let portions = if recording.is_some() { namer.portions(gap) } else { Vec::new() };
             named_gap(one, gap, &portions)
         }));
-        cpus.push(namer.figures());
+        cpus.push(namer.figures(charged_ns));
     }
     largest.sort_by(|one, other| other.length_ms.total_cmp(&one.length_ms));
     largest.truncate(LARGEST);
@@ -85,9 +92,13 @@ impl<'a> Namer<'a> {
         namer
     }
 
-    fn figures(&self) -> NamedCpu {
-        let seconds = self.observed.wall_ns() as f64 / 1e9;
-        NamedCpu { ticks_per_s: self.tick.map(|tick| tick.seen as f64 / seconds), exclusion: self.exclusion }
+    fn figures(&self, charged_ns: u64) -> NamedCpu {
+        let wall_ns = self.observed.wall_ns() as f64;
+        NamedCpu {
+            ticks_per_s: self.tick.map(|tick| tick.seen as f64 / wall_ns * 1e9),
+            exclusion: self.exclusion,
+            charged_points: self.recording.map(|_| 100.0 * charged_ns as f64 / wall_ns),
+        }
     }
 
     /// Who took the time of a gap.
@@ -207,6 +218,7 @@ mod tests {
         assert_eq!(told, [(HolderKind::TimerTick, 250), (HolderKind::Unexplained, 1)]);
         assert_eq!(named.residents[0].period_ms, Some(4.0));
         assert_eq!((named.largest[0].length_ms, named.largest[0].by.len()), (1.25, 0));
+        assert_eq!(named.cpus[0].charged_points, None);
         let ticks = named.cpus[0].ticks_per_s;
         assert!(ticks.is_some_and(|ticks| (ticks - 247.5).abs() < 0.1), "{ticks:?}");
     }
@@ -225,6 +237,6 @@ mod tests {
         let named = name(Some(&Recording::default()), &outcome(), &MeasuredMachine::default());
         let share = named.share.expect("there is a recording");
         assert_eq!((share.named, share.recorder), (0.0, 0.0));
-        assert_eq!(named.largest[0].by[0].name, "no records");
+        assert_eq!((named.largest[0].by[0].name.as_str(), named.cpus[0].charged_points), ("no records", Some(0.0)));
     }
 }

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tipme_command::duration;
 
-/// Gaps up to this are the loop's own: reading a counter takes nanoseconds, what takes the CPU takes more than this.
+/// Gaps up to this are the loop's own: reading a counter takes nanoseconds, what takes the CPU takes more than this. Where the
+/// clock is slow to read, more is.
 pub(super) const GAP_MIN: Duration = Duration::from_micros(1);
 
 #[derive(Args)]
@@ -21,7 +22,8 @@ from being given to others: what is measured is a machine that never sleeps. Its
 are part of that.
 
 Exit codes: 0 measured, 1 the figures disagree with the kernel's own account by more than two
-points, or --validate found errors above their limits, 2 could not be measured. Examples:
+points and what its names show to be charged to the loop (with --classic they may), or --validate
+found errors above their limits, 2 could not be measured. Examples:
   tipme idle
   sudo tipme idle -d 30s --json idle.json --svg plots
   tipme idle --cpus 1-2 --resolution 500us --no-trace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a loop is to do, and what it notes meanwhile.
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, LongGaps};
 use super::counter::Counter;
-use super::options::{IdleOptions, nanos};
+use super::options::{GAP_MIN, IdleOptions, nanos};
 use rustix::thread::gettid;
 use tipme_measure::idle::{ClassicLoop, ClockFigures, Gap, Observed};
 
@@ -21,7 +21,8 @@ pub(super) const GAPS_PER_SECOND: u64 = 20_000;
 /// What a loop writes while it runs.
 pub(super) struct LoopNotes {
     pub(super) gaps: Buffer<(u64, u64)>,
-    /// Length of the gaps that there was no room for.
+    /// The longest ones of those that there was no room for, and the length of the others.
+    pub(super) longest: LongGaps,
     pub(super) lost_ticks: u64,
     pub(super) records: Buffer<u64>,
     pub(super) pairs: Buffer<(u64, u64)>,
@@ -32,6 +33,7 @@ pub(super) struct LoopNotes {
 /// Lengths in ticks of the counter.
 pub(super) struct LoopPlan {
     pub(super) counter: Counter,
+    /// The shortest gap.
     pub(super) gap: u64,
     pub(super) record: u64,
     pub(super) duration: u64,
@@ -45,6 +47,7 @@ impl LoopNotes {
         let records_per_pair = RECORDS_PER_PAIR.max(2 * records / PAIRS_MAX as u64);
         LoopNotes {
             gaps: Buffer::new(gaps as usize, (0, 0)),
+            longest: LongGaps::new(),
             lost_ticks: 0,
             records: Buffer::new(records as usize, 0),
             pairs: Buffer::new(PAIRS_MAX, (0, 0)),
@@ -53,7 +56,7 @@ impl LoopNotes {
         }
     }
 
-    /// A record is complete. Now and then counter and clock are compared, which takes less than a gap.
+    /// A record is complete. Now and then counter and clock are compared, which takes less than a gap (`Counter::turn`).
     pub(super) fn record(&mut self, at: u64, counter: Counter) {
         self.records.push(at);
         self.countdown -= 1;
@@ -67,7 +70,7 @@ impl LoopNotes {
 
     pub(super) fn gap(&mut self, start: u64, length: u64) {
         if !self.gaps.push((start, length)) {
-            self.lost_ticks += length;
+            self.lost_ticks += self.longest.exchange((start, length));
         }
     }
 
@@ -84,13 +87,15 @@ impl LoopNotes {
             let start_ns = calibration.ns(*start);
             Gap { start_ns, length_ns: calibration.ns(start + length) - start_ns }
         };
+        let beyond = self.longest.gaps();
         Observed {
             cpu,
             tid: gettid().as_raw_nonzero().get() as u32,
             begin_ns: calibration.ns(watched.begin),
             end_ns: calibration.ns(watched.end),
-            gaps: self.gaps.items().iter().map(gap).collect(),
-            gaps_lost: self.gaps.lost(),
+            gap_min_ns: length(watched.gap).max(nanos(GAP_MIN)),
+            gaps: self.gaps.items().iter().chain(&beyond).map(gap).collect(),
+            gaps_lost: self.gaps.lost() - beyond.len() as u64,
             lost_ns: length(self.lost_ticks),
             records_ns: self.records.items().iter().map(|at| calibration.ns(*at)).collect(),
             records_lost: self.records.lost(),
@@ -106,6 +111,8 @@ impl LoopNotes {
 pub(super) struct LoopSpan {
     pub(super) begin: u64,
     pub(super) end: u64,
+    /// The shortest gap that was told from a reading of the counter.
+    pub(super) gap: u64,
     pub(super) cpu_time_ns: u64,
     pub(super) faults: u64,
 }

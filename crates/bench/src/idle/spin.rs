@@ -11,6 +11,9 @@ use anyhow::{Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tipme_measure::idle::Observed;
 
+/// A gap is longer than so many of the loop's turns: a clock that is slow to read (HPET, ACPI PM) takes as long as some gaps.
+const TURNS_IN_GAP: u64 = 2;
+
 /// A loop that is ready to run: everything that takes time or memory is done.
 pub(super) struct Prepared {
     cpu: usize,
@@ -22,8 +25,13 @@ pub(super) struct Prepared {
 impl Prepared {
     /// Watches the CPU until the time is over or `stop` is set.
     pub(super) fn run(mut self, stop: &AtomicBool) -> Result<Observed> {
-        let (plan, notes) = (&self.plan, &mut self.notes);
+        let (plan, notes) = (&mut self.plan, &mut self.notes);
         notes.pairs.push(plan.counter.sure_pair());
+        // Only now, since the other loops read meanwhile too, and a slow clock is one for all CPUs.
+        plan.gap = plan.gap.max(TURNS_IN_GAP * plan.counter.turn());
+        if self.classic.is_none() && plan.record <= plan.gap {
+            bail!("the clock is too slow to read for this --resolution; give a longer one, such as 1ms");
+        }
         let before = (cpu_time(), faults());
         // From here on, so that a loop that never gets its CPU misses that.
         let begin = plan.counter.read();
@@ -32,8 +40,9 @@ impl Prepared {
             None => watch(begin, plan, stop, notes),
             Some(known) => classic::watch(known.iterations, begin, plan, stop, notes),
         };
+        let gap = plan.gap;
         let cpu_time_ns = (cpu_time() - before.0).as_nanos() as u64;
-        let watched = LoopSpan { begin, end, cpu_time_ns, faults: faults() - before.1 };
+        let watched = LoopSpan { begin, end, gap, cpu_time_ns, faults: faults() - before.1 };
         notes.pairs.push(plan.counter.sure_pair());
         Ok(self.notes.observed(self.cpu, self.plan.counter, &watched, self.classic))
     }
@@ -136,10 +145,14 @@ mod tests {
             cpus: vec![0],
         };
         let mut notes = LoopNotes { gaps: Buffer::new(1, (0, 0)), ..LoopNotes::new(&options) };
-        [(100, 10), (200, 30), (300, 50)].iter().for_each(|(start, length)| notes.gap(*start, *length));
-        let watched = LoopSpan { begin: 0, end: 1_000, cpu_time_ns: 900, faults: 3 };
+        (0..100).for_each(|at| notes.gap(100 * at, 10));
+        notes.gap(10_000, 50);
+        let watched = LoopSpan { begin: 0, end: 11_000, gap: 7_000, cpu_time_ns: 9_950, faults: 3 };
         let observed = notes.observed(5, Counter::Clock, &watched, None);
-        assert_eq!((observed.gaps.len(), observed.gaps_lost, observed.lost_ns), (1, 2, 80));
-        assert_eq!((observed.stolen_ns(), observed.wall_ns(), observed.cpu, observed.faults), (90, 1_000, 5, 3));
+        assert_eq!(observed.gaps.len() as u64 + observed.gaps_lost, 101);
+        assert!(observed.gaps_lost > 0 && observed.lost_ns == 10 * observed.gaps_lost);
+        assert_eq!(observed.gaps.last().map(|gap| (gap.start_ns, gap.length_ns)), Some((10_000, 50)));
+        assert_eq!((observed.stolen_ns(), observed.wall_ns(), observed.gap_min_ns), (1_050, 11_000, 7_000));
+        assert_eq!((observed.cpu, observed.faults), (5, 3));
     }
 }

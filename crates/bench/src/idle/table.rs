@@ -28,6 +28,10 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 const APART_POINTS: f64 = 2.0;
 const APART: &str = "The two accounts are more than 2 points apart: many interrupts, which most kernels charge to whom they interrupt,\n\
                      or time that a hypervisor took.\n";
+const APART_BY_NAMES: &str = "The two accounts are more than 2 points further apart than interrupts and others outside the kernel took, which\n\
+                              most kernels charge to whom they interrupt.\n";
+const CHARGED: &str = "The two accounts are more than 2 points apart, and no more than 2 beyond what interrupts and others outside the kernel\n\
+                       took, which most kernels charge to whom they interrupt.\n";
 
 /// What the loop does to the machine that it watches.
 const OBSERVER: &str =
@@ -88,8 +92,18 @@ fn cpus(cpus: &[CpuFigures]) -> String {
             cpu.gaps.lost + cpu.records_lost
         )
     };
-    let apart = cpus.iter().any(|cpu| cpu.difference_points.abs() > APART_POINTS);
-    std::iter::once(head.to_owned()).chain(cpus.iter().map(row)).chain(apart.then(|| APART.to_owned())).collect()
+    std::iter::once(head.to_owned()).chain(cpus.iter().map(row)).chain(apart(cpus).map(str::to_owned)).collect()
+}
+
+/// Why the two accounts differ, where they do.
+fn apart(cpus: &[CpuFigures]) -> Option<&'static str> {
+    let far = |cpu: &&CpuFigures| cpu.difference_points.abs() > APART_POINTS;
+    let worst = cpus.iter().filter(far).max_by_key(|cpu| cpu.is_apart(APART_POINTS))?;
+    Some(match worst.charged_points {
+        None => APART,
+        Some(_) if worst.is_apart(APART_POINTS) => APART_BY_NAMES,
+        Some(_) => CHARGED,
+    })
 }
 
 /// One line for each CPU and width of bins.
@@ -295,6 +309,15 @@ mod tests {
         let runs = vec![Run { duration_ns: 10_000_000_000, ..Run::default() }];
         let (kind, version) = ("idle".to_owned(), "0.1.0".to_owned());
         Document { schema: SCHEMA, kind, version, machine, runs, details }
+    }
+
+    #[test]
+    fn a_difference_of_the_accounts_is_told_with_what_explains_it() {
+        let told =
+            |difference_points, charged_points| apart(&[CpuFigures { difference_points, charged_points, ..figures() }]);
+        assert_eq!([told(1.9, None), told(-1.9, Some(9.0))], [None; 2]);
+        assert_eq!([told(2.1, None), told(2.1, Some(0.2))], [Some(APART), Some(CHARGED)]);
+        assert_eq!([told(2.3, Some(0.2)), told(-2.1, Some(0.2))], [Some(APART_BY_NAMES); 2]);
     }
 
     #[test]

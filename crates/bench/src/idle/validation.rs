@@ -65,6 +65,18 @@ pub(super) enum Round {
     Share { method: Method, observed: Vec<Observed>, loaded: bool, steal_share: f64, incident: Option<IdleIncident> },
 }
 
+impl Round {
+    /// What the loops saw, and how.
+    pub(super) fn watched(&self) -> Vec<(Method, &Observed)> {
+        match self {
+            Round::Events(EventsRound { method, observed, .. }) | Round::Echoes { method, observed, .. } => {
+                vec![(*method, observed)]
+            }
+            Round::Share { method, observed, .. } => observed.iter().map(|one| (*method, one)).collect(),
+        }
+    }
+}
+
 /// Events of one program on one CPU, the first that was watched.
 pub(super) struct EventsRound {
     pub method: Method,

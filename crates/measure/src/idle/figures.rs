@@ -26,7 +26,8 @@ pub struct IdleDetails {
     pub method: String,
     /// CPU time of the loop in one record.
     pub resolution_ns: u64,
-    /// Shorter gaps are not seen; `None` for the classic loop, which sees none.
+    /// Shorter gaps are not seen: more than a microsecond where the clock is slow to read. `None` for the classic loop, which
+    /// sees none.
     pub gap_min_ns: Option<u64>,
     /// Over all CPUs, from 0 to 1.
     pub stolen_share: f64,
@@ -73,6 +74,10 @@ pub struct CpuFigures {
     pub check_share: f64,
     /// Points of per cent between the two.
     pub difference_points: f64,
+    /// Points of the stolen time that the kernel may charge to the loop: of interrupts, the tick, and what lies outside the
+    /// kernel; left out where nothing was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub charged_points: Option<f64>,
     pub records: u64,
     /// Records that there was no room for.
     pub records_lost: u64,
@@ -161,6 +166,12 @@ impl CpuFigures {
             ..CpuFigures::default()
         }
     }
+
+    /// Whether the two accounts are further apart than `most` points, and than what may be charged to the loop.
+    pub fn is_apart(&self, most: f64) -> bool {
+        let charged = self.charged_points.unwrap_or_default();
+        self.difference_points < -most || self.difference_points > most + charged
+    }
 }
 
 impl CpuProfile {
@@ -214,6 +225,15 @@ mod tests {
             locked: true,
             ..Observed::default()
         }
+    }
+
+    #[test]
+    fn accounts_may_differ_by_what_is_charged_to_the_loop() {
+        let apart = |difference_points, charged_points| {
+            CpuFigures { difference_points, charged_points, ..CpuFigures::default() }.is_apart(2.0)
+        };
+        assert!(apart(2.1, None) && apart(3.1, Some(1.0)) && apart(-2.1, Some(1.0)));
+        assert!(!apart(2.9, Some(1.0)) && !apart(1.9, None) && !apart(-1.9, Some(1.0)));
     }
 
     #[test]

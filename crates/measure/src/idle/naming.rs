@@ -44,6 +44,12 @@ pub enum HolderKind {
 }
 
 impl HolderKind {
+    /// Whether the kernel may charge the time to the thread that had the CPU before: it need not account for what
+    /// interrupts take, and does not see what lies outside of it.
+    fn may_be_charged(self) -> bool {
+        !matches!(self, HolderKind::Recorder | HolderKind::Thread | HolderKind::Unexplained)
+    }
+
     /// As in JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -209,6 +215,11 @@ pub struct Residents {
     by_basis: BTreeMap<Basis, u64>,
 }
 
+/// How much of a gap the kernel may charge to the loop, whose time it was not.
+pub fn charged_ns(portions: &[GapPortion]) -> u64 {
+    portions.iter().filter(|portion| portion.holder.kind.may_be_charged()).map(|portion| portion.length_ns).sum()
+}
+
 impl Residents {
     /// Adds the portions of one gap.
     pub fn add(&mut self, portions: &[GapPortion]) {
@@ -344,6 +355,19 @@ mod tests {
         let a = &found[0];
         assert_eq!((a.name.as_str(), a.gaps, a.longest_ms, a.period_ms), ("a", 5, 0.0065, Some(1_000.0)));
         assert!((found.iter().map(|one| one.share_of_stolen).sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn only_what_is_no_thread_may_be_charged_to_the_loop() {
+        let kinds = [HolderKind::Thread, HolderKind::Interrupt, HolderKind::Recorder, HolderKind::Hypervisor];
+        let portion = |(at, kind)| GapPortion {
+            holder: Holder::new(kind, "it"),
+            basis: Basis::Recorded,
+            start_ns: at,
+            length_ns: 1 << at,
+        };
+        let portions: Vec<GapPortion> = (0..).zip(kinds).map(portion).collect();
+        assert_eq!(charged_ns(&portions), 0b1010);
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub struct Observed {
     pub tid: u32,
     pub begin_ns: u64,
     pub end_ns: u64,
+    /// What is shorter than this is no gap.
+    pub gap_min_ns: u64,
     /// In the order of time, none overlapping another.
     pub gaps: Vec<Gap>,
     /// Gaps that there was no room for.
