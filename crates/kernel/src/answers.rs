@@ -6,8 +6,13 @@
 
 use crate::load::Kernel;
 use crate::skeleton::types::{answer, bss, pointer, told_answer};
+use anyhow::Result;
+use libbpf_rs::{MapCore, MapFlags};
 use std::cmp::Ordering;
+use tipme_record::incident::Display;
+use tipme_record::x11::DRAWING_REQUESTS;
 use tipme_record::{Nanos, Pid};
+use zerocopy::IntoBytes;
 
 /// Buckets of one histogram; the first holds what is shorter than 65,536 ns, then there are eight to each
 /// doubling, and the last holds what is longer than 2^36 ns.
@@ -15,6 +20,9 @@ pub const BUCKETS: usize = 162;
 
 /// Classes that are counted apart: keys, buttons, the wheel and the pointer.
 pub const CLASSES: usize = 4;
+
+/// Major opcodes that extensions of X11 may have, from 128 on.
+const EXTENSIONS: usize = 128;
 
 /// Counts by bucket, of each class.
 pub type Counts = [[u32; BUCKETS]; CLASSES];
@@ -118,6 +126,56 @@ impl Kernel<'_> {
     pub fn unwatched(&self) -> u64 {
         self.skeleton.maps.bss_data.as_deref().map_or(0, |bss| volatile(&bss.answers_unwatched))
     }
+}
+
+impl Kernel<'_> {
+    /// An X server at which somebody pressed something since this was asked last, and of which it is not known which requests
+    /// draw: the number of its display, and who listens at its socket.
+    pub fn unknown_server(&mut self) -> Option<(u32, Pid)> {
+        let bss = self.skeleton.maps.bss_data.as_deref_mut()?;
+        let unknown = volatile(&bss.unknown_server);
+        if unknown.server == 0 {
+            return None;
+        }
+        write(&mut bss.unknown_server.server, 0);
+        Some((unknown.display, Pid(unknown.server)))
+    }
+
+    /// Hands in which requests of X servers draw, and forgets what was handed in before. Where a server is not known, every
+    /// request of an extension counts as a drawing.
+    ///
+    /// # Errors
+    /// Where the kernel refuses it.
+    pub fn know_servers(&self, displays: &[Display]) -> Result<()> {
+        let known = &self.skeleton.maps.drawing_requests;
+        let listed = |key: &[u8]| displays.iter().any(|display| display.server_pid.to_le_bytes() == key);
+        for gone in known.keys().filter(|key| !listed(key)).collect::<Vec<_>>() {
+            known.delete(&gone)?;
+        }
+        for display in displays {
+            known.update(&display.server_pid.to_le_bytes(), drawing_minors(display).as_bytes(), MapFlags::ANY)?;
+        }
+        Ok(())
+    }
+}
+
+/// A bit for each minor opcode that draws, by major opcode from 128 on.
+fn drawing_minors(display: &Display) -> [u64; EXTENSIONS] {
+    let mut by_major = [0; EXTENSIONS];
+    for extension in &display.extensions {
+        let known = DRAWING_REQUESTS.iter().find(|(name, _)| *name == extension.name);
+        let minors = known.map_or(&[][..], |(_, minors)| minors);
+        if let Some(bits) = extension.major.checked_sub(128).and_then(|at| by_major.get_mut(usize::from(at))) {
+            *bits |= minors.iter().fold(0, |bits, minor| bits | 1 << minor);
+        }
+    }
+    by_major
+}
+
+/// Writes what the kernel may be reading.
+fn write<T>(place: &mut T, value: T) {
+    // SAFETY: a reference is valid for writes; the kernel programs read plain integers there meanwhile.
+    unsafe { std::ptr::from_mut(place).write_volatile(value) }
 }
 
 /// Reads what the kernel may be writing.

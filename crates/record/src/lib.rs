@@ -29,6 +29,7 @@ mod units;
 mod unpack;
 pub mod wayland;
 mod whereabouts;
+pub mod x11;
 
 pub use chunk::{CHUNK_BYTES, ChunkEntry, ChunkHead, RingClass, entries};
 pub use cut::{cut, cut_chunk};

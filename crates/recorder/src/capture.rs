@@ -3,6 +3,7 @@
 
 use crate::details::Details;
 use crate::identity::realtime_now;
+use crate::ids::IncidentIds;
 use crate::inputs::Inputs;
 use crate::learning::Learning;
 use crate::losses::LossWatch;
@@ -71,6 +72,7 @@ pub(crate) struct CaptureSources<'a, 'k> {
     /// How far back it was asked for.
     pub(crate) window: Nanos,
     pub(crate) details: &'a Details,
+    pub(crate) ids: &'a mut IncidentIds,
 }
 
 impl Capture {
@@ -94,6 +96,7 @@ impl Capture {
             classes.push(ClassHeld { bytes, ..held });
         }
         let mut meta = meta(&sources, mark, marked, classes);
+        meta.id = sources.ids.next(meta.mark_realtime_ns);
         let (inputs, withheld) = sources.inputs.bytes(from, mark.uid);
         meta.withheld = withheld;
         Ok(Capture {
@@ -142,7 +145,6 @@ fn meta(sources: &CaptureSources<'_, '_>, mark: &Mark, marked: Nanos, classes: V
     let details = sources.details.times(Nanos(asked), marked);
     let realtime = realtime_now().saturating_sub(clock::now().since(marked).0);
     Meta {
-        id: tipme_store::id_at(realtime),
         mark_ns: marked.0,
         mark_realtime_ns: realtime,
         window_requested_ns: sources.window.0,

@@ -17,6 +17,7 @@ use crate::displays::Displays;
 use crate::focus::Focuses;
 use crate::hot_keys::{Causes, HotKeyOptions};
 use crate::identity::command_lines;
+use crate::ids::IncidentIds;
 use crate::inputs::Inputs;
 use crate::inquiry::Inquiries;
 use crate::learning::Learning;
@@ -127,6 +128,7 @@ struct Recorder<'a> {
     options: &'a RecorderOptions,
     kernel: Kernel<'a>,
     folder: IncidentFolder,
+    ids: IncidentIds,
     displays: Displays,
     inputs: Inputs,
     sampler: Sampler,
@@ -181,6 +183,7 @@ impl<'a> Recorder<'a> {
         Ok(Recorder {
             options,
             kernel,
+            ids: IncidentIds::new(folder.clone()),
             folder,
             displays: Displays::default(),
             inputs,
@@ -283,6 +286,7 @@ impl<'a> Recorder<'a> {
     /// What is soon enough twice a second.
     fn calm_turn(&mut self, now: Nanos) {
         self.follow_cpus();
+        self.know_servers();
         self.settle_details(now);
         self.learning.tick(&self.kernel, now);
         if let Some(days) = &mut self.days {
@@ -296,6 +300,20 @@ impl<'a> Recorder<'a> {
         let moved = std::mem::replace(&mut self.moved_cpus, self.kernel.moved_cpus());
         for cpu in self.watch.counter_mut().sample(moved) {
             self.kernel.miss_samples(cpu);
+        }
+    }
+
+    /// Tells the kernel programs which requests of X servers draw.
+    fn know_servers(&mut self) {
+        if let Some((display, listener)) = self.kernel.unknown_server()
+            && self.options.tap.takes(display)
+        {
+            self.displays.ask(display, listener);
+        }
+        if let Some(found) = self.displays.news()
+            && let Err(error) = self.kernel.know_servers(&found)
+        {
+            journal::warning(format!("which requests of X servers draw is not known: {error:#}")).show();
         }
     }
 
@@ -515,6 +533,7 @@ impl<'a> Recorder<'a> {
             armed: self.armed,
             window: self.options.window,
             details: &self.details,
+            ids: &mut self.ids,
         };
         Capture::take(sources, mark)
     }

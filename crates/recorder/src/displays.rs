@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which X servers there are, and the opcodes that they gave to their extensions.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tipme_desktop::{DisplayTarget, server};
+use tipme_record::Pid;
 use tipme_record::incident::Display;
 
 /// How long one server may take to answer; a hung server must not hold up an incident.
@@ -12,9 +14,29 @@ const TIMEOUT: Duration = Duration::from_millis(150);
 /// How long all of them may take together: anybody can offer a display that does not answer.
 const TIMEOUT_FOR_ALL: Duration = Duration::from_secs(2);
 
-/// The displays known so far. Servers are asked at the start and when an incident is sealed.
+/// A server that was not known, and still is not, is asked again after this, and each time after twice as long.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
+const ASK_AGAIN_MAX: Duration = Duration::from_secs(640);
+
+/// Servers that are remembered, known ones and those that were asked in vain.
+const SERVERS_MAX: usize = 64;
+
+/// The displays known so far. Servers are asked at the start and when an incident is sealed; one that is not known, when somebody
+/// pressed something there.
 #[derive(Clone, Default)]
-pub(crate) struct Displays(Arc<Mutex<Vec<Display>>>);
+pub(crate) struct Displays(Arc<Mutex<KnownDisplays>>);
+
+#[derive(Default)]
+struct KnownDisplays {
+    all: Vec<Display>,
+    /// Whether that was not fetched since it changed.
+    is_news: bool,
+    asked: AskedServers,
+}
+
+/// By number of the display and who listens there, when it may be asked again, and how long after that.
+#[derive(Default)]
+struct AskedServers(HashMap<(u32, Pid), (Instant, Duration)>);
 
 impl Displays {
     /// Asks all servers: a new process may have taken the place of one that is known.
@@ -23,24 +45,115 @@ impl Displays {
         let until = Instant::now() + TIMEOUT_FOR_ALL;
         let found = server::find().into_iter().filter_map(|display| look(&known, display, until));
         let found: Vec<Display> = found.collect();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = found.clone();
+        self.lock().set(found.clone());
         found
     }
 
-    /// What the last look found.
-    pub(crate) fn known(&self) -> Vec<Display> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Asks a server in the background, unless it was asked in vain just now.
+    pub(crate) fn ask(&self, display: u32, listener: Pid) {
+        if !self.lock().asked.may_be_asked((display, listener), Instant::now()) {
+            return;
+        }
+        let displays = self.clone();
+        let ask = move || {
+            if let Ok(described) = describe(display) {
+                displays.lock().add(described);
+            }
+        };
+        // Without a thread it is asked the next time.
+        std::thread::Builder::new().name("display".to_owned()).spawn(ask).ok();
     }
+
+    /// What is known, where that has changed since the last call.
+    pub(crate) fn news(&self) -> Option<Vec<Display>> {
+        let mut mine = self.lock();
+        std::mem::take(&mut mine.is_news).then(|| mine.all.clone())
+    }
+
+    /// What the last looks found.
+    pub(crate) fn known(&self) -> Vec<Display> {
+        self.lock().all.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, KnownDisplays> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KnownDisplays {
+    fn set(&mut self, all: Vec<Display>) {
+        self.all = all;
+        self.is_news = true;
+    }
+
+    fn add(&mut self, display: Display) {
+        let others = self.all.drain(..).filter(|other| other.display != display.display).take(SERVERS_MAX - 1);
+        let mut all: Vec<Display> = others.collect();
+        all.push(display);
+        self.set(all);
+    }
+}
+
+impl AskedServers {
+    fn may_be_asked(&mut self, server: (u32, Pid), now: Instant) -> bool {
+        let wait = match self.0.get(&server) {
+            Some((next, _)) if now < *next => return false,
+            Some((_, wait)) => (2 * *wait).min(ASK_AGAIN_MAX),
+            None => ASK_AGAIN,
+        };
+        if self.0.len() >= SERVERS_MAX {
+            self.0.retain(|_, (next, _)| now < *next);
+        }
+        if self.0.len() >= SERVERS_MAX {
+            return false;
+        }
+        self.0.insert(server, (now + wait, wait));
+        true
+    }
+}
+
+fn describe(display: u32) -> Result<Display, tipme_desktop::DisplayError> {
+    server::describe(&DisplayTarget { timeout: TIMEOUT, ..DisplayTarget::new(display) })
 }
 
 /// A server that does not answer in time keeps what was known of it.
 fn look(known: &[Display], display: u32, until: Instant) -> Option<Display> {
-    let before = known.iter().find(|old| old.display == display);
+    let before = || known.iter().find(|old| old.display == display).cloned();
     if Instant::now() >= until {
-        return before.cloned();
+        return before();
     }
-    match server::describe(&DisplayTarget { timeout: TIMEOUT, ..DisplayTarget::new(display) }) {
-        Ok(described) => Some(described),
-        Err(_) => before.cloned(),
+    describe(display).ok().or_else(before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn display(display: u32, server_pid: u32) -> Display {
+        Display { display, server_pid, ..Display::default() }
+    }
+
+    #[test]
+    fn what_was_found_is_news_once() {
+        let displays = Displays::default();
+        assert!(displays.news().is_none());
+        displays.lock().set(vec![display(0, 5), display(1, 6)]);
+        assert_eq!((displays.news(), displays.news()), (Some(displays.known()), None));
+        displays.lock().add(display(0, 7));
+        assert_eq!(displays.news(), Some(vec![display(1, 6), display(0, 7)]));
+        (2..200).for_each(|number| displays.lock().add(display(number, 8)));
+        assert_eq!(displays.known().len(), SERVERS_MAX);
+    }
+
+    #[test]
+    fn a_server_that_does_not_tell_is_asked_less_and_less_and_keeps_no_other_from_it() {
+        let (mut asked, now) = (AskedServers::default(), Instant::now());
+        let mut may = |server, s| asked.may_be_asked((server, Pid(3)), now + Duration::from_secs(s));
+        let times: Vec<u64> = (0..3_000).filter(|s| may(1, *s)).collect();
+        assert_eq!(times, [0, 10, 30, 70, 150, 310, 630, 1_270, 1_910, 2_550]);
+        assert!(may(2, 2_551) && !may(2, 2_552));
+        let others = (10..200).filter(|server| may(*server, 4_000)).count();
+        assert_eq!(others, SERVERS_MAX, "of those before none waits any more");
+        assert!(may(3, 4_011));
     }
 }

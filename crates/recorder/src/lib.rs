@@ -22,6 +22,7 @@ mod focus;
 mod fuzz;
 mod hot_keys;
 mod identity;
+mod ids;
 mod inputs;
 mod inquiry;
 mod judge;

@@ -30,9 +30,14 @@ impl Sealing {
         let mut counts = self.counts();
         let own = counts.get(&uid).copied().unwrap_or(0);
         let others: usize = counts.iter().filter(|(uid, _)| **uid != 0).map(|(_, count)| count).sum();
-        let full = if uid == 0 { own >= ROOT_MAX } else { own >= USER_MAX || others >= SEALING_MAX };
-        if full {
+        let own_max = if uid == 0 { ROOT_MAX } else { USER_MAX };
+        if own >= own_max {
             return Err(format!("{own} incidents of user {uid} are being written already; wait a second"));
+        }
+        if uid != 0 && others >= SEALING_MAX {
+            return Err(format!(
+                "{others} incidents of users are being written already; wait a second, or mark as root"
+            ));
         }
         counts.insert(uid, own + 1);
         Ok(Turn { sealing: self.clone(), uid })
@@ -68,9 +73,10 @@ mod tests {
     fn users_leave_room_for_others_and_for_root() {
         let sealing = Sealing::default();
         let mut turns: Vec<Turn> = (0..USER_MAX).map(|_| sealing.begin(7).expect("there is room")).collect();
-        assert!(sealing.begin(7).is_err());
+        let refused = |uid| sealing.begin(uid).err().expect("there is no room");
+        assert!(refused(7).starts_with("2 incidents of user 7 are"), "{}", refused(7));
         turns.push(sealing.begin(8).expect("another user"));
-        assert!(sealing.begin(9).is_err());
+        assert!(refused(9).starts_with("3 incidents of users are"), "{}", refused(9));
         turns.extend((0..ROOT_MAX).map(|_| sealing.begin(0).expect("root has room of its own")));
         assert!(sealing.begin(0).is_err());
         turns.remove(0);

@@ -73,6 +73,11 @@ impl IncidentFolder {
         &self.path
     }
 
+    /// Whether an incident of this id is there.
+    pub fn has(&self, id: &str) -> bool {
+        self.path.join(format!("{id}{ENDING}")).exists()
+    }
+
     /// Writes an incident; see [`crate::write()`].
     pub fn write(&self, incident: &Incident, owner: u32) -> Result<PathBuf, WriteError> {
         file::write(&self.path, incident, owner)

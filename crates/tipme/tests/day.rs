@@ -6,6 +6,8 @@
 #[path = "support/compositor.rs"]
 mod compositor;
 mod support;
+#[path = "support/x11.rs"]
+mod x11;
 
 use compositor::{ACCOUNT, Compositor};
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,6 +25,13 @@ use tipme_bench::session::SessionOptions;
 use tipme_bench::until;
 use tipme_control::{Client, RecorderRequest};
 use tipme_desktop::inject::{Pace, Typist};
+use x11rb::connection::Connection;
+use x11rb::protocol::Event;
+use x11rb::protocol::bigreq::ConnectionExt as _;
+use x11rb::protocol::xproto::{
+    ConnectionExt, CreateGCAux, CreateWindowAux, EventMask, InputFocus, Rectangle, WindowClass,
+};
+use x11rb::{COPY_DEPTH_FROM_PARENT, COPY_FROM_PARENT, CURRENT_TIME};
 
 /// A user without an account, who may mark.
 const ANN: u32 = 4242;
@@ -190,6 +199,65 @@ fn keys_of_a_compositor_are_counted_each_and_those_for_x11_once() {
     compositor.keyboard().text(&"abcdef".repeat(10)).unwrap();
     until("every key and its answer", || counted("xterm") == KEYS);
     assert_eq!(["foot", "xterm", "Xwayland"].map(counted), [KEYS, KEYS, 0]);
+}
+
+/// A window that has the focus. For each key it asks the server what draws nothing, by an extension, and draws after a time.
+fn answers_late(session: &PrivateSession, time: Duration) {
+    let connection = x11::connect(session);
+    let root = connection.setup().roots[0].root;
+    let [window, context] = [(); 2].map(|()| connection.generate_id().unwrap());
+    let events = CreateWindowAux::new().event_mask(EventMask::KEY_PRESS | EventMask::STRUCTURE_NOTIFY);
+    let class = WindowClass::INPUT_OUTPUT;
+    let depth = COPY_DEPTH_FROM_PARENT;
+    connection.create_window(depth, window, root, 0, 0, 200, 200, 0, class, COPY_FROM_PARENT, &events).unwrap();
+    connection.create_gc(context, window, &CreateGCAux::new()).unwrap();
+    connection.map_window(window).unwrap();
+    connection.flush().unwrap();
+    while !matches!(connection.wait_for_event().unwrap(), Event::MapNotify(_)) {}
+    connection.set_input_focus(InputFocus::PARENT, window, CURRENT_TIME).unwrap().check().unwrap();
+    let answer = move || {
+        while let Ok(event) = connection.wait_for_event() {
+            if matches!(event, Event::KeyPress(_)) {
+                connection.bigreq_enable().unwrap().reply().unwrap();
+                std::thread::sleep(time);
+                let all = Rectangle { x: 0, y: 0, width: 200, height: 200 };
+                connection.poly_fill_rectangle(window, context, &[all]).unwrap();
+                connection.flush().unwrap();
+            }
+        }
+    };
+    std::thread::spawn(answer);
+}
+
+/// The recorder runs before the display is there, as a service does.
+#[test]
+fn a_request_of_an_extension_that_draws_nothing_answers_no_key() {
+    const TIME: Duration = Duration::from_millis(150);
+    let _alone = support::alone();
+    let recording = Recording::start(&["--day", "--memory", "16M"]);
+    let session = PrivateSession::start(SessionOptions::default()).unwrap();
+    answers_late(&session, TIME);
+    let name = std::fs::read_to_string("/proc/self/comm").unwrap();
+    let counted = || {
+        let of = figures(&recording, name.trim());
+        (of["n"].as_u64().unwrap_or(0), of["total_ms"].as_f64().unwrap_or(0.0))
+    };
+    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
+    let mut key_ms = || {
+        let (n, before) = counted();
+        typist.text("x").unwrap();
+        until("the key is counted", || counted().0 == n + 1);
+        counted().1 - before
+    };
+    // By the first key the recorder learns that there is a server that it does not know. A busy machine answers a key late as well.
+    let wanted = TIME.as_secs_f64() * 1e3;
+    let mut in_a_row = 0;
+    until("some keys are answered by the drawing", || {
+        in_a_row = if key_ms() >= wanted { in_a_row + 1 } else { 0 };
+        in_a_row == 3
+    });
+    let keys: Vec<f64> = (0..5).map(|_| key_ms()).collect();
+    assert!(keys.iter().all(|ms| *ms >= wanted), "{keys:?}");
 }
 
 #[test]

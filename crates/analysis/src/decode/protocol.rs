@@ -8,6 +8,7 @@ use crate::decode::objects::{Act, Meaning};
 use std::collections::HashMap;
 use tipme_measure::InputClass;
 use tipme_record::incident::Display;
+use tipme_record::x11::DRAWING_REQUESTS;
 
 /// One request or event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,17 +56,6 @@ const SUBTRACT: u8 = 3;
 const FAKE_INPUT: u8 = 2;
 const FAKE_INPUT_UNITS: u8 = 9;
 
-/// Extensions and their requests that draw.
-const DRAWING: &[(&str, &[u8])] = &[
-    ("RENDER", &[8, 10, 11, 12, 13, 23, 24, 25, 26, 32]),
-    ("MIT-SHM", &[3]),
-    ("Present", &[1, 5]),
-    ("DOUBLE-BUFFER", &[3]),
-    ("GLX", &[1, 2, 11, 16]),
-    ("DRI2", &[7, 8]),
-    ("XVideo", &[16, 18, 19]),
-];
-
 impl Majors {
     pub(crate) fn new(display: &Display) -> Majors {
         let by_name = display.extensions.iter().map(|extension| (extension.name.clone(), extension.major)).collect();
@@ -111,7 +101,9 @@ impl Majors {
             _ if word.act() == Some(Act::Commit) => true,
             GET_IMAGE => false,
             61..=77 => true,
-            EXTENSIONS.. => DRAWING.iter().any(|(name, minors)| self.is(name, major) && minors.contains(&minor)),
+            EXTENSIONS.. => {
+                DRAWING_REQUESTS.iter().any(|(name, minors)| self.is(name, major) && minors.contains(&minor))
+            }
             _ => false,
         }
     }

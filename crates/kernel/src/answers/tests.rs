@@ -2,9 +2,11 @@
 //! What the kernel programs read of events, and what they tell of answers: their own code, compiled for this machine
 //! (`tests/answers/answers.c` has the orders).
 
+use super::drawing_minors;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
+use tipme_record::incident::{Display, Extension};
 
 /// As the program numbers presses.
 const KEY: u32 = 1;
@@ -128,6 +130,44 @@ fn motions_and_the_wheel_of_wayland_are_read_beside_presses() {
     assert_eq!(read(&[moved, clicked, frame]), [BUTTON, STAMP, POINTER, STAMP]);
     let others = [message(2, &[NOW + 60_000, 1, 2]), message(4, &[STAMP, 2, 3]), message(4, &[1, 0, 3])];
     assert_eq!(read(&others), [0; 4], "no time stamp of now, and no axis");
+}
+
+/// A request of eight bytes.
+fn request(major: u8, minor: u8) -> String {
+    format!("request {major:02x}{minor:02x}020000000000")
+}
+
+/// A press that a client injects with the XTEST extension of this major opcode.
+fn injected(major: u8) -> String {
+    format!("request {major:02x}02090002260000{}", "0".repeat(58))
+}
+
+#[test]
+fn of_a_server_that_is_known_only_those_requests_of_extensions_draw_that_do() {
+    let mut reader = EventReader::start();
+    for other in ["", "known 139 8 10"] {
+        reader.order(other);
+        let mut draws = |major, minor| reader.order(&request(major, minor)) == "1 0";
+        assert!(draws(139, 8) && draws(139, 4) && draws(131, 40) && draws(62, 0), "nobody knows what they do");
+        assert!(!draws(73, 0) && !draws(14, 0));
+    }
+    assert_eq!((reader.order(&injected(132)).as_str(), reader.order("met 0").as_str()), ("0 1", "0 9"));
+    reader.last_of(&["known 139 8 9", "known 139 32 9"]);
+    let mut draws = |major, minor| reader.order(&request(major, minor)) == "1 0";
+    assert!(draws(139, 8) && draws(139, 32) && draws(62, 0));
+    assert!(!draws(139, 4) && !draws(131, 40) && !draws(139, 72) && !draws(255, 255) && !draws(73, 0));
+    assert_eq!((reader.order(&injected(132)).as_str(), reader.order("met 1").as_str()), ("0 1", "0 9"));
+}
+
+#[test]
+fn requests_that_draw_are_bits_by_their_opcodes() {
+    let extension = |name: &str, major| Extension { name: name.to_owned(), major };
+    let extensions =
+        vec![extension("RENDER", 139), extension("XTEST", 132), extension("MIT-SHM", 130), extension("DRI2", 5)];
+    let minors = drawing_minors(&Display { display: 7, server_pid: 9, extensions });
+    let known: Vec<(usize, u64)> = minors.iter().copied().enumerate().filter(|(_, bits)| *bits != 0).collect();
+    let render = [8, 10, 11, 12, 13, 23, 24, 25, 26, 32].iter().fold(0, |bits, minor| bits | 1_u64 << minor);
+    assert_eq!(known, [(2, 1 << 3), (11, render)]);
 }
 
 #[test]

@@ -52,10 +52,38 @@ static __always_inline bool is_modifier(__u8 code)
 	       code == 92 || code == 105 || code == 108 || code == 133 || code == 134;
 }
 
-/* Requests that change what is seen; every request of an extension counts. */
-static __always_inline bool is_drawing(__u8 major, __u32 fake)
+/* Which requests of the extensions of an X server draw, by the process that listens at its socket, as the recorder learns it: a
+ * bit for each minor opcode, by the major one from 128 on. */
+struct drawing_requests { __u64 minors[128]; };
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, DISPLAYS);
+	__type(key, __u32);
+	__type(value, struct drawing_requests);
+} drawing_requests SEC(".maps");
+/* Where somebody pressed something last though that is not known: the display's number, and who listens there. */
+struct unknown_server { __u32 display, server; };
+struct unknown_server unknown_server;
+
+/* Requests that change what is seen; where a server is not known, every request of an extension counts. */
+static __always_inline bool is_drawing(struct reading *reading, __u8 major, __u8 minor, __u32 fake)
 {
-	return (major >= 61 && major <= 77 && major != 73) || (major >= 128 && !fake);
+	__u32 server = reading->server;
+
+	if (major < 128)
+		return major >= 61 && major <= 77 && major != 73;
+	struct drawing_requests *known = bpf_map_lookup_elem(&drawing_requests, &server);
+	if (!known)
+		return !fake;
+	return minor < 64 && (known->minors[major & 127] >> (minor & 63) & 1);
+}
+
+static __always_inline void note_server(__u32 display, __u32 server)
+{
+	if (paused || bpf_map_lookup_elem(&drawing_requests, &server))
+		return;
+	unknown_server.display = display;
+	unknown_server.server = server;
 }
 
 static __always_inline __u32 answer_place(__u64 owner, __u32 probe)

@@ -141,6 +141,8 @@ static __always_inline void note_input(struct side *side, struct reading *readin
 	if (!reading->press)
 		return;
 	__u64 at = side->wayland ? stamp_time(reading->stamp_ms, now) : press_time(side->display, reading->stamp_ms, now);
+	if (!side->wayland)
+		note_server(side->display, side->parties.server);
 	if (reading->press != MODIFIER_PRESSED)
 		note_presses(owner, side->parties.client, reading->press | reading->presses << 8, at, now);
 }
@@ -214,6 +216,7 @@ static __always_inline int record_sent(struct sock *sock, int bytes)
 	reading->flags = FLAG_UNREAD;
 	reading->request = !side.is_server;
 	reading->wayland = side.wayland;
+	reading->server = side.parties.server;
 	read_sent(reading, &side, receiver, bytes);
 	if (side.nested && !settle_nested(&side, fills_exactly(reading, bytes)))
 		return 0;

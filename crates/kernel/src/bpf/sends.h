@@ -37,6 +37,8 @@ struct reading {
 	/* How many segments there are; the one that the offset lies in, and where it begins; whether the memory is the sender's. */
 	__u32 segment_count, segment, begin;
 	bool user, wayland;
+	/* Who listens at the display's socket. */
+	__u32 server;
 	/* `linear`: bytes that can be read; `heads`: messages seen; `count`: those that are kept. */
 	__u32 linear, offset, heads, count, flags;
 	/* `press`, `stamp_ms`, `presses`: the first press that the events tell of, and how many they are; `last_ms`: the stamp of

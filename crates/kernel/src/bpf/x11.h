@@ -98,7 +98,7 @@ static __always_inline void look_for_drawing(struct reading *reading, __u8 *head
 
 	if (fake == 2 || fake == 4)
 		reading->injects = 1;
-	if (is_drawing(head[0], fake))
+	if (is_drawing(reading, head[0], head[1], fake))
 		reading->draws = 1;
 }
 

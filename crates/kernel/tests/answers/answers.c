@@ -4,6 +4,9 @@
  * The lines of the standard input are orders; times are in milliseconds. Each is answered with a line.
  *
  *     x11 HEX, wayland HEX       events of one send at 100,000: "PRESS STAMP MOVES STAMP PRESSES"
+ *     request HEX                requests of one send to a display of server 9: whether they draw, and inject
+ *     known MAJOR MINOR SERVER   this server is known, and this request of it draws
+ *     met DISPLAY                something is pressed at server 9: the last display and server that were not known
  *     hide                       input is not to be recorded from here on
  *     press AT NOW [COUNT]       a client is told of keys,
  *     moves CLASS AT NOW           of moves or the wheel,
@@ -44,7 +47,15 @@ __u32 bpf_get_smp_processor_id(void) { return 0; }
 __u64 bpf_get_current_pid_tgid(void) { return tid; }
 __u64 bpf_ktime_get_ns(void) { return READ_AT; }
 __u64 bpf_ktime_get_tai_ns(void) { return READ_AT; }
-void *bpf_map_lookup_elem(void *map, void *key) { return 0; }
+
+/* What is known of the only server that may be known. */
+static struct drawing_requests requests;
+static __u32 known_server;
+
+void *bpf_map_lookup_elem(void *map, void *key)
+{
+	return map == &drawing_requests && known_server && *(__u32 *)key == known_server ? &requests : 0;
+}
 
 struct task_struct *bpf_get_current_task_btf(void)
 {
@@ -72,12 +83,14 @@ static __u32 parse(char *hex, __u8 *bytes)
 }
 
 /* As `read_queue` in display.h has it. */
-static void read_events(char *hex, bool wayland)
+static struct reading *read_send(char *hex, bool wayland, bool request)
 {
 	static struct reading reading;
 	static __u8 bytes[8192];
 
 	memset(&reading, 0, sizeof(reading));
+	reading.request = request;
+	reading.server = SERVER;
 	reading.linear = reading.segments[0].bytes = parse(hex, bytes);
 	reading.segments[0].base = (__u64)bytes;
 	reading.segment_count = reading.started = 1;
@@ -86,7 +99,20 @@ static void read_events(char *hex, bool wayland)
 	while (reading.offset < reading.linear)
 		if (wayland ? read_wayland_head(&reading) : read_x_head(&reading))
 			break;
-	printf("%u %u %u %u %u\n", reading.press, reading.stamp_ms, reading.moves, reading.moved_ms, reading.presses);
+	return &reading;
+}
+
+static void read_events(char *hex, bool wayland)
+{
+	struct reading *reading = read_send(hex, wayland, 0);
+
+	printf("%u %u %u %u %u\n", reading->press, reading->stamp_ms, reading->moves, reading->moved_ms, reading->presses);
+}
+
+
+static void tell_request(struct reading *reading)
+{
+	printf("%u %u\n", reading->draws, reading->injects);
 }
 
 static void tell_answers(void)
@@ -173,6 +199,15 @@ int main(void)
 		__u64 numbers[] = { strtoull(words[0], 0, 10), strtoull(words[1], 0, 10), strtoull(words[2], 0, 10) };
 		if (!strcmp(order, "x11") || !strcmp(order, "wayland")) {
 			read_events(words[0], order[0] == 'w');
+		} else if (!strcmp(order, "request")) {
+			tell_request(read_send(words[0], 0, 1));
+		} else if (!strcmp(order, "known")) {
+			requests.minors[numbers[0] & 127] |= 1ull << numbers[1];
+			known_server = numbers[2];
+			printf("\n");
+		} else if (!strcmp(order, "met")) {
+			note_server(numbers[0], SERVER);
+			printf("%u %u\n", unknown_server.display, unknown_server.server);
 		} else if (!strcmp(order, "hide")) {
 			input_hidden = 1;
 			printf("\n");

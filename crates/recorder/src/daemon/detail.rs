@@ -16,6 +16,9 @@ impl Recorder<'_> {
             Ok(details) => details,
             Err(error) => return refuse(error),
         };
+        if let Some(why) = self.without_recording().filter(|_| seconds > 0) {
+            return refuse(why);
+        }
         let lacking = details.iter().find_map(|detail| Some((detail.name(), self.lacks(*detail)?)));
         if let Some((name, why)) = lacking.filter(|_| seconds > 0) {
             return refuse(format!("{name} cannot be recorded more closely: {why}"));

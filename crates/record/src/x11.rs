@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What of the extensions of X11 both the kernel programs and those who read their records go by.
+
+/// Extensions, and the minor opcodes of their requests that change what is seen.
+pub const DRAWING_REQUESTS: &[(&str, &[u8])] = &[
+    ("RENDER", &[8, 10, 11, 12, 13, 23, 24, 25, 26, 32]),
+    ("MIT-SHM", &[3]),
+    ("Present", &[1, 5]),
+    ("DOUBLE-BUFFER", &[3]),
+    ("GLX", &[1, 2, 11, 16]),
+    ("DRI2", &[7, 8]),
+    ("XVideo", &[16, 18, 19]),
+];
