@@ -5,7 +5,7 @@ mod repeats;
 mod timer;
 
 use crate::arguments::Bench;
-use crate::files::{write_json, write_plots};
+use crate::files::{self, write_json, write_plots};
 use crate::lines::Lines;
 use crate::programs;
 use anyhow::Result;
@@ -38,6 +38,7 @@ pub fn measure<E: Experiment>(options: &E) -> Result<ExitCode> {
     let mut driver = LiveDriver { programs, interrupt, progress: Lines(E::NAME) };
     let (json, svg) = options.files();
     let repeats = BenchRepeats::new(options.repeats(), json, svg)?;
+    repeats.all().try_for_each(|repeat| files::check(repeat.json.as_deref(), repeat.svg.as_deref()))?;
     let mut code = 0;
     for repeat in repeats.all() {
         let document = once(options, &mut driver)?;

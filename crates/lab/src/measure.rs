@@ -9,7 +9,7 @@ mod spread;
 mod waiting;
 
 use crate::arguments;
-use crate::files::{write_json, write_plots};
+use crate::files::{self, write_json, write_plots};
 use crate::lines::Lines;
 use crate::programs;
 use anyhow::{Context, Result, bail};
@@ -35,9 +35,7 @@ pub fn run(arguments: arguments::Measure) -> Result<ExitCode> {
     let profile = arguments.profile;
     let why_no_tap = why_no_tap(&arguments);
     let options = options(&arguments, script, why_no_tap.is_none())?;
-    if let Some(folder) = &arguments.svg {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    }
+    files::check(arguments.json.as_deref(), arguments.svg.as_deref())?;
     let (judged, survey) = play(&options, profile)?;
     let result = result::document(&options, profile, why_no_tap, &judged, survey.end());
     print!("{}", text(&result));
