@@ -214,7 +214,7 @@ impl LoadOptions {
             idle_io: self.idle_io,
             procs_file: self.procs_file.clone(),
             life_s: (TIMEOUT + self.time + SPARE).as_secs(),
-            spin: self.speed.spin(self.pages),
+            spin: self.speed.spin(self.kind, self.pages),
             folder: self.folder.clone(),
             ledger: ledger.to_owned(),
         }

@@ -50,6 +50,7 @@ pub struct DemoInjection {
     /// Keys typed in all.
     pub keys: usize,
     /// Longest time from a key to the next drawing before the fault, as the display tells it; `null` where it does not.
+    /// Where none came, it is the time until the end.
     pub calm_ms_max: Option<f64>,
     /// The same from the beginning of the fault on.
     pub fault_ms_max: Option<f64>,
@@ -147,11 +148,9 @@ impl DemoStage {
 
     /// Ends the job and the session, and tells what was injected and seen.
     pub(super) fn finish(self) -> Result<DemoInjection> {
+        let end = clock::now();
         let drawn = self.seen.map(DrawingWatch::finish).transpose()?;
-        let slowest = |presses: &[Nanos]| {
-            let slowest = latencies(presses, drawn.as_ref()?).into_iter().flatten().max();
-            Some(slowest.unwrap_or_default().millis())
-        };
+        let slowest = |presses: &[Nanos]| Some(slowest(presses, drawn.as_ref()?, end).millis());
         let (root, pids) = self.job.as_ref().map_or((None, Vec::new()), |job| {
             (Some(job.root()), job.pids().iter().copied().filter(|pid| *pid != job.root()).collect())
         });
@@ -162,5 +161,24 @@ impl DemoStage {
             calm_ms_max: slowest(&self.calm),
             fault_ms_max: slowest(&self.fault),
         })
+    }
+}
+
+/// The longest time from one of these keys to the next drawing; until the end where none came.
+fn slowest(presses: &[Nanos], drawn: &[Nanos], end: Nanos) -> Nanos {
+    let waits = presses.iter().zip(latencies(presses, drawn));
+    waits.map(|(press, latency)| latency.unwrap_or(end.since(*press))).max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_nothing_answered_has_waited_until_the_end() {
+        let (presses, end) = ([Nanos(10), Nanos(30)], Nanos(100));
+        assert_eq!(slowest(&presses, &[Nanos(12), Nanos(35)], end), Nanos(5));
+        assert_eq!(slowest(&presses, &[Nanos(12)], end), Nanos(70));
+        assert_eq!(slowest(&[], &[], end), Nanos(0));
     }
 }

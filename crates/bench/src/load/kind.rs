@@ -70,6 +70,11 @@ impl LoadKind {
     pub(super) fn is_large(self) -> bool {
         matches!(self, LoadKind::Big | LoadKind::Stream)
     }
+
+    /// Whether its processes have touched all of their memory before they begin.
+    pub(super) fn has_touched_all(self) -> bool {
+        matches!(self, LoadKind::Cpu | LoadKind::Big)
+    }
 }
 
 /// A share on the command line, 0 to 1.
