@@ -6,7 +6,7 @@
 //! for a field. Nobody waits for the journal: where it takes no more, an entry is lost, and the next one tells how many
 //! were. docs/journal.md lists the events and the fields.
 
-use crate::life::say;
+use crate::life::{say, say_error};
 use rustix::fs::fstat;
 use std::fmt::Display;
 use std::io::{self, ErrorKind};
@@ -175,7 +175,7 @@ impl JournalEntry {
     fn print(&self) {
         match self.level {
             Level::Info => say(&self.text),
-            Level::Warning | Level::Error => eprintln!("{IDENTIFIER}: {}", self.text),
+            Level::Warning | Level::Error => say_error(&format!("{IDENTIFIER}: {}", self.text)),
         }
     }
 

@@ -2,6 +2,7 @@
 //! What the daemons have in common besides their sockets: there is one of each in a folder, it ends by a signal,
 //! speaks to whoever listens, and knows its own cost.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::{File, OpenOptions};
@@ -21,6 +22,8 @@ pub use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 const ARRIVED_MAX: usize = 64;
 /// How long a service manager is waited for that is to hear that the daemon is ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long is waited for somebody who reads what was printed before.
+const READER_MAX: Duration = Duration::from_secs(1);
 /// Bytes of a lock file that are read: a process number and no more.
 const HOLDER_BYTES_MAX: u64 = 32;
 
@@ -140,10 +143,23 @@ fn tell_manager(word: &str, timeout: Option<Duration>) -> io::Result<()> {
     socket.send_to_addr(word.as_bytes(), &address).map(drop)
 }
 
-/// Prints for whoever listens; the work goes on where nobody does any more.
+/// Prints for whoever listens; the work goes on where nobody does any more, and what finds no room in time is lost.
 pub fn say(text: &str) {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{text}").and_then(|()| out.flush()).ok();
+    print(io::stdout().lock(), text);
+}
+
+/// The same on the standard error.
+pub(crate) fn say_error(text: &str) {
+    print(io::stderr().lock(), text);
+}
+
+fn print(mut out: impl Write + AsFd, text: &str) {
+    let timeout = Timespec { tv_sec: READER_MAX.as_secs() as i64, tv_nsec: 0 };
+    // Who may not ask, as a confined process, writes all the same.
+    let is_full = poll(&mut [PollFd::new(&out, PollFlags::OUT)], Some(&timeout)) == Ok(0);
+    if !is_full {
+        out.write_all(format!("{text}\n").as_bytes()).and_then(|()| out.flush()).ok();
+    }
 }
 
 /// CPU time that this process has had.
@@ -156,6 +172,20 @@ pub fn own_cpu() -> Duration {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn who_does_not_read_keeps_nobody_waiting() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        print(File::from(writer.try_clone().unwrap()), "read");
+        let mut line = [0; 5];
+        File::from(reader.try_clone().unwrap()).read_exact(&mut line).unwrap();
+        assert_eq!(&line, b"read\n");
+        let room = rustix::pipe::fcntl_getpipe_size(&writer).unwrap();
+        File::from(writer.try_clone().unwrap()).write_all(&vec![0; room]).unwrap();
+        print(File::from(writer.try_clone().unwrap()), "never read");
+        drop(reader);
+        print(File::from(writer), "read by nobody");
+    }
 
     #[test]
     fn a_lock_has_one_holder_and_other_users_cannot_open_it() {

@@ -5,6 +5,7 @@ use crate::daemon::Daemon;
 use crate::{CallOf, ClientOf, ServerOf, accounts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Name of the manager's socket in the state directory.
 pub const SOCKET_NAME: &str = "manage.sock";
@@ -91,6 +92,9 @@ pub struct ManagerStatus {
     pub seconds: f64,
     /// Somebody is at the desk.
     pub present: bool,
+    /// For so long the display has not answered, and all stays as it was; left out where it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silent_seconds: Option<f64>,
     /// The display server, the window manager and what else every answer needs: program and pid.
     pub core: Vec<(String, u32)>,
     pub sets: Vec<SetStatus>,
@@ -107,6 +111,9 @@ pub struct ManagerStatus {
     pub counts: ManagerCounts,
     /// The manager's own CPU time since it was ready, in percent of one CPU.
     pub own_cpu_percent: f64,
+    /// What of it goes to what; what is read ahead, by threads of its own, is not among it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub own_cpu_by: BTreeMap<String, f64>,
     /// The manager's own memory.
     pub own_rss_bytes: u64,
 }

@@ -64,6 +64,11 @@ impl Attention {
         Ok(attention)
     }
 
+    /// The number of the display.
+    pub fn display(&self) -> u32 {
+        self.connection.display()
+    }
+
     /// Becomes readable when there may be changes; the first [`Attention::changes`] is due without it.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.connection.fd()

@@ -268,6 +268,14 @@ fn greet_as_listener(target: &DisplayTarget, listener: DisplayListener, deadline
     greet(target, socket, Vec::new(), deadline)
 }
 
+/// A server without room refuses as one that knows nobody does, but no authority helps.
+fn refused(display: u32, reason: &str) -> DisplayError {
+    if reason.contains("Maximum number of clients") {
+        return DisplayError::lost(display, format!("{reason}: end programs that have windows there"));
+    }
+    DisplayError::Refused { display, reason: reason.to_owned() }
+}
+
 fn greet(target: &DisplayTarget, socket: OwnedFd, cookie: Vec<u8>, deadline: Nanos) -> Result<Wire, DisplayError> {
     let display = target.display;
     let stream = UnixStream::from(socket);
@@ -275,9 +283,7 @@ fn greet(target: &DisplayTarget, socket: OwnedFd, cookie: Vec<u8>, deadline: Nan
     let stream = BoundedStream { inner, deadline: AtomicU64::new(deadline.0), framing: Mutex::default() };
     let name = if cookie.is_empty() { Vec::new() } else { b"MIT-MAGIC-COOKIE-1".to_vec() };
     RustConnection::connect_to_stream_with_auth_info(stream, 0, name, cookie).map_err(|error| match &error {
-        ConnectError::SetupFailed(failed) => {
-            DisplayError::Refused { display, reason: String::from_utf8_lossy(&failed.reason).trim().to_string() }
-        }
+        ConnectError::SetupFailed(failed) => refused(display, String::from_utf8_lossy(&failed.reason).trim()),
         ConnectError::SetupAuthenticate(_) => {
             DisplayError::Refused { display, reason: "the server asks for another kind of authority".to_string() }
         }
@@ -310,6 +316,14 @@ mod tests {
         let dialled = dialled.join().expect("it does not panic").expect("root may be anybody");
         assert_eq!((dialled, geteuid()), ((Uid::ROOT, user), Uid::ROOT));
         assert!(!signals.expect("there is a shell").success(), "the user may send it signals");
+    }
+
+    #[test]
+    fn a_full_server_is_no_matter_of_authority() {
+        let full = refused(7, "Maximum number of clients reached");
+        assert!(matches!(full, DisplayError::Lost { display: 7, .. }), "{full}");
+        let unknown = refused(7, "Authorization required, but no authorization protocol specified");
+        assert!(matches!(unknown, DisplayError::Refused { display: 7, .. }), "{unknown}");
     }
 
     #[test]

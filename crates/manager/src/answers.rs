@@ -11,6 +11,7 @@ use tipme_control::manager::{
 };
 use tipme_desktop::clock;
 use tipme_policy::{Assignment, Identity, Strength};
+use tipme_record::Nanos;
 use tipme_sched::processes;
 
 impl Manager {
@@ -29,7 +30,9 @@ impl Manager {
 
     fn status(&self) -> ManagerStatus {
         let seconds = clock::now().since(self.since).millis() / 1e3;
-        let own_cpu = own_cpu().since(self.own_cpu).millis() / 1e3;
+        let percent = |time: Nanos| if seconds > 0.0 { 100.0 * time.millis() / 1e3 / seconds } else { 0.0 };
+        let display = self.attention.facts();
+        let own_cpu_by = self.chores.spent(display.own_cpu).into_iter();
         ManagerStatus {
             pid: std::process::id(),
             display: self.setting.display.clone(),
@@ -41,6 +44,7 @@ impl Manager {
             missing: self.missing(),
             seconds,
             present: self.present.unwrap_or(true),
+            silent_seconds: display.silent.map(|since| clock::now().since(since).millis() / 1e3),
             core: self.core.iter().map(|process| (self.name(process.pid), process.pid)).collect(),
             sets: self.sets(),
             sets_left_out: self.assigned.len().saturating_sub(LISTED_MAX),
@@ -49,7 +53,8 @@ impl Manager {
             prediction: self.prefetch.figures(),
             preload: self.preload.status(),
             counts: self.totals(),
-            own_cpu_percent: if seconds > 0.0 { 100.0 * own_cpu / seconds } else { 0.0 },
+            own_cpu_percent: percent(own_cpu().since(self.own_cpu)),
+            own_cpu_by: own_cpu_by.map(|(what, time)| (what.to_owned(), percent(time))).collect(),
             own_rss_bytes: processes::resident(&self.setting.proc, std::process::id()).unwrap_or(0),
         }
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What looks at processes may cost: all of them together a thousandth of a CPU.
 
-use rustix::time::{ClockId, clock_gettime};
 use tipme_record::Nanos;
 
 /// A look is paid for by so many times the CPU time that it took.
@@ -18,12 +17,6 @@ pub(crate) struct LookBudget {
 }
 
 impl LookBudget {
-    /// CPU time of this thread, to take the difference of.
-    pub(crate) fn clock() -> Nanos {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        Nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
-    }
-
     /// Something was looked at.
     pub(crate) fn spend(&mut self, cost: Nanos, now: Nanos) {
         self.paid = self.paid.max(now).after(Nanos(cost.0.saturating_mul(SHARE)));

@@ -2,16 +2,17 @@
 //! Who computes without a pause while CPUs are scarce.
 //!
 //! Most of what competes with the focus has no window: a build in another session, a job of the night. Nobody looks for
-//! it while CPUs are free; that costs one small file each second, and five a second while there is input. What has just
+//! it while CPUs are free; that costs one small file each second, and four a second while there is input. What has just
 //! begun has taken nothing yet by which it is known: so the first looks after CPUs became scarce follow one another soon,
 //! each as long after the one before as CPUs have been scarce.
 
-use crate::budget::LookBudget;
+use crate::own_cpu::thread_time;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tipme_policy::{BUSY_MAX, Identity};
 use tipme_record::Nanos;
 use tipme_sched::processes::{self, Stat};
+use tipme_sched::{LoadFile, runnable};
 
 /// From one look at the processes to the next once CPUs have been scarce for so long, at least;
 const PERIOD: Nanos = Nanos::from_millis(4_000);
@@ -36,6 +37,7 @@ const WALK_MAX: usize = 4096;
 /// Looks for busy processes.
 pub(crate) struct BusyWatch {
     proc: PathBuf,
+    load: LoadFile,
     cpus: u64,
     /// Since when CPUs are scarce, and when they last were.
     since: Nanos,
@@ -53,7 +55,8 @@ impl BusyWatch {
     pub(crate) fn new(proc: PathBuf) -> BusyWatch {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
         let [since, looked, cost, due] = [Nanos(0); 4];
-        BusyWatch { proc, cpus, since, last: None, looked, cost, due, ticks: BTreeMap::new(), told: Vec::new() }
+        let load = LoadFile::open(&proc);
+        BusyWatch { proc, load, cpus, since, last: None, looked, cost, due, ticks: BTreeMap::new(), told: Vec::new() }
     }
 
     /// Who is busy, where that has changed. `may_change` knows whom to tell of.
@@ -73,9 +76,9 @@ impl BusyWatch {
         if now < self.due {
             return None;
         }
-        let begun = LookBudget::clock();
+        let begun = thread_time();
         let busy = self.walk(now, may_change);
-        self.cost = LookBudget::clock().since(begun);
+        self.cost = thread_time().since(begun);
         self.due = now.after(self.until_next(now));
         self.tell(busy)
     }
@@ -89,8 +92,8 @@ impl BusyWatch {
 
     /// More tasks want a CPU than there are CPUs; this one, which asks, is one of them.
     fn are_cpus_scarce(&self) -> bool {
-        let text = std::fs::read_to_string(self.proc.join("loadavg")).unwrap_or_default();
-        runnable(&text).is_some_and(|runnable| runnable > self.cpus + 1)
+        let by_name = || runnable(&std::fs::read_to_string(self.proc.join("loadavg")).ok()?);
+        self.load.runnable().or_else(by_name).is_some_and(|runnable| runnable > self.cpus + 1)
     }
 
     fn tell(&mut self, busy: Vec<Identity>) -> Option<Vec<Identity>> {
@@ -147,11 +150,6 @@ fn busiest(mut busy: Vec<(u64, Identity)>) -> Vec<Identity> {
     let mut busy: Vec<Identity> = busy.into_iter().map(|(_, who)| who).collect();
     busy.sort_unstable();
     busy
-}
-
-/// Tasks that run or want to, from `/proc/loadavg`.
-fn runnable(text: &str) -> Option<u64> {
-    text.split_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
 }
 
 #[cfg(test)]

@@ -149,8 +149,11 @@ impl CompositorFocus {
     fn see_whether_it_lives(&self) -> Result<(), DisplayError> {
         let ended =
             recv(&self.connection, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT).map(|(read, _)| read) == Ok(0);
-        let gone = || DisplayError::NoCompositor { socket: self.socket.clone(), reason: "it has ended".to_owned() };
-        if ended { Err(gone()) } else { Ok(()) }
+        if ended { Err(self.gone("it has ended".to_owned())) } else { Ok(()) }
+    }
+
+    pub(crate) fn gone(&self, reason: String) -> DisplayError {
+        DisplayError::NoCompositor { socket: self.socket.clone(), reason }
     }
 }
 

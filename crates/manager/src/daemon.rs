@@ -5,11 +5,13 @@ use crate::actuator::{self, Actuator};
 use crate::busy;
 use crate::desktop_state::DesktopState;
 use crate::display::AttendedDisplay;
+use crate::display_thread::{DisplayReport, FollowedDisplay};
 use crate::helper_service::messages::{AppliedCounts, RestoredCounts};
 use crate::memory::{MemoryWatch, ProcessFacts};
+use crate::own_cpu::{Chore, OwnCpu};
 use crate::prefetch::Prefetch;
 use crate::preload::Preload;
-use crate::schedule::{Schedule, TERMINALS, TICK};
+use crate::schedule::{SLACK, Schedule, TERMINALS, TICK};
 use crate::session;
 use crate::setting::{ManageOptions, Setting};
 use crate::signals::TerminationSignals;
@@ -22,19 +24,17 @@ use std::time::{Duration, Instant};
 use tipme_control::manager::{ManagerCounts, ManagerResponse, Server};
 use tipme_control::{Gate, journal};
 use tipme_desktop::attention::{AttentionChange, Core};
-use tipme_desktop::{DisplayError, clock};
+use tipme_desktop::clock;
 use tipme_policy::{Action, Assignment, DesktopEvent, Identity, Policy, SetId, Strength};
 use tipme_record::Nanos;
 use tipme_sched::{LATER_MS, processes};
 
 /// Without input for so long, nobody may be at the desk; the policy waits another minute.
-const AWAY_AFTER_MS: u64 = 4 * 60 * 1000;
+const AWAY_AFTER: Nanos = Nanos::from_secs(4 * 60);
 /// Ticks from one look for sound servers and input methods to the next.
 const CORE_TICKS: u64 = 60;
 /// Ticks from one time that the history of focus changes is written down to the next.
 const SAVE_TICKS: u64 = 600;
-/// How often a display that does not answer is asked again, each time with the target's timeout.
-const RECONNECTS_MAX: usize = 5;
 
 /// Why the manager ended, having taken everything back.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,6 +53,20 @@ pub enum Ended {
 pub fn run(options: &ManageOptions) -> Result<Ended> {
     let lock = options.state.lock()?;
     let signals = TerminationSignals::catch()?;
+    let begun = begin(options);
+    if begun.is_err() {
+        take_back_without_display(options);
+    }
+    let (mut manager, mut server, first) = begun?;
+    let ended = manager.begin(first).and_then(|()| manager.serve(&mut server, &signals));
+    tell_restored("this manager", &manager.actuator.restore());
+    manager.prefetch.save();
+    drop(lock);
+    ended
+}
+
+/// A manager of the display with the socket at which it is asked, and what the display has told until then.
+fn begin(options: &ManageOptions) -> Result<(Manager, Server, Vec<AttentionChange>)> {
     let address = session::display_address(options.display.as_deref(), &options.recorder)?;
     let mut attention = AttendedDisplay::open(&address, Path::new("/proc"))?;
     let first = attention.changes()?;
@@ -60,16 +74,22 @@ pub fn run(options: &ManageOptions) -> Result<Ended> {
     // What the helper can use is not asked of this process.
     let asked = ManageOptions { backend: options.backend.filter(|_| !helper.is_helper()), ..options.clone() };
     let mut setting = Setting::find(&asked, address, &attention)?;
-    let mut server = Server::bind(&options.state.socket(), Gate::of(&[setting.user]))?;
+    let server = Server::bind(&options.state.socket(), Gate::of(&[setting.user]))?;
     let (actuator, restored) = Actuator::open(options, helper, &mut setting, attention.core().server_pid)?;
     tell_restored("a manager that was killed", &restored);
     tipme_confine::be_urgent();
-    let mut manager = Manager::new(options, setting, attention, actuator);
-    let ended = manager.begin(first).and_then(|()| manager.serve(&mut server, &signals));
-    tell_restored("this manager", &manager.actuator.restore());
-    manager.prefetch.save();
-    drop(lock);
-    ended
+    let attention = FollowedDisplay::start(attention, &first, &setting.address, &setting.proc)?;
+    Ok((Manager::new(options, setting, attention, actuator), server, first))
+}
+
+/// A manager that was killed may have left something changed, and the display that it managed may be gone or hang.
+fn take_back_without_display(options: &ManageOptions) {
+    match tipme_sched::take_back(&options.state.journal(), Path::new("/proc")) {
+        Ok(restored) => tell_restored("a manager that was killed", &restored.into()),
+        Err(error) => {
+            journal::warning(format!("what a killed manager may have left is not taken back: {error}")).tell()
+        }
+    }
 }
 
 /// Says what taking back has done, where that is not simply everything.
@@ -86,7 +106,7 @@ pub(crate) fn tell_restored(whose: &str, restored: &RestoredCounts) {
 /// The state of a manager.
 pub(crate) struct Manager {
     pub(crate) setting: Setting,
-    attention: AttendedDisplay,
+    pub(crate) attention: FollowedDisplay,
     /// The display server and the window manager, as they were taken into the core.
     pub(crate) parts: Core,
     window_manager: Option<Identity>,
@@ -110,14 +130,22 @@ pub(crate) struct Manager {
     /// When it was ready, and the CPU time that it had taken until then.
     pub(crate) since: Nanos,
     pub(crate) own_cpu: Nanos,
+    pub(crate) chores: OwnCpu,
     ticks: u64,
 }
 
+/// What there may be something of.
+struct ReadyFor {
+    display: bool,
+    signals: bool,
+    requests: bool,
+}
+
 impl Manager {
-    fn new(options: &ManageOptions, setting: Setting, attention: AttendedDisplay, actuator: Actuator) -> Manager {
+    fn new(options: &ManageOptions, setting: Setting, attention: FollowedDisplay, actuator: Actuator) -> Manager {
         let (now, prefetch) = (clock::now(), Prefetch::open(options));
         Manager {
-            parts: attention.core(),
+            parts: attention.facts().core,
             window_manager: None,
             attention,
             desktop: DesktopState::new(setting.proc.clone(), setting.user, setting.server_knows, setting.server),
@@ -137,6 +165,7 @@ impl Manager {
             waiting: Vec::new(),
             since: now,
             own_cpu: Nanos(0),
+            chores: OwnCpu::new(),
             ticks: 0,
             setting,
         }
@@ -145,9 +174,9 @@ impl Manager {
     /// Takes in what is there already, and says that managing has begun.
     fn begin(&mut self, first: Vec<AttentionChange>) -> Result<()> {
         self.look_for_core();
-        self.take(first, clock::now());
+        self.take(first, clock::now(), clock::now());
         self.tell_missing();
-        (self.since, self.own_cpu) = (clock::now(), own_cpu());
+        (self.since, self.own_cpu, self.chores) = (clock::now(), own_cpu(), OwnCpu::new());
         self.focus_times = Recent::default();
         let words = format!("managing {} with {}, {}", self.setting.display, self.setting.backend, self.strength);
         journal::info(words).event(journal::JournalEvent::Managing).tell();
@@ -158,69 +187,89 @@ impl Manager {
         loop {
             let ready = self.wait(server, signals)?;
             let now = clock::now();
-            if signals.have_come() {
+            if ready.signals && signals.have_come() {
                 return Ok(Ended::Stopped);
             }
-            let news = if ready { self.attend(now) } else { Ok(()) };
-            if let Err(error) = news.and_then(|()| self.keep_time(now))
-                && let Some(gone) = self.reconnect(&error)
+            self.chores.begin(Chore::Display);
+            if ready.display
+                && let Err(gone) = self.attend(now)
             {
                 return Ok(Ended::DisplayGone(gone));
             }
+            self.chores.begin(Chore::Processes);
+            self.keep_time(now, if ready.display { Nanos(0) } else { SLACK });
             self.finish_turn();
-            for call in server.calls(Instant::now()) {
-                let response = self.answer(&call.request);
-                call.answer(&response.unwrap_or_else(ManagerResponse::Error));
+            self.chores.begin(Chore::Requests);
+            // A connection that says nothing is looked at as well, since its time may be over.
+            if ready.requests || server.timeout(Instant::now()).is_some() {
+                self.answer_calls(server);
             }
+            self.chores.begin(Chore::Waiting);
         }
     }
 
-    /// Waits for news, a request, a signal, or what is due; whether there may be news of the display.
-    fn wait(&self, server: &Server, signals: &TerminationSignals) -> Result<bool> {
+    fn answer_calls(&mut self, server: &mut Server) {
+        for call in server.calls(Instant::now()) {
+            // So that the status has what was done until now.
+            self.chores.begin(Chore::Requests);
+            let response = self.answer(&call.request);
+            call.answer(&response.unwrap_or_else(ManagerResponse::Error));
+        }
+    }
+
+    /// Waits for news, a request, a signal, or what is due.
+    fn wait(&self, server: &Server, signals: &TerminationSignals) -> Result<ReadyFor> {
+        let own = [self.attention.fd(), signals.fd()].into_iter();
         let mut fds: Vec<PollFd<'_>> =
-            self.attention.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        let of_display = fds.len();
-        fds.push(PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN));
-        fds.extend(server.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+            own.chain(server.fds()).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let now = clock::now();
         let due = self.policy.next().into_iter().fold(self.schedule.next(now), Nanos::min);
         let timeout = server.timeout(Instant::now()).unwrap_or(Duration::MAX);
         let time = Duration::from_nanos(due.since(now).0).min(timeout);
         let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         match poll(&mut fds, Some(&timeout)) {
-            Ok(_) => Ok(fds[..of_display].iter().any(|fd| !fd.revents().is_empty())),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(error).context("cannot wait for news"),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error).context("cannot wait for news"),
         }
+        let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
+        let (display, signals) = (ready.next() == Some(true), ready.next() == Some(true));
+        Ok(ReadyFor { display, signals, requests: ready.any(|ready| ready) })
     }
 
     /// Acts on what the display tells. The way from a change of focus to the knobs is only here.
-    fn attend(&mut self, now: Nanos) -> Result<(), DisplayError> {
-        let changes = self.attention.changes()?;
-        if self.attention.core() != self.parts {
+    ///
+    /// # Errors
+    /// Why the display is gone.
+    fn attend(&mut self, now: Nanos) -> Result<(), String> {
+        let (reports, facts) = (self.attention.reports()?, self.attention.facts());
+        if facts.core != self.parts {
             self.look_for_core();
         }
-        if !changes.is_empty() {
-            self.take(changes, now);
+        facts.input.into_iter().for_each(|input| self.schedule.input(input));
+        for DisplayReport { at, changes } in reports.into_iter().filter(|report| !report.changes.is_empty()) {
+            self.take(changes, at, now);
         }
         Ok(())
     }
 
-    fn take(&mut self, changes: Vec<AttentionChange>, now: Nanos) {
+    /// What the display told at a time, taken now.
+    fn take(&mut self, changes: Vec<AttentionChange>, told: Nanos, now: Nanos) {
         let before = self.desktop.focused();
         let events = self.desktop.take(changes, now);
         self.handle(now, events);
         let focused = self.desktop.focused();
         if focused != before {
-            self.focus_times.push(clock::now().since(now));
+            self.focus_times.push(clock::now().since(told));
             let young = focused.filter(|set| self.desktop.is_young(*set, now));
             self.schedule.focus(before, young, now);
             if self.memory.bring_look_forward(now) {
                 self.schedule.tick = self.schedule.tick.min(self.memory.due());
             }
+            let before = self.chores.begin(Chore::Files);
             let program = focused.and_then(|set| session::program(&self.setting.proc, set.0.pid));
             self.preload.focus(program.as_deref(), focused, now);
             self.prefetch.focus(program, now);
+            self.chores.begin(before);
         }
     }
 
@@ -254,12 +303,18 @@ impl Manager {
         let memory = std::mem::take(&mut self.waiting);
         if !memory.is_empty() {
             self.memory.count_actions(memory.len());
-            self.apply(&memory);
+            self.apply_as(Chore::Memory, &memory);
         }
     }
 
     fn apply(&mut self, actions: &[Action]) {
+        self.apply_as(Chore::Knobs, actions);
+    }
+
+    fn apply_as(&mut self, chore: Chore, actions: &[Action]) {
+        let before = self.chores.begin(chore);
         let applied = self.actuator.apply(actions);
+        self.chores.begin(before);
         self.note(&applied);
     }
 
@@ -273,8 +328,8 @@ impl Manager {
         }
     }
 
-    /// Does what is due.
-    fn keep_time(&mut self, now: Nanos) -> Result<(), DisplayError> {
+    /// Does what is due; of what is looked at now and then, also what is so soon.
+    fn keep_time(&mut self, now: Nanos, slack: Nanos) {
         for set in self.schedule.due(now) {
             self.refresh(set, now);
         }
@@ -284,16 +339,16 @@ impl Manager {
         if self.schedule.later.take_if(|due| *due <= now).is_some() {
             self.apply(&[]);
         }
-        if self.schedule.terminals <= now && self.schedule.is_busy(now) {
+        let soon = now.after(slack);
+        if self.schedule.terminals <= soon && self.schedule.is_busy(now) {
             self.schedule.terminals = now.after(TERMINALS);
             self.follow_terminals(now);
             self.look_at_cpus(now);
         }
-        if self.schedule.tick <= now {
+        if self.schedule.tick <= soon {
             self.schedule.tick = now.after(TICK);
-            self.tick(now)?;
+            self.tick(now);
         }
-        Ok(())
     }
 
     fn refresh(&mut self, set: SetId, now: Nanos) {
@@ -326,18 +381,9 @@ impl Manager {
     }
 
     /// What is looked at each second.
-    fn tick(&mut self, now: Nanos) -> Result<(), DisplayError> {
+    fn tick(&mut self, now: Nanos) {
         self.revive_helper(now);
-        let changes = self.attention.look()?;
-        if !changes.is_empty() {
-            self.take(changes, now);
-        }
-        let idle_ms = self.attention.idle_ms()?;
-        self.schedule.input(now.before(Nanos::from_millis(idle_ms.unwrap_or(0))));
-        let present = idle_ms.is_none_or(|idle_ms| idle_ms < AWAY_AFTER_MS);
-        if self.present.replace(present) != Some(present) {
-            self.handle(now, vec![DesktopEvent::Presence(present)]);
-        }
+        let present = self.look_for_user(now);
         if present {
             let jobs = self.desktop.focused().map(|set| self.desktop.follow_jobs(set, now));
             self.handle(now, jobs.unwrap_or_default());
@@ -345,25 +391,44 @@ impl Manager {
             self.handle(now, events);
         }
         self.look_at_cpus(now);
+        self.chores.begin(Chore::Memory);
         self.look_at_memory(now);
+        self.chores.begin(Chore::Files);
         self.look_at_files(now);
         self.ticks += 1;
         if self.ticks.is_multiple_of(SAVE_TICKS) {
             self.prefetch.save();
         }
+        self.chores.begin(Chore::Display);
         if self.ticks.is_multiple_of(CORE_TICKS) {
             self.look_for_core();
         }
-        Ok(())
+    }
+
+    /// Whether somebody is at the desk: the last that is known, while the display is silent.
+    fn look_for_user(&mut self, now: Nanos) -> bool {
+        let facts = self.attention.facts();
+        if let (Some(_), Some(present)) = (facts.silent, self.present) {
+            return present;
+        }
+        let input = facts.input.unwrap_or(now);
+        self.schedule.input(input);
+        let present = now.since(input) < AWAY_AFTER;
+        if self.present.replace(present) != Some(present) {
+            self.handle(now, vec![DesktopEvent::Presence(present)]);
+        }
+        present
     }
 
     fn look_at_cpus(&mut self, now: Nanos) {
+        let before = self.chores.begin(Chore::BusyProcesses);
         let setting = &self.setting;
         if let Some(busy) = self.busy.look(now, |process| setting.may_change(process)) {
             let mut events = self.desktop.place_unplaced(&busy, now);
             events.push(DesktopEvent::Busy(busy));
             self.handle(now, events);
         }
+        self.chores.begin(before);
     }
 
     fn look_at_memory(&mut self, now: Nanos) {
@@ -390,7 +455,7 @@ impl Manager {
     }
 
     fn look_for_core(&mut self) {
-        self.parts = self.attention.core();
+        self.parts = self.attention.facts().core;
         let (proc, user) = (&self.setting.proc, self.setting.user);
         let said = self.parts.manager.and_then(|pid| session::window_manager(proc, user, pid));
         // Who says so without being one does not push the one aside that is there.
@@ -406,28 +471,8 @@ impl Manager {
 
     /// What the display had of windows and helpers beyond the bounds.
     pub(crate) fn attention_dropped(&self) -> u64 {
-        let dropped = self.attention.dropped();
+        let dropped = self.attention.facts().dropped;
         dropped.windows + dropped.helpers
-    }
-
-    /// Asks a display again that did not answer; the reason where it is gone.
-    fn reconnect(&mut self, error: &DisplayError) -> Option<String> {
-        let mut why = error.to_string();
-        for _ in 0..RECONNECTS_MAX {
-            match AttendedDisplay::open(&self.setting.address, &self.setting.proc) {
-                Ok(attention) => {
-                    self.attention = attention;
-                    let events = self.desktop.clear();
-                    self.handle(clock::now(), events);
-                    // What is there already comes without news; what fails now fails again at the next turn.
-                    let _ = self.attend(clock::now());
-                    return None;
-                }
-                Err(error @ DisplayError::Hung { .. }) => why = error.to_string(),
-                Err(error) => return Some(error.to_string()),
-            }
-        }
-        Some(why)
     }
 
     /// Turns the user's knob.

@@ -3,13 +3,14 @@
 
 use crate::budget::LookBudget;
 use crate::family::{Family, Terminal};
+use crate::own_cpu::thread_time;
 use crate::trust::{ClaimContext, ClaimRefusal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use tipme_desktop::attention::{AttentionChange, HELPERS_MAX, WINDOWS_MAX, WindowOwner, WindowState};
 use tipme_policy::{DesktopEvent, Identity, Member, Membership, SetId};
 use tipme_record::Nanos;
-use tipme_sched::LastPid;
+use tipme_sched::LoadFile;
 use tipme_sched::processes::{self, Stat};
 
 /// From one look at the processes of a set to the next, at least.
@@ -28,7 +29,7 @@ pub(crate) struct DesktopState {
     groups: BTreeMap<Identity, ClientGroup>,
     keyboard: FocusState,
     pointer: FocusState,
-    last_pid: LastPid,
+    load: LoadFile,
     budget: LookBudget,
     /// Busy processes without a place for which the client above was looked at.
     unplaced: BTreeSet<Identity>,
@@ -76,7 +77,7 @@ impl DesktopState {
     /// `server`: the process in which connections of clients end, where that can be seen.
     pub(crate) fn new(proc: PathBuf, user: u32, server_knows: bool, server: Option<u32>) -> DesktopState {
         DesktopState {
-            last_pid: LastPid::open(&proc),
+            load: LoadFile::open(&proc),
             budget: LookBudget::default(),
             unplaced: BTreeSet::new(),
             proc,
@@ -107,16 +108,6 @@ impl DesktopState {
         freed.into_iter().flat_map(|client| self.forget(client)).collect()
     }
 
-    /// Forgets everything: another connection tells it again.
-    pub(crate) fn clear(&mut self) -> Vec<DesktopEvent> {
-        self.windows.clear();
-        (self.keyboard.window, self.pointer.window) = (None, None);
-        let clients: Vec<Identity> = self.groups.keys().copied().collect();
-        let mut events = self.tell_focus();
-        events.extend(clients.into_iter().flat_map(|client| self.forget(client)));
-        events
-    }
-
     /// What the display told, as news for the policy. A focus is told after the windows that came with it.
     pub(crate) fn take(&mut self, changes: Vec<AttentionChange>, now: Nanos) -> Vec<DesktopEvent> {
         let mut touched = BTreeSet::new();
@@ -141,7 +132,7 @@ impl DesktopState {
 
     /// Looks at the processes of a client again, where there can be new ones and the budget is not far overdrawn.
     pub(crate) fn refresh(&mut self, set: SetId, now: Nanos) -> Vec<DesktopEvent> {
-        let last_pid = self.last_pid.count();
+        let last_pid = self.load.last_pid();
         let Some(group) = self.groups.get_mut(&set.0) else { return Vec::new() };
         if group.is_settled(last_pid) {
             group.looked = now;
@@ -150,9 +141,12 @@ impl DesktopState {
         if self.budget.has_credit(now) { self.look(set.0, now) } else { Vec::new() }
     }
 
-    /// Follows the focused client: at once where another job has come to the foreground of one of its terminals.
+    /// Follows the focused client: at once where another job has come to the foreground of one of its terminals. That
+    /// nobody was forked costs least to know: a job that comes back without is left to [`DesktopState::follow_jobs`].
     pub(crate) fn follow(&mut self, set: SetId, now: Nanos) -> Vec<DesktopEvent> {
-        let events = self.follow_jobs(set, now);
+        let last_pid = self.load.last_pid();
+        let is_settled = self.groups.get(&set.0).is_some_and(|group| group.is_settled(last_pid));
+        let events = if is_settled { Vec::new() } else { self.follow_jobs(set, now) };
         if events.is_empty() && self.is_due(set, now) && self.budget.is_affordable(now) {
             return self.refresh(set, now);
         }
@@ -193,7 +187,7 @@ impl DesktopState {
     /// Looks on credit at the clients above processes that are in no set yet: what belongs to a window must not be taken
     /// for unplaced because it is young. Who has no place after that is not asked for again while it is among them.
     pub(crate) fn place_unplaced(&mut self, processes: &[Identity], now: Nanos) -> Vec<DesktopEvent> {
-        let begun = LookBudget::clock();
+        let begun = thread_time();
         let placed: BTreeSet<Identity> = self.groups.values().flat_map(ClientGroup::processes).collect();
         let unplaced: BTreeSet<Identity> = processes.iter().copied().filter(|who| !placed.contains(who)).collect();
         self.unplaced.retain(|who| unplaced.contains(who));
@@ -205,7 +199,7 @@ impl DesktopState {
         for process in new {
             below.entry(self.client_above(process)).or_default().push(process);
         }
-        self.budget.spend(LookBudget::clock().since(begun), now);
+        self.budget.spend(thread_time().since(begun), now);
         let mut events = Vec::new();
         for (client, processes) in below {
             self.unplaced.extend(processes);
@@ -354,7 +348,7 @@ impl DesktopState {
 
     /// Reads which processes a client has, and tells what differs from before.
     fn look(&mut self, client: Identity, now: Nanos) -> Vec<DesktopEvent> {
-        let (begun, last_pid) = (LookBudget::clock(), self.last_pid.count());
+        let (begun, last_pid) = (thread_time(), self.load.last_pid());
         let Some(family) = self.family(client) else { return self.forget(client) };
         self.counts.dropped += family.dropped;
         let visible = self.windows.values().any(|window| window.owner == Ok(client) && window.visible);
@@ -369,7 +363,7 @@ impl DesktopState {
             client,
             ClientGroup { told, visible, terminals: family.terminals, first_seen, looked: now, last_pid },
         );
-        self.budget.spend(LookBudget::clock().since(begun), now);
+        self.budget.spend(thread_time().since(begun), now);
         events
     }
 

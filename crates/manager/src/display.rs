@@ -89,6 +89,15 @@ impl AttendedDisplay {
         }
     }
 
+    /// That it is there no longer, for this reason.
+    pub(crate) fn gone(&self, reason: &str) -> DisplayError {
+        let reason = reason.to_owned();
+        match self {
+            AttendedDisplay::X11(attention) => DisplayError::Lost { display: attention.display(), reason },
+            AttendedDisplay::Wayland(compositor) => compositor.gone(reason),
+        }
+    }
+
     pub(crate) fn core(&self) -> Core {
         match self {
             AttendedDisplay::X11(attention) => attention.core(),

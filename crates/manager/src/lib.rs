@@ -3,7 +3,7 @@
 //!
 //! The display tells what the user attends to, [`tipme_policy`] decides who is favoured, [`tipme_sched`] turns
 //! the knobs and takes everything back in the end. What is here is the way between them: which processes
-//! belong to a window (`desktop_state`, `family`), which claims are believed (`trust`), when to look again
+//! belong to a window (`desktop_state`, `family`; `display_thread` asks the display), which claims are believed (`trust`), when to look again
 //! (`schedule`), what is had in memory ahead (`prefetch`, and at login `preload`), and what is told to those who ask.
 //!
 //! Without root the display, the policy and the socket stay with the user, and only the knobs are turned by somebody else:
@@ -23,12 +23,14 @@ mod connections;
 mod daemon;
 mod desktop_state;
 mod display;
+mod display_thread;
 mod family;
 mod fuzz;
 mod helper_service;
 mod history_file;
 mod installed;
 mod memory;
+mod own_cpu;
 mod prefetch;
 mod preload;
 mod schedule;

@@ -7,9 +7,12 @@ use tipme_record::Nanos;
 /// From one look at presence, memory and the stalest set to the next.
 pub(crate) const TICK: Nanos = Nanos::from_millis(1_000);
 /// From one look at the focused terminals' foreground to the next, while there is input.
-pub(crate) const TERMINALS: Nanos = Nanos::from_millis(200);
+pub(crate) const TERMINALS: Nanos = Nanos::from_millis(250);
+/// What is due so soon is done in a turn that comes anyway, since to wake up costs more than to look; not in one that brings
+/// news of the display, when many want a CPU for a moment.
+pub(crate) const SLACK: Nanos = Nanos::from_millis(100);
 /// After the last input the foreground is followed for so long.
-const RECENT: Nanos = Nanos::from_millis(3_000);
+pub(crate) const RECENT: Nanos = Nanos::from_millis(3_000);
 /// A set that lost the focus is looked at shortly before it loses the favour, so that the children that it had
 /// meanwhile lose it as well, and once afterwards for those that were forked in between.
 const BEFORE_LOSS: Nanos = Nanos::from_millis(150);

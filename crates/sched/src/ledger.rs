@@ -65,10 +65,30 @@ pub(crate) struct Ledger<W, L> {
 impl<W: World, L: Log> Ledger<W, L> {
     /// Opens the journal and takes back what a dead predecessor has left changed.
     pub(crate) fn open(world: W, log: L) -> io::Result<(Ledger<W, L>, Restored)> {
-        let (journal, told) = Journal::open(log, world.boot())?;
-        let mut ledger = Ledger { world, journal, cells: told.cells, recent: Vec::new() };
+        let (mut ledger, unreadable) = Ledger::read(world, log)?;
         let restored = ledger.restore();
-        Ok((ledger, Restored { unreadable: told.unreadable, ..restored }))
+        Ok((ledger, Restored { unreadable, ..restored }))
+    }
+
+    /// Takes back what a dead predecessor has left changed and is listed. What was inherited from it is left to
+    /// [`Ledger::open`], which knows whose processes are meant.
+    pub(crate) fn take_back_listed(world: W, log: L) -> io::Result<Restored> {
+        let (mut ledger, unreadable) = Ledger::read(world, log)?;
+        ledger.world.begin_call();
+        ledger.world.begin_restore();
+        let mut restored = Restored { unreadable, ..Restored::default() };
+        for place in ledger.in_order().into_iter().filter(|place| !matches!(place, KnobPlace::Trace { .. })) {
+            ledger.take_back(place, &mut restored);
+        }
+        ledger.journal.compact(&ledger.cells)?;
+        ledger.world.end_call();
+        Ok(restored)
+    }
+
+    /// The ledger as the journal tells it, and how many of its lines cannot be read.
+    fn read(world: W, log: L) -> io::Result<(Ledger<W, L>, usize)> {
+        let (journal, told) = Journal::open(log, world.boot())?;
+        Ok((Ledger { world, journal, cells: told.cells, recent: Vec::new() }, told.unreadable))
     }
 
     /// Begins a new call: what the last one has taken back is no longer looked at.
@@ -127,10 +147,8 @@ impl<W: World, L: Log> Ledger<W, L> {
         self.world.begin_restore();
         let mut restored = Restored::default();
         let marks = self.marks();
-        let mut order: Vec<(u8, KnobPlace)> = self.cells.keys().map(|place| (place.phase(), place.clone())).collect();
-        order.sort_by_key(|(phase, _)| *phase);
         let own: BTreeSet<KnobPlace> = self.cells.keys().cloned().collect();
-        for (_, place) in order {
+        for place in self.in_order() {
             self.take_back(place, &mut restored);
         }
         for _ in 0..SEARCHES_MAX {
@@ -142,6 +160,13 @@ impl<W: World, L: Log> Ledger<W, L> {
         self.journal.compact(&self.cells).ok();
         self.world.end_call();
         restored
+    }
+
+    /// All places, in the order in which they are taken back.
+    fn in_order(&self) -> Vec<KnobPlace> {
+        let mut places: Vec<KnobPlace> = self.cells.keys().cloned().collect();
+        places.sort_by_key(KnobPlace::phase);
+        places
     }
 
     fn announce(&mut self, steps: Vec<LedgerStep>, done: &mut Done) -> Vec<(LedgerStep, Cell)> {

@@ -60,9 +60,9 @@ mod groups;
 mod held;
 mod inherit;
 mod journal;
-mod last_pid;
 mod ledger;
 mod linux;
+mod load_file;
 mod log;
 mod memory;
 mod memory_high;
@@ -89,7 +89,7 @@ pub use cgroup::full_average;
 pub use error::MechanismError;
 pub use explain::{KnobState, ProcessExplanation};
 pub use fuzz::{exercise_journal, exercise_processes};
-pub use last_pid::LastPid;
+pub use load_file::{LoadFile, runnable};
 pub use offers::{DesktopOwner, Offer, extension, offers, plain_offers};
 pub use why::{Applied, Knob, Restored, SkipReason, Skipped};
 pub use world::LATER_MS;
@@ -169,6 +169,17 @@ impl Mechanism {
         self.engine.ledger.finish();
         restored
     }
+}
+
+/// Takes back what a mechanism that was killed has left changed, where no new one can be opened. What children have
+/// inherited from it is left to one that is opened later.
+///
+/// # Errors
+/// As [`Mechanism::open`].
+pub fn take_back(journal: &Path, proc: &Path) -> Result<Restored, MechanismError> {
+    let log = FileLog::open(journal)?;
+    let wrap = |source| MechanismError::Journal { path: journal.to_owned(), source };
+    Ledger::take_back_listed(Linux::new(proc, None, None), log).map_err(wrap)
 }
 
 impl Drop for Mechanism {

@@ -9,7 +9,7 @@ mod world;
 
 use crate::advice;
 use crate::held::HeldProcess;
-use crate::last_pid::LastPid;
+use crate::load_file::LoadFile;
 use crate::processes::{self, Stat};
 use crate::slice::{self, SchedAttributes, Slices};
 use crate::units_bus::Bus;
@@ -44,7 +44,7 @@ pub(crate) struct Linux {
     /// This process may set any nice value.
     may_nice: bool,
     slices: Slices,
-    last_pid: LastPid,
+    load: LoadFile,
     cursors: advice::Cursors,
     held: RefCell<BTreeMap<Identity, Rc<HeldProcess>>>,
     /// The managers of units.
@@ -59,7 +59,7 @@ impl Linux {
             under,
             may_nice: may_nice(),
             slices: Slices::open(),
-            last_pid: LastPid::open(proc),
+            load: LoadFile::open(proc),
             cursors: advice::Cursors::default(),
             held: RefCell::default(),
             bus: Bus::new(Path::new(RUN)),

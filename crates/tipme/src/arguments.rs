@@ -114,7 +114,7 @@ pub enum Verb {
   sudo tipme record --hot-keys always --mark-key super+f12
 
 --for asks the recorder that runs, as whoever may mark may: it records more closely for a time,
-which ends by itself. --for=0 takes that back; tipme status says what is on.
+which ends by itself. tipme status says what is on, and --detail locks --for=0 takes that back.
 
 --auto looks at keys and clicks that take longer than people accept, and three times longer than
 nearly all before them in the same application; what is usual is kept in baselines.json beside

@@ -5,6 +5,7 @@ use crate::arguments::{HelperChoice, Manage, ManageHelper, ManageVerb};
 use crate::record::user_id;
 use anyhow::{Result, bail};
 use rustix::process::geteuid;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use tipme_analysis::clean;
 use tipme_control::manager::{Client, ManagerRequest, ManagerResponse, ManagerStatus, PreloadState, PreloadStatus};
@@ -93,6 +94,12 @@ fn text(status: &ManagerStatus) -> String {
         status.under.map(|pid| format!(", only below process {pid}")).unwrap_or_default(),
         if status.present { "" } else { "; nobody is at the desk" },
     )];
+    lines.extend(status.silent_seconds.map(|seconds| {
+        let display = &status.display;
+        format!(
+            "  {display} has not answered for {seconds:.0} s: a client has grabbed it, or it hangs; all stays as it was"
+        )
+    }));
     lines.extend(status.missing.iter().map(|missing| format!("  cannot: {missing}")));
     let core: Vec<String> = status.core.iter().map(|(program, pid)| format!("{} {pid}", clean(program))).collect();
     lines.push(format!("core: {}", core.join(", ")));
@@ -141,12 +148,21 @@ fn figures(status: &ManagerStatus) -> Vec<String> {
         counts.changed, counts.skipped, counts.dropped, counts.disbelieved, counts.looks_left
     ));
     lines.push(format!(
-        "own cost: {:.2} % of one CPU over {:.0} s, {:.1} MiB",
+        "own cost: {:.2} % of one CPU over {:.0} s{}, {:.1} MiB",
         status.own_cpu_percent,
         status.seconds,
+        most_of(&status.own_cpu_by),
         status.own_rss_bytes as f64 / f64::from(1 << 20)
     ));
     lines
+}
+
+/// What most of the manager's own CPU time goes to.
+fn most_of(own_cpu_by: &BTreeMap<String, f64>) -> String {
+    let mut most: Vec<(&String, &f64)> = own_cpu_by.iter().filter(|(_, percent)| **percent >= 0.005).collect();
+    most.sort_by(|one, other| other.1.total_cmp(one.1));
+    let words: Vec<String> = most.iter().take(3).map(|(what, percent)| format!("{what} {percent:.2} %")).collect();
+    if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
 }
 
 /// What was read ahead at the start.

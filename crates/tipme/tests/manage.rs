@@ -19,6 +19,8 @@ mod preload;
 mod rootless;
 #[path = "manage/safety.rs"]
 mod safety;
+#[path = "support/x11.rs"]
+mod x11;
 
 use fixture::{Desktop, Managed, nice, tipme};
 use serde_json::Value;
@@ -56,8 +58,9 @@ fn the_favour_goes_with_the_focus() {
 #[test]
 fn the_favour_goes_with_the_foreground_of_the_terminal() {
     let desktop = Desktop::start();
-    // The shell has job control; the first job stays behind, the second comes to the front.
-    let terminal = desktop.terminal_with("+20+20", "set -m; sleep 4000 & sleep 5000");
+    // The shell has job control; the first job stays behind, the second comes to the front, and when that has ended the
+    // first one, for which nobody is forked.
+    let terminal = desktop.terminal_with("+20+20", "set -m; sleep 4000 & sleep 5000; fg");
     let managed = Managed::start(&desktop, &[]);
     let job = |seconds: &str| {
         let mut found = None;
@@ -74,6 +77,10 @@ fn the_favour_goes_with_the_foreground_of_the_terminal() {
     let why = managed.why(behind);
     assert_ne!(why["role"], "focused", "{why:#}");
     assert_eq!(why["set"], behind, "{why:#}");
+    rustix::process::kill_process(rustix::process::Pid::from_raw(front as i32).unwrap(), rustix::process::Signal::KILL)
+        .unwrap();
+    until("the favour of the job that has come to the front", || nice(behind) < 0);
+    assert_eq!(managed.why(behind)["membership"], "foreground");
 }
 
 #[test]

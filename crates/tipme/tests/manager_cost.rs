@@ -13,6 +13,8 @@ mod family;
 mod fixture;
 #[path = "support/helper_daemon.rs"]
 mod helper_daemon;
+#[path = "support/x11.rs"]
+mod x11;
 
 use fixture::{Desktop, Managed, Terminal};
 use helper_daemon::HelperDaemon;
@@ -22,12 +24,13 @@ use std::time::{Duration, Instant};
 use tipme_desktop::inject::{Pace, Typist};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt, InputFocus};
-use x11rb::rust_connection::{DefaultStream, RustConnection};
 
 /// Bars: focus to knobs, share of one CPU, memory.
 const TO_KNOBS_MS: f64 = 10.0;
 const CPU_PERCENT: f64 = 0.2;
 const RSS_BYTES: u64 = 20 << 20;
+/// The kernel brings the time of a thread that runs up to date at its ticks: 4 ms, within the shorter time.
+const OTHER_CLOCKS_PERCENT: f64 = 0.15;
 /// Long enough that the set without the focus has lost its favour.
 const APART: Duration = Duration::from_millis(600);
 
@@ -46,17 +49,23 @@ fn knobs_follow_the_focus_soon_and_cheaply() {
     let before = managed.status();
     type_and_switch(&desktop, &terminals, typing);
     let after = managed.status();
-    let (cpu, rss) = (percent(&before, &after), managed.memory_bytes());
+    let (cpu, rss) = (percent(&before, &after, |status| &status["own_cpu_percent"]), managed.memory_bytes());
+    let by = after["own_cpu_by"].as_object().unwrap().keys();
+    let by: Vec<(f64, &String)> =
+        by.map(|what| (percent(&before, &after, |status| &status["own_cpu_by"][what]), what)).collect();
+    let told: f64 = by.iter().map(|(percent, _)| percent).sum();
+    assert!((told - cpu).abs() <= 0.2 * cpu + OTHER_CLOCKS_PERCENT, "{by:?} of {cpu}");
+    let chores = words_of(by);
     let inside = &after["focus_changes"];
     let inside = format!("{} in the manager p99 {} ms, max {} ms", inside["n"], inside["p99_ms"], inside["max_ms"]);
     assert_eq!(managed.stop(Signal::TERM), Some(0));
     let by_helper = SwitchTimes::of("by a helper", follow_by_a_helper(&desktop, &terminals, switches));
     let mib = rss as f64 / f64::from(1 << 20);
-    println!("own CPU while typing and switching: {cpu:.3} % of one CPU; memory: {mib:.1} MiB");
+    println!("own CPU while typing and switching: {cpu:.3} % of one CPU ({chores}); memory: {mib:.1} MiB");
     if let Some(file) = std::env::var_os("TIPME_BARS") {
         let figures = json!({
             "to_knobs_p99_ms": direct.p99_ms, "by_helper_p99_ms": by_helper.p99_ms, "cpu_percent": cpu, "memory_mib": mib,
-            "notes": format!("{}; {inside}; {}", direct.words, by_helper.words),
+            "notes": format!("CPU time: {chores}; {}; {inside}; {}", direct.words, by_helper.words),
         });
         std::fs::write(file, figures.to_string()).unwrap();
         assert!(direct.p99_ms <= TO_KNOBS_MS && by_helper.p99_ms <= TO_KNOBS_MS && cpu <= CPU_PERCENT);
@@ -96,7 +105,7 @@ impl SwitchTimes {
 
 /// Milliseconds from setting the focus to a favoured nice value.
 fn switch(desktop: &Desktop, terminals: &[Terminal; 2], times: usize) -> Vec<f64> {
-    let connection = connect(desktop);
+    let connection = x11::connect(&desktop.session);
     let focus = |terminal: &Terminal| {
         connection.set_input_focus(InputFocus::PARENT, terminal.window, x11rb::CURRENT_TIME).unwrap();
         connection.flush().unwrap();
@@ -123,15 +132,6 @@ fn priority(pid: u32) -> i32 {
     rustix::process::getpriority_process(rustix::process::Pid::from_raw(pid as i32)).unwrap()
 }
 
-fn connect(desktop: &Desktop) -> RustConnection {
-    let stream =
-        std::os::unix::net::UnixStream::connect(format!("/tmp/.X11-unix/X{}", desktop.session.target().display));
-    let file = std::fs::read(desktop.session.folder().join("authority")).unwrap();
-    let (stream, _) = DefaultStream::from_unix_stream(stream.unwrap()).unwrap();
-    let cookie = file[file.len() - 16..].to_vec();
-    RustConnection::connect_to_stream_with_auth_info(stream, 0, b"MIT-MAGIC-COOKIE-1".to_vec(), cookie).unwrap()
-}
-
 fn type_and_switch(desktop: &Desktop, terminals: &[Terminal; 2], time: Duration) {
     let mut typist = Typist::open(&desktop.session.target(), Pace::default()).unwrap();
     let begun = Instant::now();
@@ -144,9 +144,16 @@ fn type_and_switch(desktop: &Desktop, terminals: &[Terminal; 2], time: Duration)
     }
 }
 
-/// The manager's share of one CPU between two looks.
-fn percent(before: &Value, after: &Value) -> f64 {
+/// What takes most comes first.
+fn words_of(mut by: Vec<(f64, &String)>) -> String {
+    by.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let words: Vec<String> = by.iter().map(|(percent, what)| format!("{what} {percent:.3} %")).collect();
+    words.join(", ")
+}
+
+/// A share of one CPU between two looks.
+fn percent(before: &Value, after: &Value, of: impl Fn(&Value) -> &Value) -> f64 {
     let seconds = |status: &Value| status["seconds"].as_f64().unwrap();
-    let used = |status: &Value| status["own_cpu_percent"].as_f64().unwrap() * seconds(status);
+    let used = |status: &Value| of(status).as_f64().unwrap_or(0.0) * seconds(status);
     (used(after) - used(before)) / (seconds(after) - seconds(before))
 }

@@ -154,6 +154,9 @@ fn who_may_not_mark_neither_asks_for_more_nor_pauses() {
     assert!(status["details"].is_null() && status["paused_since_ns"].is_null() && status["keys"] == true);
 }
 
+/// For a time, of the recorder that runs.
+const CLOSELY: &[&str] = &["record", "--detail", "locks", "--for=30"];
+
 #[test]
 fn nothing_is_recorded_while_it_is_paused() {
     let recording = record(&[]);
@@ -163,8 +166,8 @@ fn nothing_is_recorded_while_it_is_paused() {
     let child = Command::new("sleep").arg("0.5").spawn().unwrap();
     let pid = child.id();
     assert!(child.wait_with_output().unwrap().status.success());
-    for uid in [ANN, BOB, 0] {
-        let why = refused(uid, &recording, &["mark"]);
+    for (uid, arguments) in [ANN, BOB, 0].map(|uid| (uid, &["mark"][..])).into_iter().chain([(ANN, CLOSELY)]) {
+        let why = refused(uid, &recording, arguments);
         assert!(why.contains("s ago by user 4242, who can start it again: tipme resume"), "{why}");
     }
     assert!(refused(BOB, &recording, &["resume"]).contains("by user 4242"));

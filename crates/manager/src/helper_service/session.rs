@@ -358,5 +358,5 @@ fn refusal(owner: u32, error: &MechanismError) -> String {
 
 /// CPU time of this thread.
 fn thread_time() -> Duration {
-    Duration::from_nanos(crate::budget::LookBudget::clock().0)
+    Duration::from_nanos(crate::own_cpu::thread_time().0)
 }

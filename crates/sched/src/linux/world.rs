@@ -145,7 +145,7 @@ impl World for Linux {
     }
 
     fn last_pid(&self) -> Option<u64> {
-        self.last_pid.count()
+        self.load.last_pid()
     }
 
     fn all(&self) -> Vec<Identity> {

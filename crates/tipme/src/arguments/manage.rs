@@ -36,7 +36,8 @@ pub struct Manage {
     /// The recorder's folder; under Wayland it tells who has the focus [default: /run/tipme]
     #[arg(long, value_name = "DIR")]
     pub recorder: Option<PathBuf>,
-    /// Change only this process and those below it
+    /// Change only this process and those below it; what is below it no longer when all is put back, since its
+    /// parent has ended, keeps what it has inherited
     #[arg(long, value_name = "PID")]
     pub under: Option<u32>,
     /// A control group, version 2, that was delegated to tipme

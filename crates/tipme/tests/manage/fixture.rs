@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::process::ProcessGroup;
@@ -21,9 +22,14 @@ pub fn tipme() -> Command {
     Command::new(env!("CARGO_BIN_EXE_tipme"))
 }
 
-/// A private display.
+/// One manager at a time: some tests have windows of this very process, which is favoured then, and where that manager
+/// ends it takes what all processes below have for inherited, also where the manager of another test has set it.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A private display; the only one of this program.
 pub struct Desktop {
     pub session: PrivateSession,
+    _alone: MutexGuard<'static, ()>,
 }
 
 /// A terminal with a shell on it.
@@ -37,7 +43,8 @@ pub struct Terminal {
 impl Desktop {
     pub fn start() -> Desktop {
         forget_nice_value();
-        Desktop { session: PrivateSession::start(SessionOptions::default()).unwrap() }
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Desktop { session: PrivateSession::start(SessionOptions::default()).unwrap(), _alone: alone }
     }
 
     /// A terminal that waits, with the focus.

@@ -17,6 +17,9 @@ use tempfile::TempDir;
 use tipme_bench::until;
 
 const MIB: u64 = 1 << 20;
+/// Of what was read ahead so much may be gone again, of nine times as much: a kernel that pages out what lies in cold
+/// memory (DAMON) takes single pages that nobody has used yet, however much memory is free.
+const PAGED_OUT_MAX: u64 = MIB;
 
 /// A program that is installed for everybody, and longer than what the kernel reads ahead by itself.
 struct InstalledProgram(TempDir);
@@ -103,7 +106,7 @@ fn a_program_that_was_used_is_in_memory_after_the_next_login() {
     let next = Managed::start_in(first.dir.take().unwrap(), &desktop, &[]);
     let told = read_ahead(&next);
     assert!(number(&told["fetched_bytes"]) >= 9 * MIB, "it was not in memory before: {told:#}");
-    assert_eq!(fetched(&path), 0, "it was not read ahead: {told:#}");
+    assert!(fetched(&path) <= PAGED_OUT_MAX, "it was not read ahead: {told:#}");
     assert!(number(&told["programs"]) >= 1 && number(&told["files"]) >= 2, "{told:#}");
     let text = next.said(&["manage", "status"]);
     assert!(text.contains("read ahead at the start: "), "{text}");
@@ -140,7 +143,8 @@ fn a_user_has_nothing_read_ahead_that_is_not_for_everybody() {
     let managed = Managed::start_by(user.command(), state, &desktop.session.display_name(), &["--helper", "none"]);
     let told = read_ahead(&managed);
     assert_eq!((number(&told["files"]), number(&told["skipped"])), (1, 5), "{told:#}");
-    assert_eq!(fetched(&program.path()), 0, "{told:#}");
+    assert!(number(&told["fetched_bytes"]) >= 9 * MIB, "it was not in memory before: {told:#}");
+    assert!(fetched(&program.path()) <= PAGED_OUT_MAX, "{told:#}");
     assert!(fetched(&secret) >= 9 * MIB && fetched(&own) >= 9 * MIB, "{told:#}");
 }
 

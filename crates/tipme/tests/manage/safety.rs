@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::fixture::{Desktop, Managed, Terminal, nice, stat};
+use crate::x11;
 use rustix::process::Signal;
 use tipme_bench::until;
+use x11rb::protocol::xproto::ConnectionExt;
 
 /// What the manager may change of a process, as it is now: nice value, scheduling policy, I/O priority, for each thread.
 fn settings(pid: u32) -> Vec<(i32, String)> {
@@ -60,6 +62,39 @@ fn after_a_kill_the_next_manager_puts_everything_back() {
     assert_eq!(snapshot(&pids), before);
 }
 
+/// Whatever the display does: while it is grabbed no manager can begin, and what was inherited waits for one that can.
+#[test]
+fn after_a_kill_a_display_that_does_not_answer_is_no_hindrance() {
+    let desktop = Desktop::start();
+    let terminal = desktop.terminal_with("+20+20", "read go; sleep 3000 & read wait");
+    let pids = everybody(&desktop, &[&terminal]);
+    let before = snapshot(&pids);
+    let mut managed = Managed::start(&desktop, &[]);
+    until("the favour of the shell", || nice(terminal.shell()) < 0);
+    let mut typist =
+        tipme_desktop::inject::Typist::open(&desktop.session.target(), tipme_desktop::inject::Pace::default()).unwrap();
+    managed.stop(Signal::KILL);
+    typist.key('\n').unwrap();
+    until("the child", || terminal.below().len() > 1);
+    let child = terminal.below()[1];
+    let other = x11::connect(&desktop.session);
+    other.grab_server().unwrap().check().unwrap();
+    let dir = managed.dir.take().unwrap();
+    let mut command = crate::fixture::tipme();
+    desktop.session.show(&mut command);
+    let under = std::process::id().to_string();
+    command.args(["manage", "--display", &desktop.session.display_name(), "--under", &under]);
+    let output = command.arg("--state-dir").arg(dir.path()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && said.contains("did not answer"), "{said}");
+    assert_eq!(snapshot(&pids), before);
+    assert!(nice(child) < 0, "nobody knows whose it is");
+    other.ungrab_server().unwrap().check().unwrap();
+    let mut next = Managed::start_in(dir, &desktop, &["--strength", "off"]);
+    assert_eq!((nice(terminal.shell()), nice(child)), (0, 0));
+    assert_eq!(next.stop(Signal::TERM), Some(0));
+}
+
 #[test]
 fn what_a_favoured_shell_starts_is_put_back_too() {
     let desktop = Desktop::start();
@@ -83,6 +118,38 @@ fn a_display_that_goes_ends_it_with_a_clear_message() {
     assert_eq!(managed.wait(), Some(1));
     let said = std::io::read_to_string(managed.child.stderr.take().unwrap()).unwrap();
     assert!(said.contains("everything is put back, since the display is gone"), "{said}");
+}
+
+/// A grabbed display answers nobody but who grabbed it.
+#[test]
+fn a_display_that_does_not_answer_keeps_nobody_waiting() {
+    let desktop = Desktop::start();
+    let [first, third, second] = ["+20+20", "+20+300", "+500+20"].map(|place| desktop.terminal(place));
+    let pids = everybody(&desktop, &[&first, &second]);
+    let before = snapshot(&pids);
+    let mut managed = Managed::start(&desktop, &[]);
+    until("the favour", || nice(second.pid()) < 0);
+    // Nor does whoever read what it says, and went.
+    drop(managed.child.stderr.take());
+    let other = x11::connect(&desktop.session);
+    other.grab_server().unwrap().check().unwrap();
+    let silent_s = |managed: &Managed| managed.status()["silent_seconds"].as_f64();
+    until("its silence is told", || silent_s(&managed) >= Some(8.0));
+    assert!(nice(second.pid()) < 0);
+    let third_pid = third.pid();
+    drop(third);
+    other.ungrab_server().unwrap().check().unwrap();
+    until("it answers again", || silent_s(&managed).is_none());
+    let sets = |managed: &Managed| managed.status()["sets"].as_array().unwrap().clone();
+    let has = |pid: u32| sets(&managed).iter().any(|set| set["pid"] == pid);
+    until("the end of the one that ended meanwhile", || !has(third_pid));
+    assert!(has(first.pid()) && has(second.pid()));
+    desktop.click(&first);
+    until("the favour of the other", || nice(first.pid()) < 0);
+    other.grab_server().unwrap().check().unwrap();
+    until("its silence is told again", || silent_s(&managed).is_some());
+    assert_eq!(managed.stop(Signal::TERM), Some(0));
+    assert_eq!(snapshot(&pids), before);
 }
 
 #[test]

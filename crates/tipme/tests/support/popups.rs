@@ -3,12 +3,14 @@
 #![allow(dead_code, reason = "each test target uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-use std::os::unix::net::UnixStream;
 use tipme_bench::PrivateSession;
 use tipme_bench::until;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt, MapState, Window};
-use x11rb::rust_connection::{DefaultStream, RustConnection};
+use x11rb::rust_connection::RustConnection;
+
+#[path = "x11.rs"]
+mod x11;
 
 /// A client that looks at a display.
 pub struct Viewer {
@@ -32,12 +34,7 @@ pub struct Popup {
 
 impl Viewer {
     pub fn open(session: &PrivateSession) -> Viewer {
-        let path = format!("/tmp/.X11-unix/X{}", session.target().display);
-        let (stream, _) = DefaultStream::from_unix_stream(UnixStream::connect(path).unwrap()).unwrap();
-        let authority = std::fs::read(session.folder().join("authority")).unwrap();
-        // The cookie is the last field of the only entry.
-        let (name, cookie) = (b"MIT-MAGIC-COOKIE-1".to_vec(), authority[authority.len() - 16..].to_vec());
-        let connection = RustConnection::connect_to_stream_with_auth_info(stream, 0, name, cookie).unwrap();
+        let connection = x11::connect(session);
         let root = connection.setup().roots[0].root;
         Viewer { connection, root }
     }

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The display, followed by a thread of its own: while a client has grabbed it, or its server is stopped, it does not
+//! answer, and neither a signal nor a request to the manager may wait for that.
+
+use crate::display::{AttendedDisplay, DisplayAddress};
+use crate::own_cpu::thread_time;
+use crate::schedule::{RECENT, SLACK};
+use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tipme_control::journal;
+use tipme_desktop::attention::{AttentionChange, Core, Dropped};
+use tipme_desktop::{DisplayError, clock};
+use tipme_policy::Identity;
+use tipme_record::Nanos;
+use tipme_sched::processes;
+
+/// From one look at what the display does not tell by itself to the next, and from the end of one try to reach it to the
+/// next try.
+const LOOK: Nanos = Nanos::from_millis(1_000);
+/// While somebody is at work: of that it is known before it is forgotten, see [`RECENT`].
+const LOOK_AT_WORK: Nanos = Nanos::from_millis(2_000);
+/// Reports that wait to be taken. What happens meanwhile waits at the display, which tells only the last state of a window.
+const REPORTS_MAX: usize = 1;
+
+/// What has changed since the report before.
+pub(crate) struct DisplayReport {
+    /// When the display told of it.
+    pub(crate) at: Nanos,
+    pub(crate) changes: Vec<AttentionChange>,
+}
+
+/// What is known of the display, besides what changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DisplayFacts {
+    pub(crate) core: Core,
+    /// What was left out because of a bound.
+    pub(crate) dropped: Dropped,
+    /// When the last input of the user was; `None` where nobody tells.
+    pub(crate) input: Option<Nanos>,
+    /// Since when it has not answered.
+    pub(crate) silent: Option<Nanos>,
+    /// CPU time of the thread that follows it.
+    pub(crate) own_cpu: Nanos,
+}
+
+/// A display that a thread follows, as long as the value lives.
+pub(crate) struct FollowedDisplay {
+    /// At the end, why the display is gone.
+    reports: Receiver<Result<DisplayReport, String>>,
+    facts: Arc<Mutex<DisplayFacts>>,
+    /// Readable when there are reports, or the thread has ended.
+    news: OwnedFd,
+    /// The thread ends when this is closed.
+    _held: OwnedFd,
+}
+
+impl FollowedDisplay {
+    /// Begins to follow a display that has told `first` of itself already.
+    ///
+    /// # Errors
+    /// Where the kernel has no thread or descriptor left.
+    pub(crate) fn start(
+        display: AttendedDisplay,
+        first: &[AttentionChange],
+        address: &DisplayAddress,
+        proc: &Path,
+    ) -> Result<FollowedDisplay> {
+        let pipe = || pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).context("cannot follow the display");
+        let ((news, tell), (released, held)) = (pipe()?, pipe()?);
+        let (sender, reports) = sync_channel(REPORTS_MAX);
+        let (core, dropped) = (display.core(), display.dropped());
+        let facts = DisplayFacts { core, dropped, input: None, silent: None, own_cpu: Nanos(0) };
+        let facts = Arc::new(Mutex::new(facts));
+        let mut follower = DisplayFollower {
+            server: server_of(&display, proc),
+            display,
+            address: address.clone(),
+            proc: proc.to_owned(),
+            told: BTreeSet::new(),
+            next_look: clock::now(),
+            reports: sender,
+            facts: Arc::clone(&facts),
+            tell,
+            released,
+        };
+        follower.note_windows(first);
+        let thread = std::thread::Builder::new().name("display".to_owned());
+        thread.spawn(move || follower.run()).context("cannot begin a thread that follows the display")?;
+        Ok(FollowedDisplay { reports, facts, news, _held: held })
+    }
+
+    /// Becomes readable when there may be reports.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.news.as_fd()
+    }
+
+    /// What has come since the last call, in the order in which it was told.
+    ///
+    /// # Errors
+    /// Why the display is gone.
+    pub(crate) fn reports(&self) -> Result<Vec<DisplayReport>, String> {
+        // Before the reports are taken, so that a later one is seen at the next call.
+        rustix::io::read(&self.news, &mut [0; 64]).ok();
+        let mut all = Vec::new();
+        loop {
+            match self.reports.try_recv() {
+                Ok(report) => all.push(report?),
+                Err(TryRecvError::Empty) => return Ok(all),
+                Err(TryRecvError::Disconnected) => return Err("nobody follows the display any more".to_owned()),
+            }
+        }
+    }
+
+    pub(crate) fn facts(&self) -> DisplayFacts {
+        *lock(&self.facts)
+    }
+}
+
+fn server_of(display: &AttendedDisplay, proc: &Path) -> Option<Identity> {
+    processes::identity(proc, display.core().server_pid)
+}
+
+/// Never held while something is asked or told.
+fn lock(facts: &Mutex<DisplayFacts>) -> MutexGuard<'_, DisplayFacts> {
+    facts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the thread has. In this order it goes: who is woken by the end finds no sender any more.
+struct DisplayFollower {
+    reports: SyncSender<Result<DisplayReport, String>>,
+    tell: OwnedFd,
+    display: AttendedDisplay,
+    /// The process that serves it.
+    server: Option<Identity>,
+    address: DisplayAddress,
+    proc: PathBuf,
+    /// Windows that it told of.
+    told: BTreeSet<u32>,
+    next_look: Nanos,
+    facts: Arc<Mutex<DisplayFacts>>,
+    released: OwnedFd,
+}
+
+/// Why the thread ends.
+enum FollowingEnd {
+    /// Nobody wants to know any more.
+    Released,
+    Gone(String),
+}
+
+impl DisplayFollower {
+    fn run(mut self) {
+        if let FollowingEnd::Gone(why) = self.follow() {
+            self.send(Err(why)).ok();
+        }
+    }
+
+    fn follow(&mut self) -> FollowingEnd {
+        loop {
+            let outcome = self.wait(self.next_look, true).and_then(|()| match self.ask() {
+                Ok(told) => told,
+                Err(error) => self.reach(error),
+            });
+            lock(&self.facts).own_cpu = thread_time();
+            if let Err(end) = outcome {
+                return end;
+            }
+        }
+    }
+
+    /// Waits until then, or for news of the display where it is listened to.
+    fn wait(&self, due: Nanos, listen: bool) -> Result<(), FollowingEnd> {
+        let mut fds = vec![PollFd::new(&self.released, PollFlags::IN)];
+        let display = if listen { self.display.fds() } else { Vec::new() };
+        fds.extend(display.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let time = Duration::from_nanos(due.since(clock::now()).0);
+        let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(FollowingEnd::Gone(format!("cannot wait for news of the display: {error}"))),
+        }
+        if fds[0].revents().is_empty() { Ok(()) } else { Err(FollowingEnd::Released) }
+    }
+
+    /// Tells what has changed, before the display is asked for more; and what is to be looked at, where that is due.
+    fn ask(&mut self) -> Result<Result<(), FollowingEnd>, DisplayError> {
+        let now = clock::now();
+        let changes = self.display.changes()?;
+        if let Err(end) = self.tell(now, changes) {
+            return Ok(Err(end));
+        }
+        if now.after(SLACK) < self.next_look {
+            return Ok(Ok(()));
+        }
+        self.next_look = now.after(LOOK);
+        let changes = self.display.look()?;
+        if let Err(end) = self.tell(now, changes) {
+            return Ok(Err(end));
+        }
+        let idle = self.display.idle_ms()?;
+        Ok(self.note_input(idle.map(|idle_ms| clock::now().before(Nanos::from_millis(idle_ms)))))
+    }
+
+    /// Somebody who is back at the desk is worth a report by itself.
+    fn note_input(&mut self, input: Option<Nanos>) -> Result<(), FollowingEnd> {
+        let now = clock::now();
+        let before = std::mem::replace(&mut lock(&self.facts).input, input);
+        let recent = |input: Option<Nanos>| input.is_some_and(|at| now.since(at) < RECENT);
+        if input.is_some_and(|at| now.since(at) < LOOK) {
+            self.next_look = now.after(LOOK_AT_WORK);
+        }
+        if recent(input) && !recent(before) { self.send_changes(now, Vec::new()) } else { Ok(()) }
+    }
+
+    /// Tells what has changed, where anything has.
+    fn tell(&mut self, at: Nanos, changes: Vec<AttentionChange>) -> Result<(), FollowingEnd> {
+        let (core, dropped) = (self.display.core(), self.display.dropped());
+        let before = {
+            let mut facts = lock(&self.facts);
+            facts.dropped = dropped;
+            std::mem::replace(&mut facts.core, core)
+        };
+        if changes.is_empty() && core == before { Ok(()) } else { self.send_changes(at, changes) }
+    }
+
+    fn send_changes(&mut self, at: Nanos, changes: Vec<AttentionChange>) -> Result<(), FollowingEnd> {
+        self.note_windows(&changes);
+        self.send(Ok(DisplayReport { at, changes }))
+    }
+
+    fn send(&self, report: Result<DisplayReport, String>) -> Result<(), FollowingEnd> {
+        self.reports.send(report).map_err(|_| FollowingEnd::Released)?;
+        // It fails only where it is readable already.
+        rustix::io::write(&self.tell, &[0]).ok();
+        Ok(())
+    }
+
+    fn note_windows(&mut self, changes: &[AttentionChange]) {
+        for change in changes {
+            match change {
+                AttentionChange::Window(state) => drop(self.told.insert(state.window)),
+                AttentionChange::Gone(window) => drop(self.told.remove(window)),
+                AttentionChange::Keyboard(_) | AttentionChange::Pointer(_) => {}
+            }
+        }
+    }
+
+    /// Connects to the display again, as long as it takes and its server lives; until then everything stays as it was
+    /// told.
+    fn reach(&mut self, mut error: DisplayError) -> Result<(), FollowingEnd> {
+        loop {
+            if matches!(error, DisplayError::Hung { .. }) {
+                self.note_silence();
+            }
+            match AttendedDisplay::open(&self.address, &self.proc).and_then(|display| self.turn_to(display)) {
+                Ok(all) => return self.tell_all(all),
+                Err(again) => error = again,
+            }
+            let nobody = || matches!(error, DisplayError::NoServer { .. } | DisplayError::NoCompositor { .. });
+            if self.server.map_or_else(nobody, |server| !processes::lives(&self.proc, server)) {
+                return Err(FollowingEnd::Gone(error.to_string()));
+            }
+            self.note_silence();
+            self.wait(clock::now().after(LOOK), false)?;
+        }
+    }
+
+    /// Follows another connection to the same server: what it tells first. Another server has other users and programs.
+    fn turn_to(&mut self, display: AttendedDisplay) -> Result<Vec<AttentionChange>, DisplayError> {
+        if self.server != server_of(&display, &self.proc) {
+            return Err(display.gone("its server has ended, and another one has its place"));
+        }
+        self.display = display;
+        self.display.changes()
+    }
+
+    fn note_silence(&self) {
+        let before = {
+            let mut facts = lock(&self.facts);
+            (facts.own_cpu, facts.input) = (thread_time(), None);
+            let before = facts.silent;
+            facts.silent = before.or_else(|| Some(clock::now()));
+            before
+        };
+        if before.is_none() {
+            journal::warning(format!("{} does not answer; all stays as it is until it does", self.address)).tell();
+        }
+    }
+
+    /// What a new connection tells is everything: what was told before and is there no longer is gone.
+    fn tell_all(&mut self, all: Vec<AttentionChange>) -> Result<(), FollowingEnd> {
+        let silent = lock(&self.facts).silent.take();
+        if silent.is_some() {
+            journal::info(format!("{} answers again", self.address)).tell();
+        }
+        self.next_look = clock::now();
+        let window = |change: &AttentionChange| match change {
+            AttentionChange::Window(state) => Some(state.window),
+            _ => None,
+        };
+        let there: BTreeSet<u32> = all.iter().filter_map(window).collect();
+        let gone = self.told.difference(&there).copied().map(AttentionChange::Gone);
+        let changes = gone.chain(all).collect();
+        self.tell(clock::now(), changes)
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the manager's own CPU time goes to.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeMap;
+use tipme_record::Nanos;
+
+/// What the manager's loop does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Chore {
+    /// Until something is due, and what belongs to nothing else.
+    Waiting,
+    /// News of the display, and questions to it.
+    Display,
+    /// Knobs, once it is decided what they are to be.
+    Knobs,
+    /// Looks at the processes of sets and at terminals.
+    Processes,
+    /// Looks for who is busy where CPUs are scarce.
+    BusyProcesses,
+    Memory,
+    /// Files that programs use, and predictions.
+    Files,
+    Requests,
+}
+
+/// The CPU time of the thread that decides, by chore.
+#[derive(Debug)]
+pub(crate) struct OwnCpu {
+    chore: Chore,
+    since: Nanos,
+    spent: BTreeMap<Chore, Nanos>,
+}
+
+impl OwnCpu {
+    pub(crate) fn new() -> OwnCpu {
+        OwnCpu { chore: Chore::Waiting, since: thread_time(), spent: BTreeMap::new() }
+    }
+
+    /// The thread does this from now on; what it did until now.
+    pub(crate) fn begin(&mut self, chore: Chore) -> Chore {
+        self.change(chore, thread_time())
+    }
+
+    fn change(&mut self, chore: Chore, now: Nanos) -> Chore {
+        let spent = self.spent.entry(self.chore).or_default();
+        *spent = spent.after(now.since(self.since));
+        self.since = now;
+        std::mem::replace(&mut self.chore, chore)
+    }
+
+    /// Until now, in words, each with its time; that of the thread that follows the display belongs to the display.
+    pub(crate) fn spent(&self, of_display_thread: Nanos) -> BTreeMap<&'static str, Nanos> {
+        self.spent_until(thread_time(), of_display_thread)
+    }
+
+    fn spent_until(&self, now: Nanos, of_display_thread: Nanos) -> BTreeMap<&'static str, Nanos> {
+        let mut spent: BTreeMap<&'static str, Nanos> =
+            self.spent.iter().map(|(chore, spent)| (chore.words(), *spent)).collect();
+        for (chore, more) in [(self.chore, now.since(self.since)), (Chore::Display, of_display_thread)] {
+            let time = spent.entry(chore.words()).or_default();
+            *time = time.after(more);
+        }
+        spent
+    }
+}
+
+impl Chore {
+    fn words(self) -> &'static str {
+        match self {
+            Chore::Waiting => "waiting",
+            Chore::Display => "display",
+            Chore::Knobs => "knobs",
+            Chore::Processes => "processes of sets",
+            Chore::BusyProcesses => "busy processes",
+            Chore::Memory => "memory",
+            Chore::Files => "files and predictions",
+            Chore::Requests => "requests",
+        }
+    }
+}
+
+/// CPU time of this thread, to take the difference of.
+pub(crate) fn thread_time() -> Nanos {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_time_belongs_to_one_chore() {
+        let mut own = OwnCpu { chore: Chore::Waiting, since: Nanos(100), spent: BTreeMap::new() };
+        let before = own.change(Chore::Display, Nanos(110));
+        let display = own.change(Chore::Knobs, Nanos(130));
+        own.change(display, Nanos(135));
+        own.change(before, Nanos(150));
+        own.change(before, Nanos(151));
+        let spent = [("waiting", Nanos(14)), ("display", Nanos(42)), ("knobs", Nanos(5))];
+        assert_eq!(own.spent_until(Nanos(154), Nanos(7)), BTreeMap::from(spent));
+    }
+}
