@@ -57,11 +57,11 @@ def info(fd):
 
 
 @contextlib.contextmanager
-def empty_program():
+def empty_program(tracepoint=b"sock_send_length"):
     """An empty program at the same tracepoint; gives its descriptor."""
     code, words = ctypes.create_string_buffer(EMPTY), ctypes.create_string_buffer(b"GPL")
     program = bpf(PROG_LOAD, struct.pack("<IIQQ", RAW_TRACEPOINT, 2, address(code), address(words)))
-    where = ctypes.create_string_buffer(b"sock_send_length")
+    where = ctypes.create_string_buffer(tracepoint)
     link = bpf(RAW_TRACEPOINT_OPEN, struct.pack("<QI", address(where), program))
     try:
         yield program
@@ -81,6 +81,17 @@ def programs_of(pid):
     if SENT not in found:
         raise OSError("the recorder's programs on sockets are not to be found")
     return found
+
+
+@contextlib.contextmanager
+def counting(pid):
+    """The programs that a process has attached, while the kernel counts what programs take."""
+    programs, stats = programs_of(pid), bpf(ENABLE_STATS, b"")
+    try:
+        yield programs
+    finally:
+        for fd in (stats, *programs.values()):
+            os.close(fd)
 
 
 def spent(programs):

@@ -36,7 +36,7 @@ TIPME_ROWS = [
         figures=(
             Figure("added to a round through a pipe (four scheduler events)", "recorder", at("added_us"), "µs", digits=2),
             Figure("of what ftrace adds for the same", "recorder", scaled(at("of_ftrace"), 100), "%", "-"),
-            Figure("slowdown of a compile", "compile", at("percent"), "%", least=2, digits=2),
+            Figure("slowdown of a compile of tipme-command", "compile", at("percent"), "%", least=2, digits=2),
             *(Figure(f"a record: {kind}", "records", numbered(kind, 1), "ns", digits=0) for kind in (
                 "switch", "waking", "waking after a long wait, with the wait's stack", "migrate", "message sent (X11, one rectangle)",
                 "fork", "exec", "exit")),
@@ -210,11 +210,12 @@ ENDO_ROWS = [
             Figure("of the time in the editor somebody waits", "task-editor", scaled(ratio(at("wait_ms"), lambda of: of["wait_ms"] + of["think_ms"]), 100), "%", least=1),
             *(Figure(f"{program}: {words}, `tipme day` of `tipme measure`", "day", scaled(ratio(at("programs", program, "day", key), at("programs", program, "measure", key)), 100),
                      "%", share=0.2)
-              for program in ("mousepad", "Writer") for words, key in (("answers", "n"), ("latency", "latency_ms"), ("waiting", "wait_ms")))),
+              for program in ("mousepad", "Writer") for words, key in (("answers", "n"), ("latency to the first drawing", "first_ms"), ("waiting", "wait_ms")))),
         tests=("crates/measure/src/think.rs::the_truth_table", "crates/measure/src/think.rs::phases_tile_the_time",
                TIPME + "day.rs::a_session_is_counted_as_it_is_measured_and_survives"),
         words="Of a whole day without a script: `tipme day`, here beside a script that it does not know of. While two answers are waited for at a time, waiting counts once and "
-              "latency twice. The day goes by the order of messages alone ([measuring.md](measuring.md)); that it tells less of Writer than `tipme measure` does is seen, and why is not shown."),
+              "latency twice. The day goes by the order of messages alone ([measuring.md](measuring.md)). It has no script: an answer ends with its first drawing, where `tipme measure` waits for the "
+              "last one of a key that turns a page. So the latency up to the first drawing is compared, and the waiting of `tipme measure` has those pages in it."),
     Row("E4", "idle-system profile", "§2.5, §2.6, figures 3 and 4",
         figures=(
             Figure("stolen from an idle system", "idle", scaled(at("stolen_share"), 100), "%", "bursts every 10 ms", share=0.5, least=3),

@@ -6,6 +6,7 @@ what went into it, so a changed package list builds again and an unchanged one b
 """
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -33,6 +34,20 @@ def cache():
     folder = pathlib.Path(os.environ.get("TIPME_VM_CACHE") or pathlib.Path(base) / "tipme-vm")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def alone():
+    """The one who has guests: two at a time disturb each other, and what is measured in them. Held as long as the file is open."""
+    lock = open(cache() / "lock", "a+")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        raise CannotRun(f"another guest runs (pid {lock.read().strip()}), and two disturb each other; end it or wait for it") from None
+    lock.truncate(0)
+    lock.write(str(os.getpid()))
+    lock.flush()
+    return lock
 
 
 def say(line):

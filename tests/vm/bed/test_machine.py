@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Boots of a guest that take too long, without a guest. `make test-vm` runs this first."""
+"""Boots of a guest that take too long, and a second guest beside another, without a guest. `make test-vm` runs this first."""
 
 import contextlib
 import io
+import os
+import tempfile
 import types
 import unittest
+from unittest import mock
 
 from .machine import BOOTS_MAX, Machine, NotBooted
-from .places import CannotRun
+from .places import CannotRun, alone
 
 
 class Slow(Machine):
@@ -55,3 +58,11 @@ class Boots(unittest.TestCase):
     def test_nothing_is_left_behind(self):
         machine, _, _ = entered([NotBooted("once"), NotBooted("twice")])
         self.assertEqual([folder for folder in machine.folders if folder.exists()], [])
+
+
+class Alone(unittest.TestCase):
+    def test_a_second_one_is_refused_and_told_whom_to_wait_for(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, TIPME_VM_CACHE=folder):
+            with alone():
+                self.assertRaisesRegex(CannotRun, f"another guest runs \\(pid {os.getpid()}\\)", alone)
+            alone().close()
