@@ -18,7 +18,7 @@ TIPME_ROWS = [
               "that is not the usual one, and what was started meanwhile; what is left out is said. The paper's figures 2 to 5 are such pictures; one of ours, of an incident that comes "
               "along: [tasks.svg](results/papers/tasks.svg) (`tipme report tests/golden/cpu-hogs.tipme -o tasks.svg`)."),
     Row("T2", "who holds the contested resource", "§3.7, §4.1",
-        tests=(ANALYSIS + "causes.rs::a_page_in_names_its_file_and_who_evicted_it", TIPME + "recorder.rs::writers_are_counted_on_demand_only",
+        tests=(ANALYSIS + "devices.rs::a_page_in_names_its_file_and_who_evicted_it", TIPME + "recorder.rs::writers_are_counted_on_demand_only",
                RECORD + "detail.rs::a_detail_lowers_its_own_limit_only", TIPME + "switching.rs::who_may_mark_has_a_running_recorder_record_more_for_a_time"),
         words="A running recorder records more for a time: `tipme record --detail locks --for=600`."),
     Row("T3", "exec information past the exit", "§3.4",

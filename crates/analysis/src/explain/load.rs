@@ -5,6 +5,7 @@ use crate::explain::chain::{ChainPiece, Doing};
 use crate::explain::describe::{bytes_text, count_text};
 use crate::explain::jobs::{Job, Members};
 use crate::explain::partition::{BlameGroup, Budget};
+use crate::model::CauseKind;
 use crate::timeline::disk::DiskRequest;
 use crate::timeline::losses::SECOND;
 use crate::timeline::reclaim::{IN_GROUP, THROTTLED};
@@ -14,13 +15,16 @@ use crate::timeline::waits::{Waited, waits_for_io};
 use std::collections::BTreeMap;
 use tipme_record::incident::Loss;
 use tipme_record::records::Reclaim;
-use tipme_record::{Device, Nanos, RingClass, Tid};
+use tipme_record::{Device, Nanos, Pid, RingClass, Tid};
 
 /// A request costs a device about as much as this many bytes more.
 const REQUEST_COST: u64 = 128 * 1024;
 
 /// Requests of all others must be this share of all to be the cause.
 const OTHERS_MIN: f64 = 0.3;
+
+/// Functions of the kernel that take requests to a device, by the begins of their names.
+const REQUEST_MAKERS: [&str; 4] = ["submit_bio", "__submit_bio", "blk_", "__blk_"];
 
 /// Pages are written back this long after they were dirtied.
 const DIRTY_BEFORE: Nanos = Nanos::from_secs(30);
@@ -104,6 +108,23 @@ pub(crate) fn load(budget: &Budget<'_>, group: &BlameGroup, device: Option<Devic
         }
     }
     weigh(budget, own, others, hi)
+}
+
+/// How much of its own computation a process spent on making requests to devices, by where it was sampled; a device of a
+/// virtual machine has the CPU wait for it then.
+pub(crate) fn made_by(budget: &Budget<'_>, group: &BlameGroup) -> (Option<Pid>, u64) {
+    let Some(first) = budget.pieces(group).next().filter(|_| group.kind == CauseKind::OwnComputation) else {
+        return (None, 0);
+    };
+    let recording = budget.recording;
+    let samples = budget.pieces(group).flat_map(|piece| recording.samples_of(piece.tid, piece.lo, piece.hi));
+    let makes = |name: &str| REQUEST_MAKERS.iter().any(|begin| name.starts_with(begin));
+    let (mut made, mut all) = (0, 0);
+    for sample in samples {
+        all += 1;
+        made += u64::from(recording.names.kernel_functions(sample.kernel_stack).any(makes));
+    }
+    (Some(recording.tasks.pid(first.tid, first.lo)), group.nanos / all.max(1) * made)
 }
 
 /// For how long a device had nothing to do in a group's waits, where that is more than half of them: no request of anybody

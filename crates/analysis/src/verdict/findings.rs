@@ -5,7 +5,7 @@ use crate::explain::describe::address_text;
 use crate::explain::io_limits;
 use crate::explain::jobs::{Job, Members};
 use crate::explain::limits::{self, QuotaUser};
-use crate::explain::load;
+use crate::explain::load::{self, Requests};
 use crate::explain::partition::{BlameGroup, BlameOwner, Budget, length};
 use crate::explain::periods;
 use crate::model::{CauseKind, Culprit, Finding};
@@ -26,6 +26,10 @@ const LENGTH_MIN: Nanos = Nanos::from_millis(5);
 
 /// Where all causes together explain less of what is too much, none of them is told: it would blame somebody for a part.
 const EXPLAINED_MIN: f64 = 0.5;
+
+/// So many requests of its own or more, each of which took so long at most: the device is not slow.
+const MANY_REQUESTS: u64 = 16;
+const QUICK_REQUEST: Nanos = Nanos::from_millis(2);
 
 /// How sure it is that I/O was held back where a device had nothing to do.
 const HELD_BACK: f64 = 0.9;
@@ -128,12 +132,29 @@ fn share(nanos: u64, problem: &Problem) -> f64 {
 fn without_normal(budget: &Budget<'_>, problem: &Problem) -> Vec<BlameGroup> {
     let mut normal = problem.latency().since(problem.excess).0;
     let mut groups = budget.groups();
+    with_requests(budget, &mut groups);
     for group in groups.iter_mut().filter(|group| group.kind == CauseKind::OwnComputation) {
         let usual = normal.min(group.nanos);
         group.nanos -= usual;
         normal -= usual;
     }
     groups
+}
+
+/// Counts the CPU time in which a program made requests to a device as a part of its waits for that.
+fn with_requests(budget: &Budget<'_>, groups: &mut [BlameGroup]) {
+    let made: Vec<(Option<Pid>, u64)> = groups.iter().map(|group| load::made_by(budget, group)).collect();
+    for index in 0..groups.len() {
+        let (waiter, nanos) = made[index];
+        let waits = |group: &&mut BlameGroup| {
+            matches!(group.owner, BlameOwner::Device(_)) && evidence::waiter(budget, group) == waiter
+        };
+        // The largest comes first.
+        if let Some(waits) = groups.iter_mut().find(waits).filter(|_| nanos > 0) {
+            waits.nanos = waits.nanos.saturating_add(nanos);
+            groups[index].nanos -= nanos;
+        }
+    }
 }
 
 /// Finds the job behind a device, behind missing memory or behind a quota.
@@ -154,7 +175,7 @@ fn resolve(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
                     (group.owner, group.members) = (BlameOwner::Job(job), requests.members);
                     Cause { others, ..Cause::new(budget, group, evidence, 1.0) }
                 }
-                None => evicted(budget, group, evidence),
+                None => evicted(budget, group, evidence, &load.own),
             }
         }
         (_, CauseKind::Reclaim) => reclaim(budget, group),
@@ -192,10 +213,11 @@ fn held_back(budget: &Budget<'_>, mut group: BlameGroup, device: Option<Device>,
 }
 
 /// Hardly anybody else used the device: where another job took the memory that the pages were in, it is the cause.
-fn evicted(budget: &Budget<'_>, mut group: BlameGroup, mut evidence: Vec<String>) -> Cause {
+fn evicted(budget: &Budget<'_>, mut group: BlameGroup, mut evidence: Vec<String>, own: &Requests) -> Cause {
     let read = matches!(group.kind, CauseKind::PageIn | CauseKind::DiskQueue | CauseKind::SwapIn);
     let Some(taker) = load::evictor(budget, &group).filter(|_| read) else {
-        return Cause::new(budget, group, evidence, 0.8);
+        let remedy = many_requests(budget, &group, own);
+        return Cause { remedy, ..Cause::new(budget, group, evidence, 0.8) };
     };
     let at = budget.pieces(&group).map(|piece| piece.hi).max().unwrap_or_default();
     evidence.insert(0, evidence::evictor(budget, &group, taker, at));
@@ -203,6 +225,15 @@ fn evicted(budget: &Budget<'_>, mut group: BlameGroup, mut evidence: Vec<String>
     group.members = Members::default();
     group.members.add(budget.recording.tasks.pid(taker, at), 1);
     Cause::new(budget, group, evidence, 0.7)
+}
+
+/// The remedy where it is the number of the application's own requests that counts, and not the device.
+fn many_requests(budget: &Budget<'_>, group: &BlameGroup, own: &Requests) -> Option<String> {
+    let waiter = evidence::waiter(budget, group)?;
+    let count = own.reads + own.writes;
+    let each = Nanos(group.nanos / count.max(1));
+    let app = budget.recording.tasks.comm(waiter, budget.pieces(group).map(|piece| piece.lo).min()?);
+    (count >= MANY_REQUESTS && each <= QUICK_REQUEST).then(|| remedy::of_many_requests(group.kind, &app, each))
 }
 
 fn reclaim(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be tried against each kind of cause.
 
+use crate::explain::describe::span_text;
 use crate::model::{CauseKind, Culprit};
 use crate::timeline::io_limits::GroupIoLimit;
 use crate::timeline::tasks::Tasks;
 use crate::timeline::throttle::QuotaGroup;
-use tipme_record::{Pid, Tid};
+use tipme_record::{Nanos, Pid, Tid};
 
 /// A remedy against a process, where `{pid}` and `{comm}` are the culprit's and `{app}` is the application's name.
 fn against(kind: CauseKind, has_ended: bool) -> &'static str {
@@ -88,6 +89,22 @@ pub(crate) fn acts_on_culprit(kind: CauseKind) -> bool {
 /// Remedies where a device is to blame and nobody else's requests.
 const DEVICE_REMEDY: &str =
     "check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself";
+
+/// The remedy where a device answers quickly, and is asked for little, again and again.
+pub(crate) fn of_many_requests(kind: CauseKind, app: &str, each: Nanos) -> String {
+    let each = span_text(each);
+    match kind {
+        CauseKind::SwapIn => {
+            format!(
+                "give {app} memory (close other programs, or add some): the device brings it back in {each} each time"
+            )
+        }
+        _ => format!(
+            "tell the authors of {app}: it waits for one request after the other, while the device needs only {each} for \
+             each; fewer and larger ones, made ahead of need (readahead), or a cache of its own take less"
+        ),
+    }
+}
 
 /// The application, and whether it is the one that waits.
 #[derive(Clone, Copy)]
