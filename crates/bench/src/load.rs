@@ -33,7 +33,7 @@ use crate::kernel_text::memory_field;
 use crate::process::{ProcessGroup, family};
 use crate::units::in_unit;
 use crate::worker::{self, WorkerLauncher};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use ledger::LoadLedger;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use schemars::JsonSchema;
@@ -142,11 +142,23 @@ impl LoadOptions {
         let demand = self.pages.demand;
         ensure!((1..=DEMAND_MAX).contains(&demand), "choose a page demand from 1 to {DEMAND_MAX} pages per ms");
         ensure!((0.0..=1.0).contains(&self.pages.reuse), "choose a page reuse from 0 to 1");
-        ensure!(self.folder.is_none() || self.kind == LoadKind::Stream, "only the load \"stream\" writes files");
+        self.check_folder()?;
         if self.kind.is_large() {
             self.check_memory(share)?;
         }
         self.check_pages()
+    }
+
+    /// Told once, before each of the processes would find it out.
+    fn check_folder(&self) -> Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        ensure!(self.kind == LoadKind::Stream, "only the load \"stream\" writes files");
+        let made = tempfile::tempfile_in(folder);
+        made.with_context(|| {
+            let folder = folder.display();
+            format!("cannot make a file in {folder}; name another folder with --folder, or make it: mkdir -p {folder}")
+        })?;
+        Ok(())
     }
 
     fn check_memory(&self, share: Share) -> Result<()> {
@@ -295,19 +307,17 @@ impl RunningLoad {
     pub fn expect_alive(&mut self) -> Result<()> {
         let casualties = self.reading().casualties;
         let alive = self.first.iter_mut().try_for_each(ProcessGroup::expect_alive);
-        alive.with_context(|| format!("{casualties} of {} processes of the load ended before their time", self.level))
+        alive.map_err(|error| match casualties {
+            0 => error.context("the process that had started the load was ended, and with it the load"),
+            _ => anyhow!("{}", lost(casualties, self.level)),
+        })
     }
 
     /// Fails where any of its processes has ended by itself: what was measured beside the others does not count.
     pub(crate) fn expect_whole(&mut self) -> Result<()> {
         self.expect_alive()?;
         let casualties = self.reading().casualties;
-        ensure!(
-            casualties == 0,
-            "{casualties} processes of the load ended before their time, of {} that run at a time; their message stands \
-             above, or somebody ended them; where memory ran out (see dmesg), choose less with --memory or --load",
-            self.level
-        );
+        ensure!(casualties == 0, "{}", lost(casualties, self.level));
         Ok(())
     }
 
@@ -320,6 +330,13 @@ impl RunningLoad {
         }
         Ok(())
     }
+}
+
+fn lost(casualties: u64, level: u32) -> String {
+    format!(
+        "{casualties} processes of the load ended before their time, of {level} that run at a time; their message stands \
+         above, or somebody ended them; where memory ran out (see dmesg), choose less memory, or fewer processes"
+    )
 }
 
 impl Drop for RunningLoad {
@@ -419,6 +436,8 @@ mod tests {
         assert!(odd.check().is_err());
         let filed = LoadOptions { folder: Some("/tmp".into()), ..options(LoadKind::Cpu, 1) };
         assert!(filed.check().is_err());
+        let nowhere = LoadOptions { folder: Some("/nonexistent/x".into()), ..options(LoadKind::Stream, 4) };
+        assert!(format!("{:#}", nowhere.check().expect_err("no folder")).contains("mkdir -p /nonexistent/x"));
         assert!(options(LoadKind::Cpu, 20).check().is_ok());
     }
 

@@ -9,7 +9,7 @@ use crate::cpu_work::{cpu_time, run_queue_delay};
 use crate::memory::{enter, fork};
 use crate::priority::take_idle_io_class;
 use crate::worker::say_ready;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use fastrand::Rng;
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, WaitOptions, setpriority_process, setsid, wait, waitpid};
@@ -43,7 +43,7 @@ pub(crate) fn run(order: &str) -> Result<()> {
     };
     drop(begin);
     let mut said = vec![0; order.accounts.len()];
-    begun.read_exact(&mut said).context("a process of the load ended before it worked")?;
+    begun.read_exact(&mut said).map_err(|_| anyhow!("a process of the load ended before it worked"))?;
     say_ready("")?;
     attend(&children, &ledger, end);
     Ok(())

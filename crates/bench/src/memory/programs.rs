@@ -114,7 +114,9 @@ pub(crate) fn fork(seconds: u64, name: &str, life: impl FnOnce() -> Result<()>) 
     }
     let lived = bound(parent, seconds, name).and_then(|()| life());
     if let Err(error) = &lived {
-        eprintln!("{name}: {error:#}");
+        // In one piece: its siblings may say the same at the same time.
+        let line = format!("{name}: {error:#}\n");
+        eprint!("{line}");
     }
     std::process::exit(i32::from(lived.is_err()))
 }
