@@ -42,8 +42,14 @@ pub(crate) struct LedgerStep {
 
 impl LedgerStep {
     fn is_back(&self) -> bool {
-        self.to == self.baseline
+        is_back(&self.place, &self.to, &self.baseline)
     }
+}
+
+/// True where the place needs nothing more once it has this value. A wish is remembered for as long as there is the
+/// process: to what it was added, the next look could not tell.
+fn is_back(place: &KnobPlace, to: &Value, baseline: &Value) -> bool {
+    to == baseline && !matches!(place, KnobPlace::Thread { knob, .. } if knob.is_wish(baseline))
 }
 
 /// What came of some steps.
@@ -147,6 +153,9 @@ impl<W: World, L: Log> Ledger<W, L> {
         self.world.begin_restore();
         let mut restored = Restored::default();
         let marks = self.marks();
+        // While that is still there which they have added to.
+        let wishes = self.wishes(&marks);
+        restored.restored += self.commit(wishes).changed;
         let own: BTreeSet<KnobPlace> = self.cells.keys().cloned().collect();
         for place in self.in_order() {
             self.take_back(place, &mut restored);
@@ -197,7 +206,7 @@ impl<W: World, L: Log> Ledger<W, L> {
     /// The traces that the steps leave and that are not there yet.
     fn new_traces(&mut self, steps: &[(Cell, LedgerStep)]) -> BTreeMap<KnobPlace, Cell> {
         let trace = |(cell, step): &(Cell, LedgerStep)| match (&step.place, &step.to) {
-            (KnobPlace::Thread { knob, .. }, Value::Number(value)) => {
+            (KnobPlace::Thread { knob, .. }, Value::Number(value)) if step.to != step.baseline => {
                 let place = KnobPlace::Trace { session: cell.session, knob: *knob, value: *value };
                 let cell = Cell { since: self.world.ticks(), before: None, ..cell.clone() };
                 (!self.cells.contains_key(&place)).then_some((place, cell))
@@ -260,7 +269,7 @@ impl<W: World, L: Log> Ledger<W, L> {
         cleared: &mut Vec<KnobPlace>,
         done: &mut Done,
     ) {
-        let back = cell.applied == cell.baseline;
+        let back = is_back(&place, &cell.applied, &cell.baseline);
         let outcome = allowed.and_then(|()| match self.world.set(&place, &cell.applied) {
             Ok(()) => Ok(true),
             Err(KnobFault::Vanished) => Ok(false),
@@ -369,19 +378,33 @@ impl<W: World, L: Log> Ledger<W, L> {
         baseline(process).or_else(|| self.world.lineage(process).into_iter().find_map(|(above, _)| baseline(above)))
     }
 
+    /// The steps that give those what they wish for who have added to what they inherited, and whom nobody has listed.
+    fn wishes(&self, marks: &Marks) -> Vec<LedgerStep> {
+        let is_known = |place: &KnobPlace| self.cells.contains_key(place);
+        let inherited = self.heirs(marks).into_iter().map(|who| marks.inherited(&self.world, who, is_known));
+        let is_wish = |(place, baseline): &(KnobPlace, Value)| matches!(place, KnobPlace::Thread { knob, .. } if knob.is_wish(baseline));
+        let step = |(place, baseline): (KnobPlace, Value)| {
+            let from = self.world.get(&place).ok().filter(|_| self.world.admit(&place).is_ok())?;
+            let details = CellDetails::default();
+            Some(LedgerStep { place, to: baseline.clone(), baseline, from, details })
+        };
+        inherited.filter(|found| found.iter().any(is_wish)).flatten().filter_map(step).collect()
+    }
+
+    /// Who may have inherited something: an old process has young threads only where it, or its session, was changed.
+    fn heirs(&self, marks: &Marks) -> Vec<Identity> {
+        let Some(first) = marks.first() else { return Vec::new() };
+        let in_known_session = |who| self.world.session(who).is_some_and(|session| marks.knows_session(session));
+        self.world.all().into_iter().filter(|who| who.start >= first || in_known_session(*who)).collect()
+    }
+
     /// Sets back what children and threads have inherited and nobody has listed; returns how many.
     fn take_back_inherited(&mut self, marks: &Marks, own: &BTreeSet<KnobPlace>, restored: &mut Restored) -> usize {
-        let Some(first) = marks.first() else { return 0 };
         let mut found = 0;
-        for who in self.world.all() {
-            // An old process has young threads only where it, or its session, was changed.
-            if who.start < first && !self.world.session(who).is_some_and(|session| marks.knows_session(session)) {
-                continue;
-            }
-            for (place, baseline) in marks.inherited(&self.world, who) {
+        for who in self.heirs(marks) {
+            for (place, baseline) in marks.inherited(&self.world, who, |place| own.contains(place)) {
                 // Nobody has admitted this one yet.
-                let ours = !own.contains(&place) && self.world.admit(&place).is_ok();
-                if ours && self.world.set(&place, &baseline).is_ok() {
+                if self.world.admit(&place).is_ok() && self.world.set(&place, &baseline).is_ok() {
                     restored.restored += 1;
                     found += 1;
                 }

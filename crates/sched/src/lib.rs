@@ -19,9 +19,9 @@
 //! # What each back end cannot do
 //!
 //! `Nice` sets nice value, time slice, SCHED_IDLE and I/O priority of each thread; the others set slices too. Children
-//! inherit them; those that nobody lists are found by their descent and their session, so a daemon that leaves both
-//! before it is noticed keeps what it has inherited (a negative nice value is recognised even then, where the user
-//! could not have set it). With autogroup on, these values count within a session only. There is no
+//! inherit them; those that nobody lists are found by their slice, their descent and their session. Without slices (before
+//! Linux 6.12) a daemon that leaves both before it is noticed keeps what it has inherited, but for a negative nice value
+//! that it could not have set. With autogroup on, these values count within a session only. There is no
 //! limit for memory, only advice.
 //!
 //! `Autogroup` weighs whole sessions. Processes of one session cannot be told apart: the most favoured

@@ -190,7 +190,7 @@ fn autogroup_offer(proc: &Path, cgroup: Option<&Path>) -> Offer {
 
 fn nice_offer(proc: &Path) -> Offer {
     let mut limits = vec![
-        "a child that leaves its session and loses its parent before it is noticed keeps an inherited value, unless it could only have inherited it".to_owned(),
+        "before Linux 6.12 a child that leaves its session and loses its parent before it is noticed keeps an inherited value, unless it could only have inherited it".to_owned(),
         "I/O priorities count only where the disk's scheduler heeds them (bfq, and mq-deadline for classes)".to_owned(),
         "there is no limit to a hog's memory, only advice".to_owned(),
     ];

@@ -12,7 +12,9 @@ use crate::placements::Units;
 use crate::subtree::Subtree;
 use crate::units_names::Property;
 use crate::why::Restored;
+use crate::world::World;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use tipme_policy::{
     Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason, Role, SetId, Strength,
 };
@@ -20,6 +22,8 @@ use tipme_policy::{
 /// A group that belongs to somebody else.
 const OTHER: &str = "/cg/other";
 const SETS: usize = 4;
+/// Who was there before the engine is older.
+const FORKED_START: u64 = 107;
 
 /// Something that happens.
 #[derive(Clone, Debug)]
@@ -48,6 +52,8 @@ enum Operation {
     Fork {
         parent: usize,
         own_session: bool,
+        /// By `nice -n 5`, which adds to what it inherits.
+        nice: bool,
     },
     Spawn {
         process: usize,
@@ -80,7 +86,8 @@ fn acts() -> impl Strategy<Value = Vec<Operation>> {
         1 => process.clone().prop_map(|process| Operation::Limit { process }),
         1 => process.clone().prop_map(|process| Operation::Relieve { process }),
         1 => prop::sample::select(vec![-9_000, 1 << 20, 9 << 20, i64::MAX]).prop_map(|more| Operation::Confine { more }),
-        4 => (process.clone(), any::<bool>()).prop_map(|(parent, own_session)| Operation::Fork { parent, own_session }),
+        4 => (process.clone(), any::<bool>(), prop::bool::weighted(0.3))
+            .prop_map(|(parent, own_session, nice)| Operation::Fork { parent, own_session, nice }),
         2 => process.clone().prop_map(|process| Operation::Spawn { process }),
         2 => process.clone().prop_map(|process| Operation::Exit { process }),
         1 => process.clone().prop_map(|process| Operation::Renice { process }),
@@ -97,6 +104,8 @@ struct PropertyFixture {
     shadow: FakeMachine,
     log: MemoryLog,
     pids: u32,
+    /// Those that have added to what they inherited, and what these have forked.
+    niced: BTreeSet<Identity>,
 }
 
 impl PropertyFixture {
@@ -107,8 +116,8 @@ impl PropertyFixture {
             machine.state.borrow_mut().groups.entry(OTHER.to_owned()).or_default();
             machine
         };
-        let mut fixture =
-            PropertyFixture { machine: machine(), shadow: machine(), log: MemoryLog::default(), pids: 10 };
+        let (machine, shadow, log) = (machine(), machine(), MemoryLog::default());
+        let mut fixture = PropertyFixture { machine, shadow, log, pids: 10, niced: BTreeSet::new() };
         fixture.machine.crash_point = crash_point.clone();
         fixture.log.crash_point = crash_point.clone();
         for group in groups {
@@ -138,13 +147,38 @@ impl PropertyFixture {
         change(&self.machine);
     }
 
-    /// What is not tested, since it is not promised: a child whose session was never touched loses its parent.
+    /// The child of a process that has the default or what was put there, with its slice, by `nice -n 5`.
+    fn nice(&mut self, child: Identity, parent: Identity) {
+        let values =
+            |machine: &FakeMachine| machine.state.borrow().processes[&parent].threads[&(parent.pid, parent.start)];
+        let [nice, slice, ..] = values(&self.machine);
+        if nice == 0 || (slice != 0 && nice != values(&self.shadow)[0]) {
+            self.niced.insert(child);
+            self.both(|machine| machine.renice(child, values(machine)[0] + 5));
+        }
+    }
+
+    /// A child that nobody has listed, and that is reniced outright, looks as one that has added to what it inherited.
+    fn is_not_taken_for_nice(&self, who: Identity) -> bool {
+        let threads = &self.machine.state.borrow().processes[&who].threads;
+        let is_told = who.start < FORKED_START || threads[&(who.pid, who.start)][1] == 0;
+        is_told && !self.is_added_to(who)
+    }
+
+    /// Somebody below it has added to what it inherited.
+    fn is_added_to(&self, who: Identity) -> bool {
+        let is_below = |child: &Identity| self.machine.lineage(*child)[1..].iter().any(|(above, _)| *above == who);
+        self.machine.all().iter().any(|child| self.niced.contains(child) && is_below(child))
+    }
+
+    /// What is not tested, since it is not promised: a child whose session was never touched, or that has added to what
+    /// it inherited, loses its parent.
     fn may_exit(&self, who: Identity) -> bool {
         let state = self.machine.state.borrow();
         let first_sessions = [20, 40, 60];
         let stays =
             |child: &Process| child.session == state.processes[&who].session && first_sessions.contains(&child.session);
-        state.processes.values().filter(|child| child.parent == who.pid).all(stays)
+        !self.is_added_to(who) && state.processes.values().filter(|child| child.parent == who.pid).all(stays)
     }
 
     fn has_no_family(&self, who: Identity) -> bool {
@@ -164,15 +198,21 @@ impl PropertyFixture {
         };
         let Some(who) = self.pick(*index) else { return };
         match act {
-            Operation::Fork { own_session, .. } => {
-                self.fork(Some(who), *own_session);
+            Operation::Fork { own_session, nice, .. } => {
+                let child = self.fork(Some(who), *own_session);
+                if *nice {
+                    self.nice(child, who);
+                }
+                if self.niced.contains(&who) {
+                    self.niced.insert(child);
+                }
             }
             Operation::Spawn { .. } => {
                 self.pids += 1;
                 self.both(|machine| machine.spawn(who, self.pids));
             }
             Operation::Exit { .. } if self.may_exit(who) => self.both(|machine| machine.exit(who)),
-            Operation::Renice { .. } => self.both(|machine| machine.renice(who, 13)),
+            Operation::Renice { .. } if self.is_not_taken_for_nice(who) => self.both(|machine| machine.renice(who, 13)),
             Operation::Weigh { .. } => self.both(|machine| {
                 let session = machine.state.borrow().processes[&who].session;
                 machine.state.borrow_mut().autogroups.insert(session, 13);

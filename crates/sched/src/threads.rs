@@ -51,13 +51,23 @@ enum Claim {
     Untouched,
     /// Put there, or inherited from what was put elsewhere, in place of this baseline.
     Ours(Value),
+    /// The user's, once what was inherited is taken from it: this is what they have asked for.
+    Wish(Value),
     /// Somebody else's. A cell stays: so the place is theirs even when they put the default there.
     Foreign,
+}
+
+impl Claim {
+    fn ours(knob: ThreadKnob, baseline: Value) -> Claim {
+        if knob.is_wish(&baseline) { Claim::Wish(baseline) } else { Claim::Ours(baseline) }
+    }
 }
 
 #[derive(Default)]
 struct ThreadPlan {
     steps: Vec<LedgerStep>,
+    /// Who has a wish in what it inherited. They are settled first, while what they inherited is still there to see.
+    wishing: BTreeSet<Identity>,
     /// Places that are gone.
     abandoned: Vec<KnobPlace>,
     left: Vec<(Identity, Knob, SkipReason)>,
@@ -110,6 +120,8 @@ impl<W: World, L: Log> Engine<W, L> {
             }
         }
         self.plan_followers(&wanted, &marks, &mut plan);
+        let ThreadPlan { steps, wishing, .. } = &mut plan;
+        steps.sort_by_key(|step| !step.place.process().is_some_and(|who| wishing.contains(&who)));
         plan
     }
 
@@ -156,9 +168,9 @@ impl<W: World, L: Log> Engine<W, L> {
     fn claim(&self, who: Identity, thread: &ThreadSettings, knob: ThreadKnob, inherited: Option<&Value>) -> Claim {
         let present = Value::Number(thread.value(knob));
         match (self.ledger.cell(&thread.place(who, knob)), inherited) {
-            (Some(cell), _) if cell.put(&present) => Claim::Ours(cell.baseline.clone()),
+            (Some(cell), _) if cell.put(&present) => Claim::ours(knob, cell.baseline.clone()),
             (Some(_), _) => Claim::Foreign,
-            (None, Some(baseline)) => Claim::Ours(baseline.clone()),
+            (None, Some(baseline)) => Claim::ours(knob, baseline.clone()),
             (None, None) if knob.is_default(thread.value(knob)) => Claim::Untouched,
             (None, None) => Claim::Foreign,
         }
@@ -175,16 +187,21 @@ impl<W: World, L: Log> Engine<W, L> {
         let (Some(thread), Some(first)) = (threads.first(), claims.first()) else { return false };
         let mut found = false;
         for (knob, claim) in ThreadKnob::ALL.into_iter().zip(first) {
-            if !matches!(claim, Claim::Foreign) {
-                continue;
-            }
+            let present = Value::Number(thread.value(knob));
+            let wish = match claim {
+                Claim::Untouched | Claim::Ours(_) => continue,
+                Claim::Wish(wish) => wish,
+                Claim::Foreign => &present,
+            };
             // A slice changes nobody's share, and the usual one differs with the number of CPUs: it says little.
             found |= knob != ThreadKnob::Slice;
             let place = thread.place(who, knob);
-            let value = crate::explain::words(&place, &thread.value(knob).into());
+            let value = crate::explain::words(&place, wish);
             let why = match self.ledger.world.admit(&place) {
                 Err(why) => why,
-                Ok(()) if self.ledger.cell(&place).is_some() => SkipReason::ChangedByOther(value),
+                Ok(()) if matches!(claim, Claim::Foreign) && self.ledger.cell(&place).is_some() => {
+                    SkipReason::ChangedByOther(value)
+                }
                 Ok(()) => SkipReason::SetByOther(value),
             };
             plan.left.push((who, crate::engine::knob_of(&place), why));
@@ -207,9 +224,11 @@ impl<W: World, L: Log> Engine<W, L> {
         }
         let place = thread.place(who, knob);
         let present = Value::Number(thread.value(knob));
+        plan.wishing.extend(matches!(claim, Claim::Wish(_)).then_some(who));
         let (baseline, to) = match (claim, want) {
             (Claim::Foreign, _) | (Claim::Untouched, None) => return,
             (Claim::Untouched, Some(want)) => (present.clone(), Value::Number(want)),
+            (Claim::Wish(wish), _) => (wish.clone(), wish),
             (Claim::Ours(baseline), want) => (baseline.clone(), want.map_or(baseline, Value::Number)),
         };
         let known = self.ledger.cell(&place).is_some_and(|cell| cell.applied == to);
@@ -235,13 +254,16 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 
     /// True where it follows now. A child that has the new value already needs nothing.
-    fn plan_follower(&self, who: Identity, wants: Wants, marks: &Marks, plan: &mut ThreadPlan) -> bool {
+    fn plan_follower(&self, who: Identity, mut wants: Wants, marks: &Marks, plan: &mut ThreadPlan) -> bool {
         let Ok(threads) = self.ledger.world.threads(who) else { return false };
         let mut inherited = marks.inherited_by(&self.ledger.world, who, &threads, |_| false);
+        if inherited.iter().any(|((_, knob), baseline)| knob.is_wish(baseline)) {
+            wants = Wants::default();
+        }
         inherited.retain(|(index, knob), _| wants.get(*knob) != Some(threads[*index].value(*knob)));
         let follows = !inherited.is_empty() && self.followers.len() < FOLLOWERS_MAX;
         for ((index, knob), baseline) in inherited {
-            let claim = Claim::Ours(baseline);
+            let claim = Claim::ours(knob, baseline);
             self.plan_thread(who, &threads[index], knob, claim, wants.get(knob), plan);
         }
         follows

@@ -43,6 +43,11 @@ impl ThreadKnob {
             ThreadKnob::Io => value == 0 || value == (2 << 13 | 4),
         }
     }
+
+    /// True for a baseline that somebody wants.
+    pub(crate) fn is_wish(self, baseline: &Value) -> bool {
+        baseline.number().is_some_and(|value| !self.is_default(value))
+    }
 }
 
 /// One thing that can hold a value.

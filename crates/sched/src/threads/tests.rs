@@ -11,6 +11,7 @@ use tipme_policy::{Action, Assignment, Backend, Identity, Member, Membership, Re
 const OTHER_SLICE: i64 = 3_000_000;
 const NICE: usize = 0;
 const SLICE: usize = 1;
+const IO: usize = 3;
 
 struct ThreadsFixture {
     machine: FakeMachine,
@@ -26,10 +27,13 @@ impl ThreadsFixture {
     }
 
     fn assign(&mut self, role: Role, processes: &[Identity]) -> Applied {
+        self.engine.apply(&[ThreadsFixture::action(role, processes)])
+    }
+
+    fn action(role: Role, processes: &[Identity]) -> Action {
         let members = processes.iter().map(|who| Member { who: *who, because: Membership::Client }).collect();
         let set = SetId(processes[0]);
-        let assignment = Assignment { set, role, reason: Reason::KeyboardFocus, faded: 0.0, members };
-        self.engine.apply(&[Action::Assign(assignment)])
+        Action::Assign(Assignment { set, role, reason: Reason::KeyboardFocus, faded: 0.0, members })
     }
 
     fn value(&self, who: Identity, knob: usize) -> i64 {
@@ -103,4 +107,68 @@ fn one_write_announces_all_changes_of_a_call() {
     fixture.log.crash_point.taken.set(0);
     assert_eq!(fixture.assign(Role::Focused, &processes).changed, 9);
     assert_eq!(fixture.log.crash_point.taken.get(), 1);
+}
+
+/// A daemon, which leaves its parent and its session at once.
+fn detached(fixture: &ThreadsFixture, pid: u32, parent: Identity) -> Identity {
+    let shell = fixture.machine.fork(29, Some(parent), false);
+    let child = fixture.machine.fork(pid, Some(shell), true);
+    fixture.machine.exit(shell);
+    child
+}
+
+#[test]
+fn roots_daemon_with_a_slice_of_ours_has_inherited_all() {
+    let mut fixture = ThreadsFixture::new();
+    let parent = fixture.machine.fork(20, None, true);
+    fixture.machine.state.borrow_mut().processes.get_mut(&parent).expect("the test made it").uid = 0;
+    fixture.assign(Role::Focused, &[parent]);
+    let [seen, unseen] = [30, 40].map(|pid| detached(&fixture, pid, parent));
+    assert_eq!([seen, unseen].map(|who| fixture.value(who, NICE)), [nice(Role::Focused); 2]);
+    let applied = fixture.assign(Role::Rest, &[seen]);
+    assert_eq!((fixture.value(seen, NICE), fixture.value(seen, IO), applied.skipped), (0, 0, Vec::new()));
+    fixture.engine.restore();
+    for who in [parent, seen, unseen] {
+        assert_eq!([NICE, SLICE, IO].map(|knob| fixture.value(who, knob)), [0; 3], "{who:?}");
+    }
+}
+
+#[test]
+fn what_nice_has_added_to_what_it_inherited_is_the_users_wish() {
+    let mut fixture = ThreadsFixture::new();
+    let shell = fixture.machine.fork(20, None, true);
+    fixture.assign(Role::Focused, &[shell]);
+    let [seen, unseen, lazy] = [30, 40, 50].map(|pid| fixture.machine.fork(pid, Some(shell), false));
+    [seen, unseen].into_iter().for_each(|who| fixture.machine.renice(who, nice(Role::Focused) + 5));
+    fixture.machine.renice(lazy, 15);
+    let applied = fixture.assign(Role::Focused, &[shell, seen, lazy]);
+    let left: Vec<_> = applied.skipped.iter().map(|left| (left.who, left.knob, left.why.clone())).collect();
+    let wish = |who, value: &str| (who, Knob::Nice, SkipReason::SetByOther(value.to_owned()));
+    assert_eq!(left, [wish(seen, "5"), wish(lazy, "19")]);
+    assert_eq!([seen, lazy].map(|who| fixture.value(who, NICE)), [5, 19]);
+    assert_eq!([SLICE, IO].map(|knob| fixture.value(seen, knob)), [0; 2], "it is left alone as a whole");
+    assert_eq!(fixture.assign(Role::Rest, &[shell, seen]).skipped[0].why, SkipReason::SetByOther("5".to_owned()));
+    fixture.engine.restore();
+    assert_eq!([shell, seen, unseen, lazy].map(|who| fixture.value(who, NICE)), [0, 5, 5, 19]);
+}
+
+#[test]
+fn a_thread_that_its_program_has_given_a_nice_value_keeps_it() {
+    let mut fixture = ThreadsFixture::new();
+    let parent = fixture.machine.fork(20, None, true);
+    fixture.assign(Role::Focused, &[parent]);
+    fixture.machine.spawn(parent, 21);
+    let of_thread = |change: &dyn Fn(&mut i64)| {
+        let mut state = fixture.machine.state.borrow_mut();
+        let threads = &mut state.processes.get_mut(&parent).expect("the test made it").threads;
+        let (_, values) = threads.iter_mut().find(|((tid, _), _)| *tid == 21).expect("it was spawned");
+        change(&mut values[NICE]);
+        values[NICE]
+    };
+    of_thread(&|nice| *nice = 10);
+    let [before, after] = [Role::Focused, Role::Visible].map(|role| {
+        fixture.engine.apply(&[ThreadsFixture::action(role, &[parent])]);
+        of_thread(&|_| {})
+    });
+    assert_eq!((before, after), (10, 10));
 }
