@@ -27,7 +27,7 @@ deps: ## install what building and using it need (apt-get, only what is missing)
 # A notification daemon comes with the tests only: on a desktop that has one, a second may take its place.
 # Of systemd, systemd-analyze is wanted, which works without it.
 test-deps:
-	@scripts/install-deps dbus-daemon dbus-bin dunst notification-daemon mousepad xfwm4 perl xclip chromium systemd sway foot xwayland libglib2.0-bin x11-apps gnome-settings-daemon-common fonts-dejavu-core
+	@scripts/install-deps dbus-daemon dbus-bin dunst notification-daemon mousepad xfwm4 perl xclip chromium systemd sway foot xwayland libglib2.0-bin x11-apps tmux gnome-settings-daemon-common fonts-dejavu-core
 
 selftest-deps:
 	@scripts/install-deps mousepad

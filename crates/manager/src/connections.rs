@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a process is connected to another one over a local socket.
+//! Whether a process is connected to another one over a local socket, and what a process holds open.
 //!
 //! The display server knows a client by the number that its process had when it connected. A client can leave
 //! its connection to a child and end; then its number may come to belong to anybody. Who really is a client
@@ -16,6 +16,10 @@ const DESCRIPTORS_MAX: usize = 16_384;
 /// Sockets of a client whose other end is asked for, at most.
 const SOCKETS_MAX: usize = 1_024;
 
+/// Where pseudo terminals are, and the file that makes one, by its two names.
+pub(crate) const TERMINALS: &str = "/dev/pts/";
+pub(crate) const TERMINAL_MASTER: &str = "/dev/ptmx";
+
 /// The kernel's names for a question about local sockets (`linux/sock_diag.h`, `linux/unix_diag.h`).
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
@@ -28,11 +32,10 @@ const QUESTION_BYTES: u32 = 40;
 /// Whether `client` holds a socket whose other end `server` holds. `None` where that cannot be told, for want
 /// of rights or of the kernel's help.
 pub(crate) fn are_connected(proc: &Path, client: u32, server: u32) -> Option<bool> {
-    let ends = sockets(proc, server)?;
-    let own = sockets(proc, client)?;
-    let diag = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG)).ok()?;
-    let mut ours = own.into_iter().take(SOCKETS_MAX).filter_map(|socket| other_end(&diag, socket)?);
-    if ours.any(|end| ends.contains(&end)) {
+    let ends = OpenFiles::of(proc, server)?.sockets;
+    let own = OpenFiles::of(proc, client)?.sockets;
+    let diag = ask_kernel()?;
+    if far_ends(&diag, &own).any(|end| ends.contains(&end)) {
         return Some(true);
     }
     // A kernel without this help does not know the server's sockets either.
@@ -40,11 +43,44 @@ pub(crate) fn are_connected(proc: &Path, client: u32, server: u32) -> Option<boo
     helps.then_some(false)
 }
 
-/// The sockets of a process by number; `None` where they may not be read.
-fn sockets(proc: &Path, pid: u32) -> Option<BTreeSet<u32>> {
-    let folder = std::fs::read_dir(proc.join(format!("{pid}/fd"))).ok()?;
-    let links = folder.flatten().take(DESCRIPTORS_MAX).filter_map(|entry| std::fs::read_link(entry.path()).ok());
-    Some(links.filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()).collect())
+/// What a process holds open, of all descriptors so many at most.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct OpenFiles {
+    /// By number.
+    pub(crate) sockets: BTreeSet<u32>,
+    /// Terminals and masters of terminals by path.
+    pub(crate) terminals: BTreeSet<String>,
+}
+
+impl OpenFiles {
+    /// `None` where they may not be read.
+    pub(crate) fn of(proc: &Path, pid: u32) -> Option<OpenFiles> {
+        let folder = std::fs::read_dir(proc.join(format!("{pid}/fd"))).ok()?;
+        let links = folder.flatten().take(DESCRIPTORS_MAX).filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        let mut found = OpenFiles { sockets: BTreeSet::new(), terminals: BTreeSet::new() };
+        for link in links {
+            let Some(link) = link.to_str() else { continue };
+            let socket = link.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']')?.parse::<u32>().ok());
+            found.sockets.extend(socket);
+            if link == TERMINAL_MASTER || link.starts_with(TERMINALS) {
+                found.terminals.insert(link.to_owned());
+            }
+        }
+        Some(found)
+    }
+
+    /// The other ends of its local sockets.
+    pub(crate) fn far_ends(&self) -> BTreeSet<u32> {
+        ask_kernel().iter().flat_map(|diag| far_ends(diag, &self.sockets)).collect()
+    }
+}
+
+fn ask_kernel() -> Option<OwnedFd> {
+    socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG)).ok()
+}
+
+fn far_ends<'a>(diag: &'a OwnedFd, sockets: &'a BTreeSet<u32>) -> impl Iterator<Item = u32> + 'a {
+    sockets.iter().take(SOCKETS_MAX).filter_map(|socket| other_end(diag, *socket)?)
 }
 
 /// The other end of a local socket; `Some(None)` where it has none, `None` where the kernel does not tell.
@@ -101,7 +137,7 @@ mod tests {
             let link = std::fs::read_link(format!("/proc/self/fd/{}", stream.as_raw_fd())).unwrap();
             link.to_str().unwrap().trim_matches(|letter: char| !letter.is_ascii_digit()).parse::<u32>().unwrap()
         };
-        let diag = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG)).unwrap();
+        let diag = ask_kernel().unwrap();
         assert_eq!(other_end(&diag, number(&one)), Some(Some(number(&other))));
         assert_eq!(other_end(&diag, u32::MAX - 1), None);
         let own = std::process::id();

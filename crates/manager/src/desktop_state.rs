@@ -4,6 +4,7 @@
 use crate::budget::LookBudget;
 use crate::family::{Family, Terminal};
 use crate::own_cpu::thread_time;
+use crate::terminal_servers::TerminalServers;
 use crate::trust::{ClaimContext, ClaimRefusal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -15,6 +16,8 @@ use tipme_sched::processes::{self, Stat};
 
 /// From one look at the processes of a set to the next, at least.
 const LOOK_PERIOD: Nanos = Nanos::from_millis(1000);
+/// Processes in front of a client's terminals whose servers are looked for, at most.
+const FRONTS_MAX: usize = 32;
 /// A set counts as just appeared for so long.
 const YOUNG: Nanos = Nanos::from_millis(5_000);
 
@@ -31,6 +34,7 @@ pub(crate) struct DesktopState {
     pointer: FocusState,
     load: LoadFile,
     budget: LookBudget,
+    servers: TerminalServers,
     /// Busy processes without a place for which the client above was looked at.
     unplaced: BTreeSet<Identity>,
     pub(crate) counts: LossCounts,
@@ -79,6 +83,7 @@ impl DesktopState {
         DesktopState {
             load: LoadFile::open(&proc),
             budget: LookBudget::default(),
+            servers: TerminalServers::default(),
             unplaced: BTreeSet::new(),
             proc,
             user,
@@ -368,11 +373,23 @@ impl DesktopState {
     }
 
     /// `None` where the client has ended.
-    fn family(&self, client: Identity) -> Option<Family> {
+    fn family(&mut self, client: Identity) -> Option<Family> {
         let process = processes::living(&self.proc, client)?;
-        let mut below = processes::below(&self.proc, &process, |_| false);
-        below.retain(Stat::is_alive);
-        let mut family = Family::sort(&process, &below, |other| self.is_client(other));
+        let (mut family, mut fronts) = self.sorted(&process);
+        let mut servers = std::mem::take(&mut self.servers);
+        // Those that are in front of a server's own terminals are asked as well, so there is a bound.
+        let mut looked = 0;
+        while let Some(front) = fronts.get(looked).filter(|_| looked < FRONTS_MAX) {
+            let is_other = |other: &Stat| self.is_other(other, &family);
+            let server = servers.of(&self.proc, self.user, front, is_other);
+            if let Some(server) = server.filter(|server| !family.has(server.identity)) {
+                let (of_server, more) = self.sorted(&server);
+                family.take_in(of_server);
+                fronts.extend(more);
+            }
+            looked += 1;
+        }
+        self.servers = servers;
         let windows = self.windows.values().filter(|window| window.owner == Ok(client));
         for helper in windows.flat_map(|window| &window.helpers) {
             if processes::lives(&self.proc, *helper) && !self.is_client(*helper) && !family.has(*helper) {
@@ -380,6 +397,21 @@ impl DesktopState {
             }
         }
         Some(family)
+    }
+
+    /// Neither of this family, nor a client, nor of the session's core.
+    fn is_other(&self, process: &Stat, family: &Family) -> bool {
+        let who = process.identity;
+        !family.has(who) && !self.is_client(who) && !self.core.contains(&who.pid)
+    }
+
+    /// The processes of a client or a server, and who is in front of its terminals.
+    fn sorted(&self, top: &Stat) -> (Family, Vec<Stat>) {
+        let mut below = processes::below(&self.proc, top, |_| false);
+        below.retain(Stat::is_alive);
+        let family = Family::sort(top, &below, |other| self.is_client(other));
+        let fronts = family.fronts(&below).into_iter().cloned().collect();
+        (family, fronts)
     }
 
     fn tell_focus(&mut self) -> Vec<DesktopEvent> {

@@ -6,6 +6,8 @@
 //! job of a terminal of the client: its group is not the terminal's foreground group. The leader of a
 //! terminal's session, which is the shell, belongs to the set in any case: it waits while a job runs, and
 //! answers when the job ends. Background jobs are sets of their own, which have nobody's attention.
+//! What works for a foreground job from afar (`terminal_servers.rs`) belongs to the set with its own processes, which are
+//! sorted in the same way.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tipme_policy::{Identity, Member, Membership};
@@ -13,6 +15,8 @@ use tipme_sched::processes::Stat;
 
 /// Background jobs of one client that are told apart; members of further ones are left alone.
 pub(crate) const JOBS_MAX: usize = 32;
+/// Processes in front of a terminal that are looked at for who works for them from afar; those above come first.
+const FRONTS_MAX: usize = 4;
 /// Terminals of one client that are watched.
 pub(crate) const TERMINALS_MAX: usize = 32;
 
@@ -65,9 +69,43 @@ impl Family {
         sorting.family
     }
 
+    /// Takes the processes of a server of its foreground in, but for those that it has.
+    pub(crate) fn take_in(&mut self, server: Family) {
+        let Family { members, jobs, terminals, dropped } = server;
+        let own: BTreeSet<Identity> = self.processes().collect();
+        let new = |members: Vec<Member>| members.into_iter().filter(|member| !own.contains(&member.who));
+        self.members.extend(new(members).map(|member| match member.because {
+            Membership::Client => Member { because: Membership::Server, ..member },
+            _ => member,
+        }));
+        for (job, members) in jobs {
+            self.jobs.entry(job).or_default().extend(new(members));
+        }
+        let room = TERMINALS_MAX.saturating_sub(self.terminals.len());
+        self.dropped += dropped + terminals.len().saturating_sub(room) as u64;
+        self.terminals.extend(terminals.into_iter().take(room));
+    }
+
+    /// Those of the set and of its jobs.
+    fn processes(&self) -> impl Iterator<Item = Identity> + '_ {
+        self.members.iter().chain(self.jobs.values().flatten()).map(|member| member.who)
+    }
+
+    /// Who is in front of its terminals: of each job its leader, and what that waits for, as a script does.
+    pub(crate) fn fronts<'a>(&self, below: &'a [Stat]) -> Vec<&'a Stat> {
+        let belongs = |process: &&Stat| self.members.iter().any(|member| member.who == process.identity);
+        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+        let first = |process: &&Stat| {
+            let count = counts.entry(process.session).or_default();
+            *count += 1;
+            *count <= FRONTS_MAX
+        };
+        below.iter().filter(|process| is_foreground(process)).filter(belongs).filter(first).collect()
+    }
+
     /// Whether a process belongs to the set or to one of the jobs.
     pub(crate) fn has(&self, process: Identity) -> bool {
-        self.members.iter().chain(self.jobs.values().flatten()).any(|member| member.who == process)
+        self.processes().any(|member| member == process)
     }
 }
 

@@ -38,6 +38,7 @@ mod session;
 mod setting;
 mod signals;
 mod state;
+mod terminal_servers;
 mod times;
 mod trust;
 

@@ -31,6 +31,8 @@ pub enum Membership {
     Client,
     /// It belongs to the foreground process group of the client's terminal.
     Foreground,
+    /// It does the work of such a process on the far side of a local socket, as the server of a terminal multiplexer.
+    Server,
     /// The client named it in its window's property.
     Property,
     /// It descends from the client.

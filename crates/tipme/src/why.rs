@@ -47,6 +47,7 @@ fn member(membership: &str) -> &str {
         "client" => "it is connected to the display",
         "child" => "it was started below it",
         "foreground" => "it is in the foreground of its terminal",
+        "server" => "it does the work of what is in the foreground of a terminal, over a local socket",
         "property" => "its window names it as a helper",
         other => other,
     }

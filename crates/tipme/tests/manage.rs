@@ -9,6 +9,8 @@ mod family;
 mod fixture;
 #[path = "support/helper_daemon.rs"]
 mod helper_daemon;
+#[path = "manage/inheritance.rs"]
+mod inheritance;
 #[path = "support/lines.rs"]
 mod lines;
 #[path = "manage/other_users.rs"]

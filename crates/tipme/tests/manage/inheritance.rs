@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Jobs that do not descend from the terminal that shows them, and values that jobs inherit.
+#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use crate::fixture::{Desktop, Managed, Terminal, command_line, nice};
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+use tipme_bench::process::{ProcessGroup, family};
+use tipme_bench::until;
+
+/// tmux in a folder of its own, with a server that stays below this test, whose only processes may be changed.
+struct Multiplexer {
+    folder: TempDir,
+    server: ProcessGroup,
+}
+
+impl Multiplexer {
+    fn start() -> Multiplexer {
+        let folder = TempDir::new().unwrap();
+        let mut command = tmux(folder.path());
+        command.args(["-f", "/dev/null", "-D"]);
+        let server = ProcessGroup::start("tmux", command, None).unwrap();
+        let this = Multiplexer { folder, server };
+        until("its socket", || this.socket().exists());
+        this
+    }
+
+    fn socket(&self) -> std::path::PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    fn run(&self, arguments: &[&str]) {
+        assert!(tmux(self.folder.path()).args(arguments).status().unwrap().success(), "{arguments:?}");
+    }
+
+    /// The words by which a shell comes to it.
+    fn attach(&self) -> String {
+        format!("tmux -S {} attach", self.socket().display())
+    }
+
+    fn job(&self, words: &[&str]) -> u32 {
+        process_of(|| family(self.server.pid()), words)
+    }
+}
+
+fn tmux(folder: &Path) -> Command {
+    let mut command = Command::new("tmux");
+    command.arg("-S").arg(folder.join("socket")).env_remove("TMUX").env("TERM", "xterm");
+    command
+}
+
+fn process_of(all: impl Fn() -> Vec<u32>, words: &[&str]) -> u32 {
+    let mut found = None;
+    until("a process", || {
+        found = all().into_iter().find(|pid| command_line(*pid) == words);
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+fn process_in(terminal: &Terminal, words: &[&str]) -> u32 {
+    process_of(|| terminal.below(), words)
+}
+
+/// The server was there before, and descends from no terminal. What is in front of its own terminals goes with the
+/// terminal that shows them, and so does the server, which handles the keys.
+#[test]
+fn what_a_multiplexer_runs_has_the_favour_of_the_terminal_that_shows_it() {
+    let desktop = Desktop::start();
+    let multiplexer = Multiplexer::start();
+    multiplexer.run(&["new-session", "-d", "sh", "-c", "set -m; sleep 4000 & sleep 5000"]);
+    let (behind, front) = (multiplexer.job(&["sleep", "4000"]), multiplexer.job(&["sleep", "5000"]));
+    let managed = Managed::start(&desktop, &[]);
+    let terminal = desktop.terminal_with("+20+20", &multiplexer.attach());
+    until("the favour of the job in front", || nice(front) < 0 && nice(front) == nice(terminal.pid()));
+    until("the favour of the server", || nice(multiplexer.server.pid()) < 0);
+    assert_eq!(managed.why(multiplexer.server.pid())["membership"], "server");
+    assert_eq!((managed.why(front)["membership"].as_str(), nice(behind)), (Some("foreground"), 0));
+    let other = desktop.terminal("+500+20");
+    until("that the favour has gone with the focus", || nice(front) > nice(other.pid()));
+    desktop.click(&terminal);
+    until("that it comes back", || nice(front) == nice(terminal.pid()));
+    multiplexer.run(&["detach-client", "-a"]);
+    multiplexer.run(&["detach-client"]);
+    until("that nothing shows it any more", || nice(front) == 0 && nice(multiplexer.server.pid()) == 0);
+}
+
+/// A daemon leaves its parent and its session at once; it has what it inherited all the same.
+#[test]
+fn a_daemon_keeps_nothing_of_the_favour_that_it_was_born_with() {
+    let desktop = Desktop::start();
+    let go = TempDir::new().unwrap();
+    let fifo = go.path().join("go");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // What it leaves has to stay below this test, whose only processes may be changed.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
+    let script = format!("read go < {}; setsid -f sleep 6000; nice -n 5 sleep 7000", fifo.display());
+    let terminal = desktop.terminal_with("+20+20", &script);
+    let mut managed = Managed::start(&desktop, &[]);
+    until("the favour", || nice(terminal.shell()) < 0);
+    std::fs::write(&fifo, "go\n").unwrap();
+    let daemon = process_of(|| family(std::process::id()), &["sleep", "6000"]);
+    let polite = process_in(&terminal, &["sleep", "7000"]);
+    until("what was asked for from what nobody had changed", || nice(polite) == 5);
+    let why = managed.said(&["why", &polite.to_string()]);
+    assert!(why.contains("it is 5, set by the user or another program"), "{why}");
+    assert_eq!(managed.stop(rustix::process::Signal::TERM), Some(0));
+    assert_eq!((nice(daemon), nice(polite), nice(terminal.shell())), (0, 5, 0));
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(daemon as i32).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+}
