@@ -353,8 +353,8 @@ impl DesktopState {
 
     /// Reads which processes a client has, and tells what differs from before.
     fn look(&mut self, client: Identity, now: Nanos) -> Vec<DesktopEvent> {
-        let (begun, last_pid) = (thread_time(), self.load.last_pid());
-        let Some(family) = self.family(client) else { return self.forget(client) };
+        let (begun, last_pid) = (self.look_time(), self.load.last_pid());
+        let Some(family) = self.family(client, now) else { return self.forget(client) };
         self.counts.dropped += family.dropped;
         let visible = self.windows.values().any(|window| window.owner == Ok(client) && window.visible);
         let mut told: BTreeMap<SetId, Vec<Member>> =
@@ -368,12 +368,17 @@ impl DesktopState {
             client,
             ClientGroup { told, visible, terminals: family.terminals, first_seen, looked: now, last_pid },
         );
-        self.budget.spend(thread_time().since(begun), now);
+        self.budget.spend(self.look_time().since(begun), now);
         events
     }
 
+    /// CPU time of this thread, but for searches, which have a budget of their own.
+    fn look_time(&self) -> Nanos {
+        Nanos(thread_time().0.saturating_sub(self.servers.searched().0))
+    }
+
     /// `None` where the client has ended.
-    fn family(&mut self, client: Identity) -> Option<Family> {
+    fn family(&mut self, client: Identity, now: Nanos) -> Option<Family> {
         let process = processes::living(&self.proc, client)?;
         let (mut family, mut fronts) = self.sorted(&process);
         let mut servers = std::mem::take(&mut self.servers);
@@ -381,7 +386,7 @@ impl DesktopState {
         let mut looked = 0;
         while let Some(front) = fronts.get(looked).filter(|_| looked < FRONTS_MAX) {
             let is_other = |other: &Stat| self.is_other(other, &family);
-            let server = servers.of(&self.proc, self.user, front, is_other);
+            let server = servers.of(&self.proc, self.user, front, now, is_other);
             if let Some(server) = server.filter(|server| !family.has(server.identity)) {
                 let (of_server, more) = self.sorted(&server);
                 family.take_in(of_server);

@@ -7,10 +7,13 @@
 //! holds the other end of a local socket of the foreground job's leader, belongs to the same user, and either has that
 //! very terminal open, or makes terminals.
 
+use crate::budget::LookBudget;
 use crate::connections::{OpenFiles, TERMINAL_MASTER, TERMINALS};
+use crate::own_cpu::thread_time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tipme_policy::Identity;
+use tipme_record::Nanos;
 use tipme_sched::processes::{self, Stat};
 
 /// Jobs whose servers are remembered, before those that have ended are forgotten: more than that are in front of nothing.
@@ -24,6 +27,10 @@ const TERMINAL_MAJORS: std::ops::RangeInclusive<u32> = 136..=143;
 #[derive(Debug, Default)]
 pub(crate) struct TerminalServers {
     known: BTreeMap<Identity, FoundServer>,
+    /// Apart from that of looks: one search takes as long as many of these.
+    budget: LookBudget,
+    /// CPU time that searches took.
+    searched: Nanos,
 }
 
 #[derive(Debug)]
@@ -34,12 +41,14 @@ struct FoundServer {
 }
 
 impl TerminalServers {
-    /// The server of a job's leader. All processes of the user are looked at only where it has other sockets than before.
+    /// The server of who is in front. All processes of the user are looked at only where it has other sockets than before
+    /// and that can be afforded; else it is found at a later look.
     pub(crate) fn of(
         &mut self,
         proc: &Path,
         user: u32,
         front: &Stat,
+        now: Nanos,
         is_other: impl Fn(&Stat) -> bool,
     ) -> Option<Stat> {
         let files = OpenFiles::of(proc, front.identity.pid).filter(|files| !files.sockets.is_empty());
@@ -47,20 +56,34 @@ impl TerminalServers {
             self.known.remove(&front.identity);
             return None;
         };
-        let known = self.known.get(&front.identity).filter(|known| known.sockets == files.sockets);
-        let lives = |known: &FoundServer| known.server.map(|server| processes::living(proc, server));
-        match known.map(lives) {
-            Some(None) => return None,
-            Some(Some(Some(server))) => return Some(server),
-            None | Some(Some(None)) => {}
+        if let Some(known) = self.known.get(&front.identity).filter(|known| known.sockets == files.sockets) {
+            let server = known.server?;
+            if let Some(server) = processes::living(proc, server) {
+                return Some(server);
+            }
         }
+        if !self.budget.is_affordable(now) {
+            return None;
+        }
+        let begun = thread_time();
         let found = search(proc, user, front, &files.far_ends(), is_other);
+        self.note(thread_time().since(begun), now);
         let server = found.as_ref().map(|server| server.identity);
         if self.known.len() >= KNOWN_MAX {
             self.known.retain(|front, _| processes::lives(proc, *front));
         }
         self.known.insert(front.identity, FoundServer { sockets: files.sockets, server });
         found
+    }
+
+    fn note(&mut self, cost: Nanos, now: Nanos) {
+        self.budget.spend(cost, now);
+        self.searched = self.searched.after(cost);
+    }
+
+    /// CPU time of all searches, which have a budget of their own.
+    pub(crate) fn searched(&self) -> Nanos {
+        self.searched
     }
 }
 
