@@ -115,7 +115,11 @@ fn where_all_have_ended_the_load_has() {
         rustix::process::kill_process(rustix::process::Pid::from_raw(victim as i32).unwrap(), Signal::KILL).unwrap();
     }
     assert_eq!(program.wait().code(), Some(2), "{:?}", program.said());
-    assert!(program.said().join("\n").contains("2 of 2 processes of the load ended"), "{:?}", program.said());
+    assert!(
+        program.said().join("\n").contains("2 processes of the load ended before their time, of 2"),
+        "{:?}",
+        program.said()
+    );
 }
 
 #[test]

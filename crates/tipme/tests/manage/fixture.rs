@@ -29,7 +29,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// A private display; the only one of this program.
 pub struct Desktop {
     pub session: PrivateSession,
-    _alone: MutexGuard<'static, ()>,
+    alone: MutexGuard<'static, ()>,
 }
 
 /// A terminal with a shell on it.
@@ -44,7 +44,7 @@ impl Desktop {
     pub fn start() -> Desktop {
         forget_nice_value();
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        Desktop { session: PrivateSession::start(SessionOptions::default()).unwrap(), _alone: alone }
+        Desktop { session: PrivateSession::start(SessionOptions::default()).unwrap(), alone }
     }
 
     /// A terminal that waits, with the focus.
@@ -65,6 +65,11 @@ impl Desktop {
         let terminal = Terminal { process, at, window };
         until("the shell", || !terminal.below().is_empty());
         terminal
+    }
+
+    /// Ends the display; no other one begins while there is what is returned.
+    pub fn end(self) -> MutexGuard<'static, ()> {
+        self.alone
     }
 
     /// Gives a terminal the focus, as its user does.

@@ -114,7 +114,7 @@ fn what_a_favoured_shell_starts_is_put_back_too() {
 fn a_display_that_goes_ends_it_with_a_clear_message() {
     let desktop = Desktop::start();
     let mut managed = Managed::start(&desktop, &[]);
-    drop(desktop);
+    let _alone = desktop.end();
     assert_eq!(managed.wait(), Some(1));
     let said = std::io::read_to_string(managed.child.stderr.take().unwrap()).unwrap();
     assert!(said.contains("everything is put back, since the display is gone"), "{said}");
