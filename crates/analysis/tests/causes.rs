@@ -8,6 +8,7 @@ mod support;
 use stall::{NEIGHBOUR, culprit, first, kinds, stall};
 use support::{APP, Machinery};
 use tipme_analysis::model::{CauseKind, Culprit, Verdict};
+use tipme_analysis::{DiagnoseOptions, diagnose};
 
 /// The editor is ready from 3.005 to 3.995 s while the neighbour runs on its CPU.
 fn beside_neighbour(machine: &mut Machinery) {
@@ -369,4 +370,23 @@ fn a_child_that_sleeps_until_its_end_was_waited_for_whatever_tells_of_that() {
         let told = finding.evidence[0].starts_with("editor waited for spell (pid 700) to end");
         assert_eq!(told, kind == CauseKind::ChildWait, "{:?}", finding.evidence);
     }
+}
+
+/// Keys at 3 and at 6 s that make the editor compute for so many milliseconds, and the mark at 9 s.
+fn two_in_a_row(first: u64, second: u64) -> Verdict {
+    let mut machine = Machinery::with_app("editor");
+    machine.typing(100_000, 12);
+    for (pressed, ms) in [(3_000_000, first), (6_000_000, second)] {
+        machine.press(pressed).draw(pressed + 1_000 * ms);
+    }
+    let incident = machine.incident(9_000_000);
+    diagnose(&incident, &DiagnoseOptions::default()).expect("the scene is well formed")
+}
+
+#[test]
+fn the_last_delay_is_meant_where_it_is_not_much_shorter_than_one_before() {
+    let ms = |first, second| two_in_a_row(first, second).interval.map(|interval| interval.latency_ms.round());
+    assert_eq!(ms(1_500, 1_490), Some(1_490.0));
+    assert_eq!(ms(1_500, 900), Some(900.0));
+    assert_eq!(ms(1_500, 600), Some(1_500.0));
 }

@@ -41,6 +41,9 @@ const WEIGHT_WORDS: f64 = 3.0;
 /// A person presses the key because of what is just over: what ended this long before the mark weighs more.
 const RECENT: Nanos = Nanos::from_secs(15);
 const WEIGHT_RECENT: f64 = 8.0;
+/// Of several delays in a row the last one is meant, if it is not much shorter: the key was not pressed for those before.
+const JUST_OVER: Nanos = Nanos::from_secs(4);
+const WEIGHT_JUST_OVER: f64 = 2.0;
 
 /// Fewer other commands do not tell what is usual: of few, several may have been held up by the same.
 const COMMANDS_MIN: usize = 5;
@@ -163,8 +166,9 @@ impl<'a> WantedProblem<'a> {
     fn weight(&self, client: Pid, focused: Option<Pid>, over: Option<Nanos>) -> f64 {
         let focus = if focused == Some(client) { WEIGHT_FOCUS } else { 1.0 };
         let words = if self.named(client) { WEIGHT_WORDS } else { 1.0 };
-        let recent = over.is_some_and(|over| over >= self.recording.mark.before(RECENT));
-        focus * words * if recent { WEIGHT_RECENT } else { 1.0 }
+        let since = |time: Nanos| over.is_some_and(|over| over >= self.recording.mark.before(time));
+        let recent = if since(RECENT) { WEIGHT_RECENT } else { 1.0 };
+        focus * words * recent * if since(JUST_OVER) { WEIGHT_JUST_OVER } else { 1.0 }
     }
 
     /// Whether the user's words name an application.
