@@ -153,11 +153,14 @@ impl LoadOptions {
     fn check_folder(&self) -> Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
         ensure!(self.kind == LoadKind::Stream, "only the load \"stream\" writes files");
-        let made = tempfile::tempfile_in(folder);
-        made.with_context(|| {
+        if let Err(error) = tempfile::tempfile_in(folder) {
             let folder = folder.display();
-            format!("cannot make a file in {folder}; name another folder with --folder, or make it: mkdir -p {folder}")
-        })?;
+            let remedy = match error.kind() {
+                std::io::ErrorKind::NotFound => format!("make it: mkdir -p {folder}"),
+                _ => "name one with --folder that can be written to".to_owned(),
+            };
+            return Err(error).with_context(|| format!("cannot make a file in {folder}; {remedy}"));
+        }
         Ok(())
     }
 
@@ -203,7 +206,7 @@ impl LoadOptions {
     /// Where the processes are, in words.
     pub fn place(&self) -> String {
         match self.sessions.min(self.level) {
-            0 => "in the session of the display's programs".to_owned(),
+            0 => "in the session that they were started from".to_owned(),
             1 => "in one session of their own".to_owned(),
             many => format!("spread over {many} sessions of their own"),
         }
@@ -335,7 +338,7 @@ impl RunningLoad {
 fn lost(casualties: u64, level: u32) -> String {
     format!(
         "{casualties} processes of the load ended before their time, of {level} that run at a time; their message stands \
-         above, or somebody ended them; where memory ran out (see dmesg), choose less memory, or fewer processes"
+         above, or somebody ended them; where memory ran out (see dmesg), choose less of it, or fewer processes"
     )
 }
 
@@ -472,7 +475,7 @@ mod tests {
     #[test]
     fn the_place_of_the_processes_is_told() {
         let place = |sessions| LoadOptions { sessions, ..options(LoadKind::Cpu, 3) }.place();
-        assert_eq!(place(0), "in the session of the display's programs");
+        assert_eq!(place(0), "in the session that they were started from");
         assert_eq!(place(1), "in one session of their own");
         assert_eq!(place(9), "spread over 3 sessions of their own");
     }
