@@ -230,7 +230,7 @@ pub struct ProcessTreatment {
     pub role: Option<String>,
     /// Why it has its role, or why it is left alone: words for people.
     pub reason: String,
-    /// `client`, `child`, `foreground` or `property`; left out for what belongs to no set.
+    /// `client`, `child`, `foreground`, `server`, `property` or `alone`; left out for what belongs to no set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub membership: Option<String>,
     /// The process that the set is named by.

@@ -81,7 +81,7 @@ impl SetEntry {
     pub(crate) fn listed(&self, id: SetId) -> Vec<Member> {
         match &self.client {
             Some(client) if !self.core => client.members.clone(),
-            _ if self.has_ground() => vec![Member { who: id.0, because: Membership::Client }],
+            _ if self.has_ground() => vec![Member { who: id.0, because: Membership::Alone }],
             _ => Vec::new(),
         }
     }

@@ -37,6 +37,8 @@ pub enum Membership {
     Property,
     /// It descends from the client.
     Child,
+    /// It is the one process of its set, which no client has: it belongs to the core, is busy or is a memory hog.
+    Alone,
 }
 
 /// A process in a set.

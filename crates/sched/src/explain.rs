@@ -38,23 +38,31 @@ impl<W: World, L: Log> Engine<W, L> {
         let (&who, standing) = self.roles.range(first..).next().filter(|(who, _)| who.pid == pid)?;
         let assignment = self.sets.get(&standing.set)?;
         let member = assignment.members.iter().find(|member| member.who == who)?;
-        let left = self.notes.left.get(&who).into_iter().flatten();
+        let mut left = self.notes.left.get(&who).cloned().unwrap_or_default();
+        let (knobs, changed): (Vec<_>, Vec<_>) =
+            self.cells_of(who, standing.set).partition(|(place, cell)| self.holds(place, cell));
+        for (place, cell) in changed {
+            let why = self.state(place, cell).present.map(SkipReason::ChangedByOther);
+            left.extend(why.map(|why| (knob_of(place), why)));
+        }
+        // What somebody has wished for is remembered, and no knob that was turned.
+        let turned = knobs.into_iter().filter(|(_, cell)| cell.applied != cell.baseline);
         Some(ProcessExplanation {
             who,
             set: standing.set,
             role: standing.role,
             reason: assignment.reason.clone(),
             because: member.because,
-            knobs: self.knob_states(who, standing.set),
-            left: left.map(|(knob, why)| (*knob, why.clone())).collect(),
+            knobs: turned.map(|(place, cell)| self.state(place, cell)).collect(),
+            left: left.into_iter().collect(),
         })
     }
 
-    fn knob_states(&self, who: Identity, set: SetId) -> Vec<KnobState> {
+    fn cells_of(&self, who: Identity, set: SetId) -> impl Iterator<Item = (&KnobPlace, &Cell)> {
         let group = self.subtree.as_ref().map(|subtree| format!("{}/", subtree.group(set)));
         let unit = self.units.as_ref().and_then(|units| units.own_unit(who));
         let autogroup = self.autogroups.get(&who);
-        let concerns = |place: &KnobPlace| match place {
+        let concerns = move |place: &KnobPlace| match place {
             KnobPlace::Thread { process, tid, .. } => *process == who && *tid == who.pid,
             KnobPlace::Member { process, .. } => *process == who,
             KnobPlace::Autogroup { number, .. } => autogroup.is_some_and(|group| group.number == *number),
@@ -65,7 +73,12 @@ impl<W: World, L: Log> Engine<W, L> {
             | KnobPlace::Group { .. }
             | KnobPlace::Scope { .. } => false,
         };
-        self.ledger.cells().filter(|(place, _)| concerns(place)).map(|(place, cell)| self.state(place, cell)).collect()
+        self.ledger.cells().filter(move |(place, _)| concerns(place))
+    }
+
+    /// Whether nobody has set it to something else since; what cannot be asked for is not said to be changed.
+    fn holds(&self, place: &KnobPlace, cell: &Cell) -> bool {
+        self.ledger.world.get(place).map_or(true, |present| cell.put(&present))
     }
 
     fn state(&self, place: &KnobPlace, cell: &Cell) -> KnobState {

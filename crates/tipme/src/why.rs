@@ -29,8 +29,12 @@ fn text(why: &ProcessTreatment) -> String {
         Some(role) => vec![format!("{who}: {role}, since {}", why.reason)],
         None => vec![format!("{who}: left alone, since {}", why.reason)],
     };
-    if let (Some(membership), Some(set)) = (&why.membership, why.set) {
-        lines.push(format!("  it belongs to the set of process {set}: {}", member(membership)));
+    match (&why.membership, why.set) {
+        (Some(membership), _) if membership == "alone" => lines.push("  it is a set of its own".to_owned()),
+        (Some(membership), Some(set)) => {
+            lines.push(format!("  it belongs to the set of process {set}: {}", member(membership)));
+        }
+        _ => {}
     }
     for knob in &why.knobs {
         lines.push(format!("  {:<16} {} (was {})", knob.name, knob.applied, knob.baseline));
