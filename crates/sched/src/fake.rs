@@ -30,6 +30,8 @@ const FILES: [(&str, i64); 5] =
 #[derive(Clone, Default)]
 pub(crate) struct CrashPoint {
     left: Rc<Cell<Option<usize>>>,
+    /// Steps that were not taken.
+    missed: Rc<Cell<usize>>,
     /// Steps that were taken in all.
     pub(crate) taken: Rc<Cell<usize>>,
 }
@@ -37,6 +39,11 @@ pub(crate) struct CrashPoint {
 impl CrashPoint {
     pub(crate) fn set(&self, steps: Option<usize>) {
         self.left.set(steps);
+        self.missed.set(0);
+    }
+
+    pub(crate) fn is_reached(&self) -> bool {
+        self.left.get() == Some(0)
     }
 
     /// True where the step is still taken.
@@ -44,7 +51,10 @@ impl CrashPoint {
         self.taken.set(self.taken.get() + 1);
         match self.left.get() {
             None => true,
-            Some(0) => false,
+            Some(0) => {
+                self.missed.set(self.missed.get() + 1);
+                false
+            }
             Some(left) => {
                 self.left.set(Some(left - 1));
                 true
@@ -82,8 +92,11 @@ impl Log for MemoryLog {
             self.bytes.borrow_mut().extend(bytes);
             return Ok(());
         }
-        let torn = self.torn.take().min(bytes.len());
-        self.bytes.borrow_mut().extend(&bytes[..torn]);
+        // Only the write in the midst of which it stops is torn.
+        if self.crash_point.missed.get() == 1 {
+            let torn = self.torn.take().min(bytes.len());
+            self.bytes.borrow_mut().extend(&bytes[..torn]);
+        }
         Err(io::Error::other("stopped"))
     }
 

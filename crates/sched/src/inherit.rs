@@ -10,14 +10,19 @@
 //! On a kernel without slices, a child that leaves its session and loses its parent, and whose value the user could
 //! have set, is taken for the user's own.
 //!
-//! `nice -n 5` adds to what it has inherited. So where a process has a slice of ours, and another nice value than the
-//! default or what the process has that it has the slice from, the difference is what the user *wishes*, counted
-//! from that one's baseline. A thread with a value of its own is none: programs set theirs outright.
+//! `nice -n 5` adds to what it has inherited. So where a process has a slice of ours and a nice value that was not put
+//! anywhere, the difference from what comes with the slice is what the user *wishes*, counted from the baseline: the
+//! value of the nearest listed process above it that has the slice, else of those that are listed with it. A thread with
+//! a value of its own has no such wish: programs set theirs outright.
+//!
+//! What a process of another user has inherited goes back as well, where it descends from ours or shares a session with
+//! them. Its slice alone says nothing, since that user may have a manager, too.
 //!
 //! The process that a value came from may be gone, or have another value since. So each value that is put
 //! into a session leaves a *trace* in the ledger and the journal, until everything is taken back.
 
 use crate::journal::Cell;
+use crate::why::SkipReason;
 use crate::world::{KnobPlace, ThreadKnob, ThreadSettings, Value, World};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::Identity;
@@ -43,6 +48,8 @@ struct Ancestry {
     /// Its session and those of the processes above it.
     sessions: BTreeSet<u32>,
     unprivileged: bool,
+    /// It may be changed, and not only lose what it inherited.
+    admitted: bool,
 }
 
 impl Marks {
@@ -114,8 +121,12 @@ impl Marks {
                     continue;
                 }
                 let ancestry = ancestry.get_or_insert_with(|| Ancestry::new(world, who));
+                let Some(ancestry) = ancestry else { return found };
                 let put = self.baseline(ancestry, thread, knob);
-                let wish = || self.wish(world, ancestry, thread).filter(|_| wished && !known(&threads[0]));
+                // Who was given nice value or slice here has not inherited it.
+                let first = |knob| is_known(&threads[0].place(who, knob));
+                let given = first(ThreadKnob::Slice) || first(ThreadKnob::Nice) && !self.is_wishing(who);
+                let wish = || self.wish(world, ancestry, thread).filter(|_| wished && !given);
                 found.extend(put.or_else(wish).map(|baseline| ((index, knob), baseline)));
             }
         }
@@ -128,9 +139,14 @@ impl Marks {
         let family = ancestry.lineage.iter().filter_map(|&who| self.by_process.get(&(who, knob))).flatten();
         let session = ancestry.sessions.iter().filter_map(|&session| self.by_session.get(&(session, knob))).flatten();
         let below_zero = knob == ThreadKnob::Nice && thread.nice < 0 && ancestry.unprivileged;
-        let alone = below_zero || self.has_our_slice(thread);
+        let alone = ancestry.admitted && (below_zero || self.has_our_slice(thread));
         let any = self.by_session.iter().filter(|((_, of), _)| alone && *of == knob).flat_map(|(_, cells)| cells);
         family.chain(session).chain(any).find(fits).map(|cell| cell.baseline.clone())
+    }
+
+    fn is_wishing(&self, who: Identity) -> bool {
+        let mut cells = self.by_process.get(&(who, ThreadKnob::Nice)).into_iter().flatten();
+        cells.any(|cell| ThreadKnob::Nice.is_wish(&cell.baseline))
     }
 
     fn has_our_slice(&self, thread: &ThreadSettings) -> bool {
@@ -139,32 +155,73 @@ impl Marks {
 
     /// Whether a nice value can be of `nice`, which is run before the program is: all of its threads have it then.
     fn may_be_wish(&self, thread: &ThreadSettings, first: &ThreadSettings) -> bool {
-        self.has_our_slice(thread) && thread.nice == first.nice && !ThreadKnob::Nice.is_default(thread.nice)
+        self.has_our_slice(thread) && thread.nice == first.nice
     }
 
-    /// What was wished for by who has added to the nice value of the process that the slice was inherited from.
+    /// What was wished for by who has added to the nice value that came with the slice.
     fn wish(&self, world: &impl World, ancestry: &Ancestry, thread: &ThreadSettings) -> Option<Value> {
         for who in &ancestry.lineage[1..] {
-            let first = world.threads(*who).ok()?.into_iter().next().filter(|first| first.slice == thread.slice);
-            let Some(first) = first else { continue };
-            let present = Value::Number(first.nice);
-            let listed = self.by_process.get(&(*who, ThreadKnob::Nice));
-            let baseline = match listed {
-                Some(cells) => cells.iter().find(|cell| cell.put(&present)).and_then(|cell| cell.baseline.number()),
-                None => (self.values.contains(&(ThreadKnob::Nice, first.nice)) || first.nice == 0).then_some(0),
-            };
-            if baseline.is_some() || listed.is_some() {
-                let wish = |baseline: i64| baseline.saturating_add(thread.nice.saturating_sub(first.nice));
-                return baseline.map(|baseline| Value::Number(wish(baseline).clamp(NICE_MIN, NICE_MAX)));
+            match self.favour(world, *who, thread.slice) {
+                Origin::Other => {}
+                Origin::Unclear => return None,
+                Origin::Favoured { baseline, nice } => return Some(wished(baseline, nice, thread.nice)),
             }
         }
-        None
+        let others = self.by_process.keys().filter(|(_, knob)| *knob == ThreadKnob::Slice && ancestry.admitted);
+        others.map(|(who, _)| self.favour(world, *who, thread.slice)).find_map(|origin| match origin {
+            Origin::Favoured { baseline, nice } => Some(wished(baseline, nice, thread.nice)),
+            Origin::Other | Origin::Unclear => None,
+        })
+    }
+
+    /// What came with a slice to those that have it from this process.
+    fn favour(&self, world: &impl World, who: Identity, slice: i64) -> Origin {
+        let cells = |knob| self.by_process.get(&(who, knob));
+        let first = world.threads(who).ok().and_then(|threads| threads.into_iter().next());
+        let Some(first) = first else { return Origin::Other };
+        let nice = Value::Number(first.nice);
+        let baseline = match cells(ThreadKnob::Nice) {
+            Some(nices) => match nices.iter().find(|cell| cell.put(&nice)) {
+                Some(cell) => cell.baseline.number(),
+                None => return Origin::Unclear,
+            },
+            None => Some(0).filter(|_| first.nice == 0),
+        };
+        match (cells(ThreadKnob::Slice), baseline) {
+            (Some(slices), Some(baseline)) if first.slice == slice => {
+                let settled = slices.iter().any(|cell| cell.applied == Value::Number(slice));
+                if settled { Origin::Favoured { baseline, nice: first.nice } } else { Origin::Unclear }
+            }
+            _ => Origin::Other,
+        }
     }
 }
 
+/// What a process says of a slice that those below it have.
+enum Origin {
+    /// They have it from it, with a nice value in place of a baseline.
+    Favoured { baseline: i64, nice: i64 },
+    /// It has another nice value than was put there, or a change of it was stopped half-way.
+    Unclear,
+    /// They have it from elsewhere.
+    Other,
+}
+
+/// As far from the baseline as a value is from the one that came with the slice.
+fn wished(baseline: i64, inherited: i64, nice: i64) -> Value {
+    Value::Number(baseline.saturating_add(nice.saturating_sub(inherited)).clamp(NICE_MIN, NICE_MAX))
+}
+
 impl Ancestry {
-    fn new(world: &impl World, who: Identity) -> Ancestry {
+    /// `None` of a process that nothing is done to.
+    fn new(world: &impl World, who: Identity) -> Option<Ancestry> {
+        let first = KnobPlace::Thread { process: who, tid: who.pid, start: who.start, knob: ThreadKnob::Nice };
+        let admitted = match world.admit(&first) {
+            Ok(()) => true,
+            Err(SkipReason::NotOwner(_)) => false,
+            Err(_) => return None,
+        };
         let (lineage, sessions) = world.lineage(who).into_iter().unzip();
-        Ancestry { lineage, sessions, unprivileged: world.is_unprivileged(who) }
+        Some(Ancestry { lineage, sessions, unprivileged: world.is_unprivileged(who), admitted })
     }
 }

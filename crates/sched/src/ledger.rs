@@ -179,28 +179,30 @@ impl<W: World, L: Log> Ledger<W, L> {
     }
 
     fn announce(&mut self, steps: Vec<LedgerStep>, done: &mut Done) -> Vec<(LedgerStep, Cell)> {
-        let (mut back, mut forth) = (Vec::new(), Vec::new());
         let mut gate = AccessGate::default();
         let mut room = PLACES_MAX.saturating_sub(self.cells.len());
+        let mut announced = Vec::new();
         for step in steps {
             match self.check(&step, &mut gate, &mut room) {
                 Err(why) => done.failed.push((step.place, why)),
-                Ok(()) if step.is_back() => back.push((self.next_cell(&step), step)),
-                Ok(()) => forth.push((self.next_cell(&step), step)),
+                Ok(()) => announced.push((self.next_cell(&step), step)),
             }
         }
-        let traces = self.new_traces(&forth);
-        let changes = forth.iter().map(|(cell, step)| (&step.place, cell)).chain(&traces);
-        let entries: Vec<JournalLine> =
-            changes.map(|(place, cell)| JournalLine::Change { place: place.clone(), cell: cell.clone() }).collect();
+        let traces = self.new_traces(&announced);
+        let forth = announced.iter().filter(|(_, step)| !step.is_back()).map(|(cell, step)| (&step.place, cell));
+        let entries: Vec<JournalLine> = forth
+            .chain(&traces)
+            .map(|(place, cell)| JournalLine::Change { place: place.clone(), cell: cell.clone() })
+            .collect();
         match self.journal.append(&entries) {
             Ok(()) => self.cells.extend(traces),
             Err(error) => {
                 let why = SkipReason::Journal(error.to_string());
-                done.failed.extend(forth.drain(..).map(|(_, step)| (step.place, why.clone())));
+                let forth = announced.extract_if(.., |(_, step)| !step.is_back());
+                done.failed.extend(forth.map(|(_, step)| (step.place, why.clone())));
             }
         }
-        back.into_iter().chain(forth).map(|(cell, step)| (step, cell)).collect()
+        announced.into_iter().map(|(cell, step)| (step, cell)).collect()
     }
 
     /// The traces that the steps leave and that are not there yet.
@@ -342,7 +344,8 @@ impl<W: World, L: Log> Ledger<W, L> {
             }
         };
         *count += 1;
-        self.cells.remove(&place);
+        let cell = self.cells.remove(&place);
+        self.recent.extend(cell.map(|cell| (place, cell)));
     }
 
     /// True for a scope whose processes have no place to go back to: it is theirs from now on, and ends with them.
@@ -370,10 +373,13 @@ impl<W: World, L: Log> Ledger<W, L> {
 
     /// The group that a process, or the nearest one above it that was moved, came from.
     pub(crate) fn origin(&self, process: Identity, root: &str) -> Option<String> {
-        let baseline = |process| match &self.cells.get(&KnobPlace::Member { process, root: root.to_owned() })?.baseline
-        {
-            Value::Text(group) => Some(group.clone()),
-            Value::Number(_) => None,
+        let baseline = |process| {
+            let place = KnobPlace::Member { process, root: root.to_owned() };
+            let back = || self.recent.iter().find(|(known, _)| *known == place).map(|(_, cell)| cell);
+            match &self.cells.get(&place).or_else(back)?.baseline {
+                Value::Text(group) => Some(group.clone()),
+                Value::Number(_) => None,
+            }
         };
         baseline(process).or_else(|| self.world.lineage(process).into_iter().find_map(|(above, _)| baseline(above)))
     }
@@ -384,7 +390,7 @@ impl<W: World, L: Log> Ledger<W, L> {
         let inherited = self.heirs(marks).into_iter().map(|who| marks.inherited(&self.world, who, is_known));
         let is_wish = |(place, baseline): &(KnobPlace, Value)| matches!(place, KnobPlace::Thread { knob, .. } if knob.is_wish(baseline));
         let step = |(place, baseline): (KnobPlace, Value)| {
-            let from = self.world.get(&place).ok().filter(|_| self.world.admit(&place).is_ok())?;
+            let from = self.world.get(&place).ok()?;
             let details = CellDetails::default();
             Some(LedgerStep { place, to: baseline.clone(), baseline, from, details })
         };
@@ -403,8 +409,7 @@ impl<W: World, L: Log> Ledger<W, L> {
         let mut found = 0;
         for who in self.heirs(marks) {
             for (place, baseline) in marks.inherited(&self.world, who, |place| own.contains(place)) {
-                // Nobody has admitted this one yet.
-                if self.world.admit(&place).is_ok() && self.world.set(&place, &baseline).is_ok() {
+                if self.world.set(&place, &baseline).is_ok() {
                     restored.restored += 1;
                     found += 1;
                 }

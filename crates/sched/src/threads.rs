@@ -21,6 +21,8 @@ use tipme_policy::{Identity, IoPriority, Knobs, Scheduling};
 
 /// Rounds in which what was forked meanwhile is looked for.
 const ROUNDS_MAX: usize = 4;
+/// Nanoseconds: longer than the slices of the favoured, and shorter than those of the rest.
+const SHORT_SLICE_MAX: i64 = 1_000_000;
 /// Followers that are remembered at most; more are found again when everything is taken back.
 const FOLLOWERS_MAX: usize = 4_096;
 
@@ -61,6 +63,13 @@ impl Claim {
     fn ours(knob: ThreadKnob, baseline: Value) -> Claim {
         if knob.is_wish(&baseline) { Claim::Wish(baseline) } else { Claim::Ours(baseline) }
     }
+}
+
+/// A short slice comes after the nice value that belongs to it, and goes before that does; so does every other slice. Who is
+/// forked meanwhile has no slice with another nice value than belongs to it.
+fn comes_first(step: &LedgerStep) -> bool {
+    let is_slice = matches!(step.place, KnobPlace::Thread { knob: ThreadKnob::Slice, .. });
+    is_slice && step.to.number().is_none_or(|nanos| nanos == 0 || nanos > SHORT_SLICE_MAX)
 }
 
 #[derive(Default)]
@@ -121,7 +130,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
         self.plan_followers(&wanted, &marks, &mut plan);
         let ThreadPlan { steps, wishing, .. } = &mut plan;
-        steps.sort_by_key(|step| !step.place.process().is_some_and(|who| wishing.contains(&who)));
+        steps.sort_by_key(|step| (!step.place.process().is_some_and(|who| wishing.contains(&who)), !comes_first(step)));
         plan
     }
 
@@ -143,9 +152,11 @@ impl<W: World, L: Log> Engine<W, L> {
                 ThreadKnob::ALL.map(|knob| self.claim(who, thread, knob, inherited.get(&(index, knob))))
             })
             .collect();
-        if self.find_foreign(who, &threads, &claims, plan) {
+        let refused = threads.first().filter(|_| !inherited.is_empty()).and_then(|first| self.refusal(who, first));
+        if self.find_foreign(who, &threads, &claims, plan) || refused.is_some() {
             wants = Wants::default();
         }
+        plan.left.extend(refused.map(|why| (who, Knob::Nice, why)));
         let live: BTreeSet<(u32, u64)> = threads.iter().map(|thread| (thread.tid, thread.start)).collect();
         let gone = |place: &&KnobPlace| matches!(place, KnobPlace::Thread { tid, start, .. } if !live.contains(&(*tid, *start)));
         plan.abandoned.extend(self.ledger.threads_of(who).map(|(place, _)| place).filter(gone).cloned());
@@ -155,6 +166,11 @@ impl<W: World, L: Log> Engine<W, L> {
             }
         }
         wants
+    }
+
+    /// Why a process only loses what it inherited.
+    fn refusal(&self, who: Identity, first: &ThreadSettings) -> Option<SkipReason> {
+        self.ledger.world.admit(&first.place(who, ThreadKnob::Nice)).err()
     }
 
     fn plan_missing(&self, who: Identity, fault: KnobFault, plan: &mut ThreadPlan) {
@@ -257,7 +273,9 @@ impl<W: World, L: Log> Engine<W, L> {
     fn plan_follower(&self, who: Identity, mut wants: Wants, marks: &Marks, plan: &mut ThreadPlan) -> bool {
         let Ok(threads) = self.ledger.world.threads(who) else { return false };
         let mut inherited = marks.inherited_by(&self.ledger.world, who, &threads, |_| false);
-        if inherited.iter().any(|((_, knob), baseline)| knob.is_wish(baseline)) {
+        let wishes = inherited.iter().any(|((_, knob), baseline)| knob.is_wish(baseline));
+        let first = threads.first().filter(|_| !inherited.is_empty());
+        if wishes || first.is_some_and(|first| self.refusal(who, first).is_some()) {
             wants = Wants::default();
         }
         inherited.retain(|(index, knob), _| wants.get(*knob) != Some(threads[*index].value(*knob)));

@@ -153,6 +153,42 @@ fn what_nice_has_added_to_what_it_inherited_is_the_users_wish() {
 }
 
 #[test]
+fn a_wish_that_makes_up_for_the_favour_and_one_of_a_daemon_are_wishes_too() {
+    let mut fixture = ThreadsFixture::new();
+    let shell = fixture.machine.fork(20, None, true);
+    fixture.assign(Role::Focused, &[shell]);
+    let seen = fixture.machine.fork(30, Some(shell), false);
+    fixture.machine.renice(seen, 0);
+    let daemon = detached(&fixture, 40, shell);
+    fixture.machine.renice(daemon, nice(Role::Focused) + 5);
+    fixture.assign(Role::Focused, &[shell, seen]);
+    assert_eq!(fixture.value(seen, NICE), -nice(Role::Focused));
+    fixture.engine.restore();
+    assert_eq!([shell, seen, daemon].map(|who| fixture.value(who, NICE)), [0, -nice(Role::Focused), 5]);
+}
+
+#[test]
+fn another_users_process_only_loses_what_it_inherited() {
+    let mut fixture = ThreadsFixture::new();
+    fixture.machine.owner = Some(1000);
+    fixture.engine.ledger.world.owner = Some(1000);
+    let shell = fixture.machine.fork(20, None, true);
+    fixture.assign(Role::Focused, &[shell]);
+    let own_session = [30, 40].map(|pid| fixture.machine.fork(pid, Some(shell), true));
+    let daemon = detached(&fixture, 50, shell);
+    for who in [own_session[0], own_session[1], daemon] {
+        fixture.machine.state.borrow_mut().processes.get_mut(&who).expect("the test made it").uid = 7;
+    }
+    let applied = fixture.assign(Role::Focused, &[shell, own_session[0]]);
+    let left: Vec<_> = applied.skipped.iter().map(|left| (left.who, left.why.clone())).collect();
+    assert_eq!(left, [(own_session[0], SkipReason::NotOwner(7))]);
+    assert_eq!([NICE, SLICE, IO].map(|knob| fixture.value(own_session[0], knob)), [0; 3]);
+    fixture.engine.restore();
+    assert_eq!(own_session.map(|who| fixture.value(who, NICE)), [0; 2]);
+    assert_eq!(fixture.value(daemon, NICE), nice(Role::Focused), "its user may have a manager of that slice");
+}
+
+#[test]
 fn a_thread_that_its_program_has_given_a_nice_value_keeps_it() {
     let mut fixture = ThreadsFixture::new();
     let parent = fixture.machine.fork(20, None, true);
