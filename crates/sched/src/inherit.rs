@@ -122,12 +122,16 @@ impl Marks {
                 }
                 let ancestry = ancestry.get_or_insert_with(|| Ancestry::new(world, who));
                 let Some(ancestry) = ancestry else { return found };
-                let put = self.baseline(ancestry, thread, knob);
                 // Who was given nice value or slice here has not inherited it.
                 let first = |knob| is_known(&threads[0].place(who, knob));
                 let given = first(ThreadKnob::Slice) || first(ThreadKnob::Nice) && !self.is_wishing(who);
-                let wish = || self.wish(world, ancestry, thread).filter(|_| wished && !given);
-                found.extend(put.or_else(wish).map(|baseline| ((index, knob), baseline)));
+                let put = || self.baseline(ancestry, thread, knob);
+                let baseline = match self.wish_from_above(world, ancestry, thread).filter(|_| wished && !given) {
+                    Some(wish) => wish.or_else(put),
+                    None if wished && !given => put().or_else(|| self.wish_from_others(world, ancestry, thread)),
+                    None => put(),
+                };
+                found.extend(baseline.map(|baseline| ((index, knob), baseline)));
             }
         }
         found
@@ -158,15 +162,27 @@ impl Marks {
         self.has_our_slice(thread) && thread.nice == first.nice
     }
 
-    /// What was wished for by who has added to the nice value that came with the slice.
-    fn wish(&self, world: &impl World, ancestry: &Ancestry, thread: &ThreadSettings) -> Option<Value> {
+    /// What was wished for by who has added to the nice value that came with the slice from a process above. What that
+    /// has now counts, and not another value that was put somewhere and happens to be the sum. `Some(None)` where it is
+    /// not clear; `None` where no process above has the slice.
+    fn wish_from_above(
+        &self,
+        world: &impl World,
+        ancestry: &Ancestry,
+        thread: &ThreadSettings,
+    ) -> Option<Option<Value>> {
         for who in &ancestry.lineage[1..] {
             match self.favour(world, *who, thread.slice) {
                 Origin::Other => {}
-                Origin::Unclear => return None,
-                Origin::Favoured { baseline, nice } => return Some(wished(baseline, nice, thread.nice)),
+                Origin::Unclear => return Some(None),
+                Origin::Favoured { baseline, nice } => return Some(Some(wished(baseline, nice, thread.nice))),
             }
         }
+        None
+    }
+
+    /// The same of one whose parents have gone, from whoever else has the slice.
+    fn wish_from_others(&self, world: &impl World, ancestry: &Ancestry, thread: &ThreadSettings) -> Option<Value> {
         let others = self.by_process.keys().filter(|(_, knob)| *knob == ThreadKnob::Slice && ancestry.admitted);
         others.map(|(who, _)| self.favour(world, *who, thread.slice)).find_map(|origin| match origin {
             Origin::Favoured { baseline, nice } => Some(wished(baseline, nice, thread.nice)),

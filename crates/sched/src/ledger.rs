@@ -41,6 +41,11 @@ pub(crate) struct LedgerStep {
 }
 
 impl LedgerStep {
+    /// Nobody gets anything by it, so it is done to whoever has inherited something.
+    fn only_takes_back(&self) -> bool {
+        self.to == self.baseline
+    }
+
     fn is_back(&self) -> bool {
         is_back(&self.place, &self.to, &self.baseline)
     }
@@ -134,7 +139,7 @@ impl<W: World, L: Log> Ledger<W, L> {
         let announced = self.announce(steps, &mut done);
         let mut cleared = Vec::new();
         for (step, cell) in announced {
-            let allowed = if step.is_back() { Ok(()) } else { gate.admit(&self.world, &step.place) };
+            let allowed = if step.only_takes_back() { Ok(()) } else { gate.admit(&self.world, &step.place) };
             self.perform(step.place, cell, allowed, &mut cleared, &mut done);
         }
         self.clear(cleared);
@@ -240,7 +245,9 @@ impl<W: World, L: Log> Ledger<W, L> {
         if step.is_back() {
             return Ok(());
         }
-        gate.admit(&self.world, &step.place)?;
+        if !step.only_takes_back() {
+            gate.admit(&self.world, &step.place)?;
+        }
         if self.cells.contains_key(&step.place) {
             return Ok(());
         }

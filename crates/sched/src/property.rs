@@ -158,8 +158,8 @@ impl PropertyFixture {
         }
         if nice == 0 || (slice != 0 && nice != values(&self.shadow)[0]) {
             self.niced.insert(child);
-            // As far as the normal favour goes, or not.
-            let more = if child.pid.is_multiple_of(20) { 8 } else { 5 };
+            // As far as the normal favour goes, or to that of another role, or neither.
+            let more = [8, 5, 4][child.pid as usize / 10 % 3];
             self.both(|machine| machine.renice(child, values(machine)[0] + more));
         }
     }

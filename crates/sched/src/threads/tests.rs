@@ -175,13 +175,16 @@ fn another_users_process_only_loses_what_it_inherited() {
     let shell = fixture.machine.fork(20, None, true);
     fixture.assign(Role::Focused, &[shell]);
     let own_session = [30, 40].map(|pid| fixture.machine.fork(pid, Some(shell), true));
+    let polite = fixture.machine.fork(60, Some(shell), false);
+    fixture.machine.renice(polite, nice(Role::Visible));
     let daemon = detached(&fixture, 50, shell);
-    for who in [own_session[0], own_session[1], daemon] {
+    for who in [own_session[0], own_session[1], daemon, polite] {
         fixture.machine.state.borrow_mut().processes.get_mut(&who).expect("the test made it").uid = 7;
     }
-    let applied = fixture.assign(Role::Focused, &[shell, own_session[0]]);
+    let applied = fixture.assign(Role::Focused, &[shell, own_session[0], polite]);
     let left: Vec<_> = applied.skipped.iter().map(|left| (left.who, left.why.clone())).collect();
-    assert_eq!(left, [(own_session[0], SkipReason::NotOwner(7))]);
+    assert_eq!(left, [own_session[0], polite].map(|who| (who, SkipReason::NotOwner(7))));
+    assert_eq!(fixture.value(polite, NICE), nice(Role::Visible) - nice(Role::Focused), "what it has asked for");
     assert_eq!([NICE, SLICE, IO].map(|knob| fixture.value(own_session[0], knob)), [0; 3]);
     fixture.engine.restore();
     assert_eq!(own_session.map(|who| fixture.value(who, NICE)), [0; 2]);

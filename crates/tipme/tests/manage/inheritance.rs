@@ -95,9 +95,9 @@ fn a_daemon_keeps_nothing_of_the_favour_that_it_was_born_with() {
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     // What it leaves has to stay below this test, whose only processes may be changed.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
-    let other_user = "setpriv --reuid 65534 --clear-groups sleep 8000";
+    let other_user = "setpriv --reuid 65534 --clear-groups nice -n 3 sleep 8000";
     let script = format!(
-        "read go < {}; setsid -f sleep 6000; {other_user} & nice -n 8 sleep 5000 & nice -n 5 sleep 7000",
+        "read go < {}; setsid -f sleep 6000; {other_user} & nice -n 8 sleep 5000 & nice -n 4 sleep 4000 & nice -n 5 sleep 7000",
         fifo.display()
     );
     let terminal = desktop.terminal_with("+20+20", &script);
@@ -109,12 +109,14 @@ fn a_daemon_keeps_nothing_of_the_favour_that_it_was_born_with() {
     until("what was asked for from what nobody had changed", || nice(polite) == 5);
     let even = process_in(&terminal, &["sleep", "5000"]);
     until("the same where it makes up for the favour", || nice(even) == 8);
+    let visible = process_in(&terminal, &["sleep", "4000"]);
+    until("the same where the sum is what another role gets", || nice(visible) == 4);
     let other = process_in(&terminal, &["sleep", "8000"]);
-    until("that another user's process has none of it", || nice(other) == 0);
+    until("that another user's process has none of it", || nice(other) == 3);
     let why = managed.said(&["why", &polite.to_string()]);
     assert!(why.contains("it is 5, set by the user or another program"), "{why}");
     assert_eq!(managed.stop(rustix::process::Signal::TERM), Some(0));
-    assert_eq!([daemon, polite, even, other, terminal.shell()].map(nice), [0, 5, 8, 0, 0]);
+    assert_eq!([daemon, polite, even, visible, other, terminal.shell()].map(nice), [0, 5, 8, 4, 3, 0]);
     rustix::process::kill_process(
         rustix::process::Pid::from_raw(daemon as i32).unwrap(),
         rustix::process::Signal::KILL,
