@@ -15,8 +15,8 @@
 //! value of the nearest listed process above it that has the slice, else of those that are listed with it. A thread with
 //! a value of its own has no such wish: programs set theirs outright.
 //!
-//! What a process of another user has inherited goes back as well, where it descends from ours or shares a session with
-//! them. Its slice alone says nothing, since that user may have a manager, too.
+//! What a process of another user has inherited goes back as well, where it descends from ours. Its slice and its session
+//! say nothing, since that user may have a manager, too.
 //!
 //! The process that a value came from may be gone, or have another value since. So each value that is put
 //! into a session leaves a *trace* in the ledger and the journal, until everything is taken back.
@@ -141,7 +141,8 @@ impl Marks {
         let value = Value::Number(thread.value(knob));
         let fits = |cell: &&Cell| cell.since <= thread.start && cell.put(&value);
         let family = ancestry.lineage.iter().filter_map(|&who| self.by_process.get(&(who, knob))).flatten();
-        let session = ancestry.sessions.iter().filter_map(|&session| self.by_session.get(&(session, knob))).flatten();
+        let sessions = ancestry.sessions.iter().filter(|_| ancestry.admitted);
+        let session = sessions.filter_map(|&session| self.by_session.get(&(session, knob))).flatten();
         let below_zero = knob == ThreadKnob::Nice && thread.nice < 0 && ancestry.unprivileged;
         let alone = ancestry.admitted && (below_zero || self.has_our_slice(thread));
         let any = self.by_session.iter().filter(|((_, of), _)| alone && *of == knob).flat_map(|(_, cells)| cells);

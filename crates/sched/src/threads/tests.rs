@@ -178,9 +178,11 @@ fn another_users_process_only_loses_what_it_inherited() {
     let polite = fixture.machine.fork(60, Some(shell), false);
     fixture.machine.renice(polite, nice(Role::Visible));
     let daemon = detached(&fixture, 50, shell);
-    for who in [own_session[0], own_session[1], daemon, polite] {
+    let neighbour = fixture.machine.fork(70, Some(shell), false);
+    for who in [own_session[0], own_session[1], daemon, polite, neighbour] {
         fixture.machine.state.borrow_mut().processes.get_mut(&who).expect("the test made it").uid = 7;
     }
+    fixture.machine.state.borrow_mut().processes.get_mut(&neighbour).expect("the test made it").parent = 1;
     let applied = fixture.assign(Role::Focused, &[shell, own_session[0], polite]);
     let left: Vec<_> = applied.skipped.iter().map(|left| (left.who, left.why.clone())).collect();
     assert_eq!(left, [own_session[0], polite].map(|who| (who, SkipReason::NotOwner(7))));
@@ -189,6 +191,7 @@ fn another_users_process_only_loses_what_it_inherited() {
     fixture.engine.restore();
     assert_eq!(own_session.map(|who| fixture.value(who, NICE)), [0; 2]);
     assert_eq!(fixture.value(daemon, NICE), nice(Role::Focused), "its user may have a manager of that slice");
+    assert_eq!(fixture.value(neighbour, NICE), nice(Role::Focused), "nor does its session say whose value it is");
 }
 
 #[test]
