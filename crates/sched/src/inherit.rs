@@ -126,10 +126,13 @@ impl Marks {
                 let first = |knob| is_known(&threads[0].place(who, knob));
                 let given = first(ThreadKnob::Slice) || first(ThreadKnob::Nice) && !self.is_wishing(who);
                 let put = || self.baseline(ancestry, thread, knob);
-                let baseline = match self.wish_from_above(world, ancestry, thread).filter(|_| wished && !given) {
-                    Some(wish) => wish.or_else(put),
-                    None if wished && !given => put().or_else(|| self.wish_from_others(world, ancestry, thread)),
-                    None => put(),
+                let above = || self.wish_from_above(world, ancestry, thread);
+                let baseline = match wished && !given {
+                    true => match above() {
+                        Some(wish) => wish.or_else(put),
+                        None => put().or_else(|| self.wish_from_others(world, ancestry, thread)),
+                    },
+                    false => put(),
                 };
                 found.extend(baseline.map(|baseline| ((index, knob), baseline)));
             }
@@ -172,7 +175,7 @@ impl Marks {
         ancestry: &Ancestry,
         thread: &ThreadSettings,
     ) -> Option<Option<Value>> {
-        for who in &ancestry.lineage[1..] {
+        for who in ancestry.lineage.iter().skip(1) {
             match self.favour(world, *who, thread.slice) {
                 Origin::Other => {}
                 Origin::Unclear => return Some(None),

@@ -193,6 +193,9 @@ impl<W: World, L: Log> Ledger<W, L> {
                 Ok(()) => announced.push((self.next_cell(&step), step)),
             }
         }
+        // Groups are left before others are entered; the steps of threads have their own order.
+        let is_thread = |step: &LedgerStep| matches!(step.place, KnobPlace::Thread { .. });
+        announced.sort_by_key(|(_, step)| is_thread(step) || !step.is_back());
         let traces = self.new_traces(&announced);
         let forth = announced.iter().filter(|(_, step)| !step.is_back()).map(|(cell, step)| (&step.place, cell));
         let entries: Vec<JournalLine> = forth
@@ -351,8 +354,7 @@ impl<W: World, L: Log> Ledger<W, L> {
             }
         };
         *count += 1;
-        let cell = self.cells.remove(&place);
-        self.recent.extend(cell.map(|cell| (place, cell)));
+        self.cells.remove(&place);
     }
 
     /// True for a scope whose processes have no place to go back to: it is theirs from now on, and ends with them.
@@ -380,13 +382,10 @@ impl<W: World, L: Log> Ledger<W, L> {
 
     /// The group that a process, or the nearest one above it that was moved, came from.
     pub(crate) fn origin(&self, process: Identity, root: &str) -> Option<String> {
-        let baseline = |process| {
-            let place = KnobPlace::Member { process, root: root.to_owned() };
-            let back = || self.recent.iter().find(|(known, _)| *known == place).map(|(_, cell)| cell);
-            match &self.cells.get(&place).or_else(back)?.baseline {
-                Value::Text(group) => Some(group.clone()),
-                Value::Number(_) => None,
-            }
+        let baseline = |process| match &self.cells.get(&KnobPlace::Member { process, root: root.to_owned() })?.baseline
+        {
+            Value::Text(group) => Some(group.clone()),
+            Value::Number(_) => None,
         };
         baseline(process).or_else(|| self.world.lineage(process).into_iter().find_map(|(above, _)| baseline(above)))
     }

@@ -204,6 +204,8 @@ impl PropertyFixture {
         };
         let Some(who) = self.pick(*index) else { return };
         match act {
+            // A child of one that somebody has moved goes back to where the display's programs are, and not to that group.
+            Operation::Fork { .. } if self.shadow.state.borrow().processes[&who].group == OTHER => {}
             Operation::Fork { own_session, nice, .. } => {
                 let child = self.fork(Some(who), *own_session);
                 if *nice {

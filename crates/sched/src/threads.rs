@@ -77,6 +77,8 @@ struct ThreadPlan {
     steps: Vec<LedgerStep>,
     /// Who has a wish in what it inherited. They are settled first, while what they inherited is still there to see.
     wishing: BTreeSet<Identity>,
+    /// Who has inherited something, and may have handed it on.
+    heirs: BTreeSet<Identity>,
     /// Places that are gone.
     abandoned: Vec<KnobPlace>,
     left: Vec<(Identity, Knob, SkipReason)>,
@@ -145,6 +147,7 @@ impl<W: World, L: Log> Engine<W, L> {
         };
         let is_known = |place: &KnobPlace| self.ledger.cell(place).is_some();
         let inherited = marks.inherited_by(&self.ledger.world, who, &threads, is_known);
+        plan.heirs.extend((!inherited.is_empty()).then_some(who));
         let claims: Vec<[Claim; 4]> = threads
             .iter()
             .enumerate()
@@ -256,7 +259,8 @@ impl<W: World, L: Log> Engine<W, L> {
 
     /// Children that nobody has listed and that have an old value of the process they descend from.
     fn plan_followers(&mut self, wanted: &BTreeMap<Identity, Wants>, marks: &Marks, plan: &mut ThreadPlan) {
-        let leaders = wanted.iter().filter(|(who, _)| marks.knows(**who));
+        let heirs = std::mem::take(&mut plan.heirs);
+        let leaders = wanted.iter().filter(|(who, _)| marks.knows(**who) || heirs.contains(who));
         for (leader, wants) in leaders {
             // Who has a role, or has just lost one, leads those below it.
             let leads = |who: Identity| self.roles.contains_key(&who) || wanted.contains_key(&who);
