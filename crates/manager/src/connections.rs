@@ -16,7 +16,7 @@ const DESCRIPTORS_MAX: usize = 16_384;
 /// Sockets of a client whose other end is asked for, at most.
 const SOCKETS_MAX: usize = 1_024;
 
-/// Where pseudo terminals are, and the file that makes one, by its two names.
+/// Where pseudo terminals are, and the file that makes one.
 pub(crate) const TERMINALS: &str = "/dev/pts/";
 pub(crate) const TERMINAL_MASTER: &str = "/dev/ptmx";
 

@@ -17,7 +17,7 @@ use tipme_sched::processes::{self, Stat};
 /// From one look at the processes of a set to the next, at least.
 const LOOK_PERIOD: Nanos = Nanos::from_millis(1000);
 /// Processes in front of a client's terminals whose servers are looked for, at most.
-const FRONTS_MAX: usize = 32;
+const ASKED_MAX: usize = 32;
 /// A set counts as just appeared for so long.
 const YOUNG: Nanos = Nanos::from_millis(5_000);
 
@@ -224,7 +224,7 @@ impl DesktopState {
 
     /// Looks that were due and were left for want of time, see [`LookBudget`].
     pub(crate) fn looks_left(&self) -> u64 {
-        self.budget.left()
+        self.budget.left() + self.servers.left()
     }
 
     /// The client with the keyboard focus.
@@ -384,7 +384,7 @@ impl DesktopState {
         let mut servers = std::mem::take(&mut self.servers);
         // Those that are in front of a server's own terminals are asked as well, so there is a bound.
         let mut looked = 0;
-        while let Some(front) = fronts.get(looked).filter(|_| looked < FRONTS_MAX) {
+        while let Some(front) = fronts.get(looked).filter(|_| looked < ASKED_MAX) {
             let is_other = |other: &Stat| self.is_other(other, &family);
             let server = servers.of(&self.proc, self.user, front, now, is_other);
             if let Some(server) = server.filter(|server| !family.has(server.identity)) {

@@ -81,6 +81,11 @@ impl TerminalServers {
         self.searched = self.searched.after(cost);
     }
 
+    /// Searches that could not be afforded when they were due.
+    pub(crate) fn left(&self) -> u64 {
+        self.budget.left()
+    }
+
     /// CPU time of all searches, which have a budget of their own.
     pub(crate) fn searched(&self) -> Nanos {
         self.searched

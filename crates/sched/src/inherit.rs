@@ -121,18 +121,16 @@ impl Marks {
                     continue;
                 }
                 let ancestry = ancestry.get_or_insert_with(|| Ancestry::new(world, who));
-                let Some(ancestry) = ancestry else { return found };
+                let Some(ancestry) = &*ancestry else { return found };
                 // Who was given nice value or slice here has not inherited it.
                 let first = |knob| is_known(&threads[0].place(who, knob));
                 let given = first(ThreadKnob::Slice) || first(ThreadKnob::Nice) && !self.is_wishing(who);
                 let put = || self.baseline(ancestry, thread, knob);
-                let above = || self.wish_from_above(world, ancestry, thread);
-                let baseline = match wished && !given {
-                    true => match above() {
-                        Some(wish) => wish.or_else(put),
-                        None => put().or_else(|| self.wish_from_others(world, ancestry, thread)),
-                    },
-                    false => put(),
+                let above = Some(ancestry).filter(|_| wished && !given);
+                let baseline = match above.map(|ancestry| self.wish_from_above(world, ancestry, thread)) {
+                    None => put(),
+                    Some(Some(wish)) => wish.or_else(put),
+                    Some(None) => put().or_else(|| self.wish_from_others(world, ancestry, thread)),
                 };
                 found.extend(baseline.map(|baseline| ((index, knob), baseline)));
             }

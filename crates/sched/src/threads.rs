@@ -65,8 +65,8 @@ impl Claim {
     }
 }
 
-/// A short slice comes after the nice value that belongs to it, and goes before that does; so does every other slice. Who is
-/// forked meanwhile has no slice with another nice value than belongs to it.
+/// A short slice is given after the nice value that belongs to it, and is taken back before that. Who is forked meanwhile
+/// has no short slice with another nice value than belongs to it.
 fn comes_first(step: &LedgerStep) -> bool {
     let is_slice = matches!(step.place, KnobPlace::Thread { knob: ThreadKnob::Slice, .. });
     is_slice && step.to.number().is_none_or(|nanos| nanos == 0 || nanos > SHORT_SLICE_MAX)

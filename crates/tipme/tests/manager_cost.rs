@@ -29,8 +29,8 @@ use x11rb::protocol::xproto::{ConnectionExt, InputFocus};
 const TO_KNOBS_MS: f64 = 10.0;
 const CPU_PERCENT: f64 = 0.2;
 const RSS_BYTES: u64 = 20 << 20;
-/// The kernel brings the time of a thread that runs up to date at its ticks: 4 ms, within the shorter time.
-const OTHER_CLOCKS_PERCENT: f64 = 0.15;
+/// The clocks of threads and of the process are not read at the same moment: 1.5 ms, within the shorter time.
+const OTHER_CLOCKS_PERCENT: f64 = 0.05;
 /// Long enough that the set without the focus has lost its favour.
 const APART: Duration = Duration::from_millis(600);
 
@@ -54,7 +54,7 @@ fn knobs_follow_the_focus_soon_and_cheaply() {
     let by: Vec<(f64, &String)> =
         by.map(|what| (percent(&before, &after, |status| &status["own_cpu_by"][what]), what)).collect();
     let told: f64 = by.iter().map(|(percent, _)| percent).sum();
-    assert!((told - cpu).abs() <= 0.2 * cpu + OTHER_CLOCKS_PERCENT, "{by:?} of {cpu}");
+    assert!(told <= cpu + OTHER_CLOCKS_PERCENT && told >= 0.8 * cpu - 0.01, "{by:?} of {cpu}");
     let chores = words_of(by);
     let inside = &after["focus_changes"];
     let inside = format!("{} in the manager p99 {} ms, max {} ms", inside["n"], inside["p99_ms"], inside["max_ms"]);
