@@ -32,6 +32,11 @@ impl LookBudget {
         self.grant(self.paid <= now.after(CREDIT))
     }
 
+    /// When what was looked at will be paid for.
+    pub(crate) fn paid(&self) -> Nanos {
+        self.paid
+    }
+
     /// Looks that could not be afforded when they were due.
     pub(crate) fn left(&self) -> u64 {
         self.left

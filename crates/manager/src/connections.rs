@@ -25,6 +25,8 @@ const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
 const UDIAG_SHOW_PEER: u32 = 4;
 const UNIX_DIAG_PEER: u16 = 2;
+/// The number of an end that is in no process yet.
+const NOT_ACCEPTED: u32 = 0;
 const HEADER_BYTES: usize = 16;
 const MESSAGE_BYTES: usize = 16;
 const QUESTION_BYTES: u32 = 40;
@@ -44,7 +46,7 @@ pub(crate) fn are_connected(proc: &Path, client: u32, server: u32) -> Option<boo
 }
 
 /// What a process holds open, of all descriptors so many at most.
-#[derive(PartialEq, Eq, Debug)]
+#[derive(PartialEq, Eq, Debug, Default)]
 pub(crate) struct OpenFiles {
     /// By number.
     pub(crate) sockets: BTreeSet<u32>,
@@ -57,7 +59,7 @@ impl OpenFiles {
     pub(crate) fn of(proc: &Path, pid: u32) -> Option<OpenFiles> {
         let folder = std::fs::read_dir(proc.join(format!("{pid}/fd"))).ok()?;
         let links = folder.flatten().take(DESCRIPTORS_MAX).filter_map(|entry| std::fs::read_link(entry.path()).ok());
-        let mut found = OpenFiles { sockets: BTreeSet::new(), terminals: BTreeSet::new() };
+        let mut found = OpenFiles::default();
         for link in links {
             let Some(link) = link.to_str() else { continue };
             let socket = link.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']')?.parse::<u32>().ok());
@@ -83,7 +85,8 @@ fn far_ends<'a>(diag: &'a OwnedFd, sockets: &'a BTreeSet<u32>) -> impl Iterator<
     sockets.iter().take(SOCKETS_MAX).filter_map(|socket| other_end(diag, *socket)?)
 }
 
-/// The other end of a local socket; `Some(None)` where it has none, `None` where the kernel does not tell.
+/// The other end of a local socket; `Some(None)` where it has none or nobody has accepted it yet, `None` where the kernel
+/// does not tell.
 fn other_end(diag: &OwnedFd, socket: u32) -> Option<Option<u32>> {
     send(diag, &question(socket), SendFlags::empty()).ok()?;
     let mut bytes = [0; 1024];
@@ -117,7 +120,8 @@ fn answer(bytes: &[u8], socket: u32) -> Option<Option<u32>> {
     while let [a, b, c, d, ..] = *attributes {
         let (length, name) = (usize::from(u16::from_ne_bytes([a, b])), u16::from_ne_bytes([c, d]));
         if name == UNIX_DIAG_PEER {
-            return Some(Some(u32::from_ne_bytes(attributes.get(4..8)?.try_into().ok()?)));
+            let end = u32::from_ne_bytes(attributes.get(4..8)?.try_into().ok()?);
+            return Some((end != NOT_ACCEPTED).then_some(end));
         }
         attributes = attributes.get(length.next_multiple_of(4).max(4)..)?;
     }

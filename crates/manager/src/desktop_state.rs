@@ -4,7 +4,7 @@
 use crate::budget::LookBudget;
 use crate::family::{Family, Terminal};
 use crate::own_cpu::thread_time;
-use crate::terminal_servers::TerminalServers;
+use crate::terminal_servers::{ServerAnswer, TerminalServers};
 use crate::trust::{ClaimContext, ClaimRefusal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -62,6 +62,8 @@ struct ClientGroup {
     told: BTreeMap<SetId, Vec<Member>>,
     visible: bool,
     terminals: Vec<Terminal>,
+    /// When to ask again who works for its foreground from afar.
+    ask_again: Option<Nanos>,
     /// When it appeared.
     first_seen: Nanos,
     looked: Nanos,
@@ -139,7 +141,7 @@ impl DesktopState {
     pub(crate) fn refresh(&mut self, set: SetId, now: Nanos) -> Vec<DesktopEvent> {
         let last_pid = self.load.last_pid();
         let Some(group) = self.groups.get_mut(&set.0) else { return Vec::new() };
-        if group.is_settled(last_pid) {
+        if group.is_settled(last_pid, now) {
             group.looked = now;
             return Vec::new();
         }
@@ -150,7 +152,7 @@ impl DesktopState {
     /// nobody was forked costs least to know: a job that comes back without is left to [`DesktopState::follow_jobs`].
     pub(crate) fn follow(&mut self, set: SetId, now: Nanos) -> Vec<DesktopEvent> {
         let last_pid = self.load.last_pid();
-        let is_settled = self.groups.get(&set.0).is_some_and(|group| group.is_settled(last_pid));
+        let is_settled = self.groups.get(&set.0).is_some_and(|group| group.is_settled(last_pid, now));
         let events = if is_settled { Vec::new() } else { self.follow_jobs(set, now) };
         if events.is_empty() && self.is_due(set, now) && self.budget.is_affordable(now) {
             return self.refresh(set, now);
@@ -164,7 +166,8 @@ impl DesktopState {
     }
 
     fn is_due(&self, set: SetId, now: Nanos) -> bool {
-        self.groups.get(&set.0).is_some_and(|group| now.since(group.looked) >= LOOK_PERIOD)
+        let is_due = |group: &ClientGroup| now.since(group.looked) >= LOOK_PERIOD || group.asks_again(now);
+        self.groups.get(&set.0).is_some_and(is_due)
     }
 
     /// Whether a set has just appeared, so that its programs may still be starting.
@@ -366,7 +369,15 @@ impl DesktopState {
         let last_pid = [last_pid, last_pid_before];
         self.groups.insert(
             client,
-            ClientGroup { told, visible, terminals: family.terminals, first_seen, looked: now, last_pid },
+            ClientGroup {
+                told,
+                visible,
+                terminals: family.terminals,
+                ask_again: family.ask_again,
+                first_seen,
+                looked: now,
+                last_pid,
+            },
         );
         self.budget.spend(self.look_time().since(begun), now);
         events
@@ -386,11 +397,14 @@ impl DesktopState {
         let mut looked = 0;
         while let Some(front) = fronts.get(looked).filter(|_| looked < ASKED_MAX) {
             let is_other = |other: &Stat| self.is_other(other, &family);
-            let server = servers.of(&self.proc, self.user, front, now, is_other);
-            if let Some(server) = server.filter(|server| !family.has(server.identity)) {
-                let (of_server, more) = self.sorted(&server);
-                family.take_in(of_server);
-                fronts.extend(more);
+            match servers.of(&self.proc, self.user, front, now, is_other) {
+                ServerAnswer::Found(server) if family.has(server.identity) => {}
+                ServerAnswer::Found(server) => {
+                    let (of_server, more) = self.sorted(&server);
+                    family.take_in(of_server);
+                    fronts.extend(more);
+                }
+                ServerAnswer::NotYet(again) => family.ask_again_at(again),
             }
             looked += 1;
         }
@@ -439,10 +453,14 @@ impl FocusState {
 }
 
 impl ClientGroup {
-    /// Whether nobody was forked since the look before the last one. The last one alone does not do: it may have come
-    /// between a fork and the change of process group that makes a job of the child.
-    fn is_settled(&self, last_pid: Option<u64>) -> bool {
-        last_pid.is_some() && self.last_pid == [last_pid; 2]
+    /// Whether nobody was forked since the look before the last one, and nobody is to be asked for again. The last look
+    /// alone does not do: it may have come between a fork and the change of process group that makes a job of the child.
+    fn is_settled(&self, last_pid: Option<u64>, now: Nanos) -> bool {
+        last_pid.is_some() && self.last_pid == [last_pid; 2] && !self.asks_again(now)
+    }
+
+    fn asks_again(&self, now: Nanos) -> bool {
+        self.ask_again.is_some_and(|at| at <= now)
     }
 
     fn processes(&self) -> impl Iterator<Item = Identity> + '_ {

@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tipme_policy::{Identity, Member, Membership};
+use tipme_record::Nanos;
 use tipme_sched::processes::Stat;
 
 /// Background jobs of one client that are told apart; members of further ones are left alone.
@@ -28,6 +29,8 @@ pub(crate) struct Family {
     /// Background jobs, named by the first of their processes.
     pub(crate) jobs: BTreeMap<Identity, Vec<Member>>,
     pub(crate) terminals: Vec<Terminal>,
+    /// When to ask again who works for its foreground from afar.
+    pub(crate) ask_again: Option<Nanos>,
     /// Processes beyond the bounds.
     pub(crate) dropped: u64,
 }
@@ -71,7 +74,7 @@ impl Family {
 
     /// Takes the processes of a server of its foreground in, but for those that it has.
     pub(crate) fn take_in(&mut self, server: Family) {
-        let Family { members, jobs, terminals, dropped } = server;
+        let Family { members, jobs, terminals, dropped, .. } = server;
         let own: BTreeSet<Identity> = self.processes().collect();
         let new = |members: Vec<Member>| members.into_iter().filter(|member| !own.contains(&member.who));
         self.members.extend(new(members).map(|member| match member.because {
@@ -84,6 +87,11 @@ impl Family {
         let room = TERMINALS_MAX.saturating_sub(self.terminals.len());
         self.dropped += dropped + terminals.len().saturating_sub(room) as u64;
         self.terminals.extend(terminals.into_iter().take(room));
+    }
+
+    /// Whoever works for its foreground from afar may be found at this time.
+    pub(crate) fn ask_again_at(&mut self, at: Nanos) {
+        self.ask_again = Some(self.ask_again.map_or(at, |earlier| earlier.min(at)));
     }
 
     /// Those of the set and of its jobs.

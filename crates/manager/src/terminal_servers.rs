@@ -23,10 +23,15 @@ const MASTER_IN_TERMINALS: &str = "/dev/pts/ptmx";
 /// Major numbers of pseudo terminals (`Documentation/admin-guide/devices.txt`).
 const TERMINAL_MAJORS: std::ops::RangeInclusive<u32> = 136..=143;
 
-/// The servers that were found, by the leader of the foreground job.
+/// From a job's appearance to the second search for its server: first it connects, and the server accepts.
+const SECOND: Nanos = Nanos::from_millis(250);
+/// The server of a job that is younger is searched for on credit.
+const YOUNG: Nanos = Nanos::from_millis(2_000);
+
+/// What is known of who is in front of terminals.
 #[derive(Debug, Default)]
 pub(crate) struct TerminalServers {
-    known: BTreeMap<Identity, FoundServer>,
+    known: BTreeMap<Identity, KnownFront>,
     /// Apart from that of looks: one search takes as long as many of these.
     budget: LookBudget,
     /// CPU time that searches took.
@@ -34,15 +39,24 @@ pub(crate) struct TerminalServers {
 }
 
 #[derive(Debug)]
-struct FoundServer {
-    /// The leader's sockets when it was looked for.
+struct KnownFront {
+    first_seen: Nanos,
+    /// When to search again: each time that the age has doubled.
+    next: Nanos,
     sockets: BTreeSet<u32>,
     server: Option<Identity>,
 }
 
+/// What is known of the server of who is in front.
+pub(crate) enum ServerAnswer {
+    Found(Stat),
+    /// Ask again at this time.
+    NotYet(Nanos),
+}
+
 impl TerminalServers {
     /// The server of who is in front. All processes of the user are looked at only where it has other sockets than before
-    /// and that can be afforded; else it is found at a later look.
+    /// or a search is due, and where that can be afforded.
     pub(crate) fn of(
         &mut self,
         proc: &Path,
@@ -50,30 +64,30 @@ impl TerminalServers {
         front: &Stat,
         now: Nanos,
         is_other: impl Fn(&Stat) -> bool,
-    ) -> Option<Stat> {
-        let files = OpenFiles::of(proc, front.identity.pid).filter(|files| !files.sockets.is_empty());
-        let Some(files) = files else {
-            self.known.remove(&front.identity);
-            return None;
-        };
-        if let Some(known) = self.known.get(&front.identity).filter(|known| known.sockets == files.sockets) {
-            let server = known.server?;
-            if let Some(server) = processes::living(proc, server) {
-                return Some(server);
-            }
-        }
-        if !self.budget.is_affordable(now) {
-            return None;
-        }
-        let begun = thread_time();
-        let found = search(proc, user, front, &files.far_ends(), is_other);
-        self.note(thread_time().since(begun), now);
-        let server = found.as_ref().map(|server| server.identity);
+    ) -> ServerAnswer {
         if self.known.len() >= KNOWN_MAX {
             self.known.retain(|front, _| processes::lives(proc, *front));
         }
-        self.known.insert(front.identity, FoundServer { sockets: files.sockets, server });
-        found
+        let known = self.known.entry(front.identity).or_insert_with(|| KnownFront::new(now));
+        let files = OpenFiles::of(proc, front.identity.pid).unwrap_or_default();
+        known.connect(files.sockets.clone(), now);
+        if let Some(server) = known.server.and_then(|server| processes::living(proc, server)) {
+            return ServerAnswer::Found(server);
+        }
+        if now < known.next {
+            return ServerAnswer::NotYet(known.next);
+        }
+        let age = now.since(known.first_seen);
+        if !(if age < YOUNG { self.budget.has_credit(now) } else { self.budget.is_affordable(now) }) {
+            return ServerAnswer::NotYet(self.budget.paid().max(now.after(SECOND)));
+        }
+        let begun = thread_time();
+        let found = search(proc, user, front, &files.far_ends(), is_other);
+        known.next = now.after(age.max(SECOND));
+        known.server = found.as_ref().map(|server| server.identity);
+        let next = known.next;
+        self.note(thread_time().since(begun), now);
+        found.map_or(ServerAnswer::NotYet(next), ServerAnswer::Found)
     }
 
     fn note(&mut self, cost: Nanos, now: Nanos) {
@@ -89,6 +103,19 @@ impl TerminalServers {
     /// CPU time of all searches, which have a budget of their own.
     pub(crate) fn searched(&self) -> Nanos {
         self.searched
+    }
+}
+
+impl KnownFront {
+    fn new(now: Nanos) -> KnownFront {
+        KnownFront { first_seen: now, next: now, sockets: BTreeSet::new(), server: None }
+    }
+
+    /// Notes the sockets that it has now: with other ones it may have another server.
+    fn connect(&mut self, sockets: BTreeSet<u32>, now: Nanos) {
+        if self.sockets != sockets {
+            *self = KnownFront { sockets, server: None, next: now, ..*self };
+        }
     }
 }
 
@@ -125,6 +152,40 @@ fn path_of(device: i32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+    use std::process::{Command, Stdio};
+
+    /// A client is in front before its server has everything by which it is known: it is searched for again when the age of
+    /// the client has doubled.
+    #[test]
+    fn a_server_that_is_not_ready_at_the_first_search_is_found_at_a_later_one() {
+        let (own, far) = UnixStream::pair().unwrap();
+        let mut client = Command::new("sleep").arg("1000").stdin(Stdio::from(OwnedFd::from(far))).spawn().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let proc = folder.path();
+        for pid in [client.id(), std::process::id()] {
+            std::os::unix::fs::symlink(format!("/proc/{pid}"), proc.join(pid.to_string())).unwrap();
+        }
+        let front = processes::read(proc, client.id()).unwrap();
+        let mut servers = TerminalServers::default();
+        let mut ask = |now: u64| {
+            let is_this = |other: &Stat| other.identity.pid == std::process::id();
+            match servers.of(proc, front.uid, &front, Nanos::from_millis(now), is_this) {
+                ServerAnswer::Found(server) => Ok(server.identity.pid),
+                ServerAnswer::NotYet(next) => Err(next.0 / 1_000_000),
+            }
+        };
+        let without = [0, 100, 250, 499, 500, 999, 5_000].map(&mut ask);
+        let master = std::fs::File::open(TERMINAL_MASTER).unwrap();
+        let with = [9_999, 20_000, 20_001].map(&mut ask);
+        drop(master);
+        drop(own);
+        client.kill().unwrap();
+        client.wait().unwrap();
+        assert_eq!(without, [250, 250, 500, 500, 1_000, 1_000, 10_000].map(Err));
+        assert_eq!(with, [Err(10_000), Ok(std::process::id()), Ok(std::process::id())]);
+    }
 
     #[test]
     fn a_terminal_has_the_path_of_its_device() {

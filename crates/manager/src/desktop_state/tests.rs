@@ -241,8 +241,11 @@ fn a_set_is_settled_when_nobody_was_born_since_the_look_before_the_last() {
         ([None, None], None, false),
     ] {
         group.last_pid = last_pid;
-        assert_eq!(group.is_settled(now), settled, "{last_pid:?} {now:?}");
+        assert_eq!(group.is_settled(now, Nanos(0)), settled, "{last_pid:?} {now:?}");
     }
+    (group.last_pid, group.ask_again) = ([Some(5); 2], Some(Nanos(7)));
+    let settled = [6, 7].map(|now| group.is_settled(Some(5), Nanos(now)));
+    assert_eq!(settled, [true, false], "somebody is to be asked for again");
 }
 
 #[test]

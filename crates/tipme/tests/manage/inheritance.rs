@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::fixture::{Desktop, Managed, Terminal, command_line, nice};
+use rustix::process::Signal;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use tempfile::TempDir;
 use tipme_bench::process::{ProcessGroup, family};
 use tipme_bench::until;
@@ -26,6 +28,10 @@ impl Multiplexer {
         this
     }
 
+    fn signal(&self, signal: Signal) {
+        kill(self.server.pid(), signal);
+    }
+
     fn socket(&self) -> std::path::PathBuf {
         self.folder.path().join("socket")
     }
@@ -44,10 +50,26 @@ impl Multiplexer {
     }
 }
 
+impl Drop for Multiplexer {
+    /// Jobs in the background of its terminals would go on without it.
+    fn drop(&mut self) {
+        family(self.server.pid()).into_iter().for_each(|pid| kill(pid, Signal::KILL));
+    }
+}
+
+fn kill(pid: u32, signal: Signal) {
+    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+    let _ended = rustix::process::kill_process(pid, signal);
+}
+
 fn tmux(folder: &Path) -> Command {
     let mut command = Command::new("tmux");
     command.arg("-S").arg(folder.join("socket")).env_remove("TMUX").env("TERM", "xterm");
     command
+}
+
+fn name(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
 }
 
 fn process_of(all: impl Fn() -> Vec<u32>, words: &[&str]) -> u32 {
@@ -72,7 +94,14 @@ fn what_a_multiplexer_runs_has_the_favour_of_the_terminal_that_shows_it() {
     multiplexer.run(&["new-session", "-d", "sh", "-c", "set -m; sleep 4000 & sleep 5000"]);
     let (behind, front) = (multiplexer.job(&["sleep", "4000"]), multiplexer.job(&["sleep", "5000"]));
     let managed = Managed::start(&desktop, &[]);
+    // At first the server does not answer: the client has connected, and nobody has accepted that yet.
+    multiplexer.signal(Signal::STOP);
     let terminal = desktop.terminal_with("+20+20", &multiplexer.attach());
+    until("the favour of the client", || {
+        terminal.below().into_iter().any(|pid| name(pid) == "tmux: client" && nice(pid) < 0)
+    });
+    std::thread::sleep(Duration::from_millis(600));
+    multiplexer.signal(Signal::CONT);
     until("the favour of the job in front", || nice(front) < 0 && nice(front) == nice(terminal.pid()));
     until("the favour of the server", || nice(multiplexer.server.pid()) < 0);
     assert_eq!(managed.why(multiplexer.server.pid())["membership"], "server");
@@ -115,11 +144,7 @@ fn a_daemon_keeps_nothing_of_the_favour_that_it_was_born_with() {
     until("that another user's process has none of it", || nice(other) == 3);
     let why = managed.said(&["why", &polite.to_string()]);
     assert!(why.contains("it is 5, set by the user or another program"), "{why}");
-    assert_eq!(managed.stop(rustix::process::Signal::TERM), Some(0));
+    assert_eq!(managed.stop(Signal::TERM), Some(0));
     assert_eq!([daemon, polite, even, visible, other, terminal.shell()].map(nice), [0, 5, 8, 4, 3, 0]);
-    rustix::process::kill_process(
-        rustix::process::Pid::from_raw(daemon as i32).unwrap(),
-        rustix::process::Signal::KILL,
-    )
-    .unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_raw(daemon as i32).unwrap(), Signal::KILL).unwrap();
 }
