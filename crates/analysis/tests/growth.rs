@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use support::busy::busy;
 use support::{APP, DRAW_TEXT, Machinery, SERVER};
+use tipme_analysis::model::Verdict;
 use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::incident::Incident;
 
@@ -65,4 +66,27 @@ fn four_times_the_records_take_four_times_the_time() {
     let (few, many) = (busy(50_000), busy(200_000));
     let [few, many] = shortest([&few, &many]);
     assert!(many < few * 8, "50,000 records {few:?}, 200,000 records {many:?}");
+}
+
+/// An editor that answers a key after so many short waits.
+fn short_waits(count: u64) -> Verdict {
+    let mut machine = Machinery::with_app("editor");
+    machine.typing(100_000, 12).press(3_000_000);
+    for out in (3_005_000..).step_by(4).take(count as usize) {
+        machine.switch(out, 1, 0, 0x8002).wake_from(out + 2, APP, 0, 2, 1).switch(out + 3, 1, APP, 0);
+    }
+    machine.draw(3_100_000 + count * 4);
+    diagnose(&machine.incident(6_000_000), &DiagnoseOptions::default()).expect("the scene is well formed")
+}
+
+#[test]
+fn as_many_short_waits_as_a_second_has_are_followed_and_it_is_said_of_more() {
+    let unknown = |verdict: &Verdict| {
+        let unknown = verdict.partition.iter().filter(|share| share.state == "unknown");
+        unknown.map(|share| share.ms).sum::<f64>() / verdict.interval.as_ref().expect("it is the key's").latency_ms
+    };
+    let of_way = |verdict: &Verdict| verdict.notes.iter().any(|note| note.starts_with("Of the way back 1,000,00"));
+    let (all, more) = (short_waits(100_000), short_waits(400_000));
+    assert!(unknown(&all) < 0.01 && !of_way(&all), "{:?}", all.notes);
+    assert!(unknown(&more) > 0.1 && of_way(&more), "{:?}", more.notes);
 }

@@ -26,8 +26,8 @@ const IDLE_SHARE: f64 = 0.9;
 /// Waits are followed this deep.
 const DEPTH_MAX: usize = 64;
 
-/// More pieces than this are not made.
-const PIECES_MAX: usize = 50_000;
+/// More pieces than this are not made. A program that waits for the disk ten thousand times in a second has 60,000 in that.
+const PIECES_MAX: usize = 1_000_000;
 
 /// The signal that lets a stopped process go on, and how near its record lies to the wake-up.
 const SIGCONT: u32 = 18;
@@ -83,6 +83,8 @@ struct BlockedWait {
 pub(crate) struct Chain {
     pub pieces: Vec<ChainPiece>,
     pub vias: Vec<Via>,
+    /// What was not walked for want of more pieces.
+    pub left: Nanos,
 }
 
 /// A part of the interval that is walked back in one thread.
@@ -232,8 +234,7 @@ impl Stages {
 impl Walker<'_> {
     /// Tiles `lo..hi` with what a thread did, from the end back.
     fn explain(&mut self, tid: Tid, lo: Nanos, hi: Nanos, via: Option<usize>) {
-        let full = self.active.len() >= DEPTH_MAX || self.chain.pieces.len() >= PIECES_MAX;
-        if full || self.active.contains(&tid) {
+        if self.active.len() >= DEPTH_MAX || self.active.contains(&tid) {
             return self.piece(tid, lo, hi, Doing::Unknown, via, None);
         }
         self.active.push(tid);
@@ -250,8 +251,11 @@ impl Walker<'_> {
     fn explain_own(&mut self, tid: Tid, lo: Nanos, mut hi: Nanos, via: Option<usize>) {
         let mut feeder = None;
         while hi > lo {
-            let full = self.chain.pieces.len() >= PIECES_MAX;
-            let Some(span) = self.recording.timeline.before(tid, hi).filter(|_| !full) else {
+            if self.chain.pieces.len() >= PIECES_MAX {
+                self.chain.left = self.chain.left.after(hi.since(lo));
+                return self.piece(tid, lo, hi, Doing::Unknown, via, None);
+            }
+            let Some(span) = self.recording.timeline.before(tid, hi) else {
                 return self.piece(tid, lo, hi, Doing::Unknown, via, None);
             };
             let from = span.start.max(lo);

@@ -104,6 +104,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     verdict.notes.extend(other_focus(recording, problem));
     verdict.notes.extend(longer(recording, problem));
     verdict.notes.extend(stall::note(recording, problem.start, problem.end));
+    verdict.notes.extend(left(&chain));
     let rest = detail::hint_for_rest(recording, &verdict.partition, problem.start, problem.end);
     verdict.notes.extend(rest.filter(|_| problem.exceeded()).map(|hint| format!("Much is unattributed; {hint}.")));
     if let Some(interval) = verdict.interval.as_mut().filter(|_| problem.is_command() && verdict.findings.is_empty()) {
@@ -114,6 +115,15 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     let cpus = recording.meta.machine.cpus;
     verdict.overhead_ms = overhead(incident, &recording.cost, cpus, problem.start, problem.end).millis();
     chain
+}
+
+/// What of the way back was too long to follow.
+fn left(chain: &Chain) -> Option<String> {
+    let steps = count_text(chain.pieces.len() as u64);
+    let told = || {
+        format!("Of the way back {steps} steps were followed; {} before them are unattributed.", span_text(chain.left))
+    };
+    (chain.left > Nanos(0)).then(told)
 }
 
 fn about(recording: &Recording) -> About {
