@@ -45,6 +45,18 @@ fn listens(file: &mut Polled) {
     (file.mode, file.family, file.socket, file.state) = (SOCKETS, 2, 1, 10);
 }
 
+/// A datagram socket that others know by its port; it has answered somebody.
+fn serves(file: &mut Polled) {
+    datagram(file);
+    file.state = 7;
+}
+
+/// A datagram socket that has asked somebody who is not known.
+fn asks(file: &mut Polled) {
+    datagram(file);
+    (file.address, file.port) = (0, 0);
+}
+
 fn terminal(file: &mut Polled) {
     (file.mode, file.magic) = (0x2000, 0x1cd1);
 }
@@ -97,6 +109,11 @@ fn a_name_server_that_does_not_answer_is_named() {
 }
 
 #[test]
+fn who_asks_without_a_connection_waits_for_the_network_even_where_it_is_not_known_for_whom() {
+    assert_eq!(told(&[asks], 0, TIMER), Some((CauseKind::NetworkWait, "an unknown host".to_owned())));
+}
+
+#[test]
 fn an_answer_over_loopback_leads_to_who_sent_it() {
     let near = |file: &mut Polled| {
         stream(file);
@@ -137,7 +154,7 @@ fn who_wrote_to_a_pipe_was_waited_for_and_a_timer_writes_to_none() {
 
 #[test]
 fn who_waits_for_anybody_asks_nobody() {
-    for open in [listens as File, terminal] {
+    for open in [listens as File, serves, terminal] {
         let told = told(&[open, stream, local], 0, TIMER);
         assert!(
             !told.as_ref().is_some_and(|(kind, _)| matches!(kind, CauseKind::NetworkWait | CauseKind::PeerWait)),

@@ -140,7 +140,8 @@ records! {
         /// AF_INET: remote IPv4 address, network order. AF_INET6: the one that the remote address stands for, 127.0.0.1
         /// where that is the machine itself; 0 otherwise.
         address: u32,
-        /// AF_INET and AF_INET6: remote port, host order.
+        /// AF_INET and AF_INET6: remote port, host order. A datagram socket without a connection has the far end that it has
+        /// sent to last, where nobody has given it a port (kernels from 6.3 on).
         port: u16,
         /// Socket family; 0 where it is not a socket.
         family: u16,
@@ -163,7 +164,9 @@ records! {
         port: u16,
         family: u16,
         socket: u16,
-        /// State of the socket: 1 connected, 10 accepts connections; 0 where it is not a socket.
+        /// State of the socket: 1 connected, 10 accepts connections; 0 where it is not a socket. A datagram socket without a
+        /// connection counts as connected where it has sent and nobody has given it a port; `port` is 0 where it is not
+        /// known to whom.
         state: u8,
         /// How many files there are in all.
         files: u8,

@@ -75,6 +75,34 @@ fn the_files_of_small_sets_are_recorded() {
     assert_eq!(found, [(1, 2, udp), (2, 1, tcp), (2, 2, udp), (1, 1, tcp)].into());
 }
 
+/// Asks somebody without a connection, and answers somebody on a port that others know; then polls one socket after the
+/// other. What is done three times is seen at least once, however busy the machine is.
+const DATAGRAMS: &str = r#"
+    use IO::Socket::INET; use IO::Poll; use Socket; $| = 1;
+    my $to = pack_sockaddr_in($ARGV[0], inet_aton("127.0.0.1"));
+    for my $own ([], [LocalAddr => "127.0.0.1"], [LocalPort => $ARGV[1]]) {
+        my $socket = IO::Socket::INET->new(Proto => "udp", @$own) or die;
+        send $socket, "x", 0, $to;
+        my $poll = IO::Poll->new; $poll->mask($socket => POLLIN); $poll->poll(0.1) for 1 .. 3;
+    }
+"#;
+
+#[test]
+fn whom_a_datagram_socket_has_asked_is_recorded() {
+    let (asked, known) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("0.0.0.0:0").unwrap());
+    let [asked_port, known_port] = [&asked, &known].map(|socket| socket.local_addr().unwrap().port());
+    drop(known);
+    let recording = Recording::start(&[]);
+    let mut command = quiet("perl");
+    let mut child = command.args(["-e", DATAGRAMS, &asked_port.to_string(), &known_port.to_string()]).spawn().unwrap();
+    assert!(child.wait().unwrap().success());
+    let (_, incident) = recording.mark();
+    let of = |one: &Polled| (one.state, one.port, one.address);
+    let found: BTreeSet<(u8, u16, u32)> = polled(&incident, child.id()).iter().map(of).collect();
+    let loopback = u32::from_le_bytes([127, 0, 0, 1]);
+    assert_eq!(found, [(1, asked_port, loopback), (7, 0, 0)].into());
+}
+
 #[test]
 fn the_holder_of_a_lock_that_is_tried_in_vain_is_recorded_then() {
     let recording = Recording::start(&["--display", "none"]);

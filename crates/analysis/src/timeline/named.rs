@@ -60,10 +60,10 @@ impl Recording {
             (UNIX, _) if self.messages.is_server(file.peer) || file.state != STATE_CONNECTED => PolledRole::Open,
             (UNIX, _) if file.peer == Pid(0) => PolledRole::Open,
             (UNIX, _) => PolledRole::Peer,
-            (family, _) if INTERNET.contains(&family) && file.state != STATE_LISTENS && file.port != 0 => {
-                PolledRole::Remote
-            }
-            (family, _) if INTERNET.contains(&family) && (datagram || file.state == STATE_LISTENS) => PolledRole::Open,
+            (family, _) if INTERNET.contains(&family) && file.state == STATE_LISTENS => PolledRole::Open,
+            // A datagram socket that others can find has the port of whom it answered last.
+            (family, _) if INTERNET.contains(&family) && datagram && file.state != STATE_CONNECTED => PolledRole::Open,
+            (family, _) if INTERNET.contains(&family) && (datagram || file.port != 0) => PolledRole::Remote,
             _ => PolledRole::Inlet,
         }
     }

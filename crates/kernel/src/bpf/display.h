@@ -253,7 +253,11 @@ static __always_inline int record_taken(struct sock *sock, int bytes, int flags)
 }
 
 SEC("tp_btf/sock_send_length")
-int BPF_PROG(message_sent, struct sock *sock, int bytes) { return record_sent(sock, bytes); }
+int BPF_PROG(message_sent, struct sock *sock, int bytes)
+{
+	note_asked(sock);
+	return record_sent(sock, bytes);
+}
 
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(message_taken, struct sock *sock, int bytes, int flags) { return record_taken(sock, bytes, flags); }

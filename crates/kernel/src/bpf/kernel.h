@@ -64,7 +64,7 @@ struct cpumask { unsigned long bits[1]; };
 struct thread_info { __u32 cpu; };
 typedef struct { unsigned int val; } kuid_t;
 struct cred { kuid_t uid; };
-struct pt_regs { unsigned long di, si, dx, orig_ax, ip; };
+struct pt_regs { unsigned long r8, di, si, dx, orig_ax, ip; };
 struct thread_struct { unsigned long sp; };
 struct rq { __u64 prev_steal_time_rq; };
 struct cfs_rq { struct rq *rq; struct task_group *tg; int throttle_count; };
@@ -117,6 +117,7 @@ struct sock_common {
 	unsigned short skc_family;
 	__be16 skc_dport;
 	__be32 skc_daddr;
+	unsigned short skc_num;
 	unsigned char skc_state;
 	struct in6_addr skc_v6_daddr;
 };
@@ -127,6 +128,7 @@ struct sock {
 	struct socket *sk_socket;
 	struct pid *sk_peer_pid;
 	unsigned short sk_type;
+	unsigned char sk_userlocks : 4;
 };
 struct sockaddr_un { unsigned short sun_family; char sun_path[108]; };
 struct unix_address { int len; struct sockaddr_un name[1]; };

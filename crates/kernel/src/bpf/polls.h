@@ -163,6 +163,13 @@ static __always_inline bool read_set(struct polled_set *set, struct task_struct 
 	return !set->overflow && set->count;
 }
 
+static __always_inline __u8 socket_state(struct sock *sock, __u16 family)
+{
+	bool internet = family == AF_INET || family == AF_INET6;
+
+	return internet && has_asked(sock) ? CONNECTED : BPF_CORE_READ(sock, __sk_common.skc_state);
+}
+
 static __always_inline void describe_polled(struct rec_polled *record, struct file *file, __u32 files)
 {
 	struct rec_wait as_wait = {};
@@ -176,7 +183,7 @@ static __always_inline void describe_polled(struct rec_polled *record, struct fi
 	record->port = as_wait.port;
 	record->family = as_wait.family;
 	record->socket = as_wait.socket;
-	record->state = as_wait.mode == 0xc000 ? BPF_CORE_READ(socket_of(file), __sk_common.skc_state) : 0;
+	record->state = as_wait.mode == 0xc000 ? socket_state(socket_of(file), as_wait.family) : 0;
 	record->files = files;
 }
 

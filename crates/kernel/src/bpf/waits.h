@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /* What a blocked thread waits for: its kernel stack, its system call, the file that it names. */
 #pragma once
+#include "inet.h"
 #include "stacks.h"
 
 #define TABLE 65536 /* threads remembered, by the low bits of their id */
 #define AF_UNIX 1
-#define AF_INET 2
-#define AF_INET6 10
 
 /* Who was switched out, since when, and whether the wait is for I/O, so that a wake-up need not look at the sleeping
  * thread: STAMP_BITS has the layout. A thread that another one with the same low bits has pushed out loses the
@@ -142,20 +141,6 @@ static __always_inline struct sock *socket_of(struct file *file)
 	return BPF_CORE_READ(socket, sk);
 }
 
-/* The IPv4 address that an IPv6 address stands for: a mapped one, and 127.0.0.1 for the machine itself. */
-static __always_inline __u32 mapped_address(struct sock *sock)
-{
-	__u32 words[4] = {};
-
-	if (bpf_core_field_exists(struct sock_common, skc_v6_daddr))
-		bpf_core_read(words, sizeof(words), &sock->__sk_common.skc_v6_daddr);
-	if (words[0] || words[1])
-		return 0;
-	if (words[2] == __builtin_bswap32(0xffff))
-		return words[3];
-	return !words[2] && words[3] == __builtin_bswap32(1) ? __builtin_bswap32(0x7f000001) : 0;
-}
-
 static __always_inline void describe_socket(struct rec_wait *wait, struct file *file)
 {
 	struct sock *sock = socket_of(file);
@@ -165,8 +150,9 @@ static __always_inline void describe_socket(struct rec_wait *wait, struct file *
 	if (wait->family == AF_UNIX) {
 		wait->peer = BPF_CORE_READ(sock, sk_peer_pid, numbers[0].nr);
 	} else if (wait->family == AF_INET || wait->family == AF_INET6) {
-		wait->address = wait->family == AF_INET ? BPF_CORE_READ(sock, __sk_common.skc_daddr) : mapped_address(sock);
-		wait->port = __builtin_bswap16(BPF_CORE_READ(sock, __sk_common.skc_dport));
+		struct far_end end = far_end_of(sock, wait->family);
+		wait->address = end.address;
+		wait->port = end.port;
 	}
 }
 
