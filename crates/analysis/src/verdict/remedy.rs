@@ -6,6 +6,7 @@ use crate::model::{CauseKind, Culprit};
 use crate::timeline::io_limits::GroupIoLimit;
 use crate::timeline::tasks::Tasks;
 use crate::timeline::throttle::QuotaGroup;
+use std::net::Ipv4Addr;
 use tipme_record::{Nanos, Pid, Tid};
 
 /// A remedy against a process, where `{pid}` and `{comm}` are the culprit's and `{app}` is the application's name.
@@ -90,6 +91,9 @@ pub(crate) fn acts_on_culprit(kind: CauseKind) -> bool {
 const DEVICE_REMEDY: &str =
     "check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself";
 
+/// The remedy where the answer is to come from an address of this machine, and it is not known from whom.
+const OF_THIS_MACHINE: &str = "see who is to answer at {comm} on this machine (ss -lntup), and its log";
+
 /// The remedy where a device answers quickly, and is asked for little, again and again.
 pub(crate) fn of_many_requests(kind: CauseKind, app: &str, each: Nanos) -> String {
     let each = span_text(each);
@@ -99,6 +103,10 @@ pub(crate) fn of_many_requests(kind: CauseKind, app: &str, each: Nanos) -> Strin
                 "give {app} memory (close other programs, or add some): the device brings it back in {each} each time"
             )
         }
+        CauseKind::Fsync => format!(
+            "tell the authors of {app}: it waits for its data to be safe again and again, while the device needs only {each} \
+             for each request; once for many changes takes less"
+        ),
         _ => format!(
             "tell the authors of {app}: it waits for one request after the other, while the device needs only {each} for \
              each; fewer and larger ones, made ahead of need (readahead), or a cache of its own take less"
@@ -115,7 +123,11 @@ pub(crate) struct Waiting<'a> {
 
 /// The remedy for a finding; nobody is to do anything to a process that had ended at the mark.
 pub(crate) fn of(kind: CauseKind, culprit: &Culprit, Waiting { app, itself }: Waiting<'_>, tasks: &Tasks) -> String {
-    let text = against(kind, matches!(culprit, Culprit::Process { pid, .. } if tasks.has_ended(Tid(*pid))));
+    let text = match culprit {
+        Culprit::Address { address } if is_of_this_machine(address) => OF_THIS_MACHINE,
+        Culprit::Process { pid, .. } => against(kind, tasks.has_ended(Tid(*pid))),
+        _ => against(kind, false),
+    };
     let text = text.to_owned() + if itself { of_itself(kind) } else { "" };
     match culprit {
         Culprit::Process { pid, comm, .. } => fill(&text, &pid.to_string(), comm, app),
@@ -123,6 +135,11 @@ pub(crate) fn of(kind: CauseKind, culprit: &Culprit, Waiting { app, itself }: Wa
         Culprit::Device { device } => fill(&text, "", device, app),
         Culprit::Address { address } => fill(&text, "", address, app),
     }
+}
+
+fn is_of_this_machine(address: &str) -> bool {
+    let host = address.rsplit_once(':').and_then(|(host, _)| host.parse::<Ipv4Addr>().ok());
+    host.is_some_and(|host| host.is_loopback())
 }
 
 /// The remedy where the quota of a control group is known.
