@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What a mark takes that finds many threads: time, the size of its file, and the most memory that the recorder had meanwhile."""
+
+import contextlib
+import multiprocessing
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+# Bars: added by each thread, and to the recorder's memory by all of them.
+THREAD_US, THREADS_MIB = 20, 64
+# Threads that sleep in one process, and bytes of their stacks.
+PROCESS_THREADS, STACK_BYTES = 1000, 64 << 10
+READY_S, SETTLE_S = 120, 0.7
+
+
+def sleep_in_threads(count, ready, stop):
+    """Begins so many threads that sleep, says so, and ends with them."""
+    threading.stack_size(STACK_BYTES)
+    wake = threading.Event()
+    for _ in range(count - 1):
+        threading.Thread(target=wake.wait, daemon=True).start()
+    ready.release()
+    stop.wait()
+    os._exit(0)
+
+
+@contextlib.contextmanager
+def sleeping_threads(count):
+    ready, stop = multiprocessing.Semaphore(0), multiprocessing.Event()
+    sizes = [min(PROCESS_THREADS, count - begun) for begun in range(0, count, PROCESS_THREADS)]
+    sleepers = [multiprocessing.Process(target=sleep_in_threads, args=(size, ready, stop)) for size in sizes]
+    for sleeper in sleepers:
+        sleeper.start()
+    try:
+        for _ in sleepers:
+            if not ready.acquire(timeout=READY_S):
+                raise OSError(f"{count} threads could not be begun; see ulimit -u and /proc/sys/kernel/pid_max")
+        time.sleep(SETTLE_S)
+        yield
+    finally:
+        stop.set()
+        for sleeper in sleepers:
+            sleeper.join()
+
+
+def state_dir(pid):
+    words = pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    return words[words.index("--state-dir") + 1]
+
+
+def mark(tipme, pid):
+    """Seconds of a mark, bytes of its file, and the most memory that the recorder had meanwhile."""
+    pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")
+    begin = time.monotonic()
+    run = subprocess.run([tipme, "mark", "--state-dir", state_dir(pid)], capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - begin
+    if run.returncode != 0:
+        raise OSError(f"no mark: {run.stderr.strip()}")
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    peak = 1024 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
+    return seconds, pathlib.Path(run.stdout.split()[-1]).stat().st_size, peak
+
+
+def rounds(options, recorder):
+    """Marks with and without the threads, in turns."""
+    marks = {"without": [], "with": []}
+    with recorder(options.tipme, "--display", "none") as pid:
+        for number in range(options.rounds):
+            with sleeping_threads(options.threads):
+                marks["with"].append(mark(options.tipme, pid))
+            marks["without"].append(mark(options.tipme, pid))
+            print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
+    return marks
+
+
+def report(options, recorder, bar):
+    marks = rounds(options, recorder)
+    columns = {arm: [statistics.median(column) for column in zip(*seen)] for arm, seen in marks.items()}
+    lines = [f"`tipme mark` with and without {options.threads:,} threads that sleep, {options.rounds} rounds in turn:", ""]
+    lines += ["| threads | s, median (least, most) | file | recorder's peak memory |", "|---|---|---|---|"]
+    for arm, (seconds, size, peak) in columns.items():
+        least, most = min(mark[0] for mark in marks[arm]), max(mark[0] for mark in marks[arm])
+        lines.append(f"| {arm} | {seconds:.2f} ({least:.2f}, {most:.2f}) | {size / 2**20:.1f} MiB | {peak / 2**20:.0f} MiB |")
+    seconds, _, peak = (more - less for more, less in zip(columns["with"], columns["without"]))
+    bars = [bar("added by each thread", 1e6 * seconds / options.threads, THREAD_US, " µs")]
+    bars.append(bar("added to the recorder's peak memory", peak / 2**20, THREADS_MIB, " MiB"))
+    return lines + [""] + [text for text, _ in bars], all(met for _, met in bars)
