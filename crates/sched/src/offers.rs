@@ -5,6 +5,7 @@ use crate::cgroup;
 use crate::linux::RUN;
 use crate::linux::may_nice;
 use crate::processes::{self, text};
+use crate::slice::Slices;
 use crate::units_bus::Bus;
 use crate::units_names::{self, ServiceManager, Unit};
 use std::path::Path;
@@ -189,11 +190,12 @@ fn autogroup_offer(proc: &Path, cgroup: Option<&Path>) -> Offer {
 }
 
 fn nice_offer(proc: &Path) -> Offer {
+    let without_slices = "before Linux 6.12 a child that leaves its session and loses its parent before it is noticed keeps an inherited value, unless it could only have inherited it";
     let mut limits = vec![
-        "before Linux 6.12 a child that leaves its session and loses its parent before it is noticed keeps an inherited value, unless it could only have inherited it".to_owned(),
         "I/O priorities count only where the disk's scheduler heeds them (bfq, and mq-deadline for classes)".to_owned(),
         "there is no limit to a hog's memory, only advice".to_owned(),
     ];
+    limits.extend((!Slices::open().are_there()).then(|| without_slices.to_owned()));
     let autogroup = text(&proc.join("sys/kernel/sched_autogroup_enabled"));
     if autogroup.is_some_and(|state| state.trim() == "1") {
         limits.push("autogroup is on: nice values and SCHED_IDLE count within a session only".to_owned());

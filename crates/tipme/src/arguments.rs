@@ -152,7 +152,7 @@ pub struct Record {
     #[arg(long, value_name = "RESOURCES", value_delimiter = ',', value_parser = detail)]
     pub detail: Vec<Detail>,
     /// Have the recorder that runs do that for so long, at most an hour, and start none [default: 600]
-    #[arg(long = "for", value_name = "SECONDS", requires = "detail", num_args = 0..=1, require_equals = true, default_missing_value = "600", value_parser = clap::value_parser!(u32).range(0..=3600))]
+    #[arg(long = "for", value_name = "SECONDS", requires = "detail", num_args = 0..=1, default_missing_value = "600", value_parser = clap::value_parser!(u32).range(0..=3600))]
     pub for_seconds: Option<u32>,
     /// Users (names or ids) that may mark, besides root and the user who called sudo
     #[arg(long, value_name = "USER")]
@@ -164,7 +164,6 @@ pub struct Record {
         value_name = "HOW",
         value_parser = auto(),
         num_args = 0..=1,
-        require_equals = true,
         default_missing_value = "mark",
         overrides_with = "auto"
     )]

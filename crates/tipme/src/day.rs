@@ -73,11 +73,12 @@ fn date(choice: DateChoice) -> Result<Date> {
 
 /// The begin of a day and of the next one, in seconds since 1970.
 fn bounds(date: Date) -> Result<(u64, u64)> {
-    let begin = |date: Date| -> Result<u64> {
-        let begin = TimeZone::system().to_timestamp(date.at(0, 0, 0, 0))?.as_second();
-        u64::try_from(begin).with_context(|| format!("{date} lies before all counting"))
+    let begin = |date: Date| -> Option<u64> {
+        let begin = TimeZone::system().to_timestamp(date.at(0, 0, 0, 0)).ok()?.as_second();
+        u64::try_from(begin).ok()
     };
-    Ok((begin(date)?, begin(date.tomorrow()?)?))
+    let bounds = begin(date).zip(date.tomorrow().ok().and_then(begin));
+    bounds.with_context(|| format!("no day like {date} is counted; name one of the last 32, such as yesterday"))
 }
 
 /// `14:03:21`, by the clock on the wall.

@@ -31,7 +31,7 @@ fn every_refusal_names_what_to_do() {
     let junk = folder.path().join("junk.tipme");
     fs::write(&junk, "no incident").unwrap();
     let junk = junk.to_str().unwrap();
-    let cases: [(&[&str], &str); 21] = [
+    let cases: [(&[&str], &str); 23] = [
         (&["dignose"], "a similar subcommand exists: 'diagnose'"),
         (&["diagnose", "--state-dir", place], "mark one first"),
         (&["diagnose", "nope", "--state-dir", place], "see: tipme incidents"),
@@ -45,6 +45,8 @@ fn every_refusal_names_what_to_do() {
         (&["mark", "it", "hung", "--state-dir", place], "start one with: sudo tipme record"),
         (&["incidents", "--since", "yesterday"], "write it like 90min, 12h or 3d"),
         (&["incidents", "rm", "2026", "--state-dir", place], "see: tipme incidents"),
+        (&["day", "--date", "9999-12-31"], "name one of the last 32, such as yesterday"),
+        (&["record", "--detail", "locks", "--for", "5", "--state-dir", place], "start one with: sudo tipme record"),
         (&["scrub", GOLDEN, "/nonexistent/copy"], "it must be a new file in a folder of yours"),
         (&["agent"], "set DISPLAY or give --display"),
         (&["agent", "--display", "foo"], "\"foo\" is not a display of this machine; name one like :0"),

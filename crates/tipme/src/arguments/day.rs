@@ -35,7 +35,7 @@ Counts by application and hour are kept, and the times of the longest waits: no 
 text. Nobody sees them but you and root; 32 days are kept. A wait is from a press to the
 drawing that answers it, as long as the program was busy or had not taken the press; think
 is the rest of the time, without gaps over 30 s. Exit codes: 0 there are figures, 1 nothing
-was counted on that day.
+was counted on that day, 2 an error.
 
 Examples:
   tipme day
