@@ -140,7 +140,7 @@ impl Marks {
 
     fn baseline(&self, ancestry: &Ancestry, thread: &ThreadSettings, knob: ThreadKnob) -> Option<Value> {
         let value = Value::Number(thread.value(knob));
-        let fits = |cell: &&Cell| cell.since <= thread.start && cell.put(&value);
+        let fits = |cell: &&Cell| cell.since <= thread.start && cell.lent(&value);
         let family = ancestry.lineage.iter().filter_map(|&who| self.by_process.get(&(who, knob))).flatten();
         let sessions = ancestry.sessions.iter().filter(|_| ancestry.admitted);
         let session = sessions.filter_map(|&session| self.by_session.get(&(session, knob))).flatten();

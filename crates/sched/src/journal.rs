@@ -34,6 +34,9 @@ pub(crate) struct Cell {
     /// Of a group: the folder where its processes came from.
     #[serde(rename = "home")]
     pub(crate) return_to: Option<String>,
+    /// The last change is known to be done, so the place does not hold what it held before that.
+    #[serde(skip)]
+    pub(crate) done: bool,
 }
 
 impl Cell {
@@ -43,8 +46,14 @@ impl Cell {
         Cell { before: Some(self.applied), applied, ..self }
     }
 
-    /// True where the place holds what was put there, by the last change or by the one before it.
+    /// True where the place holds what was put there: by the last change, or by the one before it where it is not known
+    /// that the last one was done.
     pub(crate) fn put(&self, value: &Value) -> bool {
+        self.applied == *value || !self.done && self.before.as_ref() == Some(value)
+    }
+
+    /// True where a value was there that whoever was forked meanwhile may have.
+    pub(crate) fn lent(&self, value: &Value) -> bool {
         self.applied == *value || self.before.as_ref() == Some(value)
     }
 }

@@ -270,6 +270,7 @@ impl<W: World, L: Log> Ledger<W, L> {
             since: old.map_or_else(|| self.world.ticks(), |cell| cell.since),
             session: step.details.session,
             return_to: step.details.return_to.clone(),
+            done: false,
         }
     }
 
@@ -291,7 +292,7 @@ impl<W: World, L: Log> Ledger<W, L> {
         match outcome {
             Ok(true) if !back => {
                 done.changed += 1;
-                self.cells.insert(place, cell);
+                self.cells.insert(place, Cell { done: true, ..cell });
                 return;
             }
             Ok(true) => {
