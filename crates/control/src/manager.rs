@@ -236,6 +236,7 @@ pub struct ProcessTreatment {
     /// The process that the set is named by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<u32>,
+    /// Of a process without a role: what it has inherited from one that has, and what it is to have.
     pub knobs: Vec<KnobStatus>,
     /// Knobs that were left alone, and why.
     pub skipped: Vec<String>,

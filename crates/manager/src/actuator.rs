@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use helper_client::HelperClient;
 use std::path::PathBuf;
 use tipme_control::DEFAULT_STATE_DIR;
-use tipme_policy::{Action, Backend, Strength};
+use tipme_policy::{Action, Backend, Identity, Strength};
 use tipme_record::Nanos;
 use tipme_sched::{Mechanism, processes};
 
@@ -121,10 +121,10 @@ impl Actuator {
     }
 
     /// As [`Mechanism::explain`].
-    pub(crate) fn explain(&mut self, pid: u32) -> Option<Explained> {
+    pub(crate) fn explain(&mut self, who: Identity) -> Option<Explained> {
         match self {
-            Actuator::Local(mechanism) => mechanism.explain(pid).map(Explained::from),
-            Actuator::Remote(client) => client.explain(pid),
+            Actuator::Local(mechanism) => mechanism.explain(who).map(Explained::from),
+            Actuator::Remote(client) => client.explain(who),
         }
     }
 

@@ -2,7 +2,6 @@
 //! What those who ask are told.
 
 use crate::daemon::{Manager, own_cpu};
-use crate::helper_service::messages::Explained;
 use crate::session::{not_favoured, program};
 use crate::trust::ClaimRefusal;
 use serde::Serialize;
@@ -12,7 +11,7 @@ use tipme_control::manager::{
 use tipme_desktop::clock;
 use tipme_policy::{Assignment, Identity, Strength};
 use tipme_record::Nanos;
-use tipme_sched::processes;
+use tipme_sched::{RoleExplanation, processes};
 
 impl Manager {
     /// The answer to a request, or why there is none.
@@ -96,9 +95,11 @@ impl Manager {
     fn why(&mut self, pid: u32) -> Result<ProcessTreatment, String> {
         let process = processes::read(&self.setting.proc, pid).ok_or_else(|| format!("there is no process {pid}"))?;
         let why = ProcessTreatment { pid, program: process.command.clone(), ..ProcessTreatment::default() };
-        if let Some(explanation) = self.actuator.explain(pid).filter(|found| found.who == process.identity) {
-            let is_job = self.desktop.is_job(explanation.set);
-            return Ok(explained(why, explanation, is_job));
+        let found = self.actuator.explain(process.identity).unwrap_or_default();
+        let why = ProcessTreatment { knobs: found.knobs, skipped: found.left, ..why };
+        if let Some(found) = found.role {
+            let is_job = self.desktop.is_job(found.set);
+            return Ok(explained(why, found, is_job));
         }
         // A role without an explanation: the mechanism was not asked to do anything for it.
         match self.policy.role(pid).filter(|_| self.knows(process.identity)) {
@@ -135,14 +136,12 @@ impl Manager {
 }
 
 /// What the mechanism tells of a process, which may belong to a job in the background of a terminal.
-fn explained(why: ProcessTreatment, found: Explained, is_job: bool) -> ProcessTreatment {
+fn explained(why: ProcessTreatment, found: RoleExplanation, is_job: bool) -> ProcessTreatment {
     ProcessTreatment {
         role: Some(word(&found.role)),
         reason: format!("{}{}", found.reason, if is_job { ", a job in the background of its terminal" } else { "" }),
         membership: Some(word(&found.because)),
         set: Some(found.set.0.pid),
-        knobs: found.knobs,
-        skipped: found.left,
         ..why
     }
 }

@@ -5,25 +5,32 @@ use crate::engine::{Engine, knob_of};
 use crate::journal::{Cell, Log};
 use crate::why::{Knob, SkipReason};
 use crate::world::{KnobPlace, World};
+use serde::{Deserialize, Serialize};
 use tipme_policy::{Identity, Membership, Reason, Role, SetId};
 
 /// A process as the manager sees it.
 #[derive(Clone, Debug)]
 pub struct ProcessExplanation {
-    pub who: Identity,
+    /// `None`: it only has what it inherited, and that goes back.
+    pub role: Option<RoleExplanation>,
+    pub knobs: Vec<KnobState>,
+    /// What was left as it was, with the reason.
+    pub left: Vec<(Knob, SkipReason)>,
+}
+
+/// Why a process has its role.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RoleExplanation {
     /// The set that gives it its role.
     pub set: SetId,
     pub role: Role,
     pub reason: Reason,
     /// How it came into the set.
     pub because: Membership,
-    pub knobs: Vec<KnobState>,
-    /// What was left as it was, with the reason.
-    pub left: Vec<(Knob, SkipReason)>,
 }
 
 /// A knob that is changed, with what it was. Values are words for people.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct KnobState {
     pub knob: Knob,
     pub baseline: String,
@@ -33,9 +40,11 @@ pub struct KnobState {
 }
 
 impl<W: World, L: Log> Engine<W, L> {
-    pub(crate) fn explain(&self, pid: u32) -> Option<ProcessExplanation> {
-        let first = Identity { pid, start: 0 };
-        let (&who, standing) = self.roles.range(first..).next().filter(|(who, _)| who.pid == pid)?;
+    pub(crate) fn explain(&self, who: Identity) -> Option<ProcessExplanation> {
+        let Some(standing) = self.roles.get(&who) else {
+            let knobs = self.inherited(who);
+            return (!knobs.is_empty()).then_some(ProcessExplanation { role: None, knobs, left: Vec::new() });
+        };
         let assignment = self.sets.get(&standing.set)?;
         let member = assignment.members.iter().find(|member| member.who == who)?;
         let mut left = self.notes.left.get(&who).cloned().unwrap_or_default();
@@ -45,17 +54,27 @@ impl<W: World, L: Log> Engine<W, L> {
             let why = self.state(place, cell).present.map(SkipReason::ChangedByOther);
             left.extend(why.map(|why| (knob_of(place), why)));
         }
-        // What somebody has wished for is remembered, and no knob that was turned.
-        let turned = knobs.into_iter().filter(|(_, cell)| cell.applied != cell.baseline);
+        let (set, role, reason) = (standing.set, standing.role, assignment.reason.clone());
         Some(ProcessExplanation {
-            who,
-            set: standing.set,
-            role: standing.role,
-            reason: assignment.reason.clone(),
-            because: member.because,
-            knobs: turned.map(|(place, cell)| self.state(place, cell)).collect(),
+            role: Some(RoleExplanation { set, role, reason, because: member.because }),
+            knobs: knobs.into_iter().filter(is_turned).map(|(place, cell)| self.state(place, cell)).collect(),
             left: left.into_iter().collect(),
         })
+    }
+
+    /// The knobs of the first thread of a process without a role that were turned with those of another one, or that it has
+    /// inherited.
+    fn inherited(&self, who: Identity) -> Vec<KnobState> {
+        let first = |place: &KnobPlace| matches!(place, KnobPlace::Thread { tid, .. } if *tid == who.pid);
+        let known = self.ledger.threads_of(who).filter(|(place, cell)| first(place) && self.holds(place, cell));
+        let turned = known.filter(is_turned).map(|(place, cell)| self.state(place, cell));
+        let is_known = |place: &KnobPlace| self.ledger.cell(place).is_some();
+        let inherited = self.ledger.marks().inherited(&self.ledger.world, who, is_known).into_iter();
+        let inherited = inherited.filter(|(place, _)| first(place)).filter_map(|(place, baseline)| {
+            let applied = self.ledger.world.get(&place).ok()?;
+            (applied != baseline).then(|| self.state(&place, &Cell { baseline, applied, ..Cell::default() }))
+        });
+        turned.chain(inherited).collect()
     }
 
     fn cells_of(&self, who: Identity, set: SetId) -> impl Iterator<Item = (&KnobPlace, &Cell)> {
@@ -91,6 +110,11 @@ impl<W: World, L: Log> Engine<W, L> {
             present: present.as_ref().map(words),
         }
     }
+}
+
+/// Whether a knob has another value than it is to have. What somebody has wished for is remembered, and nothing was turned.
+fn is_turned((_, cell): &(&KnobPlace, &Cell)) -> bool {
+    cell.applied != cell.baseline
 }
 
 /// A value as people write it: names of policies and classes, `max` for no limit.

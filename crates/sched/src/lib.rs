@@ -87,7 +87,7 @@ mod world;
 
 pub use cgroup::full_average;
 pub use error::MechanismError;
-pub use explain::{KnobState, ProcessExplanation};
+pub use explain::{KnobState, ProcessExplanation, RoleExplanation};
 pub use fuzz::{exercise_journal, exercise_processes};
 pub use load_file::{LoadFile, runnable};
 pub use offers::{DesktopOwner, Offer, extension, offers, plain_offers};
@@ -158,9 +158,9 @@ impl Mechanism {
         applied
     }
 
-    /// What process `pid` has, and why; `None` where it has no role.
-    pub fn explain(&self, pid: u32) -> Option<ProcessExplanation> {
-        self.engine.explain(pid)
+    /// What a process has, and why; `None` where it has no role, and nothing that it has inherited from one that has.
+    pub fn explain(&self, who: Identity) -> Option<ProcessExplanation> {
+        self.engine.explain(who)
     }
 
     /// Takes everything back and forgets all assignments.

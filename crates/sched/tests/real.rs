@@ -60,13 +60,13 @@ fn it_says_what_and_why() {
     let (fixture, child) = (Fixture::new(Backend::Nice), Started::sleeper());
     let (mut mechanism, _) = fixture.open();
     mechanism.apply(&[assign(Role::Focused, &[child.who])]);
-    let explanation = mechanism.explain(child.who.pid).unwrap();
-    assert_eq!((explanation.who, explanation.role), (child.who, Role::Focused));
+    let explanation = mechanism.explain(child.who).unwrap();
+    assert_eq!(explanation.role.map(|found| found.role), Some(Role::Focused));
     let nice = explanation.knobs.iter().find(|state| state.knob == Knob::Nice).unwrap();
     assert_eq!((nice.baseline.as_str(), nice.applied.as_str(), nice.present.as_deref()), ("0", "-10", Some("-10")));
     let io = explanation.knobs.iter().find(|state| state.knob == Knob::Io).unwrap();
     assert_eq!((io.baseline.as_str(), io.applied.as_str()), ("none", "best effort 0"));
-    assert!(mechanism.explain(1).is_none());
+    assert!(mechanism.explain(Identity { pid: 1, start: 0 }).is_none());
 }
 
 #[test]

@@ -37,7 +37,11 @@ fn text(why: &ProcessTreatment) -> String {
         _ => {}
     }
     for knob in &why.knobs {
-        lines.push(format!("  {:<16} {} (was {})", knob.name, knob.applied, knob.baseline));
+        let origin = match &why.role {
+            Some(_) => format!("was {}", knob.baseline),
+            None => format!("inherited; {} again when the manager ends, at the latest", knob.baseline),
+        };
+        lines.push(format!("  {:<16} {} ({origin})", knob.name, knob.applied));
     }
     if why.role.is_some() && why.knobs.is_empty() {
         lines.push("  no knob is turned".to_owned());
@@ -88,5 +92,8 @@ mod tests {
             ..ProcessTreatment::default()
         };
         assert_eq!(text(&alone), "1 (init): left alone, since it belongs to the system\n");
+        let knob = KnobStatus { name: "nice value".into(), baseline: "0".into(), applied: "-8".into() };
+        let inherited = "  nice value       -8 (inherited; 0 again when the manager ends, at the latest)\n";
+        assert!(text(&ProcessTreatment { knobs: vec![knob], ..alone }).ends_with(inherited));
     }
 }

@@ -31,8 +31,8 @@ fn a_session_favours_its_users_processes_and_ends_with_the_connection() {
     let applied = anna.assign("focused", &[own.who()]);
     assert!(applied["changed"].as_u64() > Some(0), "{applied}");
     assert_eq!(own.nice(), favour(Strength::Normal));
-    let found = anna.ask(&json!({ "explain": { "pid": own.pid() } }));
-    assert_eq!(found["explained"]["role"], "focused", "{found}");
+    let found = anna.ask(&json!({ "explain": { "who": own.who() } }));
+    assert_eq!(found["explained"]["role"]["role"], "focused", "{found}");
     let stronger = anna.ask(&json!({ "strength": "strong" }));
     assert!(stronger["applied"]["changed"].as_u64() > Some(0), "{stronger}");
     assert_eq!(own.nice(), favour(Strength::Strong));
@@ -55,7 +55,7 @@ fn processes_of_others_are_left_alone() {
     let applied = anna.assign("core", &[own.who(), berts.who(), roots.who(), init]);
     assert!(applied["skipped"].as_u64() >= Some(3), "{applied}");
     assert_eq!((own.nice(), berts.nice(), roots.nice()), (favour(Strength::Normal), 0, 0));
-    let found = anna.ask(&json!({ "explain": { "pid": berts.pid() } }));
+    let found = anna.ask(&json!({ "explain": { "who": berts.who() } }));
     assert!(found.to_string().contains(&format!("belongs to user {BERT}")), "{found}");
     for action in ["cold", "page_out"] {
         let applied = anna.ask(&json!({ "apply": [{ "memory": { action: berts.who() } }] }));
@@ -89,7 +89,7 @@ fn each_user_has_a_session_of_its_own_and_only_that() {
     }
     let second = helper.ask_once(ANNA, &json!({ "open": {} }));
     assert!(second["error"].as_str().unwrap().contains("has a helper session already"), "{second}");
-    assert_eq!(bert.ask(&json!({ "explain": { "pid": annas.pid() } })), json!({ "explained": null }));
+    assert_eq!(bert.ask(&json!({ "explain": { "who": annas.who() } })), json!({ "explained": null }));
     drop(anna);
     until("the end of Anna's favour", || annas.nice() == 0);
     assert_eq!(berts.nice(), favoured);
@@ -128,7 +128,7 @@ fn a_number_that_is_used_again_is_another_process() {
     let second = process_with_number(number, &who);
     anna.assign("focused", std::slice::from_ref(&who));
     assert_eq!(second.nice(), 0);
-    let found = anna.ask(&json!({ "explain": { "pid": number } }));
+    let found = anna.ask(&json!({ "explain": { "who": who } }));
     assert_eq!(found["explained"]["knobs"], json!([]), "{found}");
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tipme_control::{CallError, ClientOf, Dialogue};
 use tipme_desktop::clock;
-use tipme_policy::{Action, Strength};
+use tipme_policy::{Action, Identity, Strength};
 use tipme_record::Nanos;
 
 /// How long the helper may take for a step: pushing memory out to a slow disk takes a while.
@@ -91,8 +91,8 @@ impl HelperClient {
         self.applied(&HelperRequest::Strength(strength), 0)
     }
 
-    pub(crate) fn explain(&mut self, pid: u32) -> Option<Explained> {
-        match self.ask(&HelperRequest::Explain { pid }) {
+    pub(crate) fn explain(&mut self, who: Identity) -> Option<Explained> {
+        match self.ask(&HelperRequest::Explain { who }) {
             Ok(HelperResponse::Explained(explained)) => explained,
             _ => None,
         }

@@ -7,7 +7,8 @@
 use serde::{Deserialize, Serialize};
 use tipme_control::Daemon;
 use tipme_control::manager::KnobStatus;
-use tipme_policy::{Action, Backend, Identity, Membership, Reason, Role, SetId, Strength};
+use tipme_policy::{Action, Backend, Identity, Strength};
+use tipme_sched::RoleExplanation;
 
 /// The helper at its socket.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +50,7 @@ pub(crate) enum HelperRequest {
     /// Goes over to another strength. Answer: [`HelperResponse::Applied`].
     Strength(Strength),
     /// What a process has, and why. Answer: [`HelperResponse::Explained`].
-    Explain { pid: u32 },
+    Explain { who: Identity },
     /// Takes everything back, and forgets all sets. Answer: [`HelperResponse::Restored`].
     Restore,
 }
@@ -76,7 +77,7 @@ pub(crate) enum HelperResponse {
     Status(HelperStatus),
     Opened(Opened),
     Applied(AppliedCounts),
-    /// `None`: the process has no role.
+    /// `None`: the process has no role, and nothing that it has inherited from one that has.
     Explained(Option<Explained>),
     Restored(RestoredCounts),
     /// It was not done: the object and the remedy, for people.
@@ -118,13 +119,10 @@ pub(crate) struct RestoredCounts {
 }
 
 /// What a process has, and why, in words.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Explained {
-    pub(crate) who: Identity,
-    pub(crate) set: SetId,
-    pub(crate) role: Role,
-    pub(crate) reason: Reason,
-    pub(crate) because: Membership,
+    /// `None`: it only has what it inherited.
+    pub(crate) role: Option<RoleExplanation>,
     pub(crate) knobs: Vec<KnobStatus>,
     /// Knobs that were left alone, and why.
     pub(crate) left: Vec<String>,
@@ -172,11 +170,7 @@ impl From<tipme_sched::ProcessExplanation> for Explained {
             applied: state.applied.clone(),
         };
         Explained {
-            who: found.who,
-            set: found.set,
-            role: found.role,
-            reason: found.reason.clone(),
-            because: found.because,
+            role: found.role.clone(),
             knobs: found.knobs.iter().map(knob).collect(),
             left: found.left.iter().map(|(knob, why)| format!("{knob}: {why}")).collect(),
         }

@@ -225,7 +225,7 @@ impl Session<'_> {
         match request {
             HelperRequest::Apply(actions) => HelperResponse::Applied(self.apply(actions)),
             HelperRequest::Strength(strength) => HelperResponse::Applied(self.set_strength(strength)),
-            HelperRequest::Explain { pid } => HelperResponse::Explained(self.explain(pid)),
+            HelperRequest::Explain { who } => HelperResponse::Explained(self.explain(who)),
             HelperRequest::Restore => HelperResponse::Restored(self.restore()),
             HelperRequest::Status | HelperRequest::Open(_) => {
                 HelperResponse::Error("this connection has its helper session already".to_owned())
@@ -281,9 +281,10 @@ impl Session<'_> {
         AppliedCounts::from(self.own.set_strength(strength)).and(server.unwrap_or_default())
     }
 
-    fn explain(&self, pid: u32) -> Option<Explained> {
-        let server = || self.server.as_ref().and_then(|server| server.mechanism.explain(pid));
-        self.own.explain(pid).or_else(server).map(Explained::from)
+    fn explain(&self, who: Identity) -> Option<Explained> {
+        let server = self.server.as_ref().and_then(|server| server.mechanism.explain(who));
+        let found = [self.own.explain(who), server].into_iter().flatten();
+        found.max_by_key(|found| found.role.is_some()).map(Explained::from)
     }
 
     fn restore(&mut self) -> RestoredCounts {

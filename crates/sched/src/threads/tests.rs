@@ -79,6 +79,33 @@ fn a_slice_that_somebody_sets_after_us_stays() {
 }
 
 #[test]
+fn a_value_that_somebody_sets_stays_also_where_it_had_been_set_here_before() {
+    let mut fixture = ThreadsFixture::new();
+    let who = fixture.machine.fork(20, None, true);
+    fixture.assign(Role::Visible, &[who]);
+    fixture.assign(Role::Focused, &[who]);
+    fixture.set(who, NICE, nice(Role::Visible));
+    assert_eq!(fixture.engine.restore().changed_by_others, 1);
+    assert_eq!(fixture.value(who, NICE), nice(Role::Visible));
+}
+
+#[test]
+fn of_who_has_no_role_it_is_told_what_it_has_inherited() {
+    let mut fixture = ThreadsFixture::new();
+    let parent = fixture.machine.fork(20, None, true);
+    assert!(fixture.engine.explain(parent).is_none());
+    fixture.assign(Role::Focused, &[parent]);
+    let child = fixture.machine.fork(30, Some(parent), true);
+    let found = fixture.engine.explain(child).expect("it has something");
+    let knobs: Vec<_> = found.knobs.iter().map(|state| (state.knob, state.baseline.as_str())).collect();
+    assert_eq!((found.role, knobs[0]), (None, (Knob::Nice, "0")));
+    assert_eq!(found.knobs[0].applied, nice(Role::Focused).to_string());
+    let (untouched, other) = (fixture.machine.fork(40, None, true), fixture.machine.fork(50, None, true));
+    fixture.set(other, NICE, 3);
+    assert!([untouched, other].iter().all(|who| fixture.engine.explain(*who).is_none()));
+}
+
+#[test]
 fn whoever_is_born_while_its_parent_is_changed_follows() {
     let mut fixture = ThreadsFixture::new();
     let parent = fixture.machine.fork(20, None, true);

@@ -89,7 +89,7 @@ fn who_names_a_million_processes_in_many_lines_fills_only_his_share() {
         }
     }
     assert!(refused > 150, "{refused} refused");
-    let found = anna.ask(&json!({ "explain": { "pid": own.pid() } }));
+    let found = anna.ask(&json!({ "explain": { "who": own.who() } }));
     assert_eq!(own.nice(), favour(Strength::Normal), "{found}");
     assert!(helper.resident() < RESIDENT_MAX, "{} bytes", helper.resident());
 }
@@ -100,7 +100,7 @@ fn who_floods_and_never_reads_waits_alone() {
     let mut bystander = Bystander::new(&helper);
     let (anna, own) = favoured(&helper);
     anna.stream().set_write_timeout(Some(Duration::from_millis(300))).unwrap();
-    let request = format!("{}\n", json!({ "explain": { "pid": own.pid() } })).repeat(1_000);
+    let request = format!("{}\n", json!({ "explain": { "who": own.who() } })).repeat(1_000);
     let (begun, mut sent) = (Instant::now(), 0);
     // Until the way is full, or the helper has closed it.
     while anna.send(request.as_bytes()).is_ok() && begun.elapsed() < Duration::from_secs(20) {

@@ -144,6 +144,10 @@ fn a_daemon_keeps_nothing_of_the_favour_that_it_was_born_with() {
     until("that another user's process has none of it", || nice(other) == 3);
     let why = managed.said(&["why", &polite.to_string()]);
     assert!(why.contains("it is 5, set by the user or another program"), "{why}");
+    let why = managed.why(daemon);
+    assert_eq!((&why["role"], why["knobs"][0]["baseline"].as_str()), (&serde_json::Value::Null, Some("0")), "{why}");
+    let said = managed.said(&["why", &daemon.to_string()]);
+    assert!(said.contains("(inherited; 0 again when the manager ends, at the latest)"), "{said}");
     assert_eq!(managed.stop(Signal::TERM), Some(0));
     assert_eq!([daemon, polite, even, visible, other, terminal.shell()].map(nice), [0, 5, 8, 4, 3, 0]);
     rustix::process::kill_process(rustix::process::Pid::from_raw(daemon as i32).unwrap(), Signal::KILL).unwrap();
