@@ -46,16 +46,18 @@ static __always_inline __u8 interrupt_context(void)
 	return now->hard ? 2 : now->soft;
 }
 
+#define TASK_INTERRUPTIBLE 1
 #define TASK_FREEZABLE 0x2000
 #define TASK_FROZEN 0x8000
 
 /* Whether a freezer holds the thread. That of version 1 gives it a state of its own; version 2 leaves it in one that others
- * wait in, too, and has a bit for it. */
+ * wait in, too, and has a bit for it. Who waits for its child to leave its memory (vfork) has that bit as well, and cannot be
+ * interrupted. */
 static __always_inline bool is_frozen(struct task_struct *task, __u32 state)
 {
 	if (!(state & TASK_FREEZABLE) || !bpf_core_field_exists(task->frozen))
 		return (state & TASK_FROZEN) != 0;
-	return BPF_CORE_READ_BITFIELD(task, frozen);
+	return (state & TASK_INTERRUPTIBLE) && BPF_CORE_READ_BITFIELD(task, frozen);
 }
 
 static __always_inline __u16 task_state(struct task_struct *task, __u32 state)
