@@ -50,6 +50,21 @@ fn equals_are_told_without_priorities() {
     assert!(!evidence.contains("nice") && remedy.starts_with("renice -n 19 -p 500"), "{evidence}\n{remedy}");
 }
 
+/// Four others have the CPU for a sixth of the time each; the editor computes in a third of it.
+#[test]
+fn many_who_took_the_cpu_come_before_less_that_the_program_computed_itself() {
+    let verdict = stall(&[], &[], |machine| {
+        for (index, other) in (600..604).enumerate() {
+            machine.task(other, other, 1, "hog", 1).switch(3_005_000 + 165_000 * index as u64, 1, other, 0);
+        }
+        machine.switch(3_665_000, 1, APP, 0);
+    });
+    let kinds: Vec<CauseKind> = verdict.findings.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [[CauseKind::CpuCompetition; 4].as_slice(), &[CauseKind::OwnComputation]].concat());
+    let ms: Vec<f64> = verdict.findings.iter().map(|finding| finding.ms.round()).collect();
+    assert!(ms[4] > ms[0], "{ms:?}");
+}
+
 #[test]
 fn nothing_is_to_be_done_to_who_has_ended() {
     const GONE: u32 = 600;

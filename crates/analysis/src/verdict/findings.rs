@@ -17,7 +17,7 @@ use crate::verdict::problem::Problem;
 use crate::verdict::remedy::Waiting;
 use crate::verdict::stall;
 use crate::verdict::{output, remedy, stopped};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Device, Nanos, Pid, Tid};
 
 /// Findings below either are left out: they explain nothing that a person feels.
@@ -69,7 +69,8 @@ pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Ve
     }
     let (mut weighty, light): (Vec<Cause>, Vec<Cause>) = causes.into_iter().partition(|cause| weighty(cause, problem));
     weighty.extend(gather(light).into_iter().filter(|cause| self::weighty(cause, problem)));
-    weighty.sort_by_key(|cause| std::cmp::Reverse(cause.group.nanos));
+    let of_kind = totals(&weighty);
+    weighty.sort_by_key(|cause| std::cmp::Reverse((of_kind.get(&cause.group.kind).copied(), cause.group.nanos)));
     let explained = weighty.iter().map(|cause| share(cause.group.nanos, problem)).sum::<f64>();
     if explained < EXPLAINED_MIN {
         return Vec::new();
@@ -78,6 +79,16 @@ pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Ve
         return Vec::new();
     }
     weighty.into_iter().map(|cause| finding(budget, problem, cause, trust)).collect()
+}
+
+/// The time of all causes of a kind: many jobs may do together what no other kind outweighs.
+fn totals(causes: &[Cause]) -> BTreeMap<CauseKind, u64> {
+    let mut totals: BTreeMap<CauseKind, u64> = BTreeMap::new();
+    for cause in causes {
+        let total = totals.entry(cause.group.kind).or_default();
+        *total = total.saturating_add(cause.group.nanos);
+    }
+    totals
 }
 
 /// Many jobs may do together what none of them does alone: light causes of one kind become one, in the
