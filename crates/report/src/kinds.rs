@@ -228,7 +228,7 @@ const ABOUT: [KindWords; 21] = [
     KindWords {
         kind: CauseKind::ChildWait,
         name: "Waiting for a program that it had started",
-        of_process: Some("{app} waited until {who} had ended"),
+        of_process: Some("{waiter} waited until {who} had ended"),
         of_device: None,
         what: "The program had started another one and waited until that had ended.",
         helps: "Nothing is wrong where you started it. Else the program should run it in the background: report it.",

@@ -216,7 +216,9 @@ impl<'a> BlameFinder<'a> {
         let naps = idle_kind(waited, wait.as_ref()) == CauseKind::TimerSleep && piece.hi.since(piece.lo) <= NAP_MAX;
         let begin = chain.pieces.first()?.lo.min(chain.pieces.last()?.lo);
         let pid = self.recording.tasks.pid(piece.tid, piece.lo);
-        let ended = |life: &&Life| life.until >= self.recording.mark || self.at.since(life.until) <= NAP_MAX;
+        let hangs = self.at >= self.recording.mark;
+        let ended =
+            |life: &&Life| if hangs { life.until >= self.at } else { self.at.0.abs_diff(life.until.0) <= NAP_MAX.0 };
         let mut lives = self.recording.tasks.lives().iter().filter(|_| naps && self.is_family(pid));
         let child = lives.find(|life| {
             let awaited = life.parent == pid && life.tid.0 == life.pid.0 && life.from.after(STARTED_BEFORE) >= begin;

@@ -126,6 +126,10 @@ impl Members {
         *blame = blame.saturating_add(nanos);
     }
 
+    pub(crate) fn has(&self, pid: Pid) -> bool {
+        self.by_pid.contains_key(&pid)
+    }
+
     pub(crate) fn merge(&mut self, other: &Members) {
         other.by_pid.iter().for_each(|(pid, nanos)| self.add(*pid, *nanos));
     }
@@ -136,7 +140,7 @@ impl Members {
     }
 
     /// The member with the most blame and its share.
-    fn main(&self) -> Option<(Pid, f64)> {
+    pub(crate) fn main(&self) -> Option<(Pid, f64)> {
         let (pid, nanos) = self.by_pid.iter().max_by_key(|(_, nanos)| **nanos)?;
         Some((*pid, *nanos as f64 / self.total().max(1) as f64))
     }

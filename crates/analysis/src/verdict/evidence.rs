@@ -136,8 +136,11 @@ pub(crate) fn device_name(budget: &Budget<'_>, device: Option<Device>) -> String
 /// waited for, it is the application.
 pub(crate) fn waiter(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
     let for_another = matches!(group.kind, CauseKind::PeerWait | CauseKind::ChildWait) && !is_unowed(group);
+    let of_job = |piece: &ChainPiece| group.owner == BlameOwner::Job(budget.jobs.of(piece.tid, piece.lo));
+    // A child may belong to the job of who waits for its end.
+    let ends = |piece: &ChainPiece| group.members.has(budget.recording.tasks.pid(piece.tid, piece.lo));
     let is_culprit =
-        |piece: &ChainPiece| for_another && group.owner == BlameOwner::Job(budget.jobs.of(piece.tid, piece.lo));
+        |piece: &ChainPiece| for_another && of_job(piece) && (group.kind != CauseKind::ChildWait || ends(piece));
     most_of(budget, group, |piece| match via_to(budget, group, piece) {
         Some(via) => via.waiter,
         None if is_culprit(piece) => Tid(budget.judge.client.0),

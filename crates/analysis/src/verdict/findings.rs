@@ -331,7 +331,11 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
 fn culprit(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, limit: Option<&QuotaGroup>) -> Culprit {
     match &group.owner {
         BlameOwner::Job(job) => {
-            let (pid, job_name) = budget.jobs.face(job, &group.members);
+            let (mut pid, job_name) = budget.jobs.face(job, &group.members);
+            if group.kind == CauseKind::ChildWait && evidence::waiter(budget, group) == Some(pid) {
+                // Of many children none stands out, and the job is that of who waited for them.
+                pid = group.members.main().map_or(pid, |(child, _)| child);
+            }
             let job_name = limit.map(QuotaGroup::text).or(job_name);
             process(budget, problem, pid, job_name.or_else(|| kernel_name(job)))
         }
