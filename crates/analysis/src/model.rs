@@ -154,6 +154,10 @@ pub struct Finding {
     /// Nobody is known to owe the answer that was waited for: the culprit is the client for want of another. Left out elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unowed: bool,
+    /// Of a wait for a lock: it was for a condition or a semaphore, and the culprit was to let the waiter go on. Left out
+    /// elsewhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub signalled: bool,
     pub ms: f64,
     /// Of the latency beyond what is usual, 0 to 1.
     pub share: f64,

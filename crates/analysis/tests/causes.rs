@@ -372,6 +372,35 @@ fn a_child_that_sleeps_until_its_end_was_waited_for_whatever_tells_of_that() {
     }
 }
 
+/// The editor waits in a futex for a thread of its own, or for another process, that computes meanwhile.
+fn waits_in_futex(waker: (u32, u32), operation: u64, value: u64) -> Verdict {
+    stall(|machine| {
+        machine.task(waker.0, waker.1, 1, "worker", 1).switch(3_003_000, 2, waker.0, 1);
+        machine.switch(3_005_000, 1, 0, 1).wake_from(3_990_000, APP, waker.0, 0, 1).switch(3_990_050, 1, APP, 0);
+        machine.wait(3_990_001, APP, 3_005_000, |wait| {
+            (wait.syscall, wait.args) = (202, [0x7000, operation, value]);
+        });
+        machine.switch(3_990_100, 2, 0, 1);
+    })
+}
+
+#[test]
+fn who_is_to_signal_a_condition_holds_no_lock() {
+    let told = |waker, operation, value| {
+        let verdict = waits_in_futex(waker, operation, value);
+        let finding = first(&verdict).clone();
+        assert_eq!(finding.kind, CauseKind::LockWait);
+        (finding.evidence[0].clone(), finding.remedy.contains("hold the lock"), finding.signalled)
+    };
+    let (evidence, lock, signalled) = told((205, APP), 0x89, 0);
+    assert_eq!((lock, signalled), (false, true));
+    assert_eq!(evidence, "editor waited for another thread of its own to signal a condition or semaphore");
+    let (evidence, ..) = told((700, 700), 9, 0);
+    assert_eq!(evidence, "editor waited for worker (pid 700) to signal a condition or semaphore");
+    let (evidence, lock, signalled) = told((205, APP), 0x80, 2);
+    assert_eq!((lock, signalled), (true, false), "{evidence}");
+}
+
 /// Keys at 3 and at 6 s that make the editor compute for so many milliseconds, and the mark at 9 s.
 fn two_in_a_row(first: u64, second: u64) -> Verdict {
     let mut machine = Machinery::with_app("editor");

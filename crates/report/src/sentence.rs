@@ -140,6 +140,8 @@ fn of(finding: &Finding, interval: &Interval) -> String {
     let app = if finding.unowed || is_application(finding, interval) { waiter(finding, app) } else { app };
     let about = about(finding.kind);
     let (clause, who) = match &finding.culprit {
+        // There the evidence says it best.
+        _ if finding.signalled => (None, String::new()),
         _ if finding.unowed => (Some("{app} waited for an answer that nobody is known to owe"), String::new()),
         Culprit::Process { comm, job, .. } => (about.of_process, process(comm, job.as_deref(), finding.kind)),
         Culprit::Device { device } => (about.of_device, device.clone()),

@@ -11,7 +11,7 @@ use crate::explain::partition::{BlameGroup, BlameOwner, Budget, length};
 use crate::model::CauseKind;
 use crate::timeline::io_limits::GroupIoLimit;
 use crate::timeline::polls;
-use crate::timeline::waits::Waited;
+use crate::timeline::waits::{Waited, is_condition};
 use crate::verdict::output;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Device, Nanos, Pid, Tid};
@@ -78,6 +78,11 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
         }
         CauseKind::OwnComputation => format!("{culprit} computed"),
         CauseKind::Reclaim => format!("{culprit} took the memory that {waiters} needed"),
+        CauseKind::LockWait if is_signalled(budget, group) => {
+            let own = waiter(budget, group).is_some_and(|pid| group.members.has(pid));
+            let whom = if own { "another thread of its own" } else { &culprit };
+            format!("{waiters} waited for {whom} to signal a condition or semaphore")
+        }
         CauseKind::LockWait | CauseKind::KernelLock => format!("{culprit} held a lock that {waiters} needed"),
         CauseKind::ServerBusy => format!("the display server served {culprit}"),
         CauseKind::ServerGrab => format!("{culprit} held a grab of the display server"),
@@ -95,6 +100,13 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
 /// Whether nobody is known to owe the answer that was waited for.
 pub(crate) fn is_unowed(group: &BlameGroup) -> bool {
     group.kind == CauseKind::PeerWait && group.owner == BlameOwner::Nobody
+}
+
+/// Whether what was waited for is no lock that somebody has, but to be let go on: a condition or a semaphore.
+pub(crate) fn is_signalled(budget: &Budget<'_>, group: &BlameGroup) -> bool {
+    let longest = budget.pieces(group).max_by_key(|piece| length(piece));
+    let via = longest.and_then(|piece| via_to(budget, group, piece)).filter(|_| group.kind == CauseKind::LockWait);
+    via.and_then(|via| via.wait).as_ref().is_some_and(is_condition)
 }
 
 /// Who waited for which address, and whether an answer came for most of the time.

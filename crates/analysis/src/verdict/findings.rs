@@ -244,7 +244,8 @@ fn many_requests(budget: &Budget<'_>, group: &BlameGroup, own: &Requests) -> Opt
     let count = own.reads + own.writes;
     let each = Nanos(group.nanos / count.max(1));
     let app = budget.recording.tasks.comm(waiter, budget.pieces(group).map(|piece| piece.lo).min()?);
-    (count >= MANY_REQUESTS && each <= QUICK_REQUEST).then(|| remedy::of_many_requests(group.kind, &app, each))
+    (count >= MANY_REQUESTS && each <= QUICK_REQUEST)
+        .then(|| remedy::of_many_requests(group.kind, own.writes > own.reads, &app, each))
 }
 
 fn reclaim(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
@@ -303,8 +304,10 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let usual = || remedy::of(cause.group.kind, &target, waiting, &budget.recording.tasks);
     let outsider = (cause.group.kind == CauseKind::Stall).then(|| stall::taker(budget, &cause.group));
     let away = || outsider.and_then(|_| stall::remedy(budget, &cause.group)).map(str::to_owned);
+    let signalled = || evidence::is_signalled(budget, &cause.group).then(|| remedy::of_signalled(&target));
     let unowed = || evidence::is_unowed(&cause.group).then(|| remedy::of_unowed(&app, problem.client));
-    let remedy = remedy.or_else(held).or_else(shown).or_else(away).or_else(unowed).unwrap_or_else(usual);
+    let remedy =
+        remedy.or_else(held).or_else(shown).or_else(away).or_else(unowed).or_else(signalled).unwrap_or_else(usual);
     let remedy = remedy + &remedy::for_others(cause.group.kind, cause.others);
     let period = periods::of(budget, &cause.group);
     let mut seen = BTreeSet::new();
@@ -316,6 +319,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         culprit,
         waiter: other_waiter(budget, problem, &cause.group),
         unowed: evidence::is_unowed(&cause.group),
+        signalled: evidence::is_signalled(budget, &cause.group),
         ms: Nanos(cause.group.nanos).millis(),
         share: share(cause.group.nanos, problem),
         confidence: (trust * cause.certainty).clamp(0.0, 1.0),

@@ -77,6 +77,15 @@ pub(crate) fn for_others(kind: CauseKind, others: usize) -> String {
     }
 }
 
+/// Where the culprit has no lock, but was to let the other one go on.
+pub(crate) fn of_signalled(culprit: &Culprit) -> String {
+    let text = "report it to the authors of {comm}: the thread that answers you should not wait for the work of others";
+    match culprit {
+        Culprit::Process { pid, comm, .. } => fill(text, &pid.to_string(), comm, ""),
+        Culprit::Device { .. } | Culprit::Address { .. } => String::new(),
+    }
+}
+
 /// Where nobody is known to owe the answer that an application waits for.
 pub(crate) fn of_unowed(app: &str, pid: Pid) -> String {
     format!("see what {app} waits for, and whether anybody is still to answer: strace -f -T -p {}", pid.0)
@@ -95,7 +104,7 @@ const DEVICE_REMEDY: &str =
 const OF_THIS_MACHINE: &str = "see who is to answer at {comm} on this machine (ss -lntup), and its log";
 
 /// The remedy where a device answers quickly, and is asked for little, again and again.
-pub(crate) fn of_many_requests(kind: CauseKind, app: &str, each: Nanos) -> String {
+pub(crate) fn of_many_requests(kind: CauseKind, writes: bool, app: &str, each: Nanos) -> String {
     let each = span_text(each);
     match kind {
         CauseKind::SwapIn => {
@@ -103,7 +112,7 @@ pub(crate) fn of_many_requests(kind: CauseKind, app: &str, each: Nanos) -> Strin
                 "give {app} memory (close other programs, or add some): the device brings it back in {each} each time"
             )
         }
-        CauseKind::Fsync => format!(
+        CauseKind::Fsync | CauseKind::DiskQueue if writes => format!(
             "tell the authors of {app}: it waits for its data to be safe again and again, while the device needs only {each} \
              for each request; once for many changes takes less"
         ),
