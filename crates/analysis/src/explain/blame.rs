@@ -274,6 +274,7 @@ impl<'a> BlameFinder<'a> {
             _ if !near => CauseKind::PeerWait,
             Doing::Ran | Doing::Served(_) => CauseKind::OwnComputation,
             Doing::Waited(_, Some(wait)) if self.awaits_events(piece.tid, &wait) => CauseKind::Unattributed,
+            Doing::Waited(Waited::Events, Some(wait)) if self.recording.is_time_up(&wait) => CauseKind::TimerSleep,
             Doing::Waited(waited, wait) => idle_kind(waited, wait.as_ref()),
             Doing::Queued(_) | Doing::Interrupted(_) => CauseKind::Unattributed,
         };

@@ -12,7 +12,6 @@ use crate::join::answer::{Interaction, Join};
 use crate::join::drawing_cause::Hop;
 use crate::timeline::cpu_intervals::{On, on_cpu};
 use crate::timeline::interrupts::Source;
-use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::retries::Retries;
 use crate::timeline::threads::{Span, ThreadState};
@@ -507,69 +506,4 @@ impl Walker<'_> {
 fn ends_here(waited: Waited) -> bool {
     use Waited::{Disk, Fsync, Network, PageIn, Reclaim, Sleep, Stopped, SwapIn};
     matches!(waited, Stopped | SwapIn | Reclaim | Fsync | PageIn | Disk | Sleep | Network)
-}
-
-impl Recording {
-    /// The owner in the lock word that a thread still waited for at the mark.
-    fn futex_owner(&self, tid: Tid) -> Option<Tid> {
-        self.locks.futexes.iter().find(|futex| futex.tid == tid.0).map(|futex| Tid(futex.owner))
-    }
-
-    /// The thread of the same process that a thread woke or made last before it began to wait, and that has worked ever
-    /// since.
-    fn entrusted(&self, span: &Span) -> Option<Tid> {
-        let pid = |tid| self.tasks.pid(tid, self.mark.before(Nanos(1)));
-        let given = self.wakes.by(span.tid, span.start.before(ENTRUSTED_WITHIN), span.start);
-        let works = |at, tid| self.pause_after(tid, at, Pause::EventWait) >= self.mark;
-        given.filter(|(at, tid)| pid(*tid) == pid(span.tid) && works(*at, *tid)).last().map(|(_, tid)| tid)
-    }
-
-    /// The process that had the other end of the pipe which a thread still waited for at the mark: one that did not
-    /// start the waiter before others, since a shell may keep what it gave to its children.
-    fn pipe_holder(&self, tid: Tid) -> Option<Tid> {
-        let pid = self.tasks.pid(tid, self.mark);
-        let holders = self.locks.pipes.iter().filter(|end| end.tid == tid.0).map(|end| Pid(end.holder));
-        let holder = holders.min_by_key(|holder| (self.tasks.descends(pid, *holder, self.mark), holder.0));
-        holder.map(|holder| Tid(holder.0))
-    }
-
-    /// The process that holds a lock on the file with this inode number, from /proc/locks.
-    fn file_lock_owner(&self, inode: u64) -> Option<Tid> {
-        self.locks.proc_locks.lines().filter_map(lock_line).find(|(_, of)| *of == inode).map(|(pid, _)| Tid(pid.0))
-    }
-
-    /// The child that a thread waits for: the one it names, or the youngest that lives.
-    fn living_child(&self, tid: Tid, wait: Option<&Wait>) -> Option<Tid> {
-        let pid = self.tasks.pid(tid, self.mark);
-        let named = wait.filter(|wait| wait.syscall == 61 && (wait.args[0] as i32) > 0).map(|wait| wait.args[0] as u32);
-        let living = self.tasks.lives().iter().filter(|life| life.until > self.mark && life.tid.0 == life.pid.0);
-        let children = living.filter(|life| life.parent == pid && named.is_none_or(|named| named == life.pid.0));
-        children.max_by_key(|life| (life.from, life.tid)).map(|life| life.tid)
-    }
-}
-
-/// What a thread waits for at the mark it may have given to another one so long before.
-const ENTRUSTED_WITHIN: Nanos = Nanos::from_millis(500);
-
-/// Holder and inode of a line of /proc/locks; `None` for those who wait.
-///
-/// `1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF`
-fn lock_line(line: &str) -> Option<(Pid, u64)> {
-    let mut words = line.split_whitespace().skip(1);
-    let kind = words.next().filter(|word| *word != "->")?;
-    let (pid, file) = (words.nth(2)?, words.next()?);
-    let inode = file.rsplit(':').next()?;
-    (!kind.is_empty()).then_some((Pid(pid.parse().ok()?), inode.parse().ok()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn holders_are_read_from_the_lock_table() {
-        assert_eq!(lock_line("1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF"), Some((Pid(1234), 5678)));
-        assert_eq!(lock_line("1: -> FLOCK  ADVISORY  WRITE 1235 fe:00:5678 0 EOF"), None);
-        assert_eq!(lock_line("rubbish"), None);
-    }
 }

@@ -42,6 +42,8 @@ pub(crate) struct Reached {
     pub noticed: Nanos,
     /// A command in a terminal, which may well take its time.
     pub command: bool,
+    /// Of a command: the program that takes the keys one by one does it itself.
+    pub itself: bool,
 }
 
 /// From which time on it is noticed that something is not completed.
@@ -68,6 +70,8 @@ pub(crate) struct Interaction {
     pub noticed: Nanos,
     /// `end` is that of a command in a terminal, which may well take its time.
     pub command: bool,
+    /// Of a command: the program that takes the keys one by one does it itself.
+    pub itself: bool,
     /// When the input was handled, where it was dequeued.
     pub handled: Option<Nanos>,
     /// Milestones after the response that came late.
@@ -108,6 +112,7 @@ impl Interaction {
             milestone: Milestone::Response,
             noticed: Nanos(delivery.class.limits(ThresholdProfile::Default).threshold),
             command: false,
+            itself: false,
             handled: None,
             later: Vec::new(),
         }
@@ -125,6 +130,7 @@ impl Interaction {
             milestone: reached.milestone,
             noticed: reached.noticed,
             command: reached.command,
+            itself: reached.itself,
             later: Vec::new(),
             ..self.clone()
         }

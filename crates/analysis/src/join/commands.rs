@@ -49,22 +49,31 @@ pub(crate) fn command(recording: &Recording, delivery: &Delivery, handled: Nanos
     let ways =
         writers(recording, tid, at).flat_map(|(from, writer)| begun(recording, (tid, at), (writer, from), until));
     let Way { end, hops } = ways.max_by_key(|way| way.end)?;
-    let command = !hops.first().is_some_and(|last| waits_for_child(recording, last));
-    Some(Reached { milestone: Milestone::Completed, at: end, drawing: None, hops, noticed: COMPLETED, command })
+    let itself = hops.first().is_some_and(|last| does_itself(recording, last));
+    let command = !(itself && hops.first().is_some_and(|last| waits_for_child(recording, last)));
+    Some(Reached { milestone: Milestone::Completed, at: end, drawing: None, hops, noticed: COMPLETED, command, itself })
 }
 
-/// Whether a program that takes key after key from its terminal waited for a child that it had started meanwhile, for most of
-/// the time. It answers the person itself, as an editor does; a shell gives the terminal to what it starts, in a process
-/// group of its own.
-fn waits_for_child(recording: &Recording, stay: &Hop) -> bool {
+/// Whether a program that takes key after key from its terminal answers the person itself, as an editor does; a shell gives
+/// the terminal to what it starts, in a process group of its own.
+fn does_itself(recording: &Recording, stay: &Hop) -> bool {
     let Some(own) = recording.tasks.life(stay.tid, stay.hi) else { return false };
-    let children = || recording.tasks.lives().iter().filter(|life| life.parent == own.pid && life.tid.0 == life.pid.0);
     let has_terminal = |child: &Life| child.session == own.session && child.group != own.group;
+    !children(recording, own).any(has_terminal) && takes_keys(recording, stay.tid, stay.lo)
+}
+
+/// Whether it waited for a child that it had started meanwhile, for most of the time.
+fn waits_for_child(recording: &Recording, stay: &Hop) -> bool {
     let awaited = |child: &Life| {
         let within = child.from > stay.lo && child.from < stay.hi;
         within && 2 * child.until.min(stay.hi).since(child.from).0 >= stay.hi.since(stay.lo).0
     };
-    children().any(awaited) && !children().any(has_terminal) && takes_keys(recording, stay.tid, stay.lo)
+    recording.tasks.life(stay.tid, stay.hi).is_some_and(|own| children(recording, own).any(awaited))
+}
+
+fn children<'a>(recording: &'a Recording, own: &Life) -> impl Iterator<Item = &'a Life> + use<'a> {
+    let pid = own.pid;
+    recording.tasks.lives().iter().filter(move |life| life.parent == pid && life.tid.0 == life.pid.0)
 }
 
 /// Whether so many writes to its terminal each woke a thread before a time: a terminal that collects lines wakes nobody for a key.

@@ -71,5 +71,5 @@ pub(crate) fn shown(
     ];
     hops.extend(response.hops.iter().copied());
     let (milestone, noticed) = (Milestone::Response, response.noticed);
-    Some(Reached { milestone, at, drawing: None, hops, noticed, command: false })
+    Some(Reached { milestone, at, drawing: None, hops, noticed, command: false, itself: false })
 }

@@ -152,7 +152,15 @@ impl<'a> Work<'a> {
         let (sent, place, index) = last.max()?;
         let drawing = drawing(self.recording, place)?;
         let (at, hops, drawing) = (drawing.end, way(&steps, index, sent), Some(drawing));
-        Some(Reached { milestone: Milestone::Completed, at, drawing, hops, noticed: COMPLETED, command: false })
+        Some(Reached {
+            milestone: Milestone::Completed,
+            at,
+            drawing,
+            hops,
+            noticed: COMPLETED,
+            command: false,
+            itself: false,
+        })
     }
 
     /// The first of some drawings that an input, or the release of the button that it pressed, led to over the network, or over

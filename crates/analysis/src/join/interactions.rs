@@ -494,7 +494,20 @@ impl<'a> Joiner<'a> {
         let long = self.recording.mark.since(at) >= UNANSWERED_MIN.after(own_keys);
         let answered = self.answered.get(&delivery.class).map_or(&[][..], Vec::as_slice);
         let usual = answered.len() >= ANSWERED_MIN && answered.last().is_some_and(|last| *last < delivery.sent);
-        long && usual && self.is_busy(&delivery, at, self.recording.mark)
+        long && usual && (self.is_busy(&delivery, at, self.recording.mark) || self.is_entrusted(&delivery, at))
+    }
+
+    /// Whether a thread of the client, or of what it started, has waited since then for one of its process that it had given
+    /// the work to, and that is still at it.
+    fn is_entrusted(&self, delivery: &Delivery, at: Nanos) -> bool {
+        let mark = self.recording.mark;
+        let waits = |tid: &Tid| {
+            let last = self.recording.timeline.before(*tid, mark).filter(|span| span.start >= at);
+            last.is_some_and(|span| {
+                self.recording.waits.is_for_condition(&span) && self.recording.entrusted(&span).is_some()
+            })
+        };
+        self.recording.descendants().threads(delivery.client).iter().any(waits)
     }
 }
 

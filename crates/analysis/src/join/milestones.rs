@@ -137,7 +137,7 @@ impl<'a> Handling<'a> {
         let handed = helpers.filter_map(|helper| self.handed(helper, tid, at, own));
         let (at, hops) = handed.chain([direct]).max_by_key(|(at, _)| *at)?;
         let noticed = self.noticed(delivery, at);
-        Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed, command: false })
+        Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed, command: false, itself: false })
     }
 
     /// When a thread that took an input at a time is done with it: it waits for the next event, or answers others at once.
@@ -160,7 +160,15 @@ impl<'a> Handling<'a> {
         let (dequeued, tid) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
         let at = sleeping_threads::until(self.recording, tid, dequeued, paused)?;
         let hops = vec![Hop::new(tid, dequeued, at)];
-        Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed: NOTICED, command: false })
+        Some(Reached {
+            milestone: Milestone::Handled,
+            at,
+            drawing: None,
+            hops,
+            noticed: NOTICED,
+            command: false,
+            itself: false,
+        })
     }
 
     /// When a helper that was woken for an input is back where such wake-ups find it.

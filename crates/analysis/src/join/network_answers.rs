@@ -4,12 +4,13 @@
 //! That a packet came says nothing by itself: anybody may send something at any time. It counts where the thread polls an
 //! address since that work which it did not poll before; where the sender is a process that a packet of the thread had
 //! reached in that work; and of threads that take no input, by the order in time alone, where no packets came to them
-//! before without having been asked for.
+//! before without having been asked for. Where no packet came, the end of the time for one is looked at.
 
 use crate::join::drawing_cause::Hop;
 use crate::timeline::event_waits::waited_before;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
+use crate::timeline::waits::HARD_INTERRUPT;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use tipme_record::records::Wait;
@@ -69,11 +70,21 @@ impl<'a> NetworkAnswers<'a> {
     pub(crate) fn to(&self, asker: &Asker, asked: impl Fn(Nanos) -> bool) -> Vec<NetworkAnswer> {
         let packets = self.recording.waits_for_packets(asker.tid, asker.done, asker.until);
         let mut packets = packets.take(PACKETS_MAX).peekable();
+        let new = self.new_files(asker);
         if packets.peek().is_none() {
-            return Vec::new();
+            return self.given_up(asker, &new).into_iter().collect();
         }
-        let (new, anyway) = (self.new_files(asker), self.comes_anyway(asker, asked));
+        let anyway = self.comes_anyway(asker, asked);
         packets.filter_map(|span| self.answer(asker, &span, &new, anyway)).collect()
+    }
+
+    /// When the time was up for an answer over a new connection, where that is the thread's next wait: it gives up, which answers
+    /// the input as well.
+    fn given_up(&self, asker: &Asker, new: &BTreeSet<u64>) -> Option<NetworkAnswer> {
+        let wait =
+            self.waits_next(asker).filter(|wait| wait.context == HARD_INTERRUPT && wait.head.ts < asker.until)?;
+        let file = self.recording.remote_files(wait).map(|file| file.inode).find(|file| new.contains(file))?;
+        Some(NetworkAnswer { at: wait.head.ts, file, sure: true })
     }
 
     /// Keeps what was waited for on the way to an answer.

@@ -60,7 +60,7 @@ pub(crate) fn pasted(
     ];
     let (milestone, noticed) =
         if waits { (handled.milestone, handled.noticed) } else { (Milestone::Completed, COMPLETED) };
-    let reached = Reached { milestone, at: end, drawing: None, hops, noticed, command: false };
+    let reached = Reached { milestone, at: end, drawing: None, hops, noticed, command: false, itself: false };
     (end.since(asked.at) >= ANSWER_MIN).then_some(reached)
 }
 

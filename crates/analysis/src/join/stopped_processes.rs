@@ -68,7 +68,7 @@ impl<'a> Stops<'a> {
         let from = stop.lo.max(at);
         let hops = vec![Hop::new(stop.tid, from, stop.hi), Hop::new(tid, at, from)];
         let (milestone, noticed) = (Milestone::Handled, NOTICED);
-        Some(Reached { milestone, at: stop.hi, drawing: None, hops, noticed, command: false })
+        Some(Reached { milestone, at: stop.hi, drawing: None, hops, noticed, command: false, itself: false })
     }
 
     /// Whether a process wakes a client as soon as it goes on.

@@ -10,7 +10,10 @@ use crate::decode::parts::Part;
 use crate::timeline::pauses::EventWaits;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
-use crate::timeline::waits::{FUTEX, Signature, Waited, is_condition, is_lone, is_private_futex, polls, signature};
+use crate::timeline::waits::{
+    FUTEX, HARD_INTERRUPT, Signature, Waited, is_condition, is_lone, is_private_futex, is_terminal_file, polls, reads,
+    signature,
+};
 use std::collections::{HashMap, HashSet};
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Pid, Tid};
@@ -166,12 +169,34 @@ impl Recording {
         let Some(wait) = self.waits.find(span) else {
             return kind == Waited::Unknown && span.end.since(span.start) >= UNKNOWN_MIN && self.waits.is_idle(span);
         };
+        if let Some(wakes) = self.terminal_wakes(wait) {
+            return wakes;
+        }
         match self.event_waits().has(wait.head.tid, self.signature(wait)) {
             _ if self.awaits_remote(wait) => false,
             Some(event_wait) => event_wait || polls(wait) && !is_lone(wait),
             // What other processes share is waited for as their answer is.
             None => kind == Waited::Events || is_condition(wait) && is_private_futex(wait),
         }
+    }
+
+    /// Whether the terminal that a thread reads can end a wait of its; `None` where that is not known, or it reads none, or has a
+    /// display besides.
+    fn terminal_wakes(&self, wait: &Wait) -> Option<bool> {
+        let tid = wait.head.tid;
+        if !self.terminals.reads(tid) || self.takes_display_input(tid) {
+            return None;
+        }
+        let files = self.polls.of(wait);
+        match polls(wait) {
+            true => (!files.is_empty()).then(|| files.iter().any(|file| is_terminal_file(file.mode, file.magic))),
+            false => reads(wait).then(|| is_terminal_file(wait.mode, wait.magic)),
+        }
+    }
+
+    /// Whether a thread that reads a terminal waited for what that cannot end, until its time was up.
+    pub(crate) fn is_time_up(&self, wait: &Wait) -> bool {
+        wait.context == HARD_INTERRUPT && self.terminal_wakes(wait) == Some(false)
     }
 
     /// Whether a thread takes events of a display.

@@ -187,6 +187,7 @@ const PIPE_FILES: u32 = 0x5049_5045;
 const TERMINAL_FILES: u32 = 0x1cd1;
 const TYPE_BITS: u32 = 0o170_000;
 const TYPE_FIFO: u32 = 0o010_000;
+const TYPE_CHARACTER: u32 = 0o020_000;
 const TYPE_BLOCK: u32 = 0o060_000;
 const TYPE_REGULAR: u32 = 0o100_000;
 
@@ -446,6 +447,16 @@ pub(crate) fn polls(wait: &Wait) -> bool {
 /// Whether a wait is one until a terminal takes output: write, writev.
 pub(crate) fn writes_to_terminal(wait: &Wait) -> bool {
     matches!(wait.syscall, 1 | 20) && wait.magic == TERMINAL_FILES
+}
+
+/// Whether a wait is in a call that reads a known file: read, readv.
+pub(crate) fn reads(wait: &Wait) -> bool {
+    matches!(wait.syscall, 0 | 19) && (wait.mode != 0 || wait.magic != 0)
+}
+
+/// Whether a file is a terminal, by the type bits of its mode and its file system.
+pub(crate) fn is_terminal_file(mode: u32, magic: u32) -> bool {
+    mode & TYPE_BITS == TYPE_CHARACTER || magic == TERMINAL_FILES
 }
 
 /// Whether a wait is in one of the calls that lock files: flock, fcntl.

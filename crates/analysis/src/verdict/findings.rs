@@ -34,6 +34,9 @@ const QUICK_REQUEST: Nanos = Nanos::from_millis(2);
 /// How sure it is that I/O was held back where a device had nothing to do.
 const HELD_BACK: f64 = 0.9;
 
+/// The trigger of a mark that nobody made.
+const AUTO: &str = "auto";
+
 /// A group with what was found out about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Cause {
@@ -75,7 +78,7 @@ pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Ve
     if explained < EXPLAINED_MIN {
         return Vec::new();
     }
-    if problem.is_command() && !weighty.first().is_some_and(|cause| holds_up(cause, problem)) {
+    if is_left_aside(budget, problem) && !weighty.first().is_some_and(|cause| holds_up(cause, problem)) {
         return Vec::new();
     }
     weighty.into_iter().map(|cause| finding(budget, problem, cause, trust)).collect()
@@ -115,6 +118,12 @@ fn with_others(mut cause: Cause) -> Cause {
         cause.frames.clear();
     }
     cause
+}
+
+/// Whether it is a command, which may well take its time. What a program does itself that takes the keys of its terminal may be
+/// one that was typed, or a key that hangs: who marks says which.
+fn is_left_aside(budget: &Budget<'_>, problem: &Problem) -> bool {
+    problem.is_command() && (!problem.is_done_itself() || budget.recording.meta.trigger == AUTO)
 }
 
 /// Whether something held a command up for most of its time: that it computes, sleeps or runs other programs is what it

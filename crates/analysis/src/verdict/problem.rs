@@ -102,6 +102,11 @@ impl Problem {
         matches!(&self.subject, ProblemSubject::Interaction(interaction) if interaction.command)
     }
 
+    /// Whether the program that takes the keys of a terminal does itself what is called a command.
+    pub(crate) fn is_done_itself(&self) -> bool {
+        matches!(&self.subject, ProblemSubject::Interaction(interaction) if interaction.itself)
+    }
+
     /// The name of the milestone in JSON.
     pub(crate) fn milestone_name(&self) -> &'static str {
         if self.censored { "hanging" } else { self.milestone.name() }

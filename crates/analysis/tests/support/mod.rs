@@ -403,6 +403,12 @@ impl Machinery {
         self
     }
 
+    /// Has the mark made by this trigger.
+    pub fn triggered(&mut self, trigger: &str) -> &mut Self {
+        self.meta.trigger = trigger.to_owned();
+        self
+    }
+
     /// The incident with its mark at a time.
     pub fn incident(&mut self, mark: u64) -> Incident {
         self.meta.mark_ns = ns(mark).0;

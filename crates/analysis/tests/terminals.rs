@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs that take the keys of a terminal one by one, and what they do instead of answering one.
+
+mod support;
+
+use support::{Machinery, SHELL, WORKER};
+use tipme_analysis::model::{CauseKind, Culprit, Verdict};
+use tipme_analysis::{DiagnoseOptions, diagnose};
+use tipme_record::records::Polled;
+
+const READ: i32 = 0;
+const EPOLL_WAIT: i32 = 232;
+const CLOCK_NANOSLEEP: i32 = 230;
+const FUTEX: i32 = 202;
+const TERMINAL_FILES: u32 = 0x1cd1;
+const SOCKETS: u32 = 0xc000;
+const INTERNET: u16 = 2;
+const BY_TIMER: u8 = 2;
+
+/// A thread of the program, and a child of its.
+const HELPER: u32 = 211;
+const CHILD: u32 = 230;
+
+/// When the key comes that is not answered at once, and when it is.
+const KEY: u64 = 3_000_000;
+const DONE: u64 = 4_600_000;
+
+type File = fn(&mut Polled);
+
+fn terminal(file: &mut Polled) {
+    (file.mode, file.magic, file.inode) = (0x2000, TERMINAL_FILES, 1);
+}
+
+fn to_itself(file: &mut Polled) {
+    (file.mode, file.family, file.socket, file.state, file.inode) = (SOCKETS, 1, 1, 1, 2);
+    file.peer = tipme_record::Pid(SHELL);
+}
+
+fn remote(file: &mut Polled) {
+    (file.mode, file.family, file.socket, file.state, file.inode) = (SOCKETS, INTERNET, 1, 2, 3);
+    (file.address, file.port) = (u32::from_le_bytes([192, 0, 2, 44]), 80);
+}
+
+/// The program waited in an epoll of these files until a time.
+fn polled(machine: &mut Machinery, until: u64, from: u64, epoll: u64, context: u8, files: &[File]) {
+    machine.wait(until, SHELL, from, |wait| {
+        (wait.syscall, wait.args, wait.context) = (EPOLL_WAIT, [epoll, 0, 0], u16::from(context));
+        wait.pid = tipme_record::Pid(SHELL);
+    });
+    for fill in files {
+        machine.polled(until, SHELL, files.len() as u8, fill);
+    }
+}
+
+/// A program that has answered four keys, each of which it read from the terminal, and took one more; it runs on CPU 1.
+fn program(wait_for_key: fn(&mut Machinery, u64)) -> Machinery {
+    let mut machine = Machinery::with_terminal();
+    machine.task(HELPER, SHELL, 1, "bash", 1);
+    for us in [500_000, 1_000_000, 1_500_000, 2_000_000] {
+        machine.press(us).reach_shell(us).echo(us + 800);
+        wait_for_key(&mut machine, us);
+    }
+    machine.press(KEY).reach_shell(KEY);
+    wait_for_key(&mut machine, KEY);
+    machine
+}
+
+fn in_read(machine: &mut Machinery, us: u64) {
+    machine.wait(us + 461, SHELL, us - 400_000, |wait| {
+        (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
+    });
+}
+
+fn in_event_loop(machine: &mut Machinery, us: u64) {
+    polled(machine, us + 461, us - 400_000, 5, 0, &[terminal, to_itself]);
+}
+
+/// Nothing is done until a timer ends the wait; then the program writes its answer.
+fn until_a_timer(mut machine: Machinery, describe: impl FnOnce(&mut Machinery)) -> Machinery {
+    machine.switch(KEY + 900, 1, 0, 1).wake_from(DONE, SHELL, 0, BY_TIMER, 1).switch(DONE + 20, 1, SHELL, 0);
+    describe(&mut machine);
+    machine.echo(DONE + 100);
+    machine
+}
+
+fn verdict(machine: &mut Machinery, mark: u64) -> Verdict {
+    diagnose(&machine.incident(mark), &DiagnoseOptions::default()).expect("the scene is well formed")
+}
+
+/// Kind and milestone of the first finding.
+fn first(machine: &mut Machinery, mark: u64) -> Option<(CauseKind, String)> {
+    let verdict = verdict(machine, mark);
+    let milestone = verdict.interval.map(|interval| interval.milestone)?;
+    verdict.findings.first().map(|finding| (finding.kind, milestone))
+}
+
+/// It is in an epoll of these files from the key on.
+fn waits_for(files: &[File]) -> Machinery {
+    until_a_timer(program(in_read), |machine| polled(machine, DONE, KEY + 900, 6, BY_TIMER, files))
+}
+
+#[test]
+fn a_wait_that_the_terminal_cannot_end_is_no_event_wait() {
+    let found = |files: &[File]| first(&mut waits_for(files), 6_000_000);
+    assert_eq!(found(&[to_itself]), Some((CauseKind::TimerSleep, "completed".to_owned())));
+    assert_eq!(found(&[to_itself, terminal]), None, "a key would have ended it");
+    assert_eq!(found(&[]), None, "nobody knows what ends it");
+    assert_eq!(found(&[to_itself, remote]).map(|(kind, _)| kind), Some(CauseKind::NetworkWait));
+}
+
+#[test]
+fn a_timer_that_is_read_is_no_terminal() {
+    let read = |machine: &mut Machinery| {
+        let stack = machine.stack(&["__schedule", "schedule", "timerfd_read_iter", "vfs_read"]);
+        machine.wait(DONE, SHELL, KEY + 900, |wait| {
+            (wait.syscall, wait.args, wait.magic, wait.context) = (READ, [4, 0, 8], 0x0904_1934, BY_TIMER.into());
+            wait.stack = stack;
+        });
+    };
+    let machine = &mut until_a_timer(program(in_read), read);
+    assert_eq!(first(machine, 6_000_000), Some((CauseKind::TimerSleep, "completed".to_owned())));
+}
+
+/// The event loop goes on meanwhile, and has a connection that it did not have before the key.
+#[test]
+fn giving_up_a_new_connection_answers_the_key() {
+    let wait = |machine: &mut Machinery| {
+        polled(machine, DONE, KEY + 900, 5, BY_TIMER, &[terminal, to_itself, remote]);
+    };
+    let verdict = verdict(&mut until_a_timer(program(in_event_loop), wait), 6_000_000);
+    let finding = verdict.findings.first().expect("the key was answered late");
+    let Culprit::Address { address } = &finding.culprit else { panic!("{finding:?}") };
+    assert_eq!((finding.kind, address.as_str()), (CauseKind::NetworkWait, "192.0.2.44:80"));
+}
+
+#[test]
+fn what_the_program_does_itself_is_told_to_who_marks_and_nobody_else() {
+    let found = |machine: &mut Machinery| first(machine, 6_000_000).map(|(kind, _)| kind);
+    assert_eq!(found(&mut waits_for(&[to_itself])), Some(CauseKind::TimerSleep));
+    assert_eq!(found(waits_for(&[to_itself]).triggered("auto")), None);
+    // What it gives the terminal to is a command.
+    let mut machine = waits_for(&[to_itself]);
+    machine.fork(1_200_000, SHELL, CHILD).exit(1_300_000, CHILD, SHELL, CHILD, "ls");
+    assert_eq!(found(&mut machine), None);
+}
+
+/// The program gives the work to another thread of its and waits in a condition, still at the mark; the other thread computes,
+/// or has nothing to do.
+fn hangs(computes: bool) -> Option<(CauseKind, String)> {
+    let mut machine = program(in_read);
+    machine.wake_from(KEY + 750, HELPER, SHELL, 0, 2).switch(KEY + 760, 2, HELPER, 0).switch(KEY + 800, 1, 0, 1);
+    machine.wait(KEY + 751, HELPER, 100_000, |wait| (wait.syscall, wait.args) = (FUTEX, [0x7000, 0x89, 0]));
+    machine.still_waiting(5_000_000, SHELL, KEY + 800, |wait| (wait.syscall, wait.args) = (FUTEX, [0x8000, 0x89, 0]));
+    if !computes {
+        machine.switch(KEY + 1_000, 2, 0, 1);
+        machine.still_waiting(5_000_000, HELPER, KEY + 1_000, |wait| {
+            (wait.syscall, wait.args) = (FUTEX, [0x7000, 0x89, 0]);
+        });
+    }
+    machine.switch(KEY + 1_000_000, 3, WORKER, 0).switch(KEY + 1_000_100, 3, 0, 1);
+    first(&mut machine, 5_000_000)
+}
+
+#[test]
+fn who_waits_at_the_mark_for_a_thread_at_work_has_not_answered() {
+    assert_eq!(hangs(true), Some((CauseKind::OwnComputation, "hanging".to_owned())));
+    assert_eq!(hangs(false), None);
+}
+
+/// A child that the program had started tells by a file that it is done, and lives on, or ends.
+fn polls_a_flag(ends: u64) -> (CauseKind, String) {
+    let mut machine = program(in_read);
+    machine.fork(KEY + 720, SHELL, CHILD).exit(ends, CHILD, SHELL, SHELL, "spell").switch(KEY + 900, 1, 0, 1);
+    for out in (KEY + 900..DONE).step_by(100_000) {
+        let until = (out + 99_000).min(DONE);
+        machine.wake_from(until, SHELL, 0, BY_TIMER, 1).switch(until + 20, 1, SHELL, 0).switch(until + 100, 1, 0, 1);
+        machine.wait(until, SHELL, out, |wait| {
+            (wait.syscall, wait.context) = (CLOCK_NANOSLEEP, BY_TIMER.into());
+        });
+    }
+    machine.wake_from(DONE + 200, SHELL, 0, BY_TIMER, 1).switch(DONE + 220, 1, SHELL, 0).echo(DONE + 300);
+    let finding = verdict(&mut machine, 7_000_000).findings.into_iter().next().expect("the key was answered late");
+    (finding.kind, finding.evidence[0].clone())
+}
+
+#[test]
+fn a_child_that_lives_on_was_not_waited_for_to_end() {
+    assert_eq!(polls_a_flag(6_500_000), (CauseKind::TimerSleep, "bash (pid 210) slept by itself".to_owned()));
+    let (kind, told) = polls_a_flag(DONE + 50);
+    assert_eq!(kind, CauseKind::ChildWait);
+    assert!(told.starts_with("bash waited for spell (pid 230"), "{told}");
+}
