@@ -2,8 +2,9 @@
 //! Words for what threads did and waited for.
 
 use crate::explain::chain::{ChainPiece, Doing};
+use crate::timeline::call_names::call_name;
 use crate::timeline::recording::Recording;
-use crate::timeline::waits::{Waited, call_name, locks_files, writes_to_terminal};
+use crate::timeline::waits::{Waited, locks_files, writes_to_terminal};
 use std::net::Ipv4Addr;
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Pid, Tid};

@@ -9,6 +9,7 @@ pub(crate) mod askers;
 pub(crate) mod attempts;
 pub(crate) mod bursts;
 pub(crate) mod by_thread;
+pub(crate) mod call_names;
 pub(crate) mod contention;
 pub(crate) mod cpu_intervals;
 pub(crate) mod deferred;

@@ -100,67 +100,6 @@ const SELECTS: [i32; 2] = [23, 270];
 /// epoll_pwait2.
 const EVENT_CALLS: [i32; 11] = [7, 23, 34, 128, 130, 232, 270, 271, 281, 426, 441];
 
-/// Names of system calls that appear in reports.
-const CALL_NAMES: &[(i32, &str)] = &[
-    (0, "read"),
-    (1, "write"),
-    (7, "poll"),
-    (9, "mmap"),
-    (10, "mprotect"),
-    (11, "munmap"),
-    (12, "brk"),
-    (16, "ioctl"),
-    (17, "pread64"),
-    (18, "pwrite64"),
-    (19, "readv"),
-    (20, "writev"),
-    (23, "select"),
-    (25, "mremap"),
-    (26, "msync"),
-    (28, "madvise"),
-    (34, "pause"),
-    (35, "nanosleep"),
-    (42, "connect"),
-    (43, "accept"),
-    (44, "sendto"),
-    (45, "recvfrom"),
-    (46, "sendmsg"),
-    (47, "recvmsg"),
-    (56, "clone"),
-    (58, "vfork"),
-    (59, "execve"),
-    (61, "wait4"),
-    (65, "semop"),
-    (69, "msgsnd"),
-    (70, "msgrcv"),
-    (72, "fcntl"),
-    (73, "flock"),
-    (74, "fsync"),
-    (75, "fdatasync"),
-    (77, "ftruncate"),
-    (82, "rename"),
-    (87, "unlink"),
-    (128, "rt_sigtimedwait"),
-    (130, "rt_sigsuspend"),
-    (162, "sync"),
-    (202, "futex"),
-    (230, "clock_nanosleep"),
-    (232, "epoll_wait"),
-    (247, "waitid"),
-    (257, "openat"),
-    (270, "pselect6"),
-    (271, "ppoll"),
-    (277, "sync_file_range"),
-    (281, "epoll_pwait"),
-    (285, "fallocate"),
-    (288, "accept4"),
-    (306, "syncfs"),
-    (426, "io_uring_enter"),
-    (435, "clone3"),
-    (441, "epoll_pwait2"),
-    (449, "futex_waitv"),
-];
-
 pub(crate) const FUTEX: i32 = 202;
 /// The operation without the bits for private memory and the clock; conditions and semaphores wait with this one.
 const FUTEX_OPERATION: u64 = 0x7f;
@@ -467,12 +406,6 @@ pub(crate) fn locks_files(wait: &Wait) -> bool {
 /// Whether a wait is a `poll` of a single file, or one for signals.
 pub(crate) fn is_lone(wait: &Wait) -> bool {
     matches!(wait.syscall, POLL | PPOLL) && wait.args[1] as u32 == 1 || wait.syscall == SIGTIMEDWAIT
-}
-
-/// The name of a system call, or its number.
-pub(crate) fn call_name(syscall: i32) -> String {
-    let known = CALL_NAMES.iter().find(|(number, _)| *number == syscall);
-    known.map_or_else(|| format!("system call {syscall}"), |(_, name)| (*name).to_owned())
 }
 
 /// Whether the wait would have ended by itself: a `poll` or a wait for signals with a timeout, in milliseconds or at an
