@@ -68,6 +68,7 @@ const FUNCTIONS: &[(Waited, &str)] = &[
     (Waited::Sleep, "hrtimer_nanosleep do_nanosleep common_nsleep __x64_sys_nanosleep"),
     (Waited::Network, "tcp_ inet_ udp_ sk_stream_wait rpc_wait"),
     (Waited::Peer, "pipe_read pipe_write anon_pipe_ unix_ eventfd_read n_tty_write do_tty_write tty_wait_until_sent"),
+    (Waited::Events, "fuse_dev_do_read fuse_dev_read fuse_dev_splice_read"),
     (Waited::Peer, "request_wait_answer fuse_ do_mq_ do_msg do_semtimedop"),
     (Waited::Events, "do_sys_poll do_poll do_select core_sys_select ep_poll do_epoll_wait n_tty_read io_cqring_wait"),
     (Waited::Events, "do_sigtimedwait sigsuspend __x64_sys_pause inotify_read fanotify_read do_syslog devkmsg_read"),

@@ -45,6 +45,9 @@ const WEIGHT_RECENT: f64 = 8.0;
 const JUST_OVER: Nanos = Nanos::from_secs(4);
 const WEIGHT_JUST_OVER: f64 = 2.0;
 
+/// So many sleeps and more, for half of the time, are the habit of a thread.
+const SLEEPS_MIN: usize = 3;
+
 /// Fewer other commands do not tell what is usual: of few, several may have been held up by the same.
 const COMMANDS_MIN: usize = 5;
 
@@ -477,8 +480,11 @@ fn reads_terminal(recording: &Recording, tid: Tid) -> bool {
 
 /// The stretches of a thread that ever waits for events; of another, each wait that is not its own sleep.
 fn episodes(recording: &Recording, tid: Tid) -> Vec<Episode> {
-    let idle =
-        |span: &Span| span.segment.state == ThreadState::Absent || blocked(span) && recording.waits.is_idle(span);
+    let paced = is_paced_by_sleeps(recording, tid);
+    let waits_on = |span: &Span| {
+        recording.waits.is_idle(span) || paced && is_sleep(recording, span) || awaits_work(recording, span)
+    };
+    let idle = |span: &Span| span.segment.state == ThreadState::Absent || blocked(span) && waits_on(span);
     let (mut episodes, mut start, mut waits) = (Vec::new(), None, Vec::new());
     for span in recording.timeline.spans(tid) {
         if idle(&span) {
@@ -492,6 +498,27 @@ fn episodes(recording: &Recording, tid: Tid) -> Vec<Episode> {
     let mut episodes = if start.is_some() { episodes } else { waits };
     episodes.retain(|episode| episode.start < episode.end);
     episodes
+}
+
+fn is_sleep(recording: &Recording, span: &Span) -> bool {
+    recording.waits.kind(span) == Waited::Sleep
+}
+
+/// Whether a thread looks after something now and then and sleeps else: its sleeps are its idle time.
+fn is_paced_by_sleeps(recording: &Recording, tid: Tid) -> bool {
+    let spans = || recording.timeline.spans(tid).filter(|span| span.segment.state != ThreadState::Absent);
+    let length = |span: Span| span.end.since(span.start).0;
+    let sleeps: Vec<u64> = spans().filter(|span| blocked(span) && is_sleep(recording, span)).map(length).collect();
+    sleeps.len() >= SLEEPS_MIN && 2 * sleeps.iter().sum::<u64>() >= spans().map(length).sum::<u64>()
+}
+
+/// Whether a thread waits in a condition for its next work: any but the first one of its process; at the mark that one too,
+/// where no thread is at work that it had woken.
+fn awaits_work(recording: &Recording, span: &Span) -> bool {
+    let is_first = recording.tasks.pid(span.tid, span.start).0 == span.tid.0;
+    let lasts = span.end >= recording.mark;
+    let entrusted = || lasts && recording.entrusted(span).is_some();
+    (!is_first || lasts) && recording.waits.is_for_condition(span) && !entrusted()
 }
 
 fn blocked(span: &Span) -> bool {
