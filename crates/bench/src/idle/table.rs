@@ -60,10 +60,10 @@ fn headline(document: &Document<IdleDetails>) -> String {
     let details = &document.details;
     let how = if details.method == "classic" { ", by the loop of fixed length" } else { "" };
     let seconds = document.runs.iter().map(|run| run.duration_ns).max().unwrap_or_default() as f64 / 1e9;
-    let cpus = count(details.cpus.len(), "CPU");
+    let (cpus, places) = (count(details.cpus.len(), "CPU"), if seconds < 1.0 { 3 } else { 1 });
     let (stolen, check) = (100.0 * details.stolen_share, 100.0 * details.check_share);
     format!(
-        "{cpus} for {seconds:.1} s{how}: others had {stolen:.2} % of the time.\n\
+        "{cpus} for {seconds:.places$} s{how}: others had {stolen:.2} % of the time.\n\
          By the kernel's account of the loops' own CPU time it was {check:.2} %.\n"
     )
 }
