@@ -333,9 +333,12 @@ fn a_frozen_program_is_known_by_its_state() {
     assert_eq!(finding.evidence.first().map(String::as_str), Some("the control group of editor was frozen"));
 }
 
-/// A child of the editor computes what it reads from a pipe, and ends at a time.
-fn answered_by_child(ends: u64) -> Verdict {
+/// A child of the editor computes what it reads from a pipe, and ends at a time, by itself or since the editor ends it.
+fn answered_by_child(ends: u64, ended: bool) -> Verdict {
     stall(|machine| {
+        if ended {
+            machine.signal(ends - 10, APP, 700, 15);
+        }
         machine.fork(2_900_000, APP, 700).exit(ends, 700, APP, APP, "spell").switch(3_003_000, 2, 700, 1);
         machine.switch(3_005_000, 1, 0, 1).wake_from(3_990_000, APP, 700, 0, 1).switch(3_990_050, 1, APP, 0);
         machine.wait(3_990_001, APP, 3_005_000, |wait| (wait.syscall, wait.mode) = (0, 0o010_000));
@@ -346,11 +349,13 @@ fn answered_by_child(ends: u64) -> Verdict {
 #[test]
 fn a_child_that_lives_on_gave_an_answer_and_one_that_ended_was_waited_for() {
     for (ends, kind) in [(3_990_080, CauseKind::ChildWait), (5_000_000, CauseKind::PeerWait)] {
-        let verdict = answered_by_child(ends);
+        let verdict = answered_by_child(ends, false);
         assert_eq!((first(&verdict).kind, culprit(first(&verdict)).0), (kind, 700));
     }
+    let verdict = answered_by_child(3_990_080, true);
+    assert_eq!(first(&verdict).kind, CauseKind::PeerWait, "it would have gone on");
     let told = "spell (pid 700) kept editor waiting for an answer";
-    assert_eq!(first(&answered_by_child(5_000_000)).evidence.first().map(String::as_str), Some(told));
+    assert_eq!(first(&answered_by_child(5_000_000, false)).evidence.first().map(String::as_str), Some(told));
 }
 
 #[test]

@@ -12,6 +12,7 @@ const READ: i32 = 0;
 const EPOLL_WAIT: i32 = 232;
 const CLOCK_NANOSLEEP: i32 = 230;
 const FUTEX: i32 = 202;
+const WAIT4: i32 = 61;
 const TERMINAL_FILES: u32 = 0x1cd1;
 const SOCKETS: u32 = 0xc000;
 const INTERNET: u16 = 2;
@@ -20,6 +21,7 @@ const BY_TIMER: u8 = 2;
 /// A thread of the program, and a child of its.
 const HELPER: u32 = 211;
 const CHILD: u32 = 230;
+const CLOSER: u32 = 700;
 
 /// When the key comes that is not answered at once, and when it is.
 const KEY: u64 = 3_000_000;
@@ -142,6 +144,43 @@ fn what_the_program_does_itself_is_told_to_who_marks_and_nobody_else() {
     let mut machine = waits_for(&[to_itself]);
     machine.fork(1_200_000, SHELL, CHILD).exit(1_300_000, CHILD, SHELL, CHILD, "ls");
     assert_eq!(found(&mut machine), None);
+}
+
+/// A shorter delay of a sure cause came after it.
+#[test]
+fn what_the_program_did_itself_some_time_before_goes_behind() {
+    let found = |mark| {
+        let mut machine = waits_for(&[to_itself]);
+        machine.press(5_500_000).reach_shell(5_500_000).echo(6_200_000);
+        in_read(&mut machine, 5_500_000);
+        first(&mut machine, mark).map(|(kind, _)| kind)
+    };
+    assert_eq!([7_000_000, 12_000_000].map(found), [CauseKind::TimerSleep, CauseKind::OwnComputation].map(Some));
+}
+
+/// A pager that was started in the terminal waits for a key until somebody ends it, by a signal or by who knows what.
+fn pager_ends(signal: Option<u32>) -> Option<CauseKind> {
+    let mut machine = program(in_read);
+    machine.task(CLOSER, CLOSER, 1, "closer", 1).fork(KEY + 720, SHELL, CHILD).wake_from(KEY + 730, CHILD, SHELL, 0, 2);
+    machine.switch(KEY + 740, 2, CHILD, 0).switch(KEY + 760, 2, 0, 1).switch(KEY + 900, 1, 0, 1);
+    machine.wake_from(DONE - 200, CLOSER, 0, BY_TIMER, 0).switch(DONE - 150, 0, CLOSER, 0);
+    if let Some(number) = signal {
+        machine.signal(DONE - 1, CLOSER, CHILD, number);
+    }
+    machine.wake_from(DONE, CHILD, CLOSER, 0, 2).switch(DONE + 10, 0, 0, 1).switch(DONE + 20, 2, CHILD, 0);
+    machine.wait(DONE, CHILD, KEY + 760, |wait| {
+        (wait.syscall, wait.args, wait.magic) = (READ, [3, 0, 1], TERMINAL_FILES);
+    });
+    machine.exit(DONE + 50, CHILD, SHELL, CHILD, "less").wake_from(DONE + 60, SHELL, CHILD, 0, 1);
+    machine.switch(DONE + 70, 2, 0, 0x80).switch(DONE + 80, 1, SHELL, 0).switch(DONE + 200, 1, 0, 1);
+    machine.wait(DONE + 61, SHELL, KEY + 900, |wait| (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0]));
+    first(&mut machine, 6_000_000).map(|(kind, _)| kind)
+}
+
+#[test]
+fn who_ends_a_program_was_not_waited_for() {
+    assert_eq!([1, 9, 15].map(|number| pager_ends(Some(number))), [None; 3]);
+    assert_eq!(pager_ends(None), Some(CauseKind::PeerWait), "somebody told it something");
 }
 
 /// The program gives the work to another thread of its and waits in a condition, still at the mark; the other thread computes,

@@ -273,7 +273,7 @@ records! {
         unused: u32,
     }
 
-    /// `head.tid` sends a stop, continue or kill signal.
+    /// `head.tid` sends a signal that asks a process to end (1, 2, 3, 15), kills it (9), or stops it or lets it go on (18 to 22).
     signal: Signal = 24 {
         sender: Pid,
         target: Pid,

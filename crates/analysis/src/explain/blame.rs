@@ -9,6 +9,7 @@
 use crate::decode::messages::{PartPlace, Side};
 use crate::explain::chain::{Chain, ChainPiece, Doing, Via};
 use crate::model::CauseKind;
+use crate::timeline::holders::ENDS;
 use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
@@ -259,8 +260,15 @@ impl<'a> BlameFinder<'a> {
     /// it was noticed. One that lives on gave an answer.
     fn is_child_that_ended(&self, tid: Tid, at: Nanos) -> bool {
         let pid = self.recording.tasks.pid(tid, at);
-        let ended = |life: &Life| life.until <= self.at.after(ENDED_SLACK);
+        let ended = |life: &Life| life.until <= self.at.after(ENDED_SLACK) && !self.is_killed(life);
         pid != self.client && self.is_family(pid) && self.recording.tasks.process(pid, at).is_some_and(ended)
+    }
+
+    /// Whether somebody of the client's family had a process end that would have gone on.
+    fn is_killed(&self, life: &Life) -> bool {
+        let ends = |signal: &&Signal| signal.target == life.pid && ENDS.contains(&signal.number);
+        let near = |signal: &Signal| life.until.since(signal.head.ts) <= KILLED && signal.head.ts <= life.until;
+        self.recording.signals.iter().filter(ends).any(|signal| near(signal) && self.is_family(signal.sender))
     }
 
     fn itself(&self, piece: &ChainPiece) -> Blame {
@@ -302,6 +310,9 @@ impl<'a> BlameFinder<'a> {
         self.recording.messages.injectors().contains(&pid)
     }
 }
+
+/// Who is asked to end, or killed, ends so soon.
+const KILLED: Nanos = Nanos::from_millis(100);
 
 /// SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
 const STOPS: [u32; 4] = [19, 20, 21, 22];

@@ -424,7 +424,9 @@ impl Walker<'_> {
 
     /// The thread whose past explains a wait; none where the wait is the end of the way.
     fn whose_past(&self, span: &Span, waiting: &BlockedWait, idle: bool) -> Option<Tid> {
-        let ends = idle || ends_here(waiting.waited) && !self.ended_by_user(span, waiting.waited);
+        let ends = idle
+            || self.recording.was_ended_by_signal(span)
+            || ends_here(waiting.waited) && !self.ended_by_user(span, waiting.waited);
         let known = || waiting.holder.or_else(|| self.holder(span, waiting.wait.as_ref(), waiting.waited));
         if ends { None } else { known() }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who has what a thread still waits for at the mark: nobody has ended that wait yet.
+//! Who has what a thread waits for: at the mark nobody has ended that wait yet, and who ends it by a signal that ends the
+//! process was not waited for.
 
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
@@ -7,10 +8,24 @@ use crate::timeline::threads::Span;
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Pid, Tid};
 
+/// SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM; and how near their record lies to the wake-up.
+pub(crate) const ENDS: [u32; 5] = [1, 2, 3, 9, 15];
+const SIGNALLED: Nanos = Nanos::from_millis(1);
+
 /// What a thread waits for at the mark it may have given to another one so long before.
 const ENTRUSTED_WITHIN: Nanos = Nanos::from_millis(500);
 
 impl Recording {
+    /// Whether a wait was ended by who asked the process to end, or killed it.
+    pub(crate) fn was_ended_by_signal(&self, span: &Span) -> bool {
+        let Some(by) = span.task_waker() else { return false };
+        let pid = self.tasks.pid(span.tid, span.start);
+        self.signals.iter().any(|signal| {
+            let near = signal.head.ts.0.abs_diff(span.end.0) <= SIGNALLED.0;
+            near && signal.head.tid == by && signal.target == pid && ENDS.contains(&signal.number)
+        })
+    }
+
     /// The owner in the lock word that a thread still waited for at the mark.
     pub(crate) fn futex_owner(&self, tid: Tid) -> Option<Tid> {
         self.locks.futexes.iter().find(|futex| futex.tid == tid.0).map(|futex| Tid(futex.owner))

@@ -420,10 +420,11 @@ int BPF_PROG(lock_end, void *lock)
 	return 0;
 }
 
-/* Kill, stop and continue; what is sent between processes that are not stopped by it is not recorded. */
+/* Who is asked to end (hangup, interrupt, quit, terminate) or killed, stopped and let go on; what else is sent between processes
+ * is not recorded. */
 static __always_inline bool signal_matters(int number)
 {
-	return number == 9 || (number >= 18 && number <= 22);
+	return (number >= 1 && number <= 3) || number == 9 || number == 15 || (number >= 18 && number <= 22);
 }
 
 SEC("tp_btf/signal_generate")
