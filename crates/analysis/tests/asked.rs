@@ -10,6 +10,7 @@ use tipme_analysis::{DiagnoseOptions, Timed, diagnose, timed};
 
 const POLL: i32 = 7;
 const EPOLL_WAIT: i32 = 232;
+const CLOCK_NANOSLEEP: i32 = 230;
 const SOFTIRQ: u8 = 1;
 const BY_TIMER: u8 = 2;
 const INTERNET: u16 = 2;
@@ -18,6 +19,7 @@ const EVENT_COUNTERS: u32 = 0x0904_1934;
 /// The editor's thread that speaks with others, and a service that it asks.
 const ASKER: u32 = 205;
 const SERVICE: u32 = 600;
+const BACKEND: u32 = 620;
 /// Another program that has something to tell.
 const NEWS: u32 = 700;
 
@@ -317,6 +319,33 @@ fn what_a_service_asks_another_machine_because_of_a_key_answers_it() {
     assert_eq!(last(&mut machine), exact(KEY, 1_200));
     assert_eq!(told(&mut machine), by_address("192.0.2.7:443", true));
     assert_silent(network_behind_a_service(blink, &[7]));
+}
+
+/// A process that another one has started, and that sleeps before it answers what a message bus asks it because of a key.
+fn asked_over_a_bus(parent: u32) -> Machinery {
+    let mut machine = editor();
+    machine.task(BACKEND, BACKEND, parent, "backend", 1);
+    ask(&mut machine, KEY);
+    hand_on(&mut machine, KEY + 500, ASKER, SERVICE, 400_000);
+    hand_on(&mut machine, KEY + 600, SERVICE, BACKEND, 400_000);
+    machine.switch(KEY + 700, 1, 0, 1).wake_from(ANSWER, BACKEND, 0, BY_TIMER, 1).switch(ANSWER + 20, 1, BACKEND, 0);
+    machine.wait(ANSWER, BACKEND, KEY + 700, |wait| {
+        (wait.syscall, wait.context) = (CLOCK_NANOSLEEP, u16::from(BY_TIMER));
+    });
+    hand_on(&mut machine, ANSWER + 100, BACKEND, SERVICE, KEY + 620);
+    hand_on(&mut machine, ANSWER + 200, SERVICE, ASKER, KEY + 520);
+    tell(&mut machine, ANSWER + 300, KEY + 420);
+    machine
+}
+
+#[test]
+fn a_service_is_asked_whoever_has_started_it() {
+    for parent in [1, APP] {
+        let verdict = verdict(&mut asked_over_a_bus(parent));
+        let finding = verdict.findings.first().expect("the key was answered late");
+        let Culprit::Process { pid, .. } = finding.culprit else { panic!("{finding:?}") };
+        assert_eq!((finding.kind, pid), (CauseKind::PeerWait, BACKEND), "started by {parent}");
+    }
 }
 
 #[test]

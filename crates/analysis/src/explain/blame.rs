@@ -57,6 +57,9 @@ const NAP_MAX: Nanos = Nanos::from_millis(200);
 /// An earlier input may have started that child, so long before.
 const STARTED_BEFORE: Nanos = Nanos::from_secs(10);
 
+/// Pieces before one that are looked at for who asked for it.
+const BEFORE_MAX: usize = 64;
+
 /// The end of a child is recorded so long after whoever waited for it was let go on, at most.
 const ENDED_SLACK: Nanos = Nanos::from_millis(10);
 
@@ -197,7 +200,7 @@ impl<'a> BlameFinder<'a> {
             Some((kind, holder)) => Blame { kind, who: Who::Thread(holder) },
             None => {
                 let other = self.kept_from_disk(chain, piece).or_else(|| self.polled_child(chain, piece));
-                other.unwrap_or_else(|| self.ended_child(piece, self.itself(piece)))
+                other.unwrap_or_else(|| self.ended_child(piece, self.itself(chain, piece)))
             }
         }
     }
@@ -271,7 +274,7 @@ impl<'a> BlameFinder<'a> {
         self.recording.signals.iter().filter(ends).any(|signal| near(signal) && self.is_family(signal.sender))
     }
 
-    fn itself(&self, piece: &ChainPiece) -> Blame {
+    fn itself(&self, chain: &Chain, piece: &ChainPiece) -> Blame {
         let life = self.recording.tasks.life(piece.tid, piece.lo);
         let pid = life.map_or(Pid(piece.tid.0), |life| life.pid);
         let near =
@@ -279,7 +282,7 @@ impl<'a> BlameFinder<'a> {
         let kind = match piece.doing {
             _ if self.is_injector(pid) => CauseKind::Unattributed,
             Doing::Unknown => CauseKind::Unattributed,
-            _ if !near => CauseKind::PeerWait,
+            _ if !near || pid != self.client && self.is_asked_by_others(chain, piece) => CauseKind::PeerWait,
             Doing::Ran | Doing::Served(_) => CauseKind::OwnComputation,
             Doing::Waited(_, Some(wait)) if self.awaits_events(piece.tid, &wait) => CauseKind::Unattributed,
             Doing::Waited(Waited::Events, Some(wait)) if self.recording.is_time_up(&wait) => CauseKind::TimerSleep,
@@ -293,6 +296,19 @@ impl<'a> BlameFinder<'a> {
             _ => false,
         };
         Blame { kind, who: if nobody { Who::Nobody } else { Who::Thread(piece.tid) } }
+    }
+
+    /// Whether what a process does was asked for by one that does not come from the client, as by a message bus: then it is
+    /// asked as any other service, though the client may have started it.
+    fn is_asked_by_others(&self, chain: &Chain, piece: &ChainPiece) -> bool {
+        let pid = |piece: &ChainPiece| self.recording.tasks.pid(piece.tid, piece.lo);
+        let place = chain.pieces.partition_point(|other| other.lo < piece.lo);
+        let before = chain.pieces[..place].iter().rev().take(BEFORE_MAX).find(|other| pid(other) != pid(piece));
+        before.is_some_and(|other| {
+            let (asker, messages) = (pid(other), &self.recording.messages);
+            let apart = self.is_kernel(other.tid) || messages.is_server(asker) || self.is_injector(asker);
+            !apart && !self.is_family(asker)
+        })
     }
 
     /// Whether a thread that takes input waits for its next event, which is not a cause. Where events do not usually
