@@ -112,7 +112,11 @@ pub(crate) fn of_many_requests(kind: CauseKind, writes: bool, app: &str, each: N
                 "give {app} memory (close other programs, or add some): the device brings it back in {each} each time"
             )
         }
-        CauseKind::Fsync | CauseKind::DiskQueue if writes => format!(
+        CauseKind::DiskQueue if writes => format!(
+            "tell the authors of {app}: it waits for one write after the other, while the device needs only {each} for each; \
+             fewer and larger ones, or several at a time, take less"
+        ),
+        CauseKind::Fsync if writes => format!(
             "tell the authors of {app}: it waits for its data to be safe again and again, while the device needs only {each} \
              for each request; once for many changes takes less"
         ),
