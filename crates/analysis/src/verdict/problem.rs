@@ -286,7 +286,8 @@ fn worst(recording: &Recording, joined: &JoinedInputs, wanted: &WantedProblem<'_
     let known = known.filter(|interaction| !went_on(interaction, &answered));
     let allowed = known.filter(|i| wanted.allows(i.delivery.client) && i.overlaps(wanted.lo, wanted.hi));
     let scored = allowed.map(|interaction| {
-        let aside = interaction.command && !is_attended(&interaction, found);
+        let before = interaction.itself && recording.mark.since(interaction.end) > JUST_OVER;
+        let aside = interaction.command && (before || !is_attended(&interaction, found));
         (score(recording, &interaction, &groups, wanted, focused, aside), interaction)
     });
     let mut scored: Vec<_> = scored.collect();
