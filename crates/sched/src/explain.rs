@@ -57,7 +57,12 @@ impl<W: World, L: Log> Engine<W, L> {
         let (set, role, reason) = (standing.set, standing.role, assignment.reason.clone());
         Some(ProcessExplanation {
             role: Some(RoleExplanation { set, role, reason, because: member.because }),
-            knobs: knobs.into_iter().filter(is_turned).map(|(place, cell)| self.state(place, cell)).collect(),
+            knobs: knobs
+                .into_iter()
+                .filter(is_turned)
+                .map(|(place, cell)| self.state(place, cell))
+                .chain(self.lent(who))
+                .collect(),
             left: left.into_iter().collect(),
         })
     }
@@ -67,14 +72,18 @@ impl<W: World, L: Log> Engine<W, L> {
     fn inherited(&self, who: Identity) -> Vec<KnobState> {
         let first = |place: &KnobPlace| matches!(place, KnobPlace::Thread { tid, .. } if *tid == who.pid);
         let known = self.ledger.threads_of(who).filter(|(place, cell)| first(place) && self.holds(place, cell));
-        let turned = known.filter(is_turned).map(|(place, cell)| self.state(place, cell));
+        known.filter(is_turned).map(|(place, cell)| self.state(place, cell)).chain(self.lent(who)).collect()
+    }
+
+    /// What the first thread of a process has inherited, and nobody has taken down yet.
+    fn lent(&self, who: Identity) -> impl Iterator<Item = KnobState> {
+        let first = move |place: &KnobPlace| matches!(place, KnobPlace::Thread { tid, .. } if *tid == who.pid);
         let is_known = |place: &KnobPlace| self.ledger.cell(place).is_some();
         let inherited = self.ledger.marks().inherited(&self.ledger.world, who, is_known).into_iter();
-        let inherited = inherited.filter(|(place, _)| first(place)).filter_map(|(place, baseline)| {
+        inherited.filter(move |(place, _)| first(place)).filter_map(|(place, baseline)| {
             let applied = self.ledger.world.get(&place).ok()?;
             (applied != baseline).then(|| self.state(&place, &Cell { baseline, applied, ..Cell::default() }))
-        });
-        turned.chain(inherited).collect()
+        })
     }
 
     fn cells_of(&self, who: Identity, set: SetId) -> impl Iterator<Item = (&KnobPlace, &Cell)> {

@@ -141,6 +141,8 @@ pub(crate) struct FakeMachine {
     pub(crate) owner: Option<u32>,
     /// How often the threads of a process were listed.
     pub(crate) looks: Rc<Cell<usize>>,
+    /// All processes have just been forked.
+    pub(crate) young: Rc<Cell<bool>>,
     /// A child of this process is forked, with this number, just before the next change.
     pub(crate) fork_before_change: Rc<Cell<Option<(Identity, u32)>>>,
     /// Nobody answers who keeps units.
@@ -419,6 +421,10 @@ impl World for FakeMachine {
 
     fn reversible(&self, _: &KnobPlace, _: &Value) -> bool {
         true
+    }
+
+    fn is_young(&self, _: Identity) -> bool {
+        self.young.get()
     }
 
     fn has_slices(&self) -> bool {

@@ -6,6 +6,9 @@
 //! then what has been forked with the old value. Children that nobody has listed *follow* the process that
 //! they have the value from: they change with it and go back with it.
 //!
+//! Who has just been forked, with values of its parent's, is left as it is for half a second: `nice`, which is run before a
+//! program, adds to what it has inherited. What is set or taken down in between would be taken for something else.
+//!
 //! A process whose first thread has a value that is neither the default nor from here is left alone
 //! as a whole; another thread with such a value (many programs lower some of their own) is left alone
 //! by itself.
@@ -83,6 +86,8 @@ struct ThreadPlan {
     abandoned: Vec<KnobPlace>,
     left: Vec<(Identity, Knob, SkipReason)>,
     vanished: Vec<Identity>,
+    /// Who has just been forked with what its parent has, and may be about to add to it.
+    young: BTreeSet<Identity>,
 }
 
 impl<W: World, L: Log> Engine<W, L> {
@@ -148,6 +153,12 @@ impl<W: World, L: Log> Engine<W, L> {
         let is_known = |place: &KnobPlace| self.ledger.cell(place).is_some();
         let inherited = marks.inherited_by(&self.ledger.world, who, &threads, is_known);
         plan.heirs.extend((!inherited.is_empty()).then_some(who));
+        let wishes = || inherited.iter().any(|((_, knob), baseline)| knob.is_wish(baseline));
+        let new = !inherited.is_empty() && self.ledger.threads_of(who).next().is_none();
+        if new && self.ledger.world.is_young(who) && !wishes() {
+            plan.young.insert(who);
+            return wants;
+        }
         let claims: Vec<[Claim; 4]> = threads
             .iter()
             .enumerate()
@@ -296,6 +307,8 @@ impl<W: World, L: Log> Engine<W, L> {
         for who in &plan.vanished {
             self.followers.remove(who);
         }
+        applied.later |= !plan.young.is_empty();
+        self.later.extend(plan.young);
         if first {
             applied.vanished += plan.vanished.len();
             plan.left.into_iter().for_each(|(who, knob, why)| self.skip(who, knob, why, applied));

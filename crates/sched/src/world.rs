@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use tipme_policy::Identity;
 
+/// A process is young for so many clock ticks: half a second.
+const YOUNG_TICKS: u64 = 50;
+
 /// Milliseconds after which something that had to wait for the kernel can be tried again.
 pub const LATER_MS: u64 = 110;
 /// Tries, that far apart, to take something back that the kernel wants to wait for.
@@ -231,6 +234,10 @@ pub(crate) trait World {
     /// Whether a change from `baseline` can be taken back later with the rights at hand.
     fn reversible(&self, place: &KnobPlace, baseline: &Value) -> bool;
 
+    /// Whether a process has just been forked, so that what is run before its program may still be at work.
+    fn is_young(&self, process: Identity) -> bool {
+        self.ticks().saturating_sub(process.start) < YOUNG_TICKS
+    }
     /// Whether a thread can have a time slice of its own: from Linux 6.12 on.
     fn has_slices(&self) -> bool;
     /// The threads of a process, the first one first.

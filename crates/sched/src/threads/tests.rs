@@ -117,6 +117,23 @@ fn whoever_is_born_while_its_parent_is_changed_follows() {
 }
 
 #[test]
+fn nice_may_be_at_work_on_who_has_just_been_forked() {
+    let mut fixture = ThreadsFixture::new();
+    let parent = fixture.machine.fork(20, None, true);
+    fixture.assign(Role::Focused, &[parent]);
+    let child = fixture.machine.fork(30, Some(parent), false);
+    fixture.machine.young.set(true);
+    assert!(fixture.assign(Role::Focused, &[parent, child]).later, "it is looked at again");
+    assert_eq!(fixture.engine.explain(child).expect("it has a role").knobs.len(), 3, "it is told what it has");
+    fixture.set(child, NICE, nice(Role::Focused) + 5);
+    fixture.machine.young.set(false);
+    assert!(!fixture.engine.apply(&[]).later);
+    assert_eq!(fixture.value(child, NICE), 5);
+    fixture.engine.restore();
+    assert_eq!((fixture.value(parent, NICE), fixture.value(child, NICE), fixture.value(child, SLICE)), (0, 5, 0));
+}
+
+#[test]
 fn where_nobody_is_born_each_process_is_looked_at_once() {
     let mut fixture = ThreadsFixture::new();
     let processes = [20, 30, 40].map(|pid| fixture.machine.fork(pid, None, true));
