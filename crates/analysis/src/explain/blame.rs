@@ -9,7 +9,6 @@
 use crate::decode::messages::{PartPlace, Side};
 use crate::explain::chain::{Chain, ChainPiece, Doing, Via};
 use crate::model::CauseKind;
-use crate::timeline::holders::ENDS;
 use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
@@ -269,9 +268,8 @@ impl<'a> BlameFinder<'a> {
 
     /// Whether somebody of the client's family had a process end that would have gone on.
     fn is_killed(&self, life: &Life) -> bool {
-        let ends = |signal: &&Signal| signal.target == life.pid && ENDS.contains(&signal.number);
-        let near = |signal: &Signal| life.until.since(signal.head.ts) <= KILLED && signal.head.ts <= life.until;
-        self.recording.signals.iter().filter(ends).any(|signal| near(signal) && self.is_family(signal.sender))
+        let mut signals = self.recording.ending_signals(life.pid, life.until.before(KILLED), life.until);
+        signals.any(|signal| self.is_family(signal.sender))
     }
 
     fn itself(&self, chain: &Chain, piece: &ChainPiece) -> Blame {
@@ -301,9 +299,10 @@ impl<'a> BlameFinder<'a> {
     /// Whether what a process does was asked for by one that does not come from the client, as by a message bus: then it is
     /// asked as any other service, though the client may have started it.
     fn is_asked_by_others(&self, chain: &Chain, piece: &ChainPiece) -> bool {
-        let pid = |piece: &ChainPiece| self.recording.tasks.pid(piece.tid, piece.lo);
         let place = chain.pieces.partition_point(|other| other.lo < piece.lo);
-        let before = chain.pieces[..place].iter().rev().take(BEFORE_MAX).find(|other| pid(other) != pid(piece));
+        let pid = |piece: &ChainPiece| self.recording.tasks.pid(piece.tid, piece.lo);
+        let other = |other: &&ChainPiece| other.tid != piece.tid && pid(other) != pid(piece);
+        let before = chain.pieces[..place].iter().rev().take(BEFORE_MAX).find(other);
         before.is_some_and(|other| {
             let (asker, messages) = (pid(other), &self.recording.messages);
             let apart = self.is_kernel(other.tid) || messages.is_server(asker) || self.is_injector(asker);

@@ -5,11 +5,11 @@
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::Span;
-use tipme_record::records::Wait;
+use tipme_record::records::{Signal, Wait};
 use tipme_record::{Nanos, Pid, Tid};
 
 /// SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM; and how near their record lies to the wake-up.
-pub(crate) const ENDS: [u32; 5] = [1, 2, 3, 9, 15];
+const ENDS: [u32; 5] = [1, 2, 3, 9, 15];
 const SIGNALLED: Nanos = Nanos::from_millis(1);
 
 /// What a thread waits for at the mark it may have given to another one so long before.
@@ -20,10 +20,15 @@ impl Recording {
     pub(crate) fn was_ended_by_signal(&self, span: &Span) -> bool {
         let Some(by) = span.task_waker() else { return false };
         let pid = self.tasks.pid(span.tid, span.start);
-        self.signals.iter().any(|signal| {
-            let near = signal.head.ts.0.abs_diff(span.end.0) <= SIGNALLED.0;
-            near && signal.head.tid == by && signal.target == pid && ENDS.contains(&signal.number)
-        })
+        self.ending_signals(pid, span.end.before(SIGNALLED), span.end.after(SIGNALLED))
+            .any(|signal| signal.head.tid == by)
+    }
+
+    /// The signals of `lo..=hi` that asked a process to end, or killed it.
+    pub(crate) fn ending_signals(&self, pid: Pid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &Signal> {
+        let first = self.signals.partition_point(|signal| signal.head.ts < lo);
+        let within = self.signals[first..].iter().take_while(move |signal| signal.head.ts <= hi);
+        within.filter(move |signal| signal.target == pid && ENDS.contains(&signal.number))
     }
 
     /// The owner in the lock word that a thread still waited for at the mark.

@@ -221,6 +221,7 @@ impl Recording {
         self.reclaiming = Reclaiming::new(&self.reclaims);
         self.tallies = typed(rare.of(RecordKind::Tally), RecordKind::Tally, Tally::read);
         self.signals = typed(rare.of(RecordKind::Signal), RecordKind::Signal, Signal::read);
+        self.signals.sort_by_key(|signal| signal.head.ts);
         self.samples = typed(rare.of(RecordKind::Sample), RecordKind::Sample, Sample::read);
         self.samples.sort_by_key(|sample| (sample.head.tid, sample.head.ts));
         self.interrupts = Interrupts::new(&placed(&rare, RecordKind::Irq, Irq::read));
