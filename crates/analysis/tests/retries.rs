@@ -108,6 +108,7 @@ fn tries_that_time_out_are_one_wait_for_who_ends_the_last() {
     assert_eq!((findings.len(), finding.kind), (1, CauseKind::LockWait), "{findings:?}");
     assert!((finding.ms - 1_990.0).abs() < 15.0, "{}", finding.ms);
     assert!(matches!(&finding.culprit, Culprit::Process { pid: APP, .. }), "{:?}", finding.culprit);
+    assert!(!finding.signalled, "it is a lock, though each try waits in a condition");
     let waited = "editor (pid 200) waited for a lock in futex";
     assert!(finding.evidence.iter().any(|line| line == waited), "{:?}", finding.evidence);
 }

@@ -160,9 +160,10 @@ const ABOUT: [KindWords; 21] = [
         name: "Waiting for a lock",
         of_process: Some("{who} held a lock that {app} had to wait for"),
         of_device: None,
-        what: "Two threads or programs share something that only one may use at a time. The other one had it, and \
-               kept it while it slept, computed or waited itself.",
-        helps: "Report it to the authors of the program that held the lock, with what it did meanwhile. For lock \
+        what: "Two threads or programs share something that only one may use at a time (a lock), or one waits until \
+               the other signals that it is done (a condition or semaphore). The other one had it, or was not done, \
+               while it slept, computed or waited itself.",
+        helps: "Report it to the authors of the program that was waited for, with what it did meanwhile. For lock \
                 files: end or finish the other program.",
         see: "strace -f -T -e futex,flock,fcntl -p PID; lslocks for locks of files; gdb -p PID for who holds it.",
         fault: Some("file-lock"),

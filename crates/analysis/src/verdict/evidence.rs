@@ -11,7 +11,7 @@ use crate::explain::partition::{BlameGroup, BlameOwner, Budget, length};
 use crate::model::CauseKind;
 use crate::timeline::io_limits::GroupIoLimit;
 use crate::timeline::polls;
-use crate::timeline::waits::{Waited, is_condition};
+use crate::timeline::waits::{HARD_INTERRUPT, Waited, is_condition};
 use crate::verdict::output;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Device, Nanos, Pid, Tid};
@@ -102,11 +102,16 @@ pub(crate) fn is_unowed(group: &BlameGroup) -> bool {
     group.kind == CauseKind::PeerWait && group.owner == BlameOwner::Nobody
 }
 
-/// Whether what was waited for is no lock that somebody has, but to be let go on: a condition or a semaphore.
+/// Whether what was waited for is no lock that somebody has, but to be let go on: a condition or a semaphore. Tries whose time
+/// is up again and again are for a lock, however they are made.
 pub(crate) fn is_signalled(budget: &Budget<'_>, group: &BlameGroup) -> bool {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece));
     let via = longest.and_then(|piece| via_to(budget, group, piece)).filter(|_| group.kind == CauseKind::LockWait);
-    via.and_then(|via| via.wait).as_ref().is_some_and(is_condition)
+    let tried = |piece: &ChainPiece| {
+        let wait = via_to(budget, group, piece).and_then(|via| via.wait);
+        wait.is_some_and(|wait| wait.context == HARD_INTERRUPT)
+    };
+    via.and_then(|via| via.wait).as_ref().is_some_and(is_condition) && !budget.pieces(group).any(tried)
 }
 
 /// Who waited for which address, and whether an answer came for most of the time.
@@ -194,6 +199,9 @@ fn via_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     let via = via_to(budget, group, longest)?;
     let who = thread_text(budget.recording, via.waiter, longest.lo);
+    if is_signalled(budget, group) {
+        return Some(format!("{who} waited for a condition or semaphore in futex"));
+    }
     Some(format!("{who} {}", wait_text(via.waited, via.wait.as_ref())))
 }
 
