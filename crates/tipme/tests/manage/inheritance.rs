@@ -150,5 +150,5 @@ fn a_daemon_keeps_nothing_of_the_favour_that_it_was_born_with() {
     assert!(said.contains("(inherited; 0 again when the manager ends, at the latest)"), "{said}");
     assert_eq!(managed.stop(Signal::TERM), Some(0));
     assert_eq!([daemon, polite, even, visible, other, terminal.shell()].map(nice), [0, 5, 8, 4, 3, 0]);
-    rustix::process::kill_process(rustix::process::Pid::from_raw(daemon as i32).unwrap(), Signal::KILL).unwrap();
+    kill(daemon, Signal::KILL);
 }
