@@ -16,8 +16,8 @@ mod golden {
     use tipme_report::Layout;
 
     /// Kinds that the machine which made the incidents cannot suffer from: it has no swap, and nothing
-    /// that takes its CPUs away without a record can be injected.
-    const NOT_MADE: [CauseKind; 2] = [CauseKind::SwapIn, CauseKind::Stall];
+    /// that takes its CPUs away without a record can be injected. Each wait of a golden incident has a name.
+    const NOT_MADE: [CauseKind; 3] = [CauseKind::SwapIn, CauseKind::Stall, CauseKind::KernelWait];
 
     fn incidents() -> Vec<PathBuf> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");

@@ -24,14 +24,36 @@ pub struct Verdict {
     /// Where the interval went; sums to its latency.
     pub partition: Vec<Piece>,
     pub unattributed_ms: f64,
-    /// Causes by weight; empty where nothing is wrong.
+    /// Causes by weight; empty where nothing took longer than its threshold.
     pub findings: Vec<Finding>,
+    /// The delays that the person may mean, the most likely one first, which `interval` and `findings` explain in full; at
+    /// most three.
+    #[serde(default)]
+    pub candidates: Vec<Candidate>,
     /// The way back from the end of the interval to its start, in the order of time.
     pub chain: Vec<Step>,
     /// What recording itself added to the interval.
     pub overhead_ms: f64,
     /// What to know before trusting the verdict, in full sentences.
     pub notes: Vec<String>,
+}
+
+/// A delay that the person may mean, at a glance.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Candidate {
+    /// The action waited for, as in `typing in xterm`.
+    pub subject: String,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub latency_ms: f64,
+    /// The first cause; `unattributed` where none was found.
+    pub kind: CauseKind,
+    /// The culprit of the first cause; `null` where none was found.
+    pub culprit: Option<Culprit>,
+    /// Confidence in the first cause, 0 to 1.
+    pub confidence: f64,
+    /// As in `findings`.
+    pub unusual: bool,
 }
 
 /// The incident that was read.
@@ -96,9 +118,12 @@ pub struct Interval {
     /// did, and where the interval does not end with `handled`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drew: bool,
-    /// The command in a terminal that the person waited for, where it did what it was started for; else left out.
+    /// The command in a terminal that the person waited for; left out elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
+    /// The shell ran that command on its own account, for its prompt, a completion or a function. Left out elsewhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prompt: bool,
     /// From when the client had taken the last key or click before it stayed away from its event loop though no input was
     /// late; left out elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,6 +172,10 @@ pub struct Piece {
 pub struct Finding {
     pub kind: CauseKind,
     pub culprit: Culprit,
+    /// Whether the delay is beyond what its class accounts for; `false` where a command only did what it was started for, where
+    /// such delays are usual, and where less than half of it is explained. Always `true` after an automatic mark.
+    #[serde(default)]
+    pub unusual: bool,
     /// The name of the program that was held up by it directly, where that is not the client, such as the compositor; left out
     /// elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -217,6 +246,36 @@ pub enum Culprit {
     },
 }
 
+impl Interval {
+    /// The action waited for, as in `typing in xterm` or ``the command `make` in xterm``.
+    pub fn subject(&self) -> String {
+        let comm = &self.client.comm;
+        match self.class.as_str() {
+            _ if self.prompt => {
+                let program = if self.command.is_empty() { "" } else { &format!(": `{}`", cut_command(&self.command)) };
+                format!("what the shell in {comm} runs by itself (prompt, completion or function{program})")
+            }
+            _ if !self.command.is_empty() => format!("the command `{}` in {comm}", cut_command(&self.command)),
+            "key" => format!("typing in {comm}"),
+            "click" => format!("clicking in {comm}"),
+            "scroll" => format!("scrolling in {comm}"),
+            "motion" => format!("moving the pointer in {comm}"),
+            _ => format!("{comm} (pid {})", self.client.pid),
+        }
+    }
+}
+
+/// Longer command lines are cut.
+const COMMAND_MAX: usize = 60;
+
+fn cut_command(line: &str) -> String {
+    let mut cut: String = line.chars().take(COMMAND_MAX).collect();
+    if cut.len() < line.len() {
+        cut.push('…');
+    }
+    cut
+}
+
 impl Default for Culprit {
     fn default() -> Culprit {
         Culprit::Device { device: String::new() }
@@ -284,6 +343,8 @@ kinds! {
     LockWait = "lock-wait",
     /// Waited for a lock inside the kernel.
     KernelLock = "kernel-lock",
+    /// Waited inside the kernel for something that has no name of its own here.
+    KernelWait = "kernel-wait",
     /// The display server served another client.
     ServerBusy = "server-busy",
     /// Another client held a grab of the display server.

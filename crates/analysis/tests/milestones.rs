@@ -229,8 +229,13 @@ fn child_of(group: u32) -> Machinery {
 /// A shell gives the terminal to what it starts, which is what it was asked for; an editor keeps it, and is away.
 #[test]
 fn a_program_that_keeps_the_terminal_waits_for_its_child() {
-    let first = |group| verdict(&mut child_of(group), 7_000_000).findings.first().map(|finding| finding.kind);
-    assert_eq!((first(SHELL), first(CHILD)), (Some(CauseKind::ChildWait), None));
+    let first = |machine: &mut Machinery| {
+        let verdict = verdict(machine, 7_000_000);
+        verdict.findings.first().map(|finding| (finding.kind, finding.unusual))
+    };
+    assert_eq!(first(&mut child_of(SHELL)), Some((CauseKind::ChildWait, true)));
+    assert_eq!(first(&mut child_of(CHILD)), Some((CauseKind::TimerSleep, false)));
+    assert_eq!(first(child_of(CHILD).triggered("auto")), None);
 }
 
 /// A terminal whose one thread takes the keys, and whose third one, which has its CPU 4 ms later, writes them to the

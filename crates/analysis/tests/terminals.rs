@@ -143,7 +143,9 @@ fn what_the_program_does_itself_is_told_to_who_marks_and_nobody_else() {
     // What it gives the terminal to is a command.
     let mut machine = waits_for(&[to_itself]);
     machine.fork(1_200_000, SHELL, CHILD).exit(1_300_000, CHILD, SHELL, CHILD, "ls");
-    assert_eq!(found(&mut machine), None);
+    let unusual: Vec<bool> = verdict(&mut machine, 6_000_000).findings.iter().map(|finding| finding.unusual).collect();
+    assert_eq!(unusual, [false]);
+    assert_eq!(found(machine.triggered("auto")), None);
 }
 
 /// A shorter delay of a sure cause came after it.

@@ -39,7 +39,7 @@ pub fn explanation(kind: CauseKind, layout: &Layout) -> String {
     parts.into_iter().fold(head, |told, part| told + &tell(part))
 }
 
-const ABOUT: [KindWords; 21] = [
+const ABOUT: [KindWords; 22] = [
     KindWords {
         kind: CauseKind::CpuCompetition,
         name: "Waiting for a CPU",
@@ -179,6 +179,18 @@ const ABOUT: [KindWords; 21] = [
                 files. A newer kernel may have finer locks.",
         see: "perf lock contention -a -b while it happens; cat /proc/PID/stack of the one that waits.",
         fault: Some("inode-lock"),
+    },
+    KindWords {
+        kind: CauseKind::KernelWait,
+        name: "Waiting inside the kernel",
+        of_process: None,
+        of_device: None,
+        what: "The program made a system call and slept inside the kernel until something let it go on. tipme has no name of \
+               its own for what that is; the kernel's function and the system call are named instead.",
+        helps: "Search for the kernel function that the verdict names: it belongs to a driver, a file system or a security \
+                module, and that is where a setting or an update helps.",
+        see: "cat /proc/PID/stack as root while it hangs; strace -T -p PID for the system call.",
+        fault: None,
     },
     KindWords {
         kind: CauseKind::ServerBusy,

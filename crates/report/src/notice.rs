@@ -58,7 +58,7 @@ mod tests {
         let evidence = evidence.iter().map(ToString::to_string).collect();
         let culprit = Culprit::Process { pid: 9, comm: "cc1".to_owned(), cmdline: String::new(), job: None };
         let remedy = "ionice -c 3 -p 9".to_owned();
-        Finding { kind, culprit, ms: 916.0, confidence: 0.9, evidence, remedy, ..Finding::default() }
+        Finding { kind, culprit, ms: 916.0, unusual: true, confidence: 0.9, evidence, remedy, ..Finding::default() }
     }
 
     fn told(verdict: &Verdict) -> (String, String) {
@@ -73,6 +73,12 @@ mod tests {
         assert_eq!(summary, "Typing in xterm stalled 938 ms");
         let sentence = "cc1 kept the disk busy that xterm had to wait for (98 % of the time).";
         assert_eq!(body, format!("{sentence}\nTry: ionice -c 3 -p 9"));
+    }
+
+    #[test]
+    fn a_usual_delay_is_the_longest_wait() {
+        let usual = Finding { unusual: false, ..finding(CauseKind::OwnComputation, &["cc1 (pid 9) computed"]) };
+        assert_eq!(told(&verdict(938.0, vec![usual])).0, "The longest wait was typing in xterm, 938 ms");
     }
 
     #[test]

@@ -15,7 +15,22 @@ const UNEXPLAINED: &str = "Most of this time is not explained by what was record
 
 /// `Typing in xterm stalled 2.31 s`; without a cause only that an answer came late, which nobody need have noticed.
 pub(crate) fn symptom(verdict: &Verdict, interval: &Interval) -> String {
-    if verdict.findings.is_empty() { answered(interval) } else { stalled(interval) }
+    match verdict.findings.first() {
+        None => answered(interval),
+        Some(_) if is_longest_only(verdict) => longest_wait(interval),
+        Some(_) => stalled(interval),
+    }
+}
+
+/// Whether the explained delay is not unusual, but the longest one before the mark.
+pub(crate) fn is_longest_only(verdict: &Verdict) -> bool {
+    verdict.findings.first().is_some_and(|first| !first.unusual)
+}
+
+/// ``The longest wait was the command `make` in xterm, at least 3.00 s``.
+fn longest_wait(interval: &Interval) -> String {
+    let least = if interval.censored { "at least " } else { "" };
+    format!("The longest wait was {}, {least}{}", interval.subject(), span(interval.latency_ms))
 }
 
 fn stalled(interval: &Interval) -> String {
@@ -25,6 +40,7 @@ fn stalled(interval: &Interval) -> String {
         _ if interval.class == "activity" => "stalled",
         "handled" if interval.drew => "was handled only after",
         "handled" => "left it unresponsive for",
+        _ if !interval.command.is_empty() => "took",
         "completed" => "was completed after",
         _ => "stalled",
     };
@@ -41,15 +57,13 @@ fn answered(interval: &Interval) -> String {
     }
 }
 
-/// What the person did, or what was active.
-pub(crate) fn subject(interval: &Interval) -> String {
-    let comm = &interval.client.comm;
-    match interval.class.as_str() {
-        "key" => format!("Typing in {comm}"),
-        "click" => format!("Clicking in {comm}"),
-        "scroll" => format!("Scrolling in {comm}"),
-        "motion" => format!("Moving the pointer in {comm}"),
-        _ => format!("{comm} (pid {})", interval.client.pid),
+/// The action waited for, at the beginning of a sentence; a program keeps its name.
+fn subject(interval: &Interval) -> String {
+    let subject = interval.subject();
+    let mut rest = subject.chars();
+    match rest.next() {
+        Some(first) if !subject.starts_with(&interval.client.comm) => first.to_uppercase().chain(rest).collect(),
+        _ => subject,
     }
 }
 
@@ -137,11 +151,16 @@ fn doubted(doubt: &str, finding: &Finding, interval: &Interval) -> String {
 fn of(finding: &Finding, interval: &Interval) -> String {
     let app = interval.client.comm.as_str();
     // Whom the application itself kept waiting is told, and not that it waited for itself.
+    let app = program(interval).unwrap_or(app);
     let app = if finding.unowed || is_application(finding, interval) { waiter(finding, app) } else { app };
     let about = about(finding.kind);
     let (clause, who) = match &finding.culprit {
         // There the evidence says it best.
-        _ if finding.signalled => (None, String::new()),
+        _ if finding.signalled || !finding.unusual && program(interval).is_some() => (None, String::new()),
+        // Nothing is known of the holder but what the waiter did.
+        Culprit::Process { comm, .. } if finding.kind == CauseKind::KernelLock && comm == waiter(finding, app) => {
+            (None, String::new())
+        }
         _ if finding.unowed => (Some("{app} waited for an answer that nobody is known to owe"), String::new()),
         Culprit::Process { comm, job, .. } => (about.of_process, process(comm, job.as_deref(), finding.kind)),
         Culprit::Device { device } => (about.of_device, device.clone()),
@@ -159,6 +178,12 @@ fn of(finding: &Finding, interval: &Interval) -> String {
         Some(clause) => fill(&clause, app, &who),
         None => without_pids(finding.evidence.first().map_or(finding.kind.name(), String::as_str)),
     }
+}
+
+/// The program of the command that the person waited for, without its folder and arguments.
+fn program(interval: &Interval) -> Option<&str> {
+    let path = interval.command.split(' ').next().filter(|path| !interval.prompt && !path.is_empty())?;
+    path.rsplit('/').next()
 }
 
 /// Whether the application is the culprit itself.

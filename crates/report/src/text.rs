@@ -3,8 +3,8 @@
 
 use crate::figures::{percent, rest_ms, span};
 use crate::layout::{Layout, Tone};
-use crate::sentence::{cause, subject, symptom, usually};
-use tipme_analysis::model::{Baseline, CauseKind, Finding, Interval, Verdict};
+use crate::sentence::{cause, is_longest_only, symptom, usually};
+use tipme_analysis::model::{Baseline, Candidate, CauseKind, Culprit, Finding, Interval, Verdict};
 
 /// Shares of the latency below this are not worth a line.
 const LINE_MIN_MS: f64 = 0.5;
@@ -12,22 +12,41 @@ const LINE_MIN_MS: f64 = 0.5;
 /// What stands before further evidence: it is indented like the first.
 const EVIDENCE: &str = "                 - ";
 
-/// Longer command lines are cut.
-const COMMAND_MAX: usize = 60;
-
 /// The verdict as lines of text. The first line says what happened, the second why.
 pub fn text(verdict: &Verdict, layout: &Layout) -> String {
     let mut text = match &verdict.interval {
         Some(interval) if interval.exceeded => explained(verdict, interval, layout),
         _ => layout.paragraph(&layout.paint(Tone::Strong, &headline(verdict))),
     };
+    text += &others(verdict, layout);
     text.extend(verdict.notes.iter().map(|note| layout.item("Note: ", note)));
     text
+}
+
+/// The other delays that the person may mean.
+fn others(verdict: &Verdict, layout: &Layout) -> String {
+    let others = verdict.candidates.iter().skip(1);
+    let lines: String = others.map(|other| layout.item("  ", &candidate(verdict, other))).collect();
+    if lines.is_empty() { lines } else { layout.paragraph("Other delays before the mark:") + &lines }
+}
+
+/// `typing in xterm, 1.20 s (disk-queue: tar): tipme diagnose --at 12.1`
+fn candidate(verdict: &Verdict, candidate: &Candidate) -> String {
+    let culprit = match &candidate.culprit {
+        Some(Culprit::Process { comm, .. }) => format!(" ({}: {comm})", candidate.kind),
+        Some(Culprit::Device { device }) => format!(" ({}: {device})", candidate.kind),
+        Some(Culprit::Address { address }) => format!(" ({}: {address})", candidate.kind),
+        None => String::new(),
+    };
+    let middle = candidate.start_ns.midpoint(candidate.end_ns);
+    let at = verdict.incident.mark_ns.saturating_sub(middle) as f64 / 1e9;
+    format!("{}, {}{culprit}: tipme diagnose --at {at:.1}", candidate.subject, span(candidate.latency_ms))
 }
 
 /// What happened, in a sentence: `Typing in xterm stalled 2.31 s; usually it takes 14 ms.`
 pub fn headline(verdict: &Verdict) -> String {
     match &verdict.interval {
+        Some(interval) if interval.exceeded && is_longest_only(verdict) => format!("{}.", symptom(verdict, interval)),
         Some(interval) if interval.exceeded => {
             format!("{}{}.", symptom(verdict, interval), usually(verdict.baseline.as_ref(), interval))
         }
@@ -112,27 +131,18 @@ pub(crate) fn longest(verdict: &Verdict, interval: &Interval) -> String {
         return command(verdict, interval);
     }
     let (latency, threshold) = (span(interval.latency_ms), span(interval.threshold_ms));
-    let what = subject(interval);
-    let what = if interval.class == "activity" { format!("activity of {what}") } else { lower_first(&what) };
+    let what = interval.subject();
+    let what = if interval.class == "activity" { format!("activity of {what}") } else { what };
     format!("{what}, {latency} (noticed from {threshold} on)")
 }
 
 /// ``the command `sleep 3` in xterm, 3.00 s (it slept)``
 fn command(verdict: &Verdict, interval: &Interval) -> String {
-    let mut line: String = interval.command.chars().take(COMMAND_MAX).collect();
-    if line.len() < interval.command.len() {
-        line.push('…');
-    }
     let longest = verdict.partition.iter().find(|piece| piece.pid != interval.client.pid);
     let action = longest.and_then(|piece| piece.detail.split(" in ").next()).filter(|action| !action.is_empty());
     let action = action.map_or_else(String::new, |action| format!(" (it {action})"));
     let least = if interval.censored { "at least " } else { "" };
-    format!("the command `{line}` in {}, {least}{}{action}", interval.client.comm, span(interval.latency_ms))
-}
-
-fn lower_first(text: &str) -> String {
-    let mut rest = text.chars();
-    rest.next().map_or_else(String::new, |first| first.to_lowercase().collect::<String>() + rest.as_str())
+    format!("{}, {least}{}{action}", interval.subject(), span(interval.latency_ms))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ fn a_page_that_is_drawn_late_is_a_stall_though_the_echo_was_quick() {
     Where the 2.00 s went:
        2.00 s 100 %  fsync: pager waited for vda with 1 read (4.0 KiB) of its own
                      - pager (pid 200) waited for data to reach the disk in fsync, at most 2.00 s
-       1.6 ms   0 %  usual work and small shares
+       1.8 ms   0 %  usual work and small shares
 
     What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
     What fsync means: tipme diagnose --explain fsync

@@ -74,7 +74,7 @@ fn a_build_that_takes_the_cpu_is_one_job() {
        570 ms  81 %  cpu-competition: cc1 x 30 (job make, pid 300)
                      - ran 570 ms while editor was ready, on CPU 1
        129 ms  18 %  own-computation: editor (pid 200) computed
-       1.0 ms   0 %  usual work and small shares
+       1.1 ms   0 %  usual work and small shares
 
     What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
     What cpu-competition means: tipme diagnose --explain cpu-competition
@@ -134,7 +134,6 @@ fn a_lock_whose_owner_sleeps_names_the_owner() {
        876 ms  97 %  lock-wait: indexer (pid 500) held a lock that editor needed
                      - editor (pid 200) waited for a lock in futex
                      - meanwhile indexer (pid 500) slept in clock_nanosleep for 875 ms
-                     - meanwhile indexer (pid 500) ran for 0.95 ms
         24 ms   3 %  usual work and small shares
 
     What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
@@ -203,7 +202,7 @@ fn an_application_that_sleeps_is_named_itself() {
     Where the 600 ms went:
        585 ms  97 %  timer-sleep: editor (pid 200) slept by itself
                      - editor (pid 200) slept in clock_nanosleep, at most 585 ms
-        15 ms   2 %  usual work and small shares
+        15 ms   3 %  usual work and small shares
 
     What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
     What timer-sleep means: tipme diagnose --explain timer-sleep
@@ -227,7 +226,7 @@ fn a_slow_peer_is_named() {
        585 ms  97 %  peer-wait: fontserver (pid 800) kept editor waiting for an answer
                      - editor (pid 200) waited for another process in recvmsg
                      - meanwhile fontserver (pid 800) ran for 585 ms
-        15 ms   2 %  usual work and small shares
+        15 ms   3 %  usual work and small shares
 
     What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
     What peer-wait means: tipme diagnose --explain peer-wait
@@ -251,7 +250,7 @@ fn a_remote_host_is_named_by_its_address() {
     Where the 600 ms went:
        585 ms  97 %  network-wait: editor waited for 10.0.0.7:443
                      - editor (pid 200) waited for the network in recvfrom, at most 585 ms
-        15 ms   2 %  usual work and small shares
+        15 ms   3 %  usual work and small shares
 
     What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
     What network-wait means: tipme diagnose --explain network-wait
@@ -276,7 +275,7 @@ fn a_server_that_serves_another_client_names_that_client() {
 
     Where the 401 ms went:
        400 ms 100 %  server-busy: the display server served wallpaper (pid 900)
-       1.1 ms   0 %  usual work and small shares
+       1.2 ms   0 %  usual work and small shares
 
     What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
     What server-busy means: tipme diagnose --explain server-busy
@@ -298,7 +297,7 @@ fn a_grab_of_the_server_names_who_holds_it() {
     Where the 700 ms went:
        699 ms 100 %  server-grab: locker (pid 950) held a grab of the display server
                      - Xvfb (pid 100) waited, at most 699 ms
-      0.74 ms   0 %  usual work and small shares
+      0.89 ms   0 %  usual work and small shares
 
     What is usual: 0.79 ms, p50 of 12. Recorder's own share: 0.000 %.
     What server-grab means: tipme diagnose --explain server-grab

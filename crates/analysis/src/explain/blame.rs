@@ -39,10 +39,20 @@ pub(crate) struct Blame {
     pub who: Who,
 }
 
+/// The processes that a person waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Waiter {
+    /// The application that took the input.
+    pub client: Pid,
+    /// The command that it started. Its end is awaited by its very nature, so that what it did is the cause.
+    pub command: Option<Pid>,
+}
+
 /// Finds the blame for pieces of one interval.
 pub(crate) struct BlameFinder<'a> {
     recording: &'a Recording,
     pub client: Pid,
+    command: Option<Pid>,
     at: Nanos,
     family: RefCell<HashMap<Pid, bool>>,
 }
@@ -65,8 +75,23 @@ const ENDED_SLACK: Nanos = Nanos::from_millis(10);
 const UNATTRIBUTED: Blame = Blame { kind: CauseKind::Unattributed, who: Who::Nobody };
 
 impl<'a> BlameFinder<'a> {
-    pub(crate) fn new(recording: &'a Recording, client: Pid, at: Nanos) -> BlameFinder<'a> {
-        BlameFinder { recording, client, at, family: RefCell::default() }
+    pub(crate) fn new(recording: &'a Recording, waiter: Waiter, at: Nanos) -> BlameFinder<'a> {
+        let Waiter { client, command } = waiter;
+        BlameFinder { recording, client, command, at, family: RefCell::default() }
+    }
+
+    /// Whether a process is the one that the person waited for.
+    fn is_awaited(&self, pid: Pid) -> bool {
+        pid == self.client || Some(pid) == self.command
+    }
+
+    /// Whether a process is the command that the person waited for, or comes from it.
+    fn is_of_command(&self, pid: Pid) -> bool {
+        self.command.is_some_and(|command| self.recording.tasks.descends(pid, command, self.at))
+    }
+
+    fn is_command(&self, tid: Tid) -> bool {
+        self.command.is_some_and(|command| self.recording.tasks.pid(tid, self.at) == command)
     }
 
     /// Whether a process is the delayed application or comes from it.
@@ -81,7 +106,7 @@ impl<'a> BlameFinder<'a> {
             Doing::Ran | Doing::Waited(Waited::Unknown | Waited::Disk, _) if self.freed_memory(piece) => {
                 Blame { kind: CauseKind::Reclaim, who: Who::Thread(piece.tid) }
             }
-            Doing::Queued(by) => self.queued(piece, by),
+            Doing::Queued(by) => self.queued(chain, piece, by),
             Doing::Interrupted(source) => Blame { kind: CauseKind::Interrupt, who: Who::Interrupt(source) },
             Doing::Served(place) => self.served(chain, piece, place),
             Doing::Waited(waited, wait) => self.waited(chain, piece, waited, wait.as_ref()),
@@ -89,7 +114,7 @@ impl<'a> BlameFinder<'a> {
         }
     }
 
-    fn queued(&self, piece: &ChainPiece, by: Option<Tid>) -> Blame {
+    fn queued(&self, chain: &Chain, piece: &ChainPiece, by: Option<Tid>) -> Blame {
         if self.recording.throttled(piece.tid, piece.lo, piece.hi).is_some() {
             return Blame { kind: CauseKind::CpuThrottled, who: Who::Thread(piece.tid) };
         }
@@ -98,12 +123,20 @@ impl<'a> BlameFinder<'a> {
             Some(Tid(0)) if piece.hi.since(piece.lo) >= HELD_BACK_MIN => {
                 Blame { kind: CauseKind::Stall, who: Who::Thread(piece.tid) }
             }
-            None | Some(Tid(0)) => UNATTRIBUTED,
+            // The latency of a wakeup on an idle CPU belongs to the work around it.
+            None | Some(Tid(0)) => self.far_end(chain, piece),
+            // Its own threads had the CPU: the process did its work.
+            Some(by) if self.is_same_process(piece, by) => self.far_end(chain, piece),
             Some(by) => match self.softirq(piece, by) {
                 Some(source) => Blame { kind: CauseKind::Interrupt, who: Who::Interrupt(source) },
                 None => Blame { kind: CauseKind::CpuCompetition, who: Who::Thread(by) },
             },
         }
+    }
+
+    fn is_same_process(&self, piece: &ChainPiece, by: Tid) -> bool {
+        let pid = |tid| self.recording.tasks.life(tid, piece.lo).map(|life| life.pid);
+        pid(by).is_some_and(|other| !self.is_kernel(by) && pid(piece.tid) == Some(other))
     }
 
     /// The softirq that a kernel thread for softirqs handled most while it ran.
@@ -188,20 +221,39 @@ impl<'a> BlameFinder<'a> {
     /// The far end merely ran or slept: the way there names the cause, or the thread itself.
     fn far_end(&self, chain: &Chain, piece: &ChainPiece) -> Blame {
         let deepest = |wanted: &dyn Fn(&Via) -> Option<CauseKind>| {
-            chain.vias_of(piece).find_map(|via| wanted(via).map(|kind| (kind, via.holder)))
+            chain.vias_of(piece).find_map(|via| wanted(via).map(|kind| (kind, via.holder, via.end(self.at))))
         };
         let through = deepest(&lock).or_else(|| deepest(&|via| self.peer(via))).or_else(|| deepest(&child));
+        let through = through.filter(|(kind, holder, _)| *kind != CauseKind::ChildWait || !self.is_command(*holder));
         // A condition tells who gave the work, not who was in the way: it names somebody only where nothing else does.
-        match through.or_else(|| deepest(&condition)) {
-            Some((CauseKind::PeerWait, holder)) if self.is_child_that_ended(holder, piece.lo) => {
+        let condition = || if self.command.is_some() { None } else { deepest(&condition) };
+        match through.or_else(condition) {
+            Some((CauseKind::PeerWait, holder, end)) if self.is_child_that_ended(holder, piece.lo, end) => {
                 Blame { kind: CauseKind::ChildWait, who: Who::Thread(holder) }
             }
-            Some((kind, holder)) => Blame { kind, who: Who::Thread(holder) },
+            Some((kind, holder, _)) => Blame { kind, who: Who::Thread(holder) },
             None => {
                 let other = self.kept_from_disk(chain, piece).or_else(|| self.polled_child(chain, piece));
-                other.unwrap_or_else(|| self.ended_child(piece, self.itself(chain, piece)))
+                let other = other.or_else(|| self.activated(piece));
+                let itself = || self.ended_child(piece, self.itself(chain, piece));
+                other.unwrap_or_else(|| self.unless_unknown(chain, piece, itself()))
             }
         }
+    }
+
+    /// A service that was started on request, for which the thread waits for events with whatever started it.
+    fn activated(&self, piece: &ChainPiece) -> Option<Blame> {
+        let waits =
+            matches!(piece.doing, Doing::Waited(Waited::Events | Waited::Peer, _)) && !self.is_kernel(piece.tid);
+        let service = self.recording.started_on_request(piece.tid, piece.lo, piece.hi).filter(|_| waits);
+        service.map(|service| Blame { kind: CauseKind::PeerWait, who: Who::Thread(service) })
+    }
+
+    /// Names a kernel wait of unknown purpose where a kernel thread ended it and nothing that this thread did explains it.
+    fn unless_unknown(&self, chain: &Chain, piece: &ChainPiece, usual: Blame) -> Blame {
+        let unknown = |via: &&Via| via.waited == Waited::Unknown && !self.is_kernel(via.waiter);
+        let via = chain.vias_of(piece).find(unknown).filter(|_| usual.kind == CauseKind::Unattributed);
+        via.map_or(usual, |via| Blame { kind: CauseKind::KernelWait, who: Who::Thread(via.waiter) })
     }
 
     /// A process for which a kernel thread waits before it makes data safe on the disk: it is in the midst of a change
@@ -237,7 +289,7 @@ impl<'a> BlameFinder<'a> {
         let life = self.recording.tasks.process(pid, piece.lo);
         let until_its_end = life.is_some_and(|life| life.until <= piece.hi.after(ENDED_SLACK));
         let ended = usual.kind != CauseKind::Unattributed && until_its_end;
-        match ended && self.is_child_that_ended(piece.tid, piece.lo) {
+        match ended && self.is_child_that_ended(piece.tid, piece.lo, self.at) {
             true => Blame { kind: CauseKind::ChildWait, who: Who::Thread(piece.tid) },
             false => usual,
         }
@@ -250,7 +302,9 @@ impl<'a> BlameFinder<'a> {
         let passes_on = via.waited == Waited::Events && via.parent.is_some();
         // A device that another process stands for is a file system in user space.
         let by_user = matches!(via.waited, Waited::Disk | Waited::PageIn | Waited::Fsync);
-        let asks = via.waited == Waited::Peer || (passes_on || by_user) && !self.is_kernel(via.waiter);
+        // A kernel wait of unknown purpose that another process ends is a wait for that process.
+        let unknown = via.waited == Waited::Unknown;
+        let asks = via.waited == Waited::Peer || (passes_on || by_user || unknown) && !self.is_kernel(via.waiter);
         (asks && other).then_some(CauseKind::PeerWait)
     }
 
@@ -258,12 +312,12 @@ impl<'a> BlameFinder<'a> {
         self.recording.tasks.life(tid, self.at).is_some_and(|life| life.is_kernel())
     }
 
-    /// Whether a process that comes from the client had ended when the interval did: its end was waited for then, however
+    /// Whether a process that comes from the client had ended when a wait for it did: its end was waited for then, however
     /// it was noticed. One that lives on gave an answer.
-    fn is_child_that_ended(&self, tid: Tid, at: Nanos) -> bool {
+    fn is_child_that_ended(&self, tid: Tid, at: Nanos, end: Nanos) -> bool {
         let pid = self.recording.tasks.pid(tid, at);
-        let ended = |life: &Life| life.until <= self.at.after(ENDED_SLACK) && !self.is_killed(life);
-        pid != self.client && self.is_family(pid) && self.recording.tasks.process(pid, at).is_some_and(ended)
+        let ended = |life: &Life| life.until <= end.after(ENDED_SLACK) && !self.is_killed(life);
+        !self.is_awaited(pid) && self.is_family(pid) && self.recording.tasks.process(pid, at).is_some_and(ended)
     }
 
     /// Whether somebody of the client's family had a process end that would have gone on.
@@ -280,17 +334,26 @@ impl<'a> BlameFinder<'a> {
         let kind = match piece.doing {
             _ if self.is_injector(pid) => CauseKind::Unattributed,
             Doing::Unknown => CauseKind::Unattributed,
-            _ if !near || pid != self.client && self.is_asked_by_others(chain, piece) => CauseKind::PeerWait,
+            _ if !near || !self.is_awaited(pid) && self.is_asked_by_others(chain, piece) => CauseKind::PeerWait,
             Doing::Ran | Doing::Served(_) => CauseKind::OwnComputation,
             Doing::Waited(_, Some(wait)) if self.awaits_events(piece.tid, &wait) => CauseKind::Unattributed,
             Doing::Waited(Waited::Events, Some(wait)) if self.recording.is_time_up(&wait) => CauseKind::TimerSleep,
+            Doing::Waited(Waited::Events, Some(wait)) if self.recording.waits_for_terminal(&wait) => {
+                CauseKind::Unattributed
+            }
+            Doing::Waited(Waited::Events, Some(wait)) if self.is_of_command(pid) && wait.context != HARD_INTERRUPT => {
+                CauseKind::PeerWait
+            }
+            Doing::Waited(Waited::Unknown, Some(_)) if !self.is_kernel(piece.tid) => CauseKind::KernelWait,
             Doing::Waited(waited, wait) => idle_kind(waited, wait.as_ref()),
-            Doing::Queued(_) | Doing::Interrupted(_) => CauseKind::Unattributed,
+            Doing::Queued(_) => CauseKind::OwnComputation,
+            Doing::Interrupted(_) => CauseKind::Unattributed,
         };
         // Whoever waits for a lock of a file without a known holder does not hold it, nor does it owe itself an answer.
         let nobody = match piece.doing {
             Doing::Waited(Waited::FileLock, _) => kind == CauseKind::LockWait,
-            Doing::Waited(Waited::Peer, _) => kind == CauseKind::PeerWait && pid == self.client,
+            Doing::Waited(Waited::Peer, _) => kind == CauseKind::PeerWait && self.is_awaited(pid),
+            Doing::Waited(Waited::Events, _) => kind == CauseKind::PeerWait && self.is_of_command(pid),
             _ => false,
         };
         Blame { kind, who: if nobody { Who::Nobody } else { Who::Thread(piece.tid) } }

@@ -69,6 +69,13 @@ pub(crate) struct Via {
     pub parent: Option<usize>,
 }
 
+impl Via {
+    /// The end of the wait; where that is not recorded, the end of the interval.
+    pub(crate) fn end(&self, interval: Nanos) -> Nanos {
+        self.wait.as_ref().map_or(interval, |wait| wait.head.ts.min(interval))
+    }
+}
+
 /// What a blocked thread waited for, and whose past tells why, where a record names that thread.
 #[derive(Clone, Copy)]
 struct BlockedWait {
@@ -108,6 +115,8 @@ struct Walker<'a> {
     awaited: Option<BlockedWait>,
     /// Of the interval.
     end: Nanos,
+    /// The application that took the input, where there was one.
+    client: Option<Pid>,
     /// The tries that were looked at last: one after the other belongs to them.
     retries: Option<Retries>,
 }
@@ -115,19 +124,19 @@ struct Walker<'a> {
 impl Chain {
     /// Explains an interaction from its input to its end.
     pub(crate) fn of(recording: &Recording, interaction: &Interaction) -> Chain {
-        Chain::walk(recording, &stages(recording, interaction))
+        Chain::walk(recording, &stages(recording, interaction), Some(interaction.delivery.client))
     }
 
     /// Explains what one thread did in an interval.
     pub(crate) fn of_thread(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> Chain {
-        Chain::walk(recording, &[ChainStage { tid, lo, hi, through_idle: true, awaits: None }])
+        Chain::walk(recording, &[ChainStage { tid, lo, hi, through_idle: true, awaits: None }], None)
     }
 
-    fn walk(recording: &Recording, stages: &[ChainStage]) -> Chain {
+    fn walk(recording: &Recording, stages: &[ChainStage], client: Option<Pid>) -> Chain {
         let end = stages.last().map_or(Nanos(0), |stage| stage.hi);
         let chain = Chain::default();
         let (active, through_idle, awaited, retries) = (Vec::new(), true, None, None);
-        let mut walker = Walker { recording, chain, active, through_idle, awaited, end, retries };
+        let mut walker = Walker { recording, chain, active, through_idle, awaited, end, client, retries };
         for stage in stages {
             walker.through_idle = stage.through_idle;
             walker.awaited = stage.awaits.and_then(|file| walker.answered(stage.tid, stage.hi, file));
@@ -426,9 +435,22 @@ impl Walker<'_> {
     fn whose_past(&self, span: &Span, waiting: &BlockedWait, idle: bool) -> Option<Tid> {
         let ends = idle
             || self.recording.was_ended_by_signal(span)
+            || self.was_ended_by_person(span)
+            || waiting.wait.is_some_and(|wait| self.recording.awaits_thaw(&wait))
             || ends_here(waiting.waited) && !self.ended_by_user(span, waiting.waited);
         let known = || waiting.holder.or_else(|| self.holder(span, waiting.wait.as_ref(), waiting.waited));
         if ends { None } else { known() }
+    }
+
+    /// Whether a wait was for somebody to type into another terminal than that of the application.
+    fn was_ended_by_person(&self, span: &Span) -> bool {
+        let writer = span.task_waker().and_then(|by| self.recording.terminals.writer(by, span.end));
+        let other = |(writer, at): (Tid, Nanos)| {
+            let pid = self.recording.tasks.pid(writer, at);
+            let shows = self.recording.messages.streams().iter().any(|stream| stream.client == pid);
+            shows && self.client.is_some_and(|client| client != pid)
+        };
+        self.recording.terminals.reads(span.tid) && writer.is_some_and(other)
     }
 
     /// Whether a display server waits with nothing to do: whoever wakes it next was not waited for.

@@ -41,12 +41,37 @@ pub(crate) fn doing_text(recording: &Recording, piece: &ChainPiece) -> String {
 
 /// What a thread waited for, with the file where its path is known.
 fn file_text(recording: &Recording, waited: Waited, wait: Option<&Wait>) -> String {
+    if waited == Waited::Unknown {
+        return unknown_wait_text(recording, wait);
+    }
     let text = wait_text(waited, wait);
     match (waited, wait.and_then(|wait| recording.file(wait))) {
         (Waited::PageIn, Some(path)) => format!("waited for the page-in of {path}"),
         (Waited::Disk | Waited::Fsync | Waited::FileLock, Some(path)) => format!("{text} of {path}"),
         _ => text,
     }
+}
+
+/// A wait of unknown purpose, by system call, file and kernel function: `waited in openat of /a (fanotify_handle_event)`.
+pub(crate) fn unknown_wait_text(recording: &Recording, wait: Option<&Wait>) -> String {
+    let text = wait_text(Waited::Unknown, wait);
+    let file = wait.and_then(|wait| recording.file(wait)).map(|path| format!(" of {path}")).unwrap_or_default();
+    let function = wait.and_then(|wait| frames(recording, wait).into_iter().find(|name| !is_generic(name)));
+    let function = function.map(|name| format!(" ({name})")).unwrap_or_default();
+    format!("{text}{file}{function}")
+}
+
+/// Whether a kernel function waits on behalf of whichever function called it.
+fn is_generic(name: &str) -> bool {
+    const GENERIC: [&str; 6] = [
+        "wait_for_completion",
+        "__wait_for_common",
+        "do_wait_for_common",
+        "wait_on_bit",
+        "__wait_on_bit",
+        "out_of_line_wait",
+    ];
+    GENERIC.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// What a thread waited for, as in `slept in clock_nanosleep`.

@@ -5,6 +5,7 @@
 //! path), and the blame of each piece: its kind, and the thread, job, device or host that it is due to. Pieces sum to
 //! the interval.
 
+mod activation;
 pub(crate) mod blame;
 pub(crate) mod chain;
 pub(crate) mod describe;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interval as a budget: shares that sum to the whole, and the groups of pieces that are causes.
 
-use crate::explain::blame::{Blame, BlameFinder, Who};
+use crate::explain::blame::{Blame, BlameFinder, Waiter, Who};
 use crate::explain::chain::{Chain, ChainPiece};
 use crate::explain::describe::{doing_text, state_name};
 use crate::explain::jobs::{Job, Jobs, Members};
@@ -43,10 +43,10 @@ pub(crate) struct Budget<'a> {
 }
 
 impl<'a> Budget<'a> {
-    pub(crate) fn new(recording: &'a Recording, chain: &'a Chain, client: Pid, at: Nanos) -> Budget<'a> {
-        let judge = BlameFinder::new(recording, client, at);
+    pub(crate) fn new(recording: &'a Recording, chain: &'a Chain, waiter: Waiter, at: Nanos) -> Budget<'a> {
+        let judge = BlameFinder::new(recording, waiter, at);
         let servers = recording.displays.iter().map(|display| Pid(display.server_pid));
-        let apart: Vec<Pid> = servers.chain([client]).collect();
+        let apart: Vec<Pid> = servers.chain([waiter.client]).collect();
         let blame = |piece| unless_stolen(recording, piece, judge.blame(chain, piece));
         let blames = chain.pieces.iter().map(blame).collect();
         Budget { recording, chain, judge, jobs: Jobs::new(&recording.tasks, at, &apart), blames }

@@ -3,6 +3,7 @@
 
 use crate::decode::events::{SchedChange, SchedEvent};
 use crate::decode::names::Names;
+use crate::explain::blame::Waiter;
 use crate::explain::chain::Chain;
 use crate::explain::partition::{Budget, length};
 use crate::timeline::contention::Contention;
@@ -80,7 +81,7 @@ proptest! {
         let chain = Chain::of_thread(&recording, Tid(tid), lo, hi);
         let end = chain.pieces.iter().try_fold(lo, |at, piece| (piece.lo == at && piece.hi > at).then_some(piece.hi));
         prop_assert_eq!(end, Some(hi));
-        let budget = Budget::new(&recording, &chain, Pid(1), hi);
+        let budget = Budget::new(&recording, &chain, Waiter { client: Pid(1), command: None }, hi);
         let grouped: u64 = budget.groups().iter().map(|group| group.nanos).sum();
         let pieces: u64 = chain.pieces.iter().map(length).sum();
         prop_assert_eq!((grouped, pieces), (hi.since(lo).0, hi.since(lo).0));

@@ -40,10 +40,27 @@ pub(crate) struct Reached {
     pub hops: Vec<Hop>,
     /// A person notices it from this latency on.
     pub noticed: Nanos,
+    pub task: Task,
+}
+
+/// The work that an input set off, as far as its delay is judged by that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Task {
+    /// Work of the program that took the input.
+    Input,
     /// A command in a terminal, which may well take its time.
-    pub command: bool,
-    /// Of a command: the program that takes the keys one by one does it itself.
-    pub itself: bool,
+    Command,
+    /// Work of a program that takes the keys of its terminal one by one: a command that was typed into it, or a key that hangs.
+    Typed,
+    /// Programs that a shell runs on its own account, for its prompt or a completion.
+    Prompt,
+}
+
+impl Task {
+    /// Whether a person may have asked for work that takes its time.
+    pub(crate) fn is_command(self) -> bool {
+        matches!(self, Task::Command | Task::Typed)
+    }
 }
 
 /// From which time on it is noticed that something is not completed.
@@ -68,10 +85,8 @@ pub(crate) struct Interaction {
     pub milestone: Milestone,
     /// A person notices a latency from this one on.
     pub noticed: Nanos,
-    /// `end` is that of a command in a terminal, which may well take its time.
-    pub command: bool,
-    /// Of a command: the program that takes the keys one by one does it itself.
-    pub itself: bool,
+    /// The work that `end` is the end of.
+    pub task: Task,
     /// When the input was handled, where it was dequeued.
     pub handled: Option<Nanos>,
     /// Milestones after the response that came late.
@@ -111,8 +126,7 @@ impl Interaction {
             censored: true,
             milestone: Milestone::Response,
             noticed: Nanos(delivery.class.limits(ThresholdProfile::Default).threshold),
-            command: false,
-            itself: false,
+            task: Task::Input,
             handled: None,
             later: Vec::new(),
         }
@@ -129,8 +143,7 @@ impl Interaction {
             censored: reached.at >= mark,
             milestone: reached.milestone,
             noticed: reached.noticed,
-            command: reached.command,
-            itself: reached.itself,
+            task: reached.task,
             later: Vec::new(),
             ..self.clone()
         }

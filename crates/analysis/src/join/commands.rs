@@ -5,7 +5,7 @@
 //! child does not read; a multiplexer (tmux, screen) reads one terminal and writes to another, whose reader counts.
 
 use crate::decode::messages::Side;
-use crate::join::answer::{COMPLETED, Milestone, Reached};
+use crate::join::answer::{COMPLETED, Interaction, Milestone, Reached, Task};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::timeline::pauses::Pause;
@@ -49,9 +49,28 @@ pub(crate) fn command(recording: &Recording, delivery: &Delivery, handled: Nanos
     let ways =
         writers(recording, tid, at).flat_map(|(from, writer)| begun(recording, (tid, at), (writer, from), until));
     let Way { end, hops } = ways.max_by_key(|way| way.end)?;
-    let itself = hops.first().is_some_and(|last| does_itself(recording, last));
-    let command = !(itself && hops.first().is_some_and(|last| waits_for_child(recording, last)));
-    Some(Reached { milestone: Milestone::Completed, at: end, drawing: None, hops, noticed: COMPLETED, command, itself })
+    let task = hops.first().map_or(Task::Command, |last| task(recording, last));
+    Some(Reached { milestone: Milestone::Completed, at: end, drawing: None, hops, noticed: COMPLETED, task })
+}
+
+/// The kind of work that a program behind a terminal did before it read that again.
+fn task(recording: &Recording, last: &Hop) -> Task {
+    if does_itself(recording, last) {
+        return if waits_for_child(recording, last) { Task::Input } else { Task::Typed };
+    }
+    if is_own_account(recording, last) { Task::Prompt } else { Task::Command }
+}
+
+/// Whether a shell ran programs on its own account for most of a stay: what a person started comes first and has a process
+/// group of its own, and what the shell substitutes for a prompt, a completion or a function stays in its own group.
+fn is_own_account(recording: &Recording, stay: &Hop) -> bool {
+    let Some(shell) = recording.tasks.life(stay.tid, stay.hi) else { return false };
+    let started = || children(recording, shell).filter(|child| child.from > stay.lo && child.from < stay.hi);
+    let Some(from) = started().filter(|child| child.group == shell.group).map(|child| child.from).min() else {
+        return false;
+    };
+    let end = started().filter(|child| child.from >= from).map(|child| child.until.min(stay.hi)).max();
+    end.is_some_and(|end| end.since(from).0 * 2 >= stay.hi.since(stay.lo).0)
 }
 
 /// Whether a program that takes key after key from its terminal answers the person itself, as an editor does; a shell gives
@@ -69,6 +88,18 @@ fn waits_for_child(recording: &Recording, stay: &Hop) -> bool {
         within && 2 * child.until.min(stay.hi).since(child.from).0 >= stay.hi.since(stay.lo).0
     };
     recording.tasks.life(stay.tid, stay.hi).is_some_and(|own| children(recording, own).any(awaited))
+}
+
+/// The process that was started in a terminal by an input: started by the one that read the terminal, the longest where there
+/// are several, or itself the last on the way.
+pub(crate) fn started<'a>(recording: &'a Recording, interaction: &Interaction) -> Option<&'a Life> {
+    let last = interaction.hops.first()?;
+    let reader = recording.tasks.pid(last.tid, last.hi);
+    let is_new = |life: &&Life| life.from > interaction.delivery.input && life.from < interaction.end;
+    let lasted = |life: &&Life| life.until.min(interaction.end).since(life.from);
+    let itself = recording.tasks.ancestors(reader, last.hi).take_while(is_new).last();
+    let own = recording.tasks.process(reader, last.hi);
+    itself.or_else(|| children(recording, own?).filter(is_new).max_by_key(lasted))
 }
 
 fn children<'a>(recording: &'a Recording, own: &Life) -> impl Iterator<Item = &'a Life> + use<'a> {

@@ -2,7 +2,7 @@
 //! Compositing managers: what a client draws is shown only when that client of its own has drawn the screen.
 
 use crate::decode::messages::Side;
-use crate::join::answer::{Interaction, Join, Milestone, Reached};
+use crate::join::answer::{Interaction, Join, Milestone, Reached, Task};
 use crate::join::drawing_cause::Hop;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
@@ -71,5 +71,5 @@ pub(crate) fn shown(
     ];
     hops.extend(response.hops.iter().copied());
     let (milestone, noticed) = (Milestone::Response, response.noticed);
-    Some(Reached { milestone, at, drawing: None, hops, noticed, command: false, itself: false })
+    Some(Reached { milestone, at, drawing: None, hops, noticed, task: Task::Input })
 }

@@ -10,7 +10,7 @@
 //! packets that may bring a thread what it asked for: see [`crate::join::network_answers`].
 
 use crate::decode::messages::PartPlace;
-use crate::join::answer::{COMPLETED, Milestone, Reached};
+use crate::join::answer::{COMPLETED, Milestone, Reached, Task};
 use crate::join::drawing_cause::{Hop, Receipts, Steps, Trace};
 use crate::join::inputs::Delivery;
 use crate::join::network_answers::{Asker, NetworkAnswer, NetworkAnswers};
@@ -152,15 +152,7 @@ impl<'a> Work<'a> {
         let (sent, place, index) = last.max()?;
         let drawing = drawing(self.recording, place)?;
         let (at, hops, drawing) = (drawing.end, way(&steps, index, sent), Some(drawing));
-        Some(Reached {
-            milestone: Milestone::Completed,
-            at,
-            drawing,
-            hops,
-            noticed: COMPLETED,
-            command: false,
-            itself: false,
-        })
+        Some(Reached { milestone: Milestone::Completed, at, drawing, hops, noticed: COMPLETED, task: Task::Input })
     }
 
     /// The first of some drawings that an input, or the release of the button that it pressed, led to over the network, or over

@@ -6,7 +6,7 @@
 //! that one counts as well. Behind a terminal the program that reads it has the last word: see
 //! [`crate::join::commands`].
 
-use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, NOTICED, Reached};
+use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, NOTICED, Reached, Task};
 use crate::join::commands;
 use crate::join::compositing_managers::{self, compositors};
 use crate::join::drawing_cause::Hop;
@@ -137,7 +137,7 @@ impl<'a> Handling<'a> {
         let handed = helpers.filter_map(|helper| self.handed(helper, tid, at, own));
         let (at, hops) = handed.chain([direct]).max_by_key(|(at, _)| *at)?;
         let noticed = self.noticed(delivery, at);
-        Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed, command: false, itself: false })
+        Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed, task: Task::Input })
     }
 
     /// When a thread that took an input at a time is done with it: it waits for the next event, or answers others at once.
@@ -160,15 +160,7 @@ impl<'a> Handling<'a> {
         let (dequeued, tid) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
         let at = sleeping_threads::until(self.recording, tid, dequeued, paused)?;
         let hops = vec![Hop::new(tid, dequeued, at)];
-        Some(Reached {
-            milestone: Milestone::Handled,
-            at,
-            drawing: None,
-            hops,
-            noticed: NOTICED,
-            command: false,
-            itself: false,
-        })
+        Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed: NOTICED, task: Task::Input })
     }
 
     /// When a helper that was woken for an input is back where such wake-ups find it.
@@ -263,7 +255,8 @@ pub(crate) fn add(
         let (waited, pasted) = if waits { (pasted, None) } else { (None, pasted) };
         let handled = waited.unwrap_or(handled);
         let at = handled.at;
-        let uncovered = |reached: &Reached| reached.command || !is_covered(&responses, delivery, reached.at);
+        let uncovered =
+            |reached: &Reached| reached.task != Task::Input || !is_covered(&responses, delivery, reached.at);
         let completed = completed(recording, work, delivery, response, at).filter(uncovered);
         let handled = Some(handled).filter(|handled| is_late(delivery, response, handled) && uncovered(handled));
         // What was completed while the input was still being handled says nothing more.

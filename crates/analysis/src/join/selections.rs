@@ -6,7 +6,7 @@ use crate::decode::messages::{Side, Stream};
 use crate::decode::objects::Act;
 use crate::decode::parts::Part;
 use crate::decode::protocol::Word;
-use crate::join::answer::{COMPLETED, Milestone, Reached};
+use crate::join::answer::{COMPLETED, Milestone, Reached, Task};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::timeline::pauses::Pause;
@@ -60,7 +60,7 @@ pub(crate) fn pasted(
     ];
     let (milestone, noticed) =
         if waits { (handled.milestone, handled.noticed) } else { (Milestone::Completed, COMPLETED) };
-    let reached = Reached { milestone, at: end, drawing: None, hops, noticed, command: false, itself: false };
+    let reached = Reached { milestone, at: end, drawing: None, hops, noticed, task: Task::Input };
     (end.since(asked.at) >= ANSWER_MIN).then_some(reached)
 }
 

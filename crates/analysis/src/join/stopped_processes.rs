@@ -6,7 +6,7 @@
 //! stopped thread. Who took part in the handling of most inputs before it was stopped is taken to be needed for those
 //! that came meanwhile. Where something was shown at once all the same, it has to have answered when it went on.
 
-use crate::join::answer::{Milestone, NOTICED, Reached};
+use crate::join::answer::{Milestone, NOTICED, Reached, Task};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::timeline::recording::Recording;
@@ -68,7 +68,7 @@ impl<'a> Stops<'a> {
         let from = stop.lo.max(at);
         let hops = vec![Hop::new(stop.tid, from, stop.hi), Hop::new(tid, at, from)];
         let (milestone, noticed) = (Milestone::Handled, NOTICED);
-        Some(Reached { milestone, at: stop.hi, drawing: None, hops, noticed, command: false, itself: false })
+        Some(Reached { milestone, at: stop.hi, drawing: None, hops, noticed, task: Task::Input })
     }
 
     /// Whether a process wakes a client as soon as it goes on.

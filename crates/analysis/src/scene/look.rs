@@ -82,7 +82,7 @@ impl Look {
             CauseKind::Stopped => Look::Stopped,
             CauseKind::TimerSleep => Look::Sleep,
             CauseKind::Interrupt => Look::Interrupt,
-            CauseKind::Stall | CauseKind::Unattributed => Look::Unknown,
+            CauseKind::KernelWait | CauseKind::Stall | CauseKind::Unattributed => Look::Unknown,
         }
     }
 

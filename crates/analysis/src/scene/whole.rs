@@ -28,7 +28,7 @@ pub fn scene(incident: &Incident, options: &DiagnoseOptions) -> Result<Scene, Di
     let Some((problem, chain)) = explained else {
         return Ok(Scene { verdict, programs, ..Scene::default() });
     };
-    let budget = Budget::new(&recording, &chain, problem.client, problem.end);
+    let budget = Budget::new(&recording, &chain, problem.waiter(&recording), problem.end);
     let mut stage = stage(&recording, &problem, &budget, &verdict.findings);
     let tracks = tracks(&mut stage, &interactions);
     let curves = [disks::curves(&mut stage), pressure::curves(&mut stage, incident)].concat();

@@ -17,6 +17,7 @@ pub(crate) mod descendants;
 pub(crate) mod disk;
 pub(crate) mod drawings;
 pub(crate) mod event_waits;
+mod frozen;
 pub(crate) mod holders;
 pub(crate) mod interrupts;
 pub(crate) mod io_limits;

@@ -9,7 +9,7 @@ use crate::timeline::attempts::AttemptWaiter;
 use crate::timeline::polls::{DATAGRAM, INTERNET, is_loopback};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::Span;
-use crate::timeline::waits::{Waited, polls};
+use crate::timeline::waits::{Waited, is_terminal_file, polls, reads};
 use tipme_record::records::{Attempt, Polled, Wait};
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -80,6 +80,12 @@ impl Recording {
     pub(crate) fn awaits_remote(&self, wait: &Wait) -> bool {
         let roles = self.roles(wait);
         !roles.is_empty() && roles.iter().all(|(role, _)| *role == PolledRole::Remote)
+    }
+
+    /// Whether a thread reads or polls a terminal in a wait: a person may be who ends it.
+    pub(crate) fn waits_for_terminal(&self, wait: &Wait) -> bool {
+        let polled = || self.polls.of(wait).iter().any(|file| is_terminal_file(file.mode, file.magic));
+        reads(wait) && is_terminal_file(wait.mode, wait.magic) || polls(wait) && polled()
     }
 
     /// A wait as one for the connection of an inode that is polled beside other files, or where that is 0, for the only one.

@@ -42,6 +42,9 @@ use tipme_record::records::{
 };
 use tipme_record::{ChunkEntry, Cpu, Device, Nanos, Pid, RecordKind, RingClass, Tid};
 
+/// Trigger of a mark that no person made.
+const AUTO: &str = "auto";
+
 /// Everything that the analysis looks at.
 #[derive(Debug, Default)]
 pub struct Recording {
@@ -308,6 +311,11 @@ impl Recording {
     /// The path of the file that a wait names.
     pub fn file(&self, wait: &Wait) -> Option<&str> {
         self.files.get(&(wait.device, wait.inode)).filter(|_| wait.inode != 0).map(String::as_str)
+    }
+
+    /// Whether no person made the mark.
+    pub(crate) fn is_marked_automatically(&self) -> bool {
+        self.meta.trigger == AUTO
     }
 
     /// The name of a block device.

@@ -2,11 +2,11 @@
 //! Which detail would tell more: where a finding ends at a resource whose use is not recorded by
 //! default, the verdict says how to have it recorded for a while, by the recorder that runs.
 
-use crate::explain::chain::ChainPiece;
 use crate::explain::jobs::Job;
 use crate::explain::partition::{BlameGroup, BlameOwner, Budget};
 use crate::model::{CauseKind, Piece};
 use crate::timeline::recording::Recording;
+use crate::verdict::evidence;
 use tipme_record::Nanos;
 
 /// From this share of the interval on it is worth recording more to explain the rest.
@@ -39,7 +39,8 @@ fn open(budget: &Budget<'_>, group: &BlameGroup, certainty: f64) -> Option<Answe
     match group.kind {
         CauseKind::DiskQueue | CauseKind::Fsync | CauseKind::PageIn if by_kernel => Some(WRITERS),
         CauseKind::Reclaim | CauseKind::SwapIn if by_kernel || certainty < CERTAIN => Some(MEMORY),
-        CauseKind::KernelLock if by_kernel || is_held_by_waiter(budget, group) => Some(LOCKS),
+        CauseKind::KernelLock if evidence::awaited_thaw(budget, group).is_some() => None,
+        CauseKind::KernelLock if by_kernel || evidence::is_held_by_waiter(budget, group) => Some(LOCKS),
         CauseKind::OwnComputation if spins(budget, group) => Some(LOCKS),
         CauseKind::Stall if certainty < CERTAIN => Some(INTERRUPTS),
         _ => None,
@@ -58,12 +59,6 @@ fn spins(budget: &Budget<'_>, group: &BlameGroup) -> bool {
         }
     }
     spinning as f64 >= SPIN_SHARE_MIN * f64::from(samples) && spinning > 0
-}
-
-/// Whether who waited for a lock is all that is known of who held it.
-fn is_held_by_waiter(budget: &Budget<'_>, group: &BlameGroup) -> bool {
-    let job = |piece: &ChainPiece| BlameOwner::Job(budget.jobs.of(piece.tid, piece.lo));
-    budget.pieces(group).all(|piece| budget.chain.vias_of(piece).next().is_none() && job(piece) == group.owner)
 }
 
 /// How to learn more about a group of pieces whose kind is that certain; `None` where nothing is missing or it was

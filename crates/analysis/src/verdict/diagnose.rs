@@ -4,14 +4,14 @@
 use crate::error::DiagnoseError;
 use crate::explain::chain::Chain;
 use crate::explain::describe::{count_text, span_text, time_text};
-use crate::explain::jobs::Job;
 use crate::explain::partition::Budget;
-use crate::join::answer::{Interaction, Join, Milestone};
+use crate::join::answer::{Interaction, Join, Milestone, Task};
 use crate::join::inputs::deliveries;
 use crate::join::interactions::interactions;
 use crate::join::unresponsive::UnresponsiveSpan;
-use crate::model::{About, Client, Interval, Piece, SCHEMA, Verdict};
+use crate::model::{About, Candidate, CauseKind, Client, Interval, SCHEMA, Verdict};
 use crate::timeline::recording::Recording;
+use crate::timeline::tasks::Life;
 use crate::verdict::detail;
 use crate::verdict::findings::findings;
 use crate::verdict::overhead::overhead;
@@ -19,8 +19,8 @@ use crate::verdict::problem::{DiagnoseOptions, Problem, ProblemSubject, problems
 use crate::verdict::stall;
 use crate::verdict::steps::steps;
 use crate::verdict::trust::{trust, unattributed_ms};
+use tipme_record::Nanos;
 use tipme_record::incident::Incident;
-use tipme_record::{Nanos, Pid, Tid};
 
 /// What is said where nobody saw the keyboard or pointer being made.
 const INFERRED: &str = "The application was connected to its compositor before recording began: that this was input is \
@@ -46,23 +46,45 @@ pub(crate) fn examine(incident: &Incident, options: &DiagnoseOptions) -> Result<
     let joined = interactions(&recording);
     let found = problems(&recording, &joined, options)?;
     let explain = |problem| explained(incident, &recording, problem);
-    let (explained, verdict) = match told(found.into_iter().map(explain)) {
+    let ranked = rank(found.into_iter().map(explain).collect());
+    let candidates = ranked.iter().filter_map(|(_, verdict)| candidate(verdict)).take(CANDIDATES_MAX).collect();
+    let (explained, mut verdict) = match ranked.into_iter().next() {
         Some((explained, verdict)) => (Some(explained), verdict),
         None => (None, nothing(&recording)),
     };
+    verdict.candidates = candidates;
     Ok(Case { recording, interactions: joined.interactions, explained, verdict })
 }
 
+/// Delays that a verdict lists, the explained one among them.
+const CANDIDATES_MAX: usize = 3;
+
 type Explained = ((Problem, Chain), Verdict);
 
-/// The first problem that has a cause; where none has, the first. Each is explained only when it is asked for.
-fn told(mut problems: impl Iterator<Item = Explained>) -> Option<Explained> {
-    let first = problems.next()?;
+/// Puts the problem to explain first: the first one with an unusual cause, else the first one with any, else the first.
+fn rank(mut problems: Vec<Explained>) -> Vec<Explained> {
+    let unusual = |(_, verdict): &Explained| verdict.findings.first().is_some_and(|first| first.unusual);
     let has_cause = |(_, verdict): &Explained| !verdict.findings.is_empty();
-    if has_cause(&first) {
-        return Some(first);
+    if let Some(chosen) = problems.iter().position(unusual).or_else(|| problems.iter().position(has_cause)) {
+        problems[..=chosen].rotate_right(1);
     }
-    Some(problems.find(has_cause).unwrap_or(first))
+    problems
+}
+
+/// An explained problem at a glance; `None` where it did not take longer than its threshold.
+fn candidate(verdict: &Verdict) -> Option<Candidate> {
+    let interval = verdict.interval.as_ref().filter(|interval| interval.exceeded)?;
+    let first = verdict.findings.first();
+    Some(Candidate {
+        subject: interval.subject(),
+        start_ns: interval.start_ns,
+        end_ns: interval.end_ns,
+        latency_ms: interval.latency_ms,
+        kind: first.map_or(CauseKind::Unattributed, |first| first.kind),
+        culprit: first.map(|first| first.culprit.clone()),
+        confidence: first.map_or(0.0, |first| first.confidence),
+        unusual: first.is_some_and(|first| first.unusual),
+    })
 }
 
 fn explained(incident: &Incident, recording: &Recording, problem: Problem) -> Explained {
@@ -88,7 +110,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
         ProblemSubject::Thread(tid) => Chain::of_thread(recording, *tid, problem.start, problem.end),
         ProblemSubject::Unresponsive(span) => Chain::of_thread(recording, span.tid, span.start, span.end),
     };
-    let budget = Budget::new(recording, &chain, problem.client, problem.end);
+    let budget = Budget::new(recording, &chain, problem.waiter(recording), problem.end);
     verdict.interval = Some(interval(recording, problem));
     verdict.baseline = problem.usual.baseline();
     verdict.partition = budget.shares();
@@ -107,9 +129,8 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     verdict.notes.extend(left(&chain));
     let rest = detail::hint_for_rest(recording, &verdict.partition, problem.start, problem.end);
     verdict.notes.extend(rest.filter(|_| problem.exceeded()).map(|hint| format!("Much is unattributed; {hint}.")));
-    if let Some(interval) = verdict.interval.as_mut().filter(|_| problem.is_command() && verdict.findings.is_empty()) {
-        interval.exceeded = false;
-        interval.command = command(&budget, problem, &verdict.partition);
+    if let Some(interval) = verdict.interval.as_mut().filter(|_| problem.is_command()) {
+        interval.exceeded &= !verdict.findings.is_empty();
     }
     verdict.chain = steps(recording, &chain);
     let cpus = recording.meta.machine.cpus;
@@ -168,7 +189,8 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         threshold_ms: problem.threshold.millis(),
         exceeded: problem.exceeded(),
         drew: problem.milestone == Milestone::Handled && drew(recording, problem),
-        command: String::new(),
+        command: problem.started(recording).map_or_else(String::new, |life| command_line(recording, life, problem.end)),
+        prompt: problem.task().is_some_and(|interaction| interaction.task == Task::Prompt),
         since_input_ms: away(problem).and_then(|span| Some(span.start.since(span.pressed?).millis())),
         untaken: away(problem).map_or(0, |span| span.untaken),
     }
@@ -219,15 +241,10 @@ fn other_focus(recording: &Recording, problem: &Problem) -> Option<String> {
     Some(format!("The keyboard focus was with {name} (pid {other}) at the end of that."))
 }
 
-/// The command that took most of the time: its command line, or its name where that is not known.
-fn command(budget: &Budget<'_>, problem: &Problem, partition: &[Piece]) -> String {
-    let shows = |piece: &Piece| budget.recording.messages.is_server(Pid(piece.pid));
-    let other = partition.iter().find(|piece| piece.pid != problem.client.0 && !shows(piece));
-    let Some(pid) = other.map(|piece| Tid(piece.pid)) else { return String::new() };
-    let Job::Process(root) = budget.jobs.of(pid, problem.end) else { return String::new() };
-    let tasks = &budget.recording.tasks;
-    let line = tasks.cmdline(root, problem.end);
-    if line.is_empty() { tasks.comm(root, problem.end) } else { line.to_owned() }
+/// The command line of a process, or its name where that is not known.
+fn command_line(recording: &Recording, life: &Life, at: Nanos) -> String {
+    let line = recording.tasks.cmdline(life.pid, at.min(life.until));
+    if line.is_empty() { life.comm.clone() } else { line.to_owned() }
 }
 
 fn client(recording: &Recording, problem: &Problem) -> Client {

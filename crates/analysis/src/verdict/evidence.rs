@@ -2,7 +2,9 @@
 //! Evidence: sentences with figures for each finding. The first line names the culprit and its action.
 
 use crate::explain::chain::{ChainPiece, Doing, Via};
-use crate::explain::describe::{address_text, count_text, doing_text, frames, span_text, thread_text, wait_text};
+use crate::explain::describe::{
+    address_text, count_text, doing_text, frames, span_text, thread_text, unknown_wait_text, wait_text,
+};
 use crate::explain::io_limits;
 use crate::explain::jobs::Members;
 use crate::explain::limits::{self, limit_of};
@@ -14,6 +16,7 @@ use crate::timeline::polls;
 use crate::timeline::waits::{HARD_INTERRUPT, Waited, is_condition};
 use crate::verdict::output;
 use std::collections::{BTreeMap, BTreeSet};
+use tipme_record::records::Wait;
 use tipme_record::{Device, Nanos, Pid, Tid};
 
 /// Lines on one question.
@@ -43,9 +46,14 @@ pub(crate) fn of(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
             lines.extend(via_line(budget, group));
             lines.extend(limit_of(budget, group).and_then(|limit| limits::evidence(budget, group, limit)));
         }
-        CauseKind::LockWait | CauseKind::KernelLock | CauseKind::PeerWait | CauseKind::ChildWait => {
+        CauseKind::LockWait
+        | CauseKind::KernelLock
+        | CauseKind::KernelWait
+        | CauseKind::PeerWait
+        | CauseKind::ChildWait => {
             lines.extend(via_line(budget, group));
             lines.extend(attempts_line(budget, group));
+            lines.extend(person_line(budget, group));
             lines.extend(far_end_lines(budget, group));
         }
         CauseKind::OwnComputation => {}
@@ -83,7 +91,10 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
             let whom = if own { "another thread of its own" } else { &culprit };
             format!("{waiters} waited for {whom} to signal a condition or semaphore")
         }
+        CauseKind::KernelLock if awaited_thaw(budget, group).is_some() => frozen_line(budget, group, &waiters),
+        CauseKind::KernelLock if is_held_by_waiter(budget, group) => kernel_wait_line(budget, group, &waiters),
         CauseKind::LockWait | CauseKind::KernelLock => format!("{culprit} held a lock that {waiters} needed"),
+        CauseKind::KernelWait => kernel_wait_line(budget, group, &waiters),
         CauseKind::ServerBusy => format!("the display server served {culprit}"),
         CauseKind::ServerGrab => format!("{culprit} held a grab of the display server"),
         CauseKind::PeerWait if is_unowed(group) => format!("{waiters} waited for an answer; who owes it is not known"),
@@ -112,6 +123,45 @@ pub(crate) fn is_signalled(budget: &Budget<'_>, group: &BlameGroup) -> bool {
         wait.is_some_and(|wait| wait.context == HARD_INTERRUPT)
     };
     via.and_then(|via| via.wait).as_ref().is_some_and(is_condition) && !budget.pieces(group).any(tried)
+}
+
+/// Whether nothing but the thread that waited for a lock is known of the lock's holder.
+pub(crate) fn is_held_by_waiter(budget: &Budget<'_>, group: &BlameGroup) -> bool {
+    let job = |piece: &ChainPiece| BlameOwner::Job(budget.jobs.of(piece.tid, piece.lo));
+    budget.pieces(group).all(|piece| {
+        budget.chain.vias_of(piece).all(|via| via.waited != Waited::KernelLock) && job(piece) == group.owner
+    })
+}
+
+/// The longest wait of a group, where it is for a file system to be thawed.
+pub(crate) fn awaited_thaw(budget: &Budget<'_>, group: &BlameGroup) -> Option<Wait> {
+    let Doing::Waited(_, wait) = longest_wait(budget, group)?.doing else { return None };
+    wait.filter(|wait| budget.recording.awaits_thaw(wait))
+}
+
+/// The device of a frozen file system, where the wait names a file.
+pub(crate) fn frozen_device(budget: &Budget<'_>, group: &BlameGroup) -> Option<Device> {
+    awaited_thaw(budget, group).map(|wait| wait.device).filter(|device| *device != Device(0))
+}
+
+/// `bash waited in write of /srv/log until its file system, on loop0, is thawed`
+fn frozen_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
+    let wait = awaited_thaw(budget, group);
+    let text = wait_text(Waited::Unknown, wait.as_ref());
+    let file = wait.and_then(|wait| budget.recording.file(&wait)).map(|path| format!(" of {path}")).unwrap_or_default();
+    let device = frozen_device(budget, group).map(|device| format!(" on {}", device_name(budget, Some(device))));
+    format!("{waiters} {text}{file} until the frozen file system{} is thawed", device.unwrap_or_default())
+}
+
+/// The longest wait inside the kernel, as `cat waited in openat (fanotify_handle_event)`.
+fn kernel_wait_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
+    let longest = budget.pieces(group).max_by_key(|piece| length(piece));
+    let own = |piece: &ChainPiece| match piece.doing {
+        Doing::Waited(Waited::Unknown | Waited::KernelLock, wait) => wait,
+        _ => via_to(budget, group, piece).and_then(|via| via.wait),
+    };
+    let wait = longest.and_then(own);
+    format!("{waiters} {}", unknown_wait_text(budget.recording, wait.as_ref()))
 }
 
 /// Who waited for which address, and whether an answer came for most of the time.
@@ -202,7 +252,12 @@ fn via_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     if is_signalled(budget, group) {
         return Some(format!("{who} waited for a condition or semaphore in futex"));
     }
-    Some(format!("{who} {}", wait_text(via.waited, via.wait.as_ref())))
+    let wait = via.wait.as_ref();
+    let what = match via.waited {
+        Waited::Unknown => unknown_wait_text(budget.recording, wait),
+        waited => wait_text(waited, wait),
+    };
+    Some(format!("{who} {what}"))
 }
 
 /// How often the lock of a file was tried in vain, where it was.
@@ -248,8 +303,19 @@ fn far_end_lines(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
     actions
         .into_iter()
         .take(LINES_MAX)
+        .filter(|(_, nanos)| *nanos >= group.nanos / 100)
         .map(|(action, nanos)| format!("meanwhile {action} for {}", span_text(Nanos(nanos))))
         .collect()
+}
+
+/// The terminal into which somebody had to type, where a peer waited for that.
+fn person_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
+    let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
+    let terminals = &budget.recording.terminals;
+    let waits = matches!(longest.doing, Doing::Waited(Waited::Events, _)) && terminals.reads(longest.tid);
+    let shown_by = terminals.other_ends(longest.tid).into_iter().next().filter(|_| waits)?;
+    let [who, terminal] = [longest.tid, shown_by].map(|tid| thread_text(budget.recording, tid, longest.lo));
+    Some(format!("{who} waited for a person to type into the terminal that {terminal} shows"))
 }
 
 /// The longest wait of the group.
@@ -276,7 +342,7 @@ pub(crate) fn kernel_frames(budget: &Budget<'_>, group: &BlameGroup) -> Vec<Stri
     };
     let by_way =
         matches!(group.kind, CauseKind::LockWait | CauseKind::KernelLock | CauseKind::PeerWait | CauseKind::ChildWait);
-    let wait = if by_way { via() } else { own() };
+    let wait = if by_way { via().or_else(own) } else { own() };
     wait.map(|wait| frames(budget.recording, &wait)).unwrap_or_default()
 }
 

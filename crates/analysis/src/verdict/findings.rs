@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Findings: the causes of what was more than usual, ranked, each with its evidence.
 
+use crate::explain::chain::Doing;
 use crate::explain::describe::address_text;
 use crate::explain::io_limits;
 use crate::explain::jobs::{Job, Members};
@@ -34,9 +35,6 @@ const QUICK_REQUEST: Nanos = Nanos::from_millis(2);
 /// How sure it is that I/O was held back where a device had nothing to do.
 const HELD_BACK: f64 = 0.9;
 
-/// The trigger of a mark that nobody made.
-const AUTO: &str = "auto";
-
 /// A group with what was found out about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Cause {
@@ -61,6 +59,9 @@ impl Cause {
 }
 
 /// The findings of a problem, the largest first. `trust` is the confidence in the interval as a whole.
+///
+/// A mark by a person is evidence that something took too long, so a long delay has an account even where it is not unusual. An
+/// automatic mark needs what is unusual.
 pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Vec<Finding> {
     if !problem.exceeded() {
         return Vec::new();
@@ -74,14 +75,34 @@ pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Ve
     weighty.extend(gather(light).into_iter().filter(|cause| self::weighty(cause, problem)));
     let of_kind = totals(&weighty);
     weighty.sort_by_key(|cause| std::cmp::Reverse((of_kind.get(&cause.group.kind).copied(), cause.group.nanos)));
-    let explained = weighty.iter().map(|cause| share(cause.group.nanos, problem)).sum::<f64>();
-    if explained < EXPLAINED_MIN {
+    let unusual = is_unusual(budget, problem, &weighty);
+    if !unusual && (budget.recording.is_marked_automatically() || is_idle(budget)) {
         return Vec::new();
     }
-    if is_left_aside(budget, problem) && !weighty.first().is_some_and(|cause| holds_up(cause, problem)) {
-        return Vec::new();
-    }
-    weighty.into_iter().map(|cause| finding(budget, problem, cause, trust)).collect()
+    let account = |cause: Cause| {
+        let did_its_work = !unusual && problem.is_command() && is_ordinary(cause.group.kind);
+        let finding = finding(budget, problem, cause, trust);
+        let remedy = if did_its_work { remedy::OF_COMMAND.to_owned() } else { finding.remedy };
+        Finding { unusual, remedy, ..finding }
+    };
+    weighty.into_iter().map(account).collect()
+}
+
+/// Whether known causes explain most of a delay, and none of that is what was to be expected.
+fn is_unusual(budget: &Budget<'_>, problem: &Problem, causes: &[Cause]) -> bool {
+    let explained = causes.iter().map(|cause| share(cause.group.nanos, problem)).sum::<f64>();
+    let expected = is_left_aside(budget, problem) && !causes.first().is_some_and(|cause| holds_up(cause, problem));
+    explained >= EXPLAINED_MIN && !expected
+}
+
+/// Whether the threads on the chain waited for the next event for most of the interval: nobody was at work on an answer.
+fn is_idle(budget: &Budget<'_>) -> bool {
+    let idle = |doing: &Doing| matches!(doing, Doing::Waited(..));
+    let pieces = || budget.chain.pieces.iter().zip(&budget.blames);
+    let open = pieces().filter(|(piece, blame)| blame.kind == CauseKind::Unattributed && idle(&piece.doing));
+    let idle: u64 = open.map(|(piece, _)| length(piece)).fold(0, u64::saturating_add);
+    let whole: u64 = pieces().map(|(piece, _)| length(piece)).fold(0, u64::saturating_add);
+    idle.saturating_mul(2) >= whole
 }
 
 /// The time of all causes of a kind: many jobs may do together what no other kind outweighs.
@@ -123,21 +144,19 @@ fn with_others(mut cause: Cause) -> Cause {
 /// Whether it is a command, which may well take its time. What a program does itself that takes the keys of its terminal may be
 /// one that was typed, or a key that hangs: who marks says which.
 fn is_left_aside(budget: &Budget<'_>, problem: &Problem) -> bool {
-    problem.is_command() && (!problem.is_done_itself() || budget.recording.meta.trigger == AUTO)
+    problem.is_command() && (!problem.is_done_itself() || budget.recording.is_marked_automatically())
 }
 
 /// Whether something held a command up for most of its time: that it computes, sleeps or runs other programs is what it
 /// was started for.
 fn holds_up(cause: &Cause, problem: &Problem) -> bool {
-    let ordinary = matches!(
-        cause.group.kind,
-        CauseKind::ChildWait
-            | CauseKind::OwnComputation
-            | CauseKind::TimerSleep
-            | CauseKind::CpuCompetition
-            | CauseKind::Interrupt
-    );
-    !ordinary && cause.group.nanos.saturating_mul(2) >= problem.latency().0
+    !is_ordinary(cause.group.kind) && cause.group.nanos.saturating_mul(2) >= problem.latency().0
+}
+
+/// Whether a command may well spend its time so.
+fn is_ordinary(kind: CauseKind) -> bool {
+    use CauseKind::{ChildWait, CpuCompetition, Interrupt, OwnComputation, TimerSleep};
+    matches!(kind, ChildWait | OwnComputation | TimerSleep | CpuCompetition | Interrupt)
 }
 
 fn weighty(cause: &Cause, problem: &Problem) -> bool {
@@ -180,6 +199,7 @@ fn with_requests(budget: &Budget<'_>, groups: &mut [BlameGroup]) {
 /// Finds the job behind a device, behind missing memory or behind a quota.
 fn resolve(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     match (&group.owner, group.kind) {
+        (_, CauseKind::KernelLock) if evidence::awaited_thaw(budget, &group).is_some() => frozen(budget, group),
         (BlameOwner::Device(device), _) => {
             let device = *device;
             let idle = device.and_then(|device| load::idle_meanwhile(budget, &group, device));
@@ -257,6 +277,13 @@ fn many_requests(budget: &Budget<'_>, group: &BlameGroup, own: &Requests) -> Opt
         .then(|| remedy::of_many_requests(group.kind, own.writes > own.reads, &app, each))
 }
 
+/// A frozen file system keeps all writers waiting, whichever process froze it.
+fn frozen(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
+    let evidence = evidence::of(budget, &group);
+    group.owner = BlameOwner::Device(evidence::frozen_device(budget, &group));
+    Cause { remedy: Some(remedy::OF_FROZEN.to_owned()), ..Cause::new(budget, group, evidence, 1.0) }
+}
+
 fn reclaim(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     let spans: Vec<_> = budget.pieces(&group).map(|piece| (piece.lo, piece.hi)).collect();
     let lo = spans.iter().map(|span| span.0).min().unwrap_or_default();
@@ -327,6 +354,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         kind: cause.group.kind,
         culprit,
         waiter: other_waiter(budget, problem, &cause.group),
+        unusual: true,
         unowed: evidence::is_unowed(&cause.group),
         signalled: evidence::is_signalled(budget, &cause.group),
         ms: Nanos(cause.group.nanos).millis(),

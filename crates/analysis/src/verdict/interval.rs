@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why a thread that nobody types into took longer than it should: for benchmarks, which know when it was due.
 
+use crate::explain::blame::Waiter;
 use crate::explain::chain::Chain;
 use crate::explain::partition::Budget;
 use crate::join::answer::Milestone;
@@ -43,7 +44,7 @@ pub fn explain(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: N
     }
     let problem = problem(recording, tid, from, to, usual);
     let chain = Chain::of_thread(recording, tid, from, to);
-    let budget = Budget::new(recording, &chain, problem.client, to);
+    let budget = Budget::new(recording, &chain, Waiter { client: problem.client, command: None }, to);
     let partition = budget.shares();
     let unattributed_ms = unattributed_ms(&partition);
     let trust = of_records(recording, from, to, unattributed_ms);

@@ -2,11 +2,14 @@
 //! Which interval is explained: the one that exceeds what is usual by most.
 
 use crate::error::DiagnoseError;
-use crate::join::answer::{Interaction, Join, Milestone, NOTICED};
+use crate::explain::blame::Waiter;
+use crate::join::answer::{Interaction, Join, Milestone, NOTICED, Task};
+use crate::join::commands;
 use crate::join::focus::FocusHistory;
 use crate::join::interactions::JoinedInputs;
 use crate::join::unresponsive::UnresponsiveSpan;
 use crate::timeline::recording::Recording;
+use crate::timeline::tasks::Life;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::Waited;
 use crate::verdict::baseline::Usual;
@@ -100,14 +103,33 @@ impl Problem {
         self.excess > self.threshold
     }
 
+    /// The process that was started for that work.
+    pub(crate) fn started<'a>(&self, recording: &'a Recording) -> Option<&'a Life> {
+        self.task().and_then(|interaction| commands::started(recording, interaction))
+    }
+
+    /// The processes that the person waited for.
+    pub(crate) fn waiter(&self, recording: &Recording) -> Waiter {
+        let command = self.started(recording).filter(|_| self.is_command()).map(|life| life.pid);
+        Waiter { client: self.client, command }
+    }
+
+    /// The interaction that set off work behind a terminal; `None` elsewhere.
+    pub(crate) fn task(&self) -> Option<&Interaction> {
+        match &self.subject {
+            ProblemSubject::Interaction(interaction) if interaction.task != Task::Input => Some(interaction),
+            ProblemSubject::Interaction(_) | ProblemSubject::Thread(_) | ProblemSubject::Unresponsive(_) => None,
+        }
+    }
+
     /// Whether it is a command in a terminal, which may well take its time.
     pub(crate) fn is_command(&self) -> bool {
-        matches!(&self.subject, ProblemSubject::Interaction(interaction) if interaction.command)
+        matches!(&self.subject, ProblemSubject::Interaction(interaction) if interaction.task.is_command())
     }
 
     /// Whether the program that takes the keys of a terminal does itself what is called a command.
     pub(crate) fn is_done_itself(&self) -> bool {
-        matches!(&self.subject, ProblemSubject::Interaction(interaction) if interaction.itself)
+        matches!(&self.subject, ProblemSubject::Interaction(interaction) if interaction.task == Task::Typed)
     }
 
     /// The name of the milestone in JSON.
@@ -132,8 +154,9 @@ struct WantedProblem<'a> {
 /// A late input that lasts for so many quarters of the time that a program was missed for tells of it.
 const TOLD_QUARTERS: u64 = 3;
 
-/// Commands that are tried before the worst of the other delays, at most.
+/// Maximum numbers of commands and of other delays that are tried.
 const COMMANDS_MAX: usize = 4;
+const OTHERS_MAX: usize = 3;
 
 /// The delays that the verdict may be about, in the order in which they are tried: the worst interaction that the options
 /// allow, and behind commands, which may well take their time, the next worst, in case that nothing held those up; beside
@@ -221,14 +244,16 @@ type Groups = BTreeMap<Group, Summary>;
 
 fn group(recording: &Recording, interaction: &Interaction) -> Group {
     let application = recording.tasks.comm(interaction.delivery.client, interaction.delivery.sent);
-    (interaction.milestone, interaction.command, interaction.delivery.class, application)
+    (interaction.milestone, interaction.task.is_command(), interaction.delivery.class, application)
 }
 
 /// The latency of an interaction up to a milestone, where it has one: that of a command, or of anything else.
 fn latency_to(interaction: &Interaction, milestone: Milestone, command: bool) -> Option<Nanos> {
     let since = |at: Nanos| at.since(interaction.delivery.input);
     match milestone {
-        _ if interaction.milestone == milestone => (interaction.command == command).then(|| interaction.latency()),
+        _ if interaction.milestone == milestone => {
+            (interaction.task.is_command() == command).then(|| interaction.latency())
+        }
         Milestone::Response => None,
         Milestone::Handled => interaction.handled.map(since),
         Milestone::Completed => completed(interaction, command).map(since),
@@ -238,7 +263,7 @@ fn latency_to(interaction: &Interaction, milestone: Milestone, command: bool) ->
 /// When the work of an input was completed: with what came late, else with the last drawing of the answer.
 fn completed(interaction: &Interaction, command: bool) -> Option<Nanos> {
     match interaction.later.iter().find(|reached| reached.milestone == Milestone::Completed) {
-        Some(late) => (late.command == command).then_some(late.at),
+        Some(late) => (late.task.is_command() == command).then_some(late.at),
         None => {
             let answered = !command && interaction.join == Join::Exact && !interaction.censored;
             answered.then(|| interaction.end.max(interaction.settled.unwrap_or_default()))
@@ -286,15 +311,15 @@ fn worst(recording: &Recording, joined: &JoinedInputs, wanted: &WantedProblem<'_
     let known = known.filter(|interaction| !went_on(interaction, &answered));
     let allowed = known.filter(|i| wanted.allows(i.delivery.client) && i.overlaps(wanted.lo, wanted.hi));
     let scored = allowed.map(|interaction| {
-        let before = interaction.itself && recording.mark.since(interaction.end) > JUST_OVER;
-        let aside = interaction.command && (before || !is_attended(&interaction, found));
+        let before = interaction.task == Task::Typed && recording.mark.since(interaction.end) > JUST_OVER;
+        let aside = interaction.task.is_command() && (before || !is_attended(&interaction, found));
         (score(recording, &interaction, &groups, wanted, focused, aside), interaction)
     });
     let mut scored: Vec<_> = scored.collect();
     scored.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    let commands = scored.iter().rev().take_while(|(_, one)| one.command).take(COMMANDS_MAX);
-    let worst = commands.chain(scored.iter().rev().find(|(_, one)| !one.command));
-    let mut worst: Vec<(f64, Problem)> = worst.map(|(score, one)| (*score, problem(recording, one, found))).collect();
+    let worst = distinct(&scored, if recording.is_marked_automatically() { 1 } else { OTHERS_MAX });
+    let worst = worst.into_iter().map(|(score, one)| (*score, problem(recording, one, found)));
+    let mut worst: Vec<(f64, Problem)> = worst.collect();
     let late: Vec<&Interaction> =
         scored.iter().map(|(_, one)| one.as_ref()).filter(|one| tells_of_delay(one)).collect();
     let spans = joined.unresponsive.iter().filter(|span| span.start >= complete && !is_told(span, &late));
@@ -307,6 +332,28 @@ fn worst(recording: &Recording, joined: &JoinedInputs, wanted: &WantedProblem<'_
     told.collect()
 }
 
+/// The worst interactions that are delays of their own, the worst first: of those of one program that overlap, one stands for
+/// all.
+fn distinct<'a, 'b>(
+    scored: &'b [(f64, Cow<'a, Interaction>)],
+    others_max: usize,
+) -> Vec<&'b (f64, Cow<'a, Interaction>)> {
+    let mut chosen: Vec<&(f64, Cow<'_, Interaction>)> = Vec::new();
+    let mut left = [others_max, COMMANDS_MAX];
+    for scored in scored.iter().rev() {
+        let one = &scored.1;
+        let same = |(_, other): &&(f64, Cow<'_, Interaction>)| {
+            other.delivery.client == one.delivery.client && other.overlaps(one.delivery.input, one.end)
+        };
+        let left = &mut left[usize::from(one.task.is_command())];
+        if *left > 0 && (one.task.is_command() || !chosen.iter().any(same)) {
+            *left -= 1;
+            chosen.push(scored);
+        }
+    }
+    chosen
+}
+
 /// Whether a late input lasted at least twice as long as what is told, at another time.
 fn is_longer(interaction: &Interaction, told: &Problem) -> bool {
     interaction.latency().0 / 2 >= told.latency().0 && !interaction.overlaps(told.start, told.end)
@@ -314,7 +361,9 @@ fn is_longer(interaction: &Interaction, told: &Problem) -> bool {
 
 /// Whether an input is late for a reason that was followed from it.
 fn tells_of_delay(interaction: &Interaction) -> bool {
-    interaction.join != Join::Speculative && !interaction.command && interaction.latency() > interaction.noticed
+    interaction.join != Join::Speculative
+        && !interaction.task.is_command()
+        && interaction.latency() > interaction.noticed
 }
 
 /// Whether a late input tells of most of an unresponsive span, as far as somebody missed the program.
@@ -376,7 +425,7 @@ const WENT_ON_MIN: usize = 3;
 /// Whether the person went on with the same program before the work of an input was completed: it was in the background,
 /// such as a compilation that the program had started.
 fn went_on(interaction: &Interaction, answered: &BTreeMap<Pid, Vec<(Nanos, Nanos)>>) -> bool {
-    if interaction.milestone != Milestone::Completed || interaction.command {
+    if interaction.milestone != Milestone::Completed || interaction.task.is_command() {
         return false;
     }
     let all = answered.get(&interaction.delivery.client).map_or(&[][..], Vec::as_slice);
@@ -406,7 +455,7 @@ fn score(
 ) -> f64 {
     let summary = groups.get(&group(recording, interaction));
     let latency = interaction.latency();
-    let others = summary.filter(|summary| !interaction.command || summary.n() > COMMANDS_MIN);
+    let others = summary.filter(|summary| !interaction.task.is_command() || summary.n() > COMMANDS_MIN);
     let usual = others.and_then(|summary| summary.value_without(latency.0, Share::P50)).unwrap_or(0);
     let threshold = interaction.noticed.0;
     let excess = latency.0.saturating_sub(usual.min(threshold));

@@ -22,6 +22,9 @@ fn against(kind: CauseKind, has_ended: bool) -> &'static str {
         CauseKind::SwapIn | CauseKind::Reclaim if has_ended => {
             "start {comm} in a control group with memory.high next time (this one has ended)"
         }
+        CauseKind::KernelWait if has_ended => {
+            "look for the function that is named in the kernel's log and documentation ({comm} has ended)"
+        }
         CauseKind::ServerBusy if has_ended => "start {comm} with nice -n 10 next time (this one has ended)",
         CauseKind::ServerGrab if has_ended => "report the grab to the authors of {comm}, which has ended",
         CauseKind::PeerWait if has_ended => "look at why {comm} was slow, which has ended: its log, or the next time",
@@ -42,6 +45,9 @@ fn against(kind: CauseKind, has_ended: bool) -> &'static str {
         }
         CauseKind::KernelLock => {
             "tell the authors of {comm}: many threads share one address space; fewer or smaller mappings help"
+        }
+        CauseKind::KernelWait => {
+            "look at what {comm} waits for in the kernel: cat /proc/{pid}/stack (as root) the next time"
         }
         CauseKind::ServerBusy => "renice -n 10 -p {pid} (its requests come in smaller portions)",
         CauseKind::ServerGrab => "report the grab to the authors of {comm}; ending {pid} releases it",
@@ -85,6 +91,14 @@ pub(crate) fn of_signalled(culprit: &Culprit) -> String {
         Culprit::Device { .. } | Culprit::Address { .. } => String::new(),
     }
 }
+
+/// Where a file system is frozen.
+pub(crate) const OF_FROZEN: &str = "thaw the file system (fsfreeze -u MOUNTPOINT, which findmnt lists), or wait for the \
+    backup or snapshot that froze it";
+
+/// Where a command did what it was started for.
+pub(crate) const OF_COMMAND: &str =
+    "nothing held it up; start it in the background (with & at the end) if you need not wait for it";
 
 /// Where nobody is known to owe the answer that an application waits for.
 pub(crate) fn of_unowed(app: &str, pid: Pid) -> String {
