@@ -88,7 +88,8 @@ pub struct Interval {
     pub start_ns: u64,
     pub end_ns: u64,
     pub latency_ms: f64,
-    /// `key`, `click`, `scroll`, `motion`, or `activity` where no input is known.
+    /// `key`, `click`, `scroll`, `motion`, `start` (from an input to the first prompt or window of what it started), or
+    /// `activity` where no input is known.
     pub class: String,
     /// What the interval ends with: `response` (the first drawing is shown), `handled` (the program waits for the next
     /// event), `completed` (the last drawing is shown, or the command is done), or `hanging`: none of them before the mark.
@@ -180,7 +181,8 @@ pub struct Finding {
     /// elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub waiter: String,
-    /// Nobody is known to owe the answer that was waited for: the culprit is the client for want of another. Left out elsewhere.
+    /// No process is known to owe the answer, or to hold the kernel's lock, that was waited for: the culprit is the waiter itself.
+    /// Left out elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unowed: bool,
     /// Of a wait for a lock: it was for a condition or a semaphore, and the culprit was to let the waiter go on. Left out
@@ -255,6 +257,8 @@ impl Interval {
                 let program = if self.command.is_empty() { "" } else { &format!(": `{}`", cut_command(&self.command)) };
                 format!("what the shell in {comm} runs by itself (prompt, completion or function{program})")
             }
+            "start" if self.command.is_empty() => format!("the start of a program from {comm}"),
+            "start" => format!("the start of `{}` from {comm}", cut_command(&self.command)),
             _ if !self.command.is_empty() => format!("the command `{}` in {comm}", cut_command(&self.command)),
             "key" => format!("typing in {comm}"),
             "click" => format!("clicking in {comm}"),

@@ -156,11 +156,8 @@ fn of(finding: &Finding, interval: &Interval) -> String {
     let about = about(finding.kind);
     let (clause, who) = match &finding.culprit {
         // There the evidence says it best.
-        _ if finding.signalled || !finding.unusual && program(interval).is_some() => (None, String::new()),
-        // Nothing is known of the holder but what the waiter did.
-        Culprit::Process { comm, .. } if finding.kind == CauseKind::KernelLock && comm == waiter(finding, app) => {
-            (None, String::new())
-        }
+        _ if finding.signalled || finding.unowed && finding.kind == CauseKind::KernelLock => (None, String::new()),
+        _ if !finding.unusual && program(interval).is_some() => (None, String::new()),
         _ if finding.unowed => (Some("{app} waited for an answer that nobody is known to owe"), String::new()),
         Culprit::Process { comm, job, .. } => (about.of_process, process(comm, job.as_deref(), finding.kind)),
         Culprit::Device { device } => (about.of_device, device.clone()),

@@ -4,7 +4,6 @@
 
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
-use std::collections::BTreeSet;
 use tipme_record::{Nanos, Pid, Tid};
 
 /// Shorter waits are not looked at.
@@ -18,10 +17,6 @@ const STARTED_AFTER: Nanos = Nanos::from_millis(300);
 
 /// A wait ends at most this long before or after the process that it was for.
 const ENDED_SLACK: Nanos = Nanos::from_millis(100);
-
-/// Processes that a request is passed on by, at most, and wakeups of each that are looked at.
-const BROKERS_MAX: usize = 3;
-const WAKES_MAX: usize = 64;
 
 impl Recording {
     /// The process that another one started because of what a thread asked right before it waited from `lo` to `hi`, and
@@ -47,20 +42,5 @@ impl Recording {
         };
         let lives = self.tasks.lives().iter().filter(starts).filter(started);
         lives.min_by_key(|life| life.from).map(|life| life.tid)
-    }
-
-    /// The processes that one woke in a time, and those that they woke because of that.
-    fn brokers(&self, caller: Pid, from: Nanos, until: Nanos) -> BTreeSet<Pid> {
-        let (mut all, mut last) = (BTreeSet::new(), BTreeSet::from([caller]));
-        let mut until = until;
-        for _ in 0..BROKERS_MAX {
-            let threads = self.tasks.lives().iter().filter(|life| last.contains(&life.pid) && life.from < until);
-            let wakes = threads.flat_map(|life| self.wakes.by(life.tid, from, until).take(WAKES_MAX));
-            let woken = wakes.map(|(at, wakee)| self.tasks.pid(wakee, at));
-            last = woken.filter(|pid| *pid != caller && !all.contains(pid) && !self.messages.is_server(*pid)).collect();
-            all.extend(last.iter().copied());
-            until = until.after(ASKED_BEFORE);
-        }
-        all
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct Reached {
 }
 
 /// The work that an input set off, as far as its delay is judged by that.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Task {
     /// Work of the program that took the input.
     Input,
@@ -52,6 +52,8 @@ pub(crate) enum Task {
     Command,
     /// Work of a program that takes the keys of its terminal one by one: a command that was typed into it, or a key that hangs.
     Typed,
+    /// A new shell up to its first prompt, or an application up to its first window.
+    Start,
     /// Programs that a shell runs on its own account, for its prompt or a completion.
     Prompt,
 }
@@ -59,7 +61,7 @@ pub(crate) enum Task {
 impl Task {
     /// Whether a person may have asked for work that takes its time.
     pub(crate) fn is_command(self) -> bool {
-        matches!(self, Task::Command | Task::Typed)
+        matches!(self, Task::Command | Task::Typed | Task::Start)
     }
 }
 

@@ -4,16 +4,16 @@
 //! A terminal is a display server in small, and the program that reads it is its client. A shell that waits for its
 //! child does not read; a multiplexer (tmux, screen) reads one terminal and writes to another, whose reader counts.
 
-use crate::decode::messages::Side;
 use crate::join::answer::{COMPLETED, Interaction, Milestone, Reached, Task};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
+use crate::join::starts::first_window;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::Waited;
-use tipme_record::{Nanos, Pid, Tid};
+use tipme_record::{Nanos, Tid};
 
 /// Quicker commands are not looked at.
 const COMMAND_MIN: Nanos = Nanos::from_millis(300);
@@ -215,13 +215,4 @@ fn read_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> O
         below.then(|| (recording.pause_after(tid, life.from.after(Nanos(1)).max(woken), Pause::EventWait), tid))
     });
     ready.filter(|(at, _)| *at < end).min()
-}
-
-/// When a process first had a window shown.
-fn first_window(recording: &Recording, pid: Pid) -> Option<Nanos> {
-    let own = recording.messages.streams().iter().filter(|stream| stream.client == pid);
-    let sent = own.flat_map(|stream| stream.side(Side::RequestSent));
-    let maps =
-        |part: &&crate::decode::parts::Part| recording.messages.words(part).iter().any(|word| word.maps_window());
-    sent.filter(maps).map(|part| part.ts).min()
 }

@@ -15,6 +15,7 @@ use crate::join::inputs::Delivery;
 use crate::join::prompt_answers::PromptAnswers;
 use crate::join::selections;
 use crate::join::sleeping_threads;
+use crate::join::starts::starts;
 use crate::join::stopped_processes::Stops;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
@@ -244,6 +245,7 @@ pub(crate) fn add(
         places.entry(key(&one.delivery)).or_default().push_back(index);
     }
     let responses = responses(found);
+    let mut starts = starts(recording, deliveries);
     for (delivery, handled) in handled {
         let index = places.get_mut(&key(delivery)).and_then(VecDeque::pop_front);
         let known = index.and_then(|index| found.get(index)).filter(|one| one.join != Join::Speculative);
@@ -257,7 +259,10 @@ pub(crate) fn add(
         let at = handled.at;
         let uncovered =
             |reached: &Reached| reached.task != Task::Input || !is_covered(&responses, delivery, reached.at);
-        let completed = completed(recording, work, delivery, response, at).filter(uncovered);
+        let started = delivery.dequeued.and_then(|(at, _)| starts.remove(&(delivery.client, at)));
+        let started = started.filter(|started| is_left(delivery, response, started));
+        let completed = || completed(recording, work, delivery, response, at).filter(uncovered);
+        let completed = started.or_else(completed);
         let handled = Some(handled).filter(|handled| is_late(delivery, response, handled) && uncovered(handled));
         // What was completed while the input was still being handled says nothing more.
         let within = |completed: &Reached| handled.as_ref().is_some_and(|handled| completed.at <= handled.at);

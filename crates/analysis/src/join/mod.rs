@@ -23,6 +23,7 @@ pub(crate) mod repeats;
 pub(crate) mod selections;
 pub(crate) mod server_drawings;
 mod sleeping_threads;
+pub(crate) mod starts;
 pub(crate) mod stopped_processes;
 pub(crate) mod timed_interactions;
 pub(crate) mod unresponsive;

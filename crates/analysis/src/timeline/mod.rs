@@ -7,6 +7,7 @@
 
 pub(crate) mod askers;
 pub(crate) mod attempts;
+mod brokers;
 pub(crate) mod bursts;
 pub(crate) mod by_thread;
 pub(crate) mod call_names;

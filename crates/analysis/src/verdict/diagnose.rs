@@ -5,7 +5,7 @@ use crate::error::DiagnoseError;
 use crate::explain::chain::Chain;
 use crate::explain::describe::{count_text, span_text, time_text};
 use crate::explain::partition::Budget;
-use crate::join::answer::{Interaction, Join, Milestone, Task};
+use crate::join::answer::{Interaction, Join, Milestone};
 use crate::join::inputs::deliveries;
 use crate::join::interactions::interactions;
 use crate::join::unresponsive::UnresponsiveSpan;
@@ -19,6 +19,7 @@ use crate::verdict::problem::{DiagnoseOptions, Problem, ProblemSubject, problems
 use crate::verdict::stall;
 use crate::verdict::steps::steps;
 use crate::verdict::trust::{trust, unattributed_ms};
+use std::collections::BTreeSet;
 use tipme_record::Nanos;
 use tipme_record::incident::Incident;
 
@@ -47,7 +48,7 @@ pub(crate) fn examine(incident: &Incident, options: &DiagnoseOptions) -> Result<
     let found = problems(&recording, &joined, options)?;
     let explain = |problem| explained(incident, &recording, problem);
     let ranked = rank(found.into_iter().map(explain).collect());
-    let candidates = ranked.iter().filter_map(|(_, verdict)| candidate(verdict)).take(CANDIDATES_MAX).collect();
+    let candidates = candidates(&ranked);
     let (explained, mut verdict) = match ranked.into_iter().next() {
         Some((explained, verdict)) => (Some(explained), verdict),
         None => (None, nothing(&recording)),
@@ -69,6 +70,13 @@ fn rank(mut problems: Vec<Explained>) -> Vec<Explained> {
         problems[..=chosen].rotate_right(1);
     }
     problems
+}
+
+/// The first problems at a glance, each input once.
+fn candidates(ranked: &[Explained]) -> Vec<Candidate> {
+    let mut seen = BTreeSet::new();
+    let all = ranked.iter().filter_map(|(_, verdict)| candidate(verdict));
+    all.filter(|one| seen.insert(one.start_ns)).take(CANDIDATES_MAX).collect()
 }
 
 /// An explained problem at a glance; `None` where it did not take longer than its threshold.
@@ -190,7 +198,7 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         exceeded: problem.exceeded(),
         drew: problem.milestone == Milestone::Handled && drew(recording, problem),
         command: problem.started(recording).map_or_else(String::new, |life| command_line(recording, life, problem.end)),
-        prompt: problem.task().is_some_and(|interaction| interaction.task == Task::Prompt),
+        prompt: problem.is_prompt(),
         since_input_ms: away(problem).and_then(|span| Some(span.start.since(span.pressed?).millis())),
         untaken: away(problem).map_or(0, |span| span.untaken),
     }

@@ -80,7 +80,7 @@ pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Ve
         return Vec::new();
     }
     let account = |cause: Cause| {
-        let did_its_work = !unusual && problem.is_command() && is_ordinary(cause.group.kind);
+        let did_its_work = !unusual && problem.is_command() && !problem.is_start() && is_ordinary(cause.group.kind);
         let finding = finding(budget, problem, cause, trust);
         let remedy = if did_its_work { remedy::OF_COMMAND.to_owned() } else { finding.remedy };
         Finding { unusual, remedy, ..finding }
@@ -341,9 +341,23 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let outsider = (cause.group.kind == CauseKind::Stall).then(|| stall::taker(budget, &cause.group));
     let away = || outsider.and_then(|_| stall::remedy(budget, &cause.group)).map(str::to_owned);
     let signalled = || evidence::is_signalled(budget, &cause.group).then(|| remedy::of_signalled(&target));
-    let unowed = || evidence::is_unowed(&cause.group).then(|| remedy::of_unowed(&app, problem.client));
-    let remedy =
-        remedy.or_else(held).or_else(shown).or_else(away).or_else(unowed).or_else(signalled).unwrap_or_else(usual);
+    let prompt = || match &culprit {
+        Culprit::Process { comm, .. } if problem.is_prompt() && cause.group.kind == CauseKind::ChildWait => {
+            Some(remedy::of_prompt(comm))
+        }
+        Culprit::Process { .. } | Culprit::Device { .. } | Culprit::Address { .. } => None,
+    };
+    let is_unowed = evidence::is_unowed(&cause.group)
+        || cause.group.kind == CauseKind::KernelLock && evidence::is_held_by_waiter(budget, &cause.group);
+    let unowed = || is_unowed.then(|| remedy::of_unowed(&app, problem.client));
+    let remedy = remedy
+        .or_else(prompt)
+        .or_else(held)
+        .or_else(shown)
+        .or_else(away)
+        .or_else(unowed)
+        .or_else(signalled)
+        .unwrap_or_else(usual);
     let remedy = remedy + &remedy::for_others(cause.group.kind, cause.others);
     let period = periods::of(budget, &cause.group);
     let mut seen = BTreeSet::new();
@@ -355,7 +369,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         culprit,
         waiter: other_waiter(budget, problem, &cause.group),
         unusual: true,
-        unowed: evidence::is_unowed(&cause.group),
+        unowed: is_unowed,
         signalled: evidence::is_signalled(budget, &cause.group),
         ms: Nanos(cause.group.nanos).millis(),
         share: share(cause.group.nanos, problem),

@@ -132,13 +132,23 @@ impl Problem {
         matches!(&self.subject, ProblemSubject::Interaction(interaction) if interaction.task == Task::Typed)
     }
 
+    /// Whether a program was started in which nothing else was waited for.
+    pub(crate) fn is_start(&self) -> bool {
+        self.task().is_some_and(|interaction| interaction.task == Task::Start)
+    }
+
+    /// Whether a shell ran programs on its own account.
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.task().is_some_and(|interaction| interaction.task == Task::Prompt)
+    }
+
     /// The name of the milestone in JSON.
     pub(crate) fn milestone_name(&self) -> &'static str {
         if self.censored { "hanging" } else { self.milestone.name() }
     }
 
     pub(crate) fn class_name(&self) -> &'static str {
-        self.class.map_or("activity", InputClass::name)
+        if self.is_start() { "start" } else { self.class.map_or("activity", InputClass::name) }
     }
 }
 
@@ -156,7 +166,7 @@ const TOLD_QUARTERS: u64 = 3;
 
 /// Maximum numbers of commands and of other delays that are tried.
 const COMMANDS_MAX: usize = 4;
-const OTHERS_MAX: usize = 3;
+const OTHERS_MAX: usize = 4;
 
 /// The delays that the verdict may be about, in the order in which they are tried: the worst interaction that the options
 /// allow, and behind commands, which may well take their time, the next worst, in case that nothing held those up; beside
@@ -236,56 +246,56 @@ fn program(cmdline: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// What is compared with each other: milestones of one kind, those of commands apart, of inputs of one class, in one
-/// application.
-type Group = (Milestone, bool, InputClass, String);
+/// What is compared with each other: milestones of one kind of work, of inputs of one class, in one application.
+type Group = (Milestone, Task, InputClass, String);
 
 type Groups = BTreeMap<Group, Summary>;
 
 fn group(recording: &Recording, interaction: &Interaction) -> Group {
     let application = recording.tasks.comm(interaction.delivery.client, interaction.delivery.sent);
-    (interaction.milestone, interaction.task.is_command(), interaction.delivery.class, application)
+    (interaction.milestone, interaction.task, interaction.delivery.class, application)
 }
 
 /// The latency of an interaction up to a milestone, where it has one: that of a command, or of anything else.
-fn latency_to(interaction: &Interaction, milestone: Milestone, command: bool) -> Option<Nanos> {
+fn latency_to(interaction: &Interaction, milestone: Milestone, task: Task) -> Option<Nanos> {
     let since = |at: Nanos| at.since(interaction.delivery.input);
     match milestone {
-        _ if interaction.milestone == milestone => {
-            (interaction.task.is_command() == command).then(|| interaction.latency())
-        }
+        _ if interaction.milestone == milestone => (interaction.task == task).then(|| interaction.latency()),
         Milestone::Response => None,
         Milestone::Handled => interaction.handled.map(since),
-        Milestone::Completed => completed(interaction, command).map(since),
+        Milestone::Completed => completed(interaction, task).map(since),
     }
 }
 
 /// When the work of an input was completed: with what came late, else with the last drawing of the answer.
-fn completed(interaction: &Interaction, command: bool) -> Option<Nanos> {
+fn completed(interaction: &Interaction, task: Task) -> Option<Nanos> {
     match interaction.later.iter().find(|reached| reached.milestone == Milestone::Completed) {
-        Some(late) => (late.task.is_command() == command).then_some(late.at),
+        Some(late) => (late.task == task).then_some(late.at),
         None => {
-            let answered = !command && interaction.join == Join::Exact && !interaction.censored;
+            let answered = task == Task::Input && interaction.join == Join::Exact && !interaction.censored;
             answered.then(|| interaction.end.max(interaction.settled.unwrap_or_default()))
         }
     }
 }
 
-/// The milestones that are compared, and whether they are those of commands.
-const COMPARED: [(Milestone, bool); 4] = [
-    (Milestone::Response, false),
-    (Milestone::Handled, false),
-    (Milestone::Completed, false),
-    (Milestone::Completed, true),
+/// The milestones that are compared, and of which work.
+const COMPARED: [(Milestone, Task); 7] = [
+    (Milestone::Response, Task::Input),
+    (Milestone::Handled, Task::Input),
+    (Milestone::Completed, Task::Input),
+    (Milestone::Completed, Task::Command),
+    (Milestone::Completed, Task::Typed),
+    (Milestone::Completed, Task::Prompt),
+    (Milestone::Completed, Task::Start),
 ];
 
 fn groups(recording: &Recording, found: &[Interaction]) -> Groups {
     let mut latencies: BTreeMap<Group, Vec<u64>> = BTreeMap::new();
     for interaction in found {
         let (_, _, class, application) = group(recording, interaction);
-        for (milestone, command) in COMPARED {
-            if let Some(latency) = latency_to(interaction, milestone, command) {
-                latencies.entry((milestone, command, class, application.clone())).or_default().push(latency.0);
+        for (milestone, task) in COMPARED {
+            if let Some(latency) = latency_to(interaction, milestone, task) {
+                latencies.entry((milestone, task, class, application.clone())).or_default().push(latency.0);
             }
         }
     }
@@ -333,7 +343,7 @@ fn worst(recording: &Recording, joined: &JoinedInputs, wanted: &WantedProblem<'_
 }
 
 /// The worst interactions that are delays of their own, the worst first: of those of one program that overlap, one stands for
-/// all.
+/// all, with each of its milestones.
 fn distinct<'a, 'b>(
     scored: &'b [(f64, Cow<'a, Interaction>)],
     others_max: usize,
@@ -343,7 +353,8 @@ fn distinct<'a, 'b>(
     for scored in scored.iter().rev() {
         let one = &scored.1;
         let same = |(_, other): &&(f64, Cow<'_, Interaction>)| {
-            other.delivery.client == one.delivery.client && other.overlaps(one.delivery.input, one.end)
+            let elsewhere = other.delivery.client != one.delivery.client || other.delivery.input == one.delivery.input;
+            !elsewhere && other.overlaps(one.delivery.input, one.end)
         };
         let left = &mut left[usize::from(one.task.is_command())];
         if *left > 0 && (one.task.is_command() || !chosen.iter().any(same)) {
@@ -472,16 +483,16 @@ fn score(
 
 fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) -> Problem {
     let (start, end) = (worst.delivery.input, worst.end);
-    let (milestone, command, class, application) = group(recording, worst);
+    let (milestone, task, class, application) = group(recording, worst);
     let same = |other: &Interaction| {
         let of = recording.tasks.comm(other.delivery.client, other.delivery.sent);
         !other.overlaps(start, end) && other.delivery.class == class && of == application
     };
-    let others = found.iter().filter(|other| same(other)).filter_map(|other| latency_to(other, milestone, command));
+    let others = found.iter().filter(|other| same(other)).filter_map(|other| latency_to(other, milestone, task));
     let others = Summary::new(others.map(|latency| latency.0).collect());
     let usual = Usual::of(others, &recording.baselines, (milestone, class.name(), &application));
     let threshold = worst.noticed;
-    let known = !command || usual.n() >= COMMANDS_MIN;
+    let known = task == Task::Input || usual.n() >= COMMANDS_MIN;
     let normal = if known { usual.median().min(threshold) } else { Nanos(0) };
     Problem {
         start,

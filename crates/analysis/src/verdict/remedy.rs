@@ -92,6 +92,13 @@ pub(crate) fn of_signalled(culprit: &Culprit) -> String {
     }
 }
 
+/// Where a shell ran a program for its prompt, a completion or a function.
+pub(crate) fn of_prompt(comm: &str) -> String {
+    format!(
+        "let the shell's prompt, completion or function do less: it runs {comm} each time (see PROMPT_COMMAND and PS1)"
+    )
+}
+
 /// Where a file system is frozen.
 pub(crate) const OF_FROZEN: &str = "thaw the file system (fsfreeze -u MOUNTPOINT, which findmnt lists), or wait for the \
     backup or snapshot that froze it";

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Starts: from an input to the first prompt or window of what it started, through launchers, buses, service managers and
+//! wrappers.
+//!
+//! The new process comes from the program that took the input, or from one that this program asked. It is there for the
+//! person when it reads its terminal for the first time, or when it first has a window shown.
+
+use crate::decode::messages::Side;
+use crate::join::answer::{Milestone, Reached, Task};
+use crate::join::drawing_cause::Hop;
+use crate::join::inputs::Delivery;
+use crate::timeline::pauses::Pause;
+use crate::timeline::recording::Recording;
+use crate::timeline::tasks::Life;
+use std::collections::{BTreeMap, BTreeSet};
+use tipme_measure::{InputClass, ThresholdProfile};
+use tipme_record::{Nanos, Pid};
+
+/// Longest time from an input to the first process that it starts.
+const STARTED_MAX: Nanos = Nanos::from_secs(1);
+
+/// A shell's first prompt is late from this latency on.
+const PROMPT: Nanos = Nanos::from_secs(1);
+
+/// An application's first window is late from this latency on.
+const WINDOW: Nanos = Nanos::from_secs(2);
+
+/// Inputs of a program that are looked at for the last one before a start.
+type Inputs = BTreeMap<Pid, BTreeSet<Nanos>>;
+
+/// A new process, the input that it comes from, and when it was there for the person.
+struct Start<'a> {
+    life: &'a Life,
+    ready: Nanos,
+    noticed: Nanos,
+}
+
+/// Finds the starts in a recording, by the client and time of receipt of the input that each comes from.
+pub(crate) fn starts(recording: &Recording, deliveries: &[Delivery]) -> BTreeMap<(Pid, Nanos), Reached> {
+    let inputs = inputs(deliveries);
+    let mut found: BTreeMap<(Pid, Nanos), Reached> = BTreeMap::new();
+    for start in prompts(recording).chain(windows(recording)) {
+        let Some((client, at)) = origin(recording, &inputs, start.life) else { continue };
+        let hops = vec![Hop::new(start.life.tid, at, start.ready)];
+        let (milestone, noticed) = (Milestone::Completed, start.noticed);
+        let reached = Reached { milestone, at: start.ready, drawing: None, hops, noticed, task: Task::Start };
+        let last = found.entry((client, at)).or_insert_with(|| reached.clone());
+        if reached.at > last.at {
+            *last = reached;
+        }
+    }
+    found
+}
+
+fn inputs(deliveries: &[Delivery]) -> Inputs {
+    let mut inputs = Inputs::new();
+    for delivery in deliveries.iter().filter(|delivery| delivery.class != InputClass::Motion) {
+        inputs.entry(delivery.client).or_default().extend(delivery.dequeued.map(|(at, _)| at));
+    }
+    inputs
+}
+
+/// Shells in new terminals, up to their first wait for input: each leads a session and reads a terminal.
+fn prompts(recording: &Recording) -> impl Iterator<Item = Start<'_>> {
+    let lives = recording.tasks.lives().iter().filter(|life| life.from > Nanos(0) && life.tid.0 == life.pid.0);
+    let shells = lives.filter(|life| life.session == life.pid && recording.terminals.reads(life.tid));
+    shells.map(|life| Start { life, ready: first_wait(recording, life), noticed: PROMPT })
+}
+
+/// When a process first waited for what is typed into its terminal; the mark where it did not.
+fn first_wait(recording: &Recording, life: &Life) -> Nanos {
+    recording.pause_after(life.tid, life.from.after(Nanos(1)), Pause::EventWait)
+}
+
+/// Programs that were started within the recording, up to their first window.
+fn windows(recording: &Recording) -> impl Iterator<Item = Start<'_>> {
+    let threshold = InputClass::Click.limits(ThresholdProfile::Default).threshold;
+    let clients: BTreeSet<Pid> = recording.messages.streams().iter().map(|stream| stream.client).collect();
+    clients.into_iter().filter_map(move |client| {
+        let life = recording.tasks.process(client, recording.mark).filter(|life| life.from > Nanos(0))?;
+        let ready = first_window(recording, client)?;
+        Some(Start { life, ready, noticed: WINDOW.max(Nanos(threshold)) })
+    })
+}
+
+/// When a process first had a window shown.
+pub(crate) fn first_window(recording: &Recording, pid: Pid) -> Option<Nanos> {
+    let own = recording.messages.streams().iter().filter(|stream| stream.client == pid);
+    let sent = own.flat_map(|stream| stream.side(Side::RequestSent));
+    let maps =
+        |part: &&crate::decode::parts::Part| recording.messages.words(part).iter().any(|word| word.maps_window());
+    sent.filter(maps).map(|part| part.ts).min()
+}
+
+/// The input that a process comes from: the last one that an ancestor of it took within a second before the first of its
+/// line was started, or a program that had asked that ancestor.
+fn origin(recording: &Recording, inputs: &Inputs, life: &Life) -> Option<(Pid, Nanos)> {
+    let mut born = life.from;
+    let line = recording.tasks.ancestors(life.pid, life.from.after(Nanos(1)));
+    for above in line.skip(1) {
+        if above.from > Nanos(0) && born.since(above.from) < STARTED_MAX {
+            born = born.min(above.from);
+            if !inputs.contains_key(&above.pid) {
+                continue;
+            }
+        }
+        let (lo, hi) = (born.before(STARTED_MAX), born);
+        if let Some(at) = last_input(inputs, above.pid, lo, hi) {
+            return Some((above.pid, at));
+        }
+        return asked_by(recording, inputs, above.pid, lo, hi);
+    }
+    None
+}
+
+fn last_input(inputs: &Inputs, pid: Pid, lo: Nanos, hi: Nanos) -> Option<Nanos> {
+    inputs.get(&pid)?.range(lo..=hi).next_back().copied()
+}
+
+/// The program that took an input and then asked another process, directly or through further ones, before that started
+/// something: the one whose input is the last.
+fn asked_by(recording: &Recording, inputs: &Inputs, starter: Pid, lo: Nanos, hi: Nanos) -> Option<(Pid, Nanos)> {
+    let recent = inputs.keys().filter_map(|pid| Some((*pid, last_input(inputs, *pid, lo, hi)?)));
+    let asks = |(pid, at): &(Pid, Nanos)| recording.brokers(*pid, *at, hi).contains(&starter);
+    recent.filter(asks).max_by_key(|(_, at)| *at)
+}
