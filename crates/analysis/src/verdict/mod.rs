@@ -9,6 +9,7 @@ pub(crate) mod competition;
 pub(crate) mod detail;
 pub(crate) mod diagnose;
 pub(crate) mod evidence;
+mod feeder;
 pub(crate) mod findings;
 pub(crate) mod interval;
 pub(crate) mod output;
