@@ -69,6 +69,12 @@ pub struct About {
     pub user_right: Option<bool>,
     /// Seconds before the mark that are held completely; of the processes that ended then some may be forgotten.
     pub window_s: f64,
+    /// Number of keys, clicks, scrolls and motions among them that were looked at.
+    #[serde(default)]
+    pub inputs: usize,
+    /// Names of the programs that took those, the one with most first; at most five.
+    #[serde(default)]
+    pub programs: Vec<String>,
     /// For how many of them no input was recorded, since somebody did not want it; left out where it always was.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub input_stopped_s: f64,

@@ -157,7 +157,7 @@ fn of(finding: &Finding, interval: &Interval) -> String {
     let (clause, who) = match &finding.culprit {
         // There the evidence says it best.
         _ if finding.signalled || finding.unowed && finding.kind == CauseKind::KernelLock => (None, String::new()),
-        _ if !finding.unusual && program(interval).is_some() => (None, String::new()),
+        _ if !finding.unusual && is_of_command(finding.kind) && program(interval).is_some() => (None, String::new()),
         _ if finding.unowed => (Some("{app} waited for an answer that nobody is known to owe"), String::new()),
         Culprit::Process { comm, job, .. } => (about.of_process, process(comm, job.as_deref(), finding.kind)),
         Culprit::Device { device } => (about.of_device, device.clone()),
@@ -175,6 +175,11 @@ fn of(finding: &Finding, interval: &Interval) -> String {
         Some(clause) => fill(&clause, app, &who),
         None => without_pids(finding.evidence.first().map_or(finding.kind.name(), String::as_str)),
     }
+}
+
+/// Whether a command spends its time so by itself.
+fn is_of_command(kind: CauseKind) -> bool {
+    matches!(kind, CauseKind::OwnComputation | CauseKind::TimerSleep | CauseKind::ChildWait)
 }
 
 /// The program of the command that the person waited for, without its folder and arguments.

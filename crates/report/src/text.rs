@@ -4,7 +4,7 @@
 use crate::figures::{percent, rest_ms, span};
 use crate::layout::{Layout, Tone};
 use crate::sentence::{cause, is_longest_only, symptom, usually};
-use tipme_analysis::model::{Baseline, Candidate, CauseKind, Culprit, Finding, Interval, Verdict};
+use tipme_analysis::model::{About, Baseline, Candidate, CauseKind, Culprit, Finding, Interval, Verdict};
 
 /// Shares of the latency below this are not worth a line.
 const LINE_MIN_MS: f64 = 0.5;
@@ -119,10 +119,14 @@ fn rest_lines(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String
 
 fn nothing_unusual(verdict: &Verdict, interval: &Interval) -> String {
     let window = span(verdict.incident.window_s * 1e3);
-    format!(
-        "No finding: nothing unusual; the longest interaction in the last {window} was {}.",
-        longest(verdict, interval)
-    )
+    let longest = longest(verdict, interval);
+    let About { inputs, programs, .. } = &verdict.incident;
+    let looked = match inputs {
+        0 => String::new(),
+        1 => format!(" 1 input to {} was looked at.", programs.join(", ")),
+        many => format!(" {many} inputs to {} were looked at.", programs.join(", ")),
+    };
+    format!("No finding: nothing unusual; the longest interaction in the last {window} was {longest}.{looked}")
 }
 
 /// `typing in xterm, 11 ms (noticed from 100 ms on)`, or the command that it was.

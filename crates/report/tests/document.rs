@@ -22,6 +22,10 @@ const DOCUMENT: &str = r#"{
     },
     "user_text": "editor froze",
     "window_s": 6.0,
+    "inputs": 13,
+    "programs": [
+      "editor"
+    ],
     "mark_ns": 7000000000,
     "losses": []
   },

@@ -12,9 +12,10 @@ use crate::join::inputs::Delivery;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
+use crate::timeline::threads::ThreadState;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_measure::{InputClass, ThresholdProfile};
-use tipme_record::{Nanos, Pid};
+use tipme_record::{Nanos, Pid, Tid};
 
 /// Longest time from an input to the first process that it starts.
 const STARTED_MAX: Nanos = Nanos::from_secs(1);
@@ -24,6 +25,9 @@ const PROMPT: Nanos = Nanos::from_secs(1);
 
 /// An application's first window is late from this latency on.
 const WINDOW: Nanos = Nanos::from_secs(2);
+
+/// Ancestors of a new process that are looked at.
+const LINE_MAX: usize = 16;
 
 /// Inputs of a program that are looked at for the last one before a start.
 type Inputs = BTreeMap<Pid, BTreeSet<Nanos>>;
@@ -63,8 +67,14 @@ fn inputs(deliveries: &[Delivery]) -> Inputs {
 /// Shells in new terminals, up to their first wait for input: each leads a session and reads a terminal.
 fn prompts(recording: &Recording) -> impl Iterator<Item = Start<'_>> {
     let lives = recording.tasks.lives().iter().filter(|life| life.from > Nanos(0) && life.tid.0 == life.pid.0);
-    let shells = lives.filter(|life| life.session == life.pid && recording.terminals.reads(life.tid));
+    let shells = lives.filter(|life| life.session == life.pid && reads_terminal(recording, life.tid));
     shells.map(|life| Start { life, ready: first_wait(recording, life), noticed: PROMPT })
+}
+
+/// Whether a thread reads a terminal, also one into which nobody has typed yet.
+fn reads_terminal(recording: &Recording, tid: Tid) -> bool {
+    let waits = || recording.waits.of(tid).iter().any(|wait| recording.waits_for_terminal(wait));
+    recording.terminals.reads(tid) || waits()
 }
 
 /// When a process first waited for what is typed into its terminal; the mark where it did not.
@@ -96,21 +106,26 @@ pub(crate) fn first_window(recording: &Recording, pid: Pid) -> Option<Nanos> {
 /// line was started, or a program that had asked that ancestor.
 fn origin(recording: &Recording, inputs: &Inputs, life: &Life) -> Option<(Pid, Nanos)> {
     let mut born = life.from;
-    let line = recording.tasks.ancestors(life.pid, life.from.after(Nanos(1)));
-    for above in line.skip(1) {
-        if above.from > Nanos(0) && born.since(above.from) < STARTED_MAX {
+    let line = std::iter::successors(creator(recording, life), |above| creator(recording, above));
+    for above in line.take(LINE_MAX) {
+        let is_new = above.from > Nanos(0) && born.since(above.from) < STARTED_MAX;
+        if is_new && !inputs.contains_key(&above.pid) {
             born = born.min(above.from);
-            if !inputs.contains_key(&above.pid) {
-                continue;
-            }
+            continue;
         }
-        let (lo, hi) = (born.before(STARTED_MAX), born);
-        if let Some(at) = last_input(inputs, above.pid, lo, hi) {
-            return Some((above.pid, at));
-        }
-        return asked_by(recording, inputs, above.pid, lo, hi);
+        let lo = born.before(STARTED_MAX);
+        let own = last_input(inputs, above.pid, lo, born).map(|at| (above.pid, at));
+        return own.or_else(|| asked_by(recording, inputs, above.pid, lo, born));
     }
     None
+}
+
+/// The process that made another one, which need not be its parent any more.
+fn creator<'a>(recording: &'a Recording, life: &Life) -> Option<&'a Life> {
+    let first = recording.timeline.spans(life.tid).next();
+    let by = first.filter(|span| span.segment.state == ThreadState::Absent).and_then(|span| span.task_waker());
+    let pid = by.map_or(life.parent, |by| recording.tasks.pid(by, life.from));
+    recording.tasks.process(pid, life.from).filter(|above| above.pid != life.pid)
 }
 
 fn last_input(inputs: &Inputs, pid: Pid, lo: Nanos, hi: Nanos) -> Option<Nanos> {

@@ -15,11 +15,11 @@ use crate::timeline::tasks::Life;
 use crate::verdict::detail;
 use crate::verdict::findings::findings;
 use crate::verdict::overhead::overhead;
-use crate::verdict::problem::{DiagnoseOptions, Problem, ProblemSubject, problems};
+use crate::verdict::problem::{DiagnoseOptions, JUST_OVER, Problem, ProblemSubject, problems};
 use crate::verdict::stall;
 use crate::verdict::steps::steps;
 use crate::verdict::trust::{trust, unattributed_ms};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::Nanos;
 use tipme_record::incident::Incident;
 
@@ -46,30 +46,49 @@ pub(crate) fn examine(incident: &Incident, options: &DiagnoseOptions) -> Result<
     let recording = Recording::read(incident)?;
     let joined = interactions(&recording);
     let found = problems(&recording, &joined, options)?;
-    let explain = |problem| explained(incident, &recording, problem);
-    let ranked = rank(found.into_iter().map(explain).collect());
+    let begun = begun(&recording);
+    let explain = |problem| explained(incident, &recording, problem, begun.clone());
+    let ranked = rank(found.into_iter().map(explain).collect(), recording.mark);
     let candidates = candidates(&ranked);
     let (explained, mut verdict) = match ranked.into_iter().next() {
         Some((explained, verdict)) => (Some(explained), verdict),
-        None => (None, nothing(&recording)),
+        None => (None, nothing(&recording, begun)),
     };
     verdict.candidates = candidates;
     Ok(Case { recording, interactions: joined.interactions, explained, verdict })
 }
+
+/// Ratio of two delays from which on the longer one is meant.
+const MUCH_LONGER: u64 = 4;
+
+/// Programs that a verdict names as looked at.
+const PROGRAMS_MAX: usize = 5;
 
 /// Delays that a verdict lists, the explained one among them.
 const CANDIDATES_MAX: usize = 3;
 
 type Explained = ((Problem, Chain), Verdict);
 
-/// Puts the problem to explain first: the first one with an unusual cause, else the first one with any, else the first.
-fn rank(mut problems: Vec<Explained>) -> Vec<Explained> {
+/// Puts the problem to explain first: the first one with an unusual cause, else the first one with any, else the first. One with
+/// any cause comes before the unusual one where it lasted much longer and was over later, just before the mark.
+fn rank(mut problems: Vec<Explained>, mark: Nanos) -> Vec<Explained> {
     let unusual = |(_, verdict): &Explained| verdict.findings.first().is_some_and(|first| first.unusual);
     let has_cause = |(_, verdict): &Explained| !verdict.findings.is_empty();
-    if let Some(chosen) = problems.iter().position(unusual).or_else(|| problems.iter().position(has_cause)) {
+    let chosen = problems.iter().position(unusual).or_else(|| problems.iter().position(has_cause));
+    let outweighs = |chosen: usize| {
+        let told = &problems[chosen].0.0;
+        problems[..chosen].iter().position(|one| has_cause(one) && outweighs(&one.0.0, told, mark))
+    };
+    if let Some(chosen) = chosen.map(|chosen| outweighs(chosen).unwrap_or(chosen)) {
         problems[..=chosen].rotate_right(1);
     }
     problems
+}
+
+/// Whether a delay is what a person meant rather than another one.
+fn outweighs(one: &Problem, other: &Problem, mark: Nanos) -> bool {
+    let later = one.end > other.end && mark.since(one.end) <= JUST_OVER;
+    later && one.latency().0 >= other.latency().0.saturating_mul(MUCH_LONGER)
 }
 
 /// The first problems at a glance, each input once.
@@ -95,8 +114,7 @@ fn candidate(verdict: &Verdict) -> Option<Candidate> {
     })
 }
 
-fn explained(incident: &Incident, recording: &Recording, problem: Problem) -> Explained {
-    let mut verdict = begun(recording);
+fn explained(incident: &Incident, recording: &Recording, problem: Problem, mut verdict: Verdict) -> Explained {
     let chain = explain(incident, recording, &problem, &mut verdict);
     ((problem, chain), verdict)
 }
@@ -106,9 +124,8 @@ fn begun(recording: &Recording) -> Verdict {
     Verdict { schema: SCHEMA, incident: about(recording), notes: recording.notes.clone(), ..Verdict::default() }
 }
 
-fn nothing(recording: &Recording) -> Verdict {
-    let mut verdict = begun(recording);
-    verdict.notes.push(why_nothing(recording));
+fn nothing(recording: &Recording, mut verdict: Verdict) -> Verdict {
+    verdict.notes.push(why_nothing(recording, &verdict.incident));
     verdict
 }
 
@@ -158,6 +175,7 @@ fn left(chain: &Chain) -> Option<String> {
 fn about(recording: &Recording) -> About {
     let meta = &recording.meta;
     let from = recording.complete_from();
+    let (inputs, programs) = looked_at(recording, from);
     About {
         id: meta.id.clone(),
         time: time_text(meta.mark_realtime_ns),
@@ -165,6 +183,8 @@ fn about(recording: &Recording) -> About {
         user_text: recording.user_text.clone(),
         user_right: recording.user_right,
         window_s: recording.mark.since(from).0 as f64 / 1e9,
+        inputs,
+        programs,
         input_stopped_s: recording.meta.input_stopped_ns as f64 / 1e9,
         mark_ns: recording.mark.0,
         losses: recording.losses.per_second.clone(),
@@ -261,13 +281,29 @@ fn client(recording: &Recording, problem: &Problem) -> Client {
     Client { pid: pid.0, comm: recording.tasks.comm(pid, at), cmdline }
 }
 
-fn why_nothing(recording: &Recording) -> String {
+/// The number of inputs from a time on, and the programs that took them, the one with most first.
+fn looked_at(recording: &Recording, from: Nanos) -> (usize, Vec<String>) {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for delivery in deliveries(recording).iter().filter(|delivery| delivery.sent >= from) {
+        *counts.entry(recording.tasks.comm(delivery.client, delivery.sent)).or_default() += 1;
+    }
+    let mut programs: Vec<(String, usize)> = counts.into_iter().collect();
+    programs.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let inputs = programs.iter().map(|(_, count)| count).sum();
+    (inputs, programs.into_iter().map(|(name, _)| name).take(PROGRAMS_MAX).collect())
+}
+
+fn why_nothing(recording: &Recording, about: &About) -> String {
     let window = span_text(recording.mark.since(recording.complete_from()));
     if recording.messages.streams().is_empty() {
-        "No display was recorded; name a process with --pid or --app.".to_owned()
-    } else if deliveries(recording).iter().any(|delivery| delivery.sent >= recording.complete_from()) {
-        format!("What answered the inputs of the {window} before the mark that are recorded completely is not known.")
-    } else {
-        format!("No input was seen in the {window} before the mark that are recorded completely.")
+        return "No display was recorded; name a process with --pid or --app.".to_owned();
+    }
+    match about.inputs {
+        0 => format!("No input was seen in the {window} before the mark that are recorded completely."),
+        count => format!(
+            "Nothing that answered the {} inputs to {} was seen in the {window} before the mark that are recorded completely.",
+            count_text(count as u64),
+            about.programs.join(", ")
+        ),
     }
 }

@@ -54,6 +54,7 @@ pub(crate) fn of(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
             lines.extend(via_line(budget, group));
             lines.extend(attempts_line(budget, group));
             lines.extend(person_line(budget, group));
+            lines.extend(thaw_line(budget, group));
             lines.extend(far_end_lines(budget, group));
         }
         CauseKind::OwnComputation => {}
@@ -145,6 +146,15 @@ pub(crate) fn frozen_device(budget: &Budget<'_>, group: &BlameGroup) -> Option<D
     awaited_thaw(budget, group).map(|wait| wait.device).filter(|device| *device != Device(0))
 }
 
+/// The process that ended the wait for a frozen file system: often a part of what froze it.
+fn thaw_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
+    let by = longest_wait(budget, group).filter(|_| awaited_thaw(budget, group).is_some())?;
+    let waker = by.waker.filter(|waker| *waker != Tid(0))?;
+    let mut members = Members::default();
+    members.add(budget.recording.tasks.pid(waker, by.hi), 1);
+    Some(format!("{} thawed it", budget.jobs.label(&budget.jobs.of(waker, by.hi), &members)))
+}
+
 /// `bash waited in write of /srv/log until its file system, on loop0, is thawed`
 fn frozen_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
     let wait = awaited_thaw(budget, group);
@@ -162,7 +172,10 @@ fn kernel_wait_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> S
         _ => via_to(budget, group, piece).and_then(|via| via.wait),
     };
     let wait = longest.and_then(own);
-    format!("{waiters} {}", unknown_wait_text(budget.recording, wait.as_ref()))
+    let slept = longest.filter(|piece| matches!(piece.doing, Doing::Waited(..)));
+    let slept =
+        slept.map(|piece| budget.recording.tasks.comm(budget.recording.tasks.pid(piece.tid, piece.lo), piece.hi));
+    format!("{} {}", slept.as_deref().unwrap_or(waiters), unknown_wait_text(budget.recording, wait.as_ref()))
 }
 
 /// Who waited for which address, and whether an answer came for most of the time.

@@ -80,7 +80,9 @@ pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Ve
         return Vec::new();
     }
     let account = |cause: Cause| {
-        let did_its_work = !unusual && problem.is_command() && !problem.is_start() && is_ordinary(cause.group.kind);
+        let kind = cause.group.kind;
+        let by_others = matches!(kind, CauseKind::CpuCompetition | CauseKind::Interrupt);
+        let did_its_work = !unusual && problem.is_command() && !problem.is_start() && is_ordinary(kind) && !by_others;
         let finding = finding(budget, problem, cause, trust);
         let remedy = if did_its_work { remedy::OF_COMMAND.to_owned() } else { finding.remedy };
         Finding { unusual, remedy, ..finding }
@@ -393,6 +395,9 @@ fn culprit(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, limit: Op
             }
             let job_name = limit.map(QuotaGroup::text).or(job_name);
             process(budget, problem, pid, job_name.or_else(|| kernel_name(job)))
+        }
+        BlameOwner::Device(device) if group.kind == CauseKind::KernelLock => {
+            Culprit::Device { device: format!("the frozen file system on {}", evidence::device_name(budget, *device)) }
         }
         BlameOwner::Device(device) => Culprit::Device { device: evidence::device_name(budget, *device) },
         BlameOwner::Address(address, port) => Culprit::Address { address: address_text(*address, *port) },

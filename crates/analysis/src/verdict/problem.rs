@@ -45,7 +45,7 @@ const WEIGHT_WORDS: f64 = 3.0;
 const RECENT: Nanos = Nanos::from_secs(15);
 const WEIGHT_RECENT: f64 = 8.0;
 /// Of several delays in a row the last one is meant, if it is not much shorter: the key was not pressed for those before.
-const JUST_OVER: Nanos = Nanos::from_secs(4);
+pub(crate) const JUST_OVER: Nanos = Nanos::from_secs(4);
 const WEIGHT_JUST_OVER: f64 = 2.0;
 
 /// So many sleeps and more, for half of the time, are the habit of a thread.
