@@ -6,7 +6,7 @@
 //! it does now. So does a wait for a condition, of threads that dequeue no input themselves: they get their work so.
 //! Inside a burst both the thread and those who ended its waits may lead to an input; the
 //! latest one counts. What was written to the terminal of a thread that was busy did not wake it, but
-//! is read in the end: each such write is a way of its own. So is what threads that
+//! is read in the end, unless another program takes it: each such write is a way of its own. So is what threads that
 //! dequeue input gave to another one of their process while that one was ready and got no CPU, and what a thread may
 //! have been asked while it was stopped or got none: a key that was handed over to an input method is answered by what
 //! comes back from there.
@@ -225,6 +225,7 @@ impl<'a> Steps<'a> {
             return WalkStep::Requested(client, at);
         }
         let written = self.recording.terminals.written_to(tid, burst.start, hi).take(WRITES_MAX);
+        let written = written.filter(|(_, at)| !self.recording.is_read_by_another(tid, *at, hi));
         let (readers, askers) = (self.readers(tid, &burst, hi), self.askers(tid, &burst, hi));
         let apart = written.chain(readers).chain(askers).collect();
         let helpers = self.recording.helpers(tid, &burst, hi);
