@@ -4,7 +4,7 @@
 mod support;
 
 use support::{APP, Machinery, SERVER};
-use tipme_analysis::model::{CauseKind, Finding, Outsider, Verdict};
+use tipme_analysis::model::{CauseKind, Culprit, Finding, Outsider, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose};
 
 const NEIGHBOUR: u32 = 500;
@@ -63,6 +63,30 @@ fn many_who_took_the_cpu_come_before_less_that_the_program_computed_itself() {
     assert_eq!(kinds, [[CauseKind::CpuCompetition; 4].as_slice(), &[CauseKind::OwnComputation]].concat());
     let ms: Vec<f64> = verdict.findings.iter().map(|finding| finding.ms.round()).collect();
     assert!(ms[4] > ms[0], "{ms:?}");
+}
+
+/// A shell has started four processes of these names, which have the CPU one after the other.
+fn culprit_of_many(names: [&str; 4]) -> (u32, String) {
+    const SHELL: u32 = 590;
+    let verdict = stall(&[], &[], |machine| {
+        machine.task_in(SHELL, SHELL, 1, SHELL, "bash", 1);
+        for (index, (name, other)) in names.into_iter().zip(600..).enumerate() {
+            machine.task_in(other, other, SHELL, SHELL, name, 1);
+            machine.switch(3_005_000 + 250_000 * index as u64, 1, other, 0);
+        }
+        machine.switch(3_995_000, 1, APP, 0);
+    });
+    match &first(&verdict).culprit {
+        Culprit::Process { pid, comm, .. } => (*pid, comm.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn many_processes_of_one_program_are_named_by_it() {
+    assert_eq!(culprit_of_many(["hog"; 4]), (602, "hog".to_owned()));
+    assert_eq!(culprit_of_many(["hog", "hog", "hog", "indexer"]), (602, "hog".to_owned()));
+    assert_eq!(culprit_of_many(["hog", "hog", "indexer", "indexer"]), (590, "bash".to_owned()));
 }
 
 #[test]

@@ -87,6 +87,29 @@ fn a_frame_that_the_input_began_answers_it() {
     assert_eq!(joins(&mut machine), [exact(590), exact(12_390)]);
 }
 
+/// The proxy waits for the timer from 300.5 ms on, which somebody else interrupts at some times; when the timer ends that.
+fn interrupted(times: &[u64], ends: u64) -> Vec<(u64, String)> {
+    let mut machine = browser();
+    hand_on(&mut machine, 300_400, APP, PROXY);
+    machine.switch(300_500, 1, 0, 1);
+    for us in times {
+        machine.wake_from(us - 20, UNRELATED, 0, BY_INTERRUPT, 1).switch(us - 10, 1, UNRELATED, 0);
+        hand_on(&mut machine, *us, UNRELATED, PROXY);
+        machine.switch(us + 100, 1, 0, 1);
+    }
+    let since = times.last().map_or(300_500, |us| us + 100);
+    frame(&mut machine, ends, since);
+    proxy_draws(&mut machine, ends + 400);
+    joins(&mut machine)
+}
+
+#[test]
+fn interrupted_frame_wait_leads_to_the_input_before_it() {
+    assert_eq!(interrupted(&[306_000], 312_000), [exact(590), exact(12_390)]);
+    assert_eq!(interrupted(&[304_000, 307_000, 310_000], 316_000), [exact(590), exact(16_390)]);
+    assert_eq!(interrupted(&[306_000], 325_000), [exact(590)], "longer than a frame in all");
+}
+
 #[test]
 fn what_comes_long_after_a_timer_was_set_answers_nothing() {
     let mut machine = browser();

@@ -3,9 +3,9 @@
 
 mod support;
 
-use support::{Machinery, SHELL, WORKER};
+use support::{APP, Machinery, SHELL, TO_SHELL, WORKER};
 use tipme_analysis::model::{CauseKind, Culprit, Verdict};
-use tipme_analysis::{DiagnoseOptions, diagnose};
+use tipme_analysis::{DiagnoseOptions, Timed, diagnose, timed};
 use tipme_record::records::Polled;
 
 const READ: i32 = 0;
@@ -177,6 +177,33 @@ fn pager_ends(signal: Option<u32>) -> Option<CauseKind> {
     machine.switch(DONE + 70, 2, 0, 0x80).switch(DONE + 80, 1, SHELL, 0).switch(DONE + 200, 1, 0, 1);
     machine.wait(DONE + 61, SHELL, KEY + 900, |wait| (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0]));
     first(&mut machine, 6_000_000).map(|(kind, _)| kind)
+}
+
+/// A key that reaches an editor, which has waited for it since a time.
+fn reach_editor(machine: &mut Machinery, us: u64, since: u64) {
+    machine.press(us).tty(us + 300, APP, TO_SHELL, 0).wake_from(us + 301, WORKER, APP, 0, 1);
+    machine.switch(us + 400, 1, WORKER, 1).tty(us + 450, WORKER, TO_SHELL, 1);
+    machine.wake_from(us + 460, CHILD, WORKER, 0, 2).switch(us + 470, 1, 0, 0x402).switch(us + 500, 2, CHILD, 0);
+    machine.wait(us + 461, CHILD, since, |wait| {
+        (wait.syscall, wait.args, wait.magic) = (READ, [0, 0, 1], TERMINAL_FILES);
+    });
+}
+
+#[test]
+fn keys_read_by_an_editor_are_not_answered_by_the_prompt_after_it() {
+    let mut machine = program(in_read);
+    machine.fork(KEY + 720, SHELL, CHILD).wake_from(KEY + 730, CHILD, SHELL, 0, 2).switch(KEY + 740, 2, CHILD, 0);
+    machine.switch(KEY + 760, 2, 0, 1).switch(KEY + 900, 1, 0, 1);
+    reach_editor(&mut machine, KEY + 500_000, KEY + 760);
+    machine.switch(KEY + 500_700, 2, 0, 1);
+    reach_editor(&mut machine, DONE, KEY + 500_700);
+    machine.exit(DONE + 550, CHILD, SHELL, CHILD, "vi").wake_from(DONE + 560, SHELL, CHILD, 0, 1);
+    machine.switch(DONE + 570, 2, 0, 0x80).switch(DONE + 580, 1, SHELL, 0).echo(DONE + 700);
+    machine.wait(DONE + 561, SHELL, KEY + 900, |wait| (wait.syscall, wait.args) = (WAIT4, [u64::from(CHILD), 0, 0]));
+    let timed = timed(&machine.incident(6_000_000)).expect("the scene is well formed");
+    let drawn = |one: &Timed| one.drawn_ns.map_or(0, |at| (at - one.input_ns) / 1_000);
+    let latencies: Vec<u64> = timed.iter().map(drawn).collect();
+    assert_eq!(latencies, [990, 990, 990, 990, 890], "four keys of the shell, and the one that ended the editor");
 }
 
 #[test]

@@ -150,6 +150,12 @@ impl<'a> Kernel<'a> {
         self.volatile(|bss| &raw const bss.dropped[class as usize])
     }
 
+    /// Number of sends on display connections whose messages were skipped since the start, because it was not known where
+    /// in the stream they begin.
+    pub fn skipped_sends(&self) -> u64 {
+        self.volatile(|bss| &raw const bss.sends_skipped)
+    }
+
     /// Becomes readable when the focus has changed on a compositor; ask then for [`Kernel::focus_changes`].
     pub fn focus_fd(&self) -> BorrowedFd<'_> {
         self.focus.fd()

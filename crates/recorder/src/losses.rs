@@ -15,6 +15,9 @@ const SECONDS: usize = 600;
 /// The class of threads that a mark tells nothing of, since there were too many.
 const THREADS: &str = "threads";
 
+/// The class of sends on display connections whose messages were skipped.
+const DISPLAY: &str = "display";
+
 /// The cost is sampled for a tenth of a second, this often.
 const COST_PERIOD: Nanos = Nanos::from_secs(30);
 
@@ -103,8 +106,8 @@ impl LossWatch {
         let dropped = RingClass::ALL.iter().map(|class| (class.name().to_owned(), kernel.dropped(*class)));
         let runs = kernel.program_runs()?;
         let missed = runs.into_iter().map(|program| (program.name, program.missed));
-        let input = std::iter::once(("input".to_owned(), overruns));
-        let counts: Vec<(String, u64)> = dropped.chain(missed).chain(input).collect();
+        let others = [("input".to_owned(), overruns), (DISPLAY.to_owned(), kernel.skipped_sends())];
+        let counts: Vec<(String, u64)> = dropped.chain(missed).chain(others).collect();
         for (class, count) in &counts {
             let before = self.seen.iter().find(|(name, _)| name == class).map_or(0, |(_, count)| *count);
             if *count > before {

@@ -67,11 +67,13 @@ impl<'a> Jobs<'a> {
         !self.apart.contains(&parent.pid) && (same_group || same_session && !led)
     }
 
-    /// The process that stands for a job, and the job's name where that is another process.
+    /// The process that stands for a job, and the job's name where that is another process. Many processes of one program
+    /// are represented by the one with the most blame, unless it has ended.
     pub(crate) fn face(&self, job: &Job, members: &Members) -> (Pid, Option<String>) {
         let main = members.main();
+        let program = |root: &Pid| self.is_one_program(*root, members);
         match (job, main) {
-            (Job::Process(root), Some((pid, share))) if share >= MAIN_SHARE && pid != *root => {
+            (Job::Process(root), Some((pid, share))) if pid != *root && (share >= MAIN_SHARE || program(root)) => {
                 (pid, Some(self.name(*root)))
             }
             (Job::Process(root), Some(_)) if members.by_pid.len() > 1 => (*root, Some(self.name(*root))),
@@ -106,6 +108,19 @@ impl<'a> Jobs<'a> {
             }
             None => format!("{root_comm} (pid {root})"),
         }
+    }
+
+    /// Whether the member with the most blame is still there, and processes of its name, which is not that of the root,
+    /// stand for the job.
+    fn is_one_program(&self, root: Pid, members: &Members) -> bool {
+        let Some((main, _)) = members.main() else { return false };
+        let name = self.tasks.comm(main, self.at);
+        if name == self.tasks.comm(root, self.at) {
+            return false;
+        }
+        let same = members.by_pid.iter().filter(|(pid, _)| self.tasks.comm(**pid, self.at) == name);
+        let nanos = same.fold(0, |sum: u64, (_, nanos)| sum.saturating_add(*nanos));
+        !self.tasks.has_ended(Tid(main.0)) && nanos as f64 >= MAIN_SHARE * members.total() as f64
     }
 
     /// The name with the most blame among the members, and how many of them have it.

@@ -6,9 +6,10 @@
 //! it does now. So does a wait for a condition, of threads that dequeue no input themselves: they get their work so.
 //! Inside a burst both the thread and those who ended its waits may lead to an input; the
 //! latest one counts. What was written to the terminal of a thread that was busy did not wake it, but
-//! is read in the end: each such write is a way of its own. So is what threads that dequeue input gave to another one of their
-//! process while that one was ready and got no CPU, and what a thread may have been asked while it was stopped or got none:
-//! a key that was handed over to an input method is answered by what comes back from there.
+//! is read in the end, unless another program takes it: each such write is a way of its own. So is what threads that
+//! dequeue input gave to another one of their process while that one was ready and got no CPU, and what a thread may
+//! have been asked while it was stopped or got none: a key that was handed over to an input method is answered by what
+//! comes back from there.
 //!
 //! Who draws in frames has a timer, or a compositor of Wayland, wake it for the next one: over a short wait of that kind
 //! the way goes on to what the thread did before. A thread that drew frame after frame already when the input was
@@ -87,8 +88,8 @@ struct Origins {
     /// Each a way of its own.
     apart: Vec<(Tid, Nanos)>,
     helpers: Vec<(Tid, Nanos)>,
-    /// Since when it had waited for a frame.
-    frame: Option<Nanos>,
+    /// Begins of its wait for a frame, and after each event that interrupted it.
+    frame: Vec<Nanos>,
 }
 
 /// The steps of all walks over one connection that were looked for: what is drawn in a row has most of its way in common.
@@ -119,6 +120,8 @@ struct Node {
     frames: usize,
     /// Whether the last of these waits was its own thread's.
     before_frame: bool,
+    /// Whether an event interrupted that wait later.
+    interrupted: bool,
 }
 
 /// One walk back.
@@ -178,7 +181,7 @@ impl WalkStep {
     fn places(&self) -> usize {
         match self {
             WalkStep::Written(..) | WalkStep::Input { .. } | WalkStep::Requested(..) => 1,
-            WalkStep::Work(work) => 1 + work.apart.len() + work.helpers.len(),
+            WalkStep::Work(work) => 1 + work.apart.len() + work.helpers.len() + work.frame.len(),
         }
     }
 }
@@ -222,10 +225,11 @@ impl<'a> Steps<'a> {
             return WalkStep::Requested(client, at);
         }
         let written = self.recording.terminals.written_to(tid, burst.start, hi).take(WRITES_MAX);
+        let written = written.filter(|(_, at)| !self.recording.is_read_by_another(tid, *at, hi));
         let (readers, askers) = (self.readers(tid, &burst, hi), self.askers(tid, &burst, hi));
         let apart = written.chain(readers).chain(askers).collect();
         let helpers = self.recording.helpers(tid, &burst, hi);
-        WalkStep::Work(Origins { burst, apart, helpers, frame: self.recording.frame_wait(tid, burst.start) })
+        WalkStep::Work(Origins { burst, apart, helpers, frame: self.recording.frame_waits(tid, burst.start) })
     }
 
     /// The burst of a thread; where it takes no input, only what it does since it last waited for a condition.
@@ -323,10 +327,10 @@ impl CauseWalk<'_, '_> {
         }
         match work.burst.wake {
             Wake::Task(waker) => {
-                self.add_before_frame(index, work.frame);
+                self.add_before_frame(index, &work.frame);
                 self.add(waker, work.burst.start, index, way);
             }
-            Wake::Interrupt => self.add_before_frame(index, work.frame),
+            Wake::Interrupt => self.add_before_frame(index, &work.frame),
             Wake::Unknown => self.lost = true,
         }
     }
@@ -334,17 +338,18 @@ impl CauseWalk<'_, '_> {
     /// Whether a node leads to the same receipt over fewer threads: who was waited for on the way explains a wait, and
     /// is no part of the way.
     fn is_shorter(&self, best: Best, (index, latest): (usize, Nanos)) -> bool {
-        best.latest == latest && self.hops(index) < self.hops(best.node)
+        best.latest == latest && self.length(index) < self.length(best.node)
     }
 
-    /// How many threads there are between a node and the drawing, with both.
-    fn hops(&self, index: usize) -> usize {
-        std::iter::successors(self.nodes.get(index), |node| self.nodes.get(node.parent)).count()
+    /// Number of interrupted waits between a node and the drawing, which count most, and of threads, with both.
+    fn length(&self, index: usize) -> (usize, usize) {
+        let way = std::iter::successors(self.nodes.get(index), |node| self.nodes.get(node.parent));
+        way.fold((0, 0), |(waits, threads), node| (waits + usize::from(node.interrupted), threads + 1))
     }
 
     fn add(&mut self, tid: Tid, hi: Nanos, parent: usize, way: usize) {
         let (most, frames) = self.nodes.get(parent).map_or((hi, 0), |parent| (parent.hi, parent.frames));
-        self.push(Node { tid, hi: hi.min(most), parent, way, frames, before_frame: false });
+        self.push(Node { tid, hi: hi.min(most), parent, way, frames, before_frame: false, interrupted: false });
     }
 
     /// Who injects input, and is not the client itself, stands for the person: what that one does is another input's
@@ -370,17 +375,18 @@ impl CauseWalk<'_, '_> {
     /// Two threads that wait for each other in turn lead to the same place again and again: it is visited once, by the way
     /// over the fewest threads.
     fn shorten(&mut self, index: usize, node: Node) {
-        let (known, new) = (self.hops(self.nodes[index].parent), self.hops(node.parent));
+        let (known, new) = (self.length(self.nodes[index].parent), self.length(node.parent));
         if new < known || (new == known && self.open.contains(&(node.hi, index))) {
             self.nodes[index] = node;
         }
     }
 
     /// What a thread did before it waited for a frame.
-    fn add_before_frame(&mut self, parent: usize, waits: Option<Nanos>) {
+    fn add_before_frame(&mut self, parent: usize, waits: &[Nanos]) {
         let Node { tid, way, frames, .. } = self.nodes[parent];
-        if let Some(hi) = waits.filter(|_| frames < FRAMES_MAX) {
-            self.push(Node { tid, hi, parent, way, frames: frames + 1, before_frame: true });
+        for (events, hi) in waits.iter().enumerate().filter(|_| frames < FRAMES_MAX) {
+            let (frames, interrupted) = (frames + 1, events > 0);
+            self.push(Node { tid, hi: *hi, parent, way, frames, before_frame: true, interrupted });
         }
     }
 

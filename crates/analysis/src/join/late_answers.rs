@@ -38,10 +38,12 @@ impl AnsweringThreads {
         self.busy_one_after_the_other(recording, lo, hi).is_some()
     }
 
-    /// Which threads these were, each as long as it was busy, the last one first.
+    /// Which threads these were, each as long as it was busy, the last one first. Threads of which another program took
+    /// what was typed owe no answer.
     pub(crate) fn busy_one_after_the_other(&self, recording: &Recording, lo: Nanos, hi: Nanos) -> Option<Vec<Hop>> {
-        let tids: Vec<Tid> =
-            self.0.iter().copied().filter(|tid| !recording.is_restless(*tid, Pause::Rest, lo)).collect();
+        let answers =
+            |tid: &Tid| !recording.is_restless(*tid, Pause::Rest, lo) && !recording.is_read_by_another(*tid, lo, hi);
+        let tids: Vec<Tid> = self.0.iter().copied().filter(answers).collect();
         let (mut at, mut hops) = (lo, Vec::new());
         for _ in 0..STEPS_MAX {
             if at.after(GAP) >= hi {

@@ -17,6 +17,9 @@ pub(super) const SEGMENTS_MAX: usize = 1_024;
 /// Who draws in frames waits no longer than this for the next one: 60 a second, and somewhat late.
 pub(crate) const FRAME: Nanos = Nanos::from_millis(20);
 
+/// Events during one wait for a frame that are looked at, the latest ones.
+const INTERRUPTIONS_MAX: usize = 4;
+
 /// A wait of this length has a description, unless it is older than the recording.
 const DESCRIBED: Nanos = Nanos::from_millis(2);
 
@@ -124,6 +127,16 @@ impl Recording {
         let by_compositor =
             || span.task_waker().is_some_and(|by| self.messages.tells_of_frame(by, self.tasks.pid(tid, at), span.end));
         (short && (by_timer || by_compositor())).then_some(span.start)
+    }
+
+    /// Begins of the waits of which a wait for a frame that ended at a time consists, the latest first: events that a thread
+    /// handles meanwhile, such as the release of a key, interrupt it.
+    pub(crate) fn frame_waits(&self, tid: Tid, at: Nanos) -> Vec<Nanos> {
+        let Some(last) = self.frame_wait(tid, at) else { return Vec::new() };
+        let since = at.before(FRAME);
+        let parts = self.ended_within(tid, Pause::Idle, since, last, INTERRUPTIONS_MAX);
+        let parts = parts.iter().filter(|span| span.segment.state == ThreadState::Blocked && span.start >= since);
+        std::iter::once(last).chain(parts.map(|span| span.start)).collect()
     }
 
     /// When a timer ended idle waits of a thread in `lo..hi` that were longer than the wait for a frame.

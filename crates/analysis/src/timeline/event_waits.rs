@@ -7,7 +7,7 @@
 
 use crate::decode::messages::{Side, Stream};
 use crate::decode::parts::Part;
-use crate::timeline::pauses::EventWaits;
+use crate::timeline::pauses::{EventWaits, Pause};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{
@@ -192,6 +192,19 @@ impl Recording {
             true => (!files.is_empty()).then(|| files.iter().any(|file| is_terminal_file(file.mode, file.magic))),
             false => reads(wait).then(|| is_terminal_file(wait.mode, wait.magic)),
         }
+    }
+
+    /// Whether another program that reads a thread's terminal waited for input in `lo..hi`, and has what was typed before:
+    /// what goes to an editor is not left for the shell that waits for it to end.
+    pub(crate) fn is_read_by_another(&self, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
+        let own = self.tasks.pid(tid, lo);
+        let lives = self.terminals.fellows(tid).filter_map(|other| self.tasks.life(other, hi));
+        let mut others = lives.filter(|life| life.pid != own && !life.is_kernel());
+        others.any(|life| {
+            let waits = self.pause_after(life.tid, lo.max(life.from.after(Nanos(1))), Pause::EventWait);
+            let span = self.timeline.at(life.tid, waits).filter(|_| waits < hi);
+            span.is_some_and(|span| span.segment.state == ThreadState::Blocked)
+        })
     }
 
     /// Whether a thread that reads a terminal waited for what that cannot end, until its time was up.

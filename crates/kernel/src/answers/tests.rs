@@ -57,8 +57,7 @@ impl EventReader {
 
     /// What is found in a send: the first press with its time, the moves, and how many presses there are.
     fn found(&mut self, protocol: &str, events: &[Vec<u8>]) -> [u32; 5] {
-        let hex: String = events.concat().iter().map(|byte| format!("{byte:02x}")).collect();
-        let line = self.order(&format!("{protocol} {hex}"));
+        let line = self.order(&format!("{protocol} {}", hex(&events.concat())));
         let numbers: Vec<u32> = line.split(' ').map(|number| number.parse().expect("a number")).collect();
         numbers.try_into().expect("as many as are asked for")
     }
@@ -157,6 +156,40 @@ fn of_a_server_that_is_known_only_those_requests_of_extensions_draw_that_do() {
     assert!(draws(139, 8) && draws(139, 32) && draws(62, 0));
     assert!(!draws(139, 4) && !draws(131, 40) && !draws(139, 72) && !draws(255, 255) && !draws(73, 0));
     assert_eq!((reader.order(&injected(132)).as_str(), reader.order("met 1").as_str()), ("0 1", "0 9"));
+}
+
+/// So many requests that do nothing, and another one of 64 units of which only so many bytes are sent so far.
+fn cut_short(requests: usize, sent: usize) -> String {
+    let mut rest = vec![0xff; 4 * 64];
+    rest[..4].copy_from_slice(&[72, 0, 64, 0]);
+    // As a head these would begin a request of 262,140 bytes.
+    rest[8..12].copy_from_slice(&[75, 0, 0xff, 0xff]);
+    let bytes = [[127, 0, 1, 0].repeat(requests), rest[..sent].to_vec()].concat();
+    format!("stream {}", hex(&bytes))
+}
+
+/// What is left of that request, and so many others.
+fn carried_on(sent: usize, requests: usize) -> String {
+    let bytes = [[75, 0, 0xff, 0xff].repeat(64 - sent / 4), [127, 0, 1, 0].repeat(requests)].concat();
+    format!("stream {}", hex(&bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn stream_position_survives_sends_with_more_requests_than_are_kept() {
+    let mut reader = EventReader::start();
+    assert_eq!([cut_short(600, 8), carried_on(8, 3)].map(|order| reader.order(&order)), ["601 0", "3 0"]);
+}
+
+#[test]
+fn lost_stream_position_is_found_again_by_a_send_of_whole_requests() {
+    let mut reader = EventReader::start();
+    let sends = [cut_short(1_200, 8), carried_on(8, 3), cut_short(1, 8), carried_on(8, 0), cut_short(5, 0)];
+    assert_eq!(sends.map(|order| reader.order(&order)), ["1024 0", "0 1", "0 2", "0 3", "5 3"]);
+    assert_eq!([cut_short(1, 8), carried_on(8, 1)].map(|order| reader.order(&order)), ["2 3", "1 3"]);
 }
 
 #[test]

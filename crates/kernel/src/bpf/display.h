@@ -6,11 +6,9 @@
 #pragma once
 #include "answers.h"
 #include "focus.h"
-#include "sends.h"
 #include "sockets.h"
+#include "streams.h"
 #include "waits.h"
-#include "wayland.h"
-#include "x11.h"
 
 #define REQUEST_SENT 0
 #define REQUEST_TAKEN 1
@@ -23,30 +21,12 @@ _Static_assert(sizeof(struct rec_message) == sizeof(struct rec_wl_message), "one
 _Static_assert(__builtin_offsetof(struct rec_message, display) == __builtin_offsetof(struct rec_wl_message, server),
 	       "one record in two forms");
 
-__noinline int read_heads(struct reading *reading, __u32 linear, bool user)
-{
-	if (!reading)
-		return 0;
-	reading->linear = linear;
-	reading->user = user;
-	reading->segment = reading->begin = reading->flags = 0;
-	reading->window_begin = reading->window_bytes = 0;
-	for (int i = 0; i <= HEADS && !reading->wayland && reading->offset + 4 <= reading->linear; i++)
-		if (read_x_head(reading))
-			return 0;
-	for (int i = 0; i <= HEADS && reading->wayland && reading->offset + 8 <= reading->linear; i++)
-		if (read_wayland_head(reading))
-			return 0;
-	return 0;
-}
-
 /* Reads the last buffer in the receiver's queue, if it is what was just sent, whole and in one piece. The receiver may take
  * it meanwhile, and its memory be given to others: what is not in the queue any more afterwards counts as unread. */
-static __always_inline bool read_queue(struct reading *reading, struct sock *receiver, __u32 bytes)
+static __always_inline bool read_queue(struct reading *reading, struct framing *framing, struct sock *receiver,
+				       __u32 bytes)
 {
 	struct sk_buff *tail = receiver->sk_receive_queue.prev;
-	__u32 offset = reading->offset;
-	__u8 started = reading->started, swapped = reading->swapped;
 
 	if (!receiver->sk_receive_queue.qlen || tail->len != bytes || tail->data_len)
 		return 0;
@@ -56,41 +36,26 @@ static __always_inline bool read_queue(struct reading *reading, struct sock *rec
 	read_heads(reading, bytes, 0);
 	if (receiver->sk_receive_queue.prev == tail && receiver->sk_receive_queue.qlen)
 		return 1;
-	reading->offset = offset;
-	reading->started = started;
-	reading->swapped = swapped;
+	continue_stream(reading, framing);
 	reading->flags = FLAG_UNREAD;
 	forget(reading);
 	return 0;
 }
 
-/* Reads what was just sent, and remembers where the next message on this socket begins. Where a head may have been
- * among bytes that cannot be read, nobody knows where messages begin until some fill what is sent exactly. */
+/* Reads what was just sent. */
 static __always_inline void read_sent(struct reading *reading, struct side *side, struct sock *receiver, __u32 bytes)
 {
 	struct endpoint *endpoint = side->endpoint;
 
 	if (!endpoint)
 		return;
-	reading->offset = endpoint->lost ? 0 : endpoint->skip;
-	reading->started = endpoint->started;
-	reading->swapped = endpoint->swapped;
-	if (!read_queue(reading, receiver, bytes)) {
+	continue_stream(reading, &endpoint->framing);
+	if (!read_queue(reading, &endpoint->framing, receiver, bytes)) {
 		__u64 known = find_segments(reading);
 		if (known)
 			read_heads(reading, known < bytes ? known : bytes, 1);
 	}
-	bool whole = reading->stopped || reading->offset == bytes;
-	bool found = whole || (reading->offset > bytes && !endpoint->lost);
-	bool strange = reading->strange;
-	if (endpoint->lost && !found)
-		forget(reading);
-	endpoint->lost = !found || strange;
-	if (endpoint->lost)
-		reading->flags |= FLAG_UNREAD;
-	endpoint->skip = reading->offset > bytes ? reading->offset - bytes : 0;
-	endpoint->started = reading->started;
-	endpoint->swapped = reading->swapped;
+	keep_framing(reading, &endpoint->framing, bytes);
 	if (reading->swapped)
 		reading->flags |= FLAG_SWAPPED;
 }

@@ -12,9 +12,9 @@
 #define WINDOW 256
 /* Bytes of a message that any protocol looks at, at most. */
 #define HEAD_MAX 40
-/* Messages of one send that are looked at; of requests of X11 those that are kept: behind them a drawing is taken for
- * granted. */
+/* Messages of one send that are looked at; requests of X11, of which a client may fill its output buffer of 16 KiB. */
 #define HEADS 128
+#define X_REQUESTS 1024
 /* What is kept of one send, in units of four bytes. */
 #define WORDS 96
 #define CALL_WRITE 1
@@ -28,6 +28,10 @@
 /* As programs give them to the kernel. */
 struct segment { __u64 base, bytes; };
 struct message_header { __u64 name; __u32 name_bytes, unused; __u64 segments, count, control, control_bytes; };
+
+/* State of a stream between two sends. `skip`: bytes of the next send that belong to a message begun before; `lost`: that is
+ * not known; `started`: the set-up has passed; `swapped`: byte order. */
+struct framing { __u32 skip; __u8 started, swapped, lost, unused; };
 
 /* The reading of what one send carried: where it stands, and what was found so far. */
 struct reading {
@@ -67,12 +71,10 @@ static __always_inline void forget(struct reading *reading)
 	reading->entering = reading->modified = reading->keyboard = reading->left = 0;
 }
 
-/* Where the next message begins is not known then. */
 static __always_inline int stop_reading(struct reading *reading)
 {
 	reading->flags |= FLAG_MORE;
 	reading->stopped = 1;
-	reading->offset = 0;
 	return 1;
 }
 

@@ -10,7 +10,7 @@
  * started with. It is known by what it sends first. */
 #pragma once
 #include "receipts.h"
-#include "ring.h"
+#include "sends.h"
 
 /* Characters at the end of a name that are looked at: "/wayland-" and up to three digits. */
 #define NAME_TAIL 12
@@ -26,17 +26,15 @@ enum role { UNKNOWN, NO_DISPLAY, NESTED, X_SERVER, X_CLIENT, WAYLAND_SERVER, WAY
 /* Who is at a connection: the inode of the server's end, which it has once it is accepted, and processes. */
 struct parties { __u32 connection, client, server; };
 
-/* An end of a connection: what it is, the number of its display, and where in a message its next send begins;
- * `lost`: that is not known; `owner`: a number for the server's end, 0 as long as who is there is not known; `sent`: all bytes
- * that were sent from it, modulo 2^32. */
+/* An end of a connection: what it is, the number of its display, and the stream of what it sends; `owner`: a number for the
+ * server's end, 0 as long as who is there is not known; `sent`: all bytes that were sent from it, modulo 2^32. */
 struct endpoint {
-	__u32 skip;
-	__u8 started, swapped, lost, role;
+	struct framing framing;
 	__u32 display;
 	struct parties parties;
 	__u64 owner;
 	struct receipt taken;
-	__u32 sent, unused;
+	__u32 sent, role;
 };
 
 struct {

@@ -98,7 +98,7 @@ static __always_inline void look_for_drawing(struct reading *reading, __u8 *head
 
 	if (fake == 2 || fake == 4)
 		reading->injects = 1;
-	if (is_drawing(reading, head[0], head[1], fake))
+	if (!reading->draws && is_drawing(reading, head[0], head[1], fake))
 		reading->draws = 1;
 }
 
@@ -135,7 +135,7 @@ __noinline int read_x_head(struct reading *reading)
 
 	if (!reading)
 		return 1;
-	if (reading->heads >= (reading->request ? OPERATIONS : HEADS))
+	if (reading->heads >= (reading->request ? X_REQUESTS : HEADS))
 		return stop_reading(reading);
 	head = find_head(reading, X_HEAD);
 	if (!head) {

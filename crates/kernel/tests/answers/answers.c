@@ -5,6 +5,8 @@
  *
  *     x11 HEX, wayland HEX       events of one send at 100,000: "PRESS STAMP MOVES STAMP PRESSES"
  *     request HEX                requests of one send to a display of server 9: whether they draw, and inject
+ *     stream HEX                 the next send of requests on a connection: how many of them were read, and the sends
+ *                                  skipped so far
  *     known MAJOR MINOR SERVER   this server is known, and this request of it draws
  *     met DISPLAY                something is pressed at server 9: the last display and server that were not known
  *     hide                       input is not to be recorded from here on
@@ -29,8 +31,7 @@
 #include <string.h>
 
 #include "receipts.h"
-#include "wayland.h"
-#include "x11.h"
+#include "streams.h"
 
 #define MS 1000000ull
 #define OWNER 0x1000
@@ -83,28 +84,44 @@ static __u32 parse(char *hex, __u8 *bytes)
 }
 
 /* As `read_queue` in display.h has it. */
-static struct reading *read_send(char *hex, bool wayland, bool request)
+static struct reading *read_send(char *hex, struct framing *framing, bool wayland, bool request)
 {
 	static struct reading reading;
 	static __u8 bytes[8192];
+	__u32 count = parse(hex, bytes);
 
 	memset(&reading, 0, sizeof(reading));
 	reading.request = request;
 	reading.server = SERVER;
-	reading.linear = reading.segments[0].bytes = parse(hex, bytes);
+	reading.segments[0].bytes = count;
 	reading.segments[0].base = (__u64)bytes;
-	reading.segment_count = reading.started = 1;
+	reading.segment_count = 1;
 	reading.wayland = wayland;
 	reading.now = READ_AT;
-	while (reading.offset < reading.linear)
-		if (wayland ? read_wayland_head(&reading) : read_x_head(&reading))
-			break;
+	continue_stream(&reading, framing);
+	read_heads(&reading, count, 0);
+	keep_framing(&reading, framing, count);
 	return &reading;
+}
+
+static struct reading *read_alone(char *hex, bool wayland, bool request)
+{
+	struct framing framing = { .started = 1 };
+
+	return read_send(hex, &framing, wayland, request);
+}
+
+static void read_requests(char *hex)
+{
+	static struct framing framing = { .started = 1 };
+	struct reading *reading = read_send(hex, &framing, 0, 1);
+
+	printf("%u %llu\n", reading->heads, sends_skipped);
 }
 
 static void read_events(char *hex, bool wayland)
 {
-	struct reading *reading = read_send(hex, wayland, 0);
+	struct reading *reading = read_alone(hex, wayland, 0);
 
 	printf("%u %u %u %u %u\n", reading->press, reading->stamp_ms, reading->moves, reading->moved_ms, reading->presses);
 }
@@ -200,7 +217,9 @@ int main(void)
 		if (!strcmp(order, "x11") || !strcmp(order, "wayland")) {
 			read_events(words[0], order[0] == 'w');
 		} else if (!strcmp(order, "request")) {
-			tell_request(read_send(words[0], 0, 1));
+			tell_request(read_alone(words[0], 0, 1));
+		} else if (!strcmp(order, "stream")) {
+			read_requests(words[0]);
 		} else if (!strcmp(order, "known")) {
 			requests.minors[numbers[0] & 127] |= 1ull << numbers[1];
 			known_server = numbers[2];
