@@ -290,7 +290,7 @@ impl<'a> BlameFinder<'a> {
         // Whoever waits for a lock of a file without a known holder does not hold it, nor does it owe itself an answer.
         let nobody = match piece.doing {
             Doing::Waited(Waited::FileLock, _) => kind == CauseKind::LockWait,
-            Doing::Waited(Waited::Peer, _) => kind == CauseKind::PeerWait && pid == self.client,
+            Doing::Waited(Waited::Peer | Waited::Thaw, _) => kind == CauseKind::PeerWait && pid == self.client,
             _ => false,
         };
         Blame { kind, who: if nobody { Who::Nobody } else { Who::Thread(piece.tid) } }
@@ -358,7 +358,7 @@ fn idle_kind(waited: Waited, wait: Option<&Wait>) -> CauseKind {
         Waited::Child => CauseKind::ChildWait,
         Waited::Futex | Waited::FileLock => CauseKind::LockWait,
         Waited::KernelLock => CauseKind::KernelLock,
-        Waited::Peer => CauseKind::PeerWait,
+        Waited::Peer | Waited::Thaw => CauseKind::PeerWait,
         Waited::Events if wait.is_some_and(|wait| has_timeout(wait) || is_over(wait)) => CauseKind::TimerSleep,
         _ => CauseKind::Unattributed,
     }

@@ -58,6 +58,7 @@ pub(crate) fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
             return "waited to write to its terminal".to_owned();
         }
         Waited::Stopped => return "was stopped".to_owned(),
+        Waited::Thaw => "waited for a frozen file system",
         Waited::KernelLock => "waited for a kernel lock",
         Waited::SwapIn => "waited for a page from swap",
         Waited::Reclaim => "waited for memory to be freed",
@@ -70,6 +71,8 @@ pub(crate) fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
         Waited::FileLock => "waited for a file lock",
         Waited::Futex => "waited for a lock",
         Waited::Child => "waited for a child",
+        Waited::Device => "waited for a device",
+        Waited::Kernel => "waited for the kernel",
         Waited::Sleep => "slept",
         Waited::Network => "waited for the network",
         Waited::Peer => "waited for another process",
