@@ -110,6 +110,11 @@ const FUNCTIONS: &[Row] = &[
     (Waited::Events, "kauditd khugepaged kcompactd oom_reaper psi_ io_wq_worker io_sq_thread kthread_worker_fn"),
     (Waited::Events, "signalfd_read timerfd_read userfaultfd_read userfaultfd_ctx_read kvm_vcpu_block kvm_vcpu_halt"),
     (Waited::Events, "evdev_read hidraw_read mousedev_read tun_do_read tap_do_read ring_buffer_wait recv_wait_event"),
+    (
+        Waited::Events,
+        "joydev_read hiddev_read serport_ldisc_read serio_raw_read uinput_read uhid_char_read roccat_read",
+    ),
+    (Waited::Events, "coda_psdev_read ecryptfs_miscdev_read vtpm_proxy_fops_read v4l2_event_dequeue reap_as"),
     (Waited::Events, "vt_event_wait __vt_event_wait vt_waitactive svc_recv snd_seq_read"),
 ];
 
@@ -122,8 +127,10 @@ const SLEEPERS: &[Row] = &[
     ),
     (Waited::KernelLock, "__vma_start_write vma_start_write vma_mark_detached btrfs_drew_ btrfs_lock_extent_bits"),
     (Waited::KernelLock, "xfs_lock_ xfs_iget bd_prepare_to_claim dqget lock_two_ shmem_fault super_lock"),
+    (Waited::KernelLock, "bkey_nocow_lock __lock_extent six_lock_ lock_fdc wait_on_pending_writer"),
     (Waited::Reclaim, "__vmalloc_ __alloc_pages get_page_from_freelist __kmalloc mem_cgroup_ try_charge"),
     (Waited::SwapIn, "swap_ swapin_ kvm_async_pf_task_wait"),
+    (Waited::Fsync, "start_this_handle wait_log_commit wait_eb_writebacks do_journal_end queue_log_writer"),
     (Waited::Fsync, "ext4_fc_ evict jbd2_ __btrfs_wait_ btrfs_wait_ flush_space __ext4_journal"),
     (Waited::Disk, "btrfs_ __btrfs_ xfs_ __xfs_ xlog_ ext4_ __ext4_ f2fs_ __f2fs_ bch2_ __bch2_ bch_ ntfs_ nilfs_"),
     (Waited::Disk, "erofs_ z_erofs_ squashfs_ get_decomp_stream dax_ iomap_ exit_aio __read_extent_tree_block"),
@@ -135,18 +142,36 @@ const SLEEPERS: &[Row] = &[
         Waited::Disk,
         "zram_ blkg_ loop_ lo_ nvme_ scsi_ ata_ mmc_ sd_ sr_ sg_ cdrom_ bio_ submit_bio bdev_ start_transaction",
     ),
+    (Waited::Disk, "hfs __hfs jffs2_ jfs lbm reiserfs_ ubifs_ kmmpd scrub_ rmw_rbio submit_read_wait_bio_list"),
+    (Waited::Disk, "start_delalloc exclop_ clean_log_buffer invalidate_and_check_btree flush_scrub submit_initial"),
+    (Waited::Disk, "wait_scrub_stripe __scrub_blocked fscache_ __fscache_ cachefiles_ __mmc_ _mmc_ ahci_ sata_"),
+    (Waited::Disk, "_wait_barrier raise_barrier freeze_array regular_request_wait wait_for_serialization bitmap_"),
+    (Waited::Disk, "r5c_ r5l_ resize_stripes reshape_request snapshot_ thin_ verity_ writecache_ dmz_ vdo_ uds_"),
+    (Waited::Disk, "new_read __make_buffer_clean __write_dirty_buffer __evict_many run_io_job"),
     (Waited::Disk, "cow_file_range btree_ close_ctree reserve_ticket get_workspace zstd_get_workspace"),
     (Waited::Network, "nfs_ nfs3_ nfs4_ rpc_ xprt_ cifs_ smb2_ SMB2_ smb_ ceph_ afs_ netfs_ sk_wait_data sk_wait_"),
+    (Waited::Network, "__nfs_ nfs42_ pnfs_ _pnfs_ ff_layout_ wait_on_commit update_open_stateid __rpc_execute xs_"),
+    (
+        Waited::Network,
+        "SendReceive __cifs_ cifsFile ip_rfc1001_connect __ceph_ wait_generic_request wait_request_timeout",
+    ),
+    (Waited::Network, "__do_request linger_reg_ rbd_ drbd_ aoe dlm_ gfs2_ ocfs2_ __ocfs2_ bt_sock_ iso_sock_"),
     (Waited::Network, "packet_ rxrpc_ l2cap_ rfcomm_ sco_ smc_ iucv_ kcm_ nlm"),
     (Waited::Peer, "fanotify_ autofs_ userfaultfd_ splice_ ipc_ wq_sleep af_alg_ paste_selection set_termios"),
-    (Waited::Device, "snd_ wait_for_avail usb_ hid_debug_ tpm_ i2c_ spi_ acpi_ mei_ __mei_ tty_port_ uart_ send_break"),
+    (Waited::Peer, "coda_upcall cache_check gss_cred_init uinput_request_submit __uhid_report_queue virtio_transport_"),
+    (Waited::Device, "snd_ wait_for_avail usb_ tpm_ i2c_ spi_ acpi_ mei_ __mei_ tty_port_ uart_ send_break"),
     (Waited::Device, "rng_ hwrng_ wait_for_random_bytes try_to_generate_entropy wait_port_writable port_fops_ pps_"),
+    (Waited::Device, "usbfs_ usbdev_ usbhid_ usblp_ usbtmc_ hub_ xhci_ wdm_ acm_ hid hci_ __hci_ ishtp_ sensor_hub_"),
+    (Waited::Device, "vb2_ v4l2_ __snd_ lp_ ipmi_ __i915_ intel_ __intel_ vmw_ qxl_ nvkm_ nv50_ kfd_ amdkfd_"),
     (Waited::Device, "mbox_ pci_ vga_get check_pcc_chan fw_ pm_ dpm_"),
     (Waited::Kernel, "cgroup_ kernfs_ proc_entry_rundown close_pdeo pin_kill fsnotify_ shrinker_free hook_sb_delete"),
     (Waited::Kernel, "drop_sysctl_table devtmpfs_ klist_remove cpuhp_ put_unbound_pool napi_ netdev_ dev_ crypto_"),
     (Waited::Kernel, "perf_event_ tty_open tty_release shmem_ de_thread ptrace_ io_uring_ io_ring_ io_wq_ io_sq"),
-    (Waited::Kernel, "vhost_ kvm_ do_coredump vfs_coredump percpu_ idempotent load_module free_module module_"),
-    (Waited::Kernel, "ring_buffer_resize uprobe_ tasklet_ key_ net_ namespace_ mnt_ nsproxy"),
+    (Waited::Kernel, "vhost_ kvm_ do_coredump vfs_coredump idempotent load_module free_module module_"),
+    (
+        Waited::Kernel,
+        "freeze_super percpu_ref_ __percpu_ref_ ring_buffer_resize uprobe_ tasklet_ key_ net_ namespace_ mnt_ nsproxy",
+    ),
 ];
 
 /// Functions that mean a kernel lock where they stand near the leaf.
@@ -176,10 +201,19 @@ pub(crate) fn stack_kind<'a>(functions: impl Iterator<Item = &'a str>) -> Waited
     if waits_for_thaw(&functions) {
         return Waited::Thaw;
     }
-    let sleeper = functions.iter().find(|name| !starts(name, SCHEDULER)).filter(|name| !decides(name));
-    let sleeper = sleeper.map_or(Waited::Unknown, |name| row(SLEEPERS, name));
     let kinds = functions.iter().enumerate().map(|(depth, name)| function_kind(depth, name));
-    kinds.min().unwrap_or(Waited::Unknown).min(sleeper)
+    kinds.min().unwrap_or(Waited::Unknown).min(sleeper_kind(&functions))
+}
+
+/// Classifies by the function directly above the scheduler. The main function of a kernel thread, which
+/// sleeps until there is work, says nothing.
+fn sleeper_kind(functions: &[&str]) -> Waited {
+    let mut above = functions.iter().skip_while(|name| starts(name, SCHEDULER));
+    match (above.next(), above.next()) {
+        (_, Some(&"kthread")) | (None, _) => Waited::Unknown,
+        (Some(name), _) if decides(name) => Waited::Unknown,
+        (Some(name), _) => row(SLEEPERS, name),
+    }
 }
 
 /// Whether a function says what a thread inside it waits for, whatever stands below it.
@@ -276,6 +310,7 @@ mod tests {
         assert_eq!(kind("btrfs_ioctl __x64_sys_ioctl"), Waited::Disk);
         assert_eq!(kind("handle_userfault handle_mm_fault exc_page_fault fault_in_readable btrfs_ioctl"), Waited::Peer);
         assert_eq!(kind("msleep btrfs_drew_read_lock btrfs_ioctl"), Waited::KernelLock);
+        assert_eq!(kind("ext4_lazyinit_thread kthread ret_from_fork"), Waited::Unknown);
     }
 
     #[test]
