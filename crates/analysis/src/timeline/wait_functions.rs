@@ -4,7 +4,8 @@
 //! Names are prefixes: kernels differ in suffixes and in what the compiler inlines. A name belongs to
 //! [`FUNCTIONS`] when a thread inside it waits for the same thing whatever stands below it. One that
 //! sleeps itself but also calls functions that sleep for other reasons belongs to [`SLEEPERS`], which
-//! counts only directly above the scheduler.
+//! counts only directly above the scheduler. `tests/sleepers.rs` holds the tables against the functions
+//! that sleep in the running kernel.
 
 /// The kinds of waits, the most telling first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -219,6 +220,22 @@ fn sleeper_kind(functions: &[&str]) -> Waited {
 /// Whether a function says what a thread inside it waits for, whatever stands below it.
 fn decides(name: &str) -> bool {
     function_kind(0, name) != Waited::Unknown
+}
+
+/// A kernel function that the tables name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KernelFunction {
+    /// Kind of wait.
+    pub waited: Waited,
+    /// Whether it decides wherever it stands in a stack, and not only directly above the scheduler.
+    pub anywhere: bool,
+}
+
+/// Looks a kernel function up in the tables.
+pub fn kernel_function(name: &str) -> Option<KernelFunction> {
+    let anywhere = decides(name);
+    let waited = if anywhere { function_kind(0, name) } else { row(SLEEPERS, name) };
+    (waited != Waited::Unknown).then_some(KernelFunction { waited, anywhere })
 }
 
 fn function_kind(depth: usize, name: &str) -> Waited {
