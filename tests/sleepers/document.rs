@@ -116,6 +116,6 @@ What the method can and cannot see:
   sound) have rows by the functions of Debian's 6.12 modules that call the scheduler; this test does not check them.
 - A compiler that inlines differently moves a sleep into another function: rows are prefixes, and for file systems cover all of a
   name's family.
-- It says that a function has a row, and not that the row is right. The unit tests beside the table hold real
-  stacks against kinds.
+- It says that a function has a row, and not that the row is right. The unit tests beside the table hold stacks
+  against kinds, most of them as this kernel recorded them.
 ";

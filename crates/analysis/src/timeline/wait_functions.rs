@@ -98,7 +98,7 @@ const FUNCTIONS: &[Row] = &[
     (Waited::Network, "wait_for_compound_request cifs_wait smb2_wait compound_send_recv ceph_mdsc_ ceph_osdc_wait"),
     (Waited::Network, "afs_wait netfs_wait p9_ v9fs_"),
     (Waited::Peer, "pipe_read pipe_write anon_pipe_ unix_ eventfd_read n_tty_write do_tty_write tty_wait_until_sent"),
-    (Waited::Peer, "wait_for_partner pipe_wait_ eventfd_write __skb_wait_for_more_packets sock_alloc_send_pskb"),
+    (Waited::Peer, "wait_for_partner pipe_wait_ eventfd_write sock_alloc_send_pskb __unix_"),
     (Waited::Events, "fuse_dev_do_read fuse_dev_read fuse_dev_splice_read"),
     (Waited::Peer, "request_wait_answer fuse_ do_mq_ do_msg do_semtimedop __do_semtimedop vsock_ __vsock_"),
     (Waited::Peer, "fanotify_handle_event fanotify_get_response autofs_wait autofs_expire_wait seccomp_do_user_notif"),
@@ -113,7 +113,7 @@ const FUNCTIONS: &[Row] = &[
     (Waited::Events, "evdev_read hidraw_read mousedev_read tun_do_read tap_do_read ring_buffer_wait recv_wait_event"),
     (
         Waited::Events,
-        "joydev_read hiddev_read serport_ldisc_read serio_raw_read uinput_read uhid_char_read roccat_read",
+        "netlink_recvmsg __do_sys_pause joydev_read hiddev_read serport_ldisc_read serio_raw_read uinput_read uhid_char_read roccat_read",
     ),
     (Waited::Events, "coda_psdev_read ecryptfs_miscdev_read vtpm_proxy_fops_read v4l2_event_dequeue reap_as"),
     (Waited::Events, "vt_event_wait __vt_event_wait vt_waitactive svc_recv snd_seq_read"),
@@ -129,6 +129,8 @@ const SLEEPERS: &[Row] = &[
     (Waited::KernelLock, "__vma_start_write vma_start_write vma_mark_detached btrfs_drew_ btrfs_lock_extent_bits"),
     (Waited::KernelLock, "xfs_lock_ xfs_iget bd_prepare_to_claim dqget lock_two_ shmem_fault super_lock"),
     (Waited::KernelLock, "bkey_nocow_lock __lock_extent six_lock_ lock_fdc wait_on_pending_writer"),
+    (Waited::Child, "kernel_clone"),
+    (Waited::Events, "__skb_wait_for_more_packets"),
     (Waited::Reclaim, "__vmalloc_ __alloc_pages get_page_from_freelist __kmalloc mem_cgroup_ try_charge"),
     (Waited::SwapIn, "swap_ swapin_ kvm_async_pf_task_wait"),
     (Waited::Fsync, "start_this_handle wait_log_commit wait_eb_writebacks do_journal_end queue_log_writer"),
@@ -157,7 +159,7 @@ const SLEEPERS: &[Row] = &[
         "SendReceive __cifs_ cifsFile ip_rfc1001_connect __ceph_ wait_generic_request wait_request_timeout",
     ),
     (Waited::Network, "__do_request linger_reg_ rbd_ drbd_ aoe dlm_ gfs2_ ocfs2_ __ocfs2_ bt_sock_ iso_sock_"),
-    (Waited::Network, "packet_ rxrpc_ l2cap_ rfcomm_ sco_ smc_ iucv_ kcm_ nlm"),
+    (Waited::Network, "packet_ raw_recvmsg ping_recvmsg rxrpc_ l2cap_ rfcomm_ sco_ smc_ iucv_ kcm_ nlm"),
     (Waited::Peer, "fanotify_ autofs_ userfaultfd_ splice_ ipc_ wq_sleep af_alg_ paste_selection set_termios"),
     (Waited::Peer, "coda_upcall cache_check gss_cred_init uinput_request_submit __uhid_report_queue virtio_transport_"),
     (Waited::Device, "snd_ wait_for_avail usb_ tpm_ i2c_ spi_ acpi_ mei_ __mei_ tty_port_ uart_ send_break"),
@@ -287,7 +289,9 @@ mod tests {
     #[test]
     fn a_writer_waits_for_thaw_and_a_fork_for_a_lock() {
         assert_eq!(kind("percpu_rwsem_wait vfs_write ksys_write do_syscall_64"), Waited::Thaw);
-        assert_eq!(kind("percpu_rwsem_wait ext4_page_mkwrite do_page_mkwrite exc_page_fault"), Waited::Thaw);
+        assert_eq!(kind("percpu_rwsem_wait ext4_page_mkwrite do_page_mkwrite do_fault exc_page_fault"), Waited::Thaw);
+        assert_eq!(kind("percpu_rwsem_wait mnt_want_write path_openat do_filp_open do_sys_openat2"), Waited::Thaw);
+        assert_eq!(kind("percpu_rwsem_wait direct_splice_actor splice_direct_to_actor do_sendfile"), Waited::Thaw);
         let scheduler = "__schedule schedule percpu_rwsem_wait __percpu_down_read mnt_want_write open_last_lookups";
         assert_eq!(kind(scheduler), Waited::Thaw);
         assert_eq!(kind("percpu_rwsem_wait cgroup_can_fork copy_process kernel_clone"), Waited::KernelLock);
@@ -296,14 +300,35 @@ mod tests {
 
     #[test]
     fn programs_that_must_answer_are_peers() {
-        let scanner = "fanotify_handle_event fsnotify fsnotify_open_perm_and_set_mode do_dentry_open path_openat";
-        let debugger = "handle_userfault __handle_mm_fault handle_mm_fault exc_page_fault asm_exc_page_fault";
-        let daemon = "autofs_wait autofs_mount_wait autofs_d_automount __traverse_mounts step_into link_path_walk";
-        let audit = "audit_log_start audit_log_exit __audit_syscall_exit syscall_exit_work do_syscall_64";
-        let helper = "call_usermodehelper_exec __request_module get_fs_type path_mount __x64_sys_mount";
-        for stack in [scanner, debugger, daemon, audit, helper] {
+        let stacks = [
+            "fanotify_handle_event fsnotify __fsnotify_parent do_dentry_open vfs_open path_openat do_filp_open",
+            "handle_userfault __handle_mm_fault handle_mm_fault exc_page_fault asm_exc_page_fault _copy_to_iter \
+             copy_page_to_iter filemap_read vfs_read",
+            "autofs_wait autofs_mount_wait autofs_d_automount __traverse_mounts step_into link_path_walk",
+            "audit_log_start audit_log_exit __audit_syscall_exit syscall_exit_work do_syscall_64",
+            "call_usermodehelper_exec __request_module get_fs_type path_mount __x64_sys_mount",
+            "wait_for_partner fifo_open do_dentry_open vfs_open path_openat do_filp_open",
+            "do_wait_intr_irq eventfd_write vfs_write ksys_write",
+            "wq_sleep do_mq_timedsend __x64_sys_mq_timedsend",
+            "__do_semtimedop do_semtimedop do_syscall_64",
+            "sock_alloc_send_pskb unix_dgram_sendmsg __sys_sendto",
+            "__skb_wait_for_more_packets __unix_dgram_recvmsg sock_recvmsg __sys_recvfrom",
+        ];
+        for stack in stacks {
             assert_eq!(kind(stack), Waited::Peer, "{stack}");
         }
+    }
+
+    #[test]
+    fn a_datagram_is_from_the_network_or_an_event() {
+        let udp = "__skb_wait_for_more_packets __skb_recv_udp udp_recvmsg sock_recvmsg __sys_recvfrom";
+        let netlink = "__skb_wait_for_more_packets __skb_recv_datagram skb_recv_datagram netlink_recvmsg";
+        assert_eq!((kind(udp), kind(netlink)), (Waited::Network, Waited::Events));
+    }
+
+    #[test]
+    fn vfork_waits_for_a_child() {
+        assert_eq!(kind("kernel_clone __do_sys_vfork do_syscall_64"), Waited::Child);
     }
 
     #[test]
@@ -333,6 +358,8 @@ mod tests {
     #[test]
     fn grace_periods_and_devices_are_no_events() {
         assert_eq!(kind("synchronize_rcu_normal rcu_sync_enter freeze_super.part.0 __x64_sys_ioctl"), Waited::Kernel);
+        assert_eq!(kind("synchronize_rcu_expedited namespace_unlock path_umount __x64_sys_umount"), Waited::Kernel);
+        assert_eq!(kind("rcu_barrier cleanup_net process_one_work worker_thread kthread"), Waited::Kernel);
         assert_eq!(kind("rcu_gp_kthread kthread ret_from_fork"), Waited::Events);
         assert_eq!(kind("__flush_work tty_buffer_flush_work n_tty_read tty_read"), Waited::Kernel);
         assert_eq!(kind("dma_fence_default_wait dma_fence_wait_timeout drm_ioctl __x64_sys_ioctl"), Waited::Device);
