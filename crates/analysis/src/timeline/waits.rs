@@ -369,7 +369,8 @@ pub(crate) fn signature(wait: &Wait, file: Option<u64>) -> Signature {
 mod tests {
     use super::*;
     use crate::timeline::threads::{Segment, ThreadState};
-    use tipme_record::Pid;
+    use tipme_record::records::Lock;
+    use tipme_record::{Head, Pid};
     use zerocopy::FromZeros;
 
     fn io_wait(ts: u64, syscall: i32) -> Wait {
@@ -417,5 +418,23 @@ mod tests {
         assert_eq!(waits.kind_of(&wait), Waited::Network);
         assert_eq!(file_kind(&wait, Waited::Unknown), Waited::Disk);
         assert_eq!(file_kind(&wait, Waited::Peer), Waited::Unknown);
+    }
+
+    /// A wait in `write` from 100 to 200 ms, which the kernel reports as a contended lock, with these functions.
+    fn contended(functions: &[&str]) -> Waited {
+        let head = Head { ts: Nanos::from_millis(200), tid: Tid(7), size: 0, kind: 0, generation: 0 };
+        let mut wait = io_wait(200, 1);
+        (wait.start, wait.state, wait.mode, wait.stack) = (Nanos::from_millis(100), 2, TYPE_REGULAR, StackId(1));
+        let mut lock = Lock::new_zeroed();
+        (lock.head, lock.nanos) = (head, Nanos::from_millis(100));
+        let mut waits = Waits::new(vec![wait], &Names::default(), Contention::new(vec![lock]));
+        waits.by_stack.insert(StackId(1), stack_kind(functions.iter().copied()));
+        waits.kind(&blocked(100, 200, 2))
+    }
+
+    #[test]
+    fn a_contended_lock_is_a_lock_unless_a_freeze_holds_it() {
+        assert_eq!(contended(&["ext4_file_write_iter", "vfs_write"]), Waited::KernelLock);
+        assert_eq!(contended(&["percpu_rwsem_wait", "vfs_write"]), Waited::Thaw);
     }
 }
