@@ -187,7 +187,7 @@ pub struct Finding {
     /// elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub waiter: String,
-    /// No process is known to owe the answer, or to hold the kernel's lock, that was waited for: the culprit is the waiter itself.
+    /// No process is known to owe the answer, or to hold the lock, that was waited for: the culprit is the waiter itself.
     /// Left out elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unowed: bool,

@@ -121,5 +121,5 @@ fn who_waits_for_a_lock_without_a_known_holder_does_not_hold_it() {
     machine.attempt(1_500_100, TRIER, 0, 0);
     let finding = finding(&mut machine, TRIER, 1_001, 1_500);
     assert_eq!(finding.kind, CauseKind::LockWait);
-    assert_eq!(finding.evidence[0], "nobody known held a lock that trier needed", "{finding:?}");
+    assert_eq!(finding.evidence[0], "trier waited for a lock; its holder is not known", "{finding:?}");
 }

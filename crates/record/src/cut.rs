@@ -35,7 +35,19 @@ pub fn cut(incident: &Incident, from: Nanos) -> Result<Incident, serde_json::Err
             Section::Rare => later.push(*section, cut_chunks(bytes, from)),
             Section::Samples => later.push(*section, samples(bytes, from)),
             Section::Inputs => later.push(*section, inputs(bytes, from)),
-            _ => later.push(*section, bytes.clone()),
+            Section::Exits
+            | Section::Tasks
+            | Section::Cmdlines
+            | Section::Stacks
+            | Section::Symbols
+            | Section::Displays
+            | Section::Locks
+            | Section::Cost
+            | Section::Words
+            | Section::Groups
+            | Section::Files
+            | Section::Baselines
+            | Section::Ports => later.push(*section, bytes.clone()),
         }
     }
     Ok(later)

@@ -173,7 +173,20 @@ impl UserView {
                 Section::Cmdlines => *bytes = self.command_lines(bytes),
                 Section::Ports => *bytes = self.ports(bytes),
                 Section::Locks => *bytes = locks(bytes, |tid| !own.contains(&Tid(tid)), disguise),
-                _ => {}
+                // Edited chunk by chunk; of switches, wakeups and migrations nothing is withheld.
+                Section::Sched | Section::Rare | Section::Exits => {}
+                // Selected by user before they get here: events of input devices, and paths.
+                Section::Inputs | Section::Files => {}
+                Section::Meta
+                | Section::Stacks
+                | Section::Symbols
+                | Section::Displays
+                | Section::Samples
+                | Section::Losses
+                | Section::Cost
+                | Section::Words
+                | Section::Groups
+                | Section::Baselines => {}
             }
         }
         self.withheld.users = self.hidden.len() as u32;
@@ -221,7 +234,8 @@ impl UserView {
         Ok(only.into_iter().filter(|(_, only)| *only).map(|(display, _)| display).collect())
     }
 
-    /// Whether a record stays, without what is not to be known.
+    /// Removes from a record what the user may not see, and returns whether the record stays. The table in
+    /// `docs/security.md` gives the reason for each kind.
     fn edit(&mut self, kind: RecordKind, record: &mut [u8], disguise: &dyn Fn(u64) -> u64) -> bool {
         match kind {
             RecordKind::Message | RecordKind::WlMessage => self.message(kind, record),
@@ -230,7 +244,29 @@ impl UserView {
             RecordKind::Polled => self.polled(record),
             RecordKind::Exec => self.line(record, Exec::read(record).map(|exec| (exec.pid, exec.head.ts)), Exec::SIZE),
             RecordKind::Exit => self.line(record, Exit::read(record).map(|exit| (exit.pid, exit.head.ts)), Exit::SIZE),
-            _ => true,
+            // Input events have a section of their own, where the recorder selects them by user.
+            RecordKind::Input => false,
+            // Names, owners, states, waits and stacks of all threads, and what they did to each other.
+            RecordKind::Switch
+            | RecordKind::Waking
+            | RecordKind::Migrate
+            | RecordKind::Fork
+            | RecordKind::Rename
+            | RecordKind::Task
+            | RecordKind::Owner
+            | RecordKind::Throttled
+            | RecordKind::Attempt
+            | RecordKind::Lock
+            | RecordKind::Signal
+            | RecordKind::Sample
+            | RecordKind::Tally => true,
+            // Load of disks, memory and interrupts.
+            RecordKind::Irq
+            | RecordKind::Block
+            | RecordKind::Reclaim
+            | RecordKind::Deferred
+            | RecordKind::Withdrawn
+            | RecordKind::Overdue => true,
         }
     }
 

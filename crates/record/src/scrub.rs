@@ -24,10 +24,6 @@ use zerocopy::FromBytes;
 /// What programs are called that are not to be kept.
 const ANONYMOUS: &[u8; 16] = b"program\0\0\0\0\0\0\0\0\0";
 
-/// Sections that tell of nobody.
-const NAMELESS: [Section; 6] =
-    [Section::Sched, Section::Displays, Section::Samples, Section::Losses, Section::Cost, Section::Ports];
-
 /// In front of the name and the module of a function: process, their two lengths, address.
 const SYMBOL_HEAD: usize = 16;
 
@@ -83,8 +79,14 @@ pub fn scrub(incident: &Incident, keep: &[String]) -> Result<(Incident, Gone), s
             Section::Groups => clean.push_json(*section, &without_paths(incident.json(*section)?))?,
             Section::Locks => clean.push_json(*section, &without_places(incident.json(*section)?, &disguise))?,
             Section::Baselines => clean.push_json(*section, &scrubber.baselines(incident.json(*section)?))?,
-            section if NAMELESS.contains(section) => clean.push(*section, bytes.clone()),
-            _ => {}
+            // Free of names.
+            Section::Sched
+            | Section::Displays
+            | Section::Samples
+            | Section::Losses
+            | Section::Cost
+            | Section::Ports => clean.push(*section, bytes.clone()),
+            Section::Cmdlines | Section::Files | Section::Words => {}
         }
     }
     conceal_functions(&mut clean, &disguise);

@@ -56,7 +56,19 @@ pub(crate) fn conceal_functions(incident: &mut Incident, disguise: &dyn Fn(u64) 
         match section {
             Section::Stacks => conceal_stacks(bytes, disguise),
             Section::Symbols => conceal_symbols(bytes, disguise),
-            _ => {}
+            // Addresses in records and locks are disguised where those are edited.
+            Section::Sched | Section::Rare | Section::Exits | Section::Tasks | Section::Inputs | Section::Locks => {}
+            Section::Meta
+            | Section::Cmdlines
+            | Section::Displays
+            | Section::Samples
+            | Section::Losses
+            | Section::Cost
+            | Section::Words
+            | Section::Groups
+            | Section::Files
+            | Section::Baselines
+            | Section::Ports => {}
         }
     }
 }

@@ -156,7 +156,7 @@ fn of(finding: &Finding, interval: &Interval) -> String {
     let about = about(finding.kind);
     let (clause, who) = match &finding.culprit {
         // There the evidence says it best.
-        _ if finding.signalled || finding.unowed && finding.kind == CauseKind::KernelLock => (None, String::new()),
+        _ if finding.signalled || finding.unowed && finding.kind != CauseKind::PeerWait => (None, String::new()),
         _ if !finding.unusual && is_of_command(finding.kind) && program(interval).is_some() => (None, String::new()),
         _ if finding.unowed => (Some("{app} waited for an answer that nobody is known to owe"), String::new()),
         Culprit::Process { comm, job, .. } => (about.of_process, process(comm, job.as_deref(), finding.kind)),

@@ -178,6 +178,7 @@ impl<'a> BlameFinder<'a> {
                 Blame { kind: CauseKind::Stopped, who: Who::Thread(piece.tid) }
             }
             Waited::Stopped => Blame { kind: CauseKind::Stopped, who: self.stopper(piece) },
+            Waited::Thaw => Blame { kind: CauseKind::KernelLock, who: Who::Thread(piece.tid) },
             Waited::SwapIn => Blame { kind: CauseKind::SwapIn, who: device() },
             Waited::PageIn => Blame { kind: CauseKind::PageIn, who: device() },
             Waited::Disk => Blame { kind: CauseKind::DiskQueue, who: device() },
@@ -251,7 +252,7 @@ impl<'a> BlameFinder<'a> {
 
     /// Names a kernel wait of unknown purpose where a kernel thread ended it and nothing that this thread did explains it.
     fn unless_unknown(&self, chain: &Chain, piece: &ChainPiece, usual: Blame) -> Blame {
-        let unknown = |via: &&Via| via.waited == Waited::Unknown && !self.is_kernel(via.waiter);
+        let unknown = |via: &&Via| via.waited.is_unnamed() && !self.is_kernel(via.waiter);
         let via = chain.vias_of(piece).find(unknown).filter(|_| usual.kind == CauseKind::Unattributed);
         via.map_or(usual, |via| Blame { kind: CauseKind::KernelWait, who: Who::Thread(via.waiter) })
     }
@@ -303,7 +304,7 @@ impl<'a> BlameFinder<'a> {
         // A device that another process stands for is a file system in user space.
         let by_user = matches!(via.waited, Waited::Disk | Waited::PageIn | Waited::Fsync);
         // A kernel wait of unknown purpose that another process ends is a wait for that process.
-        let unknown = via.waited == Waited::Unknown;
+        let unknown = via.waited.is_unnamed();
         let asks = via.waited == Waited::Peer || (passes_on || by_user || unknown) && !self.is_kernel(via.waiter);
         (asks && other).then_some(CauseKind::PeerWait)
     }
@@ -344,7 +345,9 @@ impl<'a> BlameFinder<'a> {
             Doing::Waited(Waited::Events, Some(wait)) if self.is_of_command(pid) && wait.context != HARD_INTERRUPT => {
                 CauseKind::PeerWait
             }
-            Doing::Waited(Waited::Unknown, Some(_)) if !self.is_kernel(piece.tid) => CauseKind::KernelWait,
+            Doing::Waited(waited, Some(_)) if waited.is_unnamed() && !self.is_kernel(piece.tid) => {
+                CauseKind::KernelWait
+            }
             Doing::Waited(waited, wait) => idle_kind(waited, wait.as_ref()),
             Doing::Queued(_) => CauseKind::OwnComputation,
             Doing::Interrupted(_) => CauseKind::Unattributed,
@@ -420,7 +423,7 @@ fn idle_kind(waited: Waited, wait: Option<&Wait>) -> CauseKind {
         Waited::Sleep => CauseKind::TimerSleep,
         Waited::Child => CauseKind::ChildWait,
         Waited::Futex | Waited::FileLock => CauseKind::LockWait,
-        Waited::KernelLock => CauseKind::KernelLock,
+        Waited::KernelLock | Waited::Thaw => CauseKind::KernelLock,
         Waited::Peer => CauseKind::PeerWait,
         Waited::Events if wait.is_some_and(|wait| has_timeout(wait) || is_over(wait)) => CauseKind::TimerSleep,
         _ => CauseKind::Unattributed,

@@ -436,7 +436,6 @@ impl Walker<'_> {
         let ends = idle
             || self.recording.was_ended_by_signal(span)
             || self.was_ended_by_person(span)
-            || waiting.wait.is_some_and(|wait| self.recording.awaits_thaw(&wait))
             || ends_here(waiting.waited) && !self.ended_by_user(span, waiting.waited);
         let known = || waiting.holder.or_else(|| self.holder(span, waiting.wait.as_ref(), waiting.waited));
         if ends { None } else { known() }
@@ -528,6 +527,6 @@ impl Walker<'_> {
 
 /// Waits that are explained by themselves, whoever ended them.
 fn ends_here(waited: Waited) -> bool {
-    use Waited::{Disk, Fsync, Network, PageIn, Reclaim, Sleep, Stopped, SwapIn};
-    matches!(waited, Stopped | SwapIn | Reclaim | Fsync | PageIn | Disk | Sleep | Network)
+    use Waited::{Disk, Fsync, Network, PageIn, Reclaim, Sleep, Stopped, SwapIn, Thaw};
+    matches!(waited, Stopped | Thaw | SwapIn | Reclaim | Fsync | PageIn | Disk | Sleep | Network)
 }

@@ -4,7 +4,7 @@
 use crate::explain::chain::{ChainPiece, Doing};
 use crate::timeline::call_names::call_name;
 use crate::timeline::recording::Recording;
-use crate::timeline::waits::{Waited, locks_files, writes_to_terminal};
+use crate::timeline::waits::{Waited, naps, writes_to_terminal};
 use std::net::Ipv4Addr;
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Pid, Tid};
@@ -41,8 +41,8 @@ pub(crate) fn doing_text(recording: &Recording, piece: &ChainPiece) -> String {
 
 /// What a thread waited for, with the file where its path is known.
 fn file_text(recording: &Recording, waited: Waited, wait: Option<&Wait>) -> String {
-    if waited == Waited::Unknown {
-        return unknown_wait_text(recording, wait);
+    if waited.is_unnamed() {
+        return unnamed_wait_text(recording, waited, wait);
     }
     let text = wait_text(waited, wait);
     match (waited, wait.and_then(|wait| recording.file(wait))) {
@@ -52,9 +52,9 @@ fn file_text(recording: &Recording, waited: Waited, wait: Option<&Wait>) -> Stri
     }
 }
 
-/// A wait of unknown purpose, by system call, file and kernel function: `waited in openat of /a (fanotify_handle_event)`.
-pub(crate) fn unknown_wait_text(recording: &Recording, wait: Option<&Wait>) -> String {
-    let text = wait_text(Waited::Unknown, wait);
+/// A wait without a name of its own, by system call, file and kernel function: `waited in openat of /a (dma_fence_wait)`.
+pub(crate) fn unnamed_wait_text(recording: &Recording, waited: Waited, wait: Option<&Wait>) -> String {
+    let text = wait_text(waited, wait);
     let file = wait.and_then(|wait| recording.file(wait)).map(|path| format!(" of {path}")).unwrap_or_default();
     let function = wait.and_then(|wait| frames(recording, wait).into_iter().find(|name| !is_generic(name)));
     let function = function.map(|name| format!(" ({name})")).unwrap_or_default();
@@ -83,18 +83,21 @@ pub(crate) fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
             return "waited to write to its terminal".to_owned();
         }
         Waited::Stopped => return "was stopped".to_owned(),
+        Waited::Thaw => "waited for a frozen file system",
         Waited::KernelLock => "waited for a kernel lock",
         Waited::SwapIn => "waited for a page from swap",
         Waited::Reclaim => "waited for memory to be freed",
         Waited::Fsync => "waited for data to reach the disk",
         Waited::PageIn => "waited for a page of a file",
         Waited::Disk => "waited for the disk",
-        Waited::FileLock if wait.is_some_and(|wait| !locks_files(wait)) => {
+        Waited::FileLock if wait.is_some_and(naps) => {
             return "slept between tries of a file lock".to_owned();
         }
         Waited::FileLock => "waited for a file lock",
         Waited::Futex => "waited for a lock",
         Waited::Child => "waited for a child",
+        Waited::Device => "waited for a device",
+        Waited::Kernel => "waited for the kernel",
         Waited::Sleep => "slept",
         Waited::Network => "waited for the network",
         Waited::Peer => "waited for another process",

@@ -33,7 +33,7 @@ const LINE_MAX: usize = 16;
 type Inputs = BTreeMap<Pid, BTreeSet<Nanos>>;
 
 /// A new process, the input that it comes from, and when it was there for the person.
-struct Start<'a> {
+struct ProgramStart<'a> {
     life: &'a Life,
     ready: Nanos,
     noticed: Nanos,
@@ -65,10 +65,10 @@ fn inputs(deliveries: &[Delivery]) -> Inputs {
 }
 
 /// Shells in new terminals, up to their first wait for input: each leads a session and reads a terminal.
-fn prompts(recording: &Recording) -> impl Iterator<Item = Start<'_>> {
+fn prompts(recording: &Recording) -> impl Iterator<Item = ProgramStart<'_>> {
     let lives = recording.tasks.lives().iter().filter(|life| life.from > Nanos(0) && life.tid.0 == life.pid.0);
     let shells = lives.filter(|life| life.session == life.pid && reads_terminal(recording, life.tid));
-    shells.map(|life| Start { life, ready: first_wait(recording, life), noticed: PROMPT })
+    shells.map(|life| ProgramStart { life, ready: first_wait(recording, life), noticed: PROMPT })
 }
 
 /// Whether a thread reads a terminal, also one into which nobody has typed yet.
@@ -83,13 +83,13 @@ fn first_wait(recording: &Recording, life: &Life) -> Nanos {
 }
 
 /// Programs that were started within the recording, up to their first window.
-fn windows(recording: &Recording) -> impl Iterator<Item = Start<'_>> {
+fn windows(recording: &Recording) -> impl Iterator<Item = ProgramStart<'_>> {
     let threshold = InputClass::Click.limits(ThresholdProfile::Default).threshold;
     let clients: BTreeSet<Pid> = recording.messages.streams().iter().map(|stream| stream.client).collect();
     clients.into_iter().filter_map(move |client| {
         let life = recording.tasks.process(client, recording.mark).filter(|life| life.from > Nanos(0))?;
         let ready = first_window(recording, client)?;
-        Some(Start { life, ready, noticed: WINDOW.max(Nanos(threshold)) })
+        Some(ProgramStart { life, ready, noticed: WINDOW.max(Nanos(threshold)) })
     })
 }
 

@@ -91,13 +91,13 @@ impl Look {
         match waited {
             Waited::Disk | Waited::PageIn | Waited::SwapIn | Waited::Fsync => Look::Disk,
             Waited::Reclaim => Look::Memory,
-            Waited::FileLock | Waited::Futex | Waited::KernelLock => Look::Lock,
+            Waited::FileLock | Waited::Futex | Waited::KernelLock | Waited::Thaw => Look::Lock,
             Waited::Child | Waited::Peer => Look::Peer,
             Waited::Network => Look::Network,
             Waited::Stopped => Look::Stopped,
             Waited::Sleep => Look::Sleep,
             Waited::Events => Look::Idle,
-            Waited::Unknown => Look::Unknown,
+            Waited::Device | Waited::Kernel | Waited::Unknown => Look::Unknown,
         }
     }
 }

@@ -7,82 +7,14 @@
 use crate::decode::names::Names;
 use crate::timeline::contention::Contention;
 use crate::timeline::threads::Span;
+pub(crate) use crate::timeline::wait_functions::Waited;
+use crate::timeline::wait_functions::stack_kind;
 use std::collections::HashMap;
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, StackId, Tid};
 
 /// What tells the waits of one thread apart: the system call, and what it waits on.
 pub(crate) type Signature = (i32, u64);
-
-/// The kinds of waits, the most telling first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Waited {
-    /// Stopped by a signal or a debugger.
-    Stopped,
-    /// A lock inside the kernel.
-    KernelLock,
-    /// A page from swap.
-    SwapIn,
-    /// Freeing memory, or throttled for dirtying it.
-    Reclaim,
-    /// Data or journal on its way to the disk.
-    Fsync,
-    /// A page of a file.
-    PageIn,
-    /// Other block I/O.
-    Disk,
-    /// A lock on a file.
-    FileLock,
-    /// A lock, condition or semaphore in user space.
-    Futex,
-    /// The end or a change of a child.
-    Child,
-    /// Time.
-    Sleep,
-    /// A remote host.
-    Network,
-    /// Another process, through a pipe, socket or event counter.
-    Peer,
-    /// Whatever comes next: the idle wait of an event loop, a terminal, a queue of work.
-    Events,
-    /// Nothing is known.
-    Unknown,
-}
-
-/// Kernel functions, by the start of their name, and what a thread inside them waits for.
-const FUNCTIONS: &[(Waited, &str)] = &[
-    (Waited::Stopped, "do_signal_stop ptrace_stop do_freezer_trap __refrigerator"),
-    (Waited::SwapIn, "do_swap_page swap_readpage swap_read_folio swapin_readahead swap_vma_readahead"),
-    (Waited::Reclaim, "shrink_ try_to_free_ balance_dirty_pages compact_zone throttle_direct_reclaim reclaim_throttle"),
-    (Waited::Reclaim, "mem_cgroup_handle_over_high __alloc_pages_slowpath"),
-    (Waited::Fsync, "jbd2_ vfs_fsync ext4_sync_file ext4_fsync xfs_file_fsync btrfs_sync_file file_write_and_wait"),
-    (Waited::Fsync, "sync_inodes_sb ksys_sync iterate_supers blkdev_issue_flush xlog_wait xfs_log_force"),
-    (Waited::Fsync, "wait_transaction_locked add_transaction_credits do_get_write_access"),
-    (Waited::PageIn, "filemap_fault __do_fault do_read_fault ext4_filemap_fault"),
-    (Waited::Disk, "io_schedule folio_wait_ wait_on_page __wait_on_buffer wait_on_buffer bit_wait_io blk_ __blk_"),
-    (Waited::Disk, "submit_bio_wait wbt_wait rq_qos_wait p9_ iomap_dio_rw __iomap_dio_rw blkdev_"),
-    (Waited::FileLock, "locks_lock_inode_wait flock_lock_inode_wait posix_lock_inode_wait fcntl_setlk"),
-    (Waited::FileLock, "__do_sys_flock __x64_sys_flock"),
-    (Waited::Futex, "futex_ __futex_ do_futex"),
-    (Waited::Child, "__do_wait kernel_wait4 wait_for_vfork_done kernel_waitid"),
-    (Waited::Sleep, "hrtimer_nanosleep do_nanosleep common_nsleep __x64_sys_nanosleep"),
-    (Waited::Network, "tcp_ inet_ udp_ sk_stream_wait rpc_wait"),
-    (Waited::Peer, "pipe_read pipe_write anon_pipe_ unix_ eventfd_read n_tty_write do_tty_write tty_wait_until_sent"),
-    (Waited::Events, "fuse_dev_do_read fuse_dev_read fuse_dev_splice_read"),
-    (Waited::Peer, "request_wait_answer fuse_ do_mq_ do_msg do_semtimedop"),
-    (Waited::Events, "do_sys_poll do_poll do_select core_sys_select ep_poll do_epoll_wait n_tty_read io_cqring_wait"),
-    (Waited::Events, "do_sigtimedwait sigsuspend __x64_sys_pause inotify_read fanotify_read do_syslog devkmsg_read"),
-    (Waited::Events, "worker_thread rescuer_thread smpboot_thread_fn kswapd_try_to_sleep kjournald2 kthreadd rcu_"),
-    (Waited::Events, "kauditd khugepaged kcompactd oom_reaper psi_ io_wq_worker io_sq_thread kthread_worker_fn"),
-    (Waited::Events, "signalfd_read timerfd_read"),
-];
-
-/// Functions that mean a kernel lock where they stand near the leaf.
-const LOCK_FUNCTIONS: &str =
-    "rwsem_ __mutex_lock mutex_lock percpu_rwsem __percpu_ __down_ down_read down_write rt_mutex_slowlock";
-
-/// Frames that may stand between the scheduler and the lock function.
-const LOCK_FRAMES: usize = 8;
 
 /// System calls of x86-64 that say by themselves what is waited for.
 const SYSTEM_CALLS: &[(Waited, &[i32])] = &[
@@ -111,6 +43,7 @@ const FUTEX_WAITERS: u32 = 0x8000_0000;
 const LOCKED: u32 = 2;
 const FUTEX_PRIVATE: u64 = 0x80;
 const POLL: i32 = 7;
+const NANOSLEEP: i32 = 35;
 const CLOCK_NANOSLEEP: i32 = 230;
 /// restart_syscall.
 const RESTART: i32 = 219;
@@ -121,10 +54,12 @@ const EPOLLS: [i32; 3] = [232, 281, 441];
 /// The C library's conditions alternate between two words that lie side by side.
 const FUTEX_PAIR: u64 = !0xf;
 const FCNTL: i32 = 72;
-const FLOCK: i32 = 73;
 const SET_LOCK_WAIT: [u64; 2] = [7, 38];
 const PIPE_FILES: u32 = 0x5049_5045;
 const TERMINAL_FILES: u32 = 0x1cd1;
+/// Magic numbers of file systems of other machines: NFS, SMB (three), Ceph, AFS (two), 9p.
+const REMOTE_FILES: [u32; 8] =
+    [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x5346_414f, 0x6b41_4653, 0x0102_1997];
 const TYPE_BITS: u32 = 0o170_000;
 const TYPE_FIFO: u32 = 0o010_000;
 const TYPE_CHARACTER: u32 = 0o020_000;
@@ -187,11 +122,12 @@ impl Waits {
     /// What a blocked segment waited for.
     pub fn kind(&self, span: &Span) -> Waited {
         let state = state_kind(span.segment.place);
-        if state == Waited::Unknown && self.contention.covers(span) {
+        let wait = self.find(span);
+        let is_thaw = || wait.is_some_and(|wait| self.kind_of(wait) == Waited::Thaw);
+        if state == Waited::Unknown && self.contention.covers(span) && !is_thaw() {
             return Waited::KernelLock;
         }
-        let neighbour = || self.neighbour(span);
-        self.find(span).or_else(neighbour).map_or(state, |wait| self.kind_of(wait).min(state))
+        wait.or_else(|| self.neighbour(span)).map_or(state, |wait| self.kind_of(wait).min(state))
     }
 
     /// The uninterruptible wait of the same thread that has a record and is nearest in time, for I/O if this one is. Of
@@ -217,7 +153,9 @@ impl Waits {
             return Waited::Sleep;
         }
         let stack = self.by_stack.get(&wait.stack).copied().unwrap_or(Waited::Unknown);
-        stack.min(call_kind(wait)).min(file_kind(wait)).min(state_kind(wait.state))
+        let kind = stack.min(call_kind(wait)).min(file_kind(wait, stack)).min(state_kind(wait.state));
+        let remote = REMOTE_FILES.contains(&wait.magic);
+        if remote && matches!(kind, Waited::Fsync | Waited::PageIn | Waited::Disk) { Waited::Network } else { kind }
     }
 
     /// Whether a thread polled a single file, or waited for a signal, which it hardly ever does, until the time was up: an
@@ -285,19 +223,6 @@ fn near(a: Nanos, b: Nanos) -> bool {
     a.0.abs_diff(b.0) <= TOLERANCE.0
 }
 
-/// What a kernel stack waits for, its functions leaf first.
-pub(crate) fn stack_kind<'a>(functions: impl Iterator<Item = &'a str>) -> Waited {
-    functions.enumerate().map(|(depth, name)| function_kind(depth, name)).min().unwrap_or(Waited::Unknown)
-}
-
-fn function_kind(depth: usize, name: &str) -> Waited {
-    let starts = |prefixes: &str| prefixes.split(' ').any(|prefix| name.starts_with(prefix));
-    if depth < LOCK_FRAMES && starts(LOCK_FUNCTIONS) {
-        return Waited::KernelLock;
-    }
-    FUNCTIONS.iter().find(|(_, prefixes)| starts(prefixes)).map_or(Waited::Unknown, |(kind, _)| *kind)
-}
-
 /// Whether the freezer of its control group held the thread.
 pub(crate) fn is_frozen(wait: &Wait) -> bool {
     wait.state & STATE_FROZEN != 0
@@ -333,18 +258,20 @@ fn sleeps_without_files(wait: &Wait) -> bool {
     }
 }
 
-fn file_kind(wait: &Wait) -> Waited {
+/// Classifies by the file that a call names. Data of a regular file comes from the disk, unless the stack says otherwise.
+fn file_kind(wait: &Wait, stack: Waited) -> Waited {
     if polls(wait) {
         return Waited::Events;
     }
     if writes_to_terminal(wait) {
         return Waited::Peer;
     }
+    let elsewhere = matches!(stack, Waited::Network | Waited::Peer | Waited::Device | Waited::Kernel);
     match (wait.family, wait.magic, wait.mode & TYPE_BITS) {
         (2 | 10, _, _) => Waited::Network,
         (1, _, _) | (_, PIPE_FILES, _) | (_, _, TYPE_FIFO) => Waited::Peer,
         (16, _, _) | (_, TERMINAL_FILES, _) => Waited::Events,
-        (_, _, TYPE_REGULAR | TYPE_BLOCK) if moves_data(wait.syscall) => Waited::Disk,
+        (_, _, TYPE_REGULAR | TYPE_BLOCK) if moves_data(wait.syscall) && !elsewhere => Waited::Disk,
         _ => Waited::Unknown,
     }
 }
@@ -399,9 +326,9 @@ pub(crate) fn is_terminal_file(mode: u32, magic: u32) -> bool {
     mode & TYPE_BITS == TYPE_CHARACTER || magic == TERMINAL_FILES
 }
 
-/// Whether a wait is in one of the calls that lock files: flock, fcntl.
-pub(crate) fn locks_files(wait: &Wait) -> bool {
-    matches!(wait.syscall, FLOCK | FCNTL)
+/// Whether a wait is in one of the calls that programs sleep by between tries: nanosleep, clock_nanosleep, poll and the like.
+pub(crate) fn naps(wait: &Wait) -> bool {
+    matches!(wait.syscall, NANOSLEEP | CLOCK_NANOSLEEP) || polls(wait)
 }
 
 /// Whether a wait is a `poll` of a single file, or one for signals.
@@ -442,7 +369,8 @@ pub(crate) fn signature(wait: &Wait, file: Option<u64>) -> Signature {
 mod tests {
     use super::*;
     use crate::timeline::threads::{Segment, ThreadState};
-    use tipme_record::Pid;
+    use tipme_record::records::Lock;
+    use tipme_record::{Head, Pid};
     use zerocopy::FromZeros;
 
     fn io_wait(ts: u64, syscall: i32) -> Wait {
@@ -481,17 +409,32 @@ mod tests {
     }
 
     #[test]
-    fn the_most_telling_function_decides() {
-        let kind = |functions: &[&str]| stack_kind(functions.iter().copied());
-        let fault = ["__schedule", "schedule", "io_schedule", "folio_wait_bit_common", "filemap_fault", "__do_fault"];
-        assert_eq!(kind(&fault), Waited::PageIn);
-        let sync = ["schedule", "io_schedule", "folio_wait_writeback", "file_write_and_wait_range", "ext4_sync_file"];
-        assert_eq!(kind(&sync), Waited::Fsync);
-        let contended = ["schedule", "rwsem_down_read_slowpath", "down_read", "do_user_addr_fault", "filemap_fault"];
-        assert_eq!(kind(&contended), Waited::KernelLock);
-        let futex = ["__schedule", "schedule", "futex_do_wait", "__futex_wait", "futex_wait", "do_futex"];
-        assert_eq!(kind(&futex), Waited::Futex);
-        assert_eq!(kind(&["schedule", "do_sys_poll"]), Waited::Events);
-        assert_eq!(kind(&["__schedule", "schedule"]), Waited::Unknown);
+    fn a_file_says_disk_unless_it_is_remote_or_its_stack_says_otherwise() {
+        let mut wait = io_wait(1, 0);
+        wait.mode = TYPE_REGULAR;
+        let waits = Waits::new(Vec::new(), &Names::default(), Contention::default());
+        assert_eq!(waits.kind_of(&wait), Waited::Disk);
+        wait.magic = REMOTE_FILES[0];
+        assert_eq!(waits.kind_of(&wait), Waited::Network);
+        assert_eq!(file_kind(&wait, Waited::Unknown), Waited::Disk);
+        assert_eq!(file_kind(&wait, Waited::Peer), Waited::Unknown);
+    }
+
+    /// A wait in `write` from 100 to 200 ms, which the kernel reports as a contended lock, with these functions.
+    fn contended(functions: &[&str]) -> Waited {
+        let head = Head { ts: Nanos::from_millis(200), tid: Tid(7), size: 0, kind: 0, generation: 0 };
+        let mut wait = io_wait(200, 1);
+        (wait.start, wait.state, wait.mode, wait.stack) = (Nanos::from_millis(100), 2, TYPE_REGULAR, StackId(1));
+        let mut lock = Lock::new_zeroed();
+        (lock.head, lock.nanos) = (head, Nanos::from_millis(100));
+        let mut waits = Waits::new(vec![wait], &Names::default(), Contention::new(vec![lock]));
+        waits.by_stack.insert(StackId(1), stack_kind(functions.iter().copied()));
+        waits.kind(&blocked(100, 200, 2))
+    }
+
+    #[test]
+    fn a_contended_lock_is_a_lock_unless_a_freeze_holds_it() {
+        assert_eq!(contended(&["ext4_file_write_iter", "vfs_write"]), Waited::KernelLock);
+        assert_eq!(contended(&["percpu_rwsem_wait", "vfs_write"]), Waited::Thaw);
     }
 }

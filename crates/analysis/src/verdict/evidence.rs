@@ -3,7 +3,7 @@
 
 use crate::explain::chain::{ChainPiece, Doing, Via};
 use crate::explain::describe::{
-    address_text, count_text, doing_text, frames, span_text, thread_text, unknown_wait_text, wait_text,
+    address_text, count_text, doing_text, frames, span_text, thread_text, unnamed_wait_text, wait_text,
 };
 use crate::explain::io_limits;
 use crate::explain::jobs::Members;
@@ -88,6 +88,9 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
         }
         CauseKind::OwnComputation => format!("{culprit} computed"),
         CauseKind::Reclaim => format!("{culprit} took the memory that {waiters} needed"),
+        CauseKind::LockWait if is_unowed(group) => {
+            format!("{waiters} waited for a lock{}; its holder is not known", file_words(budget, group))
+        }
         CauseKind::LockWait if is_signalled(budget, group) => {
             let own = waiter(budget, group).is_some_and(|pid| group.members.has(pid));
             let whom = if own { "another thread of its own" } else { &culprit };
@@ -110,9 +113,9 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
     }
 }
 
-/// Whether nobody is known to owe the answer that was waited for.
+/// Whether no process is known to owe the answer, or to hold the lock, that was waited for.
 pub(crate) fn is_unowed(group: &BlameGroup) -> bool {
-    group.kind == CauseKind::PeerWait && group.owner == BlameOwner::Nobody
+    matches!(group.kind, CauseKind::PeerWait | CauseKind::LockWait) && group.owner == BlameOwner::Nobody
 }
 
 /// Whether what was waited for is no lock that somebody has, but to be let go on: a condition or a semaphore. Tries whose time
@@ -137,8 +140,10 @@ pub(crate) fn is_held_by_waiter(budget: &Budget<'_>, group: &BlameGroup) -> bool
 
 /// The longest wait of a group, where it is for a file system to be thawed.
 pub(crate) fn awaited_thaw(budget: &Budget<'_>, group: &BlameGroup) -> Option<Wait> {
-    let Doing::Waited(_, wait) = longest_wait(budget, group)?.doing else { return None };
-    wait.filter(|wait| budget.recording.awaits_thaw(wait))
+    match longest_wait(budget, group)?.doing {
+        Doing::Waited(Waited::Thaw, wait) => wait,
+        _ => None,
+    }
 }
 
 /// The device of a frozen file system, where the wait names a file.
@@ -168,14 +173,14 @@ fn frozen_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String
 fn kernel_wait_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece));
     let own = |piece: &ChainPiece| match piece.doing {
-        Doing::Waited(Waited::Unknown | Waited::KernelLock, wait) => wait,
-        _ => via_to(budget, group, piece).and_then(|via| via.wait),
+        Doing::Waited(waited, wait) if waited.is_unnamed() || waited == Waited::KernelLock => Some((waited, wait)),
+        _ => via_to(budget, group, piece).map(|via| (via.waited, via.wait)),
     };
-    let wait = longest.and_then(own);
+    let (waited, wait) = longest.and_then(own).unwrap_or((Waited::Unknown, None));
     let slept = longest.filter(|piece| matches!(piece.doing, Doing::Waited(..)));
     let slept =
         slept.map(|piece| budget.recording.tasks.comm(budget.recording.tasks.pid(piece.tid, piece.lo), piece.hi));
-    format!("{} {}", slept.as_deref().unwrap_or(waiters), unknown_wait_text(budget.recording, wait.as_ref()))
+    format!("{} {}", slept.as_deref().unwrap_or(waiters), unnamed_wait_text(budget.recording, waited, wait.as_ref()))
 }
 
 /// Who waited for which address, and whether an answer came for most of the time.
@@ -268,7 +273,7 @@ fn via_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     }
     let wait = via.wait.as_ref();
     let what = match via.waited {
-        Waited::Unknown => unknown_wait_text(budget.recording, wait),
+        waited if waited.is_unnamed() => unnamed_wait_text(budget.recording, waited, wait),
         waited => wait_text(waited, wait),
     };
     Some(format!("{who} {what}"))

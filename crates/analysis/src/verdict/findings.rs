@@ -351,7 +351,11 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     };
     let is_unowed = evidence::is_unowed(&cause.group)
         || cause.group.kind == CauseKind::KernelLock && evidence::is_held_by_waiter(budget, &cause.group);
-    let unowed = || is_unowed.then(|| remedy::of_unowed(&app, problem.client));
+    let unowed = || match cause.group.kind {
+        _ if !is_unowed => None,
+        CauseKind::LockWait => Some(remedy::OF_UNKNOWN_HOLDER.to_owned()),
+        _ => Some(remedy::of_unowed(&app, problem.client)),
+    };
     let remedy = remedy
         .or_else(prompt)
         .or_else(held)

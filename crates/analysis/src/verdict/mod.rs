@@ -8,6 +8,7 @@ pub(crate) mod baseline;
 pub(crate) mod competition;
 pub(crate) mod detail;
 pub(crate) mod diagnose;
+pub(crate) mod episodes;
 pub(crate) mod evidence;
 mod feeder;
 pub(crate) mod findings;

@@ -99,6 +99,10 @@ pub(crate) fn of_prompt(comm: &str) -> String {
     )
 }
 
+/// Where the holder of a file's lock is not known.
+pub(crate) const OF_UNKNOWN_HOLDER: &str =
+    "see which process has the file open or locked while it lasts (lslocks, fuser)";
+
 /// Where a file system is frozen.
 pub(crate) const OF_FROZEN: &str = "thaw the file system (fsfreeze -u MOUNTPOINT, which findmnt lists), or wait for the \
     backup or snapshot that froze it";

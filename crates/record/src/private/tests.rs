@@ -3,7 +3,7 @@
 use super::*;
 use crate::chunk::{CHUNK_BYTES, ChunkHead, entries};
 use crate::incident::FutexOwner;
-use crate::records::Head;
+use crate::records::{Head, TABLES};
 use crate::units::Nanos;
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -265,4 +265,46 @@ fn command_lines_of_others_go_and_root_keeps_all() {
     let mut root = whole.clone();
     assert_eq!(conceal(&mut root, 0).told(), None);
     assert_eq!(root.sections, whole.sections);
+}
+
+/// Treatment of a record about another user's process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Decision {
+    Stays,
+    Changed,
+    Goes,
+}
+
+/// Concealer's decision for a record of this kind whose columns and tail name a process of nobody known.
+fn decision(kind: RecordKind) -> Decision {
+    let mut record = head(kind, kind.size() + 8).as_bytes().to_vec();
+    record.resize(kind.size() + 8, 0x11);
+    let mut incident = incident(&[record.clone()]);
+    conceal(&mut incident, ANN);
+    let left = records(&incident, Section::Rare).next().map(|(_, bytes)| bytes);
+    match left {
+        None => Decision::Goes,
+        Some(bytes) if bytes == record => Decision::Stays,
+        Some(_) => Decision::Changed,
+    }
+}
+
+/// A new kind has no row here, and fails the test until it has one that agrees with `docs/security.md`.
+#[test]
+fn every_kind_has_a_decision() {
+    use RecordKind::*;
+    let gone = [Message, WlMessage, Tty, Input];
+    let changed = [Wait, Polled, Exec, Exit, Sample];
+    let threads = [Switch, Waking, Migrate, Fork, Rename, Task, Owner, Throttled, Attempt, Lock, Signal, Tally];
+    let load = [Irq, Block, Reclaim, Deferred, Withdrawn, Overdue];
+    let stays = [&threads[..], &load].concat();
+    for table in TABLES {
+        let kind = RecordKind::from_number(table.kind).expect("it is declared");
+        let expected: Vec<Decision> =
+            [(&gone[..], Decision::Goes), (&changed, Decision::Changed), (&stays, Decision::Stays)]
+                .into_iter()
+                .filter_map(|(kinds, decision)| kinds.contains(&kind).then_some(decision))
+                .collect();
+        assert_eq!(expected, [decision(kind)], "{}", table.name);
+    }
 }

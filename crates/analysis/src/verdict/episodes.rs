@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Episodes: stretches of one thread between two idle waits, for processes that nobody typed into.
+
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::{Span, ThreadState};
+use crate::timeline::waits::Waited;
+use tipme_record::{Nanos, Pid, Tid};
+
+/// So many sleeps and more, for half of the time, are the habit of a thread.
+const SLEEPS_MIN: usize = 3;
+
+/// A stretch of one thread between two idle waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Episode {
+    pub tid: Tid,
+    pub start: Nanos,
+    pub end: Nanos,
+}
+
+/// The longest episode that overlaps a time, and all others, of the given processes, or of those that read terminals where none
+/// are given.
+pub(crate) fn longest(
+    recording: &Recording,
+    pids: Option<&[Pid]>,
+    (lo, hi): (Nanos, Nanos),
+) -> Option<(Episode, Vec<Episode>)> {
+    let lives = recording.tasks.lives().iter().filter(|life| !life.is_kernel());
+    let asked = lives.filter(|life| match pids {
+        Some(pids) => pids.contains(&life.pid),
+        None => reads_terminal(recording, life.tid),
+    });
+    let mut tids: Vec<Tid> = asked.map(|life| life.tid).collect();
+    tids.dedup();
+    let episodes: Vec<Episode> = tids.iter().flat_map(|tid| episodes(recording, *tid)).collect();
+    let complete = recording.complete_from();
+    let near = |episode: &&Episode| episode.start < hi && episode.end > lo && episode.start >= complete;
+    let worst = episodes.iter().filter(near).max_by_key(|episode| episode.end.since(episode.start)).copied()?;
+    Some((worst, episodes))
+}
+
+fn reads_terminal(recording: &Recording, tid: Tid) -> bool {
+    let reads =
+        |wait: &tipme_record::records::Wait| wait.syscall == 0 && recording.waits.kind_of(wait) == Waited::Events;
+    recording.waits.of(tid).iter().any(reads)
+}
+
+/// The stretches of a thread that ever waits for events; of another, each wait that is not its own sleep.
+fn episodes(recording: &Recording, tid: Tid) -> Vec<Episode> {
+    let paced = is_paced_by_sleeps(recording, tid);
+    let waits_on = |span: &Span| {
+        recording.waits.is_idle(span) || paced && is_sleep(recording, span) || awaits_work(recording, span)
+    };
+    let idle = |span: &Span| span.segment.state == ThreadState::Absent || blocked(span) && waits_on(span);
+    let (mut episodes, mut start, mut waits) = (Vec::new(), None, Vec::new());
+    for span in recording.timeline.spans(tid) {
+        if idle(&span) {
+            episodes.extend(start.take().map(|start| Episode { tid, start, end: span.start }));
+            start = Some(span.end);
+        } else if span.segment.state != ThreadState::Running && recording.waits.kind(&span) != Waited::Sleep {
+            waits.push(Episode { tid, start: span.start, end: span.end });
+        }
+    }
+    episodes.extend(start.map(|start| Episode { tid, start, end: recording.mark }));
+    let mut episodes = if start.is_some() { episodes } else { waits };
+    episodes.retain(|episode| episode.start < episode.end);
+    episodes
+}
+
+fn is_sleep(recording: &Recording, span: &Span) -> bool {
+    recording.waits.kind(span) == Waited::Sleep
+}
+
+/// Whether a thread looks after something now and then and sleeps else: its sleeps are its idle time.
+fn is_paced_by_sleeps(recording: &Recording, tid: Tid) -> bool {
+    let spans = || recording.timeline.spans(tid).filter(|span| span.segment.state != ThreadState::Absent);
+    let length = |span: Span| span.end.since(span.start).0;
+    let sleeps: Vec<u64> = spans().filter(|span| blocked(span) && is_sleep(recording, span)).map(length).collect();
+    sleeps.len() >= SLEEPS_MIN && 2 * sleeps.iter().sum::<u64>() >= spans().map(length).sum::<u64>()
+}
+
+/// Whether a thread waits in a condition for its next work: any but the first one of its process; at the mark that one too,
+/// where no thread is at work that it had woken.
+fn awaits_work(recording: &Recording, span: &Span) -> bool {
+    let is_first = recording.tasks.pid(span.tid, span.start).0 == span.tid.0;
+    let lasts = span.end >= recording.mark;
+    let entrusted = || lasts && recording.entrusted(span).is_some();
+    (!is_first || lasts) && recording.waits.is_for_condition(span) && !entrusted()
+}
+
+fn blocked(span: &Span) -> bool {
+    span.segment.state == ThreadState::Blocked
+}
