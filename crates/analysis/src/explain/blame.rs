@@ -66,6 +66,9 @@ const NAP_MAX: Nanos = Nanos::from_millis(200);
 /// An earlier input may have started that child, so long before.
 const STARTED_BEFORE: Nanos = Nanos::from_secs(10);
 
+/// Ancestors of a process that are looked at for one that existed already.
+const ANCESTORS_MAX: usize = 8;
+
 /// Pieces before one that are looked at for who asked for it.
 const BEFORE_MAX: usize = 64;
 
@@ -222,7 +225,8 @@ impl<'a> BlameFinder<'a> {
     /// The far end merely ran or slept: the way there names the cause, or the thread itself.
     fn far_end(&self, chain: &Chain, piece: &ChainPiece) -> Blame {
         let deepest = |wanted: &dyn Fn(&Via) -> Option<CauseKind>| {
-            chain.vias_of(piece).find_map(|via| wanted(via).map(|kind| (kind, via.holder, via.end(self.at))))
+            let named = |via: &Via| wanted(via).map(|kind| (kind, self.holder_then(via, piece), via.end(self.at)));
+            chain.vias_of(piece).find_map(named)
         };
         let through = deepest(&lock).or_else(|| deepest(&|via| self.peer(via))).or_else(|| deepest(&child));
         let through = through.filter(|(kind, holder, _)| *kind != CauseKind::ChildWait || !self.is_command(*holder));
@@ -240,6 +244,17 @@ impl<'a> BlameFinder<'a> {
                 other.unwrap_or_else(|| self.unless_unknown(chain, piece, itself()))
             }
         }
+    }
+
+    /// The thread that held a wait up at the time of a piece: where a process that ended the wait did not exist yet, the one
+    /// that it comes from.
+    fn holder_then(&self, via: &Via, piece: &ChainPiece) -> Tid {
+        let tasks = &self.recording.tasks;
+        let waiter = tasks.pid(via.waiter, piece.lo);
+        let first = tasks.life(via.holder, via.end(self.at)).filter(|life| life.from > piece.lo);
+        let older = |life: &&Life| tasks.process(life.parent, piece.lo).filter(|above| above.pid != waiter);
+        let line = std::iter::successors(first, |life| older(life)).take(ANCESTORS_MAX);
+        line.last().map_or(via.holder, |life| life.tid)
     }
 
     /// A service that was started on request, for which the thread waits for events with whatever started it.

@@ -64,7 +64,8 @@ fn task(recording: &Recording, last: &Hop) -> Task {
 /// Whether a shell ran programs on its own account for most of a stay: what a person started comes first and has a process
 /// group of its own, and what the shell substitutes for a prompt, a completion or a function stays in its own group.
 fn is_own_account(recording: &Recording, stay: &Hop) -> bool {
-    let Some(shell) = recording.tasks.life(stay.tid, stay.hi) else { return false };
+    let life = recording.tasks.life(stay.tid, stay.hi);
+    let Some(shell) = life.filter(|life| life.from <= stay.lo) else { return false };
     let started = || children(recording, shell).filter(|child| child.from > stay.lo && child.from < stay.hi);
     let Some(from) = started().filter(|child| child.group == shell.group).map(|child| child.from).min() else {
         return false;
@@ -208,8 +209,10 @@ fn shown_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> 
 /// When a program below a reader first waited for input on the same terminal (a pager, an interpreter).
 fn read_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> Option<(Nanos, Tid)> {
     let shell = recording.tasks.pid(reader, woken);
-    let others = recording.terminals.fellows(reader).filter(|tid| *tid != reader);
-    let ready = others.filter_map(|tid| {
+    let fellows = recording.terminals.fellows(reader).filter(|tid| *tid != reader);
+    let new = recording.tasks.lives().iter().filter(|life| life.from > woken && life.from < end);
+    let quiet = new.map(|life| life.tid).filter(|tid| recording.reads_terminal(*tid));
+    let ready = fellows.chain(quiet).filter_map(|tid| {
         let life = recording.tasks.life(tid, end)?;
         let below = life.pid != shell && recording.tasks.descends(life.pid, shell, end);
         below.then(|| (recording.pause_after(tid, life.from.after(Nanos(1)).max(woken), Pause::EventWait), tid))

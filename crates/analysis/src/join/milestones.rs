@@ -289,7 +289,7 @@ fn completed(
     handled: Nanos,
 ) -> Option<Reached> {
     let reached = match is_terminal(recording, delivery) {
-        true => commands::command(recording, delivery, handled),
+        true => commands::command(recording, delivery, handled).or_else(|| work.completed(delivery, handled)),
         false => work.completed(delivery, handled),
     };
     let noticed = if response.is_some() { COMPLETED } else { NOTICED };

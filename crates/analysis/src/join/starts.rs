@@ -15,7 +15,7 @@ use crate::timeline::tasks::Life;
 use crate::timeline::threads::ThreadState;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_measure::{InputClass, ThresholdProfile};
-use tipme_record::{Nanos, Pid, Tid};
+use tipme_record::{Nanos, Pid};
 
 /// Longest time from an input to the first process that it starts.
 const STARTED_MAX: Nanos = Nanos::from_secs(1);
@@ -67,14 +67,8 @@ fn inputs(deliveries: &[Delivery]) -> Inputs {
 /// Shells in new terminals, up to their first wait for input: each leads a session and reads a terminal.
 fn prompts(recording: &Recording) -> impl Iterator<Item = ProgramStart<'_>> {
     let lives = recording.tasks.lives().iter().filter(|life| life.from > Nanos(0) && life.tid.0 == life.pid.0);
-    let shells = lives.filter(|life| life.session == life.pid && reads_terminal(recording, life.tid));
+    let shells = lives.filter(|life| life.session == life.pid && recording.reads_terminal(life.tid));
     shells.map(|life| ProgramStart { life, ready: first_wait(recording, life), noticed: PROMPT })
-}
-
-/// Whether a thread reads a terminal, also one into which nobody has typed yet.
-fn reads_terminal(recording: &Recording, tid: Tid) -> bool {
-    let waits = || recording.waits.of(tid).iter().any(|wait| recording.waits_for_terminal(wait));
-    recording.terminals.reads(tid) || waits()
 }
 
 /// When a process first waited for what is typed into its terminal; the mark where it did not.

@@ -88,6 +88,12 @@ impl Recording {
         reads(wait) && is_terminal_file(wait.mode, wait.magic) || polls(wait) && polled()
     }
 
+    /// Whether a thread reads a terminal, also one into which nobody has typed yet.
+    pub(crate) fn reads_terminal(&self, tid: Tid) -> bool {
+        let waits = || self.waits.of(tid).iter().any(|wait| self.waits_for_terminal(wait));
+        self.terminals.reads(tid) || waits()
+    }
+
     /// A wait as one for the connection of an inode that is polled beside other files, or where that is 0, for the only one.
     pub(crate) fn as_remote(&self, wait: &Wait, inode: u64) -> Wait {
         let files: Vec<Polled> = self.remote_files(wait).collect();

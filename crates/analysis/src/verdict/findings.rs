@@ -331,7 +331,9 @@ fn merge(causes: &mut Vec<Cause>, cause: Cause) {
 fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> Finding {
     let limit = limits::limit_of(budget, &cause.group).filter(|_| cause.group.kind == CauseKind::CpuThrottled);
     let culprit = culprit(budget, problem, &cause.group, limit);
-    let app = budget.recording.tasks.comm(problem.client, problem.end);
+    let waiter = problem.waiter(budget.recording);
+    let awaited = waiter.command.unwrap_or(waiter.client);
+    let app = budget.recording.tasks.comm(awaited, problem.end);
     let target = target(budget, problem, &cause.group, &culprit);
     let itself = evidence::waiter(budget, &cause.group) == Some(problem.client) && !problem.goes_on();
     let waiting = Waiting { app: &app, itself };
@@ -354,7 +356,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let unowed = || match cause.group.kind {
         _ if !is_unowed => None,
         CauseKind::LockWait => Some(remedy::OF_UNKNOWN_HOLDER.to_owned()),
-        _ => Some(remedy::of_unowed(&app, problem.client)),
+        _ => Some(remedy::of_unowed(&app, awaited)),
     };
     let remedy = remedy
         .or_else(prompt)
