@@ -64,6 +64,8 @@ PROGRAMS = {
     "xterm-vim": Program((*XTERM, "vim", "-u", "NONE", "--not-a-term"), "^xterm", blinks=False, prelude="iab"),
     "tmux": Program((*XTERM, "tmux", "-f", "/dev/null", "new-session", *BASH), "^xterm", settle_s=1, **TERMINAL),
     "tmux-rc": Program((*XTERM, "tmux", "-f", "/dev/null", "new-session"), "^xterm", settle_s=1, **TERMINAL),
+    "tmux-vim": Program((*XTERM, "tmux", "-f", "/dev/null", "new-session", "vim -u NONE -n"), "^xterm", blinks=False,
+                        prelude="iab", settle_s=1),
     "xfce4-terminal": Program(("xfce4-terminal", "--disable-server"), "xfce4-terminal", settle_s=1, **TERMINAL),
     "screen": Program((*XTERM, "screen", "-c", "/dev/null", *BASH), "^xterm", settle_s=1, **TERMINAL),
     "qterminal": Program(("qterminal", "-e", "bash --norc -i"), "qterminal", settle_s=2, **TERMINAL),

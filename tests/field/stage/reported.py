@@ -19,7 +19,7 @@ HOGGED = (("cpu-competition", "hogs"),)
 FORKS = (("timer-sleep", "program ~bash"),)
 STOPPED = (("stopped peer-wait", "stopped sender beside"),)
 SSH = "ssh -S peer -o ProxyCommand=false host true"
-VIM_ICE = "SESSION_MANAGER=local/x:$HOME/peer vim -u NONE -n note.txt"
+VIM_ICE = "SESSION_MANAGER=local/unix:$HOME/peer vim -u NONE -n note.txt"
 
 
 def computed(name):
@@ -47,7 +47,7 @@ ROWS = {
     # A passphrase that is asked for elsewhere.
     "passphrase": ("xterm", "openbox", "passphrase",
                    ("write export GPG_TTY={tty}", "key Return", "write gpg -s note.txt", "*key Return"), "last",
-                   (("peer-wait", "~pinentry"),), "xterm -name beside -geometry 40x10+800+500 -e sleep 1d"),
+                   (("peer-wait", "~pinentry"),), "xterm -name beside -geometry 80x24+740+430 -e sleep 1d"),
     # A frozen file system.
     "frozen-echo": ("xterm", "openbox", "frozen", ("command echo x >> disk/log",), "last", FROZEN, ""),
     "frozen-emacs": ("emacs", "openbox", "frozen", ("key ctrl+x", "key ctrl+f", "write disk/log", "key Return", "write ab",
@@ -79,6 +79,10 @@ ROWS = {
     "pager-next": ("xterm-filter", "openbox", "script colourise", ("write :n",), "first", computed("colourise"), ""),
     "git-monitor": ("xterm-rc", "openbox", "script fsmonitor-query", ("command git -C tree status",), "last",
                     (("child-wait peer-wait own-computation", "~fsmonitor-query"),), ""),
+    "git-emacs": ("emacs", "openbox", "script fsmonitor-query", ("key ctrl+x", "key ctrl+f", "write tree/one.c", "*key Return",
+                  "key x"), "after", (("child-wait peer-wait own-computation", "~fsmonitor-query"),), ""),
+    "escape-time": ("tmux-vim", "openbox", "own 0.5", ("key Escape",), "first", (("timer-sleep peer-wait", "~tmux"),), ""),
+    "file-dialog": ("mousepad", "openbox", "stop bus/gvfsd", ("key ctrl+o",), "first:screen", STOPPED, ""),
     "pipe-menu": ("xterm", "openbox", "script list-windows", ("key ctrl+F9",), "first:screen", computed("list-windows"), ""),
     "forks": ("xterm", "openbox", "tasks", ("command ls /usr",), "last", FORKS, ""),
     "refused": ("xterm", "openbox", "refused", ("write su", "key Return", "rest 1", "write no", "*key Return"), "last",

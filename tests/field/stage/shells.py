@@ -64,18 +64,26 @@ class Passphrase(Fault):
 class Script(Logged):
     """A program that computes is run by another: `script NAME`; its begin and end are logged."""
 
-    WORDS = 2
-
-    def __init__(self, session, *_):
+    def __init__(self, session, name):
         super().__init__(session)
+        self.name = name
 
     @staticmethod
-    def prepare(session, name, *_):
+    def prepare(session, name):
         scripts.write(session, name, COMPUTES + OUTPUT.get(name, ""))
         for file, text in HOMES.get(name, {}).items():
             write_home(session, file, text)
 
 
+    def ready(self):
+        if self.name in MAKE:
+            scripts.run(["sh", "-c", MAKE[self.name]], self.session)
+
+
+MAKE = {
+    "fsmonitor-query": "git init -q tree && echo 'int one;' > tree/one.c && git -C tree add . "
+                       "&& git -C tree config core.fsmonitor fsmonitor-query",
+}  # fmt: skip
 OUTPUT = {
     "colourise": "print(open(sys.argv[1]).read() if len(sys.argv) > 1 else 'one')\n",
     "fsmonitor-query": "sys.stdout.write('token\\0/\\0')\n",
@@ -83,7 +91,7 @@ OUTPUT = {
 }
 HOMES = {
     "list-units": {"rc": RC + "_units() { COMPREPLY=($(compgen -W \"$(list-units)\" -- \"$2\")); }\ncomplete -F _units control\n"},
-    "fsmonitor-query": {"rc": RC + "[ -e tree ] || git init -q tree; git -C tree config core.fsmonitor fsmonitor-query\n"},
+    "fsmonitor-query": {"rc": RC},
     "suggest-package": {"rc": RC + "command_not_found_handle() { suggest-package \"$1\"; echo no such command; }\n"},
     "colourise": {"one.log": "one line\n", "two.log": "another line\n" * 9},
     "list-windows": {
