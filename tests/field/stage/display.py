@@ -23,10 +23,9 @@ import subprocess
 print("ready")
 for line in sys.stdin:
     print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
-    until, number = time.monotonic() + 2.5, 0
+    until = time.monotonic() + 2.5
     while time.monotonic() < until:
-        number += 1
-        subprocess.run(["xmodmap", "-e", "keycode 250 = " + ("F20" if number % 2 else "F21")])
+        subprocess.run("xmodmap -pke | xmodmap -", shell=True)
 """
 
 
@@ -116,7 +115,15 @@ class Weighted(contention.Hogs):
     def ready(self):
         self.group = fault.Group("cpu", "cpu.shares")
         self.group.take(self.session.roles[self.role])
+
+    def begin(self):
         self.group.set("cpu.shares", "2")
+        super().begin()
+
+    def end(self):
+        at = super().end()
+        self.group.set("cpu.shares", "1024")
+        return at
 
     def clean(self):
         super().clean()
@@ -150,7 +157,7 @@ for line in sys.stdin:
     def prepare(session):
         (session.folder / "home/build").mkdir()
         scripts.own(session.folder / "home/build", 0o755)
-        for number in range(60):
+        for number in range(1500):
             scripts.own(touched(session.folder / f"home/build/file-{number}"))
 
     def settle(self):

@@ -75,11 +75,10 @@ while True:
 COREDUMP = """
 log("begin")
 import zlib
-size = 0
-while data := sys.stdin.buffer.read(1 << 20):
-    size += len(zlib.compress(data, 9))
-compute(1.2)
+size = len(zlib.compress(sys.stdin.buffer.read(1 << 12), 9))
+compute(1.6)
 log("end")
+size += len(zlib.compress(sys.stdin.buffer.read(), 9))
 """
 
 

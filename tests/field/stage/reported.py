@@ -7,9 +7,9 @@ DRIVEN = (("lock-wait peer-wait network-wait", "helper driver"),)
 SCANNER = (("peer-wait", "helper"),)
 DUMPED = (("peer-wait child-wait own-computation", "~core-handler"),)
 KEYRING = (("peer-wait", "~keyring-slow"),)
-FROZEN = (("kernel-lock io-held-back peer-wait", "helper sender ~fsfreeze ~vm-backup ~frozen ~disk"),)
-WRITTEN = (("fsync disk-queue io-held-back", "helper ~copy-film ~kworker ~loop ~disk"),)
-READ = (("disk-queue io-held-back page-fault own-computation", "~loop ~disk ~root group"),)
+FROZEN = (("kernel-lock io-held-back peer-wait", "helper thaw ~fsfreeze ~vm-backup ~loop ~disk'"),)
+WRITTEN = (("fsync disk-queue io-held-back", "helper ~copy-film ~kworker ~loop"),)
+READ = (("disk-queue io-held-back", "any"),)
 GIT = (("child-wait", "~git"),)
 GIT_COLD = (("child-wait disk-queue io-held-back", "~git ~loop ~tree"),)
 SHELL_INIT = (("child-wait peer-wait own-computation", "~conda-like"),)
@@ -23,14 +23,14 @@ VIM_ICE = "SESSION_MANAGER=local/unix:$HOME/peer vim -u NONE -n note.txt"
 
 
 def computed(name):
-    return (("child-wait peer-wait own-computation", f"~{name}"),)
+    return (("child-wait peer-wait own-computation timer-sleep", f"~{name}"),)
 
 
 # Title: program, window manager or compositor, fault, acts, truth, accepted causes, beside.
 ROWS = {
     # An open that a scanner must allow.
     "scan-cat": ("xterm", "openbox", "scanner", ("command cat inbox/letter",), "last", SCANNER, ""),
-    "scan-emacs": ("emacs", "openbox", "scanner computing",
+    "scan-emacs": ("emacs", "openbox", "scanner",
                    ("key ctrl+x", "key ctrl+f", "write inbox/letter", "*key Return", "key x"), "after", SCANNER, ""),
     "wl-scan-cat": ("foot", "sway", "scanner computing", ("command cat inbox/letter",), "last", SCANNER, ""),
     # A prompt that asks Git about a large tree.
@@ -62,9 +62,9 @@ ROWS = {
                        (("lock-wait timer-sleep", "~xauth ~.cookies"),), ""),
     "lockfile-gpg": ("xterm", "openbox", "claimed", ("command gpg --import key.asc",), "last", (("lock-wait", "helper"),), ""),
     # A client that renames its window.
-    "titles-xfwm4": ("mousepad", "xfwm4", "titles", ("click 0.5 0.5", "write abc"), "slowest",
+    "titles-xfwm4": ("mousepad", "xfwm4", "titles", ("drag",), "first:frame",
                      (("own-computation server-busy", "manager beside ~titles"),), "xterm -name beside -geometry 40x10+700+500 -e titles"),
-    "titles-metacity": ("mousepad", "metacity", "titles", ("click 0.5 0.5", "write abc"), "slowest",
+    "titles-metacity": ("mousepad", "metacity", "titles", ("drag",), "first:frame",
                         (("own-computation server-busy", "manager beside ~titles"),),
                         "xterm -name beside -geometry 40x10+700+500 -e titles"),
     # A print server that answers late.
@@ -78,15 +78,14 @@ ROWS = {
                      computed("colourise"), ""),
     "pager-next": ("xterm-filter", "openbox", "script colourise", ("write :n",), "first", computed("colourise"), ""),
     "git-monitor": ("xterm-rc", "openbox", "script fsmonitor-query", ("command git -C tree status",), "last",
-                    (("child-wait peer-wait own-computation", "~fsmonitor-query"),), ""),
+                    computed("fsmonitor-query"), ""),
     "git-emacs": ("emacs", "openbox", "script fsmonitor-query", ("key ctrl+x", "key ctrl+f", "write tree/one.c", "*key Return",
-                  "key x"), "after", (("child-wait peer-wait own-computation", "~fsmonitor-query"),), ""),
+                  "key x"), "after", computed("fsmonitor-query"), ""),
     "escape-time": ("tmux-vim", "openbox", "own 0.5", ("key Escape",), "first", (("timer-sleep peer-wait", "~tmux"),), ""),
-    "file-dialog": ("mousepad", "openbox", "stop bus/gvfsd", ("key ctrl+o",), "first:screen", STOPPED, ""),
     "pipe-menu": ("xterm", "openbox", "script list-windows", ("key ctrl+F9",), "first:screen", computed("list-windows"), ""),
     "forks": ("xterm", "openbox", "tasks", ("command ls /usr",), "last", FORKS, ""),
     "refused": ("xterm", "openbox", "refused", ("write su", "key Return", "rest 1", "write no", "*key Return"), "last",
-                (("timer-sleep", "~su"),), ""),
+                (("timer-sleep", "~'su'"),), ""),
     "history": ("xterm-history", "openbox", "remote", ("command true",), "last", REMOTE, ""),
     "sandbox": ("xterm", "openbox", "held fifo", ("command bwrap --dev-bind / / --unshare-pid --proc /proc cat fifo",), "last",
                 DRIVEN, ""),
@@ -94,7 +93,8 @@ ROWS = {
     "tmux-source": ("tmux", "openbox", "remote", ("key ctrl+b", "write :source remote/letter", "*key Return", "key x"), "after",
                     REMOTE, ""),
     # Services.
-    "session-manager": ("xterm", "openbox", "listener session-manager", (f"command {VIM_ICE}",), "last", DRIVEN, ""),
+    "session-manager": ("xterm", "openbox", "listener session-manager", (f"command {VIM_ICE}",), "last",
+                        (*DRIVEN, ("timer-sleep", "program")), ""),
     "ssh-master": ("xterm", "openbox", "listener ssh-master", (f"command {SSH}",), "last", DRIVEN, ""),
     "apt-lock": ("xterm", "openbox", "packages", ("command apt-get autoremove",), "last", (("lock-wait timer-sleep", "helper"),), ""),
     "directory": ("xterm", "openbox", "directory", ("command ls -ld /usr",), "last", DRIVEN, ""),
@@ -108,8 +108,6 @@ ROWS = {
                  (("lock-wait peer-wait", "helper"),), ""),
     "core-dump": ("xterm", "openbox", "core-dump", ("command sh -c 'kill -SEGV $$'",), "last", DUMPED, ""),
     "wl-core-dump": ("foot", "sway", "core-dump", ("command sh -c 'kill -SEGV $$'",), "last", DUMPED, ""),
-    "swap-file": ("xterm-vim", "openbox", "swap-file", ("key Escape", "write :set updatetime=500", "key Return", "write :e disk/note",
-                  "key Return", "write i", "*write abc", "rest 0.7", "write x"), "slowest", WRITTEN, ""),
     "copied-up": ("xterm", "openbox", "layered", ("command echo x >> layers/big",), "last", READ, ""),
     "packed": ("xterm", "openbox", "packed", ("command disk/calculator",), "last", READ, ""),
     # The display.
@@ -117,11 +115,11 @@ ROWS = {
     "font-path": ("xterm", "openbox", "font-path", ("key x",), "first", REMOTE, ""),
     "keymap": ("mousepad", "openbox", "keymap", ("write abc",), "slowest",
                (("own-computation server-busy", "program helper server"),), ""),
-    "screen-mirror": ("screen", "openbox", "mirrored", ("command seq 99999",), "last", STOPPED,
+    "screen-mirror": ("screen", "openbox", "mirrored", ("command seq 20000",), "last", STOPPED,
                       "xterm -name beside -geometry 40x10+800+500 -e mirror"),
     "flooded": ("pcmanfm-build", "openbox", "flooded", ("key Page_Down", "key Page_Down"), "slowest",
                 (("own-computation server-busy", "program helper"),), ""),
-    "wl-weighted": ("foot", "sway", "weighted server", ("write abcdef",), "slowest", HOGGED, ""),
+    "wl-weighted": ("foot", "sway", "weighted server", ("write abcdef",), "letters", HOGGED, ""),
     "weighted": ("mousepad", "openbox", "weighted program", ("write abcdef",), "slowest", HOGGED, ""),
 }  # fmt: skip
 

@@ -64,23 +64,37 @@ def run(words, session=None, **options):
         raise processes.CannotRun(f"{words[0]} failed: {said.strip()[-300:]}")
 
 
+def until_gone(session, name, timeout_s=15, quiet_s=0):
+    """Waits until no process of a name has been below the program for a while; gives the time of its end."""
+    limit, last = time.monotonic() + timeout_s, processes.now_ns()
+    while time.monotonic() < limit:
+        if any(processes.comm(pid) == name for pid in processes.descendants(session.roles["program"])):
+            last = processes.now_ns()
+        elif processes.now_ns() - last >= quiet_s * 1e9:
+            return last
+        time.sleep(0.02)
+    raise processes.CannotRun(f"{name} did not end")
+
+
 class Logged(Fault):
     """A fault that ends by itself; its script logs the begin and the end."""
 
     END_MAX_S = 15
+    # A script that begins again this soon is the same fault.
+    AGAIN_NS = 400_000_000
 
     def entries(self):
         """Words of the log with their times."""
-        lines = (self.session.folder / "home/fault.log").read_text().split("\n")[:-1]
+        lines = (self.session.folder / "home/fault.log").read_text().split("\n")[:-1] or ["nothing 0"]
         return [(line.split()[0], int(line.split()[1])) for line in lines]
 
     def end(self):
         """The last end that was logged after the fault's begin."""
         limit = time.monotonic() + self.END_MAX_S
         while time.monotonic() < limit:
-            ends = [at for word, at in self.entries() if word == "end" and at > self.begun_ns]
-            if ends:
-                return ends[-1]
+            word, at = self.entries()[-1]
+            if word == "end" and self.begun_ns < at < processes.now_ns() - self.AGAIN_NS:
+                return at
             time.sleep(0.05)
         raise processes.CannotRun("the fault did not end")
 

@@ -80,7 +80,7 @@ gpg -q --batch --passphrase '' --quick-gen-key somebody ed25519 sign never && gp
 gpgconf --kill gpg-agent; GNUPGHOME= HOME=$PWD gpg -q --batch --homedir $PWD/.gnupg -k"""
 
 for name, owner in (
-    ("notifications", "org.freedesktop.Notifications"), ("packages", "org.freedesktop.PackageKit"), ("gvfs", "org.gtk.vfs.Daemon"),
+    ("notifications", "org.freedesktop.Notifications"), ("packages", "org.freedesktop.PackageKit"),
 ):  # fmt: skip
     waiting.SOURCES[name] = waiting.SILENT.format(owner)
 

@@ -9,6 +9,9 @@ from .fault import Fault
 from .scripts import Logged
 
 COMPUTES = 'log("begin"); compute(1.6); log("end")\n'
+WAITS = 'log("begin"); time.sleep(1.6); log("end")\n'
+# Scripts that wait for others, such as a service manager or a network; the rest compute.
+WAITING = ("list-units", "suggest-package", "fsmonitor-query")
 RC = "PS1='$ '\n"
 
 
@@ -62,7 +65,7 @@ class Passphrase(Fault):
 
 
 class Script(Logged):
-    """A program that computes is run by another: `script NAME`; its begin and end are logged."""
+    """A program takes its time, which another runs: `script NAME`; its begin and end are logged."""
 
     def __init__(self, session, name):
         super().__init__(session)
@@ -70,7 +73,7 @@ class Script(Logged):
 
     @staticmethod
     def prepare(session, name):
-        scripts.write(session, name, COMPUTES + OUTPUT.get(name, ""))
+        scripts.write(session, name, (WAITS if name in WAITING else COMPUTES) + OUTPUT.get(name, ""))
         for file, text in HOMES.get(name, {}).items():
             write_home(session, file, text)
 
@@ -87,7 +90,7 @@ MAKE = {
 OUTPUT = {
     "colourise": "print(open(sys.argv[1]).read() if len(sys.argv) > 1 else 'one')\n",
     "fsmonitor-query": "sys.stdout.write('token\\0/\\0')\n",
-    "list-units": "print('one.service two.service')\n",
+    "list-units": "print('one.service')\n",
 }
 HOMES = {
     "list-units": {"rc": RC + "_units() { COMPREPLY=($(compgen -W \"$(list-units)\" -- \"$2\")); }\ncomplete -F _units control\n"},
@@ -154,7 +157,10 @@ PROMPT_COMMAND="__git_ps1 '' '\\\\\\$ '"
 
     def settle(self):
         if self.size == "cold":
-            self.limit = volumes.Limit(self.place, "read_iops", 600)
+            self.limit = volumes.Limit(self.place, "read_iops", 16000)
+
+    def end(self):
+        return scripts.until_gone(self.session, "git", quiet_s=0.3)
 
     def fill(self, files):
         git = f"git -C {self.place}"

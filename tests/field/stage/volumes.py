@@ -69,16 +69,6 @@ class Volume(Fault):
             time.sleep(0.3)
         scripts.run(["umount", "-l", self.place], as_user=False)
 
-    def until_gone(self, name, timeout_s=15):
-        """Waits until no process of a name is left below the program; gives when."""
-        limit = time.monotonic() + timeout_s
-        below = {self.session.roles["program"]}
-        while time.monotonic() < limit:
-            if not any(processes.comm(pid) == name for one in below for pid in processes.descendants(one)):
-                return processes.now_ns()
-            time.sleep(0.02)
-        raise processes.CannotRun(f"{name} did not end")
-
 
 class Frozen(Volume):
     """A backup freezes the volume and ends; a second run of it thaws the volume."""
@@ -112,7 +102,7 @@ class Eject(Volume):
 
     TYPE = "ext2"
 
-    def __init__(self, session, command):
+    def __init__(self, session, command="sync"):
         super().__init__(session)
         self.command = command
 
@@ -130,18 +120,7 @@ class Eject(Volume):
         time.sleep(1)
 
     def end(self):
-        return self.until_gone(self.command)
-
-
-class Swap(Eject):
-    """The same disk has the editor's swap file, which it flushes after a pause."""
-
-    TYPE = "ext4"
-    OPTIONS = "loop,noatime,data=ordered,nodelalloc"
-
-    def end(self):
-        time.sleep(2)
-        return processes.now_ns()
+        return scripts.until_gone(self.session, self.command)
 
 
 class Layered(Volume):
@@ -195,9 +174,9 @@ class Packed(Volume):
         self.limit = Limit(self.place, "read_bps", 5_000_000)
 
     def end(self):
-        return self.until_gone("calculator")
+        return scripts.until_gone(self.session, "calculator")
 
 
 FAULTS = {
-    "frozen": Frozen, "eject": Eject, "swap-file": Swap, "layered": Layered, "packed": Packed,
+    "frozen": Frozen, "eject": Eject, "layered": Layered, "packed": Packed,
 }  # fmt: skip
