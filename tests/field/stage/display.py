@@ -131,50 +131,7 @@ class Weighted(contention.Hogs):
             self.group.remove()
 
 
-class Flooded(Fault):
-    """A build creates and removes files in the directory that a file manager shows."""
-
-    bounded = False
-    SCRIPT = """
-folder = sys.argv[1]
-print("ready")
-for line in sys.stdin:
-    print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
-    until, number = time.monotonic() + 3, 0
-    while time.monotonic() < until:
-        number += 1
-        path = f"{folder}/part-{number % 3000}.o"
-        open(path, "w").close()
-        if number % 3000 > 1500:
-            os.unlink(path)
-"""
-
-    def __init__(self, session):
-        super().__init__(session)
-        self.hold_s = 3.2
-
-    @staticmethod
-    def prepare(session):
-        (session.folder / "home/build").mkdir()
-        scripts.own(session.folder / "home/build", 0o755)
-        for number in range(1500):
-            scripts.own(touched(session.folder / f"home/build/file-{number}"))
-
-    def settle(self):
-        folder = self.session.folder / "home/build"
-        self.script = scripts.start(self.session, "helper", "build-all", self.SCRIPT, folder)
-
-    def begin(self):
-        fault.tell(self.script)
-        time.sleep(0.7)
-
-
-def touched(path):
-    path.touch()
-    return path
-
-
 FAULTS = {
     "titles": Titles, "keymap": Keymap, "hot-keys": HotKeys, "font-path": FontPath, "mirrored": Mirrored,
-    "weighted": Weighted, "flooded": Flooded,
+    "weighted": Weighted,
 }  # fmt: skip

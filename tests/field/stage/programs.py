@@ -83,7 +83,6 @@ PROGRAMS = {
     "tk": Program(("/usr/bin/python3", "-B", "{home}/button.py"), "button", settle_s=1),
     "swing": Program(("java", "-cp", "{home}", "Button"), "Button", settle_s=3),
     "pcmanfm": Program(("pcmanfm", "--no-desktop", "/usr/share"), "pcmanfm", settle_s=2, **MENUS, **FILES),
-    "pcmanfm-build": Program(("pcmanfm", "--no-desktop", "{home}/build"), "pcmanfm", settle_s=2, **MENUS, **FILES),
     "thunar": Program(("thunar", "/usr/share"), "thunar", settle_s=2, **MENUS, **FILES),
     "chromium": Program(CHROMIUM, "chromium", settle_s=6, body=(0.5, 0.7)),
     "firefox": Program(("firefox-esr", "--no-remote", "--profile", "{home}/fox", "file://{home}/page.html"), "firefox",

@@ -53,6 +53,7 @@ ROWS = {
     "frozen-emacs": ("emacs", "openbox", "frozen", ("key ctrl+x", "key ctrl+f", "write disk/log", "key Return", "write ab",
                      "key ctrl+x", "*key ctrl+s", "key x"), "after", FROZEN, ""),
     "frozen-lasts": ("xterm", "openbox", "frozen", ("command echo x >> disk/log",), "mark", FROZEN, ""),
+    "frozen-other": ("xterm", "openbox", "frozen", ("command echo x >> note.txt",), "last", (), ""),
     # A new terminal whose start files take long.
     "tab-tmux": ("tmux-rc", "openbox", "tab", ("key ctrl+b", "*key c"), "last", SHELL_INIT, ""),
     "tab-xfce": ("xfce4-terminal", "openbox", "tab", ("key ctrl+shift+n",), "last:screen", SHELL_INIT, ""),
@@ -62,7 +63,7 @@ ROWS = {
                        (("lock-wait timer-sleep", "~xauth ~.cookies"),), ""),
     "lockfile-gpg": ("xterm", "openbox", "claimed", ("command gpg --import key.asc",), "last", (("lock-wait", "helper"),), ""),
     # A client that renames its window.
-    "titles-xfwm4": ("mousepad", "xfwm4", "titles", ("drag",), "first:frame",
+    "titles-xfwm4": ("mousepad", "xfwm4", "titles", ("key alt+F9",), "last",
                      (("own-computation server-busy", "manager beside ~titles"),), "xterm -name beside -geometry 40x10+700+500 -e titles"),
     "titles-metacity": ("mousepad", "metacity", "titles", ("drag",), "first:frame",
                         (("own-computation server-busy", "manager beside ~titles"),),
@@ -89,6 +90,8 @@ ROWS = {
     "history": ("xterm-history", "openbox", "remote", ("command true",), "last", REMOTE, ""),
     "sandbox": ("xterm", "openbox", "held fifo", ("command bwrap --dev-bind / / --unshare-pid --proc /proc cat fifo",), "last",
                 DRIVEN, ""),
+    "search-path": ("xterm", "openbox", "remote", ("write PATH=$PATH:~/remote", "key Return", "write nothing", "*key Return"), "last",
+                    REMOTE, ""),
     "disk-free": ("xterm", "openbox", "remote", ("command df",), "last", REMOTE, ""),
     "tmux-source": ("tmux", "openbox", "remote", ("key ctrl+b", "write :source remote/letter", "*key Return", "key x"), "after",
                     REMOTE, ""),
@@ -112,13 +115,12 @@ ROWS = {
     "packed": ("xterm", "openbox", "packed", ("command disk/calculator",), "last", READ, ""),
     # The display.
     "hot-keys": ("xterm", "openbox", "hot-keys", ("key x",), "first", STOPPED, ""),
+    "hot-keys-other": ("xterm", "openbox", "hot-keys", ("key y",), "first", (), ""),
     "font-path": ("xterm", "openbox", "font-path", ("key x",), "first", REMOTE, ""),
     "keymap": ("mousepad", "openbox", "keymap", ("write abc",), "slowest",
                (("own-computation server-busy", "program helper server"),), ""),
     "screen-mirror": ("screen", "openbox", "mirrored", ("command seq 20000",), "last", STOPPED,
                       "xterm -name beside -geometry 40x10+800+500 -e mirror"),
-    "flooded": ("pcmanfm-build", "openbox", "flooded", ("key Page_Down", "key Page_Down"), "slowest",
-                (("own-computation server-busy", "program helper"),), ""),
     "wl-weighted": ("foot", "sway", "weighted server", ("write abcdef",), "letters", HOGGED, ""),
     "weighted": ("mousepad", "openbox", "weighted program", ("write abcdef",), "slowest", HOGGED, ""),
 }  # fmt: skip
