@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Opens that another process must allow: scanners, automounters, leases; and core dumps that a handler takes."""
+"""Opens that another process must allow: scanners, automounters, leases of files; and core dumps that a handler takes."""
 
 import pathlib
 import time
@@ -153,4 +153,4 @@ class CoreDump(Logged):
             time.sleep(0.1)
 
 
-FAULTS = {"scanner": Scanner, "automount": Automount, "lease": Lease, "core-dump": CoreDump}
+FAULTS = {"scanner": Scanner, "automount": Automount, "file-lease": Lease, "core-dump": CoreDump}

@@ -63,7 +63,7 @@ ROWS = {
                        (("lock-wait timer-sleep", "~xauth ~.cookies"),), ""),
     "lockfile-gpg": ("xterm", "openbox", "claimed", ("command gpg --import key.asc",), "last", (("lock-wait", "helper"),), ""),
     # A client that renames its window.
-    "titles-xfwm4": ("mousepad", "xfwm4", "titles", ("key alt+F9",), "last",
+    "titles-marco": ("mousepad", "marco", "titles", ("drag",), "first:frame",
                      (("own-computation server-busy", "manager beside ~titles"),), "xterm -name beside -geometry 40x10+700+500 -e titles"),
     "titles-metacity": ("mousepad", "metacity", "titles", ("drag",), "first:frame",
                         (("own-computation server-busy", "manager beside ~titles"),),
@@ -106,8 +106,8 @@ ROWS = {
     "wl-paste": ("foot", "sway", "selection clipboard", ("command wl-paste",), "last", STOPPED, ""),
     # Opens, volumes, dumps.
     "automount": ("xterm", "openbox", "automount", ("command cd net/share",), "last", SCANNER, ""),
-    "lease": ("xterm", "openbox", "lease", ("command cat shared",), "last", (("lock-wait peer-wait", "helper"),), ""),
-    "wl-lease": ("foot", "sway", "lease", ("command head -1 shared",), "last",
+    "file-lease": ("xterm", "openbox", "file-lease", ("command cat shared",), "last", (("lock-wait peer-wait", "helper"),), ""),
+    "wl-file-lease": ("foot", "sway", "file-lease", ("command head -1 shared",), "last",
                  (("lock-wait peer-wait", "helper"),), ""),
     "core-dump": ("xterm", "openbox", "core-dump", ("command sh -c 'kill -SEGV $$'",), "last", DUMPED, ""),
     "wl-core-dump": ("foot", "sway", "core-dump", ("command sh -c 'kill -SEGV $$'",), "last", DUMPED, ""),

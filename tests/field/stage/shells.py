@@ -115,7 +115,7 @@ class Prompt(Fault):
     """Each prompt asks a version control system about a tree, as Git's own prompt does: `prompt small`, `prompt cold`."""
 
     bounded = False
-    IMAGE, FILES, PER_FOLDER = "/tmp/tipme-field-tree.image", 150_000, 100
+    IMAGE, FILES, PER_FOLDER = "/tmp/tipme-field-tree.image", 220_000, 100
     MAKE = """
 import os, sys
 folder, files, share = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -148,7 +148,7 @@ PROMPT_COMMAND="__git_ps1 '' '\\\\\\$ '"
         new = not os.path.exists(self.IMAGE)
         if new:
             scripts.run(["truncate", "-s", "900M", self.IMAGE], as_user=False)
-            scripts.run(["mke2fs", "-q", "-F", "-t", "ext4", "-b", "1024", "-N", "200000", self.IMAGE], as_user=False)
+            scripts.run(["mke2fs", "-q", "-F", "-t", "ext4", "-b", "1024", "-N", "300000", self.IMAGE], as_user=False)
         scripts.run(["mount", "-o", "loop,noatime", self.IMAGE, self.place], as_user=False)
         self.mounted = True
         scripts.own(self.place, 0o755)
