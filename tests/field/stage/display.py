@@ -4,7 +4,7 @@
 import os
 import time
 
-from . import contention, fault, files, processes, scripts, stopping
+from . import contention, fault, files, scripts, stopping
 from .fault import Fault
 
 TITLES = """

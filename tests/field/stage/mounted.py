@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Opens that another process must allow: scanners, automounters, leases of files; and core dumps that a handler takes."""
+"""Opens that another process must allow: scanners, automounters, file servers; and core dumps that a handler takes."""
 
 import pathlib
 import time
@@ -126,7 +126,7 @@ class Automount(Logged):
             processes.start(["umount", "-l", self.place], as_user=False).wait()
 
 
-class Lease(Logged):
+class FileServer(Logged):
     """A file server has a lease of a file, and gives it back late."""
 
     def ready(self):
@@ -153,4 +153,4 @@ class CoreDump(Logged):
             time.sleep(0.1)
 
 
-FAULTS = {"scanner": Scanner, "automount": Automount, "file-lease": Lease, "core-dump": CoreDump}
+FAULTS = {"scanner": Scanner, "automount": Automount, "file-lease": FileServer, "core-dump": CoreDump}

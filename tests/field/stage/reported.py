@@ -108,7 +108,7 @@ ROWS = {
     "automount": ("xterm", "openbox", "automount", ("command cd net/share",), "last", SCANNER, ""),
     "file-lease": ("xterm", "openbox", "file-lease", ("command cat shared",), "last", (("lock-wait peer-wait", "helper"),), ""),
     "wl-file-lease": ("foot", "sway", "file-lease", ("command head -1 shared",), "last",
-                 (("lock-wait peer-wait", "helper"),), ""),
+                      (("lock-wait peer-wait", "helper"),), ""),
     "core-dump": ("xterm", "openbox", "core-dump", ("command sh -c 'kill -SEGV $$'",), "last", DUMPED, ""),
     "wl-core-dump": ("foot", "sway", "core-dump", ("command sh -c 'kill -SEGV $$'",), "last", DUMPED, ""),
     "copied-up": ("xterm", "openbox", "layered", ("command echo x >> layers/big",), "last", READ, ""),

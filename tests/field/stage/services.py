@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Services that answer late: started by the message bus, asked over sockets, or asked by a library."""
 
-import os
 import pathlib
 import time
 
@@ -10,10 +9,7 @@ from .scripts import Logged
 
 KEYRING = """
 log("begin")
-if sys.argv[1] == "fifo":
-    open(os.path.join(HOME, "gate")).read()
-else:
-    time.sleep(float(sys.argv[1]))
+time.sleep(float(sys.argv[1]))
 log("end")
 sys.exit(1)
 """
@@ -79,10 +75,7 @@ MAKE_KEY = """mkdir -m 700 other && export GNUPGHOME=$PWD/other
 gpg -q --batch --passphrase '' --quick-gen-key somebody ed25519 sign never && gpg --export somebody > key.asc
 gpgconf --kill gpg-agent; GNUPGHOME= HOME=$PWD gpg -q --batch --homedir $PWD/.gnupg -k"""
 
-for name, owner in (
-    ("notifications", "org.freedesktop.Notifications"), ("packages", "org.freedesktop.PackageKit"),
-):  # fmt: skip
-    waiting.SOURCES[name] = waiting.SILENT.format(owner)
+waiting.SOURCES["notifications"] = waiting.SILENT.format("org.freedesktop.Notifications")
 
 
 class Activation(Logged):

@@ -5,7 +5,7 @@ import os
 import pathlib
 import time
 
-from . import fault, processes, scripts
+from . import processes, scripts
 from .fault import Fault
 
 BLKIO = pathlib.Path("/sys/fs/cgroup/blkio")
