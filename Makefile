@@ -132,7 +132,9 @@ field-deps:
 		python3-xlib python3-tk python3-fuse fuse3 libx11-dev libxext-dev libxdamage-dev fonts-dejavu-core curl sqlite3 \
 		mousepad featherpad gnome-text-editor emacs-gtk vim-gtk3 idle tmux screen qterminal pcmanfm thunar chromium firefox-esr \
 		libreoffice-writer libreoffice-gtk3 default-jdk python3-dbus at-spi2-core ibus ibus-gtk3 \
-		sway foot mutter kwin-wayland qtwayland5 kwrite gdb python3-gi gir1.2-gtk-4.0 python3-pyqt5
+		sway foot mutter kwin-wayland qtwayland5 kwrite gdb python3-gi gir1.2-gtk-4.0 python3-pyqt5 \
+		git gnupg pinentry-curses libsecret-tools cups-client xfce4-terminal sxhkd openssh-client bubblewrap squashfs-tools \
+		wl-clipboard x11-xserver-utils
 
 field: field-deps build ## unmodified programs, faults from outside, truth from the screen (an hour); writes docs/results/field.md
 	@$(AS_ROOT) scripts/mount-kernel-fs

@@ -27,6 +27,10 @@ class Fault:
         """What the acts may refer to."""
         return {"home": str(self.session.folder / "home"), "port": self.session.port}
 
+    @staticmethod
+    def prepare(session, *words):
+        """Files and environment that the session's programs find at their start."""
+
     def ready(self):
         """Before anything is usual: helpers are started."""
 

@@ -4,9 +4,13 @@
 import random
 import time
 
-from . import acts, contention, files, inside, processes, programs, stopping, truth, waiting
+from . import acts, contention, display, files, inside, mounted, processes, programs, services, shells, stopping, truth
+from . import volumes, waiting
 
-FAULTS = {**stopping.FAULTS, **contention.FAULTS, **waiting.FAULTS, **inside.FAULTS, **files.FAULTS}
+FAULTS = {
+    **stopping.FAULTS, **contention.FAULTS, **waiting.FAULTS, **inside.FAULTS, **files.FAULTS,
+    **services.FAULTS, **shells.FAULTS, **mounted.FAULTS, **volumes.FAULTS, **display.FAULTS,
+}  # fmt: skip
 # A fault without an effect of at least this much on the screen is not counted; a person minds a command from a second on.
 EFFECT_MIN_MS, COMMAND_MIN_MS = 300, 1000
 # The share of a browser's window in which it shows things of its own, and the page its text.
@@ -18,11 +22,21 @@ def make(session, scenario):
     return FAULTS[name](session, *words.split(" ", FAULTS[name].WORDS - 1)) if words else FAULTS[name](session)
 
 
+def prepare(session):
+    """Files and environment for the fault of the session's scenario."""
+    name, _, words = session.scenario.fault.partition(" ")
+    if name:
+        FAULTS[name].prepare(session, *words.split())
+
+
 def act_plain(session, act):
     """The input that suffers; gives its time."""
     word, _, rest = act.partition(" ")
     if word == "key":
         return session.input.key(rest)
+    if word == "rest":
+        time.sleep(float(rest))
+        return processes.now_ns()
     if word == "click":
         return session.input.click(*session.place().at(*map(float, rest.split())))
     if word == "write":

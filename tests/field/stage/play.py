@@ -27,7 +27,7 @@ def about(session, scenario):
     return {
         "schema": 1,
         "scenario": scenario.name,
-        "kind": "calm" if scenario.calm else "fault",
+        "kind": "calm" if scenario.calm or scenario.control else "fault",
         "fault": scenario.fault,
         "program": scenario.program,
         "manager": scenario.manager,
@@ -76,7 +76,7 @@ def play(scenario, options):
             said.update(calm(session, scenario) if scenario.calm else faults.commit(session, scenario))
             said["mark_ns"] = session.mark(partial / "incident.tipme")
             close_truth(session, said)
-            if not scenario.calm:
+            if said["kind"] == "fault":
                 faults.judge_effect(scenario, said)
     finally:
         signal.alarm(0)

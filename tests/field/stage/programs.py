@@ -41,6 +41,7 @@ user_pref("termsofuse.bypassNotification", true);
 """
 XTERM = ("xterm", "-geometry", "84x28+40+40", "-fa", "Monospace", "-fs", "10", "-e")
 BASH = ("bash", "--norc", "-i")
+RC = ("bash", "--rcfile", "{home}/rc", "-i")
 TERMINAL = {"blinks": False, "shell": True}
 MENUS = {"menu": "alt+f", "menu_at": (20, 12)}
 PAGES = {"usual": ("paging", "paging"), "blinks": False}
@@ -54,11 +55,19 @@ PROGRAMS = {
     "foot": Program(("foot", *BASH), "foot", **TERMINAL),
     "foot-vim": Program(("foot", "vim", "-u", "NONE", "--not-a-term"), "foot", blinks=False, prelude="iab"),
     "kwrite": Program(("kwrite", "{home}/note.txt"), "kwrite", settle_s=3),
-    "xterm": Program((*XTERM, *BASH), "xterm", **TERMINAL),
-    "xterm-less": Program((*XTERM, "less", "/etc/services"), "xterm", **PAGES),
-    "xterm-vim": Program((*XTERM, "vim", "-u", "NONE", "--not-a-term"), "xterm", blinks=False, prelude="iab"),
-    "tmux": Program((*XTERM, "tmux", "-f", "/dev/null", "new-session", *BASH), "xterm", settle_s=1, **TERMINAL),
-    "screen": Program((*XTERM, "screen", "-c", "/dev/null", *BASH), "xterm", settle_s=1, **TERMINAL),
+    "xterm": Program((*XTERM, *BASH), "^xterm", **TERMINAL),
+    "xterm-rc": Program((*XTERM, *RC), "^xterm", **TERMINAL),
+    "foot-rc": Program(("foot", *RC), "foot", **TERMINAL),
+    "xterm-history": Program((*XTERM, "env", "HISTFILE={home}/remote/letter", "PROMPT_COMMAND=history -a", *BASH), "^xterm", **TERMINAL),
+    "xterm-filter": Program((*XTERM, "env", "LESSOPEN=|colourise %s", "less", "/etc/services", "one.log"), "^xterm", **PAGES),
+    "xterm-less": Program((*XTERM, "less", "/etc/services"), "^xterm", **PAGES),
+    "xterm-vim": Program((*XTERM, "vim", "-u", "NONE", "--not-a-term"), "^xterm", blinks=False, prelude="iab"),
+    "tmux": Program((*XTERM, "tmux", "-f", "/dev/null", "new-session", *BASH), "^xterm", settle_s=1, **TERMINAL),
+    "tmux-rc": Program((*XTERM, "tmux", "-f", "/dev/null", "new-session"), "^xterm", settle_s=1, **TERMINAL),
+    "tmux-vim": Program((*XTERM, "tmux", "-f", "/dev/null", "new-session", "vim -u NONE -n"), "^xterm", blinks=False,
+                        prelude="iab", settle_s=1),
+    "xfce4-terminal": Program(("xfce4-terminal", "--disable-server"), "xfce4-terminal", settle_s=1, **TERMINAL),
+    "screen": Program((*XTERM, "screen", "-c", "/dev/null", *BASH), "^xterm", settle_s=1, **TERMINAL),
     "qterminal": Program(("qterminal", "-e", "bash --norc -i"), "qterminal", settle_s=2, **TERMINAL),
     "mousepad": Program(("mousepad",), "mousepad", **MENUS),
     "mousepad-ibus": Program(("sh", "-c", "ibus-daemon --panel disable & sleep 3; GTK_IM_MODULE=ibus exec mousepad"),

@@ -89,7 +89,7 @@ def measure_again(folders):
     for folder in folders:
         said = keep.read(folder / "truth.json")
         scenario = table.find(said["scenario"])
-        if scenario and not scenario.calm and "acts_ns" in said:
+        if scenario and said["kind"] == "fault" and "acts_ns" in said:
             name, _, words = scenario.fault.partition(" ")
             said["bounded"] = faults.FAULTS[name].bounded
             if name == "own":

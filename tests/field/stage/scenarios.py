@@ -38,6 +38,11 @@ class Scenario:
         return not self.fault
 
     @property
+    def control(self):
+        """Whether the fault must have no effect on the victim, so that nothing may be found."""
+        return bool(self.fault) and not self.accept
+
+    @property
     def wayland(self):
         """Whether a compositor of Wayland takes the place of X server and window manager."""
         return self.manager in WAYLAND

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-from . import inject, managers, processes, programs, screen, windows
+from . import faults, inject, managers, processes, programs, screen, windows
 
 TIMEOUT_S = 60
 SIZE = (1280, 800)
@@ -60,6 +60,7 @@ class Session:
 
     def open(self):
         self.make_folders()
+        faults.prepare(self)
         self.start_display()
         self.start_recorder()
         self.start_input()

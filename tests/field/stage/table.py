@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """All scenarios, by name."""
 
-from . import calm, life, wayland_rows
+from . import calm, life, reported, wayland_rows
 
-ALL = {scenario.name: scenario for scenario in (*calm.SCENARIOS, *life.SCENARIOS, *wayland_rows.SCENARIOS)}
+ALL = {scenario.name: scenario for scenario in (*calm.SCENARIOS, *life.SCENARIOS, *wayland_rows.SCENARIOS, *reported.SCENARIOS)}
 
 
 def find(name):

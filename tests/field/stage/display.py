@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Clients and settings of the display that hold up others: titles, keymaps, key grabs, fonts, a second screen; CPU weights."""
+
+import os
+import time
+
+from . import contention, fault, files, scripts, stopping
+from .fault import Fault
+
+TITLES = """
+gate = os.path.join(HOME, "gate")
+print("$ ", end="", flush=True)
+open(gate).read()
+until, number = time.monotonic() + 3, 0
+while time.monotonic() < until:
+    number += 1
+    os.write(1, b"".join(b"\\033]0;building %d\\007" % (number * 99 + at) for at in range(99)))
+log("end")
+time.sleep(99)
+"""
+KEYMAP = """
+import subprocess
+print("ready")
+for line in sys.stdin:
+    print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+    until = time.monotonic() + 2.5
+    while time.monotonic() < until:
+        subprocess.run("xmodmap -pke | xmodmap -", shell=True)
+"""
+
+
+class Titles(Fault):
+    """A terminal beside renames its window without a pause."""
+
+    bounded = False
+
+    @staticmethod
+    def prepare(session):
+        scripts.write(session, "titles", TITLES)
+        os.mkfifo(session.folder / "home/gate")
+        scripts.own(session.folder / "home/gate")
+
+    def __init__(self, session):
+        super().__init__(session)
+        self.hold_s = 3.2
+
+    def begin(self):
+        (self.session.folder / "home/gate").write_text("go")
+        time.sleep(0.6)
+
+
+class Keymap(Fault):
+    """A script changes the keymap again and again, and each client reads it each time."""
+
+    bounded = False
+
+    def __init__(self, session):
+        super().__init__(session)
+        self.hold_s = 2.6
+
+    def settle(self):
+        self.script = scripts.start(self.session, "helper", "keymap-sync", KEYMAP)
+
+    def begin(self):
+        fault.tell(self.script)
+        time.sleep(0.5)
+
+
+class HotKeys(stopping.Stop):
+    """A daemon of hot keys grabs some keys synchronously, and is stopped: the keyboard waits for it."""
+
+    def __init__(self, session):
+        super().__init__(session, "daemon")
+
+    @staticmethod
+    def prepare(session):
+        config = session.folder / "home/.config/sxhkd"
+        config.mkdir()
+        (config / "sxhkdrc").write_text("~x\n    true\n")
+        scripts.own(config / "sxhkdrc")
+
+    def ready(self):
+        self.session.start("daemon", ["sxhkd"])
+        time.sleep(0.5)
+
+
+class FontPath(files.Remote):
+    """The display server looks for fonts in a directory whose file system does not answer."""
+
+    def begin(self):
+        super().begin()
+        words = ["sh", "-c", "xset fp+ $HOME/remote/"]
+        self.session.start("setter", words)
+        time.sleep(0.3)
+
+
+class Mirrored(stopping.Stop):
+    """The session of a terminal multiplexer is shown in a second terminal, which is stopped."""
+
+    @staticmethod
+    def prepare(session):
+        scripts.write(session, "mirror", "until screen -x; do sleep 0.3; done\n", shell=True)
+
+    def __init__(self, session):
+        super().__init__(session, "beside")
+
+
+class Weighted(contention.Hogs):
+    """The group of a role has a small weight, and busy processes of the same user another: `weighted server`."""
+
+    def __init__(self, session, role="program"):
+        super().__init__(session, "nice0", "6")
+        self.role = role
+
+    def ready(self):
+        self.group = fault.Group("cpu", "cpu.shares")
+        self.group.take(self.session.roles[self.role])
+
+    def begin(self):
+        self.group.set("cpu.shares", "2")
+        super().begin()
+
+    def end(self):
+        at = super().end()
+        self.group.set("cpu.shares", "1024")
+        return at
+
+    def clean(self):
+        super().clean()
+        if hasattr(self, "group"):
+            self.group.remove()
+
+
+FAULTS = {
+    "titles": Titles, "keymap": Keymap, "hot-keys": HotKeys, "font-path": FontPath, "mirrored": Mirrored,
+    "weighted": Weighted,
+}  # fmt: skip

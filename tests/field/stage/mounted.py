@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Opens that another process must allow: scanners, automounters, file servers; and core dumps that a handler takes."""
+
+import pathlib
+import time
+
+from . import processes, scripts
+from .scripts import Logged
+
+SCANNER = """
+import ctypes, struct, select, threading
+libc = ctypes.CDLL(None, use_errno=True)
+libc.fanotify_mark.argtypes = [ctypes.c_int, ctypes.c_uint, ctypes.c_uint64, ctypes.c_int, ctypes.c_char_p]
+group = libc.fanotify_init(0x5, os.O_RDONLY)
+if group < 0 or libc.fanotify_mark(group, 0x11, 0x10000, -100, sys.argv[1].encode()) != 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
+hold = False
+print("ready")
+while True:
+    for source in select.select([group, sys.stdin], [], [])[0]:
+        if source is sys.stdin:
+            hold = bool(sys.stdin.readline()) or sys.exit()
+            print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
+            continue
+        data = os.read(group, 4096)
+        while data:
+            length, _, _, _, mask, file, pid = struct.unpack("=IBBHQii", data[:24])
+            data = data[length:]
+            if hold and os.readlink(f"/proc/self/fd/{file}").endswith("/letter"):
+                hold = False
+                log("begin")
+                compute(1.6) if sys.argv[2] == "computing" else time.sleep(1.6)
+                log("end")
+            os.write(group, struct.pack("=iI", file, 1))
+            os.close(file)
+"""
+
+AUTOMOUNT = """
+import ctypes, fcntl, struct
+place = sys.argv[1]
+read, write = os.pipe()
+libc = ctypes.CDLL(None, use_errno=True)
+options = f"fd={write},pgrp={os.getpgrp()},minproto=5,maxproto=5,indirect"
+if libc.mount(b"field", place.encode(), b"autofs", 0, options.encode()) != 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
+control = os.open(place, os.O_RDONLY)
+os.close(write)
+asked = False
+print("ready")
+while True:
+    packet = os.read(read, 4096)
+    if not packet:
+        break
+    version, kind, token = struct.unpack("=iiI", packet[:12])
+    name = packet[40:].split(b"\\0")[0].decode(errors="replace")
+    if not asked:
+        log("begin"); time.sleep(1.8); log("end")
+    asked = True
+    fcntl.ioctl(control, 0x9361, token)
+"""
+
+LEASE = """
+import fcntl, signal
+file = os.open(sys.argv[1], os.O_RDWR)
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+def wanted(*_):
+    log("begin"); time.sleep(1.8); log("end")
+    fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+signal.signal(signal.SIGIO, wanted)
+print("ready")
+while True:
+    signal.pause()
+"""
+
+COREDUMP = """
+log("begin")
+import zlib
+size = len(zlib.compress(sys.stdin.buffer.read(1 << 12), 9))
+compute(1.6)
+log("end")
+size += len(zlib.compress(sys.stdin.buffer.read(), 9))
+"""
+
+
+class Scanner(Logged):
+    """A scanner must allow each open below a mount, and takes its time: `scanner computing`."""
+
+    def __init__(self, session, how="sleeping"):
+        super().__init__(session)
+        self.how = how
+
+    def ready(self):
+        self.place = self.session.folder / "home/inbox"
+        self.place.mkdir()
+        scripts.run(["mount", "-t", "tmpfs", "scan", self.place], as_user=False)
+        self.mounted = True
+        (self.place / "letter").write_text("dear reader\n")
+        scripts.own(self.place / "letter")
+        words = (self.place, self.how)
+        self.scanner = scripts.start(self.session, "helper", "onaccess-scan", SCANNER, *words, as_user=False)
+
+    def begin(self):
+        super().begin()
+        self.scanner.stdin.write("hold\n")
+        self.scanner.stdin.flush()
+        self.scanner.stdout.readline()
+
+    def clean(self):
+        if hasattr(self, "scanner"):
+            processes.end({self.scanner.pid})
+        if hasattr(self, "mounted"):
+            processes.start(["umount", "-l", self.place], as_user=False).wait()
+
+
+class Automount(Logged):
+    """A directory is mounted when somebody enters it, from a server that answers late and does not have it."""
+
+    def ready(self):
+        self.place = self.session.folder / "home/net"
+        self.place.mkdir()
+        self.daemon = scripts.start(self.session, "helper", "automount-net", AUTOMOUNT, self.place, as_user=False)
+
+    def clean(self):
+        if hasattr(self, "daemon"):
+            processes.end({self.daemon.pid})
+            processes.start(["umount", "-l", self.place], as_user=False).wait()
+
+
+class FileServer(Logged):
+    """A file server has a lease of a file, and gives it back late."""
+
+    def ready(self):
+        path = self.session.folder / "home/shared"
+        path.write_text("text\n")
+        scripts.own(path)
+        scripts.start(self.session, "helper", "file-server", LEASE, path)
+
+
+class CoreDump(Logged):
+    """A program that crashes is kept until a handler has read its memory."""
+
+    PATTERN = pathlib.Path("/proc/sys/kernel/core_pattern")
+
+    def ready(self):
+        handler = scripts.write(self.session, "core-handler", COREDUMP)
+        self.before = self.PATTERN.read_text()
+        # The pattern takes 127 letters at most; the handler runs as root.
+        self.PATTERN.write_text(f"|{handler}")
+
+    def clean(self):
+        if hasattr(self, "before"):
+            self.PATTERN.write_text(self.before)
+            time.sleep(0.1)
+
+
+FAULTS = {"scanner": Scanner, "automount": Automount, "file-lease": FileServer, "core-dump": CoreDump}

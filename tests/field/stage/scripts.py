@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Scripts that a fault puts beside the victim: each has a name of its own, and logs when it begins and ends."""
+
+import os
+import subprocess
+import time
+
+from . import processes
+from .fault import Fault
+
+PRELUDE = """#!/usr/bin/python3 -Bu
+import os, sys, time
+HOME = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..")
+def log(word):
+    with open(os.path.join(HOME, "fault.log"), "a") as file:
+        print(word, time.clock_gettime_ns(time.CLOCK_MONOTONIC), file=file)
+def compute(seconds):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        sum(range(2000))
+"""
+
+
+def own(path, mode=0o644):
+    """Gives a file to the user of the session."""
+    os.chown(path, processes.user().pw_uid, processes.user().pw_gid)
+    os.chmod(path, mode)
+    return path
+
+
+def write(session, name, body, shell=False):
+    """An executable of the session, and its path."""
+    folder = session.folder / "home/bin"
+    folder.mkdir(exist_ok=True)
+    log = session.folder / "home/fault.log"
+    if not log.exists():
+        log.touch()
+        own(log, 0o666)
+    path = folder / name
+    path.write_text(("#!/bin/sh\n" if shell else PRELUDE) + body)
+    path.chmod(0o755)
+    session.env["PATH"] = session.env["PATH"].removeprefix(f"{folder}:")
+    session.env["PATH"] = f"{folder}:{session.env['PATH']}"
+    return path
+
+
+def start(session, role, name, body, *words, as_user=True):
+    """Starts a script that prints a line when it is ready, and takes lines on its standard input."""
+    path = write(session, name, body)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    process = session.start(role, [path, *words], as_user=as_user, **pipes)
+    if not process.stdout.readline().startswith("ready"):
+        raise processes.CannotRun(f"{name} did not start: {(session.folder / f'{role}.log').read_text()[-300:]}")
+    return process
+
+
+def run(words, session=None, **options):
+    """A command that must succeed."""
+    env = session.env if session else None
+    cwd = session.folder / "home" if session else None
+    process = processes.start(words, env, cwd=cwd, stderr=subprocess.PIPE, text=True, **options)
+    said = process.communicate(timeout=60)[1]
+    if process.returncode != 0:
+        raise processes.CannotRun(f"{words[0]} failed: {said.strip()[-300:]}")
+
+
+def until_gone(session, name, timeout_s=15, quiet_s=0):
+    """Waits until no process of a name has been below the program for a while; gives the time of its end."""
+    limit, last = time.monotonic() + timeout_s, processes.now_ns()
+    while time.monotonic() < limit:
+        if any(processes.comm(pid) == name for pid in processes.descendants(session.roles["program"])):
+            last = processes.now_ns()
+        elif processes.now_ns() - last >= quiet_s * 1e9:
+            return last
+        time.sleep(0.02)
+    raise processes.CannotRun(f"{name} did not end")
+
+
+class Logged(Fault):
+    """A fault that ends by itself; its script logs the begin and the end."""
+
+    END_MAX_S = 15
+    # A script that begins again this soon is the same fault.
+    AGAIN_NS = 400_000_000
+
+    def entries(self):
+        """Words of the log with their times."""
+        lines = (self.session.folder / "home/fault.log").read_text().split("\n")[:-1] or ["nothing 0"]
+        return [(line.split()[0], int(line.split()[1])) for line in lines]
+
+    def end(self):
+        """The last end that was logged after the fault's begin."""
+        limit = time.monotonic() + self.END_MAX_S
+        while time.monotonic() < limit:
+            word, at = self.entries()[-1]
+            if word == "end" and self.begun_ns < at < processes.now_ns() - self.AGAIN_NS:
+                return at
+            time.sleep(0.05)
+        raise processes.CannotRun("the fault did not end")
+
+    def begin(self):
+        self.begun_ns = processes.now_ns()

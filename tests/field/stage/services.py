@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Services that answer late: started by the message bus, asked over sockets, or asked by a library."""
+
+import pathlib
+import time
+
+from . import fault, processes, scripts, waiting
+from .scripts import Logged
+
+KEYRING = """
+log("begin")
+time.sleep(float(sys.argv[1]))
+log("end")
+sys.exit(1)
+"""
+SERVICE = """[D-BUS Service]
+Name={name}
+Exec={command}
+"""
+
+# A print server that holds its answers until it is told to give them.
+PRINT = """
+import socket, threading
+server = socket.socket(); server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+server.bind(("127.0.0.1", int(open(os.path.join(HOME, "port")).read()))); server.listen(8)
+go = threading.Event()
+def serve(one):
+    data = b""
+    while True:
+        while b"\\r\\n\\r\\n" not in data:
+            more = one.recv(65536)
+            if not more:
+                return
+            data += more
+        log("asked"); go.wait()
+        body = b"\\x02\\x00\\x04\\x06\\x00\\x00\\x00\\x01\\x01G\\x00\\x12attributes-charset\\x00\\x05utf-8"
+        body += b"H\\x00\\x1battributes-natural-language\\x00\\x02en\\x03"
+        head = f"HTTP/1.1 200 OK\\r\\nContent-Type: application/ipp\\r\\nConnection: close\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n"
+        one.sendall(head.encode() + body); one.close()
+        return
+def accept():
+    while True:
+        threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+threading.Thread(target=accept, daemon=True).start()
+print("ready"); sys.stdin.readline(); go.set()
+print(time.clock_gettime_ns(time.CLOCK_MONOTONIC)); sys.stdin.readline()
+"""
+
+# A listener on a path that takes connections and closes them when it is told to.
+SOCKET = """
+import socket, threading
+server = socket.socket(socket.AF_UNIX); server.bind(sys.argv[1]); os.chmod(sys.argv[1], 0o777); server.listen(8)
+kept, late = [], [True]
+def accept():
+    while True:
+        one = server.accept()[0]
+        kept.append(one) if late[0] else one.close()
+threading.Thread(target=accept, daemon=True).start()
+print("ready"); sys.stdin.readline(); late[0] = False
+at = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+for one in kept:
+    one.close()
+print(at); sys.stdin.readline()
+"""
+
+LOCK = """
+import fcntl
+file = open(sys.argv[1], "w"); fcntl.lockf(file, fcntl.LOCK_EX)
+print("ready"); sys.stdin.readline(); fcntl.lockf(file, fcntl.LOCK_UN)
+print(time.clock_gettime_ns(time.CLOCK_MONOTONIC)); sys.stdin.readline()
+"""
+
+# A key of somebody else's, in a file.
+MAKE_KEY = """mkdir -m 700 other && export GNUPGHOME=$PWD/other
+gpg -q --batch --passphrase '' --quick-gen-key somebody ed25519 sign never && gpg --export somebody > key.asc
+gpgconf --kill gpg-agent; GNUPGHOME= HOME=$PWD gpg -q --batch --homedir $PWD/.gnupg -k"""
+
+waiting.SOURCES["notifications"] = waiting.SILENT.format("org.freedesktop.Notifications")
+
+
+class Activation(Logged):
+    """The message bus starts a service that ends without having taken its name: `activation 2.4`."""
+
+    NAME = "org.freedesktop.secrets"
+
+    def __init__(self, session, seconds="2.4"):
+        super().__init__(session)
+
+    @staticmethod
+    def prepare(session, seconds="2.4"):
+        script = scripts.write(session, "keyring-slow", KEYRING)
+        folder = session.folder / "home/share/dbus-1/services"
+        folder.mkdir(parents=True)
+        service = folder / f"{Activation.NAME}.service"
+        service.write_text(SERVICE.format(name=Activation.NAME, command=f"{script} {seconds}"))
+        session.env["XDG_DATA_HOME"] = str(session.folder / "home/share")
+
+
+class Told(waiting.Held):
+    """A script holds something until it is told to let go."""
+
+    SCRIPT, NAME, AS_USER = "", "", True
+
+    def __init__(self, session):
+        super().__init__(session, "")
+
+    def words(self):
+        return ()
+
+    def settle(self):
+        self.helper = scripts.start(self.session, "helper", self.NAME, self.SCRIPT, *self.words(), as_user=self.AS_USER)
+
+
+class Print(Told):
+    """The print server takes connections, and answers requests late."""
+
+    SCRIPT, NAME = PRINT, "print-server"
+
+    @staticmethod
+    def prepare(session):
+        session.env["CUPS_SERVER"] = f"127.0.0.1:{session.port}"
+
+
+class Listener(Told):
+    """A service on a socket accepts connections and says nothing: `listener NAME`."""
+
+    SCRIPT = SOCKET
+
+    def __init__(self, session, name):
+        super().__init__(session)
+        self.NAME = name
+
+    def words(self):
+        return (self.session.folder / "home/peer",)
+
+
+class Directory(Told):
+    """The name service cache, which the C library asks for users and groups, does not answer."""
+
+    SCRIPT, NAME, AS_USER = SOCKET, "directory-cache", False
+    PLACE = pathlib.Path("/run/nscd")
+
+    def words(self):
+        return (self.PLACE / "socket",)
+
+    def settle(self):
+        self.PLACE.mkdir()
+        self.made = True
+        super().settle()
+
+    def clean(self):
+        if hasattr(self, "made"):
+            (self.PLACE / "socket").unlink(missing_ok=True)
+            self.PLACE.rmdir()
+
+
+class Packages(Told):
+    """An unattended upgrade holds the lock of the package manager."""
+
+    SCRIPT, NAME = LOCK, "upgrade-nightly"
+
+    @staticmethod
+    def prepare(session):
+        folder = session.folder / "home/dpkg"
+        settings = session.folder / "home/apt.conf"
+        settings.write_text(f"""Dir::State::status "{folder}/status"; Dir::State::lists "{folder}"; Dir::Cache "{folder}";
+DPkg::Lock::Timeout "9";
+""")
+        scripts.own(settings)
+        session.env["APT_CONFIG"] = str(settings)
+
+    def words(self):
+        folder = self.session.folder / "home/dpkg"
+        folder.mkdir()
+        scripts.own(folder, 0o755)
+        (folder / "status").touch()
+        scripts.own(folder / "status")
+        return (folder / "lock-frontend",)
+
+
+class Claimed(Told):
+    """A living script holds a lock that is a file with its process id, as GnuPG writes them."""
+
+    NAME = "keyring-sync"
+    SCRIPT = """
+path = os.path.join(HOME, ".gnupg/pubring.kbx.lock")
+open(path, "w").write(f"{os.getpid():10d}\\n{os.uname().nodename}\\n")
+print("ready"); sys.stdin.readline(); os.unlink(path)
+print(time.clock_gettime_ns(time.CLOCK_MONOTONIC)); sys.stdin.readline()
+"""
+
+    def ready(self):
+        folder = self.session.folder / "home/.gnupg"
+        folder.mkdir(mode=0o700)
+        scripts.own(folder, 0o700)
+        scripts.run(["sh", "-c", MAKE_KEY], self.session)
+
+
+class Stale(fault.Fault):
+    """A lock that is a file, left behind by a process that has ended; it is taken away after a while."""
+
+    bounded = False
+
+    def __init__(self, session):
+        super().__init__(session)
+        self.hold_s = 5.2
+
+    def settle(self):
+        self.path = self.session.folder / "home/.cookies-c"
+        self.path.touch()
+        scripts.own(self.path, 0o600)
+
+    def end(self):
+        self.path.unlink()
+        at = processes.now_ns()
+        time.sleep(2.5)
+        return at
+
+
+FAULTS = {
+    "activation": Activation, "print": Print, "listener": Listener, "directory": Directory, "packages": Packages,
+    "claimed": Claimed, "stale": Stale,
+}  # fmt: skip

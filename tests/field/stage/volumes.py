@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Volumes of the session's own on loop devices, with a limit of the block layer: frozen, ejected, copied up, started from."""
+
+import os
+import pathlib
+import time
+
+from . import processes, scripts
+from .fault import Fault
+
+BLKIO = pathlib.Path("/sys/fs/cgroup/blkio")
+COPY = """
+import shutil
+shutil.copyfile(os.path.join(HOME, "film"), os.path.join(HOME, "disk/film"))
+log("copied")
+"""
+BACKUP = """
+import subprocess
+subprocess.run(["fsfreeze", sys.argv[1], os.path.join(HOME, "disk")])
+log(sys.argv[1])
+"""
+
+
+class Limit:
+    """A limit of the block layer for the device of a mount, in the root group."""
+
+    def __init__(self, place, what, value):
+        device = os.stat(place).st_dev
+        self.device = f"{os.major(device)}:{os.minor(device)}"
+        self.file = BLKIO / f"blkio.throttle.{what}_device"
+        self.set(value)
+
+    def set(self, value):
+        self.file.write_text(f"{self.device} {value}")
+
+    def lift(self):
+        self.set(0)
+
+
+class Volume(Fault):
+    """A file system in a file, mounted at `disk` in the home."""
+
+    SIZE_MIB, TYPE, OPTIONS = 512, "ext4", "loop,noatime"
+    bounded = False
+
+    def ready(self):
+        base = self.session.folder
+        self.place, self.limit = base / "home/disk", None
+        self.place.mkdir()
+        image = base / "disk.image"
+        scripts.run(["truncate", "-s", f"{self.SIZE_MIB}M", image], as_user=False)
+        self.make(image)
+        scripts.run(["mount", "-o", self.OPTIONS, image, self.place], as_user=False)
+        self.mounted = True
+        if "ro" not in self.OPTIONS.split(","):
+            self.place.chmod(0o777)
+
+    def make(self, image):
+        scripts.run(["mke2fs", "-q", "-F", "-t", self.TYPE, image], as_user=False)
+
+    def clean(self):
+        if getattr(self, "limit", None):
+            self.limit.lift()
+        if not hasattr(self, "mounted"):
+            return
+        for _ in range(20):
+            if processes.start(["umount", self.place], as_user=False).wait() == 0:
+                return
+            time.sleep(0.3)
+        scripts.run(["umount", "-l", self.place], as_user=False)
+
+
+class Frozen(Volume):
+    """A backup freezes the volume and ends; a second run of it thaws the volume."""
+
+    bounded = True
+
+    def ready(self):
+        super().ready()
+        (self.place / "log").write_text("one\n")
+        scripts.own(self.place / "log")
+        self.script = scripts.write(self.session, "vm-backup", BACKUP)
+
+    def begin(self):
+        self.frozen = True
+        self.session.start("helper", [self.script, "-f"], as_user=False).wait()
+
+    def end(self):
+        at = processes.now_ns()
+        self.session.start("thaw", [self.script, "-u"], as_user=False).wait()
+        self.frozen = False
+        return at
+
+    def clean(self):
+        if getattr(self, "frozen", False):
+            processes.start(["fsfreeze", "-u", self.place], as_user=False).wait()
+        super().clean()
+
+
+class Eject(Volume):
+    """A copy to a slow stick ends at once, and leaves its data to be written: `eject sync`."""
+
+    TYPE = "ext2"
+
+    def __init__(self, session, command="sync"):
+        super().__init__(session)
+        self.command = command
+
+    def ready(self):
+        super().ready()
+        (self.session.folder / "home/film").write_bytes(os.urandom(1 << 20) * 40)
+        scripts.own(self.session.folder / "home/film")
+
+    def settle(self):
+        os.sync()
+        self.limit = Limit(self.place, "write_bps", 12_000_000)
+
+    def begin(self):
+        self.session.start("helper", [scripts.write(self.session, "copy-film", COPY)]).wait()
+        time.sleep(1)
+
+    def end(self):
+        return scripts.until_gone(self.session, self.command)
+
+
+class Layered(Volume):
+    """A file of a lower layer is opened for writing, and is copied to the upper one first."""
+
+    def ready(self):
+        super().ready()
+        base, home = self.session.folder, self.session.folder / "home"
+        for name in ("upper", "work"):
+            (base / name).mkdir()
+            scripts.own(base / name, 0o755)
+        (self.place / "big").write_bytes(os.urandom(1 << 20) * 30)
+        scripts.own(self.place / "big")
+        (home / "layers").mkdir()
+        options = f"lowerdir={self.place},upperdir={base}/upper,workdir={base}/work"
+        scripts.run(["mount", "-t", "overlay", "overlay", "-o", options, home / "layers"], as_user=False)
+        self.layered = home / "layers"
+
+    def settle(self):
+        self.limit = Limit(self.place, "read_bps", 12_000_000)
+        descriptor = os.open(self.place / "big", os.O_RDONLY)
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+
+    def end(self):
+        time.sleep(1.5)
+        return processes.now_ns()
+
+    def clean(self):
+        if hasattr(self, "layered"):
+            processes.start(["umount", "-l", self.layered], as_user=False).wait()
+        super().clean()
+
+
+class Packed(Volume):
+    """A program is started from a compressed image on a slow disk, as snaps are."""
+
+    OPTIONS = "loop,ro"
+
+    def make(self, image):
+        folder = self.session.folder / "packed"
+        folder.mkdir()
+        (folder / "data").write_bytes(os.urandom(12_000_000))
+        (folder / "calculator").write_text(scripts.PRELUDE + "print(len(open(os.path.dirname(__file__) + '/data', 'rb').read()))\n")
+        (folder / "calculator").chmod(0o755)
+        image.unlink()
+        scripts.run(["mksquashfs", folder, image, "-comp", "xz", "-quiet", "-no-progress"], as_user=False)
+
+    def settle(self):
+        self.limit = Limit(self.place, "read_bps", 5_000_000)
+
+    def end(self):
+        return scripts.until_gone(self.session, "calculator")
+
+
+FAULTS = {
+    "frozen": Frozen, "eject": Eject, "layered": Layered, "packed": Packed,
+}  # fmt: skip
