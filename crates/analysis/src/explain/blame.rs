@@ -189,10 +189,17 @@ impl<'a> BlameFinder<'a> {
             Waited::Reclaim => Blame { kind: CauseKind::Reclaim, who: Who::Thread(piece.tid) },
             Waited::Network => Blame { kind: CauseKind::NetworkWait, who: address(wait) },
             Waited::Events if self.recording.messages.is_server(self.recording.tasks.pid(piece.tid, piece.lo)) => {
-                self.grabbed(piece).unwrap_or(UNATTRIBUTED)
+                self.grabbed(piece).unwrap_or_else(|| self.idle_server(chain, piece))
             }
             _ => self.grabbed(piece).unwrap_or_else(|| self.far_end(chain, piece)),
         }
+    }
+
+    /// A display server with nothing to do is no cause, but the command that waits for it gets its answer from some client.
+    fn idle_server(&self, chain: &Chain, piece: &ChainPiece) -> Blame {
+        let waiter = |via: &Via| self.recording.tasks.pid(via.waiter, piece.lo);
+        let of_command = chain.vias_of(piece).any(|via| self.is_of_command(waiter(via)));
+        if of_command { Blame { kind: CauseKind::PeerWait, who: Who::Nobody } } else { UNATTRIBUTED }
     }
 
     /// The device that ended the wait.
@@ -352,14 +359,14 @@ impl<'a> BlameFinder<'a> {
             Doing::Unknown => CauseKind::Unattributed,
             _ if !near || !self.is_awaited(pid) && self.is_asked_by_others(chain, piece) => CauseKind::PeerWait,
             Doing::Ran | Doing::Served(_) => CauseKind::OwnComputation,
-            Doing::Waited(_, Some(wait)) if self.awaits_events(piece.tid, &wait) => CauseKind::Unattributed,
-            Doing::Waited(Waited::Events, Some(wait)) if self.recording.is_time_up(&wait) => CauseKind::TimerSleep,
             Doing::Waited(Waited::Events, Some(wait)) if self.recording.waits_for_terminal(&wait) => {
                 CauseKind::Unattributed
             }
             Doing::Waited(Waited::Events, Some(wait)) if self.is_of_command(pid) && wait.context != HARD_INTERRUPT => {
                 CauseKind::PeerWait
             }
+            Doing::Waited(_, Some(wait)) if self.awaits_events(piece.tid, &wait) => CauseKind::Unattributed,
+            Doing::Waited(Waited::Events, Some(wait)) if self.recording.is_time_up(&wait) => CauseKind::TimerSleep,
             Doing::Waited(waited, Some(_)) if waited.is_unnamed() && !self.is_kernel(piece.tid) => {
                 CauseKind::KernelWait
             }

@@ -230,6 +230,12 @@ pub(crate) fn waiter(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
     most_of(budget, group, |piece| match via_to(budget, group, piece) {
         Some(via) => via.waiter,
         None if is_culprit(piece) => Tid(budget.judge.client.0),
+        // A display server that has nothing to do waits for nobody: its client does.
+        None if is_unowed(group)
+            && budget.recording.messages.is_server(budget.recording.tasks.pid(piece.tid, piece.lo)) =>
+        {
+            budget.chain.vias_of(piece).next().map_or(piece.tid, |via| via.waiter)
+        }
         None => piece.tid,
     })
 }

@@ -75,6 +75,10 @@ pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Ve
     weighty.extend(gather(light).into_iter().filter(|cause| self::weighty(cause, problem)));
     let of_kind = totals(&weighty);
     weighty.sort_by_key(|cause| std::cmp::Reverse((of_kind.get(&cause.group.kind).copied(), cause.group.nanos)));
+    // A command was held up by what it waited for; that others had the CPU meanwhile delayed all of that.
+    let held_up =
+        |cause: &Cause| !is_ordinary(cause.group.kind) && cause.group.nanos.saturating_mul(3) >= problem.latency().0;
+    weighty.sort_by_key(|cause| problem.is_command() && !held_up(cause));
     let unusual = is_unusual(budget, problem, &weighty);
     if !unusual && (budget.recording.is_marked_automatically() || is_idle(budget)) {
         return Vec::new();
@@ -152,7 +156,8 @@ fn is_left_aside(budget: &Budget<'_>, problem: &Problem) -> bool {
 /// Whether something held a command up for most of its time: that it computes, sleeps or runs other programs is what it
 /// was started for.
 fn holds_up(cause: &Cause, problem: &Problem) -> bool {
-    !is_ordinary(cause.group.kind) && cause.group.nanos.saturating_mul(2) >= problem.latency().0
+    let unowed = cause.group.kind == CauseKind::PeerWait && evidence::is_unowed(&cause.group);
+    !is_ordinary(cause.group.kind) && !unowed && cause.group.nanos.saturating_mul(2) >= problem.latency().0
 }
 
 /// Whether a command may well spend its time so.
@@ -408,7 +413,10 @@ fn culprit(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, limit: Op
         BlameOwner::Device(device) => Culprit::Device { device: evidence::device_name(budget, *device) },
         BlameOwner::Address(address, port) => Culprit::Address { address: address_text(*address, *port) },
         BlameOwner::Interrupt(source) => Culprit::Device { device: source.name(&budget.recording.meta.irq_names) },
-        BlameOwner::Nobody => process(budget, problem, problem.client, None),
+        BlameOwner::Nobody => {
+            let waiter = problem.waiter(budget.recording);
+            process(budget, problem, waiter.command.unwrap_or(waiter.client), None)
+        }
     }
 }
 
