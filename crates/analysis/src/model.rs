@@ -261,7 +261,7 @@ impl Interval {
         match self.class.as_str() {
             _ if self.prompt => {
                 let program = if self.command.is_empty() { "" } else { &format!(": `{}`", cut_command(&self.command)) };
-                format!("what the shell in {comm} runs by itself (prompt, completion or function{program})")
+                format!("the shell's own work in {comm} (prompt, completion or function{program})")
             }
             "start" if self.command.is_empty() => format!("the start of a program from {comm}"),
             "start" => format!("the start of `{}` from {comm}", cut_command(&self.command)),

@@ -47,6 +47,7 @@ fn sections(scene: &Scene) -> Markup {
     html! {
         @if let Some(interval) = &verdict.interval {
             (head::remedy(verdict))
+            (head::others(verdict))
             (budget::section(verdict, interval))
             (timeline::section(scene))
             (steps::section(verdict, interval))

@@ -25,22 +25,27 @@ pub fn text(verdict: &Verdict, layout: &Layout) -> String {
 
 /// The other delays that the person may mean.
 fn others(verdict: &Verdict, layout: &Layout) -> String {
-    let others = verdict.candidates.iter().skip(1);
-    let lines: String = others.map(|other| layout.item("  ", &candidate(verdict, other))).collect();
+    let line = |other| layout.item("  ", &format!("{}: {}", candidate(other), at(verdict, other)));
+    let lines: String = verdict.candidates.iter().skip(1).map(line).collect();
     if lines.is_empty() { lines } else { layout.paragraph("Other delays before the mark:") + &lines }
 }
 
-/// `typing in xterm, 1.20 s (disk-queue: tar): tipme diagnose --at 12.1`
-fn candidate(verdict: &Verdict, candidate: &Candidate) -> String {
+/// `typing in xterm, 1.20 s (disk-queue: tar)`
+pub(crate) fn candidate(candidate: &Candidate) -> String {
     let culprit = match &candidate.culprit {
         Some(Culprit::Process { comm, .. }) => format!(" ({}: {comm})", candidate.kind),
         Some(Culprit::Device { device }) => format!(" ({}: {device})", candidate.kind),
         Some(Culprit::Address { address }) => format!(" ({}: {address})", candidate.kind),
         None => String::new(),
     };
+    format!("{}, {}{culprit}", candidate.subject, span(candidate.latency_ms))
+}
+
+/// The command that explains a delay: `tipme diagnose --at 12.1`.
+pub(crate) fn at(verdict: &Verdict, candidate: &Candidate) -> String {
     let middle = candidate.start_ns.midpoint(candidate.end_ns);
     let at = verdict.incident.mark_ns.saturating_sub(middle) as f64 / 1e9;
-    format!("{}, {}{culprit}: tipme diagnose --at {at:.1}", candidate.subject, span(candidate.latency_ms))
+    format!("tipme diagnose --at {at:.1}")
 }
 
 /// What happened, in a sentence: `Typing in xterm stalled 2.31 s; usually it takes 14 ms.`

@@ -4,7 +4,7 @@
 use crate::kinds;
 use crate::notice::notice;
 use crate::sentence;
-use crate::text::usual;
+use crate::text::{at, candidate, usual};
 use maud::{Markup, html};
 use tipme_analysis::model::{About, Finding, Interval, Verdict};
 use tipme_analysis::scene::{Look, Scene};
@@ -71,6 +71,22 @@ pub(super) fn remedy(verdict: &Verdict) -> Markup {
                 h2 #try { "Try this" }
                 p.remedy { (first.remedy) }
                 (again(first))
+            }
+        }
+    }
+}
+
+/// The other delays that the person may mean.
+pub(super) fn others(verdict: &Verdict) -> Markup {
+    html! {
+        @if verdict.candidates.len() > 1 {
+            section aria-labelledby="others" {
+                h2 #others { "Other delays before the mark" }
+                ul {
+                    @for other in verdict.candidates.iter().skip(1) {
+                        li { (candidate(other)) ": " code { (at(verdict, other)) } }
+                    }
+                }
             }
         }
     }
