@@ -179,8 +179,8 @@ pub struct Piece {
 pub struct Finding {
     pub kind: CauseKind,
     pub culprit: Culprit,
-    /// Whether the delay is beyond what its class accounts for; `false` where a command only did what it was started for, where
-    /// such delays are usual, and where less than half of it is explained. Always `true` after an automatic mark.
+    /// Whether the delay is beyond what its class accounts for; `false` where a command or start only did what it was for, and
+    /// where less than half of the delay is explained. Always `true` after an automatic mark.
     #[serde(default)]
     pub unusual: bool,
     /// The name of the program that was held up by it directly, where that is not the client, such as the compositor; left out

@@ -16,6 +16,7 @@ const CLOCK_NANOSLEEP: i32 = 230;
 /// Holds a lock that the application wants; and a child of the shell.
 const HOLDER: u32 = 500;
 const CHILD: u32 = 510;
+const JOB: u32 = 777;
 /// The thread of the terminal that writes to its shell, and one between that and the one that takes keys.
 const WRITER: u32 = 205;
 const BETWEEN: u32 = 206;
@@ -236,6 +237,21 @@ fn a_program_that_keeps_the_terminal_waits_for_its_child() {
     assert_eq!(first(&mut child_of(SHELL)), Some((CauseKind::ChildWait, true)));
     assert_eq!(first(&mut child_of(CHILD)), Some((CauseKind::TimerSleep, false)));
     assert_eq!(first(child_of(CHILD).triggered("auto")), None);
+}
+
+/// A command substitution stays in the group of a shell that has given its terminal to a job before; a command gets a group
+/// of its own.
+#[test]
+fn prompt_is_no_command() {
+    let told = |group| {
+        let mut machine = child_of(group);
+        machine.fork(1_200_000, SHELL, JOB).exit(1_300_000, JOB, SHELL, JOB, "ls");
+        let verdict = verdict(&mut machine, 7_000_000);
+        let interval = verdict.interval.expect("a key was late");
+        (interval.prompt, interval.command, verdict.findings.first().map(|finding| (finding.kind, finding.unusual)))
+    };
+    assert_eq!(told(SHELL), (true, "sort".to_owned(), Some((CauseKind::ChildWait, true))));
+    assert_eq!(told(CHILD), (false, "sort".to_owned(), Some((CauseKind::TimerSleep, false))));
 }
 
 /// A terminal whose one thread takes the keys, and whose third one, which has its CPU 4 ms later, writes them to the

@@ -83,12 +83,17 @@ impl<'a> BlameFinder<'a> {
         BlameFinder { recording, client, command, at, family: RefCell::default() }
     }
 
-    /// Whether a process is the one that the person waited for.
+    /// The command that was started, or the application that took the input.
+    pub(crate) fn awaited(&self) -> Pid {
+        self.command.unwrap_or(self.client)
+    }
+
+    /// Returns `true` for the application and for the command.
     fn is_awaited(&self, pid: Pid) -> bool {
         pid == self.client || Some(pid) == self.command
     }
 
-    /// Whether a process is the command that the person waited for, or comes from it.
+    /// Returns `true` for the command and its descendants.
     fn is_of_command(&self, pid: Pid) -> bool {
         self.command.is_some_and(|command| self.recording.tasks.descends(pid, command, self.at))
     }
@@ -335,8 +340,8 @@ impl<'a> BlameFinder<'a> {
         self.recording.tasks.life(tid, self.at).is_some_and(|life| life.is_kernel())
     }
 
-    /// Whether a process that comes from the client had ended when a wait for it did: its end was waited for then, however
-    /// it was noticed. One that lives on gave an answer.
+    /// Returns `true` if a descendant of the client exited before a wait for it ended: its exit ended the wait, by whatever
+    /// means. A process that lives on gave an answer.
     fn is_child_that_ended(&self, tid: Tid, at: Nanos, end: Nanos) -> bool {
         let pid = self.recording.tasks.pid(tid, at);
         let ended = |life: &Life| life.until <= end.after(ENDED_SLACK) && !self.is_killed(life);

@@ -441,15 +441,18 @@ impl Walker<'_> {
         if ends { None } else { known() }
     }
 
-    /// Whether a wait was for somebody to type into another terminal than that of the application.
+    /// Returns `true` if typing into the terminal of another application ended the wait.
     fn was_ended_by_person(&self, span: &Span) -> bool {
+        if !self.recording.terminals.reads(span.tid) {
+            return false;
+        }
         let writer = span.task_waker().and_then(|by| self.recording.terminals.writer(by, span.end));
         let other = |(writer, at): (Tid, Nanos)| {
             let pid = self.recording.tasks.pid(writer, at);
             let shows = self.recording.messages.streams().iter().any(|stream| stream.client == pid);
             shows && self.client.is_some_and(|client| client != pid)
         };
-        self.recording.terminals.reads(span.tid) && writer.is_some_and(other)
+        writer.is_some_and(other)
     }
 
     /// Whether a display server waits with nothing to do: whoever wakes it next was not waited for.

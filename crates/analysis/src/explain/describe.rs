@@ -61,7 +61,7 @@ pub(crate) fn unnamed_wait_text(recording: &Recording, waited: Waited, wait: Opt
     format!("{text}{file}{function}")
 }
 
-/// Whether a kernel function waits on behalf of whichever function called it.
+/// Returns `true` for wait helpers of the kernel, whose callers say what is waited for.
 fn is_generic(name: &str) -> bool {
     const GENERIC: [&str; 6] = [
         "wait_for_completion",

@@ -110,8 +110,8 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    /// Whether the member with the most blame is still there, and processes of its name, which is not that of the root,
-    /// stand for the job.
+    /// Returns `true` if most of the blame falls on processes of one name, the member with the most blame is still alive, and
+    /// the root has another name.
     fn is_one_program(&self, root: Pid, members: &Members) -> bool {
         let Some((main, _)) = members.main() else { return false };
         let name = self.tasks.comm(main, self.at);

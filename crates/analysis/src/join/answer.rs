@@ -59,7 +59,7 @@ pub(crate) enum Task {
 }
 
 impl Task {
-    /// Whether a person may have asked for work that takes its time.
+    /// Returns `true` for work that may take long because the user asked for it.
     pub(crate) fn is_command(self) -> bool {
         matches!(self, Task::Command | Task::Typed | Task::Start)
     }

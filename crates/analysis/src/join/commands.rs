@@ -61,8 +61,8 @@ fn task(recording: &Recording, last: &Hop) -> Task {
     if is_own_account(recording, last) { Task::Prompt } else { Task::Command }
 }
 
-/// Whether a shell ran programs on its own account for most of a stay: what a person started comes first and has a process
-/// group of its own, and what the shell substitutes for a prompt, a completion or a function stays in its own group.
+/// Returns `true` if a shell spent most of a stay on programs that it ran for a prompt, a completion or a function. Command
+/// substitutions stay in the shell's process group, whereas a typed command comes first and gets a group of its own.
 fn is_own_account(recording: &Recording, stay: &Hop) -> bool {
     let life = recording.tasks.life(stay.tid, stay.hi);
     let Some(shell) = life.filter(|life| life.from <= stay.lo) else { return false };
@@ -211,7 +211,10 @@ fn read_below(recording: &Recording, reader: Tid, woken: Nanos, end: Nanos) -> O
     let shell = recording.tasks.pid(reader, woken);
     let fellows = recording.terminals.fellows(reader).filter(|tid| *tid != reader);
     let new = recording.tasks.lives().iter().filter(|life| life.from > woken && life.from < end);
-    let quiet = new.map(|life| life.tid).filter(|tid| recording.reads_terminal(*tid));
+    // A session has one terminal; what reads another one, as a daemon may, asks elsewhere.
+    let session = recording.tasks.process(shell, end).map(|life| life.session);
+    let here = new.filter(|life| Some(life.session) == session);
+    let quiet = here.map(|life| life.tid).filter(|tid| recording.reads_terminal(*tid));
     let ready = fellows.chain(quiet).filter_map(|tid| {
         let life = recording.tasks.life(tid, end)?;
         let below = life.pid != shell && recording.tasks.descends(life.pid, shell, end);

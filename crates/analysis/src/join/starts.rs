@@ -14,7 +14,7 @@ use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::timeline::threads::ThreadState;
 use std::collections::{BTreeMap, BTreeSet};
-use tipme_measure::{InputClass, ThresholdProfile};
+use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid};
 
 /// Longest time from an input to the first process that it starts.
@@ -29,7 +29,7 @@ const WINDOW: Nanos = Nanos::from_secs(2);
 /// Ancestors of a new process that are looked at.
 const LINE_MAX: usize = 16;
 
-/// Inputs of a program that are looked at for the last one before a start.
+/// Times at which each program took keys and clicks.
 type Inputs = BTreeMap<Pid, BTreeSet<Nanos>>;
 
 /// A new process, the input that it comes from, and when it was there for the person.
@@ -78,12 +78,11 @@ fn first_wait(recording: &Recording, life: &Life) -> Nanos {
 
 /// Programs that were started within the recording, up to their first window.
 fn windows(recording: &Recording) -> impl Iterator<Item = ProgramStart<'_>> {
-    let threshold = InputClass::Click.limits(ThresholdProfile::Default).threshold;
     let clients: BTreeSet<Pid> = recording.messages.streams().iter().map(|stream| stream.client).collect();
     clients.into_iter().filter_map(move |client| {
         let life = recording.tasks.process(client, recording.mark).filter(|life| life.from > Nanos(0))?;
         let ready = first_window(recording, client)?;
-        Some(ProgramStart { life, ready, noticed: WINDOW.max(Nanos(threshold)) })
+        Some(ProgramStart { life, ready, noticed: WINDOW })
     })
 }
 

@@ -336,8 +336,7 @@ fn merge(causes: &mut Vec<Cause>, cause: Cause) {
 fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> Finding {
     let limit = limits::limit_of(budget, &cause.group).filter(|_| cause.group.kind == CauseKind::CpuThrottled);
     let culprit = culprit(budget, problem, &cause.group, limit);
-    let waiter = problem.waiter(budget.recording);
-    let awaited = waiter.command.unwrap_or(waiter.client);
+    let awaited = budget.judge.awaited();
     let app = budget.recording.tasks.comm(awaited, problem.end);
     let target = target(budget, problem, &cause.group, &culprit);
     let itself = evidence::waiter(budget, &cause.group) == Some(problem.client) && !problem.goes_on();
@@ -413,10 +412,7 @@ fn culprit(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, limit: Op
         BlameOwner::Device(device) => Culprit::Device { device: evidence::device_name(budget, *device) },
         BlameOwner::Address(address, port) => Culprit::Address { address: address_text(*address, *port) },
         BlameOwner::Interrupt(source) => Culprit::Device { device: source.name(&budget.recording.meta.irq_names) },
-        BlameOwner::Nobody => {
-            let waiter = problem.waiter(budget.recording);
-            process(budget, problem, waiter.command.unwrap_or(waiter.client), None)
-        }
+        BlameOwner::Nobody => process(budget, problem, budget.judge.awaited(), None),
     }
 }
 
