@@ -48,7 +48,7 @@ pub(crate) fn examine(incident: &Incident, options: &DiagnoseOptions) -> Result<
     let found = problems(&recording, &joined, options)?;
     let begun = begun(&recording);
     let explain = |problem| explained(incident, &recording, problem, begun.clone());
-    let ranked = rank(found.into_iter().map(explain).collect(), recording.mark);
+    let ranked = rank(enough(found.into_iter().map(explain)), recording.mark);
     let candidates = candidates(&ranked);
     let (explained, mut verdict) = match ranked.into_iter().next() {
         Some((explained, verdict)) => (Some(explained), verdict),
@@ -69,12 +69,32 @@ const CANDIDATES_MAX: usize = 3;
 
 type Explained = ((Problem, Chain), Verdict);
 
+/// Pieces of all chains beyond which no further problem is explained once an unusual one is.
+const PIECES_ENOUGH: usize = 20_000;
+
+/// Explains problems until one is unusual and the list of candidates is full, or explaining more would take long.
+fn enough(problems: impl Iterator<Item = Explained>) -> Vec<Explained> {
+    let (mut explained, mut pieces, mut unusual) = (Vec::new(), 0, false);
+    for problem in problems {
+        pieces += problem.0.1.pieces.len();
+        unusual |= is_unusual(&problem);
+        explained.push(problem);
+        if unusual && (explained.len() >= CANDIDATES_MAX || pieces > PIECES_ENOUGH) {
+            break;
+        }
+    }
+    explained
+}
+
+fn is_unusual((_, verdict): &Explained) -> bool {
+    verdict.findings.first().is_some_and(|first| first.unusual)
+}
+
 /// Puts the problem to explain first: the first one with an unusual cause, else the first one with any, else the first. One with
 /// any cause comes before the unusual one where it lasted much longer and was over later, just before the mark.
 fn rank(mut problems: Vec<Explained>, mark: Nanos) -> Vec<Explained> {
-    let unusual = |(_, verdict): &Explained| verdict.findings.first().is_some_and(|first| first.unusual);
     let has_cause = |(_, verdict): &Explained| !verdict.findings.is_empty();
-    let chosen = problems.iter().position(unusual).or_else(|| problems.iter().position(has_cause));
+    let chosen = problems.iter().position(is_unusual).or_else(|| problems.iter().position(has_cause));
     let outweighs = |chosen: usize| {
         let told = &problems[chosen].0.0;
         problems[..chosen].iter().position(|one| has_cause(one) && outweighs(&one.0.0, told, mark))

@@ -50,9 +50,9 @@ fn main_waker(budget: &Budget<'_>, (lo, hi): (Nanos, Nanos), line: &[Pid]) -> Op
     let recording = budget.recording;
     let threads = recording.tasks.lives().iter().filter(|life| Some(&life.pid) == line.first()).take(THREADS_MAX);
     let mut wakes: BTreeMap<Pid, u64> = BTreeMap::new();
-    for (waker, at) in threads.flat_map(|life| recording.timeline.wakes(life.tid)) {
-        let life = recording.tasks.life(waker, at).filter(|_| lo <= at && at < hi);
-        if let Some(life) = life.filter(|life| !life.is_kernel() && !line.contains(&life.pid)) {
+    let woken = threads.flat_map(|life| recording.timeline.wakes(life.tid)).filter(|(_, at)| lo <= *at && *at < hi);
+    for life in woken.filter_map(|(waker, at)| recording.tasks.life(waker, at)) {
+        if !life.is_kernel() && !line.contains(&life.pid) {
             *wakes.entry(life.pid).or_default() += 1;
         }
     }
