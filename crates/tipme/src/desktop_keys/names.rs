@@ -59,7 +59,7 @@ fn written(chord: &Chord, [control, alt, shift, super_]: [&str; 4], name: fn(&st
 
 /// The modifiers and the key, as our own texts have them.
 fn parts(chord: &Chord) -> (Vec<String>, String) {
-    let text = chord.to_string();
+    let text = chord.to_string().to_lowercase();
     let (held, key) = text.rsplit_once('+').unwrap_or(("", &text));
     (held.split('+').filter(|name| !name.is_empty()).map(str::to_owned).collect(), key.to_owned())
 }
