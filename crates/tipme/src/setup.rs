@@ -33,7 +33,7 @@ pub fn run(arguments: &Setup) -> Result<ExitCode> {
     if !arguments.undo {
         let state = SystemState::look(arguments.state_dir.as_deref());
         println!("\n{}", state.headline());
-        whole &= state.hindrance().is_none() && session::press(arguments);
+        whole &= state.hindrance().is_none() && session::press(arguments, state.key());
     }
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
