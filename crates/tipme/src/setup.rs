@@ -47,7 +47,7 @@ fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
 fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     let mut steps = session::undo(arguments)?;
     steps.extend(system::undo(arguments)?);
-    steps.push(SetupStep::already("incidents stay; tipme incidents disk-usage tells where"));
+    steps.push(SetupStep::note("incidents stay; tipme incidents disk-usage tells where"));
     Ok(steps)
 }
 

@@ -230,8 +230,7 @@ impl SystemState {
         let mut lines = Vec::new();
         match &self.recorder {
             Ok(status) => lines.extend(of_recorder(status)),
-            // The headline says why.
-            Err(_) => lines.push(("recording", "nothing".to_owned())),
+            Err(error) => lines.push(("recording", unheard(error).to_owned())),
         }
         lines.push(("keys", self.keys()));
         let unknown = self.agents.iter().filter_map(|(display, agent)| Some((display, agent.as_ref().err()?)));
@@ -303,6 +302,15 @@ fn of_recorder(status: &RecorderStatus) -> Vec<(&'static str, String)> {
     lines.extend(status.focus.iter().map(|focused| ("focus", focus(focused))));
     lines.extend(status.missing.iter().map(|missing| ("not recorded", missing.clone())));
     lines
+}
+
+/// Whether a recorder runs that says nothing to this user; the headline says why.
+fn unheard(error: &CallError) -> &'static str {
+    match error {
+        CallError::Nobody { .. } => "nothing",
+        CallError::Refused(_) => "by a recorder that you may not use yet",
+        _ => "not known",
+    }
 }
 
 fn recording(status: &RecorderStatus) -> String {
@@ -497,6 +505,21 @@ mod tests {
         assert!(stopped.headline().contains("because input is not recorded"));
         stopped.recorder = Err(CallError::Refused("user 7 may not use this recorder".to_owned()));
         assert_eq!(stopped.headline(), "Ready: no, because user 7 may not use this recorder");
+    }
+
+    #[test]
+    fn a_recorder_that_refuses_is_not_said_to_record_nothing() {
+        let of = |error| SystemState { recorder: Err(error), ..state(None, None) }.lines()[0].1.clone();
+        assert_eq!(of(CallError::Refused("no".to_owned())), "by a recorder that you may not use yet");
+        let nobody = CallError::Nobody { daemon: "recorder", start: "sudo tipme record", path: "/run/x".into() };
+        assert_eq!(of(nobody), "nothing");
+    }
+
+    #[test]
+    fn an_agent_without_a_key_is_a_hindrance() {
+        let headline = state(None, Some("no key marks, without Ctrl+Alt+Minus")).headline();
+        let why = "Ready: no, because the agent says: no key marks, without Ctrl+Alt+Minus; choose another key: ";
+        assert!(headline.starts_with(why), "{headline}");
     }
 
     #[test]

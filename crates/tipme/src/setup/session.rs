@@ -40,7 +40,7 @@ pub fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
     // An agent without a key would end at once, and say at each login that it has none.
     let keyless = matches!(state, KeyState::Missing(_)) && !matches!(source, KeySource::Settings(_));
     if keyless && running(None)?.is_none() {
-        steps.push(SetupStep::already("the first press of that key starts the agent"));
+        steps.push(SetupStep::note("the first press of that key starts the agent"));
     } else {
         steps.extend([at_login(arguments)?, now(arguments)?]);
     }
