@@ -107,7 +107,7 @@ const ABOUT: [KindWords; 22] = [
         kind: CauseKind::Reclaim,
         name: "Waiting for memory to be freed",
         of_process: Some("memory was short: {who} took what {waiter} needed"),
-        of_device: None,
+        of_device: Some("{who} was reached, and {waiter} had to wait"),
         what: "The program asked for memory when hardly any was free. First the kernel had to write or drop other \
                pages, or it held the program back.",
         helps: "Limit what takes the memory (memory.high of its control group), close what you do not use, or add \

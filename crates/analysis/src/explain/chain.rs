@@ -501,8 +501,25 @@ impl Walker<'_> {
     fn ended_by_user(&self, span: &Span, waited: Waited) -> bool {
         let pid = |tid| self.recording.tasks.pid(tid, span.start);
         let device = matches!(waited, Waited::Disk | Waited::PageIn | Waited::Fsync);
-        let by = span.task_waker().filter(|by| device && !self.is_kernel(*by, span.end.before(Nanos(1))));
-        by.is_some_and(|by| pid(by) != pid(span.tid)) && !self.recording.disk.completed_of(span.tid, span.end)
+        let Some(by) = span.task_waker().filter(|_| device) else { return false };
+        if self.is_kernel(by, span.end.before(Nanos(1))) {
+            return self.waited_for_user(by, span);
+        }
+        pid(by) != pid(span.tid) && !self.recording.disk.completed_of(span.tid, span.end)
+    }
+
+    /// Whether a kernel thread waited for another process for most of a wait that it ended: it serves a loop device whose
+    /// image lies on a file system in user space.
+    fn waited_for_user(&self, worker: Tid, span: &Span) -> bool {
+        let Some(first) = self.recording.timeline.at(worker, span.start) else { return false };
+        let spans = (first.index..).map_while(|index| self.recording.timeline.span(worker, index));
+        let within = spans.take_while(|other| other.start < span.end);
+        let mut waits = within.filter(|other| other.segment.state == ThreadState::Blocked);
+        waits.any(|other| {
+            let user = other.task_waker().filter(|by| !self.is_kernel(*by, other.end));
+            let long = other.end.min(span.end).since(other.start.max(span.start)).0 * 2 > span.end.since(span.start).0;
+            long && user.is_some() && self.recording.waits.kind(&other) == Waited::Peer
+        })
     }
 
     /// Whether a display server waits while a client holds a grab: for its end, whoever wakes the server meanwhile.

@@ -20,6 +20,9 @@ use tipme_record::{Device, Nanos, Pid, RingClass, Tid};
 /// A request costs a device about as much as this many bytes more.
 const REQUEST_COST: u64 = 128 * 1024;
 
+/// Least amount that the kernel writes back, in bytes with the cost of each request, for its writer to be the cause.
+const WRITTEN_BACK_MIN: u64 = 1024 * 1024;
+
 /// Requests of all others must be this share of all to be the cause.
 const OTHERS_MIN: f64 = 0.3;
 
@@ -172,6 +175,10 @@ fn weigh(budget: &Budget<'_>, own: Requests, mut others: BTreeMap<Job, Requests>
     match other {
         Some((Job::Kernel(name), mut requests)) => {
             let dirtier = dirtier(budget.recording, at).filter(|_| requests.writes > 0);
+            if requests.weight() < WRITTEN_BACK_MIN {
+                // So little keeps no device busy: it did not answer.
+                return load;
+            }
             let job = dirtier.map(|tid| budget.jobs.of(tid, at));
             if let Some(tid) = dirtier {
                 requests.members = Members::default();

@@ -22,7 +22,7 @@ use tipme_record::{Nanos, Pid};
 const STARTED_MAX: Nanos = Nanos::from_secs(1);
 
 /// Maximum time from the request to show a window to its first drawing.
-const SHOWN_MAX: Nanos = Nanos::from_secs(15);
+const SHOWN_MAX: Nanos = Nanos::from_secs(60);
 
 /// Ancestors of a new process that are looked at.
 const LINE_MAX: usize = 16;

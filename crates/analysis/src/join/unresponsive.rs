@@ -66,7 +66,46 @@ pub(crate) fn spans(
     let messages = &recording.messages;
     let programs = |client: &Pid| !messages.is_server(*client) && !messages.injectors().contains(client);
     let threads = handling.threads(deliveries).into_iter().filter(|(client, _)| programs(client));
-    threads.flat_map(|(client, tids)| of_client(recording, handling, &attention, client, &tids)).collect()
+    let of_clients = threads.flat_map(|(client, tids)| of_client(recording, handling, &attention, client, &tids));
+    of_clients.chain(of_servers(recording, handling)).collect()
+}
+
+/// The longest spans of display servers that left requests of clients unread for long, besides those of the one they served.
+fn of_servers(recording: &Recording, handling: &Handling<'_>) -> Vec<UnresponsiveSpan> {
+    let mut taken: BTreeMap<Tid, Vec<Nanos>> = BTreeMap::new();
+    for part in recording.messages.streams().iter().flat_map(|stream| stream.side(Side::RequestReceived)) {
+        taken.entry(part.tid).or_default().push(part.ts);
+    }
+    let mut spans = Vec::new();
+    for (tid, mut signs) in taken {
+        signs.sort_unstable();
+        let thread = AwayThread::new(recording, tid, stretches(recording, handling, &signs, tid));
+        let long = thread.times.iter().filter(|(lo, hi)| hi.since(*lo) > NOTICED);
+        spans.extend(long.filter_map(|(start, end)| {
+            let (missed, untaken) = unread(recording, tid, *start, *end)?;
+            let (client, usual) = (recording.tasks.pid(tid, *start), thread.usual(*start));
+            Some(UnresponsiveSpan { client, tid, start: *start, end: *end, missed, pressed: None, untaken, usual })
+        }));
+    }
+    spans.sort_by_key(|span| Reverse(span.length()));
+    spans.truncate(SPANS_MAX);
+    spans
+}
+
+/// The first request that lay unread before a display server in a time, and the number of all, besides those of the client
+/// that it served then.
+fn unread(recording: &Recording, server: Tid, lo: Nanos, hi: Nanos) -> Option<(Nanos, usize)> {
+    let pid = recording.tasks.pid(server, lo);
+    let served = recording.messages.last_received(server, lo).map(|(_, place)| place.stream);
+    let streams = recording.messages.streams().iter().enumerate();
+    let others = streams.filter(|(index, stream)| stream.server == pid && Some(*index) != served);
+    let lay = others.flat_map(|(_, stream)| {
+        let sent = stream.side(Side::RequestSent);
+        let first = sent.partition_point(|part| part.ts < lo);
+        sent[first..].iter().map(|part| part.ts).take_while(move |at| hi.since(*at) >= NOTICED)
+    });
+    let lay: Vec<Nanos> = lay.collect();
+    Some((*lay.iter().min()?, lay.len()))
 }
 
 /// The longest spans of one program.
@@ -78,7 +117,14 @@ fn of_client(
     tids: &BTreeSet<Tid>,
 ) -> Vec<UnresponsiveSpan> {
     let streams = attention.streams(client);
-    let threads: Vec<AwayThread> = tids.iter().map(|tid| AwayThread::new(recording, handling, streams, *tid)).collect();
+    // One that others hand inputs over to handles them for its program where it draws, or is the first one.
+    let times = |tid: Tid| {
+        let signs = signs(recording, streams, tid);
+        let is_first = streams.iter().any(|stream| stream.client.0 == tid.0);
+        let handles = !handling.is_helper(tid) || !signs.is_empty() || is_first;
+        if handles { stretches(recording, handling, &signs, tid) } else { Vec::new() }
+    };
+    let threads: Vec<AwayThread> = tids.iter().map(|tid| AwayThread::new(recording, *tid, times(*tid))).collect();
     let all = threads.iter().flat_map(|thread| thread.times.iter().map(move |(lo, hi)| (thread, *lo, *hi)));
     let mut long: Vec<_> = all.filter(|(_, lo, hi)| hi.since(*lo) > NOTICED).collect();
     long.sort_by_key(|(_, lo, hi)| Reverse(hi.since(*lo)));
@@ -99,8 +145,7 @@ struct AwayThread {
 }
 
 impl AwayThread {
-    fn new(recording: &Recording, handling: &Handling<'_>, streams: &[&Stream], tid: Tid) -> AwayThread {
-        let times = stretches(recording, handling, streams, tid);
+    fn new(recording: &Recording, tid: Tid, times: Vec<(Nanos, Nanos)>) -> AwayThread {
         let unusual = times.iter().filter(|(lo, hi)| !recording.is_busy_anyway(tid, *lo, (*lo, *hi)));
         let unusual = unusual.copied().collect();
         AwayThread { tid, times, unusual }
@@ -114,25 +159,18 @@ impl AwayThread {
 }
 
 /// When a thread was away from its event loop, from its first event wait on, or since it is known that it computes all the
-/// time; cut where it took events or drew.
-///
-/// One that others hand inputs over to handles them for its program where it draws, or is the first one.
-fn stretches(recording: &Recording, handling: &Handling<'_>, streams: &[&Stream], tid: Tid) -> Vec<(Nanos, Nanos)> {
-    let signs = signs(recording, streams, tid);
-    let is_first = streams.iter().any(|stream| stream.client.0 == tid.0);
-    if handling.is_helper(tid) && signs.is_empty() && !is_first {
-        return Vec::new();
-    }
+/// time; cut at signs of life.
+fn stretches(recording: &Recording, handling: &Handling<'_>, signs: &[Nanos], tid: Tid) -> Vec<(Nanos, Nanos)> {
     let waits = handling.event_waits(tid);
     let restless = signs.iter().copied().find(|sign| recording.is_restless(tid, Pause::EventWait, *sign));
     let (mut stretches, mut away) = (Vec::new(), restless);
     for span in recording.timeline.spans(tid).filter(waits) {
         if let Some(since) = away.replace(span.end) {
-            cut((recording, tid), &mut stretches, (since, span.start), &signs);
+            cut((recording, tid), &mut stretches, (since, span.start), signs);
         }
     }
     if let Some(since) = away {
-        cut((recording, tid), &mut stretches, (since, recording.mark), &signs);
+        cut((recording, tid), &mut stretches, (since, recording.mark), signs);
     }
     stretches
 }

@@ -12,8 +12,8 @@ use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{
-    FUTEX, HARD_INTERRUPT, Signature, Waited, is_condition, is_lone, is_private_futex, is_terminal_file, polls, reads,
-    signature,
+    FUTEX, HARD_INTERRUPT, Signature, Waited, awaits_signal, is_condition, is_lone, is_private_futex, is_terminal_file,
+    polls, reads, signature,
 };
 use std::collections::{HashMap, HashSet};
 use tipme_record::records::Wait;
@@ -194,6 +194,8 @@ impl Recording {
         }
         let files = self.polls.of(wait);
         match polls(wait) {
+            // A shell suspends itself until its child's end signals it.
+            _ if awaits_signal(wait) => Some(false),
             true => (!files.is_empty()).then(|| files.iter().any(|file| is_terminal_file(file.mode, file.magic))),
             false => reads(wait).then(|| is_terminal_file(wait.mode, wait.magic)),
         }
@@ -207,7 +209,8 @@ impl Recording {
         }
         let recent = span.start.before(FORKED_BEFORE)..=span.start;
         let is_child = |life: &Life| life.parent == pid && life.tid.0 == life.pid.0 && recent.contains(&life.from);
-        self.terminals.reads(span.tid) && self.tasks.lives().iter().any(|life| is_child(life) && life.until >= self.mark)
+        self.terminals.reads(span.tid)
+            && self.tasks.lives().iter().any(|life| is_child(life) && life.until >= self.mark)
     }
 
     /// Whether another program that reads a thread's terminal waited for input in `lo..hi`, and has what was typed before:

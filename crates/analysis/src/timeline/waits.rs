@@ -306,6 +306,11 @@ pub(crate) fn submits(wait: &Wait) -> bool {
     wait.syscall == IO_URING_ENTER
 }
 
+/// Returns `true` for a wait that only a signal ends: pause, rt_sigtimedwait, rt_sigsuspend.
+pub(crate) fn awaits_signal(wait: &Wait) -> bool {
+    matches!(wait.syscall, 34 | 128 | 130)
+}
+
 /// Returns `true` for a wait that ends when the data of all programs is on the disk: sync, umount2, syncfs.
 pub(crate) fn syncs_all(wait: &Wait) -> bool {
     matches!(wait.syscall, 162 | 166 | 306)

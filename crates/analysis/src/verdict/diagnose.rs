@@ -265,6 +265,10 @@ fn away_text(recording: &Recording, span: &UnresponsiveSpan) -> String {
     let since = since.unwrap_or_default();
     let lay = match span.untaken {
         0 => String::new(),
+        1 if recording.messages.is_server(span.client) => "; a request of a client lay untaken meanwhile".to_owned(),
+        many if recording.messages.is_server(span.client) => {
+            format!("; {} requests of clients lay untaken meanwhile", count_text(many as u64))
+        }
         1 => "; a message of its display server lay untaken meanwhile".to_owned(),
         many => format!("; {} messages of its display server lay untaken meanwhile", count_text(many as u64)),
     };

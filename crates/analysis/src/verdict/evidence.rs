@@ -446,6 +446,14 @@ pub(crate) fn held_back(
     std::iter::once(first).chain(limits).chain(wait_line(budget, group)).collect()
 }
 
+/// The process whose wait for memory was for its control group, at the limit of which nothing could be freed.
+pub(crate) fn at_memory_limit(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
+    let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
+    let Doing::Waited(_, Some(wait)) = longest.doing else { return None };
+    let mut functions = budget.recording.names.kernel_functions(wait.stack);
+    functions.any(|name| name.starts_with("mem_cgroup_oom_")).then_some(wait.pid)
+}
+
 /// Who took the memory that had held what had to be read again.
 pub(crate) fn evictor(budget: &Budget<'_>, group: &BlameGroup, taker: Tid, at: Nanos) -> String {
     let mut members = Members::default();

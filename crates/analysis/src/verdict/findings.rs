@@ -296,6 +296,14 @@ fn frozen(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
 }
 
 fn reclaim(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
+    if let Some(waiter) = evidence::at_memory_limit(budget, &group) {
+        let mut evidence = evidence::of(budget, &group);
+        let comm = budget.recording.tasks.comm(waiter, budget.end());
+        evidence[0] =
+            format!("{comm} (pid {waiter}) waited until its control group had less memory than it is allowed");
+        group.owner = BlameOwner::Device(None);
+        return Cause { remedy: Some(remedy::of_memory_limit(waiter)), ..Cause::new(budget, group, evidence, 1.0) };
+    }
     let spans: Vec<_> = budget.pieces(&group).map(|piece| (piece.lo, piece.hi)).collect();
     let lo = spans.iter().map(|span| span.0).min().unwrap_or_default();
     let hi = spans.iter().map(|span| span.1).max().unwrap_or_default();
@@ -412,6 +420,11 @@ fn culprit(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, limit: Op
         }
         BlameOwner::Device(device) if group.kind == CauseKind::KernelLock => {
             Culprit::Device { device: format!("the frozen file system on {}", evidence::device_name(budget, *device)) }
+        }
+        BlameOwner::Device(_) if group.kind == CauseKind::Reclaim => {
+            let waiter = evidence::waiter(budget, group).map(|pid| budget.recording.tasks.comm(pid, problem.end));
+            let device = format!("the memory limit of the control group of {}", waiter.unwrap_or_default());
+            Culprit::Device { device }
         }
         BlameOwner::Device(device) => Culprit::Device { device: evidence::device_name(budget, *device) },
         BlameOwner::Address(address, port) => Culprit::Address { address: address_text(*address, *port) },

@@ -377,7 +377,8 @@ fn tells_of_delay(interaction: &Interaction) -> bool {
 fn is_told(span: &UnresponsiveSpan, late: &[&Interaction]) -> bool {
     let from = |one: &Interaction| one.delivery.input.max(span.missed);
     let shared = |one: &Interaction| span.shared(from(one), one.end.max(one.handled.unwrap_or_default()));
-    let own = late.iter().filter(|one| one.delivery.client == span.client);
+    let of_same = |one: &&&Interaction| one.delivery.client == span.client || one.delivery.server == span.tid;
+    let own = late.iter().filter(of_same);
     own.into_iter().any(|one| shared(one).0 >= TOLD_QUARTERS * span.end.since(span.missed).0 / 4)
 }
 

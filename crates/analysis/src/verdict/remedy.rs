@@ -62,6 +62,14 @@ fn against(kind: CauseKind, has_ended: bool) -> &'static str {
     }
 }
 
+/// The remedy where a control group has reached its memory limit.
+pub(crate) fn of_memory_limit(waiter: Pid) -> String {
+    format!(
+        "raise the memory limit of the control group in /proc/{waiter}/cgroup (memory.max, memory.limit_in_bytes), or end \
+         something in it"
+    )
+}
+
 /// What is said besides where the application itself waits, and no program that it runs.
 fn of_itself(kind: CauseKind) -> &'static str {
     match kind {
