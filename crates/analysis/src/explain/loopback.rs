@@ -17,12 +17,12 @@ const AGAIN: Nanos = Nanos::from_millis(5);
 const ASKED_WITHIN: Nanos = Nanos::from_secs(10);
 
 impl Recording {
-    /// The process on this machine whose packet ended a poll, or the last of several polls of the same files in a row.
+    /// The process on this machine whose packet ended a wait, or the last of several polls of the same files in a row.
     ///
     /// Packets over loopback arrive in a softirq on the time of whoever sent them. A poll that ends because its time is
     /// up, and begins again at once, is one wait. Who asks for a name waits for the name server, whoever stands behind it.
     pub(crate) fn loopback_peer(&self, span: &Span, wait: Option<&Wait>) -> Option<Tid> {
-        let wait = wait.filter(|wait| polls(wait) && !is_for_names(wait))?;
+        let wait = wait.filter(|wait| (polls(wait) || is_internet(wait)) && !is_for_names(wait))?;
         if is_internet(wait) && !is_loopback(wait) || wait.family == 0 && self.takes_display_input(span.tid) {
             return None;
         }
