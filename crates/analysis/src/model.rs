@@ -86,6 +86,9 @@ pub struct About {
     /// again. Left out where there was none within the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_s: Option<f64>,
+    /// Seconds from the start of the recording to the mark; left out of documents of older versions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub recorded_s: f64,
     /// The mark, by the clock of the interval (CLOCK_MONOTONIC).
     #[serde(default)]
     pub mark_ns: u64,

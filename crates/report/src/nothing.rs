@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Verdicts without a delay, such as those with nothing new since the last answer.
+//! Verdicts without a delay: nothing new since the last answer, or a recording that has only just
+//! begun.
 
 use crate::sentence::since_answer;
 use crate::text::{candidate, longest};
 use tipme_analysis::model::{Interval, Verdict};
 
+/// A recording younger than this says so, in seconds.
+const YOUNG_S: f64 = 60.0;
 /// Fewer inputs than these do not show what is usual.
 const INPUTS_MIN: usize = 20;
 
@@ -12,6 +15,11 @@ const INPUTS_MIN: usize = 20;
 pub(crate) fn words(verdict: &Verdict) -> (String, String) {
     match (verdict.incident.answered_s, &verdict.interval) {
         (Some(seconds), interval) => nothing_new(verdict, interval.as_ref(), seconds),
+        (None, _) if is_young(verdict) => {
+            let need = "tipme needs some keys and clicks to know what is usual; press again after the next hitch.";
+            let summary = format!("Nothing unusual in the {:.0} s since recording began", verdict.incident.recorded_s);
+            (summary, need.to_owned())
+        }
         (None, Some(interval)) => {
             let summary = format!("Nothing unusual in the last {:.0} s", verdict.incident.window_s);
             let unknown = Some(verdict.incident.input_stopped_s).filter(|stopped| *stopped > 0.0);
@@ -34,6 +42,11 @@ fn why_nothing(verdict: &Verdict) -> String {
     verdict.notes.last().cloned().unwrap_or_default() + &few
 }
 
+fn is_young(verdict: &Verdict) -> bool {
+    let recorded = verdict.incident.recorded_s;
+    recorded > 0.0 && recorded < YOUNG_S
+}
+
 fn nothing_new(verdict: &Verdict, interval: Option<&Interval>, seconds: f64) -> (String, String) {
     let given = format!("That answer was asked for {:.0} s ago.", seconds.max(1.0));
     let earlier = verdict.earlier.first().map(|one| format!(" Before it: {}.", candidate(one)));
@@ -47,7 +60,7 @@ mod tests {
 
     fn verdict(change: impl FnOnce(&mut Verdict)) -> (String, String) {
         let mut verdict = Verdict::default();
-        verdict.incident.window_s = 40.0;
+        (verdict.incident.window_s, verdict.incident.recorded_s) = (40.0, 4_000.0);
         change(&mut verdict);
         words(&verdict)
     }
@@ -67,6 +80,14 @@ mod tests {
         assert_eq!(body, "That answer was asked for 12 s ago. Before it: typing in xterm, 938 ms.");
         let (summary, _) = verdict(|verdict| verdict.incident.answered_s = Some(1.5));
         assert_eq!(summary, "Nothing new since the last answer");
+    }
+
+    #[test]
+    fn a_young_recording_says_since_when_and_what_it_needs() {
+        let young = |interval| verdict(|one| (one.interval, one.incident.recorded_s) = (interval, 18.2));
+        let said = "Nothing unusual in the 18 s since recording began";
+        let need = "tipme needs some keys and clicks to know what is usual; press again after the next hitch.";
+        assert_eq!([calm(), None].map(young), [(); 2].map(|()| (said.to_owned(), need.to_owned())));
     }
 
     #[test]

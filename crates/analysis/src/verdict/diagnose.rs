@@ -220,6 +220,7 @@ fn about(recording: &Recording, answer: Option<Nanos>) -> About {
         programs,
         input_stopped_s: recording.meta.input_stopped_ns as f64 / 1e9,
         answered_s: answer.map(before),
+        recorded_s: if meta.armed_ns > 0 { before(Nanos(meta.armed_ns)) } else { 0.0 },
         mark_ns: recording.mark.0,
         losses: recording.losses.per_second.clone(),
     }
