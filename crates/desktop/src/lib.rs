@@ -35,6 +35,7 @@ pub mod popup;
 pub mod portal;
 pub mod presence;
 pub mod server;
+pub mod session_end;
 pub mod window;
 
 pub use auth::authority_file;

@@ -171,7 +171,21 @@ type Request<'a, T> = dyn Fn(&Connection, &NotificationServer) -> Result<T, zbus
 /// # Errors
 /// Where there is none, or no answer.
 pub fn daemon() -> Result<String, DisplayError> {
-    let asked = connect(&Arc::default()).and_then(|bus| NotificationServer::ask(&bus).map_err(trouble));
+    described(connect(&Arc::default()))
+}
+
+/// The same on the bus at an address.
+///
+/// # Errors
+/// Where there is none, or no answer.
+pub fn daemon_at(address: &str) -> Result<String, DisplayError> {
+    let address = address.to_owned();
+    let builder = move || Builder::address(address.as_str());
+    described(connect_by(&Arc::default(), builder))
+}
+
+fn described(bus: Result<Connection, Trouble>) -> Result<String, DisplayError> {
+    let asked = bus.and_then(|bus| NotificationServer::ask(&bus).map_err(trouble));
     asked.map(|server| server.described()).map_err(|why| match why {
         Trouble::Silent => DisplayError::NoNotification { reason: silence() },
         Trouble::Other(reason) => DisplayError::NoNotification { reason },
@@ -218,12 +232,20 @@ pub(crate) fn connect(connecting: &Arc<AtomicBool>) -> Result<Connection, Troubl
             "there is no session bus: DBUS_SESSION_BUS_ADDRESS is not set; start the agent from within the session";
         return Err(Trouble::Other(why.to_owned()));
     }
+    connect_by(connecting, Builder::session)
+}
+
+/// Connects within [`TIMEOUT`].
+fn connect_by(
+    connecting: &Arc<AtomicBool>,
+    builder: impl FnOnce() -> zbus::Result<Builder<'static>> + Send + 'static,
+) -> Result<Connection, Trouble> {
     if connecting.swap(true, Ordering::AcqRel) {
         return Err(Trouble::Silent);
     }
     let ((sender, opened), connecting) = (mpsc::sync_channel(1), Arc::clone(connecting));
     std::thread::spawn(move || {
-        let bus = Builder::session().and_then(|bus| bus.method_timeout(TIMEOUT).build());
+        let bus = builder().and_then(|bus| bus.method_timeout(TIMEOUT).build());
         connecting.store(false, Ordering::Release);
         // Where nobody waits any more, the connection ends here.
         drop(sender.send(bus));

@@ -7,6 +7,7 @@
 //! focus that was not asked for; only where nothing is to be shown, a mark asks for words.
 
 mod choices;
+mod ending;
 mod keys;
 mod place;
 mod popups;
@@ -47,7 +48,7 @@ use tipme_report::{Layout, Notice};
 use tipme_store::{IncidentFolder, id_ago};
 use workers::Workers;
 
-/// The longest that an interrupt waits to be seen.
+/// Time between two looks for the incident that the recorder marks by itself.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Marks that are being written or described at a time; a further press is refused.
 const MARKS_MAX: usize = 8;

@@ -251,8 +251,8 @@ on it. Neither takes the focus.
 
 A key that another program holds is told, and the others are served; where it is the key that
 marks, super+minus does, else ctrl+alt+shift+m, else ctrl+alt+pause. There is one agent for a
-display. Under Wayland the desktop binds the keys, by its portal for global shortcuts; where it
-has none, that is told with the remedy.
+display, which ends with its session. Under Wayland the desktop binds the keys, by its portal for
+global shortcuts; where it has none, that is told with the remedy.
 
 Example:
   tipme agent --mark-key ctrl+alt+m")]
