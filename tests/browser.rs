@@ -139,6 +139,23 @@ mod browser {
     }
 
     #[test]
+    fn a_command_is_copied_and_nothing_covers_the_text_before_a_bar_is_chosen() {
+        let (folder, mut browser) = (TempDir::new().expect("there is a folder"), Chromium::start());
+        browser.open(&write(&folder, "hogs", &incident("cpu-hogs")), WIDE);
+        let place = "getComputedStyle(document.getElementById('evidence')).position";
+        assert_eq!(browser.eval(place), "static");
+        browser.eval("document.querySelector('.copy').click()");
+        let told = "new Promise(done => setTimeout(() => done(document.querySelector('.copy').textContent), 500))";
+        let told = browser.eval(told).to_string();
+        assert!(told.contains("Copied") || told.contains("Press Ctrl+C"), "{told}");
+        assert_eq!(browser.eval("getSelection().toString().trim()"), "renice -n 19 -p 12987");
+        browser.eval("document.getElementById('timeline').focus()");
+        browser.press("ArrowDown");
+        assert_eq!(browser.eval(place), "sticky", "what is chosen is told where it is seen");
+        assert_eq!(wrong(&browser.events), Vec::<String>::new());
+    }
+
+    #[test]
     fn the_timeline_answers_to_keys_and_to_the_mouse() {
         let (folder, mut browser) = (TempDir::new().expect("there is a folder"), Chromium::start());
         browser.open(&write(&folder, "disk", &incident("page-in-behind-writer")), WIDE);

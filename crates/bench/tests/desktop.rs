@@ -67,7 +67,7 @@ fn a_taken_key_is_named_and_the_others_are_held() {
     assert_eq!(holder.refusals(), []);
     let mut keys = HotKeys::grab(&session.target(), Bindings::default()).expect("a display");
     let refused: Vec<_> = keys.refusals().iter().map(|one| (one.action, one.chord.to_string(), one.why)).collect();
-    assert_eq!(refused, [(HotKeyAction::Mark, "ctrl+alt+minus".to_owned(), RefusalReason::Taken)]);
+    assert_eq!(refused, [(HotKeyAction::Mark, "Ctrl+Alt+Minus".to_owned(), RefusalReason::Taken)]);
     assert!(keys.keys(HotKeyAction::Mark).is_empty());
     let mut typist = typist(&session);
     chord(&mut typist, "ctrl+alt+0");

@@ -289,13 +289,20 @@ impl Daemon for RecorderSocket {
     }
 
     fn not_allowed(uid: u32) -> String {
-        format!(
-            "{} may not use this recorder; run: tipme setup (it makes you a member of the group tipme), or have the \
-             recorder started with --allow-user {uid}",
-            accounts::in_words(uid)
-        )
+        format!("{} may not use this recorder; {LET_MARK}", accounts::in_words(uid))
+    }
+
+    /// One reason and one remedy: what polkit would have the person look at besides is left out.
+    fn not_allowed_because(uid: u32, why: &str) -> String {
+        match why.split("; ").next() {
+            None | Some("") => RecorderSocket::not_allowed(uid),
+            Some(why) => format!("{} may not use this recorder, since {why}; {LET_MARK}", accounts::in_words(uid)),
+        }
     }
 }
+
+/// What a user does who may not mark.
+const LET_MARK: &str = "run: tipme setup (it makes you a member of the group tipme)";
 
 /// Reads a request of any daemon.
 pub(crate) fn request<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {

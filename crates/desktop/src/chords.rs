@@ -298,7 +298,7 @@ mod tests {
         let refused = Chords::new(&bindings).map(drop).map_err(|error| error.to_string());
         assert_eq!(
             refused,
-            Err("no place of a US keyboard is known for hot key ctrl+é; choose another key".to_owned())
+            Err("no place of a US keyboard is known for hot key Ctrl+É; choose another key".to_owned())
         );
     }
 

@@ -27,6 +27,9 @@ use x11rb::rust_connection::{DefaultStream, PollMode, RustConnection, Stream};
 use x11rb::utils::RawFdContainer;
 use x11rb::x11_utils::TryParse;
 
+/// Time between two attempts to connect to a server whose queue is full.
+const REDIAL: Duration = Duration::from_millis(10);
+
 /// Which display, and how retried.
 #[derive(Clone, Debug)]
 pub struct DisplayTarget {
@@ -122,19 +125,18 @@ pub struct DisplayConnection {
 impl DisplayConnection {
     /// Connects with the first cookie that the server accepts; root, where none is, as the user who listens.
     ///
-    /// Takes at most the target's timeout for all cookies together; a server that does not even take connections
-    /// costs no time at all.
+    /// Takes at most the target's timeout for all cookies together.
     pub fn open(target: &DisplayTarget) -> Result<DisplayConnection, DisplayError> {
         let display = target.display;
         let deadline = clock::now().after(Nanos(target.timeout.as_nanos() as u64));
-        let listener = peer(&dial(target)?).map_err(|error| DisplayError::lost(display, error))?;
+        let listener = peer(&dial(target, deadline)?).map_err(|error| DisplayError::lost(display, error))?;
         let files = auth::files(target.authority.as_deref(), display, listener);
         let mut cookies: Vec<_> =
             files.iter().flat_map(|(file, named)| auth::read(file, *named, display, listener)).collect();
         cookies.push(Vec::new());
         let mut refusal = None;
         for cookie in cookies {
-            match greet(target, dial(target)?, cookie, deadline) {
+            match greet(target, dial(target, deadline)?, cookie, deadline) {
                 Ok(wire) => return Ok(DisplayConnection { wire, target: target.clone(), server_pid: listener.pid }),
                 Err(error @ DisplayError::Refused { .. }) => refusal = refusal.or(Some(error)),
                 Err(error) => return Err(error),
@@ -239,14 +241,27 @@ fn allow(wire: &Wire, timeout: Duration) {
     wire.stream().deadline.store(deadline.0, Ordering::Relaxed);
 }
 
+/// Connects to the display's socket. Where as many wait as it lets wait, which Xwayland's does for a moment whenever two
+/// programs connect at a time, it is tried again until the deadline.
+fn dial(target: &DisplayTarget, deadline: Nanos) -> Result<OwnedFd, DisplayError> {
+    loop {
+        match dial_now(target) {
+            Err(DisplayError::Hung { .. }) if clock::now() < deadline => std::thread::sleep(REDIAL),
+            other => return other,
+        }
+    }
+}
+
 /// Opens the display's socket: the one in the file system, else the abstract one.
-fn dial(target: &DisplayTarget) -> Result<OwnedFd, DisplayError> {
+fn dial_now(target: &DisplayTarget) -> Result<OwnedFd, DisplayError> {
     let path = format!("/tmp/.X11-unix/X{}", target.display);
     let plain = SocketAddrUnix::new(path.as_str()).and_then(|address| dial_address(&address));
     let hidden = || SocketAddrUnix::new_abstract_name(path.as_bytes()).and_then(|address| dial_address(&address));
-    match plain.or_else(|error| if error == Errno::AGAIN { Err(error) } else { hidden().map_err(|_| error) }) {
+    let full = |error: &Errno| *error == Errno::AGAIN;
+    let other = |error| hidden().map_err(|hidden| if full(&hidden) { hidden } else { error });
+    match plain.or_else(|error| if full(&error) { Err(error) } else { other(error) }) {
         Ok(fd) => Ok(fd),
-        Err(Errno::AGAIN) => Err(DisplayError::Hung { display: target.display, limit_ms: 0 }),
+        Err(Errno::AGAIN) => Err(DisplayError::Hung { display: target.display, limit_ms: target.timeout.as_millis() }),
         Err(error) => {
             Err(DisplayError::NoServer { display: target.display, reason: io::Error::from(error).to_string() })
         }
@@ -288,7 +303,7 @@ pub(crate) fn as_user<T: Send + 'static>(
 /// Connects as the user who listens: a server that a compositor starts may let in nobody else, not even root.
 fn greet_as_listener(target: &DisplayTarget, listener: DisplayListener, deadline: Nanos) -> Result<Wire, DisplayError> {
     let to = target.clone();
-    let dialled = as_user(Uid::from_raw(listener.uid), move || Ok(dial(&to)));
+    let dialled = as_user(Uid::from_raw(listener.uid), move || Ok(dial(&to, deadline)));
     let socket = dialled.map_err(|error| DisplayError::lost(target.display, error))??;
     greet(target, socket, Vec::new(), deadline)
 }
@@ -319,10 +334,40 @@ fn greet(target: &DisplayTarget, socket: OwnedFd, cookie: Vec<u8>, deadline: Nan
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::net::{accept, bind, listen, socket};
     use rustix::thread::gettid;
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
     use std::sync::mpsc::channel;
+
+    /// A server that lets one program wait, which is there already.
+    fn full(display: u32) -> (OwnedFd, OwnedFd) {
+        let path = format!("/tmp/.X11-unix/X{display}");
+        let address = SocketAddrUnix::new_abstract_name(path.as_bytes()).expect("a name");
+        let server = socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
+        bind(&server, &address).expect("nobody has this display");
+        listen(&server, 0).expect("it listens");
+        (server, dial_address(&address).expect("the first one may wait"))
+    }
+
+    #[test]
+    fn a_full_queue_is_waited_for_before_its_server_is_said_to_hang() {
+        let display = 50_000 + std::process::id() % 9_000;
+        let (server, _first) = full(display);
+        let target = DisplayTarget { timeout: Duration::from_millis(200), ..DisplayTarget::new(display) };
+        let begun = clock::now();
+        let error = DisplayConnection::open(&target).err().expect("nobody accepts");
+        assert!(error.to_string().contains("did not answer within 200 ms"), "{error}");
+        assert!(clock::now().since(begun) >= Nanos::from_millis(200));
+
+        let drain = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            accept(&server).map(|_| server)
+        });
+        let deadline = clock::now().after(Nanos::from_secs(5));
+        assert!(dial(&target, deadline).is_ok(), "there is room after a moment");
+        drain.join().expect("it does not panic").expect("one waits");
+    }
 
     #[test]
     fn who_dials_as_another_user_is_nobody_whom_that_user_may_stop() {

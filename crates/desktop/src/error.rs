@@ -43,7 +43,7 @@ pub enum DisplayError {
     )]
     NoPointer { display: String },
     /// The text does not name a key.
-    #[error("cannot read hot key \"{text}\": {reason}; write it like ctrl+alt+minus")]
+    #[error("cannot read hot key \"{text}\": {reason}; write it like Ctrl+Alt+Minus")]
     BadChord { text: String, reason: String },
     /// Nothing arrived in the time allowed.
     #[error("display :{display}: {what} did not happen within {limit_ms} ms")]

@@ -26,6 +26,7 @@ pub mod hotkeys;
 pub mod inject;
 pub mod input;
 pub mod keymap;
+pub mod kglobalaccel;
 pub mod logind;
 pub mod notify;
 pub mod on_bus;
@@ -35,6 +36,7 @@ pub mod popup;
 pub mod portal;
 pub mod presence;
 pub mod server;
+pub mod session_bus;
 pub mod session_end;
 pub mod window;
 

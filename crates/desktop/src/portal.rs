@@ -176,7 +176,8 @@ fn wanted(action: HotKeyAction, chord: &str) -> (&'static str, HashMap<&'static 
 
 /// A chord as the specification of shortcuts has it: `CTRL+ALT+minus`, `LOGO+F12`.
 fn trigger(chord: &str) -> String {
-    let (held, key) = chord.rsplit_once('+').unwrap_or(("", chord));
+    let chord = chord.to_lowercase();
+    let (held, key) = chord.rsplit_once('+').unwrap_or(("", &chord));
     let function = key.len() > 1 && key.starts_with('f') && key[1..].chars().all(|digit| digit.is_ascii_digit());
     let key = if function { key.to_uppercase() } else { key.to_owned() };
     let modifiers = held.split('+').filter(|name| !name.is_empty()).map(|name| match name {
@@ -214,7 +215,7 @@ mod tests {
 
     #[test]
     fn keys_are_named_as_the_specification_has_them() {
-        let told = ["ctrl+alt+minus", "super+f12", "f9", "ctrl+shift+f"].map(trigger);
+        let told = ["Ctrl+Alt+Minus", "super+f12", "F9", "Ctrl+Shift+F"].map(trigger);
         assert_eq!(told, ["CTRL+ALT+minus", "LOGO+F12", "F9", "CTRL+SHIFT+f"]);
     }
 }

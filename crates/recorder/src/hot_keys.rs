@@ -217,8 +217,8 @@ mod tests {
     #[test]
     fn it_is_said_which_key_marks_and_where() {
         let announced = |scope, devices| options(scope, Path::new("/dev/tty0")).announce(devices);
-        assert_eq!(announced(HotKeyScope::Console, 2), "on a text console ctrl+alt+minus marks");
-        assert_eq!(announced(HotKeyScope::Always, 2), "ctrl+alt+minus marks, on any keyboard of the machine");
+        assert_eq!(announced(HotKeyScope::Console, 2), "on a text console Ctrl+Alt+Minus marks");
+        assert_eq!(announced(HotKeyScope::Always, 2), "Ctrl+Alt+Minus marks, on any keyboard of the machine");
         assert_eq!(announced(HotKeyScope::Always, 0), "no hot keys of the console: there is no input device");
     }
 

@@ -12,6 +12,7 @@ mod frame;
 mod head;
 mod jobs;
 mod picture;
+mod remedy;
 mod results;
 mod steps;
 mod timeline;
@@ -46,7 +47,7 @@ fn sections(scene: &Scene) -> Markup {
     let verdict = &scene.verdict;
     html! {
         @if let Some(interval) = &verdict.interval {
-            (head::remedy(verdict))
+            (head::remedy(verdict, interval))
             (head::others(verdict))
             (budget::section(verdict, interval))
             (timeline::section(scene))

@@ -107,6 +107,19 @@ pub(crate) fn usual(baseline: Option<&Baseline>) -> String {
     }
 }
 
+/// What is usual, for those who read no percentiles.
+pub(crate) fn usual_in_words(baseline: Option<&Baseline>) -> String {
+    let Some(known) = baseline else { return "not known, there is nothing to compare with".to_owned() };
+    let when = if known.stored { ", learned before this window" } else { "" };
+    let n = known.n;
+    match (known.p98_ms, known.p50_ms) {
+        (Some(p98), _) => format!("{} or less in 98% of {n} other times{when}", span(p98)),
+        (None, Some(p50)) => format!("{} or less in half of {n} other times{when}", span(p50)),
+        (None, None) if n == 1 => format!("{}, the one other time{when}", span(known.max_ms)),
+        (None, None) => format!("{} or less in all {n} other times{when}", span(known.max_ms)),
+    }
+}
+
 fn finding_lines(finding: &Finding, interval: &Interval, layout: &Layout) -> String {
     let mut evidence = finding.evidence.iter();
     let first = evidence.next().map_or("", String::as_str);
@@ -177,6 +190,20 @@ mod tests {
         let interval = Interval { client, latency_ms: 3_000.0, command: command.to_owned(), ..Interval::default() };
         let partition = vec![Piece { pid: 7, detail: detail.to_owned(), ..Piece::default() }];
         text(&Verdict { interval: Some(interval), partition, ..Verdict::default() }, &Layout::default())
+    }
+
+    #[test]
+    fn what_is_usual_needs_no_percentiles() {
+        let known = Baseline { n: 106, p50_ms: Some(0.21), max_ms: 4.0, ..Baseline::default() };
+        assert_eq!(usual_in_words(Some(&known)), "0.21 ms or less in half of 106 other times");
+        let known = Baseline { n: 300, p98_ms: Some(7.0), stored: true, ..known };
+        assert_eq!(
+            usual_in_words(Some(&known)),
+            "7.0 ms or less in 98% of 300 other times, learned before this window"
+        );
+        let known = Baseline { n: 1, max_ms: 4.0, ..Baseline::default() };
+        assert_eq!(usual_in_words(Some(&known)), "4.0 ms, the one other time");
+        assert!(usual_in_words(None).starts_with("not known"));
     }
 
     #[test]

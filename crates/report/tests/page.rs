@@ -48,6 +48,11 @@ fn a_page_tells_what_the_verdict_tells() {
         "sudo tipme selftest fork-storm",
         "No record was lost.",
         "this one, 700 ms",
+        "0.79 ms or less in half of 12 other times",
+        "This wait was over 2.30 s before the mark.",
+        "<pre><code>renice -n 19 -p 300</code></pre><button class=\"copy\" type=\"button\" hidden>Copy</button>",
+        "ps -o pid,stat,etime,pcpu,comm -p 300",
+        "<p id=\"evidence\" role=\"status\"></p>",
     ] {
         assert!(page.contains(words), "{words}");
     }

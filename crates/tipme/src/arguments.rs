@@ -250,12 +250,12 @@ Where no daemon shows notifications, the cause comes in a corner of the screen u
 on it. Neither takes the focus.
 
 A key that another program holds is told, and the others are served; where it is the key that
-marks, super+minus does, else ctrl+alt+shift+m, else ctrl+alt+pause. There is one agent for a
+marks, Super+Minus does, else Ctrl+Alt+Shift+M, else Ctrl+Alt+Pause. There is one agent for a
 display, which ends with its session. Under Wayland the desktop binds the keys, by its portal for
 global shortcuts; where it has none, that is told with the remedy.
 
 Example:
-  tipme agent --mark-key ctrl+alt+m")]
+  tipme agent --mark-key Ctrl+Alt+M")]
 pub struct AgentArguments {
     /// The recorder's folder [default: /run/tipme]
     #[arg(long, value_name = "DIR")]
@@ -308,7 +308,7 @@ pub struct Scrub {
     after_help = "Run it as yourself, in the session; it asks for root by sudo where it has to. What is so already
 is left alone. Without systemd it says how. Examples:
   tipme setup --dry-run
-  tipme setup --yes --mark-key ctrl+alt+m
+  tipme setup --yes --mark-key Ctrl+Alt+M
   tipme setup --day
   tipme setup --undo"
 )]
@@ -328,7 +328,7 @@ pub struct Setup {
     /// Have the service no longer count it; what was counted stays until tipme day --forget
     #[arg(long, conflicts_with_all = ["day", "undo", "state_dir"])]
     pub no_day: bool,
-    /// Key that marks [default: ctrl+alt+minus]
+    /// Key that marks [default: Ctrl+Alt+Minus]
     #[arg(long, value_name = "KEY")]
     pub mark_key: Option<Chord>,
     /// A recorder in this folder, which is started and stopped by hand [default: the service]

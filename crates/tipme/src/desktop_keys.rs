@@ -2,15 +2,21 @@
 //! Hot keys in the settings of a Wayland desktop, for those desktops that lend keys to no program: each key is bound to
 //! a command that has the session's agent do what the key is for.
 
+mod by_hand;
 mod gnome;
 mod kde;
 mod keys;
 mod names;
 mod settings;
+mod source;
+mod state;
 mod sway;
 
-pub use keys::KeyBindings;
+pub use keys::{KeyBindings, agent_words};
+pub use names::spelled;
 pub use settings::{MADE, folder_of, put};
+pub use source::KeySource;
+pub use state::KeyState;
 
 use anyhow::Result;
 
@@ -23,6 +29,9 @@ pub enum DesktopKeys {
 }
 
 impl DesktopKeys {
+    /// All of them.
+    pub const ALL: [DesktopKeys; 3] = [DesktopKeys::Sway, DesktopKeys::Gnome, DesktopKeys::Kde];
+
     /// The desktop of this session, where it is one of these.
     pub fn of_session() -> Option<DesktopKeys> {
         if std::env::var_os("SWAYSOCK").is_some_and(|socket| !socket.is_empty()) {
@@ -46,13 +55,25 @@ impl DesktopKeys {
         }
     }
 
-    /// The key that marks, as the desktop writes it, where its settings have one.
-    pub fn mark_key(self) -> Option<String> {
-        match self {
+    /// Whether its settings have a key that marks.
+    pub fn is_bound(self) -> bool {
+        let key = match self {
             DesktopKeys::Sway => sway::mark_key(),
             DesktopKeys::Gnome => gnome::mark_key(),
             DesktopKeys::Kde => kde::mark_key(),
-        }
+        };
+        key.is_some()
+    }
+
+    /// What it does with the key that marks.
+    pub fn state(self) -> KeyState {
+        let missing = || KeyState::Missing(format!("{} has no key for tipme; run: tipme setup", self.name()));
+        let state = match self {
+            DesktopKeys::Sway => sway::state(),
+            DesktopKeys::Gnome => gnome::state(),
+            DesktopKeys::Kde => kde::state(),
+        };
+        state.unwrap_or_else(missing)
     }
 
     /// Whether its settings have just these keys.
@@ -86,10 +107,5 @@ impl DesktopKeys {
             DesktopKeys::Gnome => gnome::unbind(),
             DesktopKeys::Kde => kde::unbind(),
         }
-    }
-
-    /// When the keys count, where that is not at once.
-    pub fn since_when(self) -> &'static str {
-        if self == DesktopKeys::Kde { ", from the next login on" } else { "" }
     }
 }

@@ -2,7 +2,7 @@
 //! `tipme doctor`.
 
 use crate::arguments::Doctor;
-use crate::desktop_keys::DesktopKeys;
+use crate::desktop_keys::KeyState;
 use crate::status::SystemState;
 use anyhow::Result;
 use rustix::process::geteuid;
@@ -13,7 +13,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tipme_command::output::layout;
 use tipme_desktop::console::{ACTIVE, Console};
-use tipme_desktop::portal;
 use tipme_record::proc_text::{PREEMPTION, preemption};
 use tipme_recorder::KernelCheck;
 use tipme_report::{Layout, Tone};
@@ -25,7 +24,7 @@ pub fn run(arguments: &Doctor) -> Result<ExitCode> {
     findings.extend(recording(&state, arguments.verbose));
     findings.extend(displays());
     findings.extend(compositors());
-    findings.extend(portal::is_wayland().then(desktop_keys));
+    findings.extend(desktop_keys(&state));
     findings.push(console_keys());
     findings.extend(managing());
     if arguments.json {
@@ -87,16 +86,14 @@ fn compositors() -> impl Iterator<Item = KernelCheck> {
     found.map(move |socket| KernelCheck { what: format!("display {socket}"), result: Ok(what.to_owned()) })
 }
 
-/// Whether the desktop of this session lends keys, or has some in its settings.
-fn desktop_keys() -> KernelCheck {
-    let desktop = DesktopKeys::of_session();
-    let name = desktop.map_or("this desktop", DesktopKeys::name);
-    let result = match desktop.and_then(DesktopKeys::mark_key) {
-        _ if portal::is_offered() => Ok("the desktop binds them when the agent asks for them".to_owned()),
-        Some(key) => Ok(format!("{key} marks, by the settings of {name}")),
-        None => Err(format!("{name} lends keys to no program, and its settings have none for tipme; run: tipme setup")),
+/// What the desktop of this session does with the keys, as it says itself.
+fn desktop_keys(state: &SystemState) -> Option<KernelCheck> {
+    let result = match state.key()? {
+        (source, KeyState::Works(key)) => Ok(format!("{key} marks, by {}", source.settings())),
+        (_, KeyState::OfAgent) => Ok("the portal of the desktop binds them when the agent asks for them".to_owned()),
+        (_, other) => Err(other.hindrance().unwrap_or_default()),
     };
-    KernelCheck { what: "hot keys of the desktop".to_owned(), result }
+    Some(KernelCheck { what: "hot keys of the desktop".to_owned(), result })
 }
 
 /// Whether the recorder can see hot keys itself: where there are keyboards, and a console that may show text.

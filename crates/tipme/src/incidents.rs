@@ -11,7 +11,7 @@ use crate::arguments::{Incidents, IncidentsVerb};
 use crate::diagnose;
 use crate::report::opened;
 use crate::suggestion;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use named::{all, find};
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,15 @@ pub fn run(arguments: &Incidents) -> Result<ExitCode> {
         }
         Some(IncidentsVerb::Show { id, verbose }) => show(&find(&folder, id.as_deref())?, *verbose),
         Some(IncidentsVerb::Open { id }) => open(&find(&folder, id.as_deref())?),
-        Some(IncidentsVerb::Note { id, words }) => note(dirs.run_dir(), find(&folder, Some(id))?, words.join(" ")),
+        Some(IncidentsVerb::Note { words }) => {
+            let (id, words) = match &words[..] {
+                [first, rest @ ..] if named::names(first) => (Some(first.as_str()), rest),
+                words => (None, words),
+            };
+            let incident = find(&folder, id)?;
+            ensure!(!words.is_empty(), "say what was bad: tipme incidents note {} WORDS", id.unwrap_or_default());
+            note(dirs.run_dir(), incident, words.join(" "))
+        }
         Some(IncidentsVerb::Rm { id }) => own::remove(&dirs, id_of(&folder, id)?),
         Some(IncidentsVerb::Pin { id }) => own::pin(&dirs, id_of(&folder, id)?, true),
         Some(IncidentsVerb::Unpin { id }) => own::pin(&dirs, id_of(&folder, id)?, false),

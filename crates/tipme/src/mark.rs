@@ -8,7 +8,7 @@ use tipme_control::{Client, RecorderRequest, RecorderResponse, Trigger};
 use tipme_recorder::StateDirs;
 
 /// How input is recorded again.
-const RESTART: &str = "restart it with the agent's key (ctrl+alt+1), or: tipme resume";
+const RESTART: &str = "restart it with the agent's key (Ctrl+Alt+1), or: tipme resume";
 
 /// Marks, and prints the incident's path.
 pub fn run(arguments: MarkArguments) -> Result<ExitCode> {

@@ -17,7 +17,7 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
         return record_closely(&arguments, seconds);
     }
     if !geteuid().is_root() && arguments.state_dir.is_none() {
-        bail!("recording takes root; run: sudo tipme record --allow-user {}", user_name(geteuid().as_raw()));
+        bail!("recording takes root; run: sudo tipme record --allow-user {}", user_word(geteuid().as_raw()));
     }
     let tap = match arguments.display {
         None => Tap::All,
@@ -92,12 +92,32 @@ fn hot_keys(arguments: &HotKeyArguments) -> Result<Option<HotKeyOptions>> {
 fn allowed(names: &[String]) -> Result<Vec<u32>> {
     let caller = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
     let named = names.iter().map(|name| user_id(name)).collect::<Result<Vec<u32>>>()?;
-    Ok(caller.into_iter().chain(named).collect())
+    Ok(distinct(caller.into_iter().chain(named)))
+}
+
+/// Each user once, in the order in which they were named first.
+fn distinct(users: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut seen = Vec::new();
+    users.for_each(|user| {
+        if !seen.contains(&user) {
+            seen.push(user);
+        }
+    });
+    seen
 }
 
 /// `anna (1000)`, or the number where the user is not in /etc/passwd.
 pub fn user_name(uid: u32) -> String {
     accounts::user_name(uid).map_or_else(|| uid.to_string(), |name| format!("{name} ({uid})"))
+}
+
+/// A user as a word of a command: the name, or the number where a shell could read the name as something else.
+fn user_word(uid: u32) -> String {
+    accounts::user_name(uid).filter(|name| is_word(name)).unwrap_or_else(|| uid.to_string())
+}
+
+fn is_word(name: &str) -> bool {
+    !name.starts_with('-') && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter))
 }
 
 /// The id of a user who is named, or whose id is given.
@@ -116,6 +136,18 @@ pub fn user_id(name: &str) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_names_users_in_words_of_a_shell() {
+        assert_eq!((user_word(0).as_str(), user_word(4_294_967_000).as_str()), ("root", "4294967000"));
+        let words = ["anna", "a.b-c_1", "-x", "anna (7)", "$(id)", "a;b"].map(is_word);
+        assert_eq!(words, [true, true, false, false, false, false]);
+    }
+
+    #[test]
+    fn each_user_is_allowed_once() {
+        assert_eq!(distinct([1001, 7, 1001, 7].into_iter()), [1001, 7]);
+    }
 
     #[test]
     fn memory_grows_with_the_machine_within_bounds() {

@@ -33,7 +33,7 @@ pub fn run(arguments: &Setup) -> Result<ExitCode> {
     if !arguments.undo {
         let state = SystemState::look(arguments.state_dir.as_deref());
         println!("\n{}", state.headline());
-        whole &= state.hindrance().is_none() && session::press(arguments);
+        whole &= state.hindrance().is_none() && session::press(arguments, state.key());
     }
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -47,7 +47,7 @@ fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
 fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     let mut steps = session::undo(arguments)?;
     steps.extend(system::undo(arguments)?);
-    steps.push(SetupStep::already("incidents stay; tipme incidents disk-usage tells where"));
+    steps.push(SetupStep::note("incidents stay; tipme incidents disk-usage tells where"));
     Ok(steps)
 }
 

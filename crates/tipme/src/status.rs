@@ -5,6 +5,7 @@
 mod agents_bus;
 
 use crate::arguments;
+use crate::desktop_keys::{KeySource, KeyState, agent_words};
 use crate::incidents::named::find;
 use crate::incidents::when;
 use crate::{diagnose, record, suggestion};
@@ -17,6 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tipme_analysis::clean;
 use tipme_command::output::layout;
 use tipme_control::{CallError, Client, Focused, RecordedDetail, RecorderRequest, RecorderResponse, RecorderStatus};
+use tipme_desktop::hotkeys::Bindings;
 use tipme_desktop::presence::{self, RunningAgent};
 use tipme_desktop::{DisplayTarget, clock, on_bus, portal, server};
 use tipme_record::Nanos;
@@ -25,7 +27,7 @@ use tipme_report::{Layout, Tone};
 use tipme_store::{IncidentFolder, id_at};
 
 /// That input is not recorded, and the remedy.
-const NO_INPUT: &str = "not recorded; restart it by the agent's key, ctrl+alt+1, or: tipme resume";
+const NO_INPUT: &str = "not recorded; restart it by the agent's key, Ctrl+Alt+1, or: tipme resume";
 
 /// An incident may take so many bytes on the disk; with less no mark is sure to be written.
 const ROOM_MIN: u64 = 4 << 20;
@@ -71,6 +73,8 @@ type DisplayAgent = (String, Result<Option<RunningAgent>, String>);
 pub struct SystemState {
     recorder: Result<RecorderStatus, CallError>,
     agents: Vec<DisplayAgent>,
+    /// In a session of Wayland, what its desktop does with the key that marks.
+    key: Option<(KeySource, KeyState)>,
     compositors: usize,
     notifications: Result<String, String>,
     /// The newest incident of this user.
@@ -107,6 +111,7 @@ impl SystemState {
         SystemState {
             recorder,
             agents,
+            key: portal::is_wayland().then(|| session_key(state_dir)),
             compositors: server::find_compositors().len(),
             notifications,
             last,
@@ -134,10 +139,18 @@ impl SystemState {
     /// Why no key marks.
     fn without_key(&self) -> Option<String> {
         let status = self.recorder.as_ref().ok();
-        if self.is_served() || status.is_some_and(|status| status.any_keyboard) {
+        let agents = || self.agents.iter().filter_map(|(_, agent)| agent.as_ref().ok()?.as_ref());
+        if status.is_some_and(|status| status.any_keyboard) || agents().any(|agent| self.is_true(agent)) {
             return None;
         }
+        let of_desktop = self.key.as_ref().map(|(_, key)| key);
         match self.agents.first() {
+            _ if matches!(of_desktop, Some(KeyState::Works(_))) => None,
+            _ if of_desktop.is_some_and(|key| key.hindrance().is_some()) => of_desktop.and_then(KeyState::hindrance),
+            _ if agents().next().is_some() => {
+                let words: Vec<&str> = agents().map(|agent| agent.words.as_str()).collect();
+                Some(format!("the agent says: {}; choose another key: tipme setup --mark-key KEY", words.join("; ")))
+            }
             Some((display, Err(error))) => {
                 Some(format!("display {display} does not answer ({error}); start the session there, then: tipme agent &"))
             }
@@ -167,16 +180,39 @@ impl SystemState {
         Some(format!("the disk of {folder} is full ({} KiB are free); free some space there", bytes / 1024))
     }
 
+    /// Whether the key works of which an agent says that it marks. Where the desktop's settings can be read, they count;
+    /// an agent that was started by a press knows of a key that tipme cannot look up.
+    fn is_true(&self, agent: &RunningAgent) -> bool {
+        match self.of_settings() {
+            Some(key) => key.hindrance().is_none(),
+            None => !agent.words.starts_with("no key marks"),
+        }
+    }
+
+    /// What the settings of the desktop do with the key that marks, where they can be read.
+    fn of_settings(&self) -> Option<&KeyState> {
+        self.key.as_ref().filter(|(source, _)| matches!(source, KeySource::Settings(_))).map(|(_, key)| key)
+    }
+
+    /// What the desktop of a Wayland session does with the key that marks.
+    pub fn key(&self) -> Option<&(KeySource, KeyState)> {
+        self.key.as_ref()
+    }
+
     /// What the recorder cannot record, and why.
     pub fn missing(&self) -> &[String] {
         self.recorder.as_ref().map_or(&[], |status| &status.missing)
     }
 
-    /// `Ready: yes, ctrl+alt+minus marks on :0`.
+    /// `Ready: yes, Ctrl+Alt+Minus marks on :0`.
     pub fn headline(&self) -> String {
-        match self.hindrance() {
-            Some(why) => format!("Ready: no, because {why}"),
-            None => format!("Ready: yes, {}", self.keys()),
+        match (self.hindrance(), &self.key) {
+            (Some(why), Some((source, state @ KeyState::AtNextLogin(key)))) if why == state.words() => {
+                let name = source.name();
+                format!("Ready: from the next login on, when {name} reads the binding of {key}; until then: tipme mark")
+            }
+            (Some(why), _) => format!("Ready: no, because {why}"),
+            (None, _) => format!("Ready: yes, {}", self.keys()),
         }
     }
 
@@ -189,14 +225,15 @@ impl SystemState {
     /// What marks where.
     fn keys(&self) -> String {
         let of_agent = |(display, agent): &DisplayAgent| {
-            agent
-                .as_ref()
-                .ok()
-                .and_then(Option::as_ref)
-                .map(|agent| format!("{} on {display} (agent, process {})", agent.words, agent.pid))
+            let agent = agent.as_ref().ok()?.as_ref()?;
+            let words = self.of_settings().map_or_else(|| agent.words.clone(), KeyState::words);
+            Some(format!("{words} on {display} (agent, process {})", agent.pid))
         };
-        let of_recorder = self.recorder.as_ref().ok().and_then(|status| status.hot_keys.clone());
-        let all: Vec<String> = self.agents.iter().filter_map(of_agent).chain(of_recorder).collect();
+        let mut all: Vec<String> = self.agents.iter().filter_map(of_agent).collect();
+        if let (true, Some((source, KeyState::Works(key)))) = (all.is_empty(), &self.key) {
+            all.push(format!("{key} marks, by {}; the first press starts the agent", source.settings()));
+        }
+        all.extend(self.recorder.as_ref().ok().and_then(|status| status.hot_keys.clone()));
         if all.is_empty() { "none marks".to_owned() } else { all.join("; ") }
     }
 
@@ -204,8 +241,7 @@ impl SystemState {
         let mut lines = Vec::new();
         match &self.recorder {
             Ok(status) => lines.extend(of_recorder(status)),
-            // The headline says why.
-            Err(_) => lines.push(("recording", "nothing".to_owned())),
+            Err(error) => lines.push(("recording", unheard(error).to_owned())),
         }
         lines.push(("keys", self.keys()));
         let unknown = self.agents.iter().filter_map(|(display, agent)| Some((display, agent.as_ref().err()?)));
@@ -281,6 +317,15 @@ fn of_recorder(status: &RecorderStatus) -> Vec<(&'static str, String)> {
     lines
 }
 
+/// Whether a recorder runs that says nothing to this user; the headline says why.
+fn unheard(error: &CallError) -> &'static str {
+    match error {
+        CallError::Nobody { .. } => "nothing",
+        CallError::Refused(_) => "by a recorder that you may not use yet",
+        _ => "not known",
+    }
+}
+
 fn recording(status: &RecorderStatus) -> String {
     match status.paused_since_ns {
         Some(_) => paused(status),
@@ -292,7 +337,7 @@ fn recording(status: &RecorderStatus) -> String {
 fn paused(status: &RecorderStatus) -> String {
     let since = wall(status.paused_since_ns.unwrap_or_default());
     let who = record::user_name(status.paused_by_uid.unwrap_or_default());
-    format!("paused since {since} by {who}; start it again by the agent's key, ctrl+alt+plus, or: tipme resume")
+    format!("paused since {since} by {who}; start it again by the agent's key, Ctrl+Alt+Plus, or: tipme resume")
 }
 
 /// What is recorded more closely than usual, since when, and until when for whom.
@@ -370,6 +415,13 @@ fn room(folder: PathBuf) -> Option<(PathBuf, u64)> {
     Some((folder, disk.f_bavail.saturating_mul(disk.f_frsize)))
 }
 
+/// What the desktop of this session does with the default key.
+fn session_key(state_dir: Option<&Path>) -> (KeySource, KeyState) {
+    let source = KeySource::of_session();
+    let agent = agent_words(state_dir, None).unwrap_or_else(|_| ["tipme", "agent"].map(str::to_owned).to_vec());
+    (source, source.state(&Bindings::default(), &agent))
+}
+
 /// Who serves the display of this session; outside of any, who serves those of the machine.
 fn agents() -> Vec<DisplayAgent> {
     if portal::is_wayland() {
@@ -393,6 +445,7 @@ mod tests {
         SystemState {
             recorder: Ok(status),
             agents,
+            key: None,
             compositors: 0,
             notifications: Ok("d".to_owned()),
             last: None,
@@ -442,17 +495,17 @@ mod tests {
     #[test]
     fn it_is_ready_where_a_key_marks() {
         let none = "Ready: no, because no agent serves display :3; start one there: tipme agent &";
-        assert_eq!(state(Some("on a text console f9 marks"), None).headline(), none);
-        let served = state(None, Some("f9 marks")).headline();
-        assert_eq!(served, "Ready: yes, f9 marks on :3 (agent, process 7)");
-        let mut always = state(Some("f9 marks, on any keyboard of the machine"), None);
+        assert_eq!(state(Some("on a text console F9 marks"), None).headline(), none);
+        let served = state(None, Some("F9 marks")).headline();
+        assert_eq!(served, "Ready: yes, F9 marks on :3 (agent, process 7)");
+        let mut always = state(Some("F9 marks, on any keyboard of the machine"), None);
         always.recorder = always.recorder.map(|status| RecorderStatus { any_keyboard: true, ..status });
-        assert_eq!(always.headline(), "Ready: yes, f9 marks, on any keyboard of the machine");
+        assert_eq!(always.headline(), "Ready: yes, F9 marks, on any keyboard of the machine");
     }
 
     #[test]
     fn without_a_display_the_console_will_do_but_not_for_wayland() {
-        let at_console = SystemState { agents: Vec::new(), ..state(Some("on a text console f9 marks"), None) };
+        let at_console = SystemState { agents: Vec::new(), ..state(Some("on a text console F9 marks"), None) };
         assert_eq!(at_console.hindrance(), None);
         let wayland = SystemState { compositors: 1, ..at_console };
         assert!(wayland.hindrance().is_some_and(|why| why.contains("--hot-keys always")));
@@ -460,7 +513,7 @@ mod tests {
 
     #[test]
     fn what_is_stopped_or_refused_is_a_hindrance() {
-        let mut stopped = state(None, Some("f9 marks"));
+        let mut stopped = state(None, Some("F9 marks"));
         stopped.recorder = stopped.recorder.map(|status| RecorderStatus { keys: false, ..status });
         assert!(stopped.headline().contains("because input is not recorded"));
         stopped.recorder = Err(CallError::Refused("user 7 may not use this recorder".to_owned()));
@@ -468,8 +521,23 @@ mod tests {
     }
 
     #[test]
+    fn a_recorder_that_refuses_is_not_said_to_record_nothing() {
+        let of = |error| SystemState { recorder: Err(error), ..state(None, None) }.lines()[0].1.clone();
+        assert_eq!(of(CallError::Refused("no".to_owned())), "by a recorder that you may not use yet");
+        let nobody = CallError::Nobody { daemon: "recorder", start: "sudo tipme record", path: "/run/x".into() };
+        assert_eq!(of(nobody), "nothing");
+    }
+
+    #[test]
+    fn an_agent_without_a_key_is_a_hindrance() {
+        let headline = state(None, Some("no key marks, without Ctrl+Alt+Minus")).headline();
+        let why = "Ready: no, because the agent says: no key marks, without Ctrl+Alt+Minus; choose another key: ";
+        assert!(headline.starts_with(why), "{headline}");
+    }
+
+    #[test]
     fn a_full_disk_is_a_hindrance() {
-        let mut full = state(None, Some("f9 marks"));
+        let mut full = state(None, Some("F9 marks"));
         full.room = Some(("/d".into(), 5000));
         assert!(full.headline().contains("because the disk of /d is full (4 KiB are free); free some space there"));
         full.room = Some(("/d".into(), ROOM_MIN));

@@ -33,7 +33,7 @@ fn marks_in_a_row_do_not_wait_for_dialogs_and_get_their_words() {
     let agent = Agent::start(&session, recording.dir.path(), |command| {
         command.env("PATH", path).arg("--no-notification");
     });
-    agent.line("ready: ctrl+alt+minus marks on ");
+    agent.line("ready: Ctrl+Alt+Minus marks on ");
     press(&session, &["ctrl+alt+minus", "ctrl+alt+minus", "ctrl+alt+minus"]);
     let marked: Vec<PathBuf> = (0..3).map(|_| PathBuf::from(agent.line("marked "))).collect();
     assert_eq!(files(&recording.incidents(), ".tipme").len(), 3);
@@ -110,11 +110,11 @@ fn a_second_agent_names_the_first() {
         command.args(["--mark-key", "f9"]);
     });
     let why = second.line(&format!("tipme: another agent (process {}) serves display ", first.child.id()));
-    assert!(why.contains(" already: ctrl+alt+minus marks; end it first: kill "), "{why}");
+    assert!(why.contains(" already: Ctrl+Alt+Minus marks; end it first: kill "), "{why}");
     assert_eq!(second.child.wait().unwrap().code(), Some(2));
     drop(first);
     let third = Agent::start(&session, folder.path(), |_| ());
-    third.line("ready: ctrl+alt+minus marks on ");
+    third.line("ready: Ctrl+Alt+Minus marks on ");
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn an_incident_is_named_by_the_beginning_of_its_id_and_the_newest_needs_no_name(
     assert_ne!(newest, desktop.text(&["diagnose", "20260131"]));
     assert!(desktop.text(&["incidents", "show"]).ends_with(&format!("\n\n{newest}")));
     let why = desktop.complaint(&["diagnose", "2026"]);
-    assert!(why.contains("2 ids begin with \"2026\"; give more of it: 20260131T230000.000Z 2026"), "{why}");
+    assert!(why.contains("2 ids begin with \"2026\"; give more of it: 20260201T120000.000Z 20260131T2"), "{why}");
     assert!(desktop.complaint(&["incidents", "show", "1999"]).contains("see: tipme incidents"));
     assert!(Desktop::with(&[]).complaint(&["diagnose"]).contains("no incident of yours in "));
     assert!(desktop.text(&["incidents", "disk-usage"]).contains("yours: 2 incidents, "));
@@ -204,6 +204,9 @@ fn notes_are_kept_and_answers_counted() {
     };
     assert!(desktop(&["incidents"]).contains("it hung"));
     let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
+    assert!(desktop(&["incidents", "note", "hello"]).starts_with(&format!("kept in {}", path.display())));
+    assert!(desktop(&["incidents"]).contains("hello"), "without an id the newest is meant");
+    assert_eq!(desktop(&["incidents", "note", &id]), "", "an id alone says nothing");
     assert!(desktop(&["incidents", "note", &id, "no, it", "stuttered"]).starts_with("kept in "));
     let right = tipme_control::RecorderRequest::Describe { incident: path, text: String::new(), right: Some(true) };
     tipme_control::Client::new(recording.dir.path()).call(&right).unwrap();

@@ -50,7 +50,7 @@ fn every_refusal_names_what_to_do() {
         (&["scrub", GOLDEN, "/nonexistent/copy"], "it must be a new file in a folder of yours"),
         (&["agent"], "set DISPLAY or give --display"),
         (&["agent", "--display", "foo"], "\"foo\" is not a display of this machine; name one like :0"),
-        (&["agent", "--mark-key", "hyper+x"], "write it like ctrl+alt+minus"),
+        (&["agent", "--mark-key", "hyper+x"], "write it like Ctrl+Alt+Minus"),
         (&["record", "--memory", "1X"], "use K, M or G"),
         (&["measure", "nope", "--", "xterm"], "shipped are editor, "),
         (&["selftest", "gremlins"], "tipme selftest --list names them"),

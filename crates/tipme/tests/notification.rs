@@ -249,9 +249,9 @@ fn without_a_bus_keys_that_others_hold_are_told_by_a_popup() {
     let agent = Agent::start(&session, state.path(), |command| {
         command.args(["--start-key", "f9"]);
     });
-    agent.line("ready: super+minus marks, without ");
+    agent.line("ready: Super+Minus marks, without ");
     let text = Viewer::open(&session).wait_for("Try: tipme agent ").text;
-    assert!(text.starts_with("super+minus marks instead of ctrl+alt+minus\n"), "{text}");
+    assert!(text.starts_with("Super+Minus marks instead of Ctrl+Alt+Minus\n"), "{text}");
 }
 
 #[test]
@@ -285,13 +285,13 @@ fn the_agent_serves_the_keys_that_xfwm4_leaves_and_tells_of_the_others() {
     let agent = Agent::start(&session, state.path(), |command| {
         command.args(["--no-dialog", "--start-key", "f9"]).env(ADDRESS, &bus.address);
     });
-    let told = "hot key f9 (start recording) is held by another program, probably the window manager Xfwm4. Try: tipme \
+    let told = "hot key F9 (start recording) is held by another program, probably the window manager Xfwm4. Try: tipme \
                 agent --start-key KEY";
-    let keypad = agent.line("tipme: hot key ctrl+alt+1 ");
+    let keypad = agent.line("tipme: hot key Ctrl+Alt+1 ");
     assert!(keypad.contains(" is held on the keypad by another program, probably the window manager Xfwm4;"));
-    agent.line("ready: ctrl+alt+minus marks, without f9 on :");
+    agent.line("ready: Ctrl+Alt+Minus marks, without F9 on :");
     let text = wait_for(&shown, told);
-    assert!(text.contains("\nf9 is not available\n"), "{text}");
+    assert!(text.contains("\nF9 is not available\n"), "{text}");
     press(&session, &["ctrl+alt+minus"]);
     wait_for(&shown, "The mark failed");
 }
@@ -305,9 +305,9 @@ fn another_key_marks_where_the_one_asked_for_is_taken() {
     let agent = Agent::start(&session, state.path(), |command| {
         command.arg("--no-dialog").env(ADDRESS, &bus.address);
     });
-    agent.line("ready: ctrl+alt+shift+m marks, without ctrl+alt+minus on :");
+    agent.line("ready: Ctrl+Alt+Shift+M marks, without Ctrl+Alt+Minus on :");
     let text = wait_for(&shown, "Try: tipme agent --mark-key KEY");
-    assert!(text.contains("\nctrl+alt+shift+m marks instead of ctrl+alt+minus\n"), "{text}");
+    assert!(text.contains("\nCtrl+Alt+Shift+M marks instead of Ctrl+Alt+Minus\n"), "{text}");
     press(&session, &["ctrl+alt+shift+m"]);
     wait_for(&shown, "The mark failed");
 }
@@ -438,7 +438,7 @@ fn each_key_says_at_the_screen_what_it_did() {
     press(session, &["ctrl+alt+0"]);
     wait_for(
         shown,
-        "Input is no longer recorded\nWhat a mark finds cannot say which key or click had to wait; ctrl+alt+1 ",
+        "Input is no longer recorded\nWhat a mark finds cannot say which key or click had to wait; Ctrl+Alt+1 ",
     );
     assert!(!keys());
     press(session, &["ctrl+alt+minus"]);

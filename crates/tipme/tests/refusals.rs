@@ -55,7 +55,8 @@ fn whoever_may_not_mark_is_told_so_at_the_screen() {
     });
     agent.line("ready: ");
     press(&session, &["ctrl+alt+minus"]);
-    let why = "user 12345 may not use this recorder; run: tipme setup (it makes you a member of the group tipme)";
+    let why =
+        "user 12345 may not use this recorder, since user 12345 is not logged in at this machine; run: tipme setup (";
     agent.line(&format!("tipme: {why}"));
     let text = Viewer::open(&session).wait_for(why).text;
     assert!(text.starts_with("The mark failed\n\n"), "{text}");

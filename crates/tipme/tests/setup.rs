@@ -74,7 +74,8 @@ fn one_command_leads_to_a_verdict_at_the_screen_and_one_back() {
 
     let (code, text) = desktop.setup(dir, &["--yes"]);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("A test press marked ") && text.contains("\nReady: yes, ctrl+alt+minus marks on "), "{text}");
+    assert!(text.contains("A test press marked ") && text.contains("\nReady: yes, Ctrl+Alt+Minus marks on "), "{text}");
+    assert!(text.contains("note        the recorder (process ") && !text.contains("who started"), "{text}");
     assert!(wait_for(&shown, "Captured the last ").contains(", looking for the cause"));
     let command = format!("\"agent\" \"--state-dir\" \"{}\"\n", dir.display());
     assert!(std::fs::read_to_string(&entry).unwrap().contains(&command));
@@ -84,7 +85,7 @@ fn one_command_leads_to_a_verdict_at_the_screen_and_one_back() {
     assert_eq!((code, text.contains("to do "), desktop.agent().as_ref()), (Some(0), false, Some(&first)), "{text}");
     let (code, text) = desktop.setup(dir, &["--yes", "--mark-key", "f9"]);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("\nReady: yes, f9 marks on "), "{text}");
+    assert!(text.contains("\nReady: yes, F9 marks on "), "{text}");
 
     let (code, text) = desktop.setup(dir, &["--undo", "--yes"]);
     assert_eq!((code, desktop.agent(), entry.exists()), (Some(0), None, false), "{text}");

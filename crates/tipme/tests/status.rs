@@ -39,7 +39,7 @@ fn it_is_ready_when_recorder_and_agent_are_there() {
     agent.line("ready: ");
     let (code, text) = told(&session, &recording, &["status"]);
     assert_eq!(code, Some(0), "{text}");
-    let keys = format!("ctrl+alt+minus marks on {display} (agent, process {})", agent.child.id());
+    let keys = format!("Ctrl+Alt+Minus marks on {display} (agent, process {})", agent.child.id());
     assert!(text.starts_with(&format!("Ready: yes, {keys}\n\n")), "{text}");
     for line in ["\nrecording      since 20", "\nmay mark       root, 4712\n", "\nlast incident  none of yours\n"] {
         assert!(text.contains(line), "{line:?} in {text}");

@@ -57,6 +57,7 @@ PROGRAMS = {
     "kwrite": Program(("kwrite", "{home}/note.txt"), "kwrite", settle_s=3),
     "xterm": Program((*XTERM, *BASH), "^xterm", **TERMINAL),
     "xterm-rc": Program((*XTERM, *RC), "^xterm", **TERMINAL),
+    "xterm-fish": Program((*XTERM, "fish"), "^xterm", settle_s=1, **TERMINAL),
     "foot-rc": Program(("foot", *RC), "foot", **TERMINAL),
     "xterm-history": Program((*XTERM, "env", "HISTFILE={home}/remote/letter", "PROMPT_COMMAND=history -a", *BASH), "^xterm", **TERMINAL),
     "xterm-filter": Program((*XTERM, "env", "LESSOPEN=|colourise %s", "less", "/etc/services", "one.log"), "^xterm", **PAGES),

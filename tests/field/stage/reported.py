@@ -95,7 +95,12 @@ ROWS = {
     "disk-free": ("xterm", "openbox", "remote", ("command df",), "last", REMOTE, ""),
     "tmux-source": ("tmux", "openbox", "remote", ("key ctrl+b", "write :source remote/letter", "*key Return", "key x"), "after",
                     REMOTE, ""),
+    "prompt-fish": ("xterm-fish", "openbox", "script prompt-state", ("key Return",), "last", computed("prompt-state"), ""),
+    "prompt-plain": ("xterm-rc", "openbox", "script prompt-state", ("key Return",), "last", computed("prompt-state"), ""),
     # Services.
+    "resolver": ("xterm", "openbox", "held resolver", ("command dig @127.0.0.1 -p {port} +tries=1 name",), "last", PRINTER, ""),
+    "busy-server": ("xterm", "openbox", "held busy", ("command curl -s 127.0.0.1:{port}",), "last",
+                    (("peer-wait network-wait", "helper driver"),), ""),
     "session-manager": ("xterm", "openbox", "listener session-manager", (f"command {VIM_ICE}",), "last",
                         (*DRIVEN, ("timer-sleep", "program")), ""),
     "ssh-master": ("xterm", "openbox", "listener ssh-master", (f"command {SSH}",), "last", DRIVEN, ""),
@@ -113,7 +118,14 @@ ROWS = {
     "wl-core-dump": ("foot", "sway", "core-dump", ("command sh -c 'kill -SEGV $$'",), "last", DUMPED, ""),
     "copied-up": ("xterm", "openbox", "layered", ("command echo x >> layers/big",), "last", READ, ""),
     "packed": ("xterm", "openbox", "packed", ("command disk/calculator",), "last", READ, ""),
+    # Browsers.
+    "page-script": ("chromium", "openbox", "own 2", ("click 0.15 0.18",), "after:bottom",
+                    (("own-computation peer-wait", "program"),), ""),
+    "page-link": ("chromium", "openbox", "held tcp", ("click 0.85 0.18",), "after", PRINTER, ""),
     # The display.
+    "start-stopped-manager": ("xterm", "openbox", "stop manager", ("command featherpad",), "first:screen", STOPPED, ""),
+    "start-stopped-xterm": ("xterm", "openbox", "stop manager", ("command xterm",), "first:screen", STOPPED, ""),
+    "selection-owner": ("xterm", "openbox", "selection clipboard", ("command xclip -o -selection clipboard",), "last", STOPPED, ""),
     "hot-keys": ("xterm", "openbox", "hot-keys", ("key x",), "first", STOPPED, ""),
     "hot-keys-other": ("xterm", "openbox", "hot-keys", ("key y",), "first", (), ""),
     "font-path": ("xterm", "openbox", "font-path", ("key x",), "first", REMOTE, ""),

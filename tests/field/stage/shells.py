@@ -82,6 +82,10 @@ class Script(Logged):
         if self.name in MAKE:
             scripts.run(["sh", "-c", MAKE[self.name]], self.session)
 
+    def begin(self):
+        super().begin()
+        write_home(self.session, "slow", "")
+
 
 MAKE = {
     "fsmonitor-query": "git init -q tree && echo 'int one;' > tree/one.c && git -C tree add . "
@@ -92,7 +96,12 @@ OUTPUT = {
     "fsmonitor-query": "sys.stdout.write('token\\0/\\0')\n",
     "list-units": "print('one.service')\n",
 }
+ASKED = "[ -e ~/slow ] && prompt-state"
 HOMES = {
+    "prompt-state": {
+        "rc": f"{RC}PROMPT_COMMAND='{ASKED}'\n",
+        ".config/fish/config.fish": f"function fish_prompt; {ASKED}; echo '> '; end\n",
+    },
     "list-units": {"rc": RC + "_units() { COMPREPLY=($(compgen -W \"$(list-units)\" -- \"$2\")); }\ncomplete -F _units control\n"},
     "fsmonitor-query": {"rc": RC},
     "suggest-package": {"rc": RC + "command_not_found_handle() { suggest-package \"$1\"; echo no such command; }\n"},

@@ -46,6 +46,30 @@ threading.Thread(target=serve, daemon=True).start()
 print('ready', server.getsockname()[1]); sys.stdin.readline()
 go.set()
 {TIMED}""",
+    # One request after the other, and it still computes for an earlier one.
+    "busy": f"""
+import select, socket, sys, time
+server = socket.socket(); server.bind(('127.0.0.1', int(open('port').read()))); server.listen(8)
+print('ready', flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    sum(range(9000))
+sys.stdin.readline()
+print(time.clock_gettime_ns(time.CLOCK_MONOTONIC), flush=True)
+while True:
+    one, _ = server.accept(); one.recv(999)
+    one.sendall(b'HTTP/1.0 200 OK\\r\\nContent-Length: 7\\r\\n\\r\\nanswer\\n'); one.close()
+""",
+    "resolver": f"""
+import socket, sys, threading, time
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); server.bind(('127.0.0.1', int(open('port').read())))
+go = threading.Event()
+def serve():
+    while True:
+        data, peer = server.recvfrom(600); go.wait()
+        server.sendto(data[:2] + b'\\x81\\x83' + data[4:], peer)
+threading.Thread(target=serve, daemon=True).start()
+{TOLD}go.set()
+{TIMED}""",
     "backlog": f"""
 import socket, sys, time
 server = socket.socket(); server.bind(('127.0.0.1', int(open('port').read()))); server.listen(0)

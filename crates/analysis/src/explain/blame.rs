@@ -244,8 +244,10 @@ impl<'a> BlameFinder<'a> {
         let through = through.filter(|(kind, holder, _)| *kind != CauseKind::ChildWait || !self.is_command(*holder));
         // A condition tells who gave the work, not who was in the way: it names somebody only where nothing else does.
         let condition = || if self.command.is_some() { None } else { deepest(&condition) };
+        // A child that ends interrupts the condition for which its shell waits.
+        let ends_wait = |kind| kind == CauseKind::PeerWait || through.is_none() && kind == CauseKind::LockWait;
         match through.or_else(condition) {
-            Some((CauseKind::PeerWait, holder, end)) if self.is_child_that_ended(holder, piece.lo, end) => {
+            Some((kind, holder, end)) if ends_wait(kind) && self.is_child_that_ended(holder, piece.lo, end) => {
                 Blame { kind: CauseKind::ChildWait, who: Who::Thread(holder) }
             }
             Some((kind, holder, _)) => Blame { kind, who: Who::Thread(holder) },

@@ -281,7 +281,8 @@ impl Walker<'_> {
         if !self.has_nothing_to_do(span, lo) {
             return hi;
         }
-        *feeder = self.recording.feeder(span).or(*feeder);
+        let next = self.recording.feeder(span).or_else(|| via.and_then(|_| self.recording.debtor(span)));
+        *feeder = next.or(*feeder);
         let late = |feeder: &Feeder| feeder.since < hi && !self.active.contains(&feeder.tid);
         let Some(Feeder { tid, since }) = feeder.filter(late) else { return hi };
         let wait = self.recording.waits.find(span).copied();
@@ -391,7 +392,10 @@ impl Walker<'_> {
             return BlockedWait { waited: named.waited, wait: Some(named.wait), holder: named.holder };
         }
         match wait.and_then(|wait| self.retried(span, waited, &wait)) {
-            Some(retries) => BlockedWait { waited: Waited::Futex, wait, holder: retries.holder },
+            Some(retries) => {
+                let waited = if waited == Waited::Sleep { Waited::Futex } else { waited };
+                BlockedWait { waited, wait, holder: retries.holder }
+            }
             None => BlockedWait { waited, wait, holder: None },
         }
     }

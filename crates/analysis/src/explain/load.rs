@@ -11,7 +11,7 @@ use crate::timeline::losses::SECOND;
 use crate::timeline::reclaim::{IN_GROUP, THROTTLED};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::ThreadState;
-use crate::timeline::waits::{Waited, waits_for_io};
+use crate::timeline::waits::{Waited, syncs_all, waits_for_io};
 use std::collections::BTreeMap;
 use tipme_record::incident::Loss;
 use tipme_record::records::Reclaim;
@@ -203,6 +203,13 @@ fn dirtier(recording: &Recording, at: Nanos) -> Option<Tid> {
         }
     }
     votes.into_iter().max_by_key(|(_, votes)| *votes).map(|(tid, _)| tid)
+}
+
+/// The thread that had written what a group's waits are for, where these are for the data of all programs.
+pub(crate) fn writer_for_all(budget: &Budget<'_>, group: &BlameGroup) -> Option<Tid> {
+    let for_all = |piece: &&ChainPiece| matches!(piece.doing, Doing::Waited(_, Some(wait)) if syncs_all(&wait));
+    let first = budget.pieces(group).filter(for_all).min_by_key(|piece| piece.lo)?;
+    dirtier(budget.recording, first.lo)
 }
 
 fn within(ts: Nanos, lo: Nanos, hi: Nanos) -> bool {

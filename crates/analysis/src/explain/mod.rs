@@ -8,6 +8,7 @@
 mod activation;
 pub(crate) mod blame;
 pub(crate) mod chain;
+mod debtors;
 pub(crate) mod describe;
 pub(crate) mod feeders;
 pub(crate) mod io_limits;

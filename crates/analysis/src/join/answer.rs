@@ -70,6 +70,9 @@ pub const COMPLETED: Nanos = Nanos::from_secs(1);
 /// The same for what is not handled: menus and the like take up to 400 ms where nothing is wrong.
 pub const NOTICED: Nanos = Nanos::from_millis(500);
 
+/// A response this long tells of the delay by itself.
+pub(crate) const TELLING: Nanos = Nanos::from_millis(200);
+
 /// One input and its answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Interaction {

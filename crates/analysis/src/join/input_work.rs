@@ -42,6 +42,13 @@ const DREW_BEFORE: Nanos = Nanos::from_millis(50);
 /// A thread that took an input works on it no longer than this before the next event.
 const WORK_MAX: Nanos = Nanos::from_secs(10);
 
+/// Maximum time from a packet to the frame that shows what it brought.
+const COMPOSED_MAX: Nanos = Nanos::from_millis(200);
+
+/// A program that shows how something turns while it waits draws at least so many frames in this time.
+const FRAMES_MIN: usize = 5;
+const FRAMES_WITHIN: Nanos = Nanos::from_millis(500);
+
 /// A packet that comes so soon after an input was asked for, not anyway.
 const ASKED_WITHIN: Nanos = Nanos::from_secs(1);
 
@@ -200,13 +207,30 @@ impl<'a> Work<'a> {
         for (index, step) in steps.iter().enumerate().filter(|(index, _)| packets(steps, *index).next().is_some()) {
             after_packet.entry(step.tid).or_default().push(index);
         }
-        let (index, (sent, _, place)) = drawings.iter().find_map(|drawing| {
+        let drawn = drawings.iter().find_map(|drawing| {
             let drew = |index: &&usize| (steps[**index].lo..=steps[**index].hi).contains(&drawing.0);
             let index = *after_packet.get(&drawing.1)?.iter().find(drew)?;
             (!is_left_out(drawing.0)).then_some((index, *drawing))
-        })?;
+        });
+        let (index, (sent, _, place)) = drawn.or_else(|| self.frame_after_packet(steps, drawings))?;
         let (hops, sure) = (way(steps, index, sent), packets(steps, index).all(|packet| packet.sure));
         Some(AskedAnswer { place, hops, sure })
+    }
+
+    /// The frame in which a program that draws frame after frame, such as while something turns, shows what an asked sender
+    /// sent: no wakeup leads from the packet to it.
+    fn frame_after_packet(
+        &self,
+        steps: &[WorkStep],
+        drawings: &[(Nanos, Tid, PartPlace)],
+    ) -> Option<(usize, (Nanos, Tid, PartPlace))> {
+        let begins = steps.iter().enumerate().filter(|(_, step)| step.packet.is_some_and(|packet| packet.sure));
+        let (index, at) = begins.map(|(index, step)| (index, step.lo)).min_by_key(|(_, at)| *at)?;
+        let place = drawings.partition_point(|(sent, ..)| *sent <= at);
+        let next = *drawings.get(place)?;
+        let before = drawings[..place].iter().rev().take_while(|(sent, ..)| at.since(*sent) <= FRAMES_WITHIN);
+        let frames = before.filter(|(_, tid, _)| *tid == next.1).count();
+        (next.0.since(at) <= COMPOSED_MAX && frames >= FRAMES_MIN).then_some((index, next))
     }
 
     /// The stretches of work of the client's threads, and of its descendants', from the receipt of an input on.

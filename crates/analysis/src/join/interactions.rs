@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Interactions: an input, the drawing that answers it, and the times between them.
 
+mod by_others;
+
 use crate::decode::messages::{PartPlace, Side, Stream};
 use crate::decode::parts::Part;
 use crate::join::answer::{Interaction, Join};
 use crate::join::drawing_cause::{Hop, InputBurst, Receipts, Steps, Trace};
 use crate::join::input_methods;
-use crate::join::input_work::{AskedAnswer, Work};
+use crate::join::input_work::Work;
 use crate::join::inputs::{self, Delivery};
 use crate::join::late_answers::{self, AnsweringThreads};
 use crate::join::milestones::{self, Handling};
@@ -318,7 +320,9 @@ impl<'a> Joiner<'a> {
             None => return self.inexact(index),
         };
         let drawing = drawing(self.recording, place)?;
-        Some(self.answer(self.deliveries[index], Join::Exact, drawing, hops, answer.burst))
+        let found = self.answer(self.deliveries[index], Join::Exact, drawing, hops, answer.burst);
+        let later = self.completed_by_others(index, found.end).into_iter().collect();
+        Some(Interaction { later, ..found })
     }
 
     /// For how long nothing had been drawn before the last drawing, which is of this time.
@@ -346,45 +350,6 @@ impl<'a> Joiner<'a> {
         let (delivery, drawing) = (self.deliveries[index], drawing(self.recording, place)?);
         let hops = self.busy_meanwhile(&delivery, &drawing);
         Some(self.answer(delivery, Join::Speculative, drawing, hops, None))
-    }
-
-    /// The answer that came from others who were asked because of a key or click, before the next one was taken.
-    fn by_others(&self, index: usize) -> Option<Interaction> {
-        let delivery = self.deliveries[index];
-        let (at, _) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
-        // What is sealed goes a little beyond the mark.
-        if at > self.recording.mark || self.dequeued_presses(index + 1).next() == Some(at) {
-            return None;
-        }
-        let next = self.context.presses.get(&delivery.client).and_then(|all| all.range(at.after(Nanos(1))..).next());
-        let next = next.copied().map_or(self.recording.mark, |next| next.min(self.recording.mark));
-        let place = |at: Nanos| self.unexplained.partition_point(|(sent, ..)| *sent <= at);
-        let drawn = self.unexplained.get(place(at)..place(next)).unwrap_or_default();
-        let releases = self.context.releases.get(&self.stream).filter(|_| delivery.class == InputClass::Click);
-        let release = releases.and_then(|all| all.range(at..next).next()).map(|(taken, by)| (*taken, *by));
-        let terminals = self.shown.len() >= ECHOES_MIN && self.shown.iter().rev().take(ECHOES_MIN).all(|shown| *shown);
-        let blinks = |sent: Nanos| self.blinks(at, sent);
-        let AskedAnswer { place, hops, sure } =
-            self.context.work.answered_by_others(&delivery, release, drawn, terminals, blinks)?;
-        let join = if sure { Join::Exact } else { Join::Speculative };
-        Some(self.answer(delivery, join, drawing(self.recording, place)?, hops, None))
-    }
-
-    /// Whether the drawings that one belongs to, without a pause in between, began so long after other inputs, too, which
-    /// had been answered: a caret blinks.
-    fn blinks(&self, at: Nanos, sent: Nanos) -> bool {
-        let run =
-            self.drawn[..self.drawn.partition_point(|(drawn, _)| *drawn <= sent)].iter().rev().map(|(drawn, _)| *drawn);
-        let begins = |drawn: &Nanos| self.paused_before(*drawn) > HITCH;
-        let Some(begin) = run.take(RUN_MAX).find(begins) else { return false };
-        let again = |input: &&Nanos| {
-            let due = input.after(begin.since(at));
-            let first = self.unexplained.partition_point(|(sent, ..)| sent.after(FRAME) < due);
-            let near = self.unexplained[first..].iter().take_while(|(sent, ..)| *sent <= due.after(FRAME));
-            near.into_iter().any(|(sent, ..)| begins(sent))
-        };
-        let answered = self.answered.values().flat_map(|sent| sent.iter().rev().take(ANSWERED_MAX));
-        begin > at && answered.filter(again).nth(BLINKS_MIN - 1).is_some()
     }
 
     /// When keys and clicks from a number on were taken.

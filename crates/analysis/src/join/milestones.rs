@@ -6,7 +6,7 @@
 //! that one counts as well. Behind a terminal the program that reads it has the last word: see
 //! [`crate::join::commands`].
 
-use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, NOTICED, Reached, Task};
+use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, NOTICED, Reached, TELLING, Task};
 use crate::join::commands;
 use crate::join::compositing_managers::{self, compositors};
 use crate::join::drawing_cause::Hop;
@@ -223,9 +223,6 @@ fn is_at(recording: &Recording, tid: Tid, at: Nanos, event_waits: &BTreeSet<Sign
     span.and_then(|span| recording.waits_in(&span)).is_some_and(|signature| event_waits.contains(&signature))
 }
 
-/// A response this long tells of the delay by itself.
-const TELLING: Nanos = Nanos::from_millis(200);
-
 /// A later milestone that is this many times as long as a response which tells of the delay is told instead.
 const LONGER: u64 = 3;
 const MOST: u64 = 2;
@@ -273,7 +270,10 @@ pub(crate) fn add(
         let later = shown.into_iter().chain(handled).chain(completed).chain(held_up.filter(uncovered));
         let later: Vec<Reached> = later.collect();
         match index {
-            Some(index) => (found[index].handled, found[index].later) = (Some(at), later),
+            Some(index) => {
+                found[index].handled = Some(at);
+                found[index].later.extend(later);
+            }
             None => found.extend(without_answer(recording, delivery, at, later)),
         }
     }

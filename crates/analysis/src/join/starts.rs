@@ -6,7 +6,8 @@
 //! person when it reads its terminal for the first time, or when it first has a window shown.
 
 use crate::decode::messages::Side;
-use crate::join::answer::{Milestone, Reached, Task};
+use crate::decode::parts::Part;
+use crate::join::answer::{COMPLETED, Milestone, Reached, Task};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::timeline::pauses::Pause;
@@ -20,11 +21,8 @@ use tipme_record::{Nanos, Pid};
 /// Longest time from an input to the first process that it starts.
 const STARTED_MAX: Nanos = Nanos::from_secs(1);
 
-/// A shell's first prompt is late from this latency on.
-const PROMPT: Nanos = Nanos::from_secs(1);
-
-/// An application's first window is late from this latency on.
-const WINDOW: Nanos = Nanos::from_secs(2);
+/// Maximum time from the request to show a window to its first drawing.
+const SHOWN_MAX: Nanos = Nanos::from_secs(15);
 
 /// Ancestors of a new process that are looked at.
 const LINE_MAX: usize = 16;
@@ -36,7 +34,6 @@ type Inputs = BTreeMap<Pid, BTreeSet<Nanos>>;
 struct ProgramStart<'a> {
     life: &'a Life,
     ready: Nanos,
-    noticed: Nanos,
 }
 
 /// Finds the starts in a recording, by the client and time of receipt of the input that each comes from.
@@ -46,7 +43,7 @@ pub(crate) fn starts(recording: &Recording, deliveries: &[Delivery]) -> BTreeMap
     for start in prompts(recording).chain(windows(recording)) {
         let Some((client, at)) = origin(recording, &inputs, start.life) else { continue };
         let hops = vec![Hop::new(start.life.tid, at, start.ready)];
-        let (milestone, noticed) = (Milestone::Completed, start.noticed);
+        let (milestone, noticed) = (Milestone::Completed, COMPLETED);
         let reached = Reached { milestone, at: start.ready, drawing: None, hops, noticed, task: Task::Start };
         let last = found.entry((client, at)).or_insert_with(|| reached.clone());
         if reached.at > last.at {
@@ -68,7 +65,7 @@ fn inputs(deliveries: &[Delivery]) -> Inputs {
 fn prompts(recording: &Recording) -> impl Iterator<Item = ProgramStart<'_>> {
     let lives = recording.tasks.lives().iter().filter(|life| life.from > Nanos(0) && life.tid.0 == life.pid.0);
     let shells = lives.filter(|life| life.session == life.pid && recording.reads_terminal(life.tid));
-    shells.map(|life| ProgramStart { life, ready: first_wait(recording, life), noticed: PROMPT })
+    shells.map(|life| ProgramStart { life, ready: first_wait(recording, life) })
 }
 
 /// When a process first waited for what is typed into its terminal; the mark where it did not.
@@ -82,17 +79,23 @@ fn windows(recording: &Recording) -> impl Iterator<Item = ProgramStart<'_>> {
     clients.into_iter().filter_map(move |client| {
         let life = recording.tasks.process(client, recording.mark).filter(|life| life.from > Nanos(0))?;
         let ready = first_window(recording, client)?;
-        Some(ProgramStart { life, ready, noticed: WINDOW })
+        Some(ProgramStart { life, ready })
     })
 }
 
-/// When a process first had a window shown.
+/// When a process first drew after it had asked for its first window to be shown: what it draws before, nobody sees, and a
+/// window manager may keep it waiting. Where it draws nothing soon, the request counts.
 pub(crate) fn first_window(recording: &Recording, pid: Pid) -> Option<Nanos> {
-    let own = recording.messages.streams().iter().filter(|stream| stream.client == pid);
-    let sent = own.flat_map(|stream| stream.side(Side::RequestSent));
-    let maps =
-        |part: &&crate::decode::parts::Part| recording.messages.words(part).iter().any(|word| word.maps_window());
-    sent.filter(maps).map(|part| part.ts).min()
+    let own = || recording.messages.streams().iter().filter(|stream| stream.client == pid);
+    let sent = own().flat_map(|stream| stream.side(Side::RequestSent));
+    let maps = |part: &&Part| recording.messages.words(part).iter().any(|word| word.maps_window());
+    let mapped = sent.filter(maps).map(|part| part.ts).min()?;
+    let drawn = own().filter_map(|stream| {
+        let sent = stream.side(Side::RequestSent);
+        let after = &sent[sent.partition_point(|part| part.ts < mapped)..];
+        after.iter().find(|part| recording.messages.draws(stream, part)).map(|part| part.ts)
+    });
+    drawn.min().filter(|drawn| drawn.since(mapped) < SHOWN_MAX).or(Some(mapped))
 }
 
 /// The input that a process comes from: the last one that an ancestor of it took within a second before the first of its

@@ -3,7 +3,7 @@
 
 use crate::timeline::recording::Recording;
 use std::collections::BTreeSet;
-use tipme_record::{Nanos, Pid};
+use tipme_record::{Nanos, Pid, Tid};
 
 /// Processes that pass a request on, one after the other, at most, and wakeups of each that are looked at.
 const BROKERS_MAX: usize = 3;
@@ -13,18 +13,25 @@ const WAKES_MAX: usize = 64;
 const PASSED_ON_MAX: Nanos = Nanos::from_millis(50);
 
 impl Recording {
-    /// The processes that one woke in a time, and those that they woke because of that.
+    /// Returns the processes that one woke in a time or wrote to over a terminal, and those that they reached because of that.
+    /// Kernel threads are left out: one worker carries the data of all terminals.
     pub(crate) fn brokers(&self, caller: Pid, from: Nanos, until: Nanos) -> BTreeSet<Pid> {
         let (mut all, mut last) = (BTreeSet::new(), BTreeSet::from([caller]));
         let mut until = until;
         for _ in 0..BROKERS_MAX {
             let threads = self.tasks.lives().iter().filter(|life| last.contains(&life.pid) && life.from < until);
-            let wakes = threads.flat_map(|life| self.wakes.by(life.tid, from, until).take(WAKES_MAX));
-            let woken = wakes.map(|(at, wakee)| self.tasks.pid(wakee, at));
-            last = woken.filter(|pid| *pid != caller && !all.contains(pid) && !self.messages.is_server(*pid)).collect();
+            let reached = threads.flat_map(|life| self.reached_by(life.tid, from, until));
+            let is_new = |pid: &Pid| *pid != caller && !all.contains(pid) && !self.messages.is_server(*pid);
+            last = reached.filter(is_new).collect();
             all.extend(last.iter().copied());
             until = until.after(PASSED_ON_MAX);
         }
         all
+    }
+    /// The processes that a thread woke or wrote to over a terminal.
+    fn reached_by(&self, tid: Tid, from: Nanos, until: Nanos) -> impl Iterator<Item = Pid> {
+        let woken = self.wakes.by(tid, from, until).take(WAKES_MAX).map(|(at, wakee)| (wakee, at));
+        let all = woken.chain(self.terminals.reached(tid, from, until));
+        all.filter_map(|(tid, at)| self.tasks.life(tid, at)).filter(|life| !life.is_kernel()).map(|life| life.pid)
     }
 }

@@ -9,6 +9,7 @@ use crate::decode::messages::{Side, Stream};
 use crate::decode::parts::Part;
 use crate::timeline::pauses::{EventWaits, Pause};
 use crate::timeline::recording::Recording;
+use crate::timeline::tasks::Life;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{
     FUTEX, HARD_INTERRUPT, Signature, Waited, is_condition, is_lone, is_private_futex, is_terminal_file, polls, reads,
@@ -37,6 +38,9 @@ const SEGMENTS_MAX: usize = 24;
 
 /// Shorter waits are no rest: a terminal wakes and waits again before the data is there.
 const EVENT_WAIT_MIN: Nanos = Nanos::from_millis(1);
+
+/// Maximum time from the start of a process to the begin of the wait for its end.
+const FORKED_BEFORE: Nanos = Nanos::from_millis(100);
 
 /// A wait that nothing is known of is taken to be idle from this length on.
 const UNKNOWN_MIN: Nanos = Nanos::from_millis(30);
@@ -176,7 +180,8 @@ impl Recording {
             _ if self.awaits_remote(wait) => false,
             Some(event_wait) => event_wait || polls(wait) && !is_lone(wait),
             // What other processes share is waited for as their answer is.
-            None => kind == Waited::Events || is_condition(wait) && is_private_futex(wait),
+            None if kind == Waited::Events => true,
+            None => is_condition(wait) && is_private_futex(wait) && !self.awaits_child(span),
         }
     }
 
@@ -192,6 +197,18 @@ impl Recording {
             true => (!files.is_empty()).then(|| files.iter().any(|file| is_terminal_file(file.mode, file.magic))),
             false => reads(wait).then(|| is_terminal_file(wait.mode, wait.magic)),
         }
+    }
+
+    /// Whether a process that a thread has started is what it waits for in a condition: its end interrupts that by a signal.
+    fn awaits_child(&self, span: &Span) -> bool {
+        let pid = self.tasks.pid(span.tid, span.start);
+        if span.end < self.mark {
+            return span.task_waker().is_some_and(|by| self.tasks.pid(by, span.end) != pid);
+        }
+        let recent = span.start.before(FORKED_BEFORE)..=span.start;
+        let is_child = |life: &Life| life.parent == pid && life.tid.0 == life.pid.0 && recent.contains(&life.from);
+        self.terminals.reads(span.tid)
+            && self.tasks.lives().iter().any(|life| is_child(life) && life.until >= self.mark)
     }
 
     /// Whether another program that reads a thread's terminal waited for input in `lo..hi`, and has what was typed before:

@@ -21,7 +21,7 @@ impl Recording {
         let Some(by) = span.task_waker() else { return false };
         let pid = self.tasks.pid(span.tid, span.start);
         self.ending_signals(pid, span.end.before(SIGNALLED), span.end.after(SIGNALLED))
-            .any(|signal| signal.head.tid == by)
+            .any(|signal| signal.head.tid == by && self.tasks.pid(by, span.end) != pid)
     }
 
     /// The signals of `lo..=hi` that asked a process to end, or killed it.

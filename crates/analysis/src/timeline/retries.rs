@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waits for a lock in user space that are made of several: each but the last times out, and the thread tries again at once.
+//! Waits for a lock that are made of several: each but the last times out, and the thread tries again at once. The kernel does
+//! so in some calls itself.
 //!
 //! Who waits for a monitor of Java waits for a millisecond, then for eight, and so on up to a second. That these are no sleeps
 //! is known by how they end: in the same futex, with nothing done between two of them, another thread wakes the waiter at
@@ -22,6 +23,9 @@ const RETRIES_MAX: usize = 4_096;
 /// From one try to the next a thread runs or waits for something else for less than this, in so few segments.
 const BETWEEN_MAX: Nanos = Nanos::from_millis(1);
 const SEGMENTS_MAX: usize = 16;
+
+/// The same for tries of the kernel's own: waits that are too short for a record lie between them.
+const IN_CALL_MAX: Nanos = Nanos::from_millis(10);
 
 /// At the mark nobody has ended the wait yet. Then it is one if the tries took longer and longer: no shorter than the one
 /// before, but for a tenth, and the last of them so many times as long as the first.
@@ -48,9 +52,14 @@ impl Retries {
 }
 
 impl Recording {
-    /// Whether a timer ended a wait for a futex in which no event finds the thread: it may be one of several tries.
+    /// Whether a timer ended a wait for a lock, or for an unknown purpose, in which no event finds the thread: it may be one of
+    /// several tries.
     pub(crate) fn may_be_retried(&self, span: &Span, waited: Waited, wait: &Wait) -> bool {
-        matches!(waited, Waited::Sleep | Waited::Futex) && self.timed_out(span) && !self.is_event_wait_condition(wait)
+        let for_lock = match waited {
+            Waited::Sleep | Waited::Futex => wait.syscall == FUTEX,
+            waited => matches!(waited, Waited::FileLock | Waited::KernelLock) || waited.is_unnamed(),
+        };
+        for_lock && self.timed_out(span) && !self.is_event_wait_condition(wait)
     }
 
     /// The tries that one of them belongs to: until somebody ended the last one or the mark, but not after `until`.
@@ -99,14 +108,17 @@ impl Recording {
     /// The next wait in the same futex in one of both directions, if the thread did nothing between them.
     fn next_try(&self, span: &Span, indices: impl Iterator<Item = usize>) -> Option<Span> {
         let futex = self.waits_in(span);
+        let is_futex = futex.is_some_and(|(call, _)| call == FUTEX);
         let mut ran = Nanos(0);
         for index in indices.take(SEGMENTS_MAX) {
             let other = self.timeline.span(span.tid, index)?;
             match other.segment.state {
                 ThreadState::Absent => return None,
                 ThreadState::Blocked if self.waits_in(&other) == futex => {
-                    return Some(other).filter(|other| ran < BETWEEN_MAX && self.woke_nobody(span, other));
+                    let at_once = ran < if is_futex { BETWEEN_MAX } else { IN_CALL_MAX };
+                    return Some(other).filter(|other| at_once && (!is_futex || self.woke_nobody(span, other)));
                 }
+                ThreadState::Blocked if !is_futex && self.waits.find(&other).is_none() => {}
                 ThreadState::Running | ThreadState::Blocked => ran = ran.after(other.end.since(other.start)),
                 ThreadState::Runnable => {}
             }
@@ -120,9 +132,13 @@ impl Recording {
         self.wakes.by(one.tid, first.end, then.start).next().is_none()
     }
 
-    /// Whether a timer ended a wait for a futex.
+    /// Whether a timer ended a wait; those of the kernel's own locks are handled in a softirq.
     fn timed_out(&self, span: &Span) -> bool {
-        self.waits.find(span).is_some_and(|wait| wait.syscall == FUTEX && wait.context == HARD_INTERRUPT)
+        let by_timer = |wait: &Wait| match wait.syscall {
+            FUTEX => wait.context == HARD_INTERRUPT,
+            _ => span.task_waker().is_none() && span.end < self.mark,
+        };
+        self.waits.find(span).is_some_and(by_timer)
     }
 
     /// The thread that ended a wait, if it may know the futex.

@@ -306,6 +306,11 @@ pub(crate) fn submits(wait: &Wait) -> bool {
     wait.syscall == IO_URING_ENTER
 }
 
+/// Returns `true` for a wait that ends when the data of all programs is on the disk: sync, umount2, syncfs.
+pub(crate) fn syncs_all(wait: &Wait) -> bool {
+    matches!(wait.syscall, 162 | 166 | 306)
+}
+
 /// Whether a wait is in one of the calls by which event loops wait.
 pub(crate) fn polls(wait: &Wait) -> bool {
     EVENT_CALLS.contains(&wait.syscall)

@@ -227,6 +227,9 @@ fn resolve(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
         }
         (_, CauseKind::Reclaim) => reclaim(budget, group),
         (_, CauseKind::CpuThrottled) => throttled(budget, group),
+        (_, CauseKind::CpuCompetition) if let Some((fed, line)) = feeder::behind_server(budget, &group) => {
+            Cause::new(budget, fed, vec![line], 1.0)
+        }
         _ => {
             let evidence = evidence::of(budget, &group);
             let certainty = certainty(budget, &group);
@@ -251,6 +254,7 @@ fn held_back(budget: &Budget<'_>, mut group: BlameGroup, device: Option<Device>,
         return Cause::new(budget, group, Vec::new(), HELD_BACK);
     };
     let limits = io_limits::reached(budget, &group, device, (tid, at));
+    let tid = load::writer_for_all(budget, &group).unwrap_or(tid);
     (group.kind, group.owner) = (CauseKind::IoHeldBack, BlameOwner::Job(budget.jobs.of(tid, at)));
     group.members = Members::default();
     group.members.add(budget.recording.tasks.pid(tid, at), group.nanos);

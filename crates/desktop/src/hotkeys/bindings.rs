@@ -50,7 +50,7 @@ impl HotKeyAction {
     }
 }
 
-/// A key with the modifiers that must be held, as in `ctrl+alt+minus`.
+/// A key with the modifiers that must be held, written as in `Ctrl+Alt+Minus`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Chord {
     pub(super) text: String,
@@ -71,7 +71,7 @@ impl FromStr for Chord {
         for name in held.split('+').filter(|name| !name.is_empty()) {
             modifiers |= modifier(name).ok_or_else(|| bad(format!("there is no modifier \"{name}\"")))?;
         }
-        Ok(Chord { text: lower, modifiers, symbols })
+        Ok(Chord { text: spelled(modifiers, key), modifiers, symbols })
     }
 }
 
@@ -79,6 +79,18 @@ impl std::fmt::Display for Chord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// The one spelling of a chord in everything that people read: `Ctrl+Alt+Minus`, `Super+F12`.
+fn spelled(modifiers: ModMask, key: &str) -> String {
+    const NAMES: [(ModMask, &str); 4] =
+        [(ModMask::CONTROL, "Ctrl+"), (ModMask::M1, "Alt+"), (ModMask::SHIFT, "Shift+"), (ModMask::M4, "Super+")];
+    let held = NAMES.iter().filter(|(mask, _)| modifiers.contains(*mask)).map(|(_, name)| *name);
+    let words = key.split('_').map(|word| {
+        let mut letters = word.chars();
+        letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect::<String>()
+    });
+    held.collect::<String>() + &words.collect::<Vec<_>>().join("_")
 }
 
 fn modifier(name: &str) -> Option<ModMask> {
@@ -135,8 +147,20 @@ mod tests {
         let chord: Chord = "Ctrl+Alt+Minus".parse().expect("well formed");
         assert_eq!(chord.modifiers, ModMask::CONTROL | ModMask::M1);
         assert_eq!(chord.symbols, vec![0x2d, 0xffad]);
-        assert_eq!(chord.to_string(), "ctrl+alt+minus");
         assert!("f12".parse::<Chord>().is_ok());
+    }
+
+    #[test]
+    fn a_chord_has_one_spelling_however_it_was_written() {
+        let spelled = |text: &str| text.parse::<Chord>().map(|chord| chord.to_string()).expect("a chord");
+        for text in ["ctrl+alt+minus", "Alt+Control+MINUS", "CTRL+ALT+minus"] {
+            assert_eq!(spelled(text), "Ctrl+Alt+Minus");
+        }
+        assert_eq!(
+            ["win+f12", "shift+m", "page_up", "ctrl+0"].map(spelled),
+            ["Super+F12", "Shift+M", "Page_Up", "Ctrl+0"]
+        );
+        assert_eq!(spelled("Super+F12").parse::<Chord>().ok(), "super+f12".parse().ok(), "it can be read again");
     }
 
     #[test]
@@ -144,7 +168,7 @@ mod tests {
         let text = |chord: &str| chord.parse::<Chord>().err().map(|error| error.to_string());
         assert_eq!(
             text("hyper+minus").as_deref(),
-            Some("cannot read hot key \"hyper+minus\": there is no modifier \"hyper\"; write it like ctrl+alt+minus")
+            Some("cannot read hot key \"hyper+minus\": there is no modifier \"hyper\"; write it like Ctrl+Alt+Minus")
         );
         assert!(text("ctrl+").is_some_and(|text| text.contains("there is no key \"\"")));
     }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The first screen: the sentence, what the user said, and what to try.
 
+use crate::figures::span;
 use crate::kinds;
 use crate::notice::notice;
+use crate::page::remedy as commands;
 use crate::sentence;
-use crate::text::{at, candidate, listed, usual};
+use crate::text::{at, candidate, listed, usual_in_words};
 use maud::{Markup, html};
-use tipme_analysis::model::{About, Finding, Interval, Verdict};
+use tipme_analysis::model::{About, CauseKind, Culprit, Finding, Interval, Verdict};
 use tipme_analysis::scene::{Look, Scene};
 
 /// The verdict in a few words.
@@ -40,7 +42,7 @@ fn about(incident: &About) -> Markup {
 }
 
 fn cause(verdict: &Verdict, interval: &Interval) -> Markup {
-    let usual = format!("What is usual: {}.", usual(verdict.baseline.as_ref()));
+    let usual = format!("What is usual: {}.", usual_in_words(verdict.baseline.as_ref()));
     html! {
         p.lead { (sentence::cause(verdict, interval)) }
         @match verdict.findings.first() {
@@ -63,17 +65,52 @@ fn words(incident: &About) -> Markup {
     }
 }
 
-/// What to try against the first cause, and how the same is made to happen again.
-pub(super) fn remedy(verdict: &Verdict) -> Markup {
+/// What to try against the first cause, whether it still goes on, and how the same is made to happen again.
+pub(super) fn remedy(verdict: &Verdict, interval: &Interval) -> Markup {
     html! {
         @if let Some(first) = verdict.findings.first() {
             section.try aria-labelledby="try" {
                 h2 #try { "Try this" }
-                p.remedy { (first.remedy) }
+                p { (commands::sentence(&first.remedy)) }
+                @if let Some(command) = commands::first(&first.remedy) { (commands::to_copy(command)) }
+                h3 { "Is it still happening?" }
+                p { (still(verdict, interval)) }
+                @if let Some((what, command)) = check(first) {
+                    p { (what) }
+                    (commands::to_copy(&command))
+                }
                 (again(first))
             }
         }
     }
+}
+
+/// How it was at the mark; a page cannot know more.
+fn still(verdict: &Verdict, interval: &Interval) -> String {
+    let mark = verdict.incident.mark_ns;
+    if interval.censored || interval.milestone == "hanging" {
+        return "It still went on when it was marked.".to_owned();
+    }
+    match mark.checked_sub(interval.end_ns) {
+        Some(since) if mark > 0 => format!("This wait was over {} before the mark.", span(tipme_measure::ms(since))),
+        _ => "This wait was over when it was marked.".to_owned(),
+    }
+}
+
+/// A command that shows how the process is now that matters, and what to look for. One that has ended is not looked for.
+fn check(first: &Finding) -> Option<(String, String)> {
+    let ps = |pid: &str| format!("ps -o pid,stat,etime,pcpu,comm -p {pid}");
+    if first.kind == CauseKind::Stopped {
+        let stopped = commands::first(&first.remedy)?.strip_prefix("kill -CONT ")?;
+        return Some((
+            format!("To see whether process {stopped} is still stopped (T in the column STAT):"),
+            ps(stopped),
+        ));
+    }
+    let Culprit::Process { pid, comm, .. } = &first.culprit else { return None };
+    let is_gone = first.remedy.contains("has ended") || first.kind == CauseKind::Unattributed || *pid == 0;
+    let what = format!("To see whether {comm} still runs, and how much it computes:");
+    (!is_gone).then(|| (what, ps(&pid.to_string())))
 }
 
 /// The other delays that the person may mean.

@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Draws the timeline. Reads the page's own data, and writes text as text only.
 'use strict';
+/** What stands beside a button is copied; where the browser forbids that, it is chosen, for the keys that copy. */
+for (const button of document.querySelectorAll('.copy')) {
+  const command = button.parentElement.querySelector('code');
+  button.hidden = false;
+  button.addEventListener('click', () => {
+    getSelection().selectAllChildren(command);
+    const copied = navigator.clipboard?.writeText(command.textContent) ?? Promise.reject(new Error('no clipboard'));
+    copied.then(() => 'Copied', () => document.execCommand('copy') ? 'Copied' : 'Press Ctrl+C')
+      .then(text => { button.textContent = text; });
+  });
+}
+
 (() => {
   const place = document.getElementById('timeline');
   const data = JSON.parse(document.getElementById('data').textContent);
@@ -11,7 +23,6 @@
   const LANES_MAX = 4, LANE = 9, NARROWEST_US = 20, STEP = 0.2;
   const ORDER = Object.keys(TITLES);
   const evidence = document.getElementById('evidence');
-  const status = evidence.textContent;
 
   const svg = (name, attributes = {}) => {
     const element = document.createElementNS('http://www.w3.org/2000/svg', name);
@@ -213,7 +224,7 @@
 
   const choose = (index, at) => {
     chosen = index === null ? null : { track: index, bar: at };
-    if (chosen === null) { evidence.textContent = status; return redraw(); }
+    if (chosen === null) { evidence.textContent = ''; return redraw(); }
     const one = tracks[index], bar = one.bars[at];
     const sum = bar.count > 1 ? ` · ${bar.count} short stretches, ${bar.percent} % of the time:` : '';
     const look = one.series ? '' : ` · ${data.looks[bar.look][1]}`;

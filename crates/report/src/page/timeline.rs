@@ -31,7 +31,7 @@ pub(super) fn section(scene: &Scene) -> Markup {
             noscript { p { "The picture needs scripts, which this browser does not run; the same is told in words below." } }
             div #timeline tabindex="0" role="application" aria-roledescription="timeline" aria-describedby="keys"
                 aria-label="Timeline of the wait" {}
-            p #evidence role="status" { "Nothing is chosen." }
+            p #evidence role="status" {}
             p #keys.hint { (KEYS) }
             (legend(scene))
             @for note in &scene.left_out { p.hint { "Not shown: " (note) } }

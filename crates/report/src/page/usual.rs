@@ -3,7 +3,7 @@
 
 use crate::figures::span;
 use crate::page::budget::figure;
-use crate::text::usual;
+use crate::text::usual_in_words;
 use maud::{Markup, html};
 use tipme_analysis::model::{Baseline, Interval};
 use tipme_analysis::scene::{Scene, UsualLatencies};
@@ -21,7 +21,7 @@ pub(super) fn section(scene: &Scene, interval: &Interval) -> Markup {
     html! {
         section aria-labelledby="usual" {
             h2 #usual { "Is that usual?" }
-            p { "The same in the same application at other times: " (usual(baseline)) ". People notice it from "
+            p { "The same in the same application: " (usual_in_words(baseline)) ". People notice it from "
                 (span(interval.threshold_ms)) " on." }
             @match scene.usual.as_ref().filter(|observed| !observed.latencies_ms.is_empty()) {
                 Some(observed) => (picture(observed, interval)),

@@ -112,43 +112,43 @@ mod tests {
 
     #[test]
     fn a_key_that_is_taken_is_told_with_who_has_it_and_the_remedy() {
-        let refusals = vec![refusal(HotKeyAction::StartKeys, "ctrl+alt+1", RefusalReason::Taken)];
-        let held = AgentKeys { mark: Some("ctrl+alt+minus".to_owned()), refusals };
-        let line = "hot key ctrl+alt+1 (restart the recording of input) is held by another program, probably the \
+        let refusals = vec![refusal(HotKeyAction::StartKeys, "Ctrl+Alt+1", RefusalReason::Taken)];
+        let held = AgentKeys { mark: Some("Ctrl+Alt+Minus".to_owned()), refusals };
+        let line = "hot key Ctrl+Alt+1 (restart the recording of input) is held by another program, probably the \
                     window manager Xfwm4. Try: tipme agent --start-keys-key KEY";
-        assert_eq!(held.notice(Some("Xfwm4")), Some(Notice::new("ctrl+alt+1 is not available", line)));
-        assert_eq!(held.to_string(), "ctrl+alt+minus marks, without ctrl+alt+1");
+        assert_eq!(held.notice(Some("Xfwm4")), Some(Notice::new("Ctrl+Alt+1 is not available", line)));
+        assert_eq!(held.to_string(), "Ctrl+Alt+Minus marks, without Ctrl+Alt+1");
     }
 
     #[test]
     fn what_marks_instead_is_told_or_that_nothing_does() {
         let refusals = vec![
             refusal(HotKeyAction::Start, "f9", RefusalReason::Missing),
-            refusal(HotKeyAction::Mark, "ctrl+alt+minus", RefusalReason::MainTaken),
+            refusal(HotKeyAction::Mark, "Ctrl+Alt+Minus", RefusalReason::MainTaken),
         ];
         let held = |mark: Option<&str>| AgentKeys { mark: mark.map(str::to_owned), refusals: refusals.clone() };
         let told = |mark| held(mark).notice(None).map(|notice| (notice.summary, notice.body)).expect("a notice");
-        let (summary, body) = told(Some("super+minus"));
-        assert_eq!(summary, "super+minus marks instead of ctrl+alt+minus");
-        let first = "hot key ctrl+alt+minus (mark) is held by another program; it works on the keypad. super+minus \
+        let (summary, body) = told(Some("Super+Minus"));
+        assert_eq!(summary, "Super+Minus marks instead of Ctrl+Alt+Minus");
+        let first = "hot key Ctrl+Alt+Minus (mark) is held by another program; it works on the keypad. Super+Minus \
                      marks. Try: tipme agent --mark-key KEY";
-        assert_eq!(body, format!("{first}\nNot available either: f9."));
-        let second = "hot key f9 (start recording) is on no key of this keyboard. Try: tipme agent --start-key KEY";
+        assert_eq!(body, format!("{first}\nNot available either: F9."));
+        let second = "hot key F9 (start recording) is on no key of this keyboard. Try: tipme agent --start-key KEY";
         assert_eq!(held(None).complaints(None)[0], second);
         let (summary, body) = told(None);
-        assert_eq!(summary, "No key marks: ctrl+alt+minus is not available");
+        assert_eq!(summary, "No key marks: Ctrl+Alt+Minus is not available");
         assert!(body.contains("Until then mark with: tipme mark. Try: tipme agent --mark-key KEY"), "{body}");
     }
 
     #[test]
     fn nothing_is_told_at_the_screen_where_all_keys_are_held_but_on_the_keypad() {
-        let mark = Some("ctrl+alt+minus".to_owned());
+        let mark = Some("Ctrl+Alt+Minus".to_owned());
         let held = AgentKeys {
             mark,
-            refusals: vec![refusal(HotKeyAction::Mark, "ctrl+alt+minus", RefusalReason::KeypadTaken)],
+            refusals: vec![refusal(HotKeyAction::Mark, "Ctrl+Alt+Minus", RefusalReason::KeypadTaken)],
         };
-        assert_eq!((held.notice(None), held.to_string().as_str()), (None, "ctrl+alt+minus marks"));
-        let line = "hot key ctrl+alt+minus (mark) is held on the keypad by another program; it works elsewhere. Try: \
+        assert_eq!((held.notice(None), held.to_string().as_str()), (None, "Ctrl+Alt+Minus marks"));
+        let line = "hot key Ctrl+Alt+Minus (mark) is held on the keypad by another program; it works elsewhere. Try: \
                     tipme agent --mark-key KEY";
         assert_eq!(held.complaints(None), [line]);
     }

@@ -6,7 +6,7 @@ use super::ending::AgentEnd;
 use super::place::AgentPlace;
 use super::{Agent, popups};
 use crate::arguments;
-use crate::desktop_keys::DesktopKeys;
+use crate::desktop_keys::{KeySource, KeyState, agent_words, spelled};
 use anyhow::{Error, Result, bail};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,9 +21,6 @@ use tipme_desktop::portal::Shortcuts;
 
 /// Time from the loss of the shortcuts until the end of the session is noticed.
 const SESSION_END_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// What helps where the desktop binds nothing.
-const REMEDY: &str = "Try: tipme setup. Or: sudo tipme record --hot-keys always";
 
 /// Serves the desktop's keys until SIGINT or SIGTERM, or the end of the session. With a press, the
 /// agent that is there serves that one.
@@ -40,18 +37,14 @@ pub fn run(arguments: &arguments::AgentArguments, end: &Arc<AgentEnd>) -> Result
     let agent = Agent::start(arguments, display.clone());
     arguments.press.into_iter().for_each(|action| agent.press(action));
     presses.into_iter().for_each(|presses| serve(&agent, presses));
-    let bound = Shortcuts::bind(&arguments.keys.bindings(), &|| !end.is_due());
-    let (shortcuts, words) = match (bound, bound_by_settings(arguments).filter(|_| on_bus.is_some())) {
-        (Ok(shortcuts), _) => {
-            let words = format!("{} marks", shortcuts.mark_key().unwrap_or("a shortcut of the desktop"));
-            (Some(shortcuts), words)
-        }
-        (Err(_), Some(words)) => (None, words),
-        (Err(_), None) if recorder_takes_keys(arguments) => {
+    let source = KeySource::of_session();
+    let (shortcuts, words) = match bind(arguments, source, on_bus.is_some(), end) {
+        Ok(bound) => bound,
+        Err(_) if recorder_takes_keys(arguments) => {
             journal::info("ready: the recorder takes the keys itself").tell();
             return Ok(ExitCode::SUCCESS);
         }
-        (Err(error), None) => return refuse(arguments, target.as_ref(), end, &error.into()),
+        Err(error) => return refuse(arguments, target.as_ref(), end, &error),
     };
     on_bus.iter().for_each(|on_bus| on_bus.say(&words));
     place.iter().for_each(|place| place.say(&words));
@@ -110,11 +103,40 @@ fn serve(agent: &Arc<Agent>, presses: Receiver<HotKeyAction>) {
     std::thread::spawn(move || presses.iter().for_each(|action| agent.press(action)));
 }
 
-/// What marks where the desktop's settings have a key for that, or where one was pressed just now.
-fn bound_by_settings(arguments: &arguments::AgentArguments) -> Option<String> {
-    let bound = DesktopKeys::of_session().and_then(|keys| keys.mark_key());
-    let pressed = || arguments.press.map(|_| "a key of the desktop".to_owned());
-    bound.or_else(pressed).map(|key| format!("{key} marks"))
+/// What the keys do, by the desktop's settings or by its portal. Where settings have the keys, the portal is not asked:
+/// a press would mark twice.
+///
+/// # Errors
+/// Where no key marks: why, and the one thing that helps.
+fn bind(
+    arguments: &arguments::AgentArguments,
+    source: KeySource,
+    on_bus: bool,
+    end: &AgentEnd,
+) -> Result<(Option<Shortcuts>, String)> {
+    let (bindings, agent) = (arguments.keys.bindings(), agent_words(arguments.state_dir.as_deref(), None)?);
+    let why = match source.state(&bindings, &agent) {
+        KeyState::Works(key) if on_bus => return Ok((None, format!("{key} marks"))),
+        state @ KeyState::AtNextLogin(_) if on_bus => return Ok((None, state.words())),
+        // What serves the keys may come up after the agent at login.
+        KeyState::Idle(why) if on_bus => {
+            journal::warning(&why).tell();
+            return Ok((None, "a key of the desktop marks".to_owned()));
+        }
+        _ if on_bus && arguments.press.is_some() => return Ok((None, "a key of the desktop marks".to_owned())),
+        KeyState::OfAgent => match Shortcuts::bind(&bindings, &|| !end.is_due()) {
+            Ok(shortcuts) => {
+                let key = shortcuts.mark_key().map_or_else(|| "a shortcut of the desktop".to_owned(), spelled);
+                return Ok((Some(shortcuts), format!("{key} marks")));
+            }
+            Err(error) => format!("{error}; {}", source.by_hand(&bindings, &agent)),
+        },
+        KeyState::Works(_) | KeyState::AtNextLogin(_) => {
+            "no command of a key can reach an agent without a session bus".to_owned()
+        }
+        other => other.hindrance().unwrap_or_default(),
+    };
+    bail!("{why}")
 }
 
 fn recorder_takes_keys(arguments: &arguments::AgentArguments) -> bool {
@@ -129,7 +151,7 @@ fn refuse(
     end: &AgentEnd,
     why: &Error,
 ) -> Result<ExitCode> {
-    let (summary, body) = ("No key marks under Wayland", format!("{why:#}.\n{REMEDY}"));
+    let (summary, body) = ("No key marks under Wayland", format!("{why:#}"));
     if !arguments.no_notification {
         let note = Note { summary, body: &body, ..Note::default() };
         if let Err(refused) = Notifier::new(sync_channel(1).0).show(&note) {

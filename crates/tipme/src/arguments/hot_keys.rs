@@ -28,16 +28,16 @@ fn scope() -> impl TypedValueParser<Value = ScopeChoice> {
 #[derive(Args)]
 pub struct KeyArguments {
     /// Key that marks
-    #[arg(long, value_name = "KEY", default_value = "ctrl+alt+minus")]
+    #[arg(long, value_name = "KEY", default_value = "Ctrl+Alt+Minus")]
     pub mark_key: Chord,
     /// Key that starts recording
-    #[arg(long, value_name = "KEY", default_value = "ctrl+alt+plus")]
+    #[arg(long, value_name = "KEY", default_value = "Ctrl+Alt+Plus")]
     pub start_key: Chord,
     /// Key that stops the recording of input
-    #[arg(long, value_name = "KEY", default_value = "ctrl+alt+0")]
+    #[arg(long, value_name = "KEY", default_value = "Ctrl+Alt+0")]
     pub stop_keys_key: Chord,
     /// Key that restarts the recording of input
-    #[arg(long, value_name = "KEY", default_value = "ctrl+alt+1")]
+    #[arg(long, value_name = "KEY", default_value = "Ctrl+Alt+1")]
     pub start_keys_key: Chord,
 }
 

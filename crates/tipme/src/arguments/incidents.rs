@@ -15,7 +15,8 @@ const DAYS_MAX: f64 = 36_500.0;
 #[command(after_help = "An incident is named by its id, by the beginning of its id, or by its file. Examples:
   tipme incidents --since 2d --app xterm
   tipme incidents show 20260101T12
-  tipme incidents note 20260101T12 \"the editor hung while I saved\"")]
+  tipme incidents note \"the editor hung while I saved\"
+  tipme incidents note 20260101T12 \"it was the backup\"")]
 pub struct Incidents {
     #[command(subcommand)]
     pub verb: Option<IncidentsVerb>,
@@ -53,13 +54,10 @@ pub enum IncidentsVerb {
         #[arg(value_name = "ID")]
         id: Option<String>,
     },
-    /// Add words of yours to an incident
+    /// Add words of yours to an incident, the newest where the first word is no ID
     Note {
-        /// Which one
-        #[arg(value_name = "ID")]
-        id: String,
-        /// What was bad
-        #[arg(value_name = "WORDS", required = true)]
+        /// What was bad, after the id where it is not about the newest
+        #[arg(value_name = "[ID] WORDS", required = true)]
         words: Vec<String>,
     },
     /// Remove an incident of yours for good

@@ -2,12 +2,16 @@
 //! Keys of GNOME: custom key bindings of its settings daemon, one folder of settings for each.
 
 use super::keys::{KeyBinding, KeyBindings};
-use super::names;
+use super::names::{self, spelled};
 use super::settings::ask;
+use super::state::KeyState;
 use anyhow::{Context, Result};
 use tipme_desktop::hotkeys::HotKeyAction;
+use tipme_desktop::session_bus;
 
 const DAEMON: &str = "org.gnome.settings-daemon.plugins.media-keys";
+/// What the daemon is called on the session's bus that serves the keys.
+const SERVER: &str = "org.gnome.SettingsDaemon.MediaKeys";
 const LIST: &str = "custom-keybindings";
 /// Where the folders of settings are, and how ours begin.
 const FOLDERS: &str = "/org/gnome/settings-daemon/plugins/media-keys/custom-keybindings";
@@ -18,6 +22,19 @@ pub fn mark_key() -> Option<String> {
     let listed = list().ok()?.contains(&folder);
     let key = ask("gsettings", &["get", &schema(&folder), "binding"]).ok()?;
     Some(key.trim_matches('\'').to_owned()).filter(|key| listed && !key.is_empty())
+}
+
+/// What GNOME does with the key that marks; `None` where its settings have none.
+pub fn state() -> Option<KeyState> {
+    let key = spelled(&mark_key()?);
+    Some(if session_bus::is_served(SERVER) {
+        KeyState::Works(key)
+    } else {
+        KeyState::Idle(format!(
+            "the settings of GNOME have {key}, and its settings daemon ({SERVER}) does not run, which serves it; \
+             log out and in again"
+        ))
+    })
 }
 
 pub fn has(keys: &KeyBindings) -> bool {

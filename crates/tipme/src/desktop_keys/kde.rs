@@ -1,19 +1,79 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of KDE: a desktop entry with shortcuts, which its daemon for global shortcuts reads when the session begins,
-//! and shows in the system settings, where the person may change them.
+//! Keys of KDE: a desktop entry with shortcuts, which its daemon for global shortcuts reads when the session begins, or
+//! when it is asked to. The system settings show them, and there they may be changed: the daemon has the last word.
 
 use super::keys::{KeyBinding, KeyBindings};
-use super::names;
+use super::names::{self, spelled};
 use super::settings::{MADE, folder_of, put, remove};
+use super::state::KeyState;
 use anyhow::Result;
 use std::path::PathBuf;
 use tipme_desktop::hotkeys::HotKeyAction;
+use tipme_desktop::kglobalaccel::{self, KdeShortcut};
 
 const SHORTCUT: &str = "X-KDE-Shortcuts=";
+/// Our entry; the daemon has a component of that name.
+const ENTRY: &str = "tipme.desktop";
+/// What the daemon calls the entry's own command.
+const OF_ENTRY: &str = "_launch";
+/// Keys without a letter, by their numbers in Qt.
+const NAMED: [(i32, &str); 22] = [
+    (0x20, "Space"),
+    (0x0100_0000, "Esc"),
+    (0x0100_0001, "Tab"),
+    (0x0100_0003, "Backspace"),
+    (0x0100_0004, "Return"),
+    (0x0100_0006, "Ins"),
+    (0x0100_0007, "Del"),
+    (0x0100_0008, "Pause"),
+    (0x0100_0009, "Print"),
+    (0x0100_0010, "Home"),
+    (0x0100_0011, "End"),
+    (0x0100_0012, "Left"),
+    (0x0100_0013, "Up"),
+    (0x0100_0014, "Right"),
+    (0x0100_0015, "Down"),
+    (0x0100_0016, "PgUp"),
+    (0x0100_0017, "PgDown"),
+    (0x0100_0024, "CapsLock"),
+    (0x0100_0025, "NumLock"),
+    (0x0100_0026, "ScrollLock"),
+    (0x0100_0005, "Enter"),
+    (0x0100_0055, "Menu"),
+];
 
 pub fn mark_key() -> Option<String> {
     let text = std::fs::read_to_string(file().ok()?).ok()?;
     text.lines().find_map(|line| line.strip_prefix(SHORTCUT)).map(str::to_owned)
+}
+
+/// What KDE does with the key that marks, as its daemon for shortcuts says; `None` where nothing has one.
+pub fn state() -> Option<KeyState> {
+    let put = mark_key().map(|key| spelled(&key));
+    let Ok(Some(known)) = kglobalaccel::shortcuts("tipme") else { return put.map(KeyState::AtNextLogin) };
+    let marks = |one: &&KdeShortcut| one.action == OF_ENTRY || one.action == HotKeyAction::Mark.name();
+    let key = known.iter().filter(marks).find_map(|one| one.keys.first().copied());
+    if let Some(key) = key {
+        return Some(KeyState::Works(spelled(&of_code(key))));
+    }
+    if known.iter().any(|one| marks(&one)) {
+        let why = "KDE gave the key of tipme to another shortcut, or its owner took it away";
+        return Some(KeyState::Idle(format!("{why}; choose one in System Settings, Shortcuts, \"tipme: mark\"")));
+    }
+    put.map(KeyState::AtNextLogin)
+}
+
+/// A key by its number in Qt, as Qt writes it.
+fn of_code(code: i32) -> String {
+    const HELD: [(i32, &str); 4] =
+        [(0x0400_0000, "Ctrl+"), (0x0800_0000, "Alt+"), (0x0200_0000, "Shift+"), (0x1000_0000, "Meta+")];
+    const F1: i32 = 0x0100_0030;
+    let held: String = HELD.iter().filter(|(bit, _)| code & bit != 0).map(|(_, name)| *name).collect();
+    let key = code & 0x01ff_ffff;
+    let named = NAMED.iter().find(|(known, _)| *known == key).map(|(_, name)| (*name).to_owned());
+    let function = || (F1..F1 + 35).contains(&key).then(|| format!("F{}", key - F1 + 1));
+    let letter = || char::from_u32(key as u32).filter(|letter| !letter.is_control()).map(String::from);
+    held + &named.or_else(function).or_else(letter).unwrap_or_else(|| format!("key {key:#x}"))
 }
 
 pub fn has(keys: &KeyBindings) -> bool {
@@ -21,15 +81,21 @@ pub fn has(keys: &KeyBindings) -> bool {
 }
 
 pub fn bind(keys: &KeyBindings) -> Result<()> {
-    put(&file()?, &text(keys))
+    let (file, text) = (file()?, text(keys));
+    if std::fs::read_to_string(&file).is_ok_and(|known| known != text) {
+        kglobalaccel::unload(ENTRY)?;
+    }
+    put(&file, &text)?;
+    Ok(kglobalaccel::load(ENTRY)?)
 }
 
 pub fn unbind() -> Result<()> {
-    remove(&file()?)
+    remove(&file()?)?;
+    Ok(kglobalaccel::unload(ENTRY)?)
 }
 
 fn file() -> Result<PathBuf> {
-    Ok(folder_of("XDG_DATA_HOME", ".local/share")?.join("kglobalaccel/tipme.desktop"))
+    Ok(folder_of("XDG_DATA_HOME", ".local/share")?.join("kglobalaccel").join(ENTRY))
 }
 
 /// The entry's own command marks; the others are its actions. One that is not to be displayed has no shortcuts.
@@ -47,4 +113,19 @@ fn text(keys: &KeyBindings) -> String {
 fn lines(key: &KeyBinding) -> String {
     let (purpose, chord) = (key.action.purpose(), names::kde(&key.chord));
     format!("Name=tipme: {purpose}\nExec={}\n{SHORTCUT}{chord}\n", key.command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_desktop::hotkeys::Chord;
+
+    #[test]
+    fn numbers_of_keys_are_read_as_the_keys_that_were_put_in() {
+        let read = [0x0c00_002d, 0x0c00_002b, 0x1100_003b, 0x0200_004d, 0x0500_0016, 0x0100_0008].map(of_code);
+        assert_eq!(read, ["Ctrl+Alt+-", "Ctrl+Alt++", "Meta+F12", "Shift+M", "Ctrl+PgUp", "Pause"]);
+        let chord: Chord = "ctrl+alt+minus".parse().expect("a chord");
+        assert_eq!(of_code(0x0c00_002d), names::kde(&chord));
+        assert_eq!([of_code(0), of_code(-1), of_code(i32::MIN)].map(|text| text.is_empty()), [false; 3]);
+    }
 }

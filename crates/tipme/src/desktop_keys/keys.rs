@@ -2,6 +2,8 @@
 //! Keys, and the commands that they are bound to.
 
 use anyhow::{Result, ensure};
+use std::path::Path;
+use tipme_command::program;
 use tipme_desktop::hotkeys::{Bindings, Chord, HotKeyAction};
 
 /// What is bound.
@@ -32,6 +34,21 @@ impl KeyBindings {
         let all = bindings.0.iter().map(key).collect();
         Ok(KeyBindings { agent, all })
     }
+}
+
+/// The command of the agent, of this program.
+///
+/// # Errors
+/// Where this program, or the folder, has no path.
+pub fn agent_words(state_dir: Option<&Path>, mark_key: Option<&Chord>) -> Result<Vec<String>> {
+    let mut words = vec![program::own()?.display().to_string(), "agent".to_owned()];
+    if let Some(dir) = state_dir {
+        words.extend(["--state-dir".to_owned(), std::path::absolute(dir)?.display().to_string()]);
+    }
+    if let Some(key) = mark_key {
+        words.extend(["--mark-key".to_owned(), key.to_string()]);
+    }
+    Ok(words)
 }
 
 /// The words as one command, which every desktop's settings take for just these words.

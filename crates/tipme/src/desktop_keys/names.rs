@@ -45,6 +45,36 @@ pub fn kde(chord: &Chord) -> String {
     written(chord, ["Ctrl+", "Alt+", "Shift+", "Meta+"], of_qt)
 }
 
+/// A key as a desktop or its portal writes it, in the spelling of all our texts, where it can be read:
+/// `<Control><Alt>minus`, `Ctrl+Alt+-` and `Press CTRL+ALT+minus` are `Ctrl+Alt+Minus`.
+pub fn spelled(text: &str) -> String {
+    read(text).map_or_else(|| text.to_owned(), |chord| chord.to_string())
+}
+
+fn read(text: &str) -> Option<Chord> {
+    let text = text.trim();
+    let joined = text.strip_prefix("Press ").unwrap_or(text).replace('<', "").replace('>', "+");
+    let (held, key) = match joined.strip_suffix("++") {
+        Some(held) => (held, "+"),
+        None => joined.rsplit_once('+').unwrap_or(("", &joined)),
+    };
+    let held = held.split('+').filter(|name| !name.is_empty()).map(|name| match &*name.to_lowercase() {
+        "primary" | "control" | "ctrl" => "ctrl".to_owned(),
+        "mod1" => "alt".to_owned(),
+        "mod4" | "meta" | "logo" => "super".to_owned(),
+        other => other.to_owned(),
+    });
+    let is_it = |name: &str| name.eq_ignore_ascii_case(key);
+    let named = NAMES.iter().find(|(own, keysym, qt)| is_it(own) || is_it(keysym) || is_it(qt));
+    let letter = key.strip_prefix('U').and_then(|number| u32::from_str_radix(number, 16).ok());
+    let key = match (named, letter.filter(|_| key.len() > 4).and_then(char::from_u32)) {
+        (Some((own, ..)), _) => (*own).to_owned(),
+        (None, Some(letter)) => letter.to_string(),
+        (None, None) => key.to_owned(),
+    };
+    held.chain([key]).collect::<Vec<_>>().join("+").parse().ok()
+}
+
 /// A chord, with the words of a desktop for control, alt, shift and super, and its names of keys.
 fn written(chord: &Chord, [control, alt, shift, super_]: [&str; 4], name: fn(&str) -> String) -> String {
     let (held, key) = parts(chord);
@@ -59,7 +89,7 @@ fn written(chord: &Chord, [control, alt, shift, super_]: [&str; 4], name: fn(&st
 
 /// The modifiers and the key, as our own texts have them.
 fn parts(chord: &Chord) -> (Vec<String>, String) {
-    let text = chord.to_string();
+    let text = chord.to_string().to_lowercase();
     let (held, key) = text.rsplit_once('+').unwrap_or(("", &text));
     (held.split('+').filter(|name| !name.is_empty()).map(str::to_owned).collect(), key.to_owned())
 }
@@ -85,6 +115,26 @@ fn of_qt(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_desktops_write_is_read_as_one_spelling() {
+        for text in
+            ["<Control><Alt>minus", "<Primary><Alt>minus", "Ctrl+Alt+-", "Ctrl+Alt+minus", "Press CTRL+ALT+minus"]
+        {
+            assert_eq!(spelled(text), "Ctrl+Alt+Minus");
+        }
+        let all = ["Ctrl+Alt++", "Mod4+F12", "Meta+PgUp", "LOGO+U002C", "<Shift>m"].map(spelled);
+        assert_eq!(all, ["Ctrl+Alt+Plus", "Super+F12", "Super+Page_Up", "Super+,", "Shift+M"]);
+        assert_eq!(
+            ["", "+", "Strg+Alt+-", "<<>", "Ctrl+Überlänge"].map(spelled),
+            ["", "+", "Strg+Alt+-", "<<>", "Ctrl+Überlänge"]
+        );
+        for chord in ["ctrl+alt+minus", "ctrl+alt+plus", "super+f12", "shift+m", "ctrl+,", "ctrl+page_down"] {
+            let chord: Chord = chord.parse().expect("a chord");
+            let own = chord.to_string();
+            assert_eq!([sway(&chord), gnome(&chord), kde(&chord)].map(|text| spelled(&text)), [&*own; 3]);
+        }
+    }
 
     #[test]
     fn each_desktop_has_its_own_names() {

@@ -2,8 +2,9 @@
 //! Keys of sway: a file of our own beside the person's configuration, which includes it. What runs is told besides.
 
 use super::keys::{KeyBinding, KeyBindings};
-use super::names;
+use super::names::{self, spelled};
 use super::settings::{MADE, ask, folder_of, put, remove};
+use super::state::KeyState;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,21 @@ pub fn mark_key() -> Option<String> {
     let pressing = format!("--press {}", HotKeyAction::Mark.name());
     let line = text.lines().find(|line| line.ends_with(&pressing))?;
     line.strip_prefix("bindsym ")?.split(' ').next().map(str::to_owned)
+}
+
+/// What sway does with the key that marks; `None` where our file has none.
+pub fn state() -> Option<KeyState> {
+    let (key, file) = (spelled(&mark_key()?), own_file().ok()?);
+    let configuration = configuration().ok()?;
+    let text = std::fs::read_to_string(&configuration).unwrap_or_default();
+    Some(if !text.contains(&include(&file)) {
+        let [own, all] = [&file, &configuration].map(|path| path.display().to_string());
+        KeyState::Idle(format!("{own} has {key}, and {all} does not include that file; run: tipme setup"))
+    } else if ask("swaymsg", &["-t", "get_version"]).is_ok() {
+        KeyState::Works(key)
+    } else {
+        KeyState::AtNextLogin(key)
+    })
 }
 
 pub fn has(keys: &KeyBindings) -> bool {

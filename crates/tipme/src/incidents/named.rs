@@ -8,6 +8,8 @@ use tipme_store::{IncidentFolder, Listed};
 
 /// Ids that are named where the beginning of an id fits several, at most.
 const NAMED_MAX: usize = 5;
+/// Digits of a year, with which an id begins.
+const YEAR: usize = 4;
 
 /// The file of an incident: named by its path, its id, or the beginning of its id; else the newest that is this user's.
 pub fn find(folder: &IncidentFolder, name: Option<&str>) -> Result<PathBuf> {
@@ -29,10 +31,17 @@ pub fn find(folder: &IncidentFolder, name: Option<&str>) -> Result<PathBuf> {
         [] if Path::new(name).exists() => bail!("{name} is not an incident file; see: tipme incidents"),
         [] => bail!("no file {name:?}, and no incident in {place} whose id begins so; see: tipme incidents"),
         _ => {
-            let ids: Vec<&str> = found.iter().map(|one| one.id.as_str()).take(NAMED_MAX).collect();
-            bail!("{} ids begin with {name:?}; give more of it: {}", found.len(), ids.join(" "))
+            let ids: Vec<&str> = found.iter().rev().map(|one| one.id.as_str()).take(NAMED_MAX).collect();
+            let newest = if found.len() > NAMED_MAX { ", the newest of which are" } else { "" };
+            bail!("{} ids begin with {name:?}; give more of it{newest}: {}", found.len(), ids.join(" "))
         }
     }
+}
+
+/// Whether a word is meant to name an incident, rather than to say something of one: as a file, or as an id begins.
+pub fn names(word: &str) -> bool {
+    let is_of_id = |letter: char| letter.is_ascii_digit() || "T.Z".contains(letter);
+    Path::new(word).is_file() || (word.len() >= YEAR && word.chars().all(is_of_id) && word.starts_with("20"))
 }
 
 /// All that are there, the oldest first.
@@ -44,4 +53,15 @@ pub fn all(folder: &IncidentFolder) -> Result<Vec<Listed>> {
 pub fn is_own(listed: &Listed) -> bool {
     let user = geteuid();
     user.is_root() || listed.owner == user.as_raw()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_told_from_names() {
+        assert!(["2026", "20260131T12", "20260131T230000.000Z", "/proc/self/status"].into_iter().all(names));
+        assert!(!["hello", "20", "200 ms late", "2026: it hung", "", "/nowhere.tipme"].into_iter().any(names));
+    }
 }

@@ -4,7 +4,7 @@
 use super::step::SetupStep;
 use super::system;
 use crate::arguments::Setup;
-use crate::desktop_keys::{DesktopKeys, KeyBindings, MADE, folder_of, put};
+use crate::desktop_keys::{DesktopKeys, KeyBindings, KeySource, KeyState, MADE, agent_words, folder_of, put};
 use crate::incidents::named::find;
 use crate::record::user_name;
 use anyhow::{Context, Result, bail};
@@ -14,7 +14,6 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use tipme_command::program;
 use tipme_desktop::hotkeys::{Bindings, Chord, HotKeyAction};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::presence::{self, RunningAgent};
@@ -32,8 +31,20 @@ pub fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
     if let Some(step) = other_user() {
         return Ok(vec![step]);
     }
-    let keys = if portal::is_wayland() { Some(desktop_keys(arguments)?) } else { None };
-    Ok([at_login(arguments)?].into_iter().chain(keys).chain([now(arguments)?]).collect())
+    if !portal::is_wayland() {
+        return Ok(vec![at_login(arguments)?, now(arguments)?]);
+    }
+    let source = KeySource::of_session();
+    let state = source.state(&bindings(arguments), &words(arguments)?);
+    let mut steps = vec![desktop_keys(arguments, source, &state)?];
+    // An agent without a key would end at once, and say at each login that it has none.
+    let keyless = matches!(state, KeyState::Missing(_)) && !matches!(source, KeySource::Settings(_));
+    if keyless && running(None)?.is_none() {
+        steps.push(SetupStep::note("the first press of that key starts the agent"));
+    } else {
+        steps.extend([at_login(arguments)?, now(arguments)?]);
+    }
+    Ok(steps)
 }
 
 pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
@@ -45,36 +56,43 @@ pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
         steps.push(SetupStep::to_do(format!("end the agent (process {})", agent.pid), move || end(&agent)));
     }
     steps.extend(not_at_login(autostart()?, arguments));
-    let bound = DesktopKeys::of_session().filter(|desktop| desktop.mark_key().is_some());
+    // Whoever uses several desktops has keys in each that setup was run in.
+    let bound = DesktopKeys::ALL.into_iter().filter(|desktop| desktop.is_bound());
     steps.extend(bound.map(|desktop| {
         SetupStep::to_do(format!("bind no key of {} to tipme", desktop.name()), move || desktop.unbind())
     }));
     Ok(steps)
 }
 
-/// Keys of a Wayland desktop: by its portal, which the agent asks, else by its settings.
-fn desktop_keys(arguments: &Setup) -> Result<SetupStep> {
-    if portal::is_offered() {
-        return Ok(SetupStep::already(
-            "the desktop binds the keys when the agent asks for them (portal GlobalShortcuts)",
-        ));
-    }
-    let words = words(arguments)?;
-    let Some(desktop) = DesktopKeys::of_session() else {
-        let command = format!("{} --press mark", words.join(" "));
-        return Ok(SetupStep::by_hand(format!("in the settings of the desktop bind a key to this command: {command}")));
+/// Keys of a Wayland desktop: in its settings, by its portal, or by hand where tipme can do neither.
+fn desktop_keys(arguments: &Setup, source: KeySource, state: &KeyState) -> Result<SetupStep> {
+    let (words, bindings) = (words(arguments)?, bindings(arguments));
+    let desktop = match (source, state) {
+        (KeySource::Settings(desktop), _) => desktop,
+        (_, KeyState::OfAgent) => {
+            let what = "the desktop binds the keys when the agent asks for them (portal GlobalShortcuts)";
+            return Ok(SetupStep::already(what));
+        }
+        (_, KeyState::Works(_)) => return Ok(SetupStep::already(format!("{} has the key", source.settings()))),
+        _ => return Ok(SetupStep::by_hand(source.by_hand(&bindings, &words))),
     };
+    let (keys, name) = (KeyBindings::new(&bindings, &words)?, desktop.name());
+    if !desktop.has(&keys) {
+        let what = format!("bind keys in the settings of {name}");
+        return Ok(SetupStep::to_do(what, move || desktop.bind(&keys)));
+    }
+    Ok(match state {
+        KeyState::Works(_) | KeyState::AtNextLogin(_) => {
+            SetupStep::already(format!("{name} has the keys: {}", state.words()))
+        }
+        other => SetupStep::by_hand(other.hindrance().unwrap_or_default()),
+    })
+}
+
+fn bindings(arguments: &Setup) -> Bindings {
     let mut bindings = Bindings::default();
     arguments.mark_key.iter().for_each(|key| bindings.set(HotKeyAction::Mark, key.clone()));
-    let (keys, name) = (KeyBindings::new(&bindings, &words)?, desktop.name());
-    if desktop.has(&keys) {
-        return Ok(SetupStep::already(format!(
-            "{name} has the keys: {} marks",
-            desktop.mark_key().unwrap_or_default()
-        )));
-    }
-    let what = format!("bind keys in the settings of {name}{}", desktop.since_when());
-    Ok(SetupStep::to_do(what, move || desktop.bind(&keys)))
+    bindings
 }
 
 /// The agent of this session: that of the X11 display, or under Wayland that on the bus.
@@ -171,16 +189,7 @@ fn now(arguments: &Setup) -> Result<SetupStep> {
 
 /// The command of the agent.
 fn words(arguments: &Setup) -> Result<Vec<String>> {
-    let program = program::own()?;
-    let mut words = vec![program.display().to_string(), "agent".to_owned()];
-    if let Some(dir) = &arguments.state_dir {
-        let dir = std::path::absolute(dir)?;
-        words.extend(["--state-dir".to_owned(), dir.display().to_string()]);
-    }
-    if let Some(key) = &arguments.mark_key {
-        words.extend(["--mark-key".to_owned(), key.to_string()]);
-    }
-    Ok(words)
+    agent_words(arguments.state_dir.as_deref(), arguments.mark_key.as_ref())
 }
 
 fn start(words: &[String], target: Option<&DisplayTarget>) -> Result<()> {
@@ -194,7 +203,25 @@ fn start(words: &[String], target: Option<&DisplayTarget>) -> Result<()> {
     });
     match agent.try_wait()? {
         None if there => Ok(()),
-        _ => bail!("the agent does not come; see why: {}", words.join(" ")),
+        ended => bail!("{}", absent(ended.is_some(), words)),
+    }
+}
+
+/// Why there is no agent, and the one thing to do.
+fn absent(has_ended: bool, words: &[String]) -> String {
+    let source = portal::is_wayland().then(KeySource::of_session);
+    match source {
+        Some(source @ KeySource::Portal) => {
+            let by_hand = source.by_hand(&Bindings::default(), words);
+            let why = if has_ended {
+                "the portal of the desktop bound no key"
+            } else {
+                "the portal of the desktop has not answered yet"
+            };
+            format!("{why}; {by_hand}")
+        }
+        _ if has_ended => format!("the agent ended at once; its last line says why: {}", words.join(" ")),
+        _ => format!("the agent has not answered within {} s; run this again", TIMEOUT.as_secs()),
     }
 }
 
@@ -218,13 +245,15 @@ fn is_agent(proc: &Path) -> bool {
 }
 
 /// Presses the key that marks, as the person would, and says what came of it; false where nothing did.
-pub fn press(arguments: &Setup) -> bool {
+pub fn press(arguments: &Setup, key: Option<&(KeySource, KeyState)>) -> bool {
     match test(arguments) {
         Ok(incident) => {
             println!("A test press marked {}; the screen shows what was found.", incident.display());
-            if portal::is_wayland() {
-                println!("Under Wayland only you can press the key itself: try it now.");
-            }
+            key.iter().for_each(|(_, key)| match key {
+                KeyState::Works(key) => println!("Now press the key yourself: {key}."),
+                KeyState::OfAgent => println!("Now press the key yourself."),
+                KeyState::AtNextLogin(_) | KeyState::Idle(_) | KeyState::Missing(_) => {}
+            });
             true
         }
         Err(error) => {

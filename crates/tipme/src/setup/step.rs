@@ -12,6 +12,8 @@ pub struct SetupStep {
 enum StepWork {
     /// It is so already.
     Nothing,
+    /// Something to know.
+    Note,
     /// It has to be done by hand.
     ByHand,
     Do(Box<dyn FnOnce() -> Result<()>>),
@@ -21,6 +23,11 @@ impl SetupStep {
     /// Nothing is left to do.
     pub fn already(what: impl Into<String>) -> SetupStep {
         SetupStep { what: what.into(), work: StepWork::Nothing }
+    }
+
+    /// Something to know, which takes no work.
+    pub fn note(what: impl Into<String>) -> SetupStep {
+        SetupStep { what: what.into(), work: StepWork::Note }
     }
 
     /// Somebody has to do it.
@@ -37,6 +44,7 @@ impl SetupStep {
     pub fn plan(&self) -> String {
         let how = match self.work {
             StepWork::Nothing => "so already",
+            StepWork::Note => "note",
             StepWork::ByHand => "by hand",
             StepWork::Do(_) => "to do",
         };
@@ -52,7 +60,7 @@ impl SetupStep {
     pub fn perform(self) -> bool {
         let SetupStep { what, work } = self;
         match work {
-            StepWork::Nothing => true,
+            StepWork::Nothing | StepWork::Note => true,
             StepWork::ByHand => false,
             StepWork::Do(work) => match work() {
                 Ok(()) => {

@@ -10,7 +10,7 @@ use rustix::process::geteuid;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use tipme_control::{Client, DEFAULT_STATE_DIR, GROUP, RecorderRequest, accounts};
+use tipme_control::{CallError, Client, DEFAULT_STATE_DIR, GROUP, RecorderRequest, RecorderResponse, accounts};
 use tipme_desktop::polkit::{self, Authorization};
 
 const SERVICE: &str = "tipmed";
@@ -21,13 +21,26 @@ const SYSTEMD: &str = "/run/systemd/system";
 /// A recorder in a folder of its own is started and stopped by whoever gave it that.
 pub fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
     let (dir, own) = folder(arguments);
-    let answer = Client::new(dir).call(&RecorderRequest::Status);
+    after(&Client::new(dir).call(&RecorderRequest::Status), own, arguments)
+}
+
+/// The plan, where the recorder answers this.
+fn after(answer: &Result<RecorderResponse, CallError>, own: bool, arguments: &Setup) -> Result<Vec<SetupStep>> {
     match answer {
-        Ok(_) => {
-            let mut steps = vec![SetupStep::already("a recorder runs, and lets you mark"), at_start(own)];
+        Ok(answer) => {
+            let pid = if let RecorderResponse::Status(status) = answer { status.pid } else { 0 };
+            let mut steps = vec![SetupStep::already("a recorder runs, and lets you mark"), at_start(own, pid)];
             let day = day(arguments);
             let changes = day.as_ref().is_some_and(SetupStep::is_to_do);
             steps.extend(day.into_iter().chain(changes.then(restart)));
+            return Ok(steps);
+        }
+        // A recorder runs, and this user may not mark yet: another one is not the remedy.
+        Err(CallError::Refused(_)) if !own => {
+            let mut steps = vec![SetupStep::already("a recorder runs")];
+            let is_named_in_settings = accounts::user_name(person()).is_none() && is_installed();
+            steps.extend(allow()?.into_iter().chain(day(arguments)));
+            steps.extend(is_named_in_settings.then(restart));
             return Ok(steps);
         }
         Err(error) if own => return Ok(vec![SetupStep::by_hand(error.to_string())]),
@@ -78,9 +91,10 @@ fn day(arguments: &Setup) -> Option<SetupStep> {
 }
 
 /// Whether the recorder that runs comes back with the next start.
-fn at_start(own: bool) -> SetupStep {
+fn at_start(own: bool, pid: u32) -> SetupStep {
     if own || !is_installed() {
-        return SetupStep::already("who started the recorder starts it again after the next start of the machine");
+        let what = "is no service: after the next start of the machine, start it again";
+        return SetupStep::note(format!("the recorder (process {pid}) {what}"));
     }
     let words = ["systemctl", "enable", SERVICE];
     SetupStep::to_do(format!("record with every start of the machine: {}", words.join(" ")), move || run(&words))
@@ -88,7 +102,9 @@ fn at_start(own: bool) -> SetupStep {
 
 pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     if folder(arguments).1 {
-        return Ok(vec![SetupStep::already("the recorder goes on: who started it stops it")]);
+        return Ok(vec![SetupStep::note(
+            "the recorder is no service, and goes on until it is stopped where it was started",
+        )]);
     }
     let mut steps = Vec::new();
     if Path::new(SYSTEMD).exists() && is_installed() {
@@ -191,4 +207,31 @@ fn write(path: &str, text: &str) -> Result<()> {
     let status = child.wait()?;
     written?;
     if status.success() { Ok(()) } else { bail!("cannot write {path}: {status}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(answer: Result<RecorderResponse, CallError>) -> String {
+        let arguments = Setup {
+            state_dir: None,
+            mark_key: None,
+            undo: false,
+            dry_run: false,
+            yes: false,
+            day: false,
+            no_day: false,
+        };
+        let steps = after(&answer, false, &arguments).expect("the settings can be read");
+        steps.iter().map(SetupStep::plan).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn whoever_may_not_mark_yet_is_not_sent_to_start_another_recorder() {
+        let plan = planned(Err(CallError::Refused("user 7 may not use this recorder".to_owned())));
+        assert!(plan.starts_with("so already  a recorder runs") && !plan.contains("tipme record"), "{plan}");
+        let nobody = CallError::Nobody { daemon: "recorder", start: "sudo tipme record", path: "/run/tipme".into() };
+        assert!(!planned(Err(nobody)).contains("a recorder runs"));
+    }
 }

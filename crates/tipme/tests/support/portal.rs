@@ -2,6 +2,7 @@
 //! A desktop's portal for shortcuts, on a bus of the test's own. No display server of these tests has one.
 #![allow(dead_code, reason = "each test target uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+#![allow(dead_code, reason = "not every test uses all of it")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -35,6 +36,11 @@ struct Shortcuts {
 
 #[zbus::interface(name = "org.freedesktop.portal.GlobalShortcuts")]
 impl Shortcuts {
+    #[zbus(property, name = "version")]
+    fn version(&self) -> u32 {
+        1
+    }
+
     async fn create_session(
         &self,
         #[zbus(header)] header: zbus::message::Header<'_>,
@@ -107,5 +113,27 @@ impl Portal {
     /// The desktop takes the shortcuts back.
     pub fn close(&self, session: &ObjectPath<'_>) {
         self.bus.emit_signal(None::<&str>, session, "org.freedesktop.portal.Session", "Closed", &()).unwrap();
+    }
+}
+
+/// A portal that takes every question and answers none, as one does whose backend does not start.
+pub struct SilentPortal {
+    _bus: Connection,
+}
+
+struct NoAnswer;
+
+#[zbus::interface(name = "org.freedesktop.portal.GlobalShortcuts")]
+impl NoAnswer {
+    #[zbus(property, name = "version")]
+    async fn version(&self) -> u32 {
+        std::future::pending().await
+    }
+}
+
+impl SilentPortal {
+    pub fn start(address: &str) -> SilentPortal {
+        let builder = Builder::address(address).unwrap().serve_at(OBJECT, NoAnswer).unwrap();
+        SilentPortal { _bus: builder.name("org.freedesktop.portal.Desktop").unwrap().build().unwrap() }
     }
 }

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `tipme setup`, `status` and `doctor` say of the key of a Wayland desktop: what the desktop itself has, not what was
+//! asked of it. Needs root for the recorder, dunst, and the settings of GNOME (gsettings).
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+mod support;
+
+#[path = "support/kglobalaccel.rs"]
+mod kglobalaccel;
+
+#[path = "support/session_agent.rs"]
+mod session_agent;
+
+#[path = "support/screen.rs"]
+mod screen;
+
+#[path = "support/portal.rs"]
+mod portal;
+
+use kglobalaccel::Kglobalaccel;
+use portal::{Portal, SilentPortal};
+use rustix::process::{Pid, Signal, kill_process};
+use screen::{ADDRESS, Bus};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use support::{Recording, tipme};
+use tempfile::TempDir;
+
+/// The number of Qt for Ctrl+Alt+Minus.
+const MARK: (&str, i32) = ("_launch", 0x0c00_002d);
+
+/// A person's home, session bus and recorder.
+struct Desktop {
+    bus: Bus,
+    home: TempDir,
+    recording: Recording,
+}
+
+impl Desktop {
+    fn start() -> Desktop {
+        Desktop { bus: Bus::start(), home: TempDir::new().unwrap(), recording: Recording::start(&[]) }
+    }
+
+    /// Exit code and text of a verb, in a session of a desktop of that name.
+    fn run(&self, desktop: &str, words: &[&str]) -> (Option<i32>, String) {
+        let mut command = tipme();
+        for unset in ["SUDO_UID", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "DISPLAY", "SWAYSOCK"] {
+            command.env_remove(unset);
+        }
+        command.args(words).arg("--state-dir").arg(self.recording.dir.path());
+        command.env("HOME", self.home.path()).env("XDG_CURRENT_DESKTOP", desktop).env("WAYLAND_DISPLAY", "wayland-7");
+        command.env("GSETTINGS_BACKEND", "keyfile").env(ADDRESS, &self.bus.address);
+        let output = command.output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        let text = String::from_utf8(output.stdout).unwrap() + &complaint;
+        (output.status.code(), text.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+}
+
+impl Drop for Desktop {
+    /// Ends the agent that setup has started.
+    fn drop(&mut self) {
+        let connection =
+            zbus::blocking::connection::Builder::address(self.bus.address.as_str()).unwrap().build().unwrap();
+        let daemon = zbus::blocking::fdo::DBusProxy::new(&connection).unwrap();
+        let agent = daemon.get_connection_unix_process_id("org.tipme.Agent".try_into().unwrap());
+        if let Some(pid) = agent.ok().and_then(|pid| Pid::from_raw(pid as i32)) {
+            kill_process(pid, Signal::KILL).ok();
+        }
+    }
+}
+
+fn entry(home: &Path) -> std::path::PathBuf {
+    home.join(".local/share/kglobalaccel/tipme.desktop")
+}
+
+#[test]
+fn kde_is_ready_only_where_its_daemon_has_the_key() {
+    let desktop = Desktop::start();
+    let (daemon, portal) = (Kglobalaccel::start(&desktop.bus.address, &[]), Portal::start(&desktop.bus.address, 0));
+    let (code, text) = desktop.run("KDE", &["status"]);
+    assert!(
+        code == Some(1) && text.starts_with("Ready: no, because KDE has no key for tipme; run: tipme setup"),
+        "{text}"
+    );
+
+    let (code, text) = desktop.run("KDE", &["setup", "--yes"]);
+    let later = "Ready: from the next login on, when KDE reads the binding of Ctrl+Alt+Minus; until then: tipme mark";
+    assert!(code == Some(1) && text.contains(later), "{text}");
+    assert!(!text.contains("Now press the key") && !text.contains("Ready: yes"), "{text}");
+    assert_eq!(*portal.wanted.lock().unwrap(), [], "the settings have the keys, and the portal is left alone");
+    for verb in ["status", "doctor"] {
+        let (code, text) = desktop.run("KDE", &[verb]);
+        assert!(code == Some(1) && text.starts_with(later), "{text}");
+    }
+    drop(daemon);
+}
+
+#[test]
+fn kde_serves_an_entry_that_its_daemon_loads_and_undo_takes_it_back_from_any_desktop() {
+    let desktop = Desktop::start();
+    let daemon = Kglobalaccel::start(&desktop.bus.address, &[MARK, ("start", 0x0c00_002b)]);
+    let (code, text) = desktop.run("KDE", &["setup", "--yes"]);
+    assert!(code == Some(0) && text.contains("Ready: yes, Ctrl+Alt+Minus marks on wayland-7 "), "{text}");
+    assert!(text.contains("Now press the key yourself: Ctrl+Alt+Minus."), "{text}");
+    let (_, text) = desktop.run("KDE", &["doctor", "--verbose"]);
+    assert!(text.contains("Ctrl+Alt+Minus marks, by the settings of KDE"), "{text}");
+    assert!(entry(desktop.home.path()).exists());
+
+    let (code, text) = desktop.run("GNOME", &["setup", "--undo", "--yes"]);
+    assert!(code == Some(0) && text.contains("done bind no key of KDE to tipme"), "{text}");
+    assert_eq!((entry(desktop.home.path()).exists(), daemon.actions()), (false, Vec::new()));
+}
+
+#[test]
+fn a_key_that_kde_gave_to_another_shortcut_is_not_ready() {
+    let desktop = Desktop::start();
+    let _daemon = Kglobalaccel::start(&desktop.bus.address, &[("_launch", 0)]);
+    let (code, text) = desktop.run("KDE", &["setup", "--yes"]);
+    let why =
+        "Ready: no, because KDE gave the key of tipme to another shortcut, or its owner took it away; choose one in";
+    assert!(code == Some(1) && text.contains(why), "{text}");
+}
+
+#[test]
+fn a_key_in_the_settings_of_gnome_counts_while_its_settings_daemon_runs() {
+    let desktop = Desktop::start();
+    let (code, text) = desktop.run("ubuntu:GNOME", &["setup", "--yes"]);
+    let why = "Ready: no, because the settings of GNOME have Ctrl+Alt+Minus, and its settings daemon";
+    assert!(code == Some(1) && text.contains(why) && !text.contains("Now press the key"), "{text}");
+    let name = "org.gnome.SettingsDaemon.MediaKeys";
+    let builder = zbus::blocking::connection::Builder::address(desktop.bus.address.as_str()).unwrap();
+    let _settings_daemon = builder.name(name).unwrap().build().unwrap();
+    let (code, text) = desktop.run("ubuntu:GNOME", &["status"]);
+    assert!(code == Some(0) && text.starts_with("Ready: yes, Ctrl+Alt+Minus marks on wayland-7 "), "{text}");
+    let (code, text) = desktop.run("KDE", &["setup", "--undo", "--yes"]);
+    assert!(code == Some(0) && text.contains("done bind no key of GNOME to tipme"), "{text}");
+}
+
+#[test]
+fn where_the_portal_refuses_there_is_one_thing_to_do() {
+    let desktop = Desktop::start();
+    let _portal = Portal::start(&desktop.bus.address, 2);
+    let (code, text) = desktop.run("cage", &["setup", "--yes"]);
+    let why =
+        "the portal of the desktop bound no key; bind Ctrl+Alt+Minus in the settings of the desktop to this command: ";
+    assert!(code == Some(1) && text.contains(why) && text.contains(" --press mark"), "{text}");
+    assert!(!text.contains("see why"), "{text}");
+}
+
+#[test]
+fn where_the_portal_is_silent_or_absent_the_line_to_add_is_told() {
+    let desktop = Desktop::start();
+    let (code, text) = desktop.run("labwc:wlroots", &["setup", "--yes"]);
+    let line = r#"labwc/rc.xml: <keybind key="C-A-minus"><action name="Execute" command=""#;
+    assert!(code == Some(1) && text.contains("by hand add to ") && text.contains(line), "{text}");
+    assert!(text.contains("Ready: no, because labwc has no key for tipme; add to "), "{text}");
+
+    let _portal = SilentPortal::start(&desktop.bus.address);
+    let begun = Instant::now();
+    let (code, text) = desktop.run("cage", &["status"]);
+    let why =
+        "Ready: no, because this desktop has no key for tipme; bind Ctrl+Alt+Minus in the settings of the desktop";
+    assert!(code == Some(1) && text.starts_with(why), "{text}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
+}
+
+#[test]
+fn a_line_in_the_configuration_is_found_there() {
+    let desktop = Desktop::start();
+    let folder = desktop.home.path().join(".config/hypr");
+    std::fs::create_dir_all(&folder).unwrap();
+    let line = "bind = CTRL ALT, minus, exec, tipme agent --press mark\n";
+    std::fs::write(folder.join("hyprland.conf"), format!("# {line}")).unwrap();
+    let (code, text) = desktop.run("Hyprland", &["status"]);
+    assert!(code == Some(1) && text.starts_with("Ready: no, because Hyprland has no key for tipme; add to "), "{text}");
+    std::fs::write(folder.join("hyprland.conf"), line).unwrap();
+    let (code, text) = desktop.run("Hyprland", &["status"]);
+    let ready =
+        "Ready: yes, the key of tipme in Hyprland marks, by the configuration of Hyprland; the first press starts";
+    assert!(code == Some(0) && text.starts_with(ready), "{text}");
+}

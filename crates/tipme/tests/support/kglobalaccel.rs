@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! KDE's daemon for global shortcuts, on a bus of the test's own, with the answers of kglobalaccel5.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+use std::sync::{Arc, Mutex};
+use zbus::blocking::connection::Builder;
+use zbus::zvariant::OwnedObjectPath;
+
+const ENTRY: &str = "tipme.desktop";
+const COMPONENT: &str = "/component/tipme_desktop";
+
+/// Actions and their keys.
+type Held = Arc<Mutex<Vec<(String, Vec<i32>)>>>;
+type Info = (String, String, String, String, String, String, Vec<i32>, Vec<i32>);
+
+/// The daemon; gone with the value.
+pub struct Kglobalaccel {
+    _bus: zbus::blocking::Connection,
+    held: Held,
+}
+
+struct Daemon {
+    held: Held,
+    /// Keys of the entry that it is told to load.
+    loads: Vec<(String, Vec<i32>)>,
+}
+
+struct Component(Held);
+
+#[zbus::interface(name = "org.kde.KGlobalAccel")]
+impl Daemon {
+    #[zbus(name = "allComponents")]
+    fn all_components(&self) -> Vec<OwnedObjectPath> {
+        let other = "/component/kwin";
+        [other, COMPONENT].iter().map(|path| (*path).try_into().unwrap()).collect()
+    }
+
+    #[zbus(name = "doRegister")]
+    fn do_register(&self, action: Vec<String>) {
+        assert_eq!((action.len(), action[0].as_str()), (4, ENTRY));
+        self.held.lock().unwrap().clone_from(&self.loads);
+    }
+
+    #[zbus(name = "unRegister")]
+    fn un_register(&self, action: Vec<String>) {
+        assert_eq!(action[1], "", "only the dummy goes");
+    }
+
+    #[zbus(name = "unregister")]
+    fn unregister(&self, component: &str, action: &str) -> bool {
+        let mut held = self.held.lock().unwrap();
+        let before = held.len();
+        held.retain(|(name, _)| component != ENTRY || name != action);
+        held.len() < before
+    }
+}
+
+#[zbus::interface(name = "org.kde.kglobalaccel.Component")]
+impl Component {
+    #[zbus(name = "isActive")]
+    fn is_active(&self) -> bool {
+        !self.0.lock().unwrap().is_empty()
+    }
+
+    #[zbus(name = "allShortcutInfos")]
+    fn all_shortcut_infos(&self) -> Vec<Info> {
+        let info = |(action, keys): &(String, Vec<i32>)| {
+            let texts = [action.as_str(), "tipme: mark", ENTRY, "tipme", "default", "Default Context"];
+            let [action, text, component, name, context, of] = texts.map(str::to_owned);
+            (action, text, component, name, context, of, keys.clone(), keys.clone())
+        };
+        self.0.lock().unwrap().iter().map(info).collect()
+    }
+}
+
+impl Kglobalaccel {
+    /// A daemon that has nothing yet; told of the entry, it has these actions with these keys.
+    pub fn start(address: &str, loads: &[(&str, i32)]) -> Kglobalaccel {
+        let held = Held::default();
+        let loads = loads.iter().map(|(action, key)| ((*action).to_owned(), vec![*key])).collect();
+        let daemon = Daemon { held: Arc::clone(&held), loads };
+        let builder = Builder::address(address).unwrap().serve_at("/kglobalaccel", daemon).unwrap();
+        let builder = builder.serve_at(COMPONENT, Component(Arc::clone(&held))).unwrap();
+        let bus = builder.name("org.kde.kglobalaccel").unwrap().build().unwrap();
+        Kglobalaccel { _bus: bus, held }
+    }
+
+    /// The actions that have keys now.
+    pub fn actions(&self) -> Vec<String> {
+        self.held.lock().unwrap().iter().map(|(action, _)| action.clone()).collect()
+    }
+}
