@@ -30,6 +30,10 @@ pub struct Verdict {
     /// most three.
     #[serde(default)]
     pub candidates: Vec<Candidate>,
+    /// Delays that were over at the last answer (`incident.answered_s`), listed where nothing since
+    /// then took long; at most three.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Candidate>,
     /// The way back from the end of the interval to its start, in the order of time.
     pub chain: Vec<Step>,
     /// What recording itself added to the interval.
@@ -78,6 +82,13 @@ pub struct About {
     /// For how many of them no input was recorded, since somebody did not want it; left out where it always was.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub input_stopped_s: f64,
+    /// Seconds from the last press that was answered to the mark: what was over by then is not told
+    /// again. Left out where there was none within the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_s: Option<f64>,
+    /// Seconds from the start of the recording to the mark; left out of documents of older versions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub recorded_s: f64,
     /// The mark, by the clock of the interval (CLOCK_MONOTONIC).
     #[serde(default)]
     pub mark_ns: u64,

@@ -453,3 +453,18 @@ fn newborn_processes_are_told_with_their_age() {
     let verdict = stall(&[], &[], beside_neighbour);
     assert!(!first(&verdict).evidence.join("\n").contains("started meanwhile"));
 }
+
+/// A key that is late since the display server, a compositor or a window manager has the editor's CPU.
+#[test]
+fn what_draws_the_session_is_not_held_back() {
+    const SHELL: u32 = 501;
+    for (tid, name) in [(SERVER, "Xvfb"), (SHELL, "gnome-shell"), (SHELL, "xfwm4")] {
+        let verdict = stall(&[], &[], |machine| {
+            machine.task(SHELL, SHELL, 1, name, 1);
+            machine.switch(3_005_000, 1, tid, 0).switch(3_995_000, 1, APP, 0);
+        });
+        let remedies: Vec<&str> = verdict.findings.iter().map(|finding| finding.remedy.as_str()).collect();
+        assert!(!remedies.is_empty() && !remedies.iter().any(|remedy| remedy.contains("nice")), "{name}: {remedies:?}");
+        assert!(tid == SERVER || remedies[0].contains(&format!("extensions of {name}")), "{name}: {remedies:?}");
+    }
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The desktop crate against real X servers: private ones, started for each test.
 
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tipme_bench::PrivateSession;
@@ -105,20 +107,30 @@ fn free_display() -> u32 {
 }
 
 #[test]
-fn keys_are_grabbed_again_when_the_server_is_back() {
+fn a_server_that_is_gone_takes_the_keys_with_it() {
     let display = free_display();
     let target = DisplayTarget { timeout: LONG, ..DisplayTarget::new(display) };
     let first = server_on(display);
     until("the server starts", || server::describe(&target).is_ok());
     let mut keys = HotKeys::grab(&target, Bindings::default()).expect("free keys");
     drop(first);
-    assert!(matches!(keys.next(LONG).expect("it passes"), Some(HotKeyEvent::Lost(_))));
-    assert_eq!(keys.next(Duration::from_millis(700)).expect("it passes"), None);
+    assert!(matches!(keys.next(LONG).expect("it is told"), Some(HotKeyEvent::Gone(_))));
     let _second = server_on(display);
-    until("the keys come back", || keys.next(LONG).expect("it passes") == Some(HotKeyEvent::Restored));
-    let mut typist = Typist::open(&target, Pace::default()).expect("a typist");
+    until("the server is back", || server::describe(&target).is_ok());
+    assert!(matches!(keys.next(LONG).expect("it is told"), Some(HotKeyEvent::Gone(_))), "the next one is another's");
+}
+
+#[test]
+fn a_wait_for_keys_ends_when_somebody_wakes_it() {
+    let session = session();
+    let mut keys = HotKeys::grab(&session.target(), Bindings::default()).expect("free keys");
+    let (wakeup, mut sender) = UnixStream::pair().expect("a socket");
+    keys.wake_by(wakeup.into());
+    let mut typist = Typist::open(&session.target(), Pace::default()).expect("a typist");
     chord(&mut typist, "ctrl+alt+minus");
     assert_eq!(pressed(&mut keys), Some(HotKeyAction::Mark));
+    sender.write_all(b"x").expect("it can be written to");
+    assert_eq!(keys.next(LONG).expect("a display"), None);
 }
 
 #[test]

@@ -8,6 +8,7 @@
 use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -38,6 +39,17 @@ impl InterruptFlag {
         // it neither allocates nor locks nor panics.
         unsafe { low_level::register(SIGINT, press) }.context("cannot handle signals")?;
         Ok(interrupt)
+    }
+
+    /// A socket that can be read from the first SIGINT or SIGTERM on, for whoever waits for several
+    /// things at once, and its other end, by which others wake them.
+    pub fn wakeup(&self) -> Result<(UnixStream, UnixStream)> {
+        let (wakeup, waker) = UnixStream::pair().context("cannot make a socket")?;
+        for signal in [SIGINT, SIGTERM] {
+            let waker = waker.try_clone().context("cannot make a socket")?;
+            low_level::pipe::register(signal, waker).context("cannot handle signals")?;
+        }
+        Ok((wakeup, waker))
     }
 
     /// Fails once the flag is set.

@@ -2,6 +2,7 @@
 //! Signals that come more than once: all but the third Ctrl-C leave the time to clean up.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
+use std::io::Read as _;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use tipme_control::interrupt::{InterruptFlag, PRESSES};
@@ -36,8 +37,12 @@ fn only_the_third_press_ends_at_once() {
     }
     assert_eq!(end_after(libc::SIGINT, PRESSES).signal(), Some(libc::SIGINT));
     assert_eq!(end_after(libc::SIGTERM, 20).code(), Some(SURVIVED));
+    let (mut wakeup, _waker) = interrupt.wakeup().unwrap();
+    wakeup.set_nonblocking(true).unwrap();
+    assert!(wakeup.read(&mut [0]).is_err(), "there is nothing to read yet");
     assert!(interrupt.check().is_ok(), "only copies of this process had signals");
     // SAFETY: the handler only sets a flag.
     assert_eq!(unsafe { libc::raise(libc::SIGTERM) }, 0);
     assert!(interrupt.check().is_err());
+    assert_eq!(wakeup.read(&mut [0]).unwrap(), 1, "whoever waits is woken");
 }

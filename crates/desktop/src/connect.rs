@@ -94,10 +94,15 @@ impl Stream for BoundedStream {
 
 /// Waits until the descriptor is ready (true) or the deadline has passed (false).
 pub(crate) fn wait(fd: BorrowedFd<'_>, flags: PollFlags, deadline: Nanos) -> io::Result<bool> {
+    wait_any(&[fd], flags, deadline)
+}
+
+/// The same for any one of several descriptors.
+fn wait_any(fds: &[BorrowedFd<'_>], flags: PollFlags, deadline: Nanos) -> io::Result<bool> {
     loop {
         let left = Duration::from_nanos(deadline.since(clock::now()).0);
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
+        let mut fds: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, flags)).collect();
         match poll(&mut fds, Some(&timeout)) {
             Ok(ready) => return Ok(ready > 0),
             Err(Errno::INTR) => {}
@@ -168,14 +173,34 @@ impl DisplayConnection {
 
     /// The next event; `None` when `deadline` passes before one comes.
     pub(crate) fn event(&self, deadline: Nanos) -> Result<Option<Event>, DisplayError> {
+        self.event_unless(deadline, None)
+    }
+
+    /// The next event; `None` when `deadline` passes before one comes, or `wakeup` can be read.
+    pub(crate) fn event_unless(
+        &self,
+        deadline: Nanos,
+        wakeup: Option<BorrowedFd<'_>>,
+    ) -> Result<Option<Event>, DisplayError> {
         loop {
             if let Some(event) = self.wire().poll_for_event().map_err(|error| self.failed(error))? {
                 return Ok(Some(event));
             }
-            if !wait(self.fd(), PollFlags::IN, deadline).map_err(|error| DisplayError::lost(self.display(), error))? {
+            let fds: Vec<BorrowedFd<'_>> = [self.fd()].into_iter().chain(wakeup).collect();
+            let waited = wait_any(&fds, PollFlags::IN, deadline);
+            let is_ready = waited.map_err(|error| DisplayError::lost(self.display(), error))?;
+            let is_woken = || wakeup.is_some_and(|fd| wait(fd, PollFlags::IN, Nanos(0)).unwrap_or(true));
+            if !is_ready || is_woken() {
                 return Ok(None);
             }
         }
+    }
+
+    /// Whether the server has closed its end.
+    pub(crate) fn has_ended(&self) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.fd(), PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }
 
     /// Sends what is buffered.

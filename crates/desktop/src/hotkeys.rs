@@ -3,7 +3,8 @@
 //!
 //! A key is grabbed with every combination of Caps Lock and Num Lock, on every keycode that gives
 //! its symbol, the keypad's included. What another program holds is left to it, and named: the others are held
-//! nevertheless. When the server goes away the grabs are made again as soon as it is back.
+//! nevertheless. When a server that hung answers again the grabs are made again; one that is gone takes them with it, and
+//! what listens on the same display later belongs to another session.
 
 mod bindings;
 mod held;
@@ -15,10 +16,11 @@ pub(crate) use bindings::wanted;
 pub use bindings::{Bindings, Chord, HotKeyAction};
 use held::GrabbedKeys;
 pub use held::{HotKeyEvent, HotKeyRefusal, RefusalReason};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 use tipme_record::Nanos;
 
-/// Time between two attempts to reach a server that went away.
+/// Time between two attempts to reach a server that hung.
 const RETRY: Nanos = Nanos::from_millis(500);
 
 /// Grabbed keys and the connection that holds them.
@@ -27,6 +29,8 @@ pub struct HotKeys {
     bindings: Bindings,
     held: Option<GrabbedKeys>,
     retry_at: Nanos,
+    /// Ends each wait for a key once it can be read.
+    wakeup: Option<OwnedFd>,
 }
 
 impl HotKeys {
@@ -36,7 +40,12 @@ impl HotKeys {
     /// Where the display cannot be used.
     pub fn grab(target: &DisplayTarget, bindings: Bindings) -> Result<HotKeys, DisplayError> {
         let held = Some(GrabbedKeys::take(target, &bindings)?);
-        Ok(HotKeys { target: target.clone(), bindings, held, retry_at: Nanos(0) })
+        Ok(HotKeys { target: target.clone(), bindings, held, retry_at: Nanos(0), wakeup: None })
+    }
+
+    /// From now on [`HotKeys::next`] returns as soon as `wakeup` can be read.
+    pub fn wake_by(&mut self, wakeup: OwnedFd) {
+        self.wakeup = Some(wakeup);
     }
 
     /// The keys that cannot be had now.
@@ -75,14 +84,15 @@ impl HotKeys {
         held.grab_all(&self.bindings).map(|_| false)
     }
 
-    /// Waits for a hot key, at most until `timeout` has passed.
+    /// Waits for a hot key, at most until `timeout` has passed or somebody ends the wait.
     ///
     /// # Errors
     /// Those that do not pass by themselves: the new server refuses the connection.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<HotKeyEvent>, DisplayError> {
         let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
         let Some(held) = &mut self.held else { return self.restore(deadline) };
-        match held.next(deadline, &self.bindings) {
+        match held.next(deadline, self.wakeup.as_ref().map(AsFd::as_fd), &self.bindings) {
+            Err(error) if error.passes() && held.has_ended() => Ok(Some(HotKeyEvent::Gone(error.to_string()))),
             Err(error) if error.passes() => {
                 self.held = None;
                 self.retry_at = clock::now().after(RETRY);
@@ -100,6 +110,7 @@ impl HotKeys {
         self.retry_at = clock::now().after(RETRY);
         match GrabbedKeys::take(&self.target, &self.bindings) {
             Ok(held) => self.held = Some(held),
+            Err(error @ DisplayError::NoServer { .. }) => return Ok(Some(HotKeyEvent::Gone(error.to_string()))),
             Err(error) if error.passes() => return Ok(None),
             Err(error) => return Err(error),
         }

@@ -37,6 +37,7 @@ pub mod portal;
 pub mod presence;
 pub mod server;
 pub mod session_bus;
+pub mod session_end;
 pub mod window;
 
 pub use auth::authority_file;

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Desktop notifications, over the session's message bus, and which of their buttons are pressed.
+//! Desktop notifications over the session's message bus, and news of them: buttons, closing,
+//! another server.
+//!
+//! What a server can is asked once, and again when another one takes its name. Buttons, escapes of
+//! markup and replacement follow from that (`notify/server.rs`).
 //!
 //! Nothing here holds up its caller for long: opening the connection and each call have [`TIMEOUT`], and a daemon that
 //! did not answer is not asked for [`REST`].
 
+mod server;
+
 use crate::error::DisplayError;
-use crate::plain::plain;
+use crate::plain::{escaped, plain};
+use server::{NAME, NotificationServer, OBJECT};
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use zbus::blocking::{Connection, MessageIterator, connection::Builder};
 use zbus::zvariant::Value;
-use zbus::{MatchRule, message::Type};
+use zbus::{MatchRule, Message, message::Type};
 
 /// How long the daemon may take: a daemon that is stopped answers never.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,57 +35,91 @@ const BODY_MAX: usize = 600;
 /// Signals of the daemon that wait to be read, at most.
 const SIGNALS_MAX: usize = 32;
 
-const NAME: &str = "org.freedesktop.Notifications";
-const OBJECT: &str = "/org/freedesktop/Notifications";
+const BUS: &str = "org.freedesktop.DBus";
 
-/// What is to be shown. The text may have anything in it but markup: that is shown as letters.
+/// Key of the action that a click on the notification itself invokes.
+pub const DEFAULT_ACTION: &str = "default";
+
+/// A notification to show. Its text may contain anything: letters of markup are shown as letters.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Note<'a> {
     /// The notification that it takes the place of; zero for none.
     pub replaces: u32,
     pub summary: &'a str,
     pub body: &'a str,
-    /// Buttons: their keys and what stands on them.
+    /// Buttons: their keys and labels. See [`DEFAULT_ACTION`].
     pub actions: &'a [(&'a str, &'a str)],
+    /// Text that is added to the body where the server has no actions.
+    pub without_actions: &'a str,
+    /// Whether the server need not keep it once it has left the screen.
+    pub transient: bool,
 }
 
-/// A button that was pressed.
+/// News from the notification server.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PressedButton {
-    /// Of the notification.
-    pub id: u32,
-    pub key: String,
+pub enum NotificationEvent {
+    /// A button of a notification was pressed.
+    Pressed { id: u32, key: String },
+    /// A notification has left the screen and is not kept.
+    Closed { id: u32 },
+    /// A server came, went or was replaced: numbers of notifications have lost their meaning.
+    ServerChanged,
+}
+
+/// The server as far as it is known.
+#[derive(Default)]
+struct KnownServer {
+    server: Option<NotificationServer>,
+    /// It is not asked before.
+    rests_until: Option<Instant>,
+}
+
+type SharedServer = Arc<Mutex<KnownServer>>;
+
+fn lock(known: &SharedServer) -> MutexGuard<'_, KnownServer> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Shows notifications.
 pub struct Notifier {
     bus: Option<Connection>,
-    pressed: SyncSender<PressedButton>,
-    /// The daemon is not asked before.
-    rests_until: Option<Instant>,
+    events: SyncSender<NotificationEvent>,
+    known: SharedServer,
     /// A thread still tries to connect, though nobody waits for it any more: there is one of these at most.
     connecting: Arc<AtomicBool>,
 }
 
 impl Notifier {
-    /// Tells `pressed` of buttons; what does not fit there is lost, and said on stderr.
-    pub fn new(pressed: SyncSender<PressedButton>) -> Notifier {
-        Notifier { bus: None, pressed, rests_until: None, connecting: Arc::default() }
+    /// Sends news to `events`; what does not fit there is lost, and said on stderr.
+    pub fn new(events: SyncSender<NotificationEvent>) -> Notifier {
+        Notifier { bus: None, events, known: SharedServer::default(), connecting: Arc::default() }
     }
 
-    /// Shows a notification; returns its number once the daemon has taken it.
+    /// Shows a notification; returns its number once the server has taken it.
     ///
     /// # Errors
-    /// Where there is no session bus, no daemon, or no answer.
+    /// Where there is no session bus, no server, or no answer.
     pub fn show(&mut self, note: &Note<'_>) -> Result<u32, DisplayError> {
+        self.ask(&|bus, server| call(bus, server, note))
+    }
+
+    /// Takes a notification off the screen.
+    ///
+    /// # Errors
+    /// Where there is no session bus, no server, or no answer.
+    pub fn close(&mut self, id: u32) -> Result<(), DisplayError> {
+        self.ask(&|bus, _| close(bus, id))
+    }
+
+    fn ask<T>(&mut self, request: &Request<'_, T>) -> Result<T, DisplayError> {
         let refused = |reason: String| DisplayError::NoNotification { reason };
-        if self.rests_until.is_some_and(|until| Instant::now() < until) {
+        if lock(&self.known).rests_until.is_some_and(|until| Instant::now() < until) {
             return Err(refused(silence()));
         }
-        match self.try_to_show(note) {
-            Ok(id) => Ok(id),
+        match self.try_to_ask(request) {
+            Ok(answer) => Ok(answer),
             Err(Trouble::Silent) => {
-                self.rests_until = Some(Instant::now() + REST);
+                lock(&self.known).rests_until = Some(Instant::now() + REST);
                 Err(refused(silence()))
             }
             Err(Trouble::Other(why)) => Err(refused(why)),
@@ -86,17 +127,30 @@ impl Notifier {
     }
 
     /// A bus that has ended since the last call is looked for once more.
-    fn try_to_show(&mut self, note: &Note<'_>) -> Result<u32, Trouble> {
+    fn try_to_ask<T>(&mut self, request: &Request<'_, T>) -> Result<T, Trouble> {
         let had = self.bus.is_some();
         let line = self.line()?;
-        match call(&line, note) {
+        match self.ask_server(&line, request) {
             Err(zbus::Error::InputOutput(error)) if had && error.kind() != std::io::ErrorKind::TimedOut => {
                 self.bus = None;
+                *lock(&self.known) = KnownServer::default();
                 let line = self.line()?;
-                call(&line, note).map_err(trouble)
+                self.ask_server(&line, request).map_err(trouble)
             }
-            shown => shown.map_err(trouble),
+            answer => answer.map_err(trouble),
         }
+    }
+
+    fn ask_server<T>(&self, bus: &Connection, request: &Request<'_, T>) -> Result<T, zbus::Error> {
+        let known = lock(&self.known).server.clone();
+        let server = match known {
+            Some(server) => server,
+            None => {
+                let server = NotificationServer::ask(bus)?;
+                lock(&self.known).server.insert(server).clone()
+            }
+        };
+        request(bus, &server)
     }
 
     fn line(&mut self) -> Result<Connection, Trouble> {
@@ -104,22 +158,35 @@ impl Notifier {
             return Ok(bus.clone());
         }
         let bus = connect(&self.connecting)?;
-        listen(&bus, self.pressed.clone()).map_err(trouble)?;
+        listen(&bus, &self.events, &self.known).map_err(trouble)?;
         Ok(self.bus.insert(bus).clone())
     }
 }
 
-/// The daemon that shows notifications in this session, as it calls itself.
+/// A question to a server over the bus.
+type Request<'a, T> = dyn Fn(&Connection, &NotificationServer) -> Result<T, zbus::Error> + 'a;
+
+/// The server that shows notifications in this session, by its own name.
 ///
 /// # Errors
 /// Where there is none, or no answer.
 pub fn daemon() -> Result<String, DisplayError> {
-    let asked = connect(&Arc::default()).and_then(|bus| {
-        let reply = bus.call_method(Some(NAME), OBJECT, Some(NAME), "GetServerInformation", &()).map_err(trouble)?;
-        let (name, _, version, _): (String, String, String, String) = reply.body().deserialize().map_err(trouble)?;
-        Ok(plain(&format!("{name} {version}"), SUMMARY_MAX))
-    });
-    asked.map_err(|why| match why {
+    described(connect(&Arc::default()))
+}
+
+/// The same on the bus at an address.
+///
+/// # Errors
+/// Where there is none, or no answer.
+pub fn daemon_at(address: &str) -> Result<String, DisplayError> {
+    let address = address.to_owned();
+    let builder = move || Builder::address(address.as_str());
+    described(connect_by(&Arc::default(), builder))
+}
+
+fn described(bus: Result<Connection, Trouble>) -> Result<String, DisplayError> {
+    let asked = bus.and_then(|bus| NotificationServer::ask(&bus).map_err(trouble));
+    asked.map(|server| server.described()).map_err(|why| match why {
         Trouble::Silent => DisplayError::NoNotification { reason: silence() },
         Trouble::Other(reason) => DisplayError::NoNotification { reason },
     })
@@ -165,12 +232,20 @@ pub(crate) fn connect(connecting: &Arc<AtomicBool>) -> Result<Connection, Troubl
             "there is no session bus: DBUS_SESSION_BUS_ADDRESS is not set; start the agent from within the session";
         return Err(Trouble::Other(why.to_owned()));
     }
+    connect_by(connecting, Builder::session)
+}
+
+/// Connects within [`TIMEOUT`].
+fn connect_by(
+    connecting: &Arc<AtomicBool>,
+    builder: impl FnOnce() -> zbus::Result<Builder<'static>> + Send + 'static,
+) -> Result<Connection, Trouble> {
     if connecting.swap(true, Ordering::AcqRel) {
         return Err(Trouble::Silent);
     }
     let ((sender, opened), connecting) = (mpsc::sync_channel(1), Arc::clone(connecting));
     std::thread::spawn(move || {
-        let bus = Builder::session().and_then(|bus| bus.method_timeout(TIMEOUT).build());
+        let bus = builder().and_then(|bus| bus.method_timeout(TIMEOUT).build());
         connecting.store(false, Ordering::Release);
         // Where nobody waits any more, the connection ends here.
         drop(sender.send(bus));
@@ -178,28 +253,76 @@ pub(crate) fn connect(connecting: &Arc<AtomicBool>) -> Result<Connection, Troubl
     opened.recv_timeout(TIMEOUT).map_err(|_| Trouble::Silent)?.map_err(trouble)
 }
 
-/// Hands on which buttons are pressed, until the connection ends.
-fn listen(bus: &Connection, pressed: SyncSender<PressedButton>) -> Result<(), zbus::Error> {
-    let rule = MatchRule::builder().msg_type(Type::Signal).sender(NAME)?.interface(NAME)?.path(OBJECT)?;
-    let signals = MessageIterator::for_match_rule(rule.member("ActionInvoked")?.build(), bus, Some(SIGNALS_MAX))?;
+/// Reports buttons, closed notifications and changes of the server until the connection ends.
+fn listen(bus: &Connection, events: &SyncSender<NotificationEvent>, known: &SharedServer) -> Result<(), zbus::Error> {
+    let rule = MatchRule::builder().msg_type(Type::Signal).sender(NAME)?.interface(NAME)?.path(OBJECT)?.build();
+    let signals = MessageIterator::for_match_rule(rule, bus, Some(SIGNALS_MAX))?;
+    let sender = events.clone();
     std::thread::spawn(move || {
-        for signal in signals.flatten() {
-            let Ok((id, key)) = signal.body().deserialize::<(u32, String)>() else { continue };
-            if pressed.try_send(PressedButton { id, key }).is_err() {
-                eprintln!("tipme: too many buttons were pressed at a time; press again");
-            }
+        signals.flatten().filter_map(|signal| event(&signal)).for_each(|one| send(&sender, one))
+    });
+    let rule = MatchRule::builder().msg_type(Type::Signal).sender(BUS)?.interface(BUS)?.member("NameOwnerChanged")?;
+    let changes = MessageIterator::for_match_rule(rule.arg(0, NAME)?.build(), bus, Some(SIGNALS_MAX))?;
+    let (sender, known) = (events.clone(), Arc::clone(known));
+    std::thread::spawn(move || {
+        for _ in changes.flatten() {
+            *lock(&known) = KnownServer::default();
+            send(&sender, NotificationEvent::ServerChanged);
         }
     });
     Ok(())
 }
 
-fn call(bus: &Connection, note: &Note<'_>) -> Result<u32, zbus::Error> {
-    let (summary, body) = (plain(note.summary, SUMMARY_MAX), plain(note.body, BODY_MAX));
-    let actions: Vec<&str> = note.actions.iter().flat_map(|(key, label)| [*key, *label]).collect();
-    // What was shown stays after one of its buttons was pressed, where the daemon knows how.
-    let hints = HashMap::from([("resident", Value::from(true)), ("desktop-entry", Value::from("tipme-agent"))]);
-    let words = ("tipme", note.replaces, "", summary.as_str(), body.as_str(), actions, hints, SHOWN_MS);
+fn event(signal: &Message) -> Option<NotificationEvent> {
+    match signal.header().member()?.as_str() {
+        "ActionInvoked" => {
+            let (id, key) = signal.body().deserialize().ok()?;
+            Some(NotificationEvent::Pressed { id, key })
+        }
+        "NotificationClosed" => {
+            let (id, _): (u32, u32) = signal.body().deserialize().ok()?;
+            Some(NotificationEvent::Closed { id })
+        }
+        _ => None,
+    }
+}
+
+fn send(events: &SyncSender<NotificationEvent>, event: NotificationEvent) {
+    if events.try_send(event).is_err() {
+        eprintln!("tipme: too many buttons were pressed at a time; press again");
+    }
+}
+
+fn call(bus: &Connection, server: &NotificationServer, note: &Note<'_>) -> Result<u32, zbus::Error> {
+    let actions: &[(&str, &str)] = if server.has_actions { note.actions } else { &[] };
+    let text = |text: &str| if server.has_body_markup { escaped(text, BODY_MAX) } else { plain(text, BODY_MAX) };
+    let without_actions = if server.has_actions { "" } else { note.without_actions };
+    let body = text(note.body) + &text(without_actions);
+    let summary = plain(note.summary, SUMMARY_MAX);
+    let labels: Vec<&str> = actions.iter().flat_map(|(key, label)| [*key, *label]).collect();
+    let mut hints = HashMap::from([("desktop-entry", Value::from("tipme-agent"))]);
+    if !actions.is_empty() {
+        // Servers that honour it keep the notification after one of its actions.
+        hints.insert("resident", Value::from(true));
+    }
+    if note.transient {
+        hints.insert("transient", Value::from(true));
+    }
+    let mut replaces = note.replaces;
+    if replaces != 0 && !server.updates_in_place() {
+        close(bus, replaces)?;
+        replaces = 0;
+    }
+    let words = ("tipme", replaces, "", summary.as_str(), body.as_str(), labels, hints, SHOWN_MS);
     bus.call_method(Some(NAME), OBJECT, Some(NAME), "Notify", &words)?.body().deserialize()
+}
+
+/// Closes a notification; one that is gone already is no error.
+fn close(bus: &Connection, id: u32) -> Result<(), zbus::Error> {
+    match bus.call_method(Some(NAME), OBJECT, Some(NAME), "CloseNotification", &id) {
+        Ok(_) | Err(zbus::Error::MethodError(..)) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]
@@ -209,7 +332,7 @@ mod tests {
     #[test]
     fn a_daemon_that_did_not_answer_is_left_alone_for_a_while() {
         let mut notifier = Notifier::new(mpsc::sync_channel(1).0);
-        notifier.rests_until = Some(Instant::now() + REST);
+        lock(&notifier.known).rests_until = Some(Instant::now() + REST);
         let error = notifier.show(&Note::default()).expect_err("it rests").to_string();
         assert!(error.contains("did not answer"), "{error}");
     }

@@ -3,25 +3,39 @@
 
 use tipme_record::text::is_unseen;
 
-/// The text in letters and line ends only, and no longer than so many letters.
+/// The text in letters and line ends only, cut after `letters_max` letters.
 ///
-/// What notification daemons and dialogs may read as markup is replaced by what is never: which of them reads markup
-/// depends on the daemon and its settings, and what it says of itself is not always so. What steers terminals, or
-/// turns the order of letters round, becomes a question mark.
+/// Letters of markup are replaced by others: dialogs and some notification servers read markup
+/// without saying so. What steers terminals, or turns the order of letters round, becomes a
+/// question mark.
 pub(crate) fn plain(text: &str, letters_max: usize) -> String {
-    let letters = text.chars().map(|letter| match letter {
+    let replaced = |letter: char| match letter {
         '<' => '(',
         '>' => ')',
         '&' => '+',
-        '\n' => '\n',
-        letter if letter.is_control() || is_unseen(letter) => '?',
         letter => letter,
-    });
-    let mut plain: String = letters.take(letters_max).collect();
-    if text.chars().nth(letters_max).is_some() {
-        plain.push_str(" ...");
+    };
+    letters(text, letters_max).map(replaced).collect()
+}
+
+/// The same for a reader of markup, to which letters of markup are escaped.
+pub(crate) fn escaped(text: &str, letters_max: usize) -> String {
+    let mut escaped = String::new();
+    for letter in letters(text, letters_max) {
+        match letter {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            letter => escaped.push(letter),
+        }
     }
-    plain
+    escaped
+}
+
+fn letters(text: &str, letters_max: usize) -> impl Iterator<Item = char> {
+    let seen = |letter: char| if letter != '\n' && (letter.is_control() || is_unseen(letter)) { '?' } else { letter };
+    let ending = if text.chars().nth(letters_max).is_some() { " ..." } else { "" };
+    text.chars().take(letters_max).map(seen).chain(ending.chars())
 }
 
 #[cfg(test)]
@@ -31,6 +45,12 @@ mod tests {
     #[test]
     fn names_bring_neither_markup_nor_controls() {
         assert_eq!(plain("<b>x &lt; \u{1b}[2J\u{202e}y\u{ad}\nz", 99), "(b)x +lt; ?[2J?y?\nz");
+    }
+
+    #[test]
+    fn markup_is_escaped_where_it_is_read() {
+        assert_eq!(escaped("sh -c 'a && b > <c>'\u{1b}\n", 99), "sh -c 'a &amp;&amp; b &gt; &lt;c&gt;'?\n");
+        assert_eq!(escaped("<<<", 2), "&lt;&lt; ...");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::notify::connect;
 use crate::plain::plain;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use zbus::blocking::{Connection, MessageIterator};
 use zbus::message::{Message, Type};
@@ -31,10 +31,14 @@ const WORDS_MAX: usize = 200;
 /// What the portal answers a request with.
 type Results = HashMap<String, OwnedValue>;
 
+/// A signal of the portal; `None` only ends a wait.
+type Heard = Option<Message>;
+
 /// Shortcuts of the desktop that are bound, as long as the value lives.
 pub struct Shortcuts {
     _bus: Connection,
-    heard: Receiver<Message>,
+    heard: Receiver<Heard>,
+    waker: SyncSender<Heard>,
     session: OwnedObjectPath,
     /// What the desktop calls the key that marks.
     mark: Option<String>,
@@ -48,7 +52,7 @@ impl Shortcuts {
     /// Where there is no such portal, or the person or the desktop refuses.
     pub fn bind(bindings: &Bindings, go_on: &dyn Fn() -> bool) -> Result<Shortcuts, DisplayError> {
         let bus = connect(&Arc::default()).map_err(|trouble| refused(trouble.to_string()))?;
-        let heard = listen(&bus).map_err(|error| refused(error.to_string()))?;
+        let (waker, heard) = listen(&bus).map_err(|error| refused(error.to_string()))?;
         let asking = Asking { bus: &bus, heard: &heard, go_on };
         let tokens = [("session_handle_token", Value::from("tipme_session"))];
         let mut created = asking.ask("CreateSession", "tipme_create", |options| (options,), HashMap::from(tokens))?;
@@ -59,7 +63,7 @@ impl Shortcuts {
         let body = |options| (session.as_ref(), wanted, "", options);
         let mut bound = asking.ask("BindShortcuts", "tipme_bind", body, HashMap::new())?;
         let mark = bound.remove("shortcuts").and_then(|shortcuts| key_of(shortcuts, HotKeyAction::Mark));
-        Ok(Shortcuts { heard, session, mark, _bus: bus })
+        Ok(Shortcuts { heard, waker, session, mark, _bus: bus })
     }
 
     /// What the desktop calls the key that marks, where it says so.
@@ -67,16 +71,19 @@ impl Shortcuts {
         self.mark.as_deref()
     }
 
-    /// Waits for a shortcut, at most until `timeout` has passed.
+    /// Ends a wait in [`Shortcuts::next`].
+    pub fn waker(&self) -> impl Fn() + Send + 'static {
+        let waker = self.waker.clone();
+        // One that is full of signals ends the wait as well.
+        move || drop(waker.try_send(None))
+    }
+
+    /// Waits for a shortcut, or until somebody ends the wait.
     ///
     /// # Errors
-    /// Where the desktop takes the shortcuts back, or the bus is gone.
-    pub fn next(&self, timeout: Duration) -> Result<Option<HotKeyAction>, DisplayError> {
-        let message = match self.heard.recv_timeout(timeout) {
-            Ok(message) => message,
-            Err(RecvTimeoutError::Timeout) => return Ok(None),
-            Err(RecvTimeoutError::Disconnected) => return Err(refused("the session bus ended".to_owned())),
-        };
+    /// Where the desktop takes the shortcuts back.
+    pub fn next(&self) -> Result<Option<HotKeyAction>, DisplayError> {
+        let Ok(Some(message)) = self.heard.recv() else { return Ok(None) };
         let header = message.header();
         match header.member().map(|member| member.as_str()) {
             Some("Activated") => Ok(self.action(&message)),
@@ -96,7 +103,7 @@ impl Shortcuts {
 /// A request under way.
 struct Asking<'a> {
     bus: &'a Connection,
-    heard: &'a Receiver<Message>,
+    heard: &'a Receiver<Heard>,
     go_on: &'a dyn Fn() -> bool,
 }
 
@@ -121,7 +128,7 @@ impl Asking<'_> {
     fn answer(&self, request: &OwnedObjectPath) -> Result<Results, DisplayError> {
         let deadline = Instant::now() + ANSWER_TIMEOUT;
         while Instant::now() < deadline && (self.go_on)() {
-            let Ok(message) = self.heard.recv_timeout(POLL_INTERVAL) else { continue };
+            let Ok(Some(message)) = self.heard.recv_timeout(POLL_INTERVAL) else { continue };
             let header = message.header();
             let fits = header.member().is_some_and(|member| member == "Response");
             if !fits || header.path().is_none_or(|path| *path != request.as_ref()) {
@@ -143,18 +150,19 @@ fn refused(reason: String) -> DisplayError {
 }
 
 /// All signals of the portal, those that come before anybody waits for them too.
-fn listen(bus: &Connection) -> Result<Receiver<Message>, zbus::Error> {
+fn listen(bus: &Connection) -> Result<(SyncSender<Heard>, Receiver<Heard>), zbus::Error> {
     let rule = MatchRule::builder().msg_type(Type::Signal).sender(NAME)?.build();
     let signals = MessageIterator::for_match_rule(rule, bus, Some(SIGNALS_MAX))?;
-    let (sender, heard): (SyncSender<Message>, _) = sync_channel(SIGNALS_MAX);
+    let (sender, heard) = sync_channel(SIGNALS_MAX);
+    let waker = sender.clone();
     std::thread::spawn(move || {
         for signal in signals.flatten() {
-            if sender.try_send(signal).is_err() {
+            if sender.try_send(Some(signal)).is_err() {
                 eprintln!("tipme: too many shortcuts were pressed at a time; press again");
             }
         }
     });
-    Ok(heard)
+    Ok((waker, heard))
 }
 
 /// A shortcut as the portal takes it: what it is for, and its key.

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use tipme_desktop::{DisplayTarget, server};
 use tipme_policy::Identity;
+use tipme_record::session_programs::WINDOW_MANAGERS;
 use tipme_sched::processes;
 
 /// Programs that a session has one of and that are heard or typed through: sound servers and input methods.
@@ -20,49 +21,6 @@ const PROGRAMS: [&str; 9] = [
     "fcitx",
     "fcitx5",
     "xdg-desktop-portal",
-];
-/// Window managers. Any client of the display can say that it is one.
-const MANAGERS: [&str; 40] = [
-    "afterstep",
-    "awesome",
-    "blackbox",
-    "bspwm",
-    "budgie-wm",
-    "cinnamon",
-    "compiz",
-    "ctwm",
-    "cwm",
-    "dwm",
-    "e16",
-    "enlightenment",
-    "evilwm",
-    "fluxbox",
-    "fvwm",
-    "fvwm2",
-    "fvwm3",
-    "gala",
-    "gnome-shell",
-    "herbstluftwm",
-    "i3",
-    "icewm",
-    "jwm",
-    "kwin_wayland",
-    "kwin_x11",
-    "marco",
-    "matchbox-window-manager",
-    "metacity",
-    "muffin",
-    "mutter",
-    "notion",
-    "openbox",
-    "pekwm",
-    "ratpoison",
-    "sawfish",
-    "spectrwm",
-    "twm",
-    "wmaker",
-    "xfwm4",
-    "xmonad",
 ];
 /// Bytes of a program's name that the kernel keeps.
 const NAME_BYTES: usize = 15;
@@ -123,7 +81,7 @@ pub(crate) fn user(proc: &Path, server_pid: u32, manager: Option<u32>) -> Result
 /// The process that says that it is the window manager, if it is to be believed: it belongs to the user, and runs a
 /// window manager that root has installed.
 pub(crate) fn window_manager(proc: &Path, user: u32, pid: u32) -> Option<Identity> {
-    of_user(proc, user, pid).filter(|_| installed::runs_one_of(proc, pid, &MANAGERS))
+    of_user(proc, user, pid).filter(|_| installed::runs_one_of(proc, pid, &WINDOW_MANAGERS))
 }
 
 /// Display server, window manager, this process, sound and input method. All but the server belong to the user

@@ -24,7 +24,7 @@ pub enum PersonSaid {
     Bad,
     /// "It was this", of what was marked without being asked for.
     Right,
-    /// "Something else", or removed it.
+    /// "Not this", or removed it.
     Wrong,
     /// Nothing so far: it was marked just now.
     Nothing,

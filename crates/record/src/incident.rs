@@ -126,6 +126,10 @@ pub struct Meta {
     pub marked_by_uid: u32,
     /// `command`, `hotkey`, `signal` or `auto`.
     pub trigger: String,
+    /// The last earlier mark of this user by hot key, CLOCK_MONOTONIC: what was over by then was
+    /// answered. Zero for none, and where this mark was not made by hot key.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub answered_ns: u64,
     /// What the user said with the mark; later words are in the section [`Words`].
     pub user_text: String,
     /// Interrupt numbers and their names.
@@ -136,6 +140,10 @@ pub struct Meta {
     pub page_size: u64,
     /// What was recorded and is not in the file, since it belongs to users other than whoever marked.
     pub withheld: Withheld,
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// How much belongs to others, who are neither whoever marked nor services.

@@ -24,6 +24,7 @@ pub mod proc_text;
 pub mod records;
 mod rewrite;
 mod scrub;
+pub mod session_programs;
 pub mod text;
 mod units;
 mod unpack;

@@ -139,6 +139,7 @@ fn without_owner(meta: Meta) -> Meta {
         recorder_pid: meta.recorder_pid,
         marked_by_uid: 0,
         trigger: meta.trigger,
+        answered_ns: meta.answered_ns,
         user_text: String::new(),
         irq_names: meta.irq_names,
         devices: meta.devices,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is copied at the moment of a mark, in the recorder's own thread.
 
+use crate::answered::LastPresses;
 use crate::details::Details;
 use crate::identity::realtime_now;
 use crate::ids::IncidentIds;
@@ -10,6 +11,7 @@ use crate::losses::LossWatch;
 use crate::sampler::Sampler;
 use crate::unrecorded::Unrecorded;
 use anyhow::{Context, Result};
+use tipme_control::Trigger;
 use tipme_desktop::clock;
 use tipme_kernel::{CommandLine, Kernel};
 use tipme_record::incident::{ClassHeld, Cost, Losses, Meta, Section, StoredBaseline};
@@ -39,6 +41,11 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
+    /// Whether a person pressed a key, and is answered on the screen.
+    pub(crate) fn is_press(&self) -> bool {
+        self.trigger == Trigger::Hotkey.name()
+    }
+
     /// Asked for by a signal, or by a key that the recorder saw itself: no program is answered that would tell of it.
     pub(crate) fn is_own(&self) -> bool {
         self.trigger == "signal" || self.at.is_some()
@@ -73,6 +80,7 @@ pub(crate) struct CaptureSources<'a, 'k> {
     pub(crate) window: Nanos,
     pub(crate) details: &'a Details,
     pub(crate) ids: &'a mut IncidentIds,
+    pub(crate) answered: &'a LastPresses,
 }
 
 impl Capture {
@@ -160,6 +168,7 @@ fn meta(sources: &CaptureSources<'_, '_>, mark: &Mark, marked: Nanos, classes: V
         recorder_pid: std::process::id(),
         marked_by_uid: mark.uid,
         trigger: mark.trigger.clone(),
+        answered_ns: if mark.is_press() { sources.answered.last(mark.uid, marked).0 } else { 0 },
         user_text: mark.text.clone(),
         page_size: rustix::param::page_size() as u64,
         ..Meta::default()

@@ -7,6 +7,7 @@ mod pause;
 mod status;
 mod suggestions;
 
+use crate::answered::LastPresses;
 use crate::auto::{AutoMarker, AutoMode, AutoOptions, Suspicion};
 use crate::capture::{Capture, CaptureSources, Mark};
 use crate::counter::CounterProcess;
@@ -146,6 +147,8 @@ struct Recorder<'a> {
     next_calm: Nanos,
     /// When a hot key marked last, here or in the session.
     hot_marked: Option<Nanos>,
+    /// Presses that were answered.
+    answered: LastPresses,
     unrecorded: Unrecorded,
     /// CPUs that went or came before the last look.
     moved_cpus: Vec<u16>,
@@ -198,6 +201,7 @@ impl<'a> Recorder<'a> {
             armed,
             next_calm: armed,
             hot_marked: None,
+            answered: LastPresses::default(),
             unrecorded: Unrecorded::default(),
             moved_cpus: Vec::new(),
             sealing: Sealing::default(),
@@ -490,16 +494,23 @@ impl<'a> Recorder<'a> {
         if let Some((auto, _)) = &mut self.auto {
             auto.marked_by_hand(&self.kernel, &mut self.learning, mark.uid, clock::now());
         }
-        if mark.trigger == Trigger::Hotkey.name() {
+        if mark.is_press() {
             let now = clock::now();
             self.hot_marked = Some(mark.at.map_or(now, |at| at.min(now)));
         }
         let (capture, input_stopped) = (self.capture(&mark), self.unrecorded.is_stopped());
+        let answered = self.answered.clone();
+        let pressed = capture.as_ref().ok().filter(|_| mark.is_press()).map(|capture| &capture.meta);
+        let pressed = pressed.map(|meta| (Nanos(meta.mark_ns), Nanos(meta.answered_ns)));
+        pressed.into_iter().for_each(|(at, _)| answered.add(mark.uid, at));
         let (displays, inquiries) = (self.displays.clone(), self.inquiries.clone());
         let (folder, sealer) = (self.folder.clone(), self.options.sealer.clone());
         std::thread::spawn(move || {
             let raw = capture.and_then(|capture| RawIncident::gather(capture, &displays, &inquiries, &sealer));
             let sealed = raw.and_then(|raw| raw.seal_or_rescue(&folder, &sealer));
+            if let (Some((at, before)), Err(_)) = (pressed, &sealed) {
+                answered.withdraw(mark.uid, at, before);
+            }
             let refused = |error| refuse(format!("{error:#}"));
             let response = sealed.map_or_else(refused, |path| marked(path, begun, input_stopped));
             told::marked(&mark, &response);
@@ -534,6 +545,7 @@ impl<'a> Recorder<'a> {
             window: self.options.window,
             details: &self.details,
             ids: &mut self.ids,
+            answered: &self.answered,
         };
         Capture::take(sources, mark)
     }

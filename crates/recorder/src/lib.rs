@@ -9,6 +9,7 @@
 
 #![warn(unreachable_pub)]
 
+mod answered;
 mod auto;
 mod baselines;
 mod capture;

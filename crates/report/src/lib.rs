@@ -13,6 +13,7 @@ mod kinds;
 mod layout;
 mod listing;
 pub mod measure;
+mod nothing;
 mod notice;
 mod page;
 pub mod plot;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The verdict at a glance, for a notification: what happened, the first cause in a sentence, and its remedy.
 
+use crate::nothing;
 use crate::sentence::{cause, symptom};
-use crate::text::longest;
 use tipme_analysis::model::{Interval, Verdict};
 
 /// What a person is told at a glance. The summary is never empty: notification daemons refuse such.
@@ -22,14 +22,10 @@ impl Notice {
 pub fn notice(verdict: &Verdict) -> Notice {
     match &verdict.interval {
         Some(interval) if interval.exceeded => Notice::new(symptom(verdict, interval), body(verdict, interval)),
-        Some(interval) => {
-            let summary = format!("Nothing unusual in the last {:.0} s", verdict.incident.window_s);
-            let unknown = Some(verdict.incident.input_stopped_s).filter(|stopped| *stopped > 0.0);
-            let unknown = unknown.map(|stopped| format!(" Input was not recorded for {stopped:.1} s of it."));
-            let longest = longest(verdict, interval);
-            Notice::new(summary, format!("The longest interaction was {longest}.{}", unknown.unwrap_or_default()))
+        _ => {
+            let (summary, body) = nothing::words(verdict);
+            Notice { summary, body }
         }
-        None => Notice::new("Nothing to explain was recorded", verdict.notes.join(" ")),
     }
 }
 

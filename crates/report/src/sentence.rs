@@ -57,6 +57,14 @@ fn answered(interval: &Interval) -> String {
     }
 }
 
+/// `Nothing since the last answer took longer than 62 ms`
+pub(crate) fn since_answer(interval: Option<&Interval>) -> String {
+    match interval {
+        Some(interval) => format!("Nothing since the last answer took longer than {}", span(interval.latency_ms)),
+        None => "Nothing new since the last answer".to_owned(),
+    }
+}
+
 /// The action waited for, at the beginning of a sentence; a program keeps its name.
 fn subject(interval: &Interval) -> String {
     let subject = interval.subject();

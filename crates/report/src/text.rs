@@ -3,7 +3,7 @@
 
 use crate::figures::{percent, rest_ms, span};
 use crate::layout::{Layout, Tone};
-use crate::sentence::{cause, is_longest_only, symptom, usually};
+use crate::sentence::{cause, is_longest_only, since_answer, symptom, usually};
 use tipme_analysis::model::{About, Baseline, Candidate, CauseKind, Culprit, Finding, Interval, Verdict};
 
 /// Shares of the latency below this are not worth a line.
@@ -26,8 +26,18 @@ pub fn text(verdict: &Verdict, layout: &Layout) -> String {
 /// The other delays that the person may mean.
 fn others(verdict: &Verdict, layout: &Layout) -> String {
     let line = |other| layout.item("  ", &format!("{}: {}", candidate(other), at(verdict, other)));
-    let lines: String = verdict.candidates.iter().skip(1).map(line).collect();
-    if lines.is_empty() { lines } else { layout.paragraph("Other delays before the mark:") + &lines }
+    let (title, others) = listed(verdict);
+    let lines: String = others.iter().map(line).collect();
+    if lines.is_empty() { lines } else { layout.paragraph(&format!("{title}:")) + &lines }
+}
+
+/// Delays beside the one that is explained, and a title for their list: those before the last
+/// answer where nothing is new.
+pub(crate) fn listed(verdict: &Verdict) -> (&'static str, &[Candidate]) {
+    match verdict.earlier.as_slice() {
+        [] => ("Other delays before the mark", verdict.candidates.get(1..).unwrap_or_default()),
+        earlier => ("Delays before the last answer", earlier),
+    }
 }
 
 /// `typing in xterm, 1.20 s (disk-queue: tar)`
@@ -54,6 +64,9 @@ pub fn headline(verdict: &Verdict) -> String {
         Some(interval) if interval.exceeded && is_longest_only(verdict) => format!("{}.", symptom(verdict, interval)),
         Some(interval) if interval.exceeded => {
             format!("{}{}.", symptom(verdict, interval), usually(verdict.baseline.as_ref(), interval))
+        }
+        interval if verdict.incident.answered_s.is_some() => {
+            format!("{}.", since_answer(interval.as_ref()))
         }
         Some(interval) => nothing_unusual(verdict, interval),
         None => "No finding: nothing to explain was recorded.".to_owned(),

@@ -6,6 +6,8 @@
 //! thread again. So several marks in a row never wait for a dialog, a diagnosis or a notification daemon. Nothing takes the
 //! focus that was not asked for; only where nothing is to be shown, a mark asks for words.
 
+mod choices;
+mod ending;
 mod keys;
 mod place;
 mod popups;
@@ -18,20 +20,22 @@ mod workers;
 pub use serve::run;
 
 use crate::arguments;
+use crate::diagnose::{self, Conclusion};
 use crate::incidents::kept::{VerdictFolder, VerdictSummary};
 use crate::incidents::named::find;
+use crate::judge;
 use crate::report::opened;
-use crate::{diagnose, judge};
 use anyhow::{Context, Error, Result, bail};
+use choices::Choice;
 use place::AgentPlace;
 use popups::Popups;
 use press::PressNumber;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use teller::{Choice, Chosen, Message, Teller};
+use teller::{Chosen, Message, Teller};
 use tipme_control::journal::{self, Field};
 use tipme_control::{CallError, Client, DEFAULT_STATE_DIR, RecorderRequest, RecorderResponse, RecorderStatus, Trigger};
 use tipme_desktop::clipboard::Clipboard;
@@ -44,7 +48,7 @@ use tipme_report::{Layout, Notice};
 use tipme_store::{IncidentFolder, id_ago};
 use workers::Workers;
 
-/// The longest that an interrupt waits to be seen.
+/// Time between two looks for the incident that the recorder marks by itself.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Marks that are being written or described at a time; a further press is refused.
 const MARKS_MAX: usize = 8;
@@ -86,6 +90,8 @@ struct Agent {
     incidents: IncidentFolder,
     /// The key that restarts the recording of input.
     restart_key: String,
+    /// The last incident in which something took long.
+    last_answered: Mutex<Option<PathBuf>>,
 }
 
 impl Agent {
@@ -105,6 +111,7 @@ impl Agent {
             presses: AtomicU64::new(0),
             incidents: IncidentFolder::at(StateDirs::choose(arguments.state_dir.as_deref()).incidents()),
             restart_key: arguments.keys.start_keys_key.to_string(),
+            last_answered: Mutex::default(),
         });
         let (judge, chooser) = (Arc::clone(&agent), Arc::clone(&agent));
         std::thread::spawn(move || {
@@ -275,12 +282,21 @@ impl Agent {
 
     /// Diagnoses an incident and tells the cause.
     fn tell_cause(&self, incident: PathBuf, press: PressNumber, input_stopped: bool) {
-        let mut notice = diagnose::notice(&incident);
+        let (mut notice, conclusion) = diagnose::notice(&incident);
         if input_stopped {
             notice.body = format!("Input is not recorded. {}\n{}", self.without_input(), notice.body);
         }
         tell_verdict(&incident, &notice);
-        self.teller.tell(Message { notice, press: Some(press), passing: false, verdict: Some(incident) });
+        if matches!(conclusion, Conclusion::Cause | Conclusion::DoubtfulCause) {
+            *self.last_answered() = Some(incident.clone());
+        }
+        let choices = choices::of_conclusion(conclusion).iter().copied();
+        let choices = choices.filter(|one| *one != Choice::Earlier || self.last_answered().is_some()).collect();
+        self.teller.tell(Message { press: Some(press), verdict: Some(incident), choices, ..notice.into() });
+    }
+
+    fn last_answered(&self) -> MutexGuard<'_, Option<PathBuf>> {
+        self.last_answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does what a button asks for, on a thread of its own.
@@ -303,6 +319,10 @@ impl Agent {
             Choice::Right => self.judge(incident, true, press),
             Choice::Wrong => self.judge(incident, false, press),
             Choice::Copy => self.copy(incident),
+            Choice::Earlier => {
+                let earlier = self.last_answered().clone();
+                self.details(&earlier.context("the earlier answer is not known any more; see: tipme incidents")?)
+            }
         }
     }
 
@@ -336,7 +356,10 @@ impl Agent {
             right: Some(right),
         })?;
         let summary = if right { "Kept: it was this" } else { "Kept: it was something else" };
-        self.done(summary, "tipme incidents counts these answers.", press);
+        journal::info(summary.to_lowercase()).tell();
+        let notice = Notice::new(summary, "tipme incidents counts these answers.");
+        let (choices, verdict) = (choices::of_answered(right).to_vec(), Some(incident.to_owned()));
+        self.teller.tell(Message { press: Some(press), verdict, choices, ..notice.into() });
         Ok(())
     }
 

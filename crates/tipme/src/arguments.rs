@@ -244,14 +244,15 @@ pub struct ResumeArguments {
 #[derive(Args)]
 #[command(after_help = "Keys: start, mark, and stop or restart the recording of input; each says at the screen what it
 did. A press that marks is told at once, and the cause takes the place of that notification, with
-buttons: details, a note of yours, whether it was this, and one that copies it to be pasted.
+up to three buttons: details first, then whether it was this, a note of yours, or a copy to be
+pasted. A click on it opens the page. What was answered once is not the answer to a second press.
 Where no daemon shows notifications, the cause comes in a corner of the screen until you click
 on it. Neither takes the focus.
 
 A key that another program holds is told, and the others are served; where it is the key that
 marks, Super+Minus does, else Ctrl+Alt+Shift+M, else Ctrl+Alt+Pause. There is one agent for a
-display. Under Wayland the desktop binds the keys, by its portal for global shortcuts; where it
-has none, that is told with the remedy.
+display, which ends with its session. Under Wayland the desktop binds the keys, by its portal for
+global shortcuts; where it has none, that is told with the remedy.
 
 Example:
   tipme agent --mark-key Ctrl+Alt+M")]

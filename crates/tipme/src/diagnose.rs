@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
 use tipme_analysis::model::CauseKind;
-use tipme_analysis::{DiagnoseOptions, Timed, Verdict};
+use tipme_analysis::{DiagnoseOptions, SURE, Timed, Verdict};
 use tipme_command::incident::read;
 use tipme_command::output::layout;
 use tipme_record::Pid;
@@ -99,8 +99,34 @@ pub fn summary(path: &Path) -> Result<VerdictSummary> {
     VerdictFolder::open().get(path).map_or_else(|| Ok(VerdictSummary::of(&verdict(path)?)), Ok)
 }
 
+/// What a verdict offers to a person: a cause to accept or reject, or none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Conclusion {
+    Cause,
+    /// A cause that is not sure, or that explains the longest wait only.
+    DoubtfulCause,
+    /// Nothing took long, or nothing explains why it did.
+    NoCause,
+    /// Nothing took long since the last answer, and something did before it.
+    NothingNew,
+    /// The incident cannot be read.
+    Failed,
+}
+
+impl Conclusion {
+    fn of(verdict: &Verdict) -> Conclusion {
+        let is_late = verdict.interval.as_ref().is_some_and(|interval| interval.exceeded);
+        match verdict.findings.first().filter(|_| is_late) {
+            Some(first) if first.unusual && first.confidence >= SURE => Conclusion::Cause,
+            Some(_) => Conclusion::DoubtfulCause,
+            None if !is_late && !verdict.earlier.is_empty() => Conclusion::NothingNew,
+            None => Conclusion::NoCause,
+        }
+    }
+}
+
 /// The verdict at a glance, found by another process within a time, also of an incident that cannot be read.
-pub fn notice(path: &Path) -> Notice {
+pub fn notice(path: &Path) -> (Notice, Conclusion) {
     let before = std::fs::metadata(path);
     let verdict = crate::judge::verdict(path).inspect(|verdict| {
         before.iter().for_each(|before| VerdictFolder::open().put(path, before, verdict));
@@ -108,9 +134,10 @@ pub fn notice(path: &Path) -> Notice {
     verdict.map_or_else(
         |error| {
             let remedy = format!("mark again, or read it as root: sudo tipme diagnose {}", path.display());
-            Notice::new("The incident cannot be diagnosed", format!("{error:#}\nTry: {remedy}"))
+            let notice = Notice::new("The incident cannot be diagnosed", format!("{error:#}\nTry: {remedy}"));
+            (notice, Conclusion::Failed)
         },
-        |verdict| tipme_report::notice(&verdict),
+        |verdict| (tipme_report::notice(&verdict), Conclusion::of(&verdict)),
     )
 }
 
@@ -122,4 +149,35 @@ pub fn verdict(path: &Path) -> Result<Verdict> {
         VerdictFolder::open().put(path, &before, &verdict);
     }
     Ok(verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tipme_analysis::model::{Candidate, Finding, Interval};
+
+    #[test]
+    fn only_a_cause_of_a_delay_can_be_accepted() {
+        let verdict = |exceeded, findings: &[Finding]| Verdict {
+            interval: Some(Interval { exceeded, ..Interval::default() }),
+            findings: findings.to_vec(),
+            ..Verdict::default()
+        };
+        let sure = Finding { unusual: true, confidence: 0.9, ..Finding::default() };
+        let doubtful = Finding { confidence: 0.5, ..sure.clone() };
+        let longest = Finding { unusual: false, ..sure.clone() };
+        let of = |exceeded, finding: &Finding| Conclusion::of(&verdict(exceeded, std::slice::from_ref(finding)));
+        assert_eq!(of(true, &sure), Conclusion::Cause);
+        assert_eq!([of(true, &doubtful), of(true, &longest)], [Conclusion::DoubtfulCause; 2]);
+        assert_eq!(
+            [of(false, &sure), Conclusion::of(&verdict(true, &[])), Conclusion::of(&Verdict::default())],
+            [Conclusion::NoCause; 3]
+        );
+    }
+
+    #[test]
+    fn what_was_answered_before_is_offered_where_nothing_is_new() {
+        let again = Verdict { earlier: vec![Candidate::default()], ..Verdict::default() };
+        assert_eq!(Conclusion::of(&again), Conclusion::NothingNew);
+    }
 }

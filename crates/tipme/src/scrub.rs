@@ -83,10 +83,11 @@ fn names(verdict: &Verdict) -> Vec<String> {
         Culprit::Process { comm, job, .. } => [Some(comm.clone()), job.as_deref().map(program)],
         Culprit::Device { .. } | Culprit::Address { .. } => [None, None],
     });
-    let candidates = verdict.candidates.iter().filter_map(|candidate| match &candidate.culprit {
-        Some(Culprit::Process { comm, .. }) => Some(comm.clone()),
-        Some(Culprit::Device { .. } | Culprit::Address { .. }) | None => None,
-    });
+    let candidates =
+        verdict.candidates.iter().chain(&verdict.earlier).filter_map(|candidate| match &candidate.culprit {
+            Some(Culprit::Process { comm, .. }) => Some(comm.clone()),
+            Some(Culprit::Device { .. } | Culprit::Address { .. }) | None => None,
+        });
     let own = std::iter::once(OWN_NAME.to_owned());
     own.chain(client).chain(pieces).chain(steps).chain(culprits.flatten()).chain(candidates).collect()
 }

@@ -2,6 +2,8 @@
 //! `tipme status`: the way from the key to the answer as it is now; and whether it is whole, which `tipme doctor` says
 //! first.
 
+mod agents_bus;
+
 use crate::arguments;
 use crate::desktop_keys::{KeySource, KeyState, agent_words};
 use crate::incidents::named::find;
@@ -18,7 +20,7 @@ use tipme_command::output::layout;
 use tipme_control::{CallError, Client, Focused, RecordedDetail, RecorderRequest, RecorderResponse, RecorderStatus};
 use tipme_desktop::hotkeys::Bindings;
 use tipme_desktop::presence::{self, RunningAgent};
-use tipme_desktop::{DisplayTarget, clock, notify, on_bus, portal, server};
+use tipme_desktop::{DisplayTarget, clock, on_bus, portal, server};
 use tipme_record::Nanos;
 use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Tone};
@@ -44,7 +46,8 @@ pub struct StatusDocument {
     /// `null` where no recorder answers.
     pub recorder: Option<RecorderStatus>,
     pub agents: Vec<AgentDocument>,
-    /// The notification daemon of this session, as it calls itself; `null` where there is none.
+    /// The notification server on the bus of the agent, else on that of this shell, as it calls
+    /// itself; `null` where there is none.
     pub notifications: Option<String>,
     /// The file of the newest incident of this user.
     pub last_incident: Option<String>,
@@ -102,12 +105,15 @@ impl SystemState {
             _ => Err(CallError::Refused("the recorder gave an answer that does not fit; restart it".to_owned())),
         });
         let last = find(&IncidentFolder::at(dirs.incidents()), None).ok();
+        let agents = agents();
+        let served = agents.iter().find_map(|(_, agent)| agent.as_ref().ok()?.as_ref());
+        let notifications = agents_bus::notifications(served.map(|agent| agent.pid));
         SystemState {
             recorder,
-            agents: agents(),
+            agents,
             key: portal::is_wayland().then(|| session_key(state_dir)),
             compositors: server::find_compositors().len(),
-            notifications: notify::daemon().map_err(|error| error.to_string()),
+            notifications,
             last,
             room: room(dirs.incidents().to_owned()),
         }
@@ -160,6 +166,11 @@ impl SystemState {
             }
             None => None,
         }
+    }
+
+    /// Whether an agent serves a display.
+    fn is_served(&self) -> bool {
+        self.agents.iter().any(|(_, agent)| matches!(agent, Ok(Some(_))))
     }
 
     /// Why no mark can be written.
@@ -238,7 +249,9 @@ impl SystemState {
         let shown = self
             .notifications
             .as_ref()
-            .map(|daemon| format!("{daemon}, on the bus of this shell"))
+            .map(|daemon| {
+                format!("{daemon}, on the bus of {}", if self.is_served() { "the agent" } else { "this shell" })
+            })
             .map_err(String::clone);
         lines.push(("notifications", shown.unwrap_or_else(|why| format!("a popup comes instead; {why}"))));
         lines.push(("last incident", self.last()));

@@ -14,21 +14,22 @@ mod screen;
 #[path = "support/popups.rs"]
 mod popups;
 
+#[path = "support/suffering.rs"]
+mod suffering;
+
 use popups::{Popup, Viewer};
 use rustix::process::{Signal, kill_process};
 use screen::{ADDRESS, Bus, Running, wait_for};
 use session_agent::{Agent, press, program, session};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
+use suffering::suffer;
 use support::Recording;
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
-use tipme_bench::demo_faults::DemoFault;
-use tipme_bench::seen::DrawingWatch;
 use tipme_bench::session::{SessionOptions, SessionWindowManager};
 use tipme_bench::until;
-use tipme_bench::worker::WorkerLauncher;
 use tipme_control::{Client, RecorderRequest, RecorderResponse};
 use tipme_desktop::hotkeys::{Bindings, HotKeyAction, HotKeys};
 use tipme_desktop::inject::{Pace, Typist};
@@ -37,23 +38,6 @@ use tipme_desktop::{DisplayConnection, focus};
 /// Milliseconds of the wall clock.
 fn now_ms() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()
-}
-
-/// Types into a terminal, has a lock hold up the typing, and presses the key that marks once that is over.
-fn suffer(session: &mut PrivateSession) {
-    let launcher = WorkerLauncher(vec![support::lab().into(), "worker".into()]);
-    let mut scenario = DemoFault::Lock.prepare(session.folder(), &launcher).unwrap();
-    session.open_terminal(&scenario.prefix(), &scenario.program()).unwrap();
-    let seen = DrawingWatch::start(session, Duration::from_millis(400)).unwrap();
-    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
-    let mut keys = scenario.keys().chars().cycle();
-    let mut type_some = |count| keys.by_ref().take(count).map(|key| typist.key(key).unwrap()).last().unwrap();
-    type_some(20);
-    let job = scenario.inject().unwrap();
-    let last = type_some(5);
-    until("the terminal has answered", || seen.answered(last) && seen.quiet_for() >= Duration::from_millis(400));
-    drop(job);
-    press(session, &["ctrl+alt+minus"]);
 }
 
 /// A folder with a `zenity` that opens a window and keeps the text it shall show in a file, and this file.
@@ -370,43 +354,39 @@ fn a_press_is_told_at_once_and_takes_no_focus() {
 
 #[test]
 fn the_buttons_of_a_verdict_do_what_they_say() {
+    let _alone = support::alone();
     let (folder, told) = notes();
-    let desktop = Desktop::start(|command| {
+    let mut desktop = Desktop::start(|command| {
         with_dialog(command, folder.path());
         command.env("XDG_CACHE_HOME", folder.path());
     });
-    let Desktop { session, bus, agent, shown, .. } = &desktop;
-    let mark = || {
-        let count = bus.ids().len();
-        press(session, &["ctrl+alt+minus"]);
-        let path = PathBuf::from(agent.line("marked "));
-        until("the verdict is shown", || bus.ids().len() == count + 2);
-        assert!(!told.exists(), "a window opened that nobody asked for");
-        path
-    };
     let words = |path: &Path| tipme_store::read(path).unwrap().words().unwrap();
-    let first = mark();
+    suffer(&mut desktop.session);
+    let Desktop { session, bus, agent, shown, .. } = &desktop;
+    let first = PathBuf::from(agent.line("marked "));
+    wait_for(shown, "Try: ");
+    bus.push("Not this");
+    wait_for(shown, "Kept: it was something else");
+    assert_eq!(words(&first).right, Some(false));
     bus.push("Add note");
     until("the words are in the incident", || words(&first).text == "the editor hung");
-    let second = mark();
-    bus.push("It was this");
-    wait_for(shown, "Kept: it was this");
-    assert_eq!((words(&second).right, words(&first).right), (Some(true), None));
-    let third = mark();
-    bus.push("Something else");
-    wait_for(shown, "Kept: it was something else");
-    assert_eq!(words(&third).right, Some(false));
-    let fourth = mark();
     let opened = folder.path().join("opened");
     program(folder.path(), "xdg-open", r#"cp "$1" "${0%/*}/opened""#);
     bus.push("Details");
-    let (_, verdict) = support::diagnose(&fourth, &[]);
+    let (_, verdict) = support::diagnose(&first, &[]);
     let headline = verdict.lines().next().unwrap();
     wait_for(&opened, headline);
     assert!(!told.exists(), "the page is in the browser, and the text in a window too");
     program(folder.path(), "xdg-open", "exit 3");
     bus.push("Details");
     wait_for(&told, headline);
+    let count = bus.ids().len();
+    press(session, &["ctrl+alt+minus"]);
+    let second = PathBuf::from(agent.line("marked "));
+    until("the verdict is shown", || bus.ids().len() == count + 2);
+    bus.push("Add note");
+    until("the words are in the incident", || words(&second).text == "the editor hung");
+    assert_eq!(words(&second).right, None);
 }
 
 /// What another program gets that pastes.

@@ -9,6 +9,7 @@ use crate::model::{CauseKind, Culprit};
 use crate::timeline::priorities::SchedStanding;
 use crate::timeline::tasks::Tasks;
 use crate::verdict::remedy::{self, Waiting};
+use crate::verdict::session;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -89,6 +90,10 @@ pub(crate) fn remedy(
         return None;
     }
     let (contrast, tasks) = (contrast(budget, group), &budget.recording.tasks);
+    if let Some(of_session) = session::remedy(budget, group.kind, culprit) {
+        let lowered = contrast.as_ref().filter(|_| group.kind == CauseKind::CpuCompetition).and_then(of_waiter);
+        return lowered.or(Some(of_session));
+    }
     let mut takers = contrast.iter().map(|contrast| contrast.by).chain(taker(budget, group));
     if let Some(taker) = takers.find(|(_, standing)| standing.is_realtime() && !standing.is_lent()) {
         return Some(of_realtime(taker, tasks));

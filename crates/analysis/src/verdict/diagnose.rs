@@ -15,7 +15,7 @@ use crate::timeline::tasks::Life;
 use crate::verdict::detail;
 use crate::verdict::findings::findings;
 use crate::verdict::overhead::overhead;
-use crate::verdict::problem::{DiagnoseOptions, JUST_OVER, Problem, ProblemSubject, problems};
+use crate::verdict::problem::{AnswerSide, DiagnoseOptions, JUST_OVER, LOOK_BACK, Problem, ProblemSubject, problems};
 use crate::verdict::stall;
 use crate::verdict::steps::steps;
 use crate::verdict::trust::{trust, unattributed_ms};
@@ -45,17 +45,29 @@ pub fn diagnose(incident: &Incident, options: &DiagnoseOptions) -> Result<Verdic
 pub(crate) fn examine(incident: &Incident, options: &DiagnoseOptions) -> Result<Case, DiagnoseError> {
     let recording = Recording::read(incident)?;
     let joined = interactions(&recording);
-    let found = problems(&recording, &joined, options)?;
-    let begun = begun(&recording);
+    let answer = last_answer(&recording, options);
+    let begun = begun(&recording, answer);
     let explain = |problem| explained(incident, &recording, problem, begun.clone());
-    let ranked = rank(enough(found.into_iter().map(explain)), recording.mark);
+    let side = |side| problems(&recording, &joined, options, answer.map(|at| (at, side)));
+    let ranked = rank(enough(side(AnswerSide::After)?.into_iter().map(explain)), recording.mark);
     let candidates = candidates(&ranked);
+    let is_new = answer.is_none() || !candidates.is_empty();
+    let before = if is_new { Vec::new() } else { side(AnswerSide::Before)? };
+    let earlier = rank(enough(before.into_iter().map(explain)), recording.mark);
     let (explained, mut verdict) = match ranked.into_iter().next() {
         Some((explained, verdict)) => (Some(explained), verdict),
         None => (None, nothing(&recording, begun)),
     };
-    verdict.candidates = candidates;
+    (verdict.candidates, verdict.earlier) = (candidates, self::candidates(&earlier));
     Ok(Case { recording, interactions: joined.interactions, explained, verdict })
+}
+
+/// The last press that was answered, where the window reaches back to it. Whoever asks for
+/// something in particular is answered without regard to that.
+fn last_answer(recording: &Recording, options: &DiagnoseOptions) -> Option<Nanos> {
+    let at = Nanos(recording.meta.answered_ns);
+    let is_within = at > recording.complete_from() && at < recording.mark && recording.mark.since(at) < LOOK_BACK;
+    (is_within && *options == DiagnoseOptions::default()).then_some(at)
 }
 
 /// Ratio of two delays from which on the longer one is meant.
@@ -140,8 +152,8 @@ fn explained(incident: &Incident, recording: &Recording, problem: Problem, mut v
 }
 
 /// A verdict that says what the incident is.
-fn begun(recording: &Recording) -> Verdict {
-    Verdict { schema: SCHEMA, incident: about(recording), notes: recording.notes.clone(), ..Verdict::default() }
+fn begun(recording: &Recording, answer: Option<Nanos>) -> Verdict {
+    Verdict { schema: SCHEMA, incident: about(recording, answer), notes: recording.notes.clone(), ..Verdict::default() }
 }
 
 fn nothing(recording: &Recording, mut verdict: Verdict) -> Verdict {
@@ -192,7 +204,8 @@ fn left(chain: &Chain) -> Option<String> {
     (chain.left > Nanos(0)).then(told)
 }
 
-fn about(recording: &Recording) -> About {
+fn about(recording: &Recording, answer: Option<Nanos>) -> About {
+    let before = |at: Nanos| recording.mark.since(at).0 as f64 / 1e9;
     let meta = &recording.meta;
     let from = recording.complete_from();
     let (inputs, programs) = looked_at(recording, from);
@@ -202,10 +215,12 @@ fn about(recording: &Recording) -> About {
         machine: meta.machine.clone(),
         user_text: recording.user_text.clone(),
         user_right: recording.user_right,
-        window_s: recording.mark.since(from).0 as f64 / 1e9,
+        window_s: before(from),
         inputs,
         programs,
         input_stopped_s: recording.meta.input_stopped_ns as f64 / 1e9,
+        answered_s: answer.map(before),
+        recorded_s: if meta.armed_ns > 0 { before(Nanos(meta.armed_ns)) } else { 0.0 },
         mark_ns: recording.mark.0,
         losses: recording.losses.per_second.clone(),
     }
@@ -321,6 +336,12 @@ fn why_nothing(recording: &Recording, about: &About) -> String {
     let window = span_text(recording.mark.since(recording.complete_from()));
     if recording.messages.streams().is_empty() {
         return "No display was recorded; name a process with --pid or --app.".to_owned();
+    }
+    if let Some(seconds) = about.answered_s {
+        return format!(
+            "No input was answered in the {} since the last answer.",
+            span_text(Nanos((seconds * 1e9) as u64))
+        );
     }
     match about.inputs {
         0 => format!("No input was seen in the {window} before the mark that are recorded completely."),

@@ -17,7 +17,7 @@ use crate::verdict::evidence;
 use crate::verdict::problem::Problem;
 use crate::verdict::remedy::Waiting;
 use crate::verdict::stall;
-use crate::verdict::{feeder, output, remedy, stopped};
+use crate::verdict::{feeder, output, remedy, session, stopped};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Device, Nanos, Pid, Tid};
 
@@ -357,7 +357,10 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let remedy = remedy.or_else(|| competition::remedy(budget, &cause.group, &target, waiting));
     let held = || stopped::remedy(budget, &cause.group, &culprit).filter(|_| cause.group.kind == CauseKind::Stopped);
     let shown = || output::remedy(budget, &cause.group).or_else(|| feeder::remedy(budget, &cause.group));
-    let usual = || remedy::of(cause.group.kind, &target, waiting, &budget.recording.tasks);
+    let usual = || {
+        let of_session = session::remedy(budget, cause.group.kind, &target);
+        of_session.unwrap_or_else(|| remedy::of(cause.group.kind, &target, waiting, &budget.recording.tasks))
+    };
     let outsider = (cause.group.kind == CauseKind::Stall).then(|| stall::taker(budget, &cause.group));
     let away = || outsider.and_then(|_| stall::remedy(budget, &cause.group)).map(str::to_owned);
     let signalled = || evidence::is_signalled(budget, &cause.group).then(|| remedy::of_signalled(&target));

@@ -17,6 +17,7 @@ pub(crate) mod output;
 pub(crate) mod overhead;
 pub(crate) mod problem;
 pub(crate) mod remedy;
+mod session;
 pub(crate) mod stall;
 pub(crate) mod steps;
 pub(crate) mod stopped;

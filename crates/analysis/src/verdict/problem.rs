@@ -29,7 +29,7 @@ pub struct DiagnoseOptions {
 }
 
 /// A hitch is looked for this long before the mark.
-const LOOK_BACK: Nanos = Nanos::from_secs(40);
+pub(crate) const LOOK_BACK: Nanos = Nanos::from_secs(40);
 
 /// With a time given, what overlaps this much around it is considered.
 const AROUND: Nanos = Nanos::from_secs(1);
@@ -148,12 +148,23 @@ impl Problem {
     }
 }
 
+/// A side of the last answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AnswerSide {
+    /// Delays that were over.
+    Before,
+    /// Delays that began after it, or went on for longer than is noticed.
+    After,
+}
+
 /// What the caller wants to know, resolved against the recording.
 struct WantedProblem<'a> {
     recording: &'a Recording,
     pids: Option<Vec<Pid>>,
     lo: Nanos,
     hi: Nanos,
+    /// The last answer, and which side of it is meant; `None` for both.
+    answer: Option<(Nanos, AnswerSide)>,
     words: Vec<String>,
 }
 
@@ -164,21 +175,24 @@ const TOLD_QUARTERS: u64 = 3;
 const COMMANDS_MAX: usize = 4;
 const OTHERS_MAX: usize = 4;
 
-/// The delays that the verdict may be about, in the order in which they are tried: the worst interaction that the options
+/// The delays that the verdict may be about, of one side of the last answer where that is given, in the order in which they
+/// are tried: the worst interaction that the options
 /// allow, and behind commands, which may well take their time, the next worst, in case that nothing held those up; beside
 /// it the worst unresponsive span that no late input tells of. Without an interaction the worst activity of the process.
 pub(crate) fn problems(
     recording: &Recording,
     joined: &JoinedInputs,
     options: &DiagnoseOptions,
+    answer: Option<(Nanos, AnswerSide)>,
 ) -> Result<Vec<Problem>, DiagnoseError> {
-    let wanted = WantedProblem::new(recording, options)?;
+    let wanted = WantedProblem { answer, ..WantedProblem::new(recording, options)? };
     let from_input = worst(recording, joined, &wanted);
     let named = wanted.pids.is_some();
     match from_input.first() {
         Some(problem) if problem.exceeded() || !named => Ok(from_input),
         other if named || recording.messages.streams().is_empty() => {
-            let active = worst_activity(recording, &wanted).filter(|activity| activity.exceeded() || other.is_none());
+            let active = worst_activity(recording, &wanted).filter(|one| wanted.is_meant(one.start, one.end));
+            let active = active.filter(|activity| activity.exceeded() || other.is_none());
             Ok(active.map_or(from_input, |active| vec![active]))
         }
         _ => Ok(from_input),
@@ -192,7 +206,15 @@ impl<'a> WantedProblem<'a> {
         let (lo, hi) = at.map_or((mark.before(LOOK_BACK), mark), |at| (at.before(AROUND), at.after(AROUND)));
         let words = recording.user_text.split(|c: char| !c.is_alphanumeric());
         let words = words.filter(|word| word.len() >= WORD_MIN).map(str::to_lowercase).collect();
-        Ok(WantedProblem { recording, pids: pids(recording, options)?, lo, hi, words })
+        Ok(WantedProblem { recording, pids: pids(recording, options)?, lo, hi, answer: None, words })
+    }
+
+    /// Whether a delay is on the side of the last answer that is meant.
+    fn is_meant(&self, start: Nanos, end: Nanos) -> bool {
+        self.answer.is_none_or(|(at, side)| {
+            let is_after = start >= at || end.since(at) > NOTICED;
+            is_after == (side == AnswerSide::After)
+        })
     }
 
     fn allows(&self, pid: Pid) -> bool {
@@ -316,6 +338,7 @@ fn worst(recording: &Recording, joined: &JoinedInputs, wanted: &WantedProblem<'_
     let known = candidates(recording, found).filter(|interaction| interaction.delivery.input >= complete);
     let known = known.filter(|interaction| !went_on(interaction, &answered));
     let allowed = known.filter(|i| wanted.allows(i.delivery.client) && i.overlaps(wanted.lo, wanted.hi));
+    let allowed = allowed.filter(|i| wanted.is_meant(i.delivery.input, i.end));
     let scored = allowed.map(|interaction| {
         let before = interaction.task == Task::Typed && recording.mark.since(interaction.end) > JUST_OVER;
         let aside = interaction.task.is_command() && (before || !is_attended(&interaction, found));
@@ -390,6 +413,7 @@ fn worst_span<'a>(
     focused: Option<Pid>,
 ) -> Option<(f64, Problem)> {
     let allowed = spans.filter(|span| wanted.allows(span.client) && span.shared(wanted.lo, wanted.hi) > Nanos(0));
+    let allowed = allowed.filter(|span| wanted.is_meant(span.start, span.end));
     let exceeded = allowed.map(|span| unresponsive(recording, span)).filter(Problem::exceeded);
     let score = |one: &Problem| 3.0 * RANK + one.excess.0 as f64 * wanted.weight(one.client, focused, Some(one.end));
     exceeded.map(|one| (score(&one), one)).max_by(|(a, _), (b, _)| a.total_cmp(b))

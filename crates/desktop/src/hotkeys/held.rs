@@ -6,6 +6,7 @@ use crate::clock;
 use crate::connect::{DisplayConnection, DisplayTarget};
 use crate::error::DisplayError;
 use crate::keymap::Keymap;
+use std::os::fd::BorrowedFd;
 use tipme_record::Nanos;
 use x11rb::errors::ReplyError;
 use x11rb::protocol::xproto::{ConnectionExt as _, Grab, GrabMode, KeyPressEvent, Keycode, Mapping, ModMask};
@@ -16,9 +17,11 @@ use x11rb::protocol::{ErrorKind, Event as Message};
 pub enum HotKeyEvent {
     /// A hot key was pressed; `at` is when the press was taken from the socket.
     Pressed { action: HotKeyAction, at: Nanos },
-    /// The server is gone, for the reason given; attempts to reach it go on.
+    /// The server does not answer, for the reason given; attempts to reach it go on.
     Lost(String),
-    /// The server is back and the keys are grabbed again, those that can be had.
+    /// The server is gone, for the reason given. No key comes any more.
+    Gone(String),
+    /// The server answers again and the keys are grabbed again, those that can be had.
     Restored,
     /// The keyboard has changed, and with it which keys can be had.
     Changed,
@@ -143,8 +146,18 @@ impl GrabbedKeys {
         Ok(whole)
     }
 
-    pub(super) fn next(&mut self, deadline: Nanos, bindings: &Bindings) -> Result<Option<HotKeyEvent>, DisplayError> {
-        while let Some(message) = self.connection.event(deadline)? {
+    /// Whether the server has closed the connection.
+    pub(super) fn has_ended(&self) -> bool {
+        self.connection.has_ended()
+    }
+
+    pub(super) fn next(
+        &mut self,
+        deadline: Nanos,
+        wakeup: Option<BorrowedFd<'_>>,
+        bindings: &Bindings,
+    ) -> Result<Option<HotKeyEvent>, DisplayError> {
+        while let Some(message) = self.connection.event_unless(deadline, wakeup)? {
             match message {
                 Message::KeyPress(press) => {
                     if let Some(action) = self.action(&press, bindings) {

@@ -6,7 +6,7 @@ use crate::kinds;
 use crate::notice::notice;
 use crate::page::remedy as commands;
 use crate::sentence;
-use crate::text::{at, candidate, usual_in_words};
+use crate::text::{at, candidate, listed, usual_in_words};
 use maud::{Markup, html};
 use tipme_analysis::model::{About, CauseKind, Culprit, Finding, Interval, Verdict};
 use tipme_analysis::scene::{Look, Scene};
@@ -115,12 +115,13 @@ fn check(first: &Finding) -> Option<(String, String)> {
 
 /// The other delays that the person may mean.
 pub(super) fn others(verdict: &Verdict) -> Markup {
+    let (title, others) = listed(verdict);
     html! {
-        @if verdict.candidates.len() > 1 {
+        @if !others.is_empty() {
             section aria-labelledby="others" {
-                h2 #others { "Other delays before the mark" }
+                h2 #others { (title) }
                 ul {
-                    @for other in verdict.candidates.iter().skip(1) {
+                    @for other in others {
                         li { (candidate(other)) ": " code { (at(verdict, other)) } }
                     }
                 }

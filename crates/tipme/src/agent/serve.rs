@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The loop of the agent: keys of an X display, or what a Wayland desktop binds.
 
+use super::ending::AgentEnd;
 use super::place::AgentPlace;
-use super::{Agent, POLL_INTERVAL, wayland};
+use super::{Agent, wayland};
 use crate::arguments;
 use anyhow::{Context, Result, ensure};
 use std::process::ExitCode;
-use tipme_control::interrupt::InterruptFlag;
+use std::sync::Arc;
+use std::time::Duration;
 use tipme_control::journal;
 use tipme_desktop::hotkeys::{HotKeyEvent, HotKeys};
 use tipme_desktop::{DisplayTarget, portal};
 
-/// Serves the keys until SIGINT or SIGTERM.
+/// Longest wait for a key at a time: nothing is polled, since whoever ends the agent wakes it.
+const KEY_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// Serves the keys until SIGINT or SIGTERM, or the end of the session: of its display, its
+/// compositor or its message bus.
 ///
 /// Prints `ready: …` once the keys are held that can be had, `marked PATH` for each incident, and then its cause.
 pub fn run(arguments: arguments::AgentArguments) -> Result<ExitCode> {
-    let interrupt = InterruptFlag::install()?;
+    let end = Arc::new(AgentEnd::watch()?);
     if arguments.display.is_none() && portal::is_wayland() {
-        return wayland::run(&arguments, &interrupt);
+        return wayland::run(&arguments, &end);
     }
     ensure!(
         arguments.press.is_none(),
@@ -26,24 +32,24 @@ pub fn run(arguments: arguments::AgentArguments) -> Result<ExitCode> {
     let name = arguments.display.clone().or_else(|| std::env::var("DISPLAY").ok());
     let name = name.context("no display is named; set DISPLAY or give --display")?;
     let target = DisplayTarget::parse(&name)?;
-    let mut place = AgentPlace::take(&target)?;
+    let place = AgentPlace::take(&target)?;
     let mut keys = HotKeys::grab(&target, arguments.keys.bindings())?;
+    keys.wake_by(end.wakeup()?);
     let agent = Agent::start(&arguments, name);
     agent.announce(&mut keys, &place)?;
     agent.look_for_recorder();
-    while interrupt.check().is_ok() {
-        match keys.next(POLL_INTERVAL)? {
+    while !end.is_due() {
+        match keys.next(KEY_TIMEOUT)? {
             Some(HotKeyEvent::Pressed { action, .. }) => agent.press(action),
-            Some(HotKeyEvent::Lost(why)) => {
-                journal::warning(format!("{why}; waiting for the display to come back")).tell();
+            Some(HotKeyEvent::Lost(why)) => journal::warning(format!("{why}; waiting for it")).tell(),
+            Some(HotKeyEvent::Gone(why)) => {
+                journal::info(format!("{why}; the agent ends with its display")).tell();
+                return Ok(ExitCode::SUCCESS);
             }
-            Some(HotKeyEvent::Restored) => {
-                place = AgentPlace::take(&target)?;
-                agent.announce(&mut keys, &place)?;
-            }
-            Some(HotKeyEvent::Changed) => agent.announce(&mut keys, &place)?,
+            Some(HotKeyEvent::Restored | HotKeyEvent::Changed) => agent.announce(&mut keys, &place)?,
             None => {}
         }
     }
+    end.tell();
     Ok(ExitCode::SUCCESS)
 }

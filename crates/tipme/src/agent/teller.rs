@@ -1,63 +1,53 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tells the person at the screen: by a notification, and where none can be shown by a popup.
+//! Messages to the person at the screen: a notification, or a popup where none can be shown.
 //!
-//! One thread shows notifications, in the order in which they are told: what is said of one press takes the place of what
-//! was said of it before. Buttons come back as [`Choice`]s.
+//! One thread shows notifications in the order of the messages: what is said of one press takes the
+//! place of what was said of it before. Another thread hands on actions, and shows a verdict again,
+//! with the actions that are left, where the server has closed it at the first one.
 
+use super::choices::{Choice, actions};
 use super::popups::Popups;
 use super::press::PressNumber;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tipme_control::journal;
-use tipme_desktop::notify::{Note, Notifier, PressedButton};
+use tipme_desktop::notify::{DEFAULT_ACTION, Note, NotificationEvent, Notifier};
 use tipme_recorder::StateDirs;
 use tipme_report::Notice;
 
 /// Messages that wait to be shown; a further one is told on stderr only.
 const MESSAGES_MAX: usize = 16;
-/// Notifications whose buttons are known: the last ones.
+/// Notifications whose actions are known: the last ones.
 const SHOWN_MAX: usize = 64;
-/// Buttons that wait to be answered.
+/// Actions that wait to be answered.
 const CHOICES_MAX: usize = 16;
+/// Time after an action within which a server that ignores the hint `resident` has closed the
+/// notification.
+const CLOSED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Buttons of a verdict: their keys, what stands on them, and what they mean.
-const BUTTONS: [(&str, &str, Choice); 5] = [
-    ("details", "Details", Choice::Details),
-    ("note", "Add note", Choice::Note),
-    ("right", "It was this", Choice::Right),
-    ("wrong", "Something else", Choice::Wrong),
-    ("copy", "Copy", Choice::Copy),
-];
-
-/// What a person wants of a verdict.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Choice {
-    Details,
-    Note,
-    Right,
-    Wrong,
-    Copy,
-}
-
-/// What is chosen of an incident, and the press that it came from.
+/// A choice, the incident that it is about, and the press that marked it.
 pub type Chosen = (Choice, PathBuf, PressNumber);
 
-/// Something to be told.
+/// A message to be shown.
+#[derive(Clone)]
 pub struct Message {
     pub notice: Notice,
-    /// What it is about: it takes the place of what was told of this before.
+    /// The press that it answers: it takes the place of earlier messages about it.
     pub press: Option<PressNumber>,
     /// Something follows soon: where no notification can be shown, this is not told.
     pub passing: bool,
     /// The incident that it is the verdict of.
     pub verdict: Option<PathBuf>,
+    /// Actions of the verdict.
+    pub choices: Vec<Choice>,
 }
 
 impl From<Notice> for Message {
     fn from(notice: Notice) -> Message {
-        Message { notice, press: None, passing: false, verdict: None }
+        Message { notice, press: None, passing: false, verdict: None, choices: Vec::new() }
     }
 }
 
@@ -65,10 +55,17 @@ impl From<Notice> for Message {
 struct Shown {
     id: u32,
     press: PressNumber,
-    verdict: Option<PathBuf>,
+    message: Message,
+    is_closed: bool,
+    /// The last action, and when it was invoked.
+    pressed: Option<(Choice, Instant)>,
 }
 
 type AllShown = Arc<Mutex<VecDeque<Shown>>>;
+
+fn lock(shown: &AllShown) -> MutexGuard<'_, VecDeque<Shown>> {
+    shown.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 #[derive(Clone)]
 pub struct Teller {
@@ -84,12 +81,14 @@ impl Teller {
             return (Teller { messages: None }, chosen);
         }
         let (messages, waiting) = sync_channel::<Message>(MESSAGES_MAX);
-        let (pressed, buttons) = sync_channel(CHOICES_MAX);
+        let (sender, events) = sync_channel(CHOICES_MAX);
         let shown = AllShown::default();
-        let screen = Screen { notifier: Notifier::new(pressed), shown: Arc::clone(&shown), popups };
+        let screen = Screen { notifier: Notifier::new(sender), shown: Arc::clone(&shown), popups };
+        let teller = Teller { messages: Some(messages) };
+        let listener = EventListener { shown, choices, teller: teller.clone() };
         std::thread::spawn(move || show_all(screen, &waiting));
-        std::thread::spawn(move || buttons.iter().for_each(|button| choose(&button, &shown, &choices)));
-        (Teller { messages: Some(messages) }, chosen)
+        std::thread::spawn(move || events.iter().for_each(|event| listener.take(&event)));
+        (teller, chosen)
     }
 
     /// Whether anything is shown at all.
@@ -111,14 +110,51 @@ fn show_all(mut screen: Screen, messages: &Receiver<Message>) {
     messages.iter().for_each(|message| screen.show(message));
 }
 
-/// Hands on what a button means, where it is one of a verdict.
-fn choose(button: &PressedButton, shown: &AllShown, choices: &SyncSender<Chosen>) {
-    let Some((.., choice)) = BUTTONS.iter().find(|(key, ..)| *key == button.key) else { return };
-    let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(of_it) = shown.iter().rev().find(|shown| shown.id == button.id) else { return };
-    let Some(incident) = of_it.verdict.clone() else { return };
-    if choices.try_send((*choice, incident, of_it.press)).is_err() {
-        journal::warning(format!("{CHOICES_MAX} buttons wait for their answer; press again")).tell();
+/// Takes news from the notification server.
+struct EventListener {
+    shown: AllShown,
+    choices: SyncSender<Chosen>,
+    teller: Teller,
+}
+
+impl EventListener {
+    fn take(&self, event: &NotificationEvent) {
+        match event {
+            NotificationEvent::Pressed { id, key } => self.choose(*id, key),
+            NotificationEvent::Closed { id } => self.close(*id),
+            // Another server gives the same numbers to other notifications.
+            NotificationEvent::ServerChanged => lock(&self.shown).clear(),
+        }
+    }
+
+    /// Hands on an action of a verdict.
+    fn choose(&self, id: u32, key: &str) {
+        let Some(choice) = Choice::of_key(key) else { return };
+        let mut all = lock(&self.shown);
+        let Some(shown) = all.iter_mut().rev().find(|shown| shown.id == id) else { return };
+        let Some(incident) = shown.message.verdict.clone() else { return };
+        // A click on the notification itself may dismiss it.
+        shown.pressed = (key != DEFAULT_ACTION).then(|| (choice, Instant::now()));
+        if self.choices.try_send((choice, incident, shown.press)).is_err() {
+            journal::warning(format!("{CHOICES_MAX} buttons wait for their answer; press again")).tell();
+        }
+    }
+
+    fn close(&self, id: u32) {
+        let again = lock(&self.shown).iter_mut().rev().find(|shown| shown.id == id).and_then(Shown::close);
+        again.into_iter().for_each(|message| self.teller.tell(message));
+    }
+}
+
+impl Shown {
+    /// Takes note that the notification is gone; the message to show again where an action has
+    /// closed it.
+    fn close(&mut self) -> Option<Message> {
+        self.is_closed = true;
+        let (choice, at) = self.pressed.take()?;
+        let is_by_action = at.elapsed() < CLOSED_WITHIN && choice.leaves_open();
+        let left: Vec<Choice> = self.message.choices.iter().copied().filter(|one| *one != choice).collect();
+        (is_by_action && !left.is_empty()).then(|| Message { choices: left, ..self.message.clone() })
     }
 }
 
@@ -133,9 +169,14 @@ impl Screen {
     fn show(&mut self, message: Message) {
         let Notice { summary, body } = &message.notice;
         let replaces = message.press.and_then(|press| self.id(press)).unwrap_or(0);
-        let actions = BUTTONS.map(|(key, label, _)| (key, label));
-        let actions: &[(&str, &str)] = if message.verdict.is_some() { &actions } else { &[] };
-        match self.notifier.show(&Note { replaces, summary, body, actions }) {
+        if message.verdict.is_some() {
+            self.close_equal(&message);
+        }
+        let actions = actions(&message.choices);
+        let more = message.verdict.as_deref().map(|incident| format!("\n{}", read_more(incident)));
+        let without_actions = more.as_deref().unwrap_or_default();
+        let transient = message.passing;
+        match self.notifier.show(&Note { replaces, summary, body, actions: &actions, without_actions, transient }) {
             Ok(id) => self.remember(id, message),
             Err(_) if message.passing => {}
             Err(refused) => {
@@ -145,17 +186,33 @@ impl Screen {
         }
     }
 
+    /// Closes the verdict of an earlier press that says the same: two equal notifications help
+    /// nobody.
+    fn close_equal(&mut self, message: &Message) {
+        let equal = {
+            let mut all = lock(&self.shown);
+            let is_equal = |shown: &&mut Shown| {
+                !shown.is_closed && shown.message.notice == message.notice && Some(shown.press) != message.press
+            };
+            all.iter_mut().find(is_equal).map(|shown| {
+                shown.is_closed = true;
+                shown.id
+            })
+        };
+        // What cannot be closed stays beside the new one.
+        equal.into_iter().for_each(|id| drop(self.notifier.close(id)));
+    }
+
+    /// The notification that is on the screen of a press.
     fn id(&self, press: PressNumber) -> Option<u32> {
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.iter().rev().find(|shown| shown.press == press).map(|shown| shown.id)
+        lock(&self.shown).iter().rev().find(|shown| shown.press == press && !shown.is_closed).map(|shown| shown.id)
     }
 
     fn remember(&self, id: u32, message: Message) {
         let Some(press) = message.press else { return };
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        let verdict = message.verdict.or_else(|| shown.iter().find(|shown| shown.id == id)?.verdict.clone());
+        let mut shown = lock(&self.shown);
         shown.retain(|shown| shown.id != id);
-        shown.push_back(Shown { id, press, verdict });
+        shown.push_back(Shown { id, press, message, is_closed: false, pressed: None });
         while shown.len() > SHOWN_MAX {
             shown.pop_front();
         }
@@ -170,10 +227,38 @@ impl Screen {
     }
 }
 
-/// How to read all of a verdict, and to add words to it.
+/// The commands that read all of a verdict, and add words to it.
 fn more(incident: &Path) -> String {
+    format!("{}\nAdd words: tipme incidents note {} WORDS\n", read_more(incident), name(incident))
+}
+
+fn read_more(incident: &Path) -> String {
+    format!("Read more: tipme diagnose {}", name(incident))
+}
+
+/// The shortest name of an incident on a command line: it is typed from the screen.
+fn name(incident: &Path) -> String {
     let usual = incident.parent() == Some(StateDirs::choose(None).incidents());
-    // What is typed from the screen is to be short.
-    let name = incident.file_stem().filter(|_| usual).map_or(incident, Path::new).display();
-    format!("Read more: tipme diagnose {name}\nAdd words: tipme incidents note {name} WORDS\n")
+    incident.file_stem().filter(|_| usual).map_or(incident, Path::new).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(pressed: Option<Choice>) -> Shown {
+        let choices = vec![Choice::Details, Choice::Wrong, Choice::Copy];
+        let message = Message { choices, ..Notice::new("Typing in xterm stalled 938 ms", "").into() };
+        let pressed = pressed.map(|choice| (choice, Instant::now()));
+        Shown { id: 7, press: PressNumber(1), message, is_closed: false, pressed }
+    }
+
+    #[test]
+    fn a_verdict_that_an_action_has_closed_comes_back_with_the_actions_that_are_left() {
+        let again = shown(Some(Choice::Details)).close().map(|message| message.choices);
+        assert_eq!(again, Some(vec![Choice::Wrong, Choice::Copy]));
+        let mut answered = shown(Some(Choice::Wrong));
+        assert!(answered.close().is_none() && answered.is_closed, "the answer is confirmed by a message of its own");
+        assert!(shown(None).close().is_none(), "the person has closed it");
+    }
 }

@@ -2,15 +2,16 @@
 //! The agent under Wayland: the desktop binds the keys, by the portal for that or by its own settings, whose commands
 //! reach the agent over the message bus. Nothing is grabbed on Xwayland besides, or one press would mark twice.
 
+use super::ending::AgentEnd;
 use super::place::AgentPlace;
-use super::{Agent, POLL_INTERVAL, popups};
+use super::{Agent, popups};
 use crate::arguments;
 use crate::desktop_keys::{KeySource, KeyState, agent_words, spelled};
 use anyhow::{Error, Result, bail};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
-use tipme_control::interrupt::InterruptFlag;
+use std::time::Duration;
 use tipme_control::{Client, DEFAULT_STATE_DIR, RecorderRequest, RecorderResponse, journal};
 use tipme_desktop::DisplayTarget;
 use tipme_desktop::hotkeys::HotKeyAction;
@@ -18,8 +19,12 @@ use tipme_desktop::notify::{Note, Notifier};
 use tipme_desktop::on_bus::{self, OnBus};
 use tipme_desktop::portal::Shortcuts;
 
-/// Serves the desktop's keys until SIGINT or SIGTERM. With a press, the agent that is there serves that one.
-pub fn run(arguments: &arguments::AgentArguments, interrupt: &InterruptFlag) -> Result<ExitCode> {
+/// Time from the loss of the shortcuts until the end of the session is noticed.
+const SESSION_END_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Serves the desktop's keys until SIGINT or SIGTERM, or the end of the session. With a press, the
+/// agent that is there serves that one.
+pub fn run(arguments: &arguments::AgentArguments, end: &Arc<AgentEnd>) -> Result<ExitCode> {
     if let Some(action) = arguments.press
         && matches!(on_bus::press(action), Ok(true))
     {
@@ -33,20 +38,24 @@ pub fn run(arguments: &arguments::AgentArguments, interrupt: &InterruptFlag) -> 
     arguments.press.into_iter().for_each(|action| agent.press(action));
     presses.into_iter().for_each(|presses| serve(&agent, presses));
     let source = KeySource::of_session();
-    let (shortcuts, words) = match bind(arguments, source, on_bus.is_some(), interrupt) {
+    let (shortcuts, words) = match bind(arguments, source, on_bus.is_some(), end) {
         Ok(bound) => bound,
         Err(_) if recorder_takes_keys(arguments) => {
             journal::info("ready: the recorder takes the keys itself").tell();
             return Ok(ExitCode::SUCCESS);
         }
-        Err(error) => return refuse(arguments, target.as_ref(), interrupt, &error),
+        Err(error) => return refuse(arguments, target.as_ref(), end, &error),
     };
     on_bus.iter().for_each(|on_bus| on_bus.say(&words));
     place.iter().for_each(|place| place.say(&words));
     journal::info(format!("ready: {words}, bound by the desktop")).tell();
-    match wait(&agent, shortcuts.as_ref(), interrupt) {
-        Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(error) => refuse(arguments, target.as_ref(), interrupt, &error),
+    match wait(&agent, shortcuts, end) {
+        // A portal that ends with its session takes its shortcuts back first.
+        Err(error) if !end.wait(Some(SESSION_END_TIMEOUT)) => refuse(arguments, target.as_ref(), end, &error),
+        _ => {
+            end.tell();
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 
@@ -54,13 +63,18 @@ pub fn run(arguments: &arguments::AgentArguments, interrupt: &InterruptFlag) -> 
 ///
 /// # Errors
 /// Where the desktop takes them back.
-fn wait(agent: &Arc<Agent>, shortcuts: Option<&Shortcuts>, interrupt: &InterruptFlag) -> Result<()> {
-    while interrupt.check().is_ok() {
-        match shortcuts {
-            Some(shortcuts) => shortcuts.next(POLL_INTERVAL)?.into_iter().for_each(|action| agent.press(action)),
-            None => std::thread::sleep(POLL_INTERVAL),
+fn wait(agent: &Arc<Agent>, shortcuts: Option<Shortcuts>, end: &Arc<AgentEnd>) -> Result<()> {
+    if let Some(shortcuts) = shortcuts {
+        let (wake, ends) = (shortcuts.waker(), Arc::clone(end));
+        std::thread::spawn(move || {
+            while !ends.wait(None) {}
+            wake();
+        });
+        while !end.is_due() {
+            shortcuts.next()?.into_iter().for_each(|action| agent.press(action));
         }
     }
+    while !end.wait(None) {}
     Ok(())
 }
 
@@ -98,7 +112,7 @@ fn bind(
     arguments: &arguments::AgentArguments,
     source: KeySource,
     on_bus: bool,
-    interrupt: &InterruptFlag,
+    end: &AgentEnd,
 ) -> Result<(Option<Shortcuts>, String)> {
     let (bindings, agent) = (arguments.keys.bindings(), agent_words(arguments.state_dir.as_deref(), None)?);
     let why = match source.state(&bindings, &agent) {
@@ -110,7 +124,7 @@ fn bind(
             return Ok((None, "a key of the desktop marks".to_owned()));
         }
         _ if on_bus && arguments.press.is_some() => return Ok((None, "a key of the desktop marks".to_owned())),
-        KeyState::OfAgent => match Shortcuts::bind(&bindings, &|| interrupt.check().is_ok()) {
+        KeyState::OfAgent => match Shortcuts::bind(&bindings, &|| !end.is_due()) {
             Ok(shortcuts) => {
                 let key = shortcuts.mark_key().map_or_else(|| "a shortcut of the desktop".to_owned(), spelled);
                 return Ok((Some(shortcuts), format!("{key} marks")));
@@ -134,7 +148,7 @@ fn recorder_takes_keys(arguments: &arguments::AgentArguments) -> bool {
 fn refuse(
     arguments: &arguments::AgentArguments,
     target: Option<&DisplayTarget>,
-    interrupt: &InterruptFlag,
+    end: &AgentEnd,
     why: &Error,
 ) -> Result<ExitCode> {
     let (summary, body) = ("No key marks under Wayland", format!("{why:#}"));
@@ -144,7 +158,7 @@ fn refuse(
             journal::warning(refused.to_string()).tell();
             let text = format!("{summary}\n\n{body}");
             let target = target.filter(|_| !arguments.no_dialog);
-            let shown = target.map(|target| popups::show_alone(target, &text, &|| interrupt.check().is_ok()));
+            let shown = target.map(|target| popups::show_alone(target, &text, &|| !end.is_due()));
             if let Some(Err(error)) = shown {
                 journal::warning(error).tell();
             }

@@ -182,6 +182,27 @@ fn one_press_marks_once_however_often_it_is_told() {
 }
 
 #[test]
+fn a_press_names_the_one_that_was_answered_before_it() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let (options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());
+    let mut fixture = KeyboardFixture::new(&options, &mut storage);
+    let mut mark = |trigger: Trigger, uid| {
+        std::thread::sleep(Duration::from_millis(20));
+        let trigger = trigger.name().to_owned();
+        fixture.recorder.mark(Mark { text: String::new(), trigger, uid, at: None }, drop);
+    };
+    mark(Trigger::Hotkey, 0);
+    mark(Trigger::Command, 0);
+    mark(Trigger::Hotkey, 4242);
+    mark(Trigger::Hotkey, 0);
+    let incidents = fixture.incidents();
+    let mut metas: Vec<Meta> = incidents.iter().map(|incident| incident.json(Section::Meta).unwrap()).collect();
+    metas.sort_by_key(|meta| meta.mark_ns);
+    let answered: Vec<u64> = metas.iter().map(|meta| meta.answered_ns).collect();
+    assert_eq!(answered, [0, 0, 0, metas[0].mark_ns]);
+}
+
+#[test]
 fn input_is_stopped_and_restarted_by_hot_keys() {
     let dir = tempfile::TempDir::new().unwrap();
     let (options, mut storage) = (options(dir.path(), HotKeyScope::Always), Storage::default());

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Programs that draw a session: window managers, compositors and shells. Any process can take such
+//! a name.
+
+/// Window managers of X11; some are compositors of Wayland as well.
+pub const WINDOW_MANAGERS: [&str; 40] = [
+    "afterstep",
+    "awesome",
+    "blackbox",
+    "bspwm",
+    "budgie-wm",
+    "cinnamon",
+    "compiz",
+    "ctwm",
+    "cwm",
+    "dwm",
+    "e16",
+    "enlightenment",
+    "evilwm",
+    "fluxbox",
+    "fvwm",
+    "fvwm2",
+    "fvwm3",
+    "gala",
+    "gnome-shell",
+    "herbstluftwm",
+    "i3",
+    "icewm",
+    "jwm",
+    "kwin_wayland",
+    "kwin_x11",
+    "marco",
+    "matchbox-window-manager",
+    "metacity",
+    "muffin",
+    "mutter",
+    "notion",
+    "openbox",
+    "pekwm",
+    "ratpoison",
+    "sawfish",
+    "spectrwm",
+    "twm",
+    "wmaker",
+    "xfwm4",
+    "xmonad",
+];
+
+/// Display servers, compositors and shells beside those.
+const OTHERS: [&str; 15] = [
+    "Hyprland",
+    "Xorg",
+    "Xwayland",
+    "cage",
+    "compton",
+    "labwc",
+    "niri",
+    "phoc",
+    "picom",
+    "plasmashell",
+    "river",
+    "sway",
+    "wayfire",
+    "weston",
+    "xcompmgr",
+];
+
+/// Bytes of a program's name that the kernel keeps.
+const NAME_BYTES: usize = 15;
+
+/// Whether a process of this name draws a session, as far as its name goes.
+pub fn draws_session(comm: &str) -> bool {
+    WINDOW_MANAGERS.iter().chain(&OTHERS).any(|name| name.get(..NAME_BYTES).unwrap_or(name) == comm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_known_as_the_kernel_keeps_them() {
+        assert!(["xfwm4", "matchbox-window", "sway", "plasmashell"].into_iter().all(draws_session));
+        assert!(!["matchbox-window-manager", "sway-launcher", "", "cc1"].into_iter().any(draws_session));
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The actions of a verdict's notification: few, the most useful first. Shells draw three of them
+//! at most.
+
+use crate::diagnose::Conclusion;
+use tipme_desktop::notify::DEFAULT_ACTION;
+
+/// An action of a verdict.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Choice {
+    /// Opens the page of the incident.
+    Details,
+    /// Asks for words and adds them to the incident.
+    Note,
+    /// Keeps that the cause was the one.
+    Right,
+    /// Keeps that the cause was another one.
+    Wrong,
+    /// Copies the verdict as text.
+    Copy,
+    /// Opens the page of the last incident in which something took long.
+    Earlier,
+}
+
+impl Choice {
+    const ALL: [Choice; 6] =
+        [Choice::Details, Choice::Note, Choice::Right, Choice::Wrong, Choice::Copy, Choice::Earlier];
+
+    fn key(self) -> &'static str {
+        match self {
+            Choice::Details => "details",
+            Choice::Note => "note",
+            Choice::Right => "right",
+            Choice::Wrong => "wrong",
+            Choice::Copy => "copy",
+            Choice::Earlier => "earlier",
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Choice::Details => "Details",
+            Choice::Note => "Add note",
+            Choice::Right => "It was this",
+            Choice::Wrong => "Not this",
+            Choice::Copy => "Copy",
+            Choice::Earlier => "Earlier answer",
+        }
+    }
+
+    /// The action with this key; a click on the notification itself opens the page.
+    pub fn of_key(key: &str) -> Option<Choice> {
+        if key == DEFAULT_ACTION {
+            return Some(Choice::Details);
+        }
+        Choice::ALL.into_iter().find(|choice| choice.key() == key)
+    }
+
+    /// Whether it leaves the verdict unanswered, so that the other actions are still of use.
+    pub fn leaves_open(self) -> bool {
+        matches!(self, Choice::Details | Choice::Copy | Choice::Earlier)
+    }
+}
+
+/// Keys and labels for the server, with the action of a click where there is a page.
+pub fn actions(choices: &[Choice]) -> Vec<(&'static str, &'static str)> {
+    let click = choices.contains(&Choice::Details).then_some((DEFAULT_ACTION, "Open the page"));
+    choices.iter().map(|choice| (choice.key(), choice.label())).chain(click).collect()
+}
+
+/// Actions of a new verdict. Only a cause can be confirmed, and only one in doubt need be.
+pub fn of_conclusion(conclusion: Conclusion) -> &'static [Choice] {
+    match conclusion {
+        Conclusion::Cause => &[Choice::Details, Choice::Wrong, Choice::Copy],
+        Conclusion::DoubtfulCause => &[Choice::Details, Choice::Right, Choice::Wrong],
+        Conclusion::NoCause => &[Choice::Details, Choice::Note, Choice::Copy],
+        Conclusion::NothingNew => &[Choice::Details, Choice::Earlier, Choice::Note],
+        Conclusion::Failed => &[Choice::Note],
+    }
+}
+
+/// Actions once the cause was confirmed or not.
+pub fn of_answered(right: bool) -> &'static [Choice] {
+    if right { &[Choice::Details, Choice::Copy] } else { &[Choice::Details, Choice::Note, Choice::Copy] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_most_three_actions_beside_the_click_and_details_first() {
+        let all = [Conclusion::Cause, Conclusion::DoubtfulCause, Conclusion::NoCause, Conclusion::NothingNew]
+            .map(of_conclusion);
+        for choices in all.into_iter().chain([true, false].map(of_answered)) {
+            let actions = actions(choices);
+            assert!(choices.len() <= 3 && actions.len() == choices.len() + 1, "{choices:?}");
+            assert_eq!(actions[0], ("details", "Details"));
+            assert!(actions.iter().all(|(key, _)| Choice::of_key(key).is_some()), "{actions:?}");
+        }
+        assert_eq!(actions(of_conclusion(Conclusion::Failed)), [("note", "Add note")], "there is no page");
+    }
+
+    #[test]
+    fn without_a_cause_nothing_can_be_confirmed() {
+        assert!(!of_conclusion(Conclusion::NoCause).contains(&Choice::Right));
+        assert!(!of_conclusion(Conclusion::NoCause).contains(&Choice::Wrong));
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A notification server on a bus of the test's own, with the name and the capabilities that a test
+//! gives it. It shows nothing, keeps what it is asked for, and reports actions that the test
+//! invokes.
+#![allow(dead_code, reason = "each test target uses a part")]
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use tipme_bench::until;
+use zbus::blocking::{Connection, connection::Builder};
+use zbus::zvariant::OwnedValue;
+
+const NAME: &str = "org.freedesktop.Notifications";
+const OBJECT: &str = "/org/freedesktop/Notifications";
+
+/// A call of `Notify`.
+#[derive(Clone, Debug)]
+pub struct Notified {
+    pub id: u32,
+    pub replaces: u32,
+    pub summary: String,
+    pub body: String,
+    /// Keys of its actions.
+    pub keys: Vec<String>,
+    /// Names of its hints.
+    pub hints: Vec<String>,
+}
+
+/// A call of the server.
+#[derive(Clone, Debug)]
+pub enum ServerCall {
+    Notify(Notified),
+    Close(u32),
+}
+
+type Calls = Arc<Mutex<Vec<ServerCall>>>;
+
+struct Served {
+    name: &'static str,
+    capabilities: &'static [&'static str],
+    calls: Calls,
+}
+
+#[zbus::interface(name = "org.freedesktop.Notifications")]
+impl Served {
+    fn get_server_information(&self) -> (String, String, String, String) {
+        (self.name.to_owned(), "a test".to_owned(), "1.0".to_owned(), "1.2".to_owned())
+    }
+
+    fn get_capabilities(&self) -> Vec<String> {
+        self.capabilities.iter().map(ToString::to_string).collect()
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the specification has them")]
+    fn notify(
+        &self,
+        _program: String,
+        replaces: u32,
+        _icon: String,
+        summary: String,
+        body: String,
+        actions: Vec<String>,
+        hints: HashMap<String, OwnedValue>,
+        _expires: i32,
+    ) -> u32 {
+        let mut calls = self.calls.lock().unwrap();
+        let id = if replaces == 0 { calls.len() as u32 + 100 } else { replaces };
+        let keys = actions.chunks(2).map(|pair| pair[0].clone()).collect();
+        let hints = hints.into_keys().collect();
+        calls.push(ServerCall::Notify(Notified { id, replaces, summary, body, keys, hints }));
+        id
+    }
+
+    fn close_notification(&self, id: u32) {
+        self.calls.lock().unwrap().push(ServerCall::Close(id));
+    }
+}
+
+/// The server; gone from the bus with the value.
+pub struct FakeServer {
+    bus: Connection,
+    calls: Calls,
+}
+
+impl FakeServer {
+    pub fn start(address: &str, name: &'static str, capabilities: &'static [&'static str]) -> FakeServer {
+        let calls = Calls::default();
+        let served = Served { name, capabilities, calls: Arc::clone(&calls) };
+        let builder = Builder::address(address).unwrap().serve_at(OBJECT, served).unwrap();
+        FakeServer { bus: builder.name(NAME).unwrap().build().unwrap(), calls }
+    }
+
+    pub fn calls(&self) -> Vec<ServerCall> {
+        self.calls.lock().unwrap().clone()
+    }
+
+    /// The notifications so far, in their order.
+    pub fn notified(&self) -> Vec<Notified> {
+        let is_notify = |call| if let ServerCall::Notify(one) = call { Some(one) } else { None };
+        self.calls().into_iter().filter_map(is_notify).collect()
+    }
+
+    /// Waits for the notification with this place in their order, from 0 on.
+    pub fn wait_for(&self, place: usize) -> Notified {
+        until(&format!("notification {place} arrives"), || self.notified().len() > place);
+        self.notified().swap_remove(place)
+    }
+
+    /// The person invokes an action, and the server closes the notification where it does so.
+    pub fn invoke(&self, id: u32, key: &str, closes: bool) {
+        self.bus.emit_signal(None::<&str>, OBJECT, NAME, "ActionInvoked", &(id, key)).unwrap();
+        if closes {
+            self.bus.emit_signal(None::<&str>, OBJECT, NAME, "NotificationClosed", &(id, 2_u32)).unwrap();
+        }
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A person whose typing is held up, and who presses the key.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
+
+use crate::session_agent::press;
+use crate::support;
+use std::time::Duration;
+use tipme_bench::PrivateSession;
+use tipme_bench::demo_faults::DemoFault;
+use tipme_bench::seen::DrawingWatch;
+use tipme_bench::until;
+use tipme_bench::worker::WorkerLauncher;
+use tipme_desktop::inject::{Pace, Typist};
+
+/// Types into a terminal, has a lock hold up the typing, and presses the key that marks once that
+/// is over.
+pub fn suffer(session: &mut PrivateSession) {
+    let launcher = WorkerLauncher(vec![support::lab().into(), "worker".into()]);
+    let mut scenario = DemoFault::Lock.prepare(session.folder(), &launcher).unwrap();
+    session.open_terminal(&scenario.prefix(), &scenario.program()).unwrap();
+    let seen = DrawingWatch::start(session, Duration::from_millis(400)).unwrap();
+    let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
+    let mut keys = scenario.keys().chars().cycle();
+    let mut type_some = |count| keys.by_ref().take(count).map(|key| typist.key(key).unwrap()).last().unwrap();
+    type_some(20);
+    let job = scenario.inject().unwrap();
+    let last = type_some(5);
+    until("the terminal has answered", || seen.answered(last) && seen.quiet_for() >= Duration::from_millis(400));
+    drop(job);
+    press(session, &["ctrl+alt+minus"]);
+}
