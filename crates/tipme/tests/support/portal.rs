@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A desktop's portal for shortcuts, on a bus of the test's own. No display server of these tests has one.
-#![allow(dead_code, reason = "each test target uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 #![allow(dead_code, reason = "not every test uses all of it")]
 

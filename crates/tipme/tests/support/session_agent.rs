@@ -14,6 +14,10 @@ use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
 use tipme_desktop::inject::{Pace, Typist};
 
+/// Time between two presses. Of a press in the millisecond of the last release it is believed that
+/// the keyboard repeats.
+const PRESS_PAUSE: Duration = Duration::from_millis(20);
+
 /// How long anything may take on a busy machine.
 pub const LONG: Duration = Duration::from_secs(120);
 
@@ -85,6 +89,7 @@ pub fn press(session: &PrivateSession, keys: &[&str]) {
     let mut typist = Typist::open(&session.target(), Pace::default()).unwrap();
     for key in keys {
         typist.chord(&key.parse().unwrap()).unwrap();
+        std::thread::sleep(PRESS_PAUSE);
     }
 }
 
