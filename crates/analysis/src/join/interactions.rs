@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Interactions: an input, the drawing that answers it, and the times between them.
 
-mod by_others;
-
 use crate::decode::messages::{PartPlace, Side, Stream};
 use crate::decode::parts::Part;
 use crate::join::answer::{Interaction, Join};
+use crate::join::asked_others::{AskedOthers, HITCH, paused_before};
 use crate::join::drawing_cause::{Hop, InputBurst, Receipts, Steps, Trace};
 use crate::join::input_methods;
-use crate::join::input_work::Work;
+use crate::join::input_work::{AskedAnswer, Work};
 use crate::join::inputs::{self, Delivery};
 use crate::join::late_answers::{self, AnsweringThreads};
 use crate::join::milestones::{self, Handling};
@@ -33,20 +32,8 @@ const UNANSWERED_MIN: Nanos = Nanos::from_millis(500);
 /// The window of a hot key's own presses, which nobody answers.
 const HOT_KEY: Nanos = Nanos::from_secs(1);
 
-/// Who draws frame after frame, and then none for so long, hitches.
-const HITCH: Nanos = Nanos::from_millis(100);
-
 /// How many of a client's inputs must be answered before a missing answer means anything.
 const ANSWERED_MIN: usize = 3;
-
-/// A remote shell echoes what is typed where it did so of so many keys just before; it echoes no password.
-const ECHOES_MIN: usize = 3;
-
-/// So many answered inputs of each class are looked at for what comes after each, and after so many it has to.
-const ANSWERED_MAX: usize = 64;
-const BLINKS_MIN: usize = 2;
-/// Drawings that are taken for one change at most: a second of frames.
-const RUN_MAX: usize = 64;
 
 /// What is known of one input's answer while drawings are looked at.
 #[derive(Clone, Default)]
@@ -266,7 +253,7 @@ impl<'a> Joiner<'a> {
             if open.is_empty() || !given {
                 self.last.insert((burst.tid, burst.from), (place, burst.hops.clone()));
             }
-            if open.is_empty() && self.paused_before(sent.ts) > HITCH {
+            if open.is_empty() && paused_before(&self.drawn, sent.ts) > HITCH {
                 self.resumed.entry((burst.tid, burst.from)).or_insert_with(|| (place, burst.hops.clone()));
             }
             for (at, input) in &open {
@@ -321,14 +308,40 @@ impl<'a> Joiner<'a> {
         };
         let drawing = drawing(self.recording, place)?;
         let found = self.answer(self.deliveries[index], Join::Exact, drawing, hops, answer.burst);
-        let later = self.completed_by_others(index, found.end).into_iter().collect();
+        let completed = self.asked(index).then(|| self.others().completed(&self.deliveries[index], found.end));
+        let later = completed.flatten().into_iter().collect();
         Some(Interaction { later, ..found })
     }
 
-    /// For how long nothing had been drawn before the last drawing, which is of this time.
-    fn paused_before(&self, sent: Nanos) -> Nanos {
-        let before = self.drawn.partition_point(|(at, _)| *at < sent).checked_sub(1);
-        before.map_or(Nanos(0), |last| sent.since(self.drawn[last].0))
+    /// What the answers of others are looked for with.
+    fn others(&self) -> AskedOthers<'_> {
+        let JoinContext { work, presses, releases, .. } = self.context;
+        let releases = releases.get(&self.stream);
+        let (unexplained, drawn, shown) = (self.unexplained.as_slice(), self.drawn.as_slice(), self.shown.as_slice());
+        AskedOthers {
+            recording: self.recording,
+            work,
+            presses,
+            releases,
+            unexplained,
+            drawn,
+            answered: &self.answered,
+            shown,
+        }
+    }
+
+    /// The answer to an input that has none by itself.
+    fn by_others(&self, index: usize) -> Option<Interaction> {
+        let AskedAnswer { place, hops, sure } =
+            self.asked(index).then(|| self.others().answer(&self.deliveries[index], Nanos(0)))??;
+        let join = if sure { Join::Exact } else { Join::Speculative };
+        Some(self.answer(self.deliveries[index], join, drawing(self.recording, place)?, hops, None))
+    }
+
+    /// Returns `true` for the last of several keys and clicks that were taken together: others are asked because of that.
+    fn asked(&self, index: usize) -> bool {
+        let taken = self.deliveries[index].dequeued.map(|(at, _)| at);
+        taken.is_some() && self.dequeued_presses(index + 1).next() != taken
     }
 
     /// The drawing with which a client that drew frame after frame went on, where it had drawn nothing for most of the time
@@ -337,7 +350,7 @@ impl<'a> Joiner<'a> {
         let (at, _) = self.deliveries[index].dequeued?;
         let (place, hops) = self.resumed.get(&answer.burst?)?;
         let sent = self.recording.messages.stream(place.stream)?.side(Side::RequestSent).get(place.part)?;
-        let still = self.paused_before(sent.ts);
+        let still = paused_before(&self.drawn, sent.ts);
         let stood =
             still > HITCH && still.0 >= sent.ts.since(at).0 / 4 * 3 && self.recording.draws_frames(sent.tid, at);
         stood.then(|| (*place, since(hops, at)))

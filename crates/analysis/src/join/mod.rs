@@ -5,6 +5,7 @@
 //! answers it, and with the later milestones, such as the end of the command that it started.
 
 pub(crate) mod answer;
+mod asked_others;
 pub(crate) mod commands;
 pub(crate) mod compositing_managers;
 pub(crate) mod drawing_cause;

@@ -138,6 +138,28 @@ pub(crate) fn is_held_by_waiter(budget: &Budget<'_>, group: &BlameGroup) -> bool
     })
 }
 
+/// Functions of the kernel that take the lock of an address space, by the begins of their names.
+const ADDRESS_SPACE: [&str; 9] = [
+    "do_user_addr_fault",
+    "lock_mm_and_find_vma",
+    "vm_mmap_pgoff",
+    "__vm_munmap",
+    "do_mprotect_pkey",
+    "do_madvise",
+    "__do_sys_brk",
+    "__do_sys_mremap",
+    "exit_mm",
+];
+
+/// Returns `true` if a group's longest wait is for the lock of an address space.
+pub(crate) fn is_for_address_space(budget: &Budget<'_>, group: &BlameGroup) -> bool {
+    let vias = budget.pieces(group).flat_map(|piece| budget.chain.vias_of(piece));
+    let waits = vias.filter(|via| via.waited == Waited::KernelLock).filter_map(|via| via.wait);
+    let Some(wait) = waits.max_by_key(|wait| wait.head.ts.since(wait.start)) else { return false };
+    let mut functions = budget.recording.names.kernel_functions(wait.stack);
+    functions.any(|name| ADDRESS_SPACE.iter().any(|begin| name.starts_with(begin)))
+}
+
 /// The longest wait of a group, where it is for a file system to be thawed.
 pub(crate) fn awaited_thaw(budget: &Budget<'_>, group: &BlameGroup) -> Option<Wait> {
     match longest_wait(budget, group)?.doing {

@@ -364,12 +364,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let outsider = (cause.group.kind == CauseKind::Stall).then(|| stall::taker(budget, &cause.group));
     let away = || outsider.and_then(|_| stall::remedy(budget, &cause.group)).map(str::to_owned);
     let signalled = || evidence::is_signalled(budget, &cause.group).then(|| remedy::of_signalled(&target));
-    let prompt = || match &culprit {
-        Culprit::Process { comm, .. } if problem.is_prompt() && cause.group.kind == CauseKind::ChildWait => {
-            Some(remedy::of_prompt(comm))
-        }
-        Culprit::Process { .. } | Culprit::Device { .. } | Culprit::Address { .. } => None,
-    };
+    let particular = || of_process(budget, problem, &cause.group, &culprit);
     let is_unowed = evidence::is_unowed(&cause.group)
         || cause.group.kind == CauseKind::KernelLock && evidence::is_held_by_waiter(budget, &cause.group);
     let unowed = || match cause.group.kind {
@@ -378,7 +373,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         _ => Some(remedy::of_unowed(&app, awaited)),
     };
     let remedy = remedy
-        .or_else(prompt)
+        .or_else(particular)
         .or_else(held)
         .or_else(shown)
         .or_else(away)
@@ -407,6 +402,19 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         outsider,
         others: cause.others,
         period_s: period.map(|period| period.seconds()),
+    }
+}
+
+/// The remedy against a process that a prompt runs, or that shares its address space with what waits.
+fn of_process(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, culprit: &Culprit) -> Option<String> {
+    let comm = match culprit {
+        Culprit::Process { comm, .. } => comm,
+        Culprit::Device { .. } | Culprit::Address { .. } => return None,
+    };
+    match group.kind {
+        CauseKind::ChildWait if problem.is_prompt() => Some(remedy::of_prompt(comm)),
+        CauseKind::KernelLock if evidence::is_for_address_space(budget, group) => Some(remedy::of_address_space(comm)),
+        _ => None,
     }
 }
 

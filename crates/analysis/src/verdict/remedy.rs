@@ -44,7 +44,7 @@ fn against(kind: CauseKind, has_ended: bool) -> &'static str {
             "report it to the authors of {comm} (pid {pid}): it must not hold the lock while it waits or computes"
         }
         CauseKind::KernelLock => {
-            "tell the authors of {comm}: many threads share one address space; fewer or smaller mappings help"
+            "look at what {comm} (pid {pid}) waits for while it holds the lock: tipme diagnose --pid {pid}"
         }
         CauseKind::KernelWait => {
             "look at what {comm} waits for in the kernel: cat /proc/{pid}/stack (as root) the next time"
@@ -60,6 +60,11 @@ fn against(kind: CauseKind, has_ended: bool) -> &'static str {
         CauseKind::Stall => "look at the hypervisor's load or the firmware; no software of this machine ran",
         CauseKind::Unattributed => "",
     }
+}
+
+/// The remedy where threads of one process wait for the lock of their address space.
+pub(crate) fn of_address_space(comm: &str) -> String {
+    format!("tell the authors of {comm}: many threads share one address space; fewer or smaller mappings help")
 }
 
 /// The remedy where a control group has reached its memory limit.

@@ -1,32 +1,56 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Answers that others gave who were asked because of an input, as over a network.
 
-use super::{ANSWERED_MAX, BLINKS_MIN, ECHOES_MIN, HITCH, Joiner, RUN_MAX};
-use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, Reached, TELLING, Task};
+use crate::decode::messages::PartPlace;
+use crate::join::answer::{COMPLETED, Milestone, Reached, TELLING, Task};
 use crate::join::commands;
-use crate::join::input_work::AskedAnswer;
+use crate::join::input_work::{AskedAnswer, Work};
+use crate::join::inputs::Delivery;
 use crate::join::server_drawings::drawing;
 use crate::timeline::bursts::FRAME;
+use crate::timeline::recording::Recording;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_measure::InputClass;
-use tipme_record::Nanos;
+use tipme_record::{Nanos, Pid, Tid};
 
-impl Joiner<'_> {
-    /// The answer to an input that has none by itself.
-    pub(super) fn by_others(&self, index: usize) -> Option<Interaction> {
-        let delivery = self.deliveries[index];
-        let AskedAnswer { place, hops, sure } = self.asked(index, Nanos(0))?;
-        let join = if sure { Join::Exact } else { Join::Speculative };
-        Some(self.answer(delivery, join, drawing(self.recording, place)?, hops, None))
-    }
+/// Who draws frame after frame, and then none for so long, hitches.
+pub(crate) const HITCH: Nanos = Nanos::from_millis(100);
 
+/// A remote shell echoes what is typed where it did so of so many keys just before; it echoes no password.
+const ECHOES_MIN: usize = 3;
+
+/// So many answered inputs of each class are looked at for what comes after each, and after so many it has to.
+const ANSWERED_MAX: usize = 64;
+const BLINKS_MIN: usize = 2;
+/// Drawings that are taken for one change at most: a second of frames.
+const RUN_MAX: usize = 64;
+
+/// What is known of a connection while the answers of others to its inputs are looked for.
+pub(crate) struct AskedOthers<'a> {
+    pub recording: &'a Recording,
+    pub work: &'a Work<'a>,
+    /// By client, when it took keys and clicks.
+    pub presses: &'a HashMap<Pid, BTreeSet<Nanos>>,
+    /// When buttons that were let go were told of on this connection, and which thread took that.
+    pub releases: Option<&'a BTreeMap<Nanos, Tid>>,
+    /// Drawings that no input led to without others who were asked, and whose they are.
+    pub unexplained: &'a [(Nanos, Tid, PartPlace)],
+    /// All drawings, in the order of time.
+    pub drawn: &'a [(Nanos, PartPlace)],
+    /// By class, when inputs that were answered had been sent.
+    pub answered: &'a HashMap<InputClass, Vec<Nanos>>,
+    /// Of the keys and clicks so far, whether something was drawn.
+    pub shown: &'a [bool],
+}
+
+impl AskedOthers<'_> {
     /// What others sent long after the program itself had answered: a button looks pressed at once, and its page comes later.
-    pub(super) fn completed_by_others(&self, index: usize, answered: Nanos) -> Option<Reached> {
-        let delivery = self.deliveries[index];
+    pub(crate) fn completed(&self, delivery: &Delivery, answered: Nanos) -> Option<Reached> {
         let (at, tid) = delivery.dequeued?;
         if commands::writers(self.recording, tid, at).next().is_some() {
             return None;
         }
-        let AskedAnswer { place, hops, .. } = self.asked(index, COMPLETED).filter(|answer| answer.sure)?;
+        let AskedAnswer { place, hops, .. } = self.answer(delivery, COMPLETED).filter(|answer| answer.sure)?;
         let drawing = drawing(self.recording, place).filter(|drawing| drawing.end > answered.after(TELLING))?;
         let (milestone, at, task) = (Milestone::Completed, drawing.end, Task::Input);
         Some(Reached { milestone, at, drawing: Some(drawing), hops, noticed: COMPLETED, task })
@@ -34,23 +58,22 @@ impl Joiner<'_> {
 
     /// The answer that came from others who were asked because of a key or click, before the next one was taken; only where
     /// something was drawn this long after it.
-    fn asked(&self, index: usize, after: Nanos) -> Option<AskedAnswer> {
-        let delivery = self.deliveries[index];
+    pub(crate) fn answer(&self, delivery: &Delivery, after: Nanos) -> Option<AskedAnswer> {
         let (at, _) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
         // What is sealed goes a little beyond the mark.
-        if at > self.recording.mark || self.dequeued_presses(index + 1).next() == Some(at) {
+        if at > self.recording.mark {
             return None;
         }
-        let next = self.context.presses.get(&delivery.client).and_then(|all| all.range(at.after(Nanos(1))..).next());
+        let next = self.presses.get(&delivery.client).and_then(|all| all.range(at.after(Nanos(1))..).next());
         let next = next.copied().map_or(self.recording.mark, |next| next.min(self.recording.mark));
         let place = |at: Nanos| self.unexplained.partition_point(|(sent, ..)| *sent <= at);
         let drawn = self.unexplained.get(place(at)..place(next)).unwrap_or_default();
-        let releases = self.context.releases.get(&self.stream).filter(|_| delivery.class == InputClass::Click);
+        let releases = self.releases.filter(|_| delivery.class == InputClass::Click);
         let release = releases.and_then(|all| all.range(at..next).next()).map(|(taken, by)| (*taken, *by));
         let terminals = self.shown.len() >= ECHOES_MIN && self.shown.iter().rev().take(ECHOES_MIN).all(|shown| *shown);
         let blinks = |sent: Nanos| self.blinks(at, sent);
         let late = drawn.last().is_some_and(|(sent, ..)| *sent >= delivery.input.after(after));
-        late.then(|| self.context.work.answered_by_others(&delivery, release, drawn, terminals, blinks)).flatten()
+        late.then(|| self.work.answered_by_others(delivery, release, drawn, terminals, blinks)).flatten()
     }
 
     /// Whether the drawings that one belongs to, without a pause in between, began so long after other inputs, too, which
@@ -58,7 +81,7 @@ impl Joiner<'_> {
     fn blinks(&self, at: Nanos, sent: Nanos) -> bool {
         let run =
             self.drawn[..self.drawn.partition_point(|(drawn, _)| *drawn <= sent)].iter().rev().map(|(drawn, _)| *drawn);
-        let begins = |drawn: &Nanos| self.paused_before(*drawn) > HITCH;
+        let begins = |drawn: &Nanos| paused_before(self.drawn, *drawn) > HITCH;
         let Some(begin) = run.take(RUN_MAX).find(begins) else { return false };
         let again = |input: &&Nanos| {
             let due = input.after(begin.since(at));
@@ -69,4 +92,10 @@ impl Joiner<'_> {
         let answered = self.answered.values().flat_map(|sent| sent.iter().rev().take(ANSWERED_MAX));
         begin > at && answered.filter(again).nth(BLINKS_MIN - 1).is_some()
     }
+}
+
+/// For how long nothing had been drawn before the last of some drawings, which is of this time.
+pub(crate) fn paused_before(drawn: &[(Nanos, PartPlace)], sent: Nanos) -> Nanos {
+    let before = drawn.partition_point(|(at, _)| *at < sent).checked_sub(1);
+    before.map_or(Nanos(0), |last| sent.since(drawn[last].0))
 }
