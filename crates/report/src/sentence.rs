@@ -251,11 +251,12 @@ fn without_pids(text: &str) -> String {
 fn capital(sentence: &str, finding: &Finding) -> String {
     let name = match &finding.culprit {
         Culprit::Process { comm, .. } => comm.as_str(),
+        Culprit::Device { device } if device.starts_with("the ") => "",
         Culprit::Device { device } => device.as_str(),
         Culprit::Address { address } => address.as_str(),
     };
     let words = ["not sure", "the ", "memory ", "interrupts ", "a "];
-    if !words.iter().any(|word| sentence.starts_with(word)) || sentence.starts_with(&format!("{name} ")) {
+    if !words.iter().any(|word| sentence.starts_with(word)) || !name.is_empty() && sentence.starts_with(&format!("{name} ")) {
         return sentence.to_owned();
     }
     let mut letters = sentence.chars();

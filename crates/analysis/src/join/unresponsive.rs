@@ -92,11 +92,12 @@ fn of_servers(recording: &Recording, handling: &Handling<'_>) -> Vec<Unresponsiv
     spans
 }
 
-/// The first request that lay unread before a display server in a time, and the number of all, besides those of the client
-/// that it served then.
+/// The first request that lay unread before a display server in a time, and the number of all. While it computes, further
+/// requests of the client that it serves tell nothing.
 fn unread(recording: &Recording, server: Tid, lo: Nanos, hi: Nanos) -> Option<(Nanos, usize)> {
     let pid = recording.tasks.pid(server, lo);
-    let served = recording.messages.last_received(server, lo).map(|(_, place)| place.stream);
+    let computes = recording.timeline.run_time(server, lo, hi).0 * 2 >= hi.since(lo).0;
+    let served = recording.messages.last_received(server, lo).map(|(_, place)| place.stream).filter(|_| computes);
     let streams = recording.messages.streams().iter().enumerate();
     let others = streams.filter(|(index, stream)| stream.server == pid && Some(*index) != served);
     let lay = others.flat_map(|(_, stream)| {

@@ -25,6 +25,9 @@ fn against(kind: CauseKind, has_ended: bool) -> &'static str {
         CauseKind::KernelWait if has_ended => {
             "look for the function that is named in the kernel's log and documentation ({comm} has ended)"
         }
+        CauseKind::KernelLock if has_ended => {
+            "look at what {comm} did while it held the lock, which has ended: its log, or the next time"
+        }
         CauseKind::ServerBusy if has_ended => "start {comm} with nice -n 10 next time (this one has ended)",
         CauseKind::ServerGrab if has_ended => "report the grab to the authors of {comm}, which has ended",
         CauseKind::PeerWait if has_ended => "look at why {comm} was slow, which has ended: its log, or the next time",
