@@ -256,7 +256,9 @@ fn capital(sentence: &str, finding: &Finding) -> String {
         Culprit::Address { address } => address.as_str(),
     };
     let words = ["not sure", "the ", "memory ", "interrupts ", "a "];
-    if !words.iter().any(|word| sentence.starts_with(word)) || !name.is_empty() && sentence.starts_with(&format!("{name} ")) {
+    if !words.iter().any(|word| sentence.starts_with(word))
+        || !name.is_empty() && sentence.starts_with(&format!("{name} "))
+    {
         return sentence.to_owned();
     }
     let mut letters = sentence.chars();
