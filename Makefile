@@ -134,7 +134,7 @@ field-deps:
 		libreoffice-writer libreoffice-gtk3 default-jdk python3-dbus at-spi2-core ibus ibus-gtk3 \
 		sway foot mutter kwin-wayland qtwayland5 kwrite gdb python3-gi gir1.2-gtk-4.0 python3-pyqt5 \
 		git gnupg pinentry-curses libsecret-tools cups-client xfce4-terminal sxhkd openssh-client bubblewrap squashfs-tools \
-		wl-clipboard x11-xserver-utils
+		wl-clipboard x11-xserver-utils fish bind9-dnsutils
 
 field: field-deps build ## unmodified programs, faults from outside, truth from the screen (an hour); writes docs/results/field.md
 	@$(AS_ROOT) scripts/mount-kernel-fs
