@@ -112,8 +112,7 @@ fn check(names: &[&str]) {
         assert_eq!(injected.causes.len(), fault.kinds.len(), "{}", fault.name);
         let told: f64 = injected.causes.iter().filter_map(|cause| cause.ms).sum();
         assert!(told >= 300.0, "{}: {told} ms", fault.name);
-        // What a busy machine adds is no part of the fault.
-        assert!(told <= took && took / 2.0 < told, "{}: {told} of {took} ms", fault.name);
+        assert!(told <= took && took * 0.7 < told, "{}: {told} of {took} ms", fault.name);
         for InjectedCause { pids, .. } in &injected.causes {
             assert!(!pids.is_empty(), "{}", fault.name);
             assert!(gone(pids), "{} left something behind: {pids:?}", fault.name);

@@ -508,8 +508,8 @@ impl Walker<'_> {
         pid(by) != pid(span.tid) && !self.recording.disk.completed_of(span.tid, span.end)
     }
 
-    /// Whether a kernel thread waited for another process for most of a wait that it ended: it serves a loop device whose
-    /// image lies on a file system in user space.
+    /// Returns `true` if a kernel thread that ended a wait was itself blocked on another process for most of it, as the worker
+    /// of a loop device is whose image lies on a FUSE file system.
     fn waited_for_user(&self, worker: Tid, span: &Span) -> bool {
         let Some(first) = self.recording.timeline.at(worker, span.start) else { return false };
         let spans = (first.index..).map_while(|index| self.recording.timeline.span(worker, index));

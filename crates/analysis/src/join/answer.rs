@@ -70,7 +70,7 @@ pub const COMPLETED: Nanos = Nanos::from_secs(1);
 /// The same for what is not handled: menus and the like take up to 400 ms where nothing is wrong.
 pub const NOTICED: Nanos = Nanos::from_millis(500);
 
-/// A response this long tells of the delay by itself.
+/// Response latency from which on a later milestone of the same delay is not reported as well.
 pub(crate) const TELLING: Nanos = Nanos::from_millis(200);
 
 /// One input and its answer.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Answers that others gave who were asked because of an input, as over a network.
+//! Answers to an input from other processes or hosts that the program asked because of it.
 
 use crate::decode::messages::PartPlace;
 use crate::join::answer::{COMPLETED, Milestone, Reached, TELLING, Task};
@@ -13,25 +13,26 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_measure::InputClass;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Who draws frame after frame, and then none for so long, hitches.
+/// Pause between two frames from which on an animation visibly stops.
 pub(crate) const HITCH: Nanos = Nanos::from_millis(100);
 
 /// A remote shell echoes what is typed where it did so of so many keys just before; it echoes no password.
 const ECHOES_MIN: usize = 3;
 
-/// So many answered inputs of each class are looked at for what comes after each, and after so many it has to.
+/// Maximum number of answered inputs of each class, and minimum number of them after which a drawing must recur with the same
+/// delay to be a blinking caret.
 const ANSWERED_MAX: usize = 64;
 const BLINKS_MIN: usize = 2;
 /// Drawings that are taken for one change at most: a second of frames.
 const RUN_MAX: usize = 64;
 
-/// What is known of a connection while the answers of others to its inputs are looked for.
+/// Inputs and drawings of one connection, as far as they are joined, for the search for answers of others.
 pub(crate) struct AskedOthers<'a> {
     pub recording: &'a Recording,
     pub work: &'a Work<'a>,
     /// By client, when it took keys and clicks.
     pub presses: &'a HashMap<Pid, BTreeSet<Nanos>>,
-    /// When buttons that were let go were told of on this connection, and which thread took that.
+    /// Receipts of button releases on this connection, with the receiving thread.
     pub releases: Option<&'a BTreeMap<Nanos, Tid>>,
     /// Drawings that no input led to without others who were asked, and whose they are.
     pub unexplained: &'a [(Nanos, Tid, PartPlace)],
@@ -44,7 +45,8 @@ pub(crate) struct AskedOthers<'a> {
 }
 
 impl AskedOthers<'_> {
-    /// What others sent long after the program itself had answered: a button looks pressed at once, and its page comes later.
+    /// Returns the answer of others that arrived long after the program's own first drawing, such as a page after its link
+    /// looked pressed.
     pub(crate) fn completed(&self, delivery: &Delivery, answered: Nanos) -> Option<Reached> {
         let (at, tid) = delivery.dequeued?;
         if commands::writers(self.recording, tid, at).next().is_some() {

@@ -103,7 +103,10 @@ fn unread(recording: &Recording, server: Tid, lo: Nanos, hi: Nanos) -> Option<(N
     let lay = others.flat_map(|(_, stream)| {
         let sent = stream.side(Side::RequestSent);
         let first = sent.partition_point(|part| part.ts < lo);
-        sent[first..].iter().map(|part| part.ts).take_while(move |at| hi.since(*at) >= NOTICED)
+        let early = (first..sent.len()).take_while(move |index| hi.since(sent[*index].ts) >= NOTICED);
+        // Another thread of the server may have read it.
+        let taken = |index| stream.received(Side::RequestSent, index).map(|(_, part)| part.ts);
+        early.filter(move |index| taken(*index).is_none_or(|at| at >= hi)).map(move |index| sent[index].ts)
     });
     let lay: Vec<Nanos> = lay.collect();
     Some((*lay.iter().min()?, lay.len()))

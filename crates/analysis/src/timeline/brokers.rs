@@ -28,7 +28,8 @@ impl Recording {
         }
         all
     }
-    /// The processes that a thread woke or wrote to over a terminal.
+
+    /// Returns the processes that a thread woke or wrote to over a terminal.
     fn reached_by(&self, tid: Tid, from: Nanos, until: Nanos) -> impl Iterator<Item = Pid> {
         let woken = self.wakes.by(tid, from, until).take(WAKES_MAX).map(|(at, wakee)| (wakee, at));
         let all = woken.chain(self.terminals.reached(tid, from, until));

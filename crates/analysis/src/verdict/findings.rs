@@ -35,6 +35,9 @@ const QUICK_REQUEST: Nanos = Nanos::from_millis(2);
 /// How sure it is that I/O was held back where a device had nothing to do.
 const HELD_BACK: f64 = 0.9;
 
+/// Certainty that the busiest writer wrote what sync waits for: the device of a write is not recorded.
+const WRITER: f64 = 0.7;
+
 /// A group with what was found out about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Cause {
@@ -254,13 +257,14 @@ fn held_back(budget: &Budget<'_>, mut group: BlameGroup, device: Option<Device>,
         return Cause::new(budget, group, Vec::new(), HELD_BACK);
     };
     let limits = io_limits::reached(budget, &group, device, (tid, at));
-    let tid = load::writer_for_all(budget, &group).unwrap_or(tid);
+    let writer = load::writer_for_all(budget, &group);
+    let (tid, certainty) = writer.map_or((tid, HELD_BACK), |writer| (writer, WRITER));
     (group.kind, group.owner) = (CauseKind::IoHeldBack, BlameOwner::Job(budget.jobs.of(tid, at)));
     group.members = Members::default();
     group.members.add(budget.recording.tasks.pid(tid, at), group.nanos);
     let evidence = evidence::held_back(budget, &group, device, idle, &limits);
     let remedy = limits.first().map(|limit| remedy::of_io_limit(limit, &io_limits::amount(budget.recording, limit)));
-    Cause { remedy, ..Cause::new(budget, group, evidence, HELD_BACK) }
+    Cause { remedy, ..Cause::new(budget, group, evidence, certainty) }
 }
 
 /// Hardly anybody else used the device: where another job took the memory that the pages were in, it is the cause.
