@@ -63,8 +63,6 @@ const REMOTE_FILES: [u32; 8] =
 const TYPE_BITS: u32 = 0o170_000;
 const TYPE_FIFO: u32 = 0o010_000;
 const TYPE_CHARACTER: u32 = 0o020_000;
-const TYPE_BLOCK: u32 = 0o060_000;
-const TYPE_REGULAR: u32 = 0o100_000;
 
 /// Bits of a kernel task state as the records carry them.
 const STATE_UNINTERRUPTIBLE: u16 = 2;
@@ -153,9 +151,9 @@ impl Waits {
             return Waited::Sleep;
         }
         let stack = self.by_stack.get(&wait.stack).copied().unwrap_or(Waited::Unknown);
-        let kind = stack.min(call_kind(wait)).min(file_kind(wait, stack)).min(state_kind(wait.state));
-        let remote = REMOTE_FILES.contains(&wait.magic);
-        if remote && matches!(kind, Waited::Fsync | Waited::PageIn | Waited::Disk) { Waited::Network } else { kind }
+        let kind = stack.min(call_kind(wait)).min(file_kind(wait)).min(state_kind(wait.state));
+        let of_disk = matches!(kind, Waited::Fsync | Waited::PageIn | Waited::Disk | Waited::Unknown);
+        if of_disk && REMOTE_FILES.contains(&wait.magic) { Waited::Network } else { kind }
     }
 
     /// Whether a thread polled a single file, or waited for a signal, which it hardly ever does, until the time was up: an
@@ -258,27 +256,21 @@ fn sleeps_without_files(wait: &Wait) -> bool {
     }
 }
 
-/// Classifies by the file that a call names. Data of a regular file comes from the disk, unless the stack says otherwise.
-fn file_kind(wait: &Wait, stack: Waited) -> Waited {
+/// Classifies by the file that a call names. A regular file alone is no sign of the disk: its reader may wait for a lock,
+/// for memory or for a thaw; whoever waits for the disk is in an I/O wait.
+fn file_kind(wait: &Wait) -> Waited {
     if polls(wait) {
         return Waited::Events;
     }
     if writes_to_terminal(wait) {
         return Waited::Peer;
     }
-    let elsewhere = matches!(stack, Waited::Network | Waited::Peer | Waited::Device | Waited::Kernel);
     match (wait.family, wait.magic, wait.mode & TYPE_BITS) {
         (2 | 10, _, _) => Waited::Network,
         (1, _, _) | (_, PIPE_FILES, _) | (_, _, TYPE_FIFO) => Waited::Peer,
         (16, _, _) | (_, TERMINAL_FILES, _) => Waited::Events,
-        (_, _, TYPE_REGULAR | TYPE_BLOCK) if moves_data(wait.syscall) && !elsewhere => Waited::Disk,
         _ => Waited::Unknown,
     }
-}
-
-/// read, write, pread64, pwrite64, readv, writev.
-fn moves_data(syscall: i32) -> bool {
-    matches!(syscall, 0 | 1 | 17..=20)
 }
 
 /// Whether a wait is one on a condition or semaphore of user space.
@@ -419,22 +411,22 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_disk_unless_it_is_remote_or_its_stack_says_otherwise() {
+    fn a_regular_file_says_disk_only_in_an_io_wait_unless_it_is_remote() {
         let mut wait = io_wait(1, 0);
-        wait.mode = TYPE_REGULAR;
+        wait.mode = 0o100_000;
         let waits = Waits::new(Vec::new(), &Names::default(), Contention::default());
         assert_eq!(waits.kind_of(&wait), Waited::Disk);
+        wait.state = 2;
+        assert_eq!(waits.kind_of(&wait), Waited::Unknown);
         wait.magic = REMOTE_FILES[0];
         assert_eq!(waits.kind_of(&wait), Waited::Network);
-        assert_eq!(file_kind(&wait, Waited::Unknown), Waited::Disk);
-        assert_eq!(file_kind(&wait, Waited::Peer), Waited::Unknown);
     }
 
     /// A wait in `write` from 100 to 200 ms, which the kernel reports as a contended lock, with these functions.
     fn contended(functions: &[&str]) -> Waited {
         let head = Head { ts: Nanos::from_millis(200), tid: Tid(7), size: 0, kind: 0, generation: 0 };
         let mut wait = io_wait(200, 1);
-        (wait.start, wait.state, wait.mode, wait.stack) = (Nanos::from_millis(100), 2, TYPE_REGULAR, StackId(1));
+        (wait.start, wait.state, wait.mode, wait.stack) = (Nanos::from_millis(100), 2, 0o100_000, StackId(1));
         let mut lock = Lock::new_zeroed();
         (lock.head, lock.nanos) = (head, Nanos::from_millis(100));
         let mut waits = Waits::new(vec![wait], &Names::default(), Contention::new(vec![lock]));
