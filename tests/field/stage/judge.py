@@ -93,6 +93,12 @@ def judge_fault(judged):
     judged.result, judged.why = ("wrong", ", ".join(wrong)) if wrong else ("right", "")
 
 
+def right_cause(judged):
+    """Whether kind and culprit of the first finding are accepted; in a calm session nothing is."""
+    pairs, _ = accepted(judged.truth)
+    return judged.truth["kind"] == "fault" and not cause(judged.truth, judged.verdict["findings"][0], pairs)
+
+
 def cause(known, finding, pairs):
     """Nothing where kind and culprit fit one of the pairs; else which of them did not."""
     fitting = [culprits for kinds, culprits in pairs if finding["kind"] in kinds.split()]

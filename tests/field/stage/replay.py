@@ -8,6 +8,8 @@ import os
 from . import faults, judge, keep, scenarios, table
 
 GOOD = ("right", "silent", "still")
+# The lower bounds of the buckets of the reliability table.
+BUCKETS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.0)
 
 
 def all_judged(tipme, folders):
@@ -68,6 +70,25 @@ def tables(before, now):
         yield ""
 
 
+def reliability(runs):
+    """Lines: how often the cause was right, by the confidence that the first finding was told with.
+
+    A finding in a calm session counts as wrong. The interval is not part of what the confidence is about.
+    """
+    told = collections.defaultdict(list)
+    for run in runs:
+        findings = run.verdict.get("findings")
+        if findings and run.result not in ("silent", "still", "uncounted", "error"):
+            confidence = findings[0]["confidence"]
+            told[next(low for low in BUCKETS if confidence >= low)].append((confidence, judge.right_cause(run)))
+    yield f"{'confidence':12} {'runs':>5} {'told':>6} {'right':>6}"
+    for low in sorted(told, reverse=True):
+        runs_here = told[low]
+        mean, right = (sum(column) / len(runs_here) for column in zip(*runs_here))
+        yield f"{f'from {low:.0%}':12} {len(runs_here):5} {mean:6.1%} {right:6.1%}"
+    yield ""
+
+
 def differences(before, now):
     for old, new in zip(before, now):
         if old.result != new.result:
@@ -107,6 +128,8 @@ def replay(options, say=print):
     now = all_judged(options.tipme, folders)
     before = all_judged(options.against, folders) if options.against else []
     for line in tables(before, now):
+        say(line)
+    for line in reliability(now):
         say(line)
     uncounted = [run for run in now if run.result == "uncounted"]
     if uncounted:
