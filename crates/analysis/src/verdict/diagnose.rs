@@ -18,7 +18,7 @@ use crate::verdict::overhead::overhead;
 use crate::verdict::problem::{AnswerSide, DiagnoseOptions, JUST_OVER, LOOK_BACK, Problem, ProblemSubject, problems};
 use crate::verdict::stall;
 use crate::verdict::steps::steps;
-use crate::verdict::trust::{trust, unattributed_ms};
+use crate::verdict::trust::{hardly_usual, trust, unattributed_ms};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::Nanos;
 use tipme_record::incident::Incident;
@@ -178,6 +178,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
         Some(note) => verdict.notes.push(note),
         None => verdict.notes.extend(trust.doubts),
     }
+    verdict.notes.extend(hardly_usual(problem));
     verdict.notes.extend(verdict.interval.as_ref().filter(|interval| interval.inferred).map(|_| INFERRED.to_owned()));
     verdict.notes.extend(away(problem).map(|span| away_text(recording, span)));
     verdict.notes.extend(other_focus(recording, problem));

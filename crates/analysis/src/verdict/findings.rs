@@ -17,6 +17,7 @@ use crate::verdict::evidence;
 use crate::verdict::problem::Problem;
 use crate::verdict::remedy::Waiting;
 use crate::verdict::stall;
+use crate::verdict::trust::of_cause;
 use crate::verdict::{feeder, output, remedy, session, stopped};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Device, Nanos, Pid, Tid};
@@ -390,6 +391,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let hint = detail::hint(budget, &cause.group, cause.certainty);
     let lines = cause.evidence.into_iter().chain(period.map(|period| period.text())).chain(hint);
     let evidence = lines.filter(|line| seen.insert(line.clone())).collect();
+    let share = share(cause.group.nanos, problem);
     Finding {
         kind: cause.group.kind,
         culprit,
@@ -398,8 +400,8 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         unowed: is_unowed,
         signalled: evidence::is_signalled(budget, &cause.group),
         ms: Nanos(cause.group.nanos).millis(),
-        share: share(cause.group.nanos, problem),
-        confidence: (trust * cause.certainty).clamp(0.0, 1.0),
+        share,
+        confidence: of_cause(trust, cause.certainty, share),
         evidence,
         frames: cause.frames,
         remedy,

@@ -13,7 +13,9 @@ use tipme_record::incident::Loss;
 const TRUST: f64 = 0.95;
 const TRUST_SPECULATIVE: f64 = 0.7;
 const TRUST_INCOMPLETE: f64 = 0.6;
-const TRUST_FEW: f64 = 0.9;
+/// What is left where the cause accounts for less than [`HALF`] of the interval: then another one may be what mattered.
+const TRUST_MINOR: f64 = 0.75;
+const HALF: f64 = 0.5;
 
 /// What is left where this share of the records or more was lost; in proportion below.
 const TRUST_LOSSES: f64 = 0.5;
@@ -51,16 +53,23 @@ pub(crate) fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f
             TRUST_INCOMPLETE,
             "The interval begins before the records are complete.",
         ),
-        (
-            problem.usual.n() < USUAL_MIN,
-            TRUST_FEW,
-            "Few other interactions of this kind were seen, so what is usual is hardly known.",
-        ),
     ];
     let applied: Vec<_> = doubts.into_iter().filter(|(applies, ..)| *applies).collect();
     let explained = explained(unattributed_ms, problem.latency());
     let confidence = applied.iter().fold(TRUST * explained, |trust, (_, factor, _)| trust * factor);
     Trust { confidence, explained, doubts: applied.into_iter().map(|(_, _, note)| note.to_owned()).collect() }
+}
+
+/// Says where so few interactions were seen that what is usual is hardly known. The cause is no less certain for that.
+pub(crate) fn hardly_usual(problem: &Problem) -> Option<String> {
+    const NOTE: &str = "Few other interactions of this kind were seen, so what is usual is hardly known.";
+    (problem.usual.n() < USUAL_MIN).then(|| NOTE.to_owned())
+}
+
+/// The confidence in a cause: `trust` in the interval, how certainly the signs point to it, and its share of the interval.
+pub(crate) fn of_cause(trust: f64, certainty: f64, share: f64) -> f64 {
+    let weight = if share < HALF { TRUST_MINOR } else { 1.0 };
+    (trust * certainty * weight).clamp(0.0, 1.0)
 }
 
 /// The confidence in an interval that was asked for, which has nothing but its records to be doubted.
@@ -76,7 +85,9 @@ impl Trust {
         if self.explained < WELL {
             why.push(format!("only {:.0} % of the interval is explained", 100.0 * self.explained));
         }
-        if first.confidence < WELL * self.confidence {
+        if first.share < HALF {
+            why.push("it accounts for less than half of the time".to_owned());
+        } else if first.confidence < WELL * self.confidence {
             why.push("what points to it is indirect".to_owned());
         }
         let percent = (100.0 * first.confidence).floor();
@@ -116,4 +127,17 @@ fn losses(recording: &Recording, lo: Nanos, hi: Nanos) -> (u64, f64) {
     let (lost, held) = within.fold((0, 0), sum);
     let share = lost as f64 / (lost as f64 + held as f64).max(1.0);
     (lost, 1.0 - (1.0 - TRUST_LOSSES) * (share / LOST_MANY).min(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_of_less_than_half_of_the_time_is_less_sure_than_one_of_all_of_it() {
+        assert_eq!(of_cause(TRUST, 1.0, 1.0), TRUST);
+        assert_eq!(of_cause(TRUST, 1.0, HALF), TRUST);
+        assert!(of_cause(TRUST, 1.0, 0.43) < of_cause(TRUST, 0.8, 1.0));
+        assert_eq!(of_cause(2.0, 1.0, 1.0), 1.0);
+    }
 }
