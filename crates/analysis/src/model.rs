@@ -198,6 +198,9 @@ pub struct Finding {
     /// elsewhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub waiter: String,
+    /// That program descends from the client, and is not of the command that was waited for. Left out elsewhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub within: bool,
     /// No process is known to owe the answer, or to hold the lock, that was waited for: the culprit is the waiter itself.
     /// Left out elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -157,10 +157,7 @@ fn doubted(doubt: &str, finding: &Finding, interval: &Interval) -> String {
 
 /// A finding as a clause. What stopped whom is told in the words of its evidence, without numbers of processes.
 fn of(finding: &Finding, interval: &Interval) -> String {
-    let app = interval.client.comm.as_str();
-    // Whom the application itself kept waiting is told, and not that it waited for itself.
-    let app = program(interval).unwrap_or(app);
-    let app = if finding.unowed || is_application(finding, interval) { waiter(finding, app) } else { app };
+    let app = program(interval).unwrap_or(&interval.client.comm);
     let about = about(finding.kind);
     let (clause, who) = match &finding.culprit {
         // There the evidence says it best.
@@ -172,16 +169,25 @@ fn of(finding: &Finding, interval: &Interval) -> String {
         Culprit::Address { address } => (about.of_device, address.clone()),
     };
     let who = if finding.others > 0 { format!("{who} and others") } else { who };
-    let (clause, app) = match clause {
-        Some(clause) if clause.contains("{waiter}") => {
-            (Some(clause.replace("{waiter}", "{app}")), waiter(finding, app))
-        }
-        clause => (clause.map(str::to_owned), app),
+    let waiter = waiter(finding, app);
+    let placed = placed(waiter, app, finding, interval);
+    let (clause, subject) = match clause {
+        Some(clause) if clause.contains("{waiter}") => (Some(clause.replace("{waiter}", "{app}")), waiter),
+        clause => (clause.map(str::to_owned), placed.as_str()),
     };
     match clause {
-        Some(clause) if who == app => of_itself(&clause, app),
-        Some(clause) => fill(&clause, app, &who),
+        Some(clause) if who == waiter => of_itself(&clause, waiter, subject),
+        Some(clause) => fill(&clause, subject, &who),
         None => without_pids(finding.evidence.first().map_or(finding.kind.name(), String::as_str)),
+    }
+}
+
+/// The program that waited, and where it is not the awaited one, what it belongs to: `curl, in xterm,` or `nslcd, for ls,`.
+fn placed(waiter: &str, app: &str, finding: &Finding, interval: &Interval) -> String {
+    match interval.client.comm.as_str() {
+        _ if waiter == app || finding.unowed || is_application(finding, interval) => waiter.to_owned(),
+        client if finding.within => format!("{waiter}, in {client},"),
+        _ => format!("{waiter}, for {app},"),
     }
 }
 
@@ -201,19 +207,27 @@ fn is_application(finding: &Finding, interval: &Interval) -> bool {
     matches!(finding.culprit, Culprit::Process { pid, .. } if pid == interval.client.pid)
 }
 
-/// Who was held up directly.
+/// Longest name of a process; longer ones of programs are cut.
+const NAME_MAX: usize = 15;
+
+/// The program that was held up directly, by the full name where it is the awaited one.
 fn waiter<'a>(finding: &'a Finding, app: &'a str) -> &'a str {
-    if finding.waiter.is_empty() { app } else { &finding.waiter }
+    match finding.waiter.as_str() {
+        "" => app,
+        cut if cut.len() == NAME_MAX && app.starts_with(cut) => app,
+        name => name,
+    }
 }
 
-/// Where the culprit has the name of who waited.
-fn of_itself(clause: &str, app: &str) -> String {
+/// A clause where the culprit has the name of the program that waited, which is the subject or the first word of it.
+fn of_itself(clause: &str, waiter: &str, subject: &str) -> String {
     match clause.split_once(", ") {
-        _ if !clause.starts_with("{app}") => {
-            clause.replace("{app}'s", "its").replace("{app}", "it").replace("{who}", app)
+        _ if !clause.starts_with("{app}") && subject == waiter => {
+            clause.replace("{app}'s", "its").replace("{app}", "it").replace("{who}", waiter)
         }
-        Some((own, _)) => own.replace("{app}", app),
-        None => fill(clause, app, &format!("another {app}")),
+        _ if !clause.starts_with("{app}") => fill(clause, subject, waiter),
+        Some((own, _)) => own.replace("{app}", subject),
+        None => fill(clause, subject, &format!("another {waiter}")),
     }
 }
 
@@ -353,8 +367,27 @@ mod tests {
         assert_eq!(hog(CauseKind::CpuThrottled), quota);
         let own = quota.replace("hog", "sway").replace("sway's", "its");
         assert_eq!(told(CauseKind::CpuThrottled, "sway"), own);
-        let answer = "xterm had to wait for an answer from hog (98 % of the time).";
-        assert_eq!(hog(CauseKind::PeerWait), answer, "whoever passes it on");
+        let answer = "sway, for xterm, had to wait for an answer from hog (98 % of the time).";
+        assert_eq!(hog(CauseKind::PeerWait), answer);
+    }
+
+    #[test]
+    fn the_program_that_waited_is_the_subject() {
+        let told = |waiter: &str, within, command: &str| {
+            let client = Client { comm: "xterm".to_owned(), ..Client::default() };
+            let interval = Interval { client, latency_ms: 1_000.0, command: command.to_owned(), ..Interval::default() };
+            let (kind, waiter) = (CauseKind::NetworkWait, waiter.to_owned());
+            let culprit = Culprit::Address { address: "10.0.0.1:80".to_owned() };
+            let finding = Finding { kind, culprit, waiter, within, confidence: 0.9, ms: 980.0, ..Finding::default() };
+            cause(&Verdict { findings: vec![finding], ..Verdict::default() }, &interval)
+        };
+        let waited =
+            |subject: &str| format!("{subject} had to wait for 10.0.0.1:80 on the network (98 % of the time).");
+        assert_eq!(told("", false, ""), waited("xterm"));
+        assert_eq!(told("curl", true, ""), waited("curl, in xterm,"));
+        assert_eq!(told("nslcd", false, "/bin/ls -l"), waited("nslcd, for ls,"));
+        assert_eq!(told("curl", false, "/bin/curl http://a"), waited("curl"));
+        assert_eq!(told("a-very-long-nam", false, "a-very-long-name x"), waited("a-very-long-name"));
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl<'a> BlameFinder<'a> {
     }
 
     /// Returns `true` for the command and its descendants.
-    fn is_of_command(&self, pid: Pid) -> bool {
+    pub(crate) fn is_of_command(&self, pid: Pid) -> bool {
         self.command.is_some_and(|command| self.recording.tasks.descends(pid, command, self.at))
     }
 

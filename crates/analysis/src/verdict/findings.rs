@@ -387,6 +387,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         .unwrap_or_else(usual);
     let remedy = remedy + &remedy::for_others(cause.group.kind, cause.others);
     let period = periods::of(budget, &cause.group);
+    let waiter = other_waiter(budget, problem, &cause.group);
     let mut seen = BTreeSet::new();
     let hint = detail::hint(budget, &cause.group, cause.certainty);
     let lines = cause.evidence.into_iter().chain(period.map(|period| period.text())).chain(hint);
@@ -395,7 +396,8 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     Finding {
         kind: cause.group.kind,
         culprit,
-        waiter: other_waiter(budget, problem, &cause.group),
+        waiter: waiter.map_or_else(String::new, |pid| budget.recording.tasks.comm(pid, problem.end)),
+        within: waiter.is_some_and(|pid| budget.judge.is_family(pid) && !budget.judge.is_of_command(pid)),
         unusual: true,
         unowed: is_unowed,
         signalled: evidence::is_signalled(budget, &cause.group),
@@ -450,12 +452,11 @@ fn culprit(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, limit: Op
     }
 }
 
-/// Who was held up instead of the application; a thread of the kernel works for it.
-fn other_waiter(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup) -> String {
+/// The process that was held up instead of the application; a thread of the kernel works for it.
+fn other_waiter(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup) -> Option<Pid> {
     let tasks = &budget.recording.tasks;
     let is_kernel = |pid| tasks.process(pid, problem.end).is_some_and(|life| life.is_kernel());
-    let other = evidence::held_up(budget, group).filter(|pid| *pid != problem.client && !is_kernel(*pid));
-    other.map_or_else(String::new, |pid| tasks.comm(pid, problem.end))
+    evidence::held_up(budget, group).filter(|pid| *pid != problem.client && !is_kernel(*pid))
 }
 
 /// Whom something can be done to: the culprit, or the root of its job where it has ended and that one has not.
