@@ -8,7 +8,7 @@
 //! where nobody else has clients at that display. Who owns a process that is not known is not this user.
 
 use crate::incident::{Display, Incident, Locks, PortOwner, Section, Sections, Withheld};
-use crate::records::{Exec, Exit, Message, Owner, Polled, RecordKind, Task, Tty, Wait, WlMessage};
+use crate::records::{Exec, Exit, FarEnd, Message, Owner, Polled, RecordKind, Task, Tty, Wait, WlMessage};
 use crate::rewrite;
 use crate::units::{Nanos, Pid, Tid};
 use crate::whereabouts::{conceal_arguments, conceal_functions, conceal_locks, conceal_sample};
@@ -242,6 +242,7 @@ impl UserView {
             RecordKind::Tty => self.terminal(record),
             RecordKind::Wait => self.wait(record, disguise),
             RecordKind::Polled => self.polled(record),
+            RecordKind::FarEnd => self.far_end(record),
             RecordKind::Exec => self.line(record, Exec::read(record).map(|exec| (exec.pid, exec.head.ts)), Exec::SIZE),
             RecordKind::Exit => self.line(record, Exit::read(record).map(|exit| (exit.pid, exit.head.ts)), Exit::SIZE),
             // Input events have a section of their own, where the recorder selects them by user.
@@ -311,6 +312,12 @@ impl UserView {
             rewrite::put(record, offset_of!(Polled, port), &[0; 2]);
         }
         true
+    }
+
+    fn far_end(&mut self, record: &[u8]) -> bool {
+        let Some(end) = FarEnd::read(record) else { return false };
+        let pid = self.processes.get(&end.head.tid).copied();
+        matches!(pid.map_or(Of::Unknown, |pid| self.whose(pid, end.head.ts)), Of::Own | Of::System)
     }
 
     /// The ports of this user's processes and of services.

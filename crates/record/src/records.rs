@@ -138,7 +138,7 @@ records! {
         /// AF_UNIX: process at the other end when it connected.
         peer: Pid,
         /// AF_INET: remote IPv4 address, network order. AF_INET6: the one that the remote address stands for, 127.0.0.1
-        /// where that is the machine itself; 0 otherwise.
+        /// where that is the machine itself; 0 where it stands for none, and `far_end` has it.
         address: u32,
         /// AF_INET and AF_INET6: remote port, host order. A datagram socket without a connection has the far end that it has
         /// sent to last, where nobody has given it a port (kernels from 6.3 on).
@@ -170,6 +170,18 @@ records! {
         state: u8,
         /// How many files there are in all.
         files: u8,
+    }
+
+    /// Remote IPv6 address of a socket in the `wait` or `polled` record with the same thread, time and port, where it
+    /// stands for no IPv4 address.
+    far_end: FarEnd = 39 {
+        /// The first eight bytes, network order.
+        network: u64,
+        /// The other eight.
+        host: u64,
+        /// Remote port, host order.
+        port: u32,
+        unused: u32,
     }
 
     /// `head.tid` tried to lock a file, without waiting, that somebody else has locked; or it got a lock on a file that

@@ -11,14 +11,14 @@
 mod libraries;
 
 use crate::incident::{Groups, Incident, Locks, Machine, Meta, Missing, Section, StoredBaseline};
-use crate::records::{Exec, Exit, Head, Input, Polled, RecordKind, Rename, Task, Wait};
+use crate::records::{Exec, Exit, FarEnd, Head, Input, Polled, RecordKind, Rename, Task, Wait};
 use crate::rewrite::{self, put};
 use crate::units::{Pid, Tid};
 use crate::whereabouts::{conceal_arguments, conceal_functions, conceal_locks, conceal_sample};
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::mem::offset_of;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use zerocopy::FromBytes;
 
 /// What programs are called that are not to be kept.
@@ -215,6 +215,10 @@ impl Scrubber<'_> {
                 conceal_arguments(record, disguise);
             }
             RecordKind::Polled => self.address(record, offset_of!(Polled, address), offset_of!(Polled, port)),
+            RecordKind::FarEnd => {
+                self.gone.addresses += 1;
+                put(record, offset_of!(FarEnd, network), &Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).octets());
+            }
             RecordKind::Task => self.identity(record, offset_of!(Task, comm), record.len()),
             RecordKind::Exec => self.identity(record, offset_of!(Exec, comm), Exec::SIZE),
             RecordKind::Exit => self.identity(record, offset_of!(Exit, comm), Exit::SIZE),
@@ -397,6 +401,19 @@ mod tests {
         assert_eq!(clean.mark().expect("the document is whole"), Nanos(7));
         let kept: Vec<Nanos> = entries(clean.bytes(Section::Rare)).map(|entry| entry.head.ts).collect();
         assert_eq!(kept, [Nanos(5_000_000)]);
+    }
+
+    #[test]
+    fn ipv6_addresses_become_one_of_documents() {
+        let mut end = FarEnd::new_zeroed();
+        (end.head, end.network) = (head(30, FarEnd::SIZE, RecordKind::FarEnd), 9);
+        let mut incident = incident();
+        incident.push(Section::Tasks, end.as_bytes().to_vec());
+        let clean = scrub(&incident, &[]).expect("the document is whole").0;
+        let tasks = clean.sections.iter().rfind(|(section, _)| *section == Section::Tasks).expect("it is kept");
+        let left = FarEnd::read(&tasks.1).expect("it is a far end");
+        assert_eq!(left.network.to_ne_bytes(), [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0]);
+        assert_eq!(left.host.to_ne_bytes(), [0, 0, 0, 0, 0, 0, 0, 1]);
     }
 
     #[test]

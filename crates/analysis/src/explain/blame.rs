@@ -17,6 +17,7 @@ use crate::timeline::waits::{
 };
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use tipme_record::records::{Signal, Wait};
 use tipme_record::{Cpu, Device, Nanos, Pid, Tid};
 
@@ -26,8 +27,8 @@ pub(crate) enum Who {
     Thread(Tid),
     /// The device whose queue it was, and the thread that waited.
     Device(Option<Device>, Tid),
-    /// IPv4 address in network order and port.
-    Address(u32, u16),
+    /// Address, if it is known, and port.
+    Address(Option<IpAddr>, u16),
     Interrupt(Source),
     Nobody,
 }
@@ -192,12 +193,16 @@ impl<'a> BlameFinder<'a> {
             Waited::Disk => Blame { kind: CauseKind::DiskQueue, who: device() },
             Waited::Fsync => Blame { kind: CauseKind::Fsync, who: device() },
             Waited::Reclaim => Blame { kind: CauseKind::Reclaim, who: Who::Thread(piece.tid) },
-            Waited::Network => Blame { kind: CauseKind::NetworkWait, who: address(wait) },
+            Waited::Network => Blame { kind: CauseKind::NetworkWait, who: self.remote(wait) },
             Waited::Events if self.recording.messages.is_server(self.recording.tasks.pid(piece.tid, piece.lo)) => {
                 self.grabbed(piece).unwrap_or_else(|| self.idle_server(chain, piece))
             }
             _ => self.grabbed(piece).unwrap_or_else(|| self.far_end(chain, piece)),
         }
+    }
+
+    fn remote(&self, wait: Option<&Wait>) -> Who {
+        wait.map_or(Who::Nobody, |wait| Who::Address(self.recording.far_ends.of(wait), wait.port))
     }
 
     /// A display server with nothing to do is no cause, but the command that waits for it gets its answer from some client.
@@ -457,8 +462,4 @@ fn idle_kind(waited: Waited, wait: Option<&Wait>) -> CauseKind {
         Waited::Events if wait.is_some_and(|wait| has_timeout(wait) || is_over(wait)) => CauseKind::TimerSleep,
         _ => CauseKind::Unattributed,
     }
-}
-
-fn address(wait: Option<&Wait>) -> Who {
-    wait.map_or(Who::Nobody, |wait| Who::Address(wait.address, wait.port))
 }

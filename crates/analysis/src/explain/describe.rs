@@ -5,7 +5,7 @@ use crate::explain::chain::{ChainPiece, Doing};
 use crate::timeline::call_names::call_name;
 use crate::timeline::recording::Recording;
 use crate::timeline::waits::{Waited, naps, writes_to_terminal};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, SocketAddr};
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -134,12 +134,13 @@ pub(crate) fn frames(recording: &Recording, wait: &Wait) -> Vec<String> {
 const SCHEDULER: [&str; 6] = ["__schedule", "schedule", "preempt_schedule", "io_schedule", "__cond_resched", "bpf_"];
 const STACK_SHOWN: usize = 4;
 
-/// `10.0.0.1:443`, from network order.
-pub(crate) fn address_text(address: u32, port: u16) -> String {
-    if address == 0 {
-        return if port == 0 { "an unknown host".to_owned() } else { format!("an unknown host, port {port}") };
+/// `10.0.0.1:443`, `[2001:db8::1]:443`.
+pub(crate) fn address_text(address: Option<IpAddr>, port: u16) -> String {
+    match address {
+        None if port == 0 => "an unknown host".to_owned(),
+        None => format!("an unknown host, port {port}"),
+        Some(address) => SocketAddr::new(address, port).to_string(),
     }
-    format!("{}:{port}", Ipv4Addr::from(address.to_le_bytes()))
 }
 
 /// A duration for people: `2.31 s`, `14 ms`, `0.3 ms`.

@@ -10,6 +10,7 @@ use crate::model::{self, CauseKind};
 use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use tipme_record::{Device, Nanos, Pid};
 
 /// Whom the pieces of a group are due to.
@@ -17,7 +18,7 @@ use tipme_record::{Device, Nanos, Pid};
 pub(crate) enum BlameOwner {
     Job(Job),
     Device(Option<Device>),
-    Address(u32, u16),
+    Address(Option<IpAddr>, u16),
     Interrupt(Source),
     Nobody,
 }

@@ -2,9 +2,10 @@
 //! Polls of a few files that are known.
 
 use crate::timeline::waits::HARD_INTERRUPT;
-use std::net::Ipv4Addr;
-use tipme_record::Nanos;
-use tipme_record::records::{Polled, Wait};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use tipme_record::records::{FarEnd, Polled, Wait};
+use tipme_record::{Nanos, Tid};
 
 pub(crate) const INTERNET: [u16; 2] = [2, 10];
 pub(crate) const DATAGRAM: u32 = 2;
@@ -30,6 +31,30 @@ impl Polls {
     }
 }
 
+/// The IPv6 addresses that waits were for, by thread, time and port.
+#[derive(Debug, Default)]
+pub struct FarEnds(HashMap<(Tid, Nanos, u16), Ipv6Addr>);
+
+impl FarEnds {
+    pub fn new(ends: &[FarEnd]) -> FarEnds {
+        let key = |end: &FarEnd| (end.head.tid, end.head.ts, end.port as u16);
+        FarEnds(ends.iter().map(|end| (key(end), address(end))).filter(|(_, ip)| !ip.is_unspecified()).collect())
+    }
+
+    /// Returns the remote address of a wait, if it is known.
+    pub(crate) fn of(&self, wait: &Wait) -> Option<IpAddr> {
+        match wait.address {
+            0 => self.0.get(&(wait.head.tid, wait.head.ts, wait.port)).copied().map(IpAddr::V6),
+            address => Some(IpAddr::V4(Ipv4Addr::from(address.to_le_bytes()))),
+        }
+    }
+}
+
+fn address(end: &FarEnd) -> Ipv6Addr {
+    let bytes = u128::from(end.host) << 64 | u128::from(end.network);
+    Ipv6Addr::from(bytes.to_le_bytes())
+}
+
 /// Whether a wait is for an address on this machine.
 pub(crate) fn is_loopback(wait: &Wait) -> bool {
     INTERNET.contains(&wait.family) && Ipv4Addr::from(wait.address.to_le_bytes()).is_loopback()
@@ -48,4 +73,26 @@ pub(crate) fn is_unanswered(wait: &Wait, until: Nanos, mark: Nanos) -> bool {
 /// Whether a wait is for the answer of a name server.
 pub(crate) fn is_for_names(wait: &Wait) -> bool {
     is_internet(wait) && wait.socket == DATAGRAM && wait.port == NAME_SERVICE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zerocopy::{FromBytes, FromZeros};
+
+    #[test]
+    fn an_ipv6_address_belongs_to_the_wait_with_its_thread_time_and_port() {
+        let ip = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
+        let mut end = FarEnd::new_zeroed();
+        (end.head.tid, end.head.ts, end.port) = (Tid(7), Nanos(9), 80);
+        let halves = <[u64; 2]>::read_from_bytes(&ip.octets()).expect("it has two halves");
+        (end.network, end.host) = (halves[0], halves[1]);
+        let ends = FarEnds::new(&[end]);
+        let mut wait = Wait::new_zeroed();
+        (wait.head, wait.port) = (end.head, 80);
+        assert_eq!(ends.of(&wait), Some(IpAddr::V6(ip)));
+        assert_eq!(ends.of(&Wait { port: 81, ..wait }), None);
+        let mapped = Wait { address: u32::from_le_bytes([192, 0, 2, 1]), ..wait };
+        assert_eq!(ends.of(&mapped), Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))));
+    }
 }

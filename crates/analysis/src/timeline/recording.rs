@@ -19,7 +19,7 @@ use crate::timeline::losses::Passed;
 use crate::timeline::overdue::OverdueTimers;
 use crate::timeline::packets::Packets;
 use crate::timeline::pauses::{EventWaits, PauseIndex};
-use crate::timeline::polls::Polls;
+use crate::timeline::polls::{FarEnds, Polls};
 use crate::timeline::priorities::Priorities;
 use crate::timeline::reclaim::Reclaiming;
 use crate::timeline::spent_times::SpentIndex;
@@ -37,8 +37,8 @@ use tipme_record::incident::{
     Cost, Display, FileName, Groups, Incident, Locks, Losses, Meta, PortOwner, Section, StoredBaseline,
 };
 use tipme_record::records::{
-    Attempt, Block, Deferred, Exec, Exit, Fork, Input, Irq, Lock, Message, Overdue, Polled, Reclaim, Rename, Sample,
-    Signal, Tally, Task, Throttled, Tty, Wait, Withdrawn, WlMessage,
+    Attempt, Block, Deferred, Exec, Exit, FarEnd, Fork, Input, Irq, Lock, Message, Overdue, Polled, Reclaim, Rename,
+    Sample, Signal, Tally, Task, Throttled, Tty, Wait, Withdrawn, WlMessage,
 };
 use tipme_record::{ChunkEntry, Cpu, Device, Nanos, Pid, RecordKind, RingClass, Tid};
 
@@ -55,6 +55,8 @@ pub struct Recording {
     pub waits: Waits,
     /// The files of small sets that were polled.
     pub polls: Polls,
+    /// The IPv6 addresses that waits were for.
+    pub far_ends: FarEnds,
     pub names: Names,
     pub messages: Messages,
     pub terminals: Terminals,
@@ -208,6 +210,8 @@ impl Recording {
         self.waits = Waits::new(typed(waits, RecordKind::Wait, Wait::read), &self.names, contention);
         let polled = walked.iter().copied().chain(rare.of(RecordKind::Polled));
         self.polls = Polls::new(typed(polled, RecordKind::Polled, Polled::read));
+        let ends = walked.iter().copied().chain(rare.of(RecordKind::FarEnd));
+        self.far_ends = FarEnds::new(&typed(ends, RecordKind::FarEnd, FarEnd::read));
         self.wakes = Wakes::new(&self.timeline);
         self.tasks = Tasks::new(&mut sources(tasks, &rare, incident.bytes(Section::Cmdlines)));
         let attempts = typed(rare.of(RecordKind::Attempt), RecordKind::Attempt, Attempt::read);

@@ -12,8 +12,9 @@
 #define PORT_ASKED_FOR 8 /* SOCK_BINDPORT_LOCK */
 #define ASKED_MAX 1024 /* sockets; those that sent last stay */
 
-/* An IPv4 address in the order of the network, and a port in that of the machine. */
-struct far_end { __u32 address; __u16 port; };
+/* An IPv4 address in the order of the network, and a port in that of the machine. An IPv6 address that stands for no
+ * IPv4 address is in `words`, which are 0 otherwise. */
+struct far_end { __u32 address; __u16 port; __u32 words[4]; };
 
 /* By the address of the socket in the kernel: one that sends next has its place. */
 struct {
@@ -33,15 +34,22 @@ static __always_inline __u32 mapped_address(const __u32 *words)
 	return !words[2] && words[3] == __builtin_bswap32(1) ? __builtin_bswap32(0x7f000001) : 0;
 }
 
-static __always_inline __u32 connected_address(struct sock *sock, __u16 family)
+static __always_inline void set_address6(struct far_end *end, const __u32 *words)
+{
+	end->address = mapped_address(words);
+	if (!end->address)
+		__builtin_memcpy(end->words, words, sizeof(end->words));
+}
+
+static __always_inline void read_connected(struct far_end *end, struct sock *sock, __u16 family)
 {
 	__u32 words[4] = {};
 
 	if (family == AF_INET)
-		return BPF_CORE_READ(sock, __sk_common.skc_daddr);
-	if (bpf_core_field_exists(struct sock_common, skc_v6_daddr))
-		bpf_core_read(words, sizeof(words), &sock->__sk_common.skc_v6_daddr);
-	return mapped_address(words);
+		end->address = BPF_CORE_READ(sock, __sk_common.skc_daddr);
+	else if (bpf_core_field_exists(struct sock_common, skc_v6_daddr) &&
+		 !bpf_core_read(words, sizeof(words), &sock->__sk_common.skc_v6_daddr))
+		set_address6(end, words);
 }
 
 /* Whether answers to a datagram socket come from whom it has asked only, as from a connection: it has sent, and nobody has
@@ -50,6 +58,12 @@ static __always_inline bool has_asked(struct sock *sock)
 {
 	return BPF_CORE_READ(sock, sk_type) == DATAGRAM && BPF_CORE_READ(sock, __sk_common.skc_num) &&
 	       !(BPF_CORE_READ_BITFIELD_PROBED(sock, sk_userlocks) & PORT_ASKED_FOR);
+}
+
+static __always_inline bool is_same_end(const struct far_end *one, const struct far_end *other)
+{
+	return one->address == other->address && one->port == other->port && one->words[0] == other->words[0] &&
+	       one->words[1] == other->words[1] && one->words[2] == other->words[2] && one->words[3] == other->words[3];
 }
 
 /* Where the address is to which the system call sends, in the memory of the thread that calls; 0 where it names none. */
@@ -81,11 +95,11 @@ static __always_inline void note_asked(struct sock *sock)
 	if (name.family == AF_INET)
 		end.address = name.words[0];
 	else if (name.family == AF_INET6 && !bpf_probe_read_user(&name, sizeof(name), (void *)at))
-		end.address = mapped_address(&name.words[1]);
+		set_address6(&end, &name.words[1]);
 	else
 		return;
 	struct far_end *known = bpf_map_lookup_elem(&asked, &key);
-	if (!known || known->address != end.address || known->port != end.port)
+	if (!known || !is_same_end(known, &end))
 		bpf_map_update_elem(&asked, &key, &end, BPF_ANY);
 }
 
@@ -93,8 +107,10 @@ static __always_inline void note_asked(struct sock *sock)
 static __always_inline struct far_end far_end_of(struct sock *sock, __u16 family)
 {
 	__u64 key = (__u64)sock;
-	struct far_end end = { .address = connected_address(sock, family),
-			       .port = __builtin_bswap16(BPF_CORE_READ(sock, __sk_common.skc_dport)) };
+	struct far_end end = {};
+
+	read_connected(&end, sock, family);
+	end.port = __builtin_bswap16(BPF_CORE_READ(sock, __sk_common.skc_dport));
 
 	/* What another socket has left that had this place does not count: who has asked has an entry of its own. */
 	struct far_end *known = !end.port && has_asked(sock) ? bpf_map_lookup_elem(&asked, &key) : 0;

@@ -187,6 +187,34 @@ static __always_inline void describe_polled(struct rec_polled *record, struct fi
 	record->files = files;
 }
 
+/* Whether a record has no room for the address of its socket. */
+static __always_inline bool has_far_end(__u16 family, __u32 address, __u16 port)
+{
+	return family == AF_INET6 && !address && port;
+}
+
+static __always_inline void describe_far_end(struct rec_far_end *record, struct file *file)
+{
+	struct far_end end = far_end_of(socket_of(file), AF_INET6);
+
+	__builtin_memcpy(&record->network, end.words, sizeof(end.words));
+	record->port = end.port;
+	record->unused = 0;
+}
+
+static __noinline int write_far_end(struct task_struct *task, __u64 now, __u64 file)
+{
+	__u8 generation;
+	struct rec_far_end *record = reserve(RARE, sizeof(*record), now, &generation);
+
+	if (!record || !task)
+		return 0;
+	describe_far_end(record, (struct file *)file);
+	commit(record, now, task->pid, sizeof(*record), REC_FAR_END, generation);
+	return 0;
+}
+
+/* Whether there is more to write of it: the stack has no room for that below here. */
 static __noinline int write_polled(struct task_struct *task, __u64 now, __u64 file, __u32 files)
 {
 	__u8 generation;
@@ -195,6 +223,7 @@ static __noinline int write_polled(struct task_struct *task, __u64 now, __u64 fi
 	if (!record || !task)
 		return 0;
 	describe_polled(record, (struct file *)file, files);
+	bool is_far = has_far_end(record->family, record->address, record->port);
 	commit(record, now, task->pid, sizeof(*record), REC_POLLED, generation);
-	return 0;
+	return is_far;
 }

@@ -102,8 +102,8 @@ int sched_switch(__u64 *ctx)
 static __always_inline void write_polled_set(struct polled_set *set, struct task_struct *task, __u64 now)
 {
 	for (__u32 i = 0; i < FILES_MAX; i++)
-		if (i < set->count)
-			write_polled(task, now, set->files[i], set->count);
+		if (i < set->count && write_polled(task, now, set->files[i], set->count))
+			write_far_end(task, now, set->files[i]);
 }
 
 static __noinline int write_wait(struct task_struct *task, __u64 now, __u64 start, __u8 context)
@@ -119,7 +119,11 @@ static __noinline int write_wait(struct task_struct *task, __u64 now, __u64 star
 	record->waker = (__u32)bpf_get_current_pid_tgid();
 	record->context = context;
 	bool polls = read_set(&set, task, record, WAKING_STACK);
+	__u64 file = has_far_end(record->family, record->address, record->port)
+			     ? (__u64)file_of(task, (__u32)record->args[0]) : 0;
 	commit(record, now, task->pid, sizeof(*record), REC_WAIT, generation);
+	if (file)
+		write_far_end(task, now, file);
 	if (polls)
 		write_polled_set(&set, task, now);
 	return 0;

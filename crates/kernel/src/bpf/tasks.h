@@ -147,6 +147,16 @@ int BPF_PROG(rename, struct task_struct *task, const char *comm)
 	return 0;
 }
 
+static __noinline int walk_far_end(struct seq_file *seq, struct task_struct *task, __u64 now, __u64 file)
+{
+	struct rec_far_end record = {};
+
+	describe_far_end(&record, (struct file *)file);
+	commit(&record, now, task->pid, sizeof(record), REC_FAR_END, 0);
+	bpf_seq_write(seq, &record, sizeof(record));
+	return 0;
+}
+
 static __noinline int walk_polled(struct seq_file *seq, struct task_struct *task, __u64 now, __u64 file, __u32 files)
 {
 	struct rec_polled record = {};
@@ -154,7 +164,7 @@ static __noinline int walk_polled(struct seq_file *seq, struct task_struct *task
 	describe_polled(&record, (struct file *)file, files);
 	commit(&record, now, task->pid, sizeof(record), REC_POLLED, 0);
 	bpf_seq_write(seq, &record, sizeof(record));
-	return 0;
+	return has_far_end(record.family, record.address, record.port);
 }
 
 static __always_inline void walk_wait(struct seq_file *seq, struct task_struct *task, __u64 now)
@@ -166,11 +176,13 @@ static __always_inline void walk_wait(struct seq_file *seq, struct task_struct *
 	describe_wait(&wait, task, blocked_since(task->pid, now), WALK_STACK);
 	commit(&wait, now, task->pid, sizeof(wait), REC_WAIT, 0);
 	bpf_seq_write(seq, &wait, sizeof(wait));
+	if (has_far_end(wait.family, wait.address, wait.port))
+		walk_far_end(seq, task, now, (__u64)file_of(task, (__u32)wait.args[0]));
 	if (!read_set(&set, task, &wait, WALK_STACK))
 		return;
 	for (__u32 i = 0; i < FILES_MAX; i++)
-		if (i < set.count)
-			walk_polled(seq, task, now, set.files[i], set.count);
+		if (i < set.count && walk_polled(seq, task, now, set.files[i], set.count))
+			walk_far_end(seq, task, now, set.files[i]);
 }
 
 static __always_inline void walk_owner(struct seq_file *seq, struct task_struct *task, __u64 now)

@@ -293,7 +293,7 @@ fn decision(kind: RecordKind) -> Decision {
 #[test]
 fn every_kind_has_a_decision() {
     use RecordKind::*;
-    let gone = [Message, WlMessage, Tty, Input];
+    let gone = [Message, WlMessage, Tty, Input, FarEnd];
     let changed = [Wait, Polled, Exec, Exit, Sample];
     let threads = [Switch, Waking, Migrate, Fork, Rename, Task, Owner, Throttled, Attempt, Lock, Signal, Tally];
     let load = [Irq, Block, Reclaim, Deferred, Withdrawn, Overdue];
