@@ -9,6 +9,7 @@ use stall::{NEIGHBOUR, culprit, first, kinds, stall};
 use support::{APP, Machinery};
 use tipme_analysis::model::{CauseKind, Culprit, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose};
+use tipme_record::Tid;
 
 /// The editor is ready from 3.005 to 3.995 s while the neighbour runs on its CPU.
 fn beside_neighbour(machine: &mut Machinery) {
@@ -318,6 +319,20 @@ fn who_stopped_a_program_keeps_its_name_though_its_number_was_given_again() {
     let finding = first(&verdict);
     assert_eq!((finding.kind, culprit(finding).0), (CauseKind::Stopped, 700));
     assert!(matches!(&finding.culprit, Culprit::Process { comm, .. } if comm == "neighbour"), "{finding:?}");
+}
+
+/// A debugger seizes the editor without a signal, and lets it go on.
+#[test]
+fn a_debugger_is_known_by_letting_the_program_go_on() {
+    let verdict = stall(|machine| {
+        machine.switch(3_000_300, 1, 0, 8).wake_from(3_995_000, APP, NEIGHBOUR, 0, 1);
+        machine.wait(3_995_001, APP, 3_000_300, |wait| (wait.waker, wait.state) = (Tid(NEIGHBOUR), 8));
+        machine.switch(3_995_100, 1, APP, 0);
+    });
+    let finding = first(&verdict);
+    assert_eq!((finding.kind, culprit(finding).0), (CauseKind::Stopped, NEIGHBOUR));
+    let held = format!("neighbour (pid {NEIGHBOUR}) held editor as a debugger does");
+    assert_eq!(finding.evidence.first(), Some(&held));
 }
 
 /// The freezer of the editor's group holds it in a poll; whoever thaws it wakes it. The kernel's stack is not known.

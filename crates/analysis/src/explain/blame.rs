@@ -13,7 +13,7 @@ use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::timeline::waits::{
-    HARD_INTERRUPT, Waited, has_timeout, is_condition, is_lone, is_over, polls, writes_to_terminal,
+    HARD_INTERRUPT, Waited, has_timeout, is_condition, is_lone, is_over, is_traced, polls, writes_to_terminal,
 };
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -186,7 +186,7 @@ impl<'a> BlameFinder<'a> {
             Waited::Stopped if wait.is_some_and(writes_to_terminal) => {
                 Blame { kind: CauseKind::Stopped, who: Who::Thread(piece.tid) }
             }
-            Waited::Stopped => Blame { kind: CauseKind::Stopped, who: self.stopper(piece) },
+            Waited::Stopped => Blame { kind: CauseKind::Stopped, who: self.stopper(piece, wait) },
             Waited::Thaw => Blame { kind: CauseKind::KernelLock, who: Who::Thread(piece.tid) },
             Waited::SwapIn => Blame { kind: CauseKind::SwapIn, who: device() },
             Waited::PageIn => Blame { kind: CauseKind::PageIn, who: device() },
@@ -218,8 +218,12 @@ impl<'a> BlameFinder<'a> {
         self.recording.disk.completed(end, |tid| tid == piece.tid)
     }
 
-    /// Who sent the last signal that stops before the thread stopped.
-    fn stopper(&self, piece: &ChainPiece) -> Who {
+    /// The debugger that let a traced thread go on, else the sender of the last signal that stops before the thread stopped.
+    fn stopper(&self, piece: &ChainPiece, wait: Option<&Wait>) -> Who {
+        let tracer = wait.filter(|wait| is_traced(wait)).map(|wait| wait.waker);
+        if let Some(tracer) = tracer.filter(|tracer| *tracer != Tid(0) && *tracer != piece.tid) {
+            return Who::Thread(tracer);
+        }
         let pid = self.recording.tasks.pid(piece.tid, piece.lo);
         let begin = self.recording.timeline.before(piece.tid, piece.hi).map_or(piece.lo, |span| span.start);
         let group = self.recording.tasks.process(pid, piece.lo).map_or(Pid(0), |life| life.group);

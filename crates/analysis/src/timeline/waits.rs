@@ -66,7 +66,8 @@ const TYPE_CHARACTER: u32 = 0o020_000;
 
 /// Bits of a kernel task state as the records carry them.
 const STATE_UNINTERRUPTIBLE: u16 = 2;
-const STATE_STOPPED: u16 = 4 | 8;
+const STATE_TRACED: u16 = 8;
+const STATE_STOPPED: u16 = 4 | STATE_TRACED;
 const STATE_NO_LOAD: u16 = 0x400;
 const STATE_FROZEN: u16 = 0x4000;
 const STATE_IO_WAIT: u16 = 0x8000;
@@ -224,6 +225,11 @@ fn near(a: Nanos, b: Nanos) -> bool {
 /// Whether the freezer of its control group held the thread.
 pub(crate) fn is_frozen(wait: &Wait) -> bool {
     wait.state & STATE_FROZEN != 0
+}
+
+/// Whether a debugger held the thread.
+pub(crate) fn is_traced(wait: &Wait) -> bool {
+    wait.state & STATE_TRACED != 0
 }
 
 fn state_kind(state: u16) -> Waited {

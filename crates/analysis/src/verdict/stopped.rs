@@ -6,7 +6,7 @@ use crate::explain::chain::Doing;
 use crate::explain::partition::{BlameGroup, Budget, length};
 use crate::model::Culprit;
 use crate::timeline::waits::{is_frozen, writes_to_terminal};
-use tipme_record::Pid;
+use tipme_record::{Pid, Tid};
 
 /// Kernel functions in which frozen threads stand, and traced ones.
 const FREEZES: [&str; 2] = ["do_freezer_trap", "__refrigerator"];
@@ -44,10 +44,21 @@ fn hold(budget: &Budget<'_>, group: &BlameGroup) -> Option<(Hold, Pid)> {
 pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, culprit: &str, waiters: &str) -> String {
     match hold(budget, group) {
         Some((Hold::Frozen, _)) => format!("the control group of {waiters} was frozen"),
-        Some((Hold::Traced, _)) => format!("a debugger held {waiters}"),
+        Some((Hold::Traced, held)) if group.members.has(held) => format!("a debugger held {waiters}"),
+        Some((Hold::Traced, _)) => format!("{culprit} held {waiters} as a debugger does"),
         Some((Hold::Output, _)) => format!("the output of {waiters}'s terminal was stopped, as Ctrl-S does"),
+        Some((Hold::Signal, stopped)) if group.members.has(stopped) => format!("{culprit} stopped itself"),
+        Some((Hold::Signal, stopped)) if is_namesake(budget, group, stopped) => {
+            format!("{culprit} stopped another {waiters}")
+        }
         Some((Hold::Signal, _)) | None => format!("{culprit} stopped {waiters}"),
     }
+}
+
+/// Whether the process that stopped another one has its name.
+fn is_namesake(budget: &Budget<'_>, group: &BlameGroup, stopped: Pid) -> bool {
+    let comm = |pid| budget.recording.tasks.comm(pid, budget.end());
+    group.members.main().is_some_and(|(pid, _)| comm(pid) == comm(stopped))
 }
 
 /// What lets a process go on.
@@ -63,6 +74,14 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup, culprit: &Culprit)
             "thaw its control group: 0 into cgroup.freeze, or THAWED into freezer.state, of the group in /proc/{pid}/cgroup"
         ),
         (Hold::Output, _) => "Ctrl-Q lets the output go on; stty -ixon makes Ctrl-S a key like others".to_owned(),
-        (Hold::Traced, pid) => format!("let it go in the debugger: TracerPid in /proc/{pid}/status"),
+        (Hold::Traced, held) => match culprit {
+            Culprit::Process { pid, comm, .. } if *pid != held.0 && budget.recording.tasks.has_ended(Tid(*pid)) => {
+                format!("see who or what runs {comm} on it; this one (pid {pid}) has ended")
+            }
+            Culprit::Process { pid, comm, .. } if *pid != held.0 => {
+                format!("let it go in {comm} (pid {pid}), or end that one")
+            }
+            _ => format!("let it go in the debugger: TracerPid in /proc/{held}/status"),
+        },
     })
 }
