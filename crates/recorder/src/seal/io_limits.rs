@@ -2,15 +2,16 @@
 //! Limits on I/O of the control groups around threads that had waited for it.
 //!
 //! The kernel tells of nobody whose I/O it holds back. So the groups of those who waited, and all above them, are asked
-//! at the mark: a limit that holds is still there then, but of who has ended nothing is known.
+//! at the mark: a limit that holds is still there then. Of a process that has ended nothing is known, but a child begins in
+//! the groups of its parent: the nearest one that lives is asked instead.
 
 use super::hierarchy::{CgroupVersion, Hierarchy};
 use crate::owners::waits;
 use crate::processes::text;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use tipme_record::incident::{IoLimit, IoLimitedGroup, Missing};
-use tipme_record::records::Wait;
+use tipme_record::records::{Exit, Wait};
 use tipme_record::{Pid, RecordKind, Tid, entries};
 
 /// The controller, as version 1 calls it.
@@ -27,6 +28,12 @@ const LIMITS: usize = 64;
 
 /// Bytes read of a file; a line that is cut is left out.
 const FILE_BYTES: u64 = 16 * 1024;
+
+/// Ended processes whose parents are kept; of further ones nobody is asked.
+const ENDED: usize = 65_536;
+
+/// Maximum number of parents that are tried for an ended process.
+const PARENTS: usize = 32;
 
 /// The bit of a wait's state that says it was for I/O.
 const IO_WAIT: u16 = 1 << 15;
@@ -46,6 +53,8 @@ const FILE: &str = "io.max";
 #[derive(Default)]
 pub(super) struct IoWaiters {
     threads: BTreeSet<(Pid, Tid)>,
+    /// The parents of processes that have ended.
+    parents: HashMap<Pid, Pid>,
     /// Waits of threads that were too many.
     beyond: u64,
 }
@@ -79,6 +88,16 @@ impl IoWaiters {
         records.filter_map(|entry| Wait::read(entry.bytes)).for_each(|wait| self.add(&wait));
     }
 
+    /// Adds the ended processes of a chunk.
+    pub(super) fn see_ended(&mut self, chunk: &[u8]) {
+        let records = entries(chunk).filter(|entry| entry.kind == RecordKind::Exit);
+        for exit in records.filter_map(|entry| Exit::read(entry.bytes)).filter(|exit| exit.head.tid.0 == exit.pid.0) {
+            if self.parents.len() < ENDED {
+                self.parents.insert(exit.pid, exit.parent);
+            }
+        }
+    }
+
     fn add(&mut self, wait: &Wait) {
         let thread = (wait.pid, wait.head.tid);
         match wait.state & IO_WAIT != 0 {
@@ -97,10 +116,19 @@ impl IoWaiters {
         self.among(Hierarchy::find(CONTROLLER).as_ref(), of)
     }
 
+    /// A thread, or the nearest parent of its process that lives, with its groups.
+    fn living(&self, thread: (Pid, Tid), of: &impl Fn((Pid, Tid)) -> String) -> Option<((Pid, Tid), String)> {
+        let parent = |(pid, _): &(Pid, Tid)| self.parents.get(pid).map(|parent| (*parent, Tid(parent.0)));
+        let line = std::iter::successors(Some(thread), parent).take(PARENTS);
+        line.map(|thread| (thread, of(thread))).find(|(_, groups)| !groups.is_empty())
+    }
+
     fn among(self, hierarchy: Option<&Hierarchy>, of: impl Fn((Pid, Tid)) -> String) -> FoundLimits {
         let mut looked = GroupsAround::default();
-        for thread in hierarchy.iter().flat_map(|_| &self.threads) {
-            let group = hierarchy.and_then(|found| Some((found, found.group_in(&of(*thread), CONTROLLER)?)));
+        let living = self.threads.iter().filter_map(|thread| self.living(*thread, &of));
+        let living: BTreeMap<(Pid, Tid), String> = if hierarchy.is_some() { living.collect() } else { BTreeMap::new() };
+        for (thread, groups) in living {
+            let group = hierarchy.and_then(|found| Some((found, found.group_in(&groups, CONTROLLER)?)));
             group.into_iter().for_each(|(found, group)| looked.look(found, &group, thread.1));
         }
         let missing = looked.missing(self.beyond);

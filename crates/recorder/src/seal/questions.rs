@@ -60,6 +60,7 @@ pub(super) fn ask(
         groups.see(chunk);
         io.see(chunk);
     })?;
+    capture.packed.see_chunks(Section::Exits, &mut |chunk| io.see_ended(chunk))?;
     // Who is in a group is asked first: threads end meanwhile.
     let groups = groups.resolve(&capture.tasks);
     let functions = sampled.addresses(stacks);

@@ -100,3 +100,17 @@ fn what_is_read_is_bounded_and_the_rest_is_counted() {
     let found = plain.found(&tids[..300], |tid| format!("0::/{tid}\n"));
     assert_eq!(found.missing.map(|missing| missing.why).as_deref(), Some("45 times a group beyond 256"));
 }
+
+#[test]
+fn an_ended_process_was_in_the_group_of_its_nearest_living_parent() {
+    let plain = IoFiles::new("ended", CgroupVersion::Two);
+    plain.file("a/io.max", "8:16 rbps=9 wbps=max riops=max wiops=max\n");
+    let mut waiters = IoWaiters::by(&[wait(7, IO_WAIT | 2), wait(8, IO_WAIT | 2)].concat());
+    waiters.parents = HashMap::from([(Pid(7), Pid(6)), (Pid(6), Pid(5)), (Pid(5), Pid(4))]);
+    let lives = |(pid, _): (Pid, Tid)| if pid.0 <= 5 { "0::/a\n".to_owned() } else { String::new() };
+    let found = waiters.among(Some(&plain.0), lives);
+    assert_eq!(found.groups.iter().map(|group| &group.tids[..]).collect::<Vec<_>>(), [[5]]);
+    let mut circle = IoWaiters::by(&wait(7, IO_WAIT | 2));
+    circle.parents = HashMap::from([(Pid(7), Pid(7))]);
+    assert!(circle.among(Some(&plain.0), |_| String::new()).groups.is_empty());
+}
