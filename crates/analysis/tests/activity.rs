@@ -14,6 +14,7 @@ const THREAD: u32 = 701;
 
 const POLL: i32 = 7;
 const READ: i32 = 0;
+const ACCEPT4: i32 = 288;
 const FUTEX: i32 = 202;
 const CLOCK_NANOSLEEP: i32 = 230;
 
@@ -70,6 +71,22 @@ fn a_thread_that_waits_for_its_next_work_is_idle() {
     was_in(&mut machine, THREAD, 200_050, 4_000_000, (FUTEX, [0x7000, 0x89, 0]));
     machine.still_waiting(6_000_000, THREAD, 4_000_050, |wait| (wait.syscall, wait.args) = (FUTEX, [0x7000, 0x89, 0]));
     assert_eq!(kinds(&mut machine), []);
+}
+
+#[test]
+fn a_thread_that_accepts_connections_is_idle() {
+    let mut machine = service();
+    was_in(&mut machine, THREAD, 100_000, 200_000, (POLL, [1, 3, u64::MAX]));
+    machine.wake_from(4_000_000, THREAD, 0, 2, 3).switch(4_000_010, 3, THREAD, 0).switch(4_000_050, 3, 0, 1);
+    machine.wait(4_000_000, THREAD, 200_050, |wait| (wait.syscall, wait.family, wait.mode) = (ACCEPT4, 2, 0o140_000));
+    assert_eq!(kinds(&mut machine), []);
+}
+
+#[test]
+fn a_process_without_a_finding_is_described_by_what_it_did() {
+    let notes = of_service(&mut service()).notes;
+    let told = format!("service (pid {SERVICE}) waited for events for");
+    assert!(notes.iter().any(|note| note.contains(&told)), "{notes:?}");
 }
 
 /// A file system in user space reads its requests from a device.

@@ -33,6 +33,9 @@ const SELECTS: [i32; 2] = [23, 270];
 /// epoll_pwait2.
 const EVENT_CALLS: [i32; 11] = [7, 23, 34, 128, 130, 232, 270, 271, 281, 426, 441];
 
+/// accept, accept4.
+const ACCEPTS: [i32; 2] = [43, 288];
+
 pub(crate) const FUTEX: i32 = 202;
 /// The operation without the bits for private memory and the clock; conditions and semaphores wait with this one.
 const FUTEX_OPERATION: u64 = 0x7f;
@@ -265,7 +268,8 @@ fn sleeps_without_files(wait: &Wait) -> bool {
 /// Classifies by the file that a call names. A regular file alone is no sign of the disk: its reader may wait for a lock,
 /// for memory or for a thaw; whoever waits for the disk is in an I/O wait.
 fn file_kind(wait: &Wait) -> Waited {
-    if polls(wait) {
+    // Nobody in particular owes a connection.
+    if polls(wait) || ACCEPTS.contains(&wait.syscall) {
         return Waited::Events;
     }
     if writes_to_terminal(wait) {

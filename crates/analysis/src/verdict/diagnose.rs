@@ -14,6 +14,7 @@ use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::verdict::detail;
 use crate::verdict::findings::findings;
+use crate::verdict::occupation;
 use crate::verdict::overhead::overhead;
 use crate::verdict::problem::{AnswerSide, DiagnoseOptions, JUST_OVER, LOOK_BACK, Problem, ProblemSubject, problems};
 use crate::verdict::stall;
@@ -58,6 +59,9 @@ pub(crate) fn examine(incident: &Incident, options: &DiagnoseOptions) -> Result<
         Some((explained, verdict)) => (Some(explained), verdict),
         None => (None, nothing(&recording, begun)),
     };
+    if let Some(pid) = options.pid.filter(|_| verdict.findings.is_empty()) {
+        verdict.notes.extend(occupation::text(&recording, pid));
+    }
     (verdict.candidates, verdict.earlier) = (candidates, self::candidates(&earlier));
     Ok(Case { recording, interactions: joined.interactions, explained, verdict })
 }

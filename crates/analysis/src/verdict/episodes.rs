@@ -4,6 +4,7 @@
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::Waited;
+use std::collections::BTreeSet;
 use tipme_record::{Nanos, Pid, Tid};
 
 /// So many sleeps and more, for half of the time, are the habit of a thread.
@@ -36,6 +37,23 @@ pub(crate) fn longest(
     let near = |episode: &&Episode| episode.start < hi && episode.end > lo && episode.start >= complete;
     let worst = episodes.iter().filter(near).max_by_key(|episode| episode.end.since(episode.start)).copied()?;
     Some((worst, episodes))
+}
+
+/// The time of a delay in the thread of a process that did most meanwhile, unless it was idle for most of that.
+pub(crate) fn meanwhile(recording: &Recording, pid: Pid, (lo, hi): (Nanos, Nanos)) -> Option<Episode> {
+    let threads = recording.tasks.lives().iter().filter(|life| life.pid == pid && !life.is_kernel());
+    let tids: BTreeSet<Tid> = threads.map(|life| life.tid).collect();
+    let (busy, tid) = tids.into_iter().map(|tid| (busy_within(recording, tid, (lo, hi)), tid)).max()?;
+    (busy.saturating_mul(2) >= hi.since(lo).0).then_some(Episode { tid, start: lo, end: hi })
+}
+
+/// Time of an interval in which a thread neither waited for whatever comes next nor was absent, in nanoseconds.
+fn busy_within(recording: &Recording, tid: Tid, (lo, hi): (Nanos, Nanos)) -> u64 {
+    let absent = |span: &Span| span.segment.state == ThreadState::Absent;
+    let idle =
+        |span: &Span| absent(span) || blocked(span) && (recording.waits.is_idle(span) || awaits_work(recording, span));
+    let spans = recording.timeline.spans(tid).skip_while(|span| span.end <= lo).take_while(|span| span.start < hi);
+    spans.filter(|span| !idle(span)).map(|span| span.end.min(hi).since(span.start.max(lo)).0).sum()
 }
 
 fn reads_terminal(recording: &Recording, tid: Tid) -> bool {

@@ -13,6 +13,7 @@ pub(crate) mod evidence;
 mod feeder;
 pub(crate) mod findings;
 pub(crate) mod interval;
+pub(crate) mod occupation;
 pub(crate) mod output;
 pub(crate) mod overhead;
 pub(crate) mod problem;

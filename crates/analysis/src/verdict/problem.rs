@@ -193,7 +193,9 @@ pub(crate) fn problems(
         other if named || recording.messages.streams().is_empty() => {
             let active = worst_activity(recording, &wanted).filter(|one| wanted.is_meant(one.start, one.end));
             let active = active.filter(|activity| activity.exceeded() || other.is_none());
-            Ok(active.map_or(from_input, |active| vec![active]))
+            let meanwhile = options.pid.and_then(|pid| meanwhile(recording, joined, &wanted, pid));
+            let active: Vec<Problem> = meanwhile.into_iter().chain(active).collect();
+            Ok(if active.is_empty() { from_input } else { active })
         }
         _ => Ok(from_input),
     }
@@ -536,6 +538,14 @@ fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) ->
 fn worst_activity(recording: &Recording, wanted: &WantedProblem<'_>) -> Option<Problem> {
     let (worst, all) = episodes::longest(recording, wanted.pids.as_deref(), (wanted.lo, wanted.hi))?;
     Some(activity(recording, &worst, &all))
+}
+
+/// What a process did during the worst delay of all: a verdict on that may name it.
+fn meanwhile(recording: &Recording, joined: &JoinedInputs, wanted: &WantedProblem<'_>, pid: Pid) -> Option<Problem> {
+    let anybody = WantedProblem { pids: None, words: wanted.words.clone(), ..*wanted };
+    let delay = worst(recording, joined, &anybody).into_iter().find(Problem::exceeded)?;
+    let episode = episodes::meanwhile(recording, pid, (delay.start, delay.end))?;
+    Some(activity(recording, &episode, &[]))
 }
 
 fn activity(recording: &Recording, worst: &Episode, episodes: &[Episode]) -> Problem {

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a process that was asked for did in all of the recorded time.
+
+use crate::explain::describe::{process_text, span_text, wait_text};
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::{Span, ThreadState};
+use std::collections::{BTreeMap, BTreeSet};
+use tipme_record::{Nanos, Pid, Tid};
+
+/// Occupations that are listed, the longest first.
+const SHOWN: usize = 3;
+
+/// Threads of a process that are looked at.
+const THREADS_MAX: usize = 1_024;
+
+/// `nasfs (pid 7) waited for events for 9.10 s, and ran for 12 ms.`, of the thread that ran most.
+pub(crate) fn text(recording: &Recording, pid: Pid) -> Option<String> {
+    let (lo, hi) = (recording.complete_from(), recording.mark);
+    let lives = recording.tasks.lives().iter().filter(|life| life.pid == pid && life.until > lo);
+    let tids: BTreeSet<Tid> = lives.map(|life| life.tid).take(THREADS_MAX).collect();
+    let all = tids.into_iter().map(|tid| occupations(recording, tid, (lo, hi)));
+    let mut of_thread: Vec<(String, u64)> = all.max_by_key(|all| all.get(RAN).copied())?.into_iter().collect();
+    of_thread.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
+    let told = of_thread.iter().take(SHOWN).map(|(what, nanos)| format!("{what} for {}", span_text(Nanos(*nanos))));
+    let told: Vec<String> = told.collect();
+    let window = span_text(hi.since(lo));
+    (!told.is_empty())
+        .then(|| format!("In the {window} before the mark, {} {}.", process_text(recording, pid, hi), told.join(", ")))
+}
+
+const RAN: &str = "ran";
+
+fn occupations(recording: &Recording, tid: Tid, (lo, hi): (Nanos, Nanos)) -> BTreeMap<String, u64> {
+    let mut all: BTreeMap<String, u64> = BTreeMap::new();
+    let spans = recording.timeline.spans(tid).skip_while(|span| span.end <= lo).take_while(|span| span.start < hi);
+    for span in spans {
+        if let Some(what) = occupation(recording, &span) {
+            let nanos = span.end.min(hi).since(span.start.max(lo)).0;
+            let total = all.entry(what).or_default();
+            *total = total.saturating_add(nanos);
+        }
+    }
+    all
+}
+
+fn occupation(recording: &Recording, span: &Span) -> Option<String> {
+    match span.segment.state {
+        ThreadState::Running => Some(RAN.to_owned()),
+        ThreadState::Runnable => Some("was ready for a CPU".to_owned()),
+        ThreadState::Blocked if recording.waits.is_idle(span) => Some("waited for events".to_owned()),
+        ThreadState::Blocked => Some(wait_text(recording.waits.kind(span), recording.waits.find(span))),
+        ThreadState::Absent => None,
+    }
+}
