@@ -4,7 +4,7 @@
 mod support;
 
 use support::locks::FUTEX;
-use support::{APP, Machinery, SHELL, TO_SHELL, TO_TERMINAL, WORKER, tid};
+use support::{APP, DRAW_TEXT, Machinery, SERVER, SHELL, TO_SHELL, TO_TERMINAL, WINDOW, WORKER, tid};
 use tipme_analysis::model::{CauseKind, Verdict};
 use tipme_analysis::{DiagnoseOptions, diagnose, timed};
 use tipme_record::incident::StoredBaseline;
@@ -409,4 +409,38 @@ fn a_completion_is_held_against_other_completions() {
     let baseline = verdict.baseline.as_ref().expect("others were completed");
     assert_eq!((told(&verdict).0.as_str(), baseline.n, baseline.stored), ("completed", 11, false));
     assert!(baseline.max_ms < 2.0, "{baseline:?}");
+}
+
+/// The editor draws and goes on.
+fn drawn(machine: &mut Machinery, us: u64) {
+    machine.wake(us, SERVER, APP).message(us + 2, APP, WINDOW, 0, 20, &[DRAW_TEXT]).switch(us + 50, 0, SERVER, 0);
+    machine.message(us + 60, SERVER, WINDOW, 1, 20, &[]).switch(us + 200, 0, 0, 1);
+}
+
+/// The editor is kept from its CPU, or computes, between three steps: it takes a second key, draws that, and is idle.
+fn two_keys(starved: bool) -> (String, u64, Vec<CauseKind>) {
+    let mut machine = editor();
+    let away = |machine: &mut Machinery, lo, hi| {
+        if starved {
+            machine.switch(lo, 1, HOLDER, 0).switch(hi, 1, APP, 0);
+        }
+    };
+    machine.press(3_000_000);
+    machine.wait(3_000_101, APP, 2_900_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
+    drawn(&mut machine, 3_000_600);
+    away(&mut machine, 3_001_000, 3_500_000);
+    machine.press_more(3_100_000, 3_500_100);
+    away(&mut machine, 3_501_000, 3_700_000);
+    drawn(&mut machine, 3_700_100);
+    away(&mut machine, 3_701_000, 4_300_000);
+    machine.switch(4_300_100, 1, 0, 1);
+    key_at(&mut machine, 5_500_000);
+    told(&verdict(&mut machine, 7_000_000))
+}
+
+#[test]
+fn a_starved_program_is_done_with_a_key_when_it_answers_the_next_one() {
+    assert_eq!(two_keys(true), ("response".to_owned(), 600, vec![CauseKind::CpuCompetition]));
+    let (milestone, latency, _) = two_keys(false);
+    assert_eq!((milestone.as_str(), latency), ("handled", 1_300), "its own work may be on the first one");
 }

@@ -236,8 +236,18 @@ impl<'a> Work<'a> {
     /// The stretches of work of the client's threads, and of its descendants', from the receipt of an input on.
     fn own_steps(&self, delivery: &Delivery, handled: Nanos) -> Vec<WorkStep> {
         let begin = delivery.dequeued.map(|at| self.begin(delivery, at));
-        let until = |begin: WorkStep| WorkStep { hi: begin.hi.max(handled.min(begin.lo.after(WORK_MAX))), ..begin };
+        // With the next input that the thread took in the same stretch, and answered, begins the work on that one.
+        let next = |begin: &WorkStep| begin.lo < handled && handled < begin.hi && self.takes_input(delivery, handled);
+        let until = |begin: WorkStep| match next(&begin) {
+            true => WorkStep { hi: handled, ..begin },
+            false => WorkStep { hi: begin.hi.max(handled.min(begin.lo.after(WORK_MAX))), ..begin },
+        };
         self.steps(delivery, begin.map(until).into_iter().collect(), Followed::Own)
+    }
+
+    /// Whether the client of an input took one at a time.
+    fn takes_input(&self, delivery: &Delivery, at: Nanos) -> bool {
+        self.receipts.get(&delivery.client).is_some_and(|receipts| receipts.any(at, at))
     }
 
     /// The stretch of work that begins where a thread took an input.

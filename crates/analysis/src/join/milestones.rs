@@ -49,7 +49,7 @@ pub(crate) struct Handling<'a> {
     helpers: HashMap<Tid, Vec<HelperThread>>,
     /// When inputs of each client were sent and dequeued, by the time of sending.
     waiting: BTreeMap<usize, Vec<(Nanos, Nanos)>>,
-    prompt: PromptAnswers,
+    prompt: PromptAnswers<'a>,
 }
 
 struct HelperThread {
@@ -136,7 +136,9 @@ impl<'a> Handling<'a> {
         let direct = (own, vec![Hop::new(tid, at, own)]);
         let helpers = self.helpers.get(&tid).map_or(&[][..], Vec::as_slice).iter();
         let handed = helpers.filter_map(|helper| self.handed(helper, tid, at, own));
-        let (at, hops) = handed.chain([direct]).max_by_key(|(at, _)| *at)?;
+        let (last, hops) = handed.chain([direct.clone()]).max_by_key(|(at, _)| *at)?;
+        // A thread that answers the next inputs by itself does not wait for those that it woke.
+        let (at, hops) = if self.went_on(tid, at, last).is_some() { direct } else { (last, hops) };
         let noticed = self.noticed(delivery, at);
         Some(Reached { milestone: Milestone::Handled, at, drawing: None, hops, noticed, task: Task::Input })
     }

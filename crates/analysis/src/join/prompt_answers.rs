@@ -13,28 +13,50 @@ use tipme_record::{Nanos, Tid};
 const WENT_ON_MIN: usize = 3;
 
 /// By thread: when it took keys and clicks that it answered at once, and when it had been told of them.
-pub(crate) struct PromptAnswers(HashMap<Tid, Vec<(Nanos, Nanos)>>);
+pub(crate) struct PromptAnswers<'a> {
+    recording: &'a Recording,
+    prompt: HashMap<Tid, Vec<(Nanos, Nanos)>>,
+    /// By thread: when it took any key or click.
+    taken: HashMap<Tid, Vec<Nanos>>,
+}
 
-impl PromptAnswers {
-    pub(crate) fn find(recording: &Recording, deliveries: &[Delivery]) -> PromptAnswers {
+impl PromptAnswers<'_> {
+    pub(crate) fn find<'a>(recording: &'a Recording, deliveries: &[Delivery]) -> PromptAnswers<'a> {
         let presses = deliveries.iter().filter(|delivery| delivery.class != InputClass::Motion);
         let mut prompt: HashMap<Tid, Vec<(Nanos, Nanos)>> = HashMap::new();
+        let mut taken: HashMap<Tid, Vec<Nanos>> = HashMap::new();
         for (sent, (at, tid)) in presses.filter_map(|delivery| Some((delivery.sent, delivery.dequeued?))) {
+            taken.entry(tid).or_default().push(at);
             if !recording.drawings().within(tid, at, at.after(PROMPT)).is_empty() {
                 prompt.entry(tid).or_default().push((at, sent));
             }
         }
         prompt.values_mut().for_each(|list| list.sort_unstable());
-        PromptAnswers(prompt)
+        taken.values_mut().for_each(|list| list.sort_unstable());
+        PromptAnswers { recording, prompt, taken }
     }
 
     /// When a thread that had taken an input at a time was done with that, if it went on to the next ones before another: as soon
     /// as it took one of these, or at once where that one did not have to wait.
     pub(crate) fn went_on(&self, tid: Tid, at: Nanos, until: Nanos) -> Option<Nanos> {
-        let all = self.0.get(&tid)?;
+        self.went_on_promptly(tid, at, until).or_else(|| self.went_on_starved(tid, at, until))
+    }
+
+    fn went_on_promptly(&self, tid: Tid, at: Nanos, until: Nanos) -> Option<Nanos> {
+        let all = self.prompt.get(&tid)?;
         let later = &all[all.partition_point(|(taken, _)| *taken <= at)..];
         later.get(WENT_ON_MIN - 1).filter(|(taken, _)| *taken < until)?;
         let (taken, sent) = later.first()?;
         Some(if taken.since(*sent) <= PROMPT { at } else { *taken })
+    }
+
+    /// The time at which a thread that was kept from its CPU took the next input, if it drew after little work of its own:
+    /// it had hardly run since the input before either, so that no work on that one was left.
+    fn went_on_starved(&self, tid: Tid, at: Nanos, until: Nanos) -> Option<Nanos> {
+        let all = self.taken.get(&tid)?;
+        let next = *all.get(all.partition_point(|taken| *taken <= at)).filter(|taken| **taken < until)?;
+        let drawn = self.recording.drawings().next(tid, next).filter(|drawn| *drawn < until)?;
+        let ran = |lo, hi| self.recording.timeline.run_time(tid, lo, hi);
+        (ran(at, next) <= PROMPT && ran(next, drawn) <= PROMPT).then_some(next)
     }
 }
