@@ -79,18 +79,16 @@ pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Ve
     weighty.extend(gather(light).into_iter().filter(|cause| self::weighty(cause, problem)));
     let of_kind = totals(&weighty);
     weighty.sort_by_key(|cause| std::cmp::Reverse((of_kind.get(&cause.group.kind).copied(), cause.group.nanos)));
-    // A command was held up by what it waited for; that others had the CPU meanwhile delayed all of that.
-    let held_up =
-        |cause: &Cause| !is_ordinary(cause.group.kind) && cause.group.nanos.saturating_mul(3) >= problem.latency().0;
-    weighty.sort_by_key(|cause| problem.is_command() && !held_up(cause));
+    // A command or a prompt was held up by what it waited for; that others had the CPU meanwhile delayed all of that.
+    weighty.sort_by_key(|cause| !is_held_up(cause, problem));
     let unusual = is_unusual(budget, problem, &weighty);
     if !unusual && (budget.recording.is_marked_automatically() || is_idle(budget)) {
         return Vec::new();
     }
     let account = |cause: Cause| {
         let kind = cause.group.kind;
-        let by_others = matches!(kind, CauseKind::CpuCompetition | CauseKind::Interrupt);
-        let did_its_work = !unusual && problem.is_command() && !problem.is_start() && is_ordinary(kind) && !by_others;
+        let did_its_work =
+            !unusual && problem.is_command() && !problem.is_start() && is_ordinary(kind) && !is_by_others(kind);
         let finding = finding(budget, problem, cause, trust);
         let remedy = if did_its_work { remedy::OF_COMMAND.to_owned() } else { finding.remedy };
         Finding { unusual, remedy, ..finding }
@@ -162,6 +160,19 @@ fn is_left_aside(budget: &Budget<'_>, problem: &Problem) -> bool {
 fn holds_up(cause: &Cause, problem: &Problem) -> bool {
     let unowed = cause.group.kind == CauseKind::PeerWait && evidence::is_unowed(&cause.group);
     !is_ordinary(cause.group.kind) && !unowed && cause.group.nanos.saturating_mul(2) >= problem.latency().0
+}
+
+/// Whether a command, or the work of a shell for its prompt, waited for a cause for a third of its time or more. A
+/// prompt is held up by its programs, too.
+fn is_held_up(cause: &Cause, problem: &Problem) -> bool {
+    let kind = cause.group.kind;
+    let holds = if problem.is_prompt() { !is_by_others(kind) } else { problem.is_command() && !is_ordinary(kind) };
+    holds && cause.group.nanos.saturating_mul(3) >= problem.latency().0
+}
+
+/// Whether others had the CPU, which delays any work.
+fn is_by_others(kind: CauseKind) -> bool {
+    matches!(kind, CauseKind::CpuCompetition | CauseKind::Interrupt)
 }
 
 /// Whether a command may well spend its time so.
