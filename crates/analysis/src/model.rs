@@ -209,6 +209,10 @@ pub struct Finding {
     /// elsewhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signalled: bool,
+    /// Of a computation: the culprit kept the program that computed, `waiter` or the client, at work by what it sent. Left out
+    /// elsewhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept_at_work: bool,
     pub ms: f64,
     /// Of the latency beyond what is usual, 0 to 1.
     pub share: f64,

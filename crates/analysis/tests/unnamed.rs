@@ -3,8 +3,8 @@
 
 mod support;
 
-use support::{APP, Machinery};
-use tipme_analysis::model::{CauseKind, Finding};
+use support::{APP, Machinery, SERVER, WINDOW};
+use tipme_analysis::model::{CauseKind, Culprit, Finding};
 use tipme_analysis::{DiagnoseOptions, diagnose};
 
 const IOCTL: i32 = 16;
@@ -47,21 +47,73 @@ fn wait_that_a_process_ends_is_a_wait_for_that_process() {
     assert!(finding.evidence[0].starts_with("daemon (pid 600"), "{finding:?}");
 }
 
-/// An editor that computes for a second because of a key, and is woken so often meanwhile by a service.
-fn woken(times: u64) -> Machinery {
+/// What a service does while the editor computes.
+#[derive(Clone, Copy, PartialEq)]
+enum Beside {
+    Wakes,
+    /// The editor wakes it first, each time.
+    Answers,
+    /// The display server tells the editor what the service does there: the first byte of an event or reply.
+    Tells(u8),
+}
+
+const CHANGE_PROPERTY: [u8; 4] = [18, 0, 6, 0];
+const PROPERTY_NOTIFY: u8 = 28;
+const REPLY: u8 = 1;
+const LINK: (u32, u32) = (3, SERVICE);
+
+/// An editor that computes for a second because of a key, while a service does something so often from then on for a time.
+fn busy_beside(times: u64, within: u64, beside: Beside) -> Finding {
     let mut machine = Machinery::with_app("editor");
     machine.task(SERVICE, SERVICE, 1, "daemon", 1).typing(500_000, 5).press(KEY);
     for turn in 0..times {
-        let us = KEY + 1_000 + turn * (1_000_000 / times);
+        let us = KEY + 1_000 + turn * (within / times);
+        if let Beside::Tells(event) = beside {
+            machine.switch(us, 0, SERVICE, 0).message(us + 5, SERVICE, LINK, 0, 24, &[CHANGE_PROPERTY]);
+            machine.wake(us + 10, SERVER, SERVICE).switch(us + 20, 0, SERVER, 1);
+            machine.message(us + 30, SERVER, LINK, 1, 24, &[]).message(
+                us + 40,
+                SERVER,
+                WINDOW,
+                2,
+                32,
+                &[[event, 0, 0, 0]],
+            );
+            machine.switch(us + 50, 0, 0, 1).message(us + 60, APP, WINDOW, 3, 32, &[]);
+            continue;
+        }
+        if beside == Beside::Answers {
+            machine.wake_from(us - 5, SERVICE, APP, 0, 0);
+        }
         machine.switch(us, 1, 0, 1).switch(us + 10, 0, SERVICE, 0).wake_from(us + 20, APP, SERVICE, 0, 1);
         machine.switch(us + 25, 0, 0, 1).switch(us + 30, 1, APP, 0);
     }
     machine.draw(DONE + 10_000);
-    machine
+    first(&mut machine)
+}
+
+/// The process that is said to have kept the editor at work, if any.
+fn keeper(finding: &Finding) -> Option<u32> {
+    assert_eq!(finding.kind, CauseKind::OwnComputation);
+    match finding.culprit {
+        Culprit::Process { pid, .. } if finding.kept_at_work => Some(pid),
+        _ => None,
+    }
 }
 
 #[test]
-fn flood_is_named_by_the_process_that_sends_it() {
-    let named = |times| first(&mut woken(times)).evidence.iter().any(|line| line.contains("daemon (pid 600) kept"));
-    assert_eq!([200, 10].map(named), [true, false]);
+fn who_sends_a_flood_is_the_culprit_of_the_work_that_it_makes() {
+    let finding = busy_beside(200, 1_000_000, Beside::Wakes);
+    assert_eq!(keeper(&finding), Some(SERVICE));
+    let line = "daemon (pid 600) kept editor (pid 200) at work: it sent something 200 times meanwhile";
+    assert_eq!((finding.evidence[0].as_str(), finding.evidence[1].as_str()), (line, "editor (pid 200) computed"));
+    assert_eq!(keeper(&busy_beside(200, 1_000_000, Beside::Tells(PROPERTY_NOTIFY))), Some(SERVICE), "over the display");
+}
+
+#[test]
+fn a_program_that_computes_by_itself_is_its_own_culprit() {
+    assert_eq!(keeper(&busy_beside(10, 1_000_000, Beside::Wakes)), None, "few messages");
+    assert_eq!(keeper(&busy_beside(200, 400_000, Beside::Wakes)), None, "it went on without them");
+    assert_eq!(keeper(&busy_beside(200, 1_000_000, Beside::Answers)), None, "it had asked for them");
+    assert_eq!(keeper(&busy_beside(200, 1_000_000, Beside::Tells(REPLY))), None, "replies are asked for");
 }

@@ -164,6 +164,9 @@ fn of(finding: &Finding, interval: &Interval) -> String {
         _ if finding.signalled || finding.unowed && finding.kind != CauseKind::PeerWait => (None, String::new()),
         _ if !finding.unusual && is_of_command(finding.kind) && program(interval).is_some() => (None, String::new()),
         _ if finding.unowed => (Some("{app} waited for an answer that nobody is known to owe"), String::new()),
+        Culprit::Process { comm, job, .. } if finding.kept_at_work => {
+            (Some("{who} kept {waiter} at work"), process(comm, job.as_deref(), finding.kind))
+        }
         Culprit::Process { comm, job, .. } => (about.of_process, process(comm, job.as_deref(), finding.kind)),
         Culprit::Device { device } => (about.of_device, device.clone()),
         Culprit::Address { address } => (about.of_device, address.clone()),

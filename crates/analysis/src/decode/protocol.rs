@@ -31,6 +31,8 @@ pub(crate) struct Majors {
     by_name: HashMap<String, u8>,
 }
 
+const ERROR: u8 = 0;
+const REPLY: u8 = 1;
 const KEY_PRESS: u8 = 2;
 const BUTTON_PRESS: u8 = 4;
 const BUTTON_RELEASE: u8 = 5;
@@ -209,6 +211,11 @@ impl Word {
 
     pub(crate) fn tells_of_selection(self) -> bool {
         self.x11()[0] & EVENT_CODE == SELECTION_NOTIFY
+    }
+
+    /// Of what a display server sends: news that the client did not ask for.
+    pub(crate) fn is_event(self) -> bool {
+        matches!(self, Word::X11(bytes) if ![ERROR, REPLY].contains(&bytes[0]))
     }
 
     /// A client has a window shown.

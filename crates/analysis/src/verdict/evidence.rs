@@ -14,7 +14,7 @@ use crate::model::CauseKind;
 use crate::timeline::io_limits::GroupIoLimit;
 use crate::timeline::polls;
 use crate::timeline::waits::{HARD_INTERRUPT, Waited, is_condition};
-use crate::verdict::{feeder, output};
+use crate::verdict::feeder;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::records::Wait;
 use tipme_record::{Device, Nanos, Pid, Tid};
@@ -60,7 +60,6 @@ pub(crate) fn of(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
         CauseKind::OwnComputation => {}
         _ => lines.extend(wait_line(budget, group)),
     }
-    lines.extend(output::line(budget, group));
     lines.extend(feeder::line(budget, group));
     lines.extend(function_lines(budget, group));
     lines

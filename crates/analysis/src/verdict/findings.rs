@@ -18,7 +18,7 @@ use crate::verdict::problem::Problem;
 use crate::verdict::remedy::Waiting;
 use crate::verdict::stall;
 use crate::verdict::trust::of_cause;
-use crate::verdict::{feeder, output, remedy, session, stopped};
+use crate::verdict::{feeder, remedy, session, stopped};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Device, Nanos, Pid, Tid};
 
@@ -53,12 +53,14 @@ pub(crate) struct Cause {
     pub others: usize,
     /// What helps, where more is known of it than the kind and the culprit tell.
     pub remedy: Option<String>,
+    /// The culprit kept the program that computed at work.
+    pub kept_at_work: bool,
 }
 
 impl Cause {
     fn new(budget: &Budget<'_>, group: BlameGroup, evidence: Vec<String>, certainty: f64) -> Cause {
         let frames = evidence::kernel_frames(budget, &group);
-        Cause { group, evidence, frames, certainty, others: 0, remedy: None }
+        Cause { group, evidence, frames, certainty, others: 0, remedy: None, kept_at_work: false }
     }
 }
 
@@ -248,7 +250,10 @@ fn resolve(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
         _ => {
             let evidence = evidence::of(budget, &group);
             let certainty = certainty(budget, &group);
-            Cause::new(budget, group, evidence, certainty)
+            let fed = feeder::behind_computation(budget, &group);
+            let Some(fed) = fed else { return Cause::new(budget, group, evidence, certainty) };
+            let lines = feeder::line(budget, &fed).into_iter().chain(evidence).collect();
+            Cause { kept_at_work: true, ..Cause::new(budget, fed, lines, certainty) }
         }
     }
 }
@@ -347,7 +352,8 @@ fn throttled(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
 }
 
 fn merge(causes: &mut Vec<Cause>, cause: Cause) {
-    let same = |known: &&mut Cause| known.group.kind == cause.group.kind && known.group.owner == cause.group.owner;
+    let key = |cause: &Cause| (cause.group.kind, cause.group.owner.clone(), cause.kept_at_work);
+    let same = |known: &&mut Cause| key(known) == key(&cause);
     match causes.iter_mut().find(same) {
         Some(known) => {
             if cause.group.nanos > known.group.nanos {
@@ -372,7 +378,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let remedy = cause.remedy.or_else(|| limit.map(remedy::of_limit));
     let remedy = remedy.or_else(|| competition::remedy(budget, &cause.group, &target, waiting));
     let held = || stopped::remedy(budget, &cause.group, &culprit).filter(|_| cause.group.kind == CauseKind::Stopped);
-    let shown = || output::remedy(budget, &cause.group).or_else(|| feeder::remedy(budget, &cause.group));
+    let fed = || feeder::remedy(budget, &cause.group);
     let usual = || {
         let of_session = session::remedy(budget, cause.group.kind, &target);
         of_session.unwrap_or_else(|| remedy::of(cause.group.kind, &target, waiting, &budget.recording.tasks))
@@ -391,7 +397,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let remedy = remedy
         .or_else(particular)
         .or_else(held)
-        .or_else(shown)
+        .or_else(fed)
         .or_else(away)
         .or_else(unowed)
         .or_else(signalled)
@@ -412,6 +418,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         unusual: true,
         unowed: is_unowed,
         signalled: evidence::is_signalled(budget, &cause.group),
+        kept_at_work: cause.kept_at_work,
         ms: Nanos(cause.group.nanos).millis(),
         share,
         confidence: of_cause(trust, cause.certainty, share),

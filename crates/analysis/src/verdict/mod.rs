@@ -14,7 +14,6 @@ mod feeder;
 pub(crate) mod findings;
 pub(crate) mod interval;
 pub(crate) mod occupation;
-pub(crate) mod output;
 pub(crate) mod overhead;
 pub(crate) mod problem;
 pub(crate) mod remedy;
