@@ -5,7 +5,7 @@
 use crate::explain::chain::Doing;
 use crate::explain::partition::{BlameGroup, Budget, length};
 use crate::model::Culprit;
-use crate::timeline::waits::{is_frozen, writes_to_terminal};
+use crate::timeline::waits::{is_frozen, is_traced, writes_to_terminal};
 use tipme_record::{Pid, Tid};
 
 /// Kernel functions in which frozen threads stand, and traced ones.
@@ -30,6 +30,9 @@ fn hold(budget: &Budget<'_>, group: &BlameGroup) -> Option<(Hold, Pid)> {
     }
     if is_frozen(&wait) {
         return Some((Hold::Frozen, wait.pid));
+    }
+    if is_traced(&wait) {
+        return Some((Hold::Traced, wait.pid));
     }
     let mut functions = budget.recording.names.kernel_functions(wait.stack);
     let how = functions.find_map(|name| match name {
