@@ -417,22 +417,24 @@ fn drawn(machine: &mut Machinery, us: u64) {
     machine.message(us + 60, SERVER, WINDOW, 1, 20, &[]).switch(us + 200, 0, 0, 1);
 }
 
+/// Another process has the editor's CPU for a time, if it is to be starved.
+fn away(machine: &mut Machinery, starved: bool, lo: u64, hi: u64) {
+    if starved {
+        machine.switch(lo, 1, HOLDER, 0).switch(hi, 1, APP, 0);
+    }
+}
+
 /// The editor is kept from its CPU, or computes, between three steps: it takes a second key, draws that, and is idle.
 fn two_keys(starved: bool) -> (String, u64, Vec<CauseKind>) {
     let mut machine = editor();
-    let away = |machine: &mut Machinery, lo, hi| {
-        if starved {
-            machine.switch(lo, 1, HOLDER, 0).switch(hi, 1, APP, 0);
-        }
-    };
     machine.press(3_000_000);
     machine.wait(3_000_101, APP, 2_900_000, |wait| (wait.syscall, wait.args) = (POLL, [1, 3, 0]));
     drawn(&mut machine, 3_000_600);
-    away(&mut machine, 3_001_000, 3_500_000);
+    away(&mut machine, starved, 3_001_000, 3_500_000);
     machine.press_more(3_100_000, 3_500_100);
-    away(&mut machine, 3_501_000, 3_700_000);
+    away(&mut machine, starved, 3_501_000, 3_700_000);
     drawn(&mut machine, 3_700_100);
-    away(&mut machine, 3_701_000, 4_300_000);
+    away(&mut machine, starved, 3_701_000, 4_300_000);
     machine.switch(4_300_100, 1, 0, 1);
     key_at(&mut machine, 5_500_000);
     told(&verdict(&mut machine, 7_000_000))

@@ -235,14 +235,18 @@ impl<'a> Work<'a> {
 
     /// The stretches of work of the client's threads, and of its descendants', from the receipt of an input on.
     fn own_steps(&self, delivery: &Delivery, handled: Nanos) -> Vec<WorkStep> {
-        let begin = delivery.dequeued.map(|at| self.begin(delivery, at));
-        // With the next input that the thread took in the same stretch, and answered, begins the work on that one.
-        let next = |begin: &WorkStep| begin.lo < handled && handled < begin.hi && self.takes_input(delivery, handled);
-        let until = |begin: WorkStep| match next(&begin) {
-            true => WorkStep { hi: handled, ..begin },
-            false => WorkStep { hi: begin.hi.max(handled.min(begin.lo.after(WORK_MAX))), ..begin },
-        };
-        self.steps(delivery, begin.map(until).into_iter().collect(), Followed::Own)
+        let begin = delivery.dequeued.map(|at| self.first_step(delivery, at, handled));
+        self.steps(delivery, begin.into_iter().collect(), Followed::Own)
+    }
+
+    /// The stretch of work that begins where a thread took an input, until that was handled at least. With the next input that
+    /// it took in the same stretch, and answered, begins the work on that one.
+    fn first_step(&self, delivery: &Delivery, at: (Nanos, Tid), handled: Nanos) -> WorkStep {
+        let begin = self.begin(delivery, at);
+        if begin.lo < handled && handled < begin.hi && self.takes_input(delivery, handled) {
+            return WorkStep { hi: handled, ..begin };
+        }
+        WorkStep { hi: begin.hi.max(handled.min(begin.lo.after(WORK_MAX))), ..begin }
     }
 
     /// Whether the client of an input took one at a time.
