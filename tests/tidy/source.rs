@@ -28,7 +28,8 @@ const OUTSIDE: [&str; 12] = [
     "fastrand",
 ];
 /// Below those, what is only a value.
-const VALUES: [&str; 4] = ["std::net::IpAddr", "std::net::Ipv4Addr", "std::net::Ipv6Addr", "fastrand::Rng"];
+const VALUES: [&str; 5] =
+    ["std::net::IpAddr", "std::net::Ipv4Addr", "std::net::Ipv6Addr", "std::net::SocketAddr", "fastrand::Rng"];
 /// Files and folders of `bench` that make tables and plots of what was measured.
 const DRAWN_BY: [&str; 3] = ["table.rs", "table", "chart.rs"];
 /// Macros that print.

@@ -32,7 +32,7 @@ fn an_echo_is_followed_through_the_terminal_to_the_shell() {
     let incident = machine.incident(6_000_000);
     insta::assert_snapshot!(told(&incident), @r"
     Typing in xterm stalled 901 ms; usually it takes 1.4 ms.
-    xterm had to wait until data was safe on vda (100 % of the time).
+    bash, in xterm, had to wait until data was safe on vda (100 % of the time).
     Try: check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself
 
     Where the 901 ms went:

@@ -14,11 +14,11 @@ use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::verdict::detail;
 use crate::verdict::findings::findings;
-use crate::verdict::occupation;
 use crate::verdict::overhead::overhead;
 use crate::verdict::problem::{AnswerSide, DiagnoseOptions, JUST_OVER, LOOK_BACK, Problem, ProblemSubject, problems};
 use crate::verdict::stall;
 use crate::verdict::steps::steps;
+use crate::verdict::summary;
 use crate::verdict::trust::{hardly_usual, trust, unattributed_ms};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::Nanos;
@@ -60,7 +60,7 @@ pub(crate) fn examine(incident: &Incident, options: &DiagnoseOptions) -> Result<
         None => (None, nothing(&recording, begun)),
     };
     if let Some(pid) = options.pid.filter(|_| verdict.findings.is_empty()) {
-        verdict.notes.extend(occupation::text(&recording, pid));
+        verdict.notes.extend(summary::text(&recording, pid));
     }
     (verdict.candidates, verdict.earlier) = (candidates, self::candidates(&earlier));
     Ok(Case { recording, interactions: joined.interactions, explained, verdict })

@@ -7,7 +7,7 @@ use crate::timeline::threads::{Span, ThreadState};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Occupations that are listed, the longest first.
+/// Activities that are listed, the longest first.
 const SHOWN: usize = 3;
 
 /// Threads of a process that are looked at.
@@ -18,7 +18,7 @@ pub(crate) fn text(recording: &Recording, pid: Pid) -> Option<String> {
     let (lo, hi) = (recording.complete_from(), recording.mark);
     let lives = recording.tasks.lives().iter().filter(|life| life.pid == pid && life.until > lo);
     let tids: BTreeSet<Tid> = lives.map(|life| life.tid).take(THREADS_MAX).collect();
-    let all = tids.into_iter().map(|tid| occupations(recording, tid, (lo, hi)));
+    let all = tids.into_iter().map(|tid| activities(recording, tid, (lo, hi)));
     let mut of_thread: Vec<(String, u64)> = all.max_by_key(|all| all.get(RAN).copied())?.into_iter().collect();
     of_thread.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
     let told = of_thread.iter().take(SHOWN).map(|(what, nanos)| format!("{what} for {}", span_text(Nanos(*nanos))));
@@ -30,11 +30,11 @@ pub(crate) fn text(recording: &Recording, pid: Pid) -> Option<String> {
 
 const RAN: &str = "ran";
 
-fn occupations(recording: &Recording, tid: Tid, (lo, hi): (Nanos, Nanos)) -> BTreeMap<String, u64> {
+fn activities(recording: &Recording, tid: Tid, (lo, hi): (Nanos, Nanos)) -> BTreeMap<String, u64> {
     let mut all: BTreeMap<String, u64> = BTreeMap::new();
     let spans = recording.timeline.spans(tid).skip_while(|span| span.end <= lo).take_while(|span| span.start < hi);
     for span in spans {
-        if let Some(what) = occupation(recording, &span) {
+        if let Some(what) = activity(recording, &span) {
             let nanos = span.end.min(hi).since(span.start.max(lo)).0;
             let total = all.entry(what).or_default();
             *total = total.saturating_add(nanos);
@@ -43,7 +43,7 @@ fn occupations(recording: &Recording, tid: Tid, (lo, hi): (Nanos, Nanos)) -> BTr
     all
 }
 
-fn occupation(recording: &Recording, span: &Span) -> Option<String> {
+fn activity(recording: &Recording, span: &Span) -> Option<String> {
     match span.segment.state {
         ThreadState::Running => Some(RAN.to_owned()),
         ThreadState::Runnable => Some("was ready for a CPU".to_owned()),
