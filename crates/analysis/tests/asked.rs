@@ -490,3 +490,38 @@ fn a_time_that_is_up_is_no_packet() {
     tell(&mut machine, ANSWER + 100, KEY + 420);
     assert_silent(machine);
 }
+
+/// What a service waits for over loopback until a time.
+fn loopback(machine: &mut Machinery, us: u64, tid: u32, from: u64, context: u8) {
+    machine.wait(us + 1, tid, from, |wait| {
+        (wait.syscall, wait.args, wait.context) = (POLL, [1, 1, u64::MAX], u16::from(context));
+        (wait.family, wait.address, wait.port) = (INTERNET, u32::from_le_bytes([127, 0, 0, 1]), 7_000);
+    });
+}
+
+/// A key is echoed at once, and a service asked over loopback, which works on that until the window changes again; or it is done
+/// at once, and a timer of the editor changes the window.
+fn echoed_and_asked(is_slow: bool) -> Machinery {
+    let mut machine = editor();
+    machine.press(KEY).wake_from(KEY + 400, SERVICE, APP, SOFTIRQ, 1);
+    loopback(&mut machine, KEY + 400, SERVICE, 400_000, SOFTIRQ);
+    machine.draw(KEY + 600).switch(KEY + 700, 1, SERVICE, 0);
+    let (from, context) = if is_slow { (SERVICE, SOFTIRQ) } else { (0, BY_TIMER) };
+    if !is_slow {
+        machine.switch(KEY + 900, 1, 0, 1);
+    }
+    machine.wake_from(ANSWER, APP, from, context, 1).switch(ANSWER + 20, 1, APP, 1);
+    loopback(&mut machine, ANSWER, APP, KEY + 610, context);
+    machine.draw(ANSWER + 100);
+    machine
+}
+
+#[test]
+fn a_key_that_was_echoed_is_completed_by_the_reply_of_whom_it_had_asked() {
+    let mut machine = echoed_and_asked(true);
+    let interval = verdict(&mut machine).interval.expect("it is told");
+    assert_eq!((interval.milestone.as_str(), interval.latency_ms as u64), ("completed", 1_200));
+    let (_, who, _) = told(&mut machine);
+    assert_eq!(who, "calendar");
+    assert!(verdict(&mut echoed_and_asked(false)).findings.is_empty(), "who is done at once keeps nobody waiting");
+}

@@ -2,7 +2,7 @@
 //! Answers to an input from other processes or hosts that the program asked because of it.
 
 use crate::decode::messages::PartPlace;
-use crate::join::answer::{COMPLETED, Milestone, Reached, TELLING, Task};
+use crate::join::answer::{COMPLETED, Milestone, NOTICED, Reached, TELLING, Task};
 use crate::join::commands;
 use crate::join::input_work::{AskedAnswer, Work};
 use crate::join::inputs::Delivery;
@@ -49,18 +49,51 @@ impl AskedOthers<'_> {
     /// looked pressed.
     pub(crate) fn completed(&self, delivery: &Delivery, answered: Nanos) -> Option<Reached> {
         let (at, tid) = delivery.dequeued?;
-        if commands::writers(self.recording, tid, at).next().is_some() {
-            return None;
-        }
-        let AskedAnswer { place, hops, .. } = self.answer(delivery, COMPLETED).filter(|answer| answer.sure)?;
-        let drawing = drawing(self.recording, place).filter(|drawing| drawing.end > answered.after(TELLING))?;
+        let terminal = commands::writers(self.recording, tid, at).next().is_some();
+        let of_others = if terminal { None } else { self.answer(delivery, COMPLETED).filter(|answer| answer.sure) };
+        let late = |answer: AskedAnswer| {
+            let drawing = drawing(self.recording, answer.place).filter(|drawing| drawing.end > answered.after(TELLING));
+            drawing.map(|drawing| (drawing, answer.hops))
+        };
+        let by_request = || self.by_request(delivery, COMPLETED);
+        let (drawing, hops) = of_others.and_then(late).or_else(|| by_request().and_then(late))?;
         let (milestone, at, task) = (Milestone::Completed, drawing.end, Task::Input);
         Some(Reached { milestone, at, drawing: Some(drawing), hops, noticed: COMPLETED, task })
     }
 
     /// The answer that came from others who were asked because of a key or click, before the next one was taken; only where
     /// something was drawn this long after it.
-    pub(crate) fn answer(&self, delivery: &Delivery, after: Nanos) -> Option<AskedAnswer> {
+    fn answer(&self, delivery: &Delivery, after: Nanos) -> Option<AskedAnswer> {
+        let drawn = self.drawn_before_next(delivery, after)?;
+        let (at, _) = delivery.dequeued?;
+        let releases = self.releases.filter(|_| delivery.class == InputClass::Click);
+        let until = drawn.last().map_or(at, |(sent, ..)| *sent);
+        let release = releases.and_then(|all| all.range(at..until).next()).map(|(taken, by)| (*taken, *by));
+        let blinks = |sent: Nanos| self.blinks(at, sent);
+        self.work.answered_by_others(delivery, release, drawn, self.echoes(), blinks)
+    }
+
+    /// The answer to an input that has none by itself.
+    pub(crate) fn any(&self, delivery: &Delivery) -> Option<AskedAnswer> {
+        self.answer(delivery, Nanos(0)).or_else(|| self.by_request(delivery, NOTICED))
+    }
+
+    /// The answer, so long after a key or click, that followed the reply of another process which was at work on a request of
+    /// the program.
+    fn by_request(&self, delivery: &Delivery, after: Nanos) -> Option<AskedAnswer> {
+        let drawn = self.drawn_before_next(delivery, after)?;
+        let first = drawn.partition_point(|(sent, ..)| *sent < delivery.input.after(after));
+        self.work.answered_by_request(delivery, &drawn[first..], self.echoes())
+    }
+
+    /// Whether what was typed just before showed something.
+    fn echoes(&self) -> bool {
+        self.shown.len() >= ECHOES_MIN && self.shown.iter().rev().take(ECHOES_MIN).all(|shown| *shown)
+    }
+
+    /// The drawings after a key or click, up to the next one, that no input led to by itself; none where nothing was drawn so
+    /// long after it.
+    fn drawn_before_next(&self, delivery: &Delivery, after: Nanos) -> Option<&[(Nanos, Tid, PartPlace)]> {
         let (at, _) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
         // What is sealed goes a little beyond the mark.
         if at > self.recording.mark {
@@ -70,12 +103,8 @@ impl AskedOthers<'_> {
         let next = next.copied().map_or(self.recording.mark, |next| next.min(self.recording.mark));
         let place = |at: Nanos| self.unexplained.partition_point(|(sent, ..)| *sent <= at);
         let drawn = self.unexplained.get(place(at)..place(next)).unwrap_or_default();
-        let releases = self.releases.filter(|_| delivery.class == InputClass::Click);
-        let release = releases.and_then(|all| all.range(at..next).next()).map(|(taken, by)| (*taken, *by));
-        let terminals = self.shown.len() >= ECHOES_MIN && self.shown.iter().rev().take(ECHOES_MIN).all(|shown| *shown);
-        let blinks = |sent: Nanos| self.blinks(at, sent);
         let late = drawn.last().is_some_and(|(sent, ..)| *sent >= delivery.input.after(after));
-        late.then(|| self.work.answered_by_others(delivery, release, drawn, terminals, blinks)).flatten()
+        late.then_some(drawn)
     }
 
     /// Whether the drawings that one belongs to, without a pause in between, began so long after other inputs, too, which

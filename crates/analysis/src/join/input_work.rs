@@ -14,6 +14,7 @@ use crate::join::answer::{COMPLETED, Milestone, Reached, Task};
 use crate::join::drawing_cause::{Hop, Receipts, Steps, Trace};
 use crate::join::inputs::Delivery;
 use crate::join::network_answers::{Asker, NetworkAnswer, NetworkAnswers};
+use crate::join::requests::{found_by_request, heard_again, works_on_request_until};
 use crate::join::server_drawings::drawing;
 use crate::timeline::bursts::FRAME;
 use crate::timeline::event_waits::frequent;
@@ -28,6 +29,8 @@ use tipme_record::{Nanos, Pid, Tid};
 
 /// Wake-ups are followed this deep, and so many of them.
 const DEPTH_MAX: usize = 12;
+/// Requests and replies go to and fro.
+const REQUESTS_DEPTH_MAX: usize = 64;
 const STEPS_MAX: usize = 2_000;
 
 /// Wake-ups by one stretch of work that are followed.
@@ -51,6 +54,9 @@ const FRAMES_WITHIN: Nanos = Nanos::from_millis(500);
 
 /// A packet that comes so soon after an input was asked for, not anyway.
 const ASKED_WITHIN: Nanos = Nanos::from_secs(1);
+
+/// Drawings that are looked at for a reply before them.
+const REPLIED_MAX: usize = 1_024;
 
 /// Stretches of work of all inputs that are followed to others: inputs beyond them have no such answer.
 const ASKED_STEPS_MAX: usize = 200_000;
@@ -77,6 +83,54 @@ pub(crate) struct AskedAnswer {
 #[derive(Default)]
 struct WaitPlaces(HashMap<Tid, HashSet<Signature>>);
 
+/// For how long others worked on requests on the way to each stretch of work, and which stretches come after that.
+struct Replies {
+    /// Up to the begin of each.
+    waited: Vec<Nanos>,
+    by_tid: HashMap<Tid, Vec<usize>>,
+    /// Those of others, by their ends.
+    ended: Vec<(Nanos, usize)>,
+}
+
+impl Replies {
+    fn new(steps: &[WorkStep]) -> Replies {
+        let (mut waited, mut by_tid, mut ended) = (Vec::<Nanos>::new(), HashMap::<Tid, Vec<usize>>::new(), Vec::new());
+        for (index, step) in steps.iter().enumerate() {
+            let before = steps.get(step.parent).map(|parent| {
+                let own = if parent.asked { step.lo.since(parent.lo) } else { Nanos(0) };
+                waited.get(step.parent).copied().unwrap_or_default().after(own)
+            });
+            waited.push(before.unwrap_or_default());
+            if step.asked {
+                ended.push((step.hi, index));
+            } else if waited[index] > Nanos(0) {
+                by_tid.entry(step.tid).or_default().push(index);
+            }
+        }
+        ended.sort_unstable();
+        Replies { waited, by_tid, ended }
+    }
+
+    /// The same up to a time in a stretch.
+    fn waited(&self, steps: &[WorkStep], index: usize, until: Nanos) -> Nanos {
+        let own = if steps[index].asked { until.since(steps[index].lo) } else { Nanos(0) };
+        self.waited[index].after(own)
+    }
+
+    /// The stretches of a thread after a reply, at a time.
+    fn woken<'s>(&'s self, steps: &'s [WorkStep], tid: Tid, at: Nanos) -> impl Iterator<Item = usize> + 's {
+        let of = self.by_tid.get(&tid).into_iter().flatten().copied();
+        of.filter(move |index| (steps[*index].lo..=steps[*index].hi).contains(&at))
+    }
+
+    /// The stretches of others that ended not long before a time.
+    fn before<'s>(&'s self, steps: &'s [WorkStep], at: Nanos) -> impl Iterator<Item = usize> + 's {
+        let place = |at: Nanos| self.ended.partition_point(|(end, _)| *end < at);
+        let near = self.ended[place(at.before(COMPOSED_MAX))..place(at.after(Nanos(1)))].iter();
+        near.map(|(_, index)| *index).filter(|index| steps[*index].asked)
+    }
+}
+
 /// Who is followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Followed {
@@ -93,6 +147,8 @@ pub(crate) struct Ways {
     pub timers: bool,
     /// Terminals: to a remote shell.
     pub terminals: bool,
+    /// Who was asked, until it waits for the next request.
+    pub requests: bool,
 }
 
 /// A stretch of work.
@@ -106,6 +162,8 @@ struct WorkStep {
     frames: usize,
     /// The packet that it begins with.
     packet: Option<NetworkAnswer>,
+    /// Whether another process works on a request.
+    asked: bool,
 }
 
 impl WaitPlaces {
@@ -175,15 +233,53 @@ impl<'a> Work<'a> {
         if drawings.is_empty() {
             return None;
         }
-        let begins = || delivery.dequeued.into_iter().chain(release).map(|at| self.begin(delivery, at)).collect();
+        let taken = || delivery.dequeued.into_iter().chain(release);
         let find = |timers| {
-            let steps = self.asked_steps(delivery, begins(), Ways { timers, terminals });
+            let begins = taken().map(|at| self.begin(delivery, at, Followed::Own)).collect();
+            let steps = self.asked_steps(delivery, begins, Ways { timers, terminals, requests: false });
             self.drawn_after_packet(&steps, drawings, |sent| timers && blinks(sent))
         };
         let by_timer = || find(true).map(|answer| AskedAnswer { sure: false, ..answer });
         let answer = find(false).or_else(by_timer)?;
         self.network.keep(&answer.hops);
         Some(answer)
+    }
+
+    /// The first of some drawings that the reply of another process led to, which was at work on a request for most of the time
+    /// since the input.
+    pub(crate) fn answered_by_request(
+        &self,
+        delivery: &Delivery,
+        drawings: &[(Nanos, Tid, PartPlace)],
+        terminals: bool,
+    ) -> Option<AskedAnswer> {
+        let ways = Ways { timers: false, terminals, requests: true };
+        let begin = delivery.dequeued.map(|at| self.begin(delivery, at, Followed::Asked(ways)));
+        let steps = self.asked_steps(delivery, begin.into_iter().collect(), ways);
+        let replies = Replies::new(&steps);
+        drawings.iter().take(REPLIED_MAX).find_map(|(sent, tid, place)| {
+            let most = |waited: Nanos| 2 * waited.0 >= sent.since(delivery.input).0;
+            let hops =
+                match replies.woken(&steps, *tid, *sent).find(|index| most(replies.waited(&steps, *index, *sent))) {
+                    Some(index) => way(&steps, index, *sent),
+                    None => {
+                        let polled = |index: &usize| {
+                            let step = &steps[*index];
+                            most(replies.waited(&steps, *index, step.hi)) && self.sends(delivery, step, *sent)
+                        };
+                        let index = replies.before(&steps, *sent).find(polled)?;
+                        let replied = steps[index].hi;
+                        std::iter::once(Hop::new(*tid, replied, *sent)).chain(way(&steps, index, replied)).collect()
+                    }
+                };
+            Some(AskedAnswer { place: *place, hops, sure: true })
+        })
+    }
+
+    /// Whether who was asked sends to the program over loopback: one that looks for replies again and again, and draws right
+    /// after one, is woken by nobody.
+    fn sends(&self, delivery: &Delivery, step: &WorkStep, sent: Nanos) -> bool {
+        self.recording.packet_reached(delivery.client, step.tid, step.lo, sent.after(COMPOSED_MAX))
     }
 
     /// All stretches of work, of others as well, as long as there is room for them.
@@ -242,7 +338,7 @@ impl<'a> Work<'a> {
     /// The stretch of work that begins where a thread took an input, until that was handled at least. With the next input that
     /// it took in the same stretch, and answered, begins the work on that one.
     fn first_step(&self, delivery: &Delivery, at: (Nanos, Tid), handled: Nanos) -> WorkStep {
-        let begin = self.begin(delivery, at);
+        let begin = self.begin(delivery, at, Followed::Own);
         if begin.lo < handled && handled < begin.hi && self.takes_input(delivery, handled) {
             return WorkStep { hi: handled, ..begin };
         }
@@ -255,10 +351,10 @@ impl<'a> Work<'a> {
     }
 
     /// The stretch of work that begins where a thread took an input.
-    fn begin(&self, delivery: &Delivery, (at, tid): (Nanos, Tid)) -> WorkStep {
+    fn begin(&self, delivery: &Delivery, (at, tid): (Nanos, Tid), followed: Followed) -> WorkStep {
         let mut frames = 0;
-        let hi = self.works_until(delivery, (tid, at), Followed::Own, &mut frames);
-        WorkStep { tid, lo: at, hi, parent: usize::MAX, depth: 0, frames, packet: None }
+        let hi = self.works_until(delivery, (tid, at), followed, &mut frames);
+        WorkStep { tid, lo: at, hi, parent: usize::MAX, depth: 0, frames, packet: None, asked: false }
     }
 
     /// All stretches of work from some on, each after the one that led to it.
@@ -273,10 +369,14 @@ impl<'a> Work<'a> {
                     continue;
                 }
                 reached.entry(tid).or_insert(at);
-                let hi = self.works_until(delivery, (tid, at), followed, &mut frames);
+                let asked = self.is_asked(delivery, &step, (tid, at), followed);
+                let hi = match asked {
+                    true => works_on_request_until(self.recording, tid, at),
+                    false => self.works_until(delivery, (tid, at), followed, &mut frames),
+                };
                 // The way from an answer to the screen is as long as that to the question.
                 let depth = if packet.is_some() { 1 } else { step.depth + 1 };
-                steps.push(WorkStep { tid, lo: at, hi, parent: next, depth, frames, packet });
+                steps.push(WorkStep { tid, lo: at, hi, parent: next, depth, frames, packet, asked });
             }
             next += 1;
         }
@@ -286,7 +386,8 @@ impl<'a> Work<'a> {
     /// Whom a stretch of work woke, and when a packet may have brought what it asked for; its thread was reached first at a
     /// time.
     fn leads_to(&self, delivery: &Delivery, step: &WorkStep, reached: Nanos, followed: Followed) -> Vec<Lead> {
-        if step.depth >= DEPTH_MAX {
+        let depth_max = if requests(followed) { REQUESTS_DEPTH_MAX } else { DEPTH_MAX };
+        if step.depth >= depth_max {
             return Vec::new();
         }
         let wakes = self.recording.wakes.by(step.tid, step.lo, step.hi).take(WAKES_MAX);
@@ -294,8 +395,13 @@ impl<'a> Work<'a> {
         let Followed::Asked(ways) = followed else { return wakes.collect() };
         let terminals =
             if ways.terminals { self.recording.terminals.reached(step.tid, step.lo, step.hi) } else { Vec::new() };
-        let leads = wakes.chain(terminals.into_iter().map(|(reader, at)| (at, reader, None)));
-        if step.packet.is_some() {
+        let sent = self.recording.reached_by_packet(step.tid, step.lo, step.hi).filter(|_| ways.requests);
+        let sent = sent.take(WAKES_MAX).map(|(at, wakee)| (at, wakee, None));
+        let further = if ways.requests && step.asked { heard_again(self.recording, step.tid, step.hi) } else { None };
+        let further = further.map(|at| (at, step.tid, None));
+        let leads =
+            wakes.chain(terminals.into_iter().map(|(reader, at)| (at, reader, None))).chain(sent).chain(further);
+        if step.packet.is_some() || ways.requests {
             return leads.collect();
         }
         let takes_input = step.depth == 0 || self.recording.takes_display_input(step.tid);
@@ -311,6 +417,21 @@ impl<'a> Work<'a> {
         let asked = |at: Nanos| receipts.is_some_and(|receipts| receipts.any(at.before(ASKED_WITHIN), at));
         let packets = self.network.to(&asker, asked).into_iter();
         leads.chain(packets.map(|packet| (packet.at, step.tid, Some(packet)))).collect()
+    }
+
+    /// Whether a thread of another process works on a request that reached it, or another one of that process. The processes
+    /// of one program wake each other all the time: of those only who is asked over loopback counts.
+    fn is_asked(&self, delivery: &Delivery, step: &WorkStep, (tid, at): (Tid, Nanos), followed: Followed) -> bool {
+        let pid = |tid| self.recording.tasks.pid(tid, at);
+        requests(followed)
+            && pid(tid) != delivery.client
+            && match pid(tid) == pid(step.tid) {
+                true => step.asked,
+                false => {
+                    let own = is_near(self.recording, delivery.client, tid, at);
+                    found_by_request(self.recording, tid, at, own)
+                }
+            }
     }
 
     fn is_followed(&self, delivery: &Delivery, followed: Followed, tid: Tid, at: Nanos) -> bool {
@@ -348,6 +469,10 @@ impl<'a> Work<'a> {
         if matches!(followed, Followed::Asked(ways) if !ways.timers) && self.is_for_a_timer_of_its_own(span) {
             return false;
         }
+        let short = || span.task_waker().is_some() && span.end.since(span.start) <= FRAME;
+        if requests(followed) && short() && !self.recording.is_event_wait(span) {
+            return true;
+        }
         // The rest of an answer comes in further packets.
         let rest = followed != Followed::Own && in_softirq(span) && span.end.since(span.start) <= FRAME;
         let elsewhere = || self.places.is_elsewhere(self.recording, span) && !self.is_next_job(delivery, span);
@@ -375,6 +500,11 @@ impl<'a> Work<'a> {
         let cause = later.then(|| Steps::new(self.recording, receipts, delivery.stream).back(waker, span.end));
         matches!(cause, Some(Trace::Input(bursts)) if bursts.iter().all(|burst| burst.from > taken))
     }
+}
+
+/// Whether the work of others on requests is followed to its end.
+fn requests(followed: Followed) -> bool {
+    matches!(followed, Followed::Asked(ways) if ways.requests)
 }
 
 /// When a stretch of work leads to the next one, whose that is, and the packet in between.

@@ -333,7 +333,7 @@ impl<'a> Joiner<'a> {
     /// The answer to an input that has none by itself.
     fn by_others(&self, index: usize) -> Option<Interaction> {
         let AskedAnswer { place, hops, sure } =
-            self.asked(index).then(|| self.others().answer(&self.deliveries[index], Nanos(0)))??;
+            self.asked(index).then(|| self.others().any(&self.deliveries[index]))??;
         let join = if sure { Join::Exact } else { Join::Speculative };
         Some(self.answer(self.deliveries[index], join, drawing(self.recording, place)?, hops, None))
     }

@@ -274,6 +274,10 @@ pub(crate) fn add(
         match index {
             Some(index) => {
                 found[index].handled = Some(at);
+                // A command tells of what its program asked others for.
+                if later.iter().any(|reached| reached.task != Task::Input) {
+                    found[index].later.clear();
+                }
                 found[index].later.extend(later);
             }
             None => found.extend(without_answer(recording, delivery, at, later)),

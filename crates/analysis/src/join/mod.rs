@@ -21,6 +21,7 @@ pub(crate) mod milestones;
 pub(crate) mod network_answers;
 pub(crate) mod prompt_answers;
 pub(crate) mod repeats;
+mod requests;
 pub(crate) mod selections;
 pub(crate) mod server_drawings;
 mod sleeping_threads;

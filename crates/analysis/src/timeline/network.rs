@@ -23,6 +23,12 @@ impl Recording {
         self.packets().woke(by, lo, hi).any(|(at, wakee)| self.tasks.pid(wakee, at) == pid)
     }
 
+    /// When packets came on the time of a thread in `lo..=hi`, and whom of another process they woke.
+    pub(crate) fn reached_by_packet(&self, by: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = (Nanos, Tid)> {
+        let own = self.tasks.pid(by, lo);
+        self.packets().woke(by, lo, hi).filter(move |(at, wakee)| self.tasks.pid(*wakee, *at) != own)
+    }
+
     /// The thread of another process on whose time a packet ended a wait.
     pub(crate) fn sender(&self, span: &Span) -> Option<Tid> {
         let by = Some(span.segment.waker).filter(|by| *by != Tid(0) && in_softirq(span))?;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What another process does for a request: from the wait in which that found it to the next wait of that kind.
+//!
+//! Who is asked may wait for anybody in the middle: for a server, a disk, a stopped machine. It is done when it asks for
+//! the next request, where this one had found it.
+
+use crate::timeline::packets::in_softirq;
+use crate::timeline::recording::Recording;
+use crate::timeline::threads::{Span, ThreadState};
+use crate::timeline::waits::{Waited, is_terminal_file};
+use tipme_record::{Nanos, Tid};
+
+/// Nobody is followed for longer who was asked.
+const ASKED_MAX: Nanos = Nanos::from_secs(10);
+
+/// Segments of it that are looked at.
+const SEGMENTS_MAX: usize = 4_096;
+
+/// The rest of a conversation comes within this time.
+const REST_WITHIN: Nanos = Nanos::from_millis(100);
+
+/// A wait that nothing is known of is for the next request from this length on.
+const UNKNOWN_MIN: Nanos = Nanos::from_millis(30);
+
+/// Whether what came at a time found a thread waiting for a socket, a pipe or several files; a packet, where only that counts.
+pub(crate) fn found_by_request(recording: &Recording, tid: Tid, at: Nanos, only_packets: bool) -> bool {
+    let span = recording.timeline.before(tid, at).filter(|span| span.end == at && (!only_packets || in_softirq(span)));
+    let wait = span.and_then(|span| recording.waits.find(&span));
+    wait.is_some_and(|wait| {
+        let asked = matches!(recording.waits.kind_of(wait), Waited::Events | Waited::Peer | Waited::Network);
+        asked && !is_terminal_file(wait.mode, wait.magic) && !recording.waits_for_terminal(wait)
+    })
+}
+
+/// When the next packet ended the wait of a thread that begins at a time, soon: the rest of what it was told. Packets arrive on
+/// anybody's time.
+pub(crate) fn heard_again(recording: &Recording, tid: Tid, at: Nanos) -> Option<Nanos> {
+    let span = recording.timeline.at(tid, at).filter(|span| span.start == at && in_softirq(span))?;
+    let soon = span.end.since(span.start) <= REST_WITHIN && recording.waits.kind(&span) == Waited::Network;
+    soon.then_some(span.end)
+}
+
+/// Until when a thread works on what it was woken for at a time: until its next wait of the kind that was ended by this.
+pub(crate) fn works_on_request_until(recording: &Recording, tid: Tid, at: Nanos) -> Nanos {
+    let until = at.after(ASKED_MAX).min(recording.mark);
+    let Some(first) = recording.timeline.at(tid, at) else { return at };
+    let found = recording.timeline.before(tid, at).filter(|span| span.end == at);
+    let spans = (first.index..).map_while(|index| recording.timeline.span(tid, index));
+    let mut spans = spans.take_while(|span| span.start < until).take(SEGMENTS_MAX);
+    let next = spans.find(|span| match span.segment.state {
+        ThreadState::Absent => true,
+        ThreadState::Blocked => span.start >= at && found.is_none_or(|found| is_same(recording, &found, span)),
+        ThreadState::Running | ThreadState::Runnable => false,
+    });
+    // Who does a great deal is not followed to its end.
+    let last = || recording.timeline.span(tid, first.index + SEGMENTS_MAX).map_or(until, |span| span.start);
+    next.map_or_else(|| last().min(until).max(at), |span| span.start.max(at))
+}
+
+/// Whether a thread waits for the next request as it did before.
+fn is_same(recording: &Recording, found: &Span, span: &Span) -> bool {
+    let (Some(before), Some(now)) = (recording.waits.find(found), recording.waits.find(span)) else {
+        return recording.waits.kind(span) == Waited::Unknown && span.end.since(span.start) >= UNKNOWN_MIN;
+    };
+    let conditions = recording.waits.is_for_condition(found) && recording.waits.is_for_condition(span);
+    conditions || recording.signature(before) == recording.signature(now) && before.inode == now.inode
+}
