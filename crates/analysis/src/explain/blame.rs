@@ -194,6 +194,8 @@ impl<'a> BlameFinder<'a> {
             Waited::Fsync => Blame { kind: CauseKind::Fsync, who: device() },
             Waited::Reclaim => Blame { kind: CauseKind::Reclaim, who: Who::Thread(piece.tid) },
             Waited::Network => Blame { kind: CauseKind::NetworkWait, who: self.remote(wait) },
+            // It merely has a pipe open.
+            Waited::Peer if wait.is_none() => Blame { kind: CauseKind::PeerWait, who: Who::Thread(piece.tid) },
             Waited::Events if self.recording.messages.is_server(self.recording.tasks.pid(piece.tid, piece.lo)) => {
                 self.grabbed(piece).unwrap_or_else(|| self.idle_server(chain, piece))
             }
@@ -381,6 +383,7 @@ impl<'a> BlameFinder<'a> {
             Doing::Waited(Waited::Events, Some(wait)) if self.is_of_command(pid) && wait.context != HARD_INTERRUPT => {
                 CauseKind::PeerWait
             }
+            Doing::Waited(Waited::Peer, Some(wait)) if self.recording.polls_aside(&wait) => CauseKind::PeerWait,
             Doing::Waited(_, Some(wait)) if self.awaits_events(piece.tid, &wait) => CauseKind::Unattributed,
             Doing::Waited(Waited::Events, Some(wait)) if self.recording.is_time_up(&wait) => CauseKind::TimerSleep,
             Doing::Waited(waited, Some(_)) if waited.is_unnamed() && !self.is_kernel(piece.tid) => {

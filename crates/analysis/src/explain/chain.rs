@@ -363,12 +363,19 @@ impl Walker<'_> {
         let holder = self.whose_past(span, &waiting, idle);
         let (waited, wait) = (waiting.waited, waiting.wait);
         match holder.filter(|holder| !self.active.contains(holder)) {
-            Some(holder) => {
-                self.chain.vias.push(Via { waiter: span.tid, holder, waited, wait, parent: via });
-                let via = Some(self.chain.vias.len() - 1);
-                self.explain(holder, lo, hi, via);
-            }
+            Some(holder) => self.owed(span, waiting, holder, (lo, hi), via),
             None => self.piece(span.tid, lo, hi, Doing::Waited(waited, wait), via, span.task_waker()),
+        }
+    }
+
+    /// A wait that another thread's past explains, unless that one merely had the other end of a pipe.
+    fn owed(&mut self, span: &Span, waiting: BlockedWait, holder: Tid, (lo, hi): (Nanos, Nanos), via: Option<usize>) {
+        let BlockedWait { waited, wait, .. } = waiting;
+        self.chain.vias.push(Via { waiter: span.tid, holder, waited, wait, parent: via });
+        let via = Some(self.chain.vias.len() - 1);
+        match wait.is_some_and(|wait| self.recording.keeps_open(holder, span, &wait)) {
+            true => self.piece(holder, lo, hi, Doing::Waited(Waited::Peer, None), via, None),
+            false => self.explain(holder, lo, hi, via),
         }
     }
 

@@ -177,7 +177,7 @@ impl Recording {
             return wakes;
         }
         match self.event_waits().has(wait.head.tid, self.signature(wait)) {
-            _ if self.awaits_remote(wait) => false,
+            _ if self.awaits_remote(wait) || self.polls_aside(wait) => false,
             Some(event_wait) => event_wait || polls(wait) && !is_lone(wait),
             // What other processes share is waited for as their answer is.
             None if kind == Waited::Events => true,

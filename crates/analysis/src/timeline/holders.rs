@@ -4,7 +4,9 @@
 
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
+use crate::timeline::tasks::Life;
 use crate::timeline::threads::Span;
+use crate::timeline::waits::{PIPE_FILES, reads};
 use tipme_record::records::{Signal, Wait};
 use tipme_record::{Nanos, Pid, Tid};
 
@@ -14,6 +16,11 @@ const SIGNALLED: Nanos = Nanos::from_millis(1);
 
 /// What a thread waits for at the mark it may have given to another one so long before.
 const ENTRUSTED_WITHIN: Nanos = Nanos::from_millis(500);
+
+/// A process that ends closes its files this near to its end; one that merely keeps one open waits for events for so much of
+/// the time.
+const ENDED_WITHIN: Nanos = Nanos::from_millis(2);
+const IDLE_SHARE: f64 = 0.9;
 
 impl Recording {
     /// Whether a wait was ended by who asked the process to end, or killed it.
@@ -52,6 +59,21 @@ impl Recording {
         let holders = self.locks.pipes.iter().filter(|end| end.tid == tid.0).map(|end| Pid(end.holder));
         let holder = holders.min_by_key(|holder| (self.tasks.descends(pid, *holder, self.mark), holder.0));
         holder.map(|holder| Tid(holder.0))
+    }
+
+    /// Whether the end of a process ended a wait for a pipe that it had merely kept open: it had gone to the background, where
+    /// it waited for events, and writes nothing there any more.
+    pub(crate) fn keeps_open(&self, holder: Tid, span: &Span, wait: &Wait) -> bool {
+        let pid = self.tasks.pid(holder, span.end.before(Nanos(1)));
+        let Some(life) = self.tasks.process(pid, span.end.before(Nanos(1))) else { return false };
+        let ended = span.end >= self.mark || life.until.0.abs_diff(span.end.0) <= ENDED_WITHIN.0;
+        let from = span.start.max(life.from);
+        let left = |parent: &Life| parent.until.min(span.end).since(from).0 * 2 < span.end.since(from).0;
+        reads(wait)
+            && wait.magic == PIPE_FILES
+            && ended
+            && self.tasks.process(life.parent, life.from).is_some_and(left)
+            && self.idle_share(holder, from, span.end) >= IDLE_SHARE
     }
 
     /// The process that holds a lock on the file with this inode number, from /proc/locks.

@@ -5,15 +5,15 @@
 //! accepts connections: from there anybody may come, so a thread that polls them is idle. What is left (event counters,
 //! timers, sockets to oneself) is for waking the thread up.
 
+use crate::decode::messages::{Side, Stream};
 use crate::timeline::attempts::AttemptWaiter;
 use crate::timeline::polls::{DATAGRAM, INTERNET, is_loopback};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::Span;
-use crate::timeline::waits::{Waited, is_terminal_file, polls, reads};
+use crate::timeline::waits::{PIPE_FILES, Waited, is_terminal_file, polls, reads};
 use tipme_record::records::{Attempt, Polled, Wait};
 use tipme_record::{Nanos, Pid, Tid};
 
-const PIPE_FILES: u32 = 0x5049_5045;
 const TERMINAL_FILES: u32 = 0x1cd1;
 const TYPE_BITS: u32 = 0o170_000;
 const TYPE_FIFO: u32 = 0o010_000;
@@ -22,6 +22,9 @@ const UNIX: u16 = 1;
 const STATE_CONNECTED: u8 = 1;
 const STATE_LISTENS: u8 = 10;
 const STREAM: u32 = 1;
+
+/// An event that lay this long before the end of a wait would have ended it.
+const LAY_MIN: Nanos = Nanos::from_millis(20);
 
 /// What a polled file is to the thread.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -82,6 +85,22 @@ impl Recording {
         !roles.is_empty() && roles.iter().all(|(role, _)| *role == PolledRole::Remote)
     }
 
+    /// Whether a thread that takes events of a display polls others without its display: an event lay there meanwhile and did
+    /// not end the wait.
+    pub(crate) fn polls_aside(&self, wait: &Wait) -> bool {
+        let files = self.polls.of(wait);
+        let display = |file: &Polled| self.messages.is_server(file.peer) || is_terminal_file(file.mode, file.magic);
+        let asks = polls(wait) && files.iter().any(|file| self.role(wait, file) == PolledRole::Peer);
+        let own = |stream: &&Stream| stream.client == wait.pid && stream.reader(Side::EventReceived) == wait.head.tid;
+        let lay = |stream: &Stream| {
+            let sent = stream.side(Side::EventSent);
+            let last = sent.partition_point(|part| part.ts < wait.head.ts.before(LAY_MIN)).checked_sub(1);
+            let taken = |index| stream.received(Side::EventSent, index).map(|(_, part)| part.ts);
+            last.is_some_and(|index| taken(index).is_some_and(|at| at >= wait.head.ts))
+        };
+        asks && !files.iter().any(display) && self.messages.streams().iter().filter(own).any(lay)
+    }
+
     /// Whether a thread reads or polls a terminal in a wait: a person may be who ends it.
     pub(crate) fn waits_for_terminal(&self, wait: &Wait) -> bool {
         let polled = || self.polls.of(wait).iter().any(|file| is_terminal_file(file.mode, file.magic));
@@ -123,7 +142,8 @@ impl Recording {
     /// one that can be waited for most surely.
     fn asked(&self, span: &Span, wait: &Wait) -> Option<NamedWait> {
         let roles = self.roles(wait);
-        let loops = roles.iter().any(|(role, _)| *role == PolledRole::Inlet);
+        let aside = self.polls_aside(wait);
+        let loops = !aside && roles.iter().any(|(role, _)| *role == PolledRole::Inlet);
         let shows =
             || self.messages.is_server(wait.pid) || self.messages.streams().iter().any(|one| one.client == wait.pid);
         if loops && shows() {
@@ -136,7 +156,8 @@ impl Recording {
             None => roles.iter().min_by_key(|(role, _)| *role).filter(|(role, _)| is_asked(*role, loops))?,
         };
         let named = as_wait(wait, file);
-        let peer = (*role == PolledRole::Peer).then_some(file.peer);
+        let peers = roles.iter().filter(|(role, _)| *role == PolledRole::Peer).count();
+        let peer = (*role == PolledRole::Peer && (peers == 1 || !aside)).then_some(file.peer);
         let owner = || self.port_owner(&named).filter(|_| span.end >= self.mark);
         let holder = peer.or_else(owner).filter(|_| by.is_none()).map(|pid| Tid(pid.0));
         let waited = if *role == PolledRole::Remote && holder.is_none() { Waited::Network } else { Waited::Peer };

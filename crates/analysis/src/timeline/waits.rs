@@ -58,7 +58,7 @@ const EPOLLS: [i32; 3] = [232, 281, 441];
 const FUTEX_PAIR: u64 = !0xf;
 const FCNTL: i32 = 72;
 const SET_LOCK_WAIT: [u64; 2] = [7, 38];
-const PIPE_FILES: u32 = 0x5049_5045;
+pub(crate) const PIPE_FILES: u32 = 0x5049_5045;
 const TERMINAL_FILES: u32 = 0x1cd1;
 /// Magic numbers of file systems of other machines: NFS, SMB (three), Ceph, AFS (two), 9p.
 const REMOTE_FILES: [u32; 8] =

@@ -101,6 +101,9 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
         CauseKind::KernelWait => kernel_wait_line(budget, group, &waiters),
         CauseKind::ServerBusy => format!("the display server served {culprit}"),
         CauseKind::ServerGrab => format!("{culprit} held a grab of the display server"),
+        CauseKind::PeerWait if keeps_open(budget, group) => {
+            format!("{culprit} in the background kept a pipe open, of which {waiters} waited for the end")
+        }
         CauseKind::PeerWait if is_unowed(group) => format!("{waiters} waited for an answer; who owes it is not known"),
         CauseKind::PeerWait => format!("{culprit} kept {waiters} waiting for an answer"),
         CauseKind::NetworkWait => network_line(budget, group, &waiters, &culprit),
@@ -115,6 +118,13 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
 /// Whether no process is known to owe the answer, or to hold the lock, that was waited for.
 pub(crate) fn is_unowed(group: &BlameGroup) -> bool {
     matches!(group.kind, CauseKind::PeerWait | CauseKind::LockWait) && group.owner == BlameOwner::Nobody
+}
+
+/// Whether somebody was merely the one who had a pipe open.
+pub(crate) fn keeps_open(budget: &Budget<'_>, group: &BlameGroup) -> bool {
+    let longest = budget.pieces(group).max_by_key(|piece| length(piece));
+    group.kind == CauseKind::PeerWait
+        && matches!(longest.map(|piece| piece.doing), Some(Doing::Waited(Waited::Peer, None)))
 }
 
 /// Whether what was waited for is no lock that somebody has, but to be let go on: a condition or a semaphore. Tries whose time

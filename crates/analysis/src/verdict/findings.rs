@@ -387,6 +387,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     let away = || outsider.and_then(|_| stall::remedy(budget, &cause.group)).map(str::to_owned);
     let signalled = || evidence::is_signalled(budget, &cause.group).then(|| remedy::of_signalled(&target));
     let particular = || of_process(budget, problem, &cause.group, &culprit);
+    let kept = || evidence::keeps_open(budget, &cause.group).then(|| remedy::OF_KEPT_PIPE.to_owned());
     let is_unowed = evidence::is_unowed(&cause.group)
         || cause.group.kind == CauseKind::KernelLock && evidence::is_held_by_waiter(budget, &cause.group);
     let unowed = || match cause.group.kind {
@@ -399,6 +400,7 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
         .or_else(held)
         .or_else(fed)
         .or_else(away)
+        .or_else(kept)
         .or_else(unowed)
         .or_else(signalled)
         .unwrap_or_else(usual);

@@ -127,6 +127,9 @@ pub(crate) const OF_FROZEN: &str = "thaw the file system (fsfreeze -u MOUNTPOINT
 pub(crate) const OF_COMMAND: &str =
     "nothing held it up; start it in the background (with & at the end) if you need not wait for it";
 
+/// Where a process in the background has a pipe open that somebody reads to its end.
+pub(crate) const OF_KEPT_PIPE: &str = "start it so that its output goes elsewhere (with >/dev/null), or end it: who reads a pipe waits until nobody has it open";
+
 /// Where nobody is known to owe the answer that an application waits for.
 pub(crate) fn of_unowed(app: &str, pid: Pid) -> String {
     format!("see what {app} waits for, and whether anybody is still to answer: strace -f -T -p {}", pid.0)
