@@ -37,7 +37,7 @@ const fn target(
 }
 
 /// All decoders.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 18] = [
     target("incident", "the incident file, and sealing, scrubbing and cutting it", seeds::check_file, seeds::files),
     target("diagnosis", "sections of an incident, to the verdict in every form", seeds::check, seeds::sections),
     target("records", "well-formed records with any content, to the verdict", records::check, records::seeds),
@@ -47,7 +47,6 @@ pub const TARGETS: [Target; 19] = [
     target("helper", "requests to the helper, and its answers", tipme_manager::exercise_lines, messages::helper_seeds),
     target("journal", "the journal of what was changed", tipme_sched::exercise_journal, states::journals),
     target("processes", "what the kernel says of processes", tipme_sched::exercise_processes, states::processes),
-    target("predictions", "the history of focus changes", tipme_manager::exercise_predictions, states::predictions),
     target("files", "the files that programs use", tipme_manager::exercise_files, states::files),
     target("baselines", "what was learned to be usual", tipme_recorder::exercise_baselines, states::baselines),
     target("days", "what a user lived with", tipme_recorder::exercise_days, states::days),

@@ -24,13 +24,6 @@ pub fn processes() -> Vec<Vec<u8>> {
     vec![own("stat"), own("status")]
 }
 
-pub fn predictions() -> Vec<Vec<u8>> {
-    texts(&[
-        r#"{"programs":{"xterm":{"weights":{"emacs":2.5,"firefox":1.0},"turn":3}},"turn":7,"hits":3,"misses":4,"dropped":0}"#,
-        r#"{"programs":{},"turn":0,"hits":0,"misses":0,"dropped":0}"#,
-    ])
-}
-
 pub fn files() -> Vec<Vec<u8>> {
     let file = r#"{"path":"/usr/bin/xterm","bytes":900000,"changed_s":1700000000}"#;
     let other = r#"{"path":"/usr/lib/libc.so.6","bytes":18446744073709551615,"changed_s":-9}"#;

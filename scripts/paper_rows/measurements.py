@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The commands that the rows rest on, in short settings: all but those that have to be named take 40 minutes, and ten until it is quiet again between them."""
+"""The commands that the rows rest on, in short settings: all but those that have to be named take 36 minutes, and ten until it is quiet again between them."""
 
 import re
 
@@ -86,7 +86,6 @@ ALL = [
     Measurement("day", ("--json", "{json}"), program="scripts/measure-day", takes_s=65),
     Measurement("systems", ("--json", "{json}"), program="scripts/compare-systems", takes_s=270),
     Measurement("manager", ("--json", "{json}"), program="scripts/check-manager", takes_s=185),
-    Measurement("prediction", ("--json", "{json}"), program="scripts/measure-prediction", takes_s=180),
     Measurement("preload", ("--json", "{json}"), program="scripts/measure-preload", takes_s=180),
     Measurement("auto", ("--minutes", "20", "--json", "{json}"), program="scripts/check-auto", takes_s=1240, named_only=True),
     Measurement("recorder", file="docs/overhead.md", written_by="make bench-recorder", read=events),

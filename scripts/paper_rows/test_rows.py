@@ -291,24 +291,6 @@ class Auto(unittest.TestCase):
         self.assertEqual([of(none) for of in (extract.marked_share, extract.marked_after)], [0, None])
 
 
-class Prediction(unittest.TestCase):
-    def test_a_first_key_counts_only_where_memory_was_taken_between_the_start_and_the_key(self):
-        of_key = script("measure-prediction").of_key
-        event = lambda label, at, latency: {"label": label, "t_ns": at * 1_000_000, "latency_ms": latency}  # noqa: E731
-        document = {"machine": {}, "events": [event("start (first)", 0, 500.0), event("first key", 5_000, 7.0)]}
-        told = lambda begun, done: {"begun_ns": begun * 1_000_000, "done_ns": done * 1_000_000}  # noqa: E731
-        self.assertEqual(of_key(document, told(600, 4_900))[0]["first_key_ms"], 7.0)
-        self.assertEqual([of_key(document, told(*times))[0] for times in ((400, 4_900), (600, 5_100))], [None, None])
-
-    def test_a_week_of_a_seed_is_always_the_same_and_has_its_days(self):
-        week, models = (getattr(script("measure-prediction"), name) for name in ("week", "MODELS"))
-        lines = [line.split() for line in week(models["a mixture"], 1).splitlines()]
-        self.assertEqual(week(models["a mixture"], 1), week(models["a mixture"], 1))
-        self.assertNotEqual(week(models["a mixture"], 1), week(models["a mixture"], 2))
-        times = [float(time) for time, _ in lines]
-        self.assertEqual((times, {int(time // 86_400) for time in times}), (sorted(times), {0, 1, 2, 3, 4}))
-
-
 class Preload(unittest.TestCase):
     def test_an_arm_has_the_medians_of_its_starts_and_all_first_windows(self):
         figures = script("measure-preload").figures

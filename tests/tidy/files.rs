@@ -100,7 +100,6 @@ fn decoders_have_fuzz_targets() {
         "helper",
         "journal",
         "processes",
-        "predictions",
         "files",
         "baselines",
         "symbols",

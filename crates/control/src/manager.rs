@@ -102,10 +102,10 @@ pub struct ManagerStatus {
     /// From the news of a focus change to the last knob.
     pub focus_changes: TimeFigures,
     pub memory: MemoryStatus,
-    /// Left out where prediction is switched off.
+    /// Left out where reading ahead is switched off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prediction: Option<PredictionStatus>,
-    /// Left out where prediction is switched off.
+    /// Left out where reading ahead is switched off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preload: Option<PreloadStatus>,
     pub counts: ManagerCounts,
@@ -157,13 +157,13 @@ pub struct MemoryStatus {
     pub actions: u64,
 }
 
-/// How well the next program is predicted.
+/// How well the next set is predicted: one of the two used last.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PredictionStatus {
-    /// Changes of focus from one program to another that were learned, each compared with what was predicted.
+    /// Changes of focus from one set to another since the start.
     pub predictions: u64,
-    /// Of these, those that went to one of the predicted programs.
+    /// Of these, those that went to one of the two sets that were ready.
     pub hits: u64,
     /// Sets that were brought into memory ahead.
     pub warmed: u64,

@@ -33,8 +33,6 @@ use tipme_sched::{LATER_MS, processes};
 const AWAY_AFTER: Nanos = Nanos::from_secs(4 * 60);
 /// Ticks from one look for sound servers and input methods to the next.
 const CORE_TICKS: u64 = 60;
-/// Ticks from one time that the history of focus changes is written down to the next.
-const SAVE_TICKS: u64 = 600;
 
 /// Why the manager ended, having taken everything back.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,7 +58,6 @@ pub fn run(options: &ManageOptions) -> Result<Ended> {
     let (mut manager, mut server, first) = begun?;
     let ended = manager.begin(first).and_then(|()| manager.serve(&mut server, &signals));
     tell_restored("this manager", &manager.actuator.restore());
-    manager.prefetch.save();
     drop(lock);
     ended
 }
@@ -143,7 +140,7 @@ struct ReadyFor {
 
 impl Manager {
     fn new(options: &ManageOptions, setting: Setting, attention: FollowedDisplay, actuator: Actuator) -> Manager {
-        let (now, prefetch) = (clock::now(), Prefetch::open(options));
+        let now = clock::now();
         Manager {
             parts: attention.facts().core,
             window_manager: None,
@@ -153,8 +150,8 @@ impl Manager {
             actuator,
             memory: MemoryWatch::new(setting.proc.clone(), now),
             busy: busy::BusyWatch::new(setting.proc.clone()),
-            preload: Preload::begin(options, prefetch.after_login(), &setting.proc),
-            prefetch,
+            prefetch: Prefetch::new(options.predict),
+            preload: Preload::begin(options, &setting.proc),
             schedule: Schedule::new(now),
             focus_times: Recent::default(),
             assigned: BTreeMap::new(),
@@ -268,7 +265,7 @@ impl Manager {
             let before = self.chores.begin(Chore::Files);
             let program = focused.and_then(|set| session::program(&self.setting.proc, set.0.pid));
             self.preload.focus(program.as_deref(), focused, now);
-            self.prefetch.focus(program, now);
+            self.prefetch.focus(focused, now);
             self.chores.begin(before);
         }
     }
@@ -396,9 +393,6 @@ impl Manager {
         self.chores.begin(Chore::Files);
         self.look_at_files(now);
         self.ticks += 1;
-        if self.ticks.is_multiple_of(SAVE_TICKS) {
-            self.prefetch.save();
-        }
         self.chores.begin(Chore::Display);
         if self.ticks.is_multiple_of(CORE_TICKS) {
             self.look_for_core();
@@ -437,9 +431,9 @@ impl Manager {
             self.handle(now, vec![DesktopEvent::Memory(sample)]);
         }
         if self.memory.has_plenty() {
-            let name = |set: SetId| Some((set, session::program(&self.setting.proc, set.0.pid)?));
-            let programs = || self.desktop.clients().filter_map(name).collect();
-            let actions = self.prefetch.actions(programs, self.desktop.focused(), now);
+            let focused = self.desktop.focused();
+            let is_other = |set| Some(set) != focused && self.assigned.contains_key(&set);
+            let actions = self.prefetch.actions(is_other, now);
             self.perform(actions);
         }
     }

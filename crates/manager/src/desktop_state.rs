@@ -235,11 +235,6 @@ impl DesktopState {
         self.keyboard.told
     }
 
-    /// All clients that have a set.
-    pub(crate) fn clients(&self) -> impl Iterator<Item = SetId> + '_ {
-        self.groups.keys().map(|client| SetId(*client))
-    }
-
     /// The set of a process, and why it belongs there.
     pub(crate) fn place(&self, pid: u32) -> Option<(SetId, Membership)> {
         let sets = self.groups.values().flat_map(|group| &group.told);

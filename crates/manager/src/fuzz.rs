@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entries for fuzzing: lines of the helper's socket, the history of focus changes, and that of files.
+//! The entries for fuzzing: lines of the helper's socket, and the history of files.
 
 use crate::helper_service;
 use crate::helper_service::messages::{HelperRequest, HelperResponse};
-use tipme_policy::Prediction;
 use tipme_policy::preload::FileHistory;
-use tipme_record::Nanos;
 
 /// Reads a line as a request to the helper, keeps its bounds, and reads it as an answer; whether it is either. It must
 /// not panic.
@@ -18,21 +16,10 @@ pub fn exercise_lines(line: &[u8]) -> bool {
     understood
 }
 
-/// Reads a history, goes on with it, and writes it down again; whether it is one. It must not panic.
-pub fn exercise_predictions(bytes: &[u8]) -> bool {
-    let Ok(mut history) = serde_json::from_slice::<Prediction>(bytes) else { return false };
-    for (step, (from, to)) in [("xterm", "emacs"), ("emacs", "xterm")].into_iter().cycle().take(8).enumerate() {
-        history.observe(Nanos(step as u64 * 3_000_000_000), from, to);
-        drop(history.predict(to));
-    }
-    history.finish();
-    serde_json::to_vec(&history).is_ok()
-}
-
 /// Reads a history of files, plans with it, and writes it down again; whether it is one. It must not panic.
 pub fn exercise_files(bytes: &[u8]) -> bool {
     let Ok(mut history) = serde_json::from_slice::<FileHistory>(bytes) else { return false };
-    let plan = history.plan(&["xterm".to_owned()], 1 << 30);
+    let plan = history.plan(1 << 30);
     history.remember("emacs", plan.into_iter().flatten().collect());
     serde_json::to_vec(&history).is_ok()
 }

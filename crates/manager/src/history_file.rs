@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is learned of the user's habits, in small files between runs that only the manager's user can read.
+//! The history of the files that programs use, kept between runs in a small file that only the manager's user can read.
 
 use anyhow::{Result, ensure};
 use rustix::fs::OFlags;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use tipme_control::journal;
+use tipme_policy::preload::FileHistory;
 
-/// Bytes of a file that are read: more than the bounds of any history come to.
+/// Bytes of a file that are read: more than the bounds of a history come to.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 /// A pipe in the place of a file is not waited for.
 const NO_WAIT: i32 = OFlags::NONBLOCK.bits() as i32;
 
 /// What the file holds; nothing where there is none. One that cannot be read is put aside, and a line says so.
-pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
+pub(crate) fn read(path: &Path) -> FileHistory {
     attempt(path).unwrap_or_else(|error| {
         let aside = path.with_extension("damaged.json");
         let moved = match std::fs::rename(path, &aside) {
@@ -25,13 +24,13 @@ pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
             Err(error) => format!("it cannot be put aside: {error}"),
         };
         journal::warning(format!("cannot read {}: {error}; {moved}, and learning begins again", path.display())).tell();
-        T::default()
+        FileHistory::default()
     })
 }
 
-fn attempt<T: DeserializeOwned + Default>(path: &Path) -> Result<T> {
+fn attempt(path: &Path) -> Result<FileHistory> {
     let file = match OpenOptions::new().read(true).custom_flags(NO_WAIT).open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(T::default()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(FileHistory::default()),
         open => open?,
     };
     ensure!(file.metadata()?.is_file(), "it is no regular file");
@@ -42,13 +41,13 @@ fn attempt<T: DeserializeOwned + Default>(path: &Path) -> Result<T> {
 }
 
 /// Writes it down, whole or not at all. What cannot be written is told of, and lost.
-pub(crate) fn write(path: &Path, history: &impl Serialize) {
+pub(crate) fn write(path: &Path, history: &FileHistory) {
     if let Err(error) = replace(path, history) {
         journal::warning(format!("cannot write {}: {error}; what was learned is lost", path.display())).tell();
     }
 }
 
-fn replace(path: &Path, history: &impl Serialize) -> std::io::Result<()> {
+fn replace(path: &Path, history: &FileHistory) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
     }
@@ -64,7 +63,7 @@ fn replace(path: &Path, history: &impl Serialize) -> std::io::Result<()> {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
-    use tipme_policy::preload::{FileHistory, RememberedFile};
+    use tipme_policy::preload::RememberedFile;
 
     fn history() -> FileHistory {
         let mut history = FileHistory::default();
@@ -76,9 +75,9 @@ mod tests {
     fn a_history_is_private_and_read_again() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("new/preload.json");
-        assert_eq!(read::<FileHistory>(&path), FileHistory::default());
+        assert_eq!(read(&path), FileHistory::default());
         write(&path, &history());
-        assert_eq!(read::<FileHistory>(&path), history());
+        assert_eq!(read(&path), history());
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
@@ -89,10 +88,10 @@ mod tests {
         let long = vec![b' '; FILE_BYTES_MAX as usize + 1];
         for damaged in [b"{\"programs\": 7".as_slice(), b"[[[[", b"\xff\xfe", &long] {
             std::fs::write(&path, damaged).unwrap();
-            assert_eq!(read::<FileHistory>(&path), FileHistory::default());
+            assert_eq!(read(&path), FileHistory::default());
             write(&path, &history());
             assert!(std::fs::read(dir.path().join("preload.damaged.json")).unwrap() == damaged, "it is lost");
-            assert_eq!(read::<FileHistory>(&path), history());
+            assert_eq!(read(&path), history());
         }
     }
 
@@ -102,11 +101,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("preload.json");
         mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
-        assert_eq!(read::<FileHistory>(&path), FileHistory::default());
+        assert_eq!(read(&path), FileHistory::default());
         write(&path, &history());
-        assert_eq!(read::<FileHistory>(&path), history());
+        assert_eq!(read(&path), history());
         mkfifoat(CWD, dir.path().join("preload.new"), Mode::RUSR | Mode::WUSR).unwrap();
         write(&path, &FileHistory::default());
-        assert_eq!(read::<FileHistory>(&path), history(), "what is in the way of the new one loses nothing");
+        assert_eq!(read(&path), history(), "what is in the way of the new one loses nothing");
     }
 }

@@ -43,7 +43,7 @@ mod times;
 mod trust;
 
 pub use daemon::{Ended, run};
-pub use fuzz::{exercise_files, exercise_lines, exercise_predictions};
+pub use fuzz::{exercise_files, exercise_lines};
 pub use helper_service::{HelperOptions, ask_helper, help};
 pub use setting::{ManageOptions, UseHelper};
 pub use state::StateDir;

@@ -19,7 +19,7 @@ pub(crate) enum Chore {
     /// Looks for who is busy where CPUs are scarce.
     BusyProcesses,
     Memory,
-    /// Files that programs use, and predictions.
+    /// Reading ahead: files that programs use, and memory of the sets used last.
     Files,
     Requests,
 }
@@ -74,7 +74,7 @@ impl Chore {
             Chore::Processes => "processes of sets",
             Chore::BusyProcesses => "busy processes",
             Chore::Memory => "memory",
-            Chore::Files => "files and predictions",
+            Chore::Files => "reading ahead",
             Chore::Requests => "requests",
         }
     }

@@ -1,175 +1,175 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the user is likely to turn to next, and having it in memory ahead.
+//! Memory of the sets that the user is likely to turn to next: the two used last are asked back
+//! ahead.
 //!
-//! What is learned are names of programs, and how often one was followed by the other. It is kept in a file
-//! between runs, which only the manager's user can read.
+//! Which set had the focus before which is known while the manager runs, and written nowhere.
 
-use crate::history_file;
-use crate::setting::ManageOptions;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use tipme_control::manager;
-use tipme_policy::prediction::{LOGIN, MADE_READY_MAX, SETTLED};
-use tipme_policy::{Action, MemoryAction, Prediction, SetId};
+use tipme_control::manager::PredictionStatus;
+use tipme_policy::{Action, MemoryAction, SetId};
 use tipme_record::Nanos;
 
-/// A set is brought in again only after so long.
+/// Sets that are made ready at a time.
+const MADE_READY_MAX: usize = 2;
+/// Time after a change of focus in which nothing is made ready: the focused set comes first.
+const SETTLED: Nanos = Nanos::from_secs(2);
+/// Time after which a set may be asked back again.
 const AGAIN: Nanos = Nanos::from_secs(60);
-/// Sets of which it is known when they were brought in last.
-const KNOWN_MAX: usize = 256;
+/// Maximum number of remembered sets, those that have ended among them.
+const USED_MAX: usize = 16;
 
-/// The history of focus changes and what is made of it; nothing where prediction is switched off.
+/// The sets used last; none where reading ahead is switched off.
 pub(crate) struct Prefetch {
-    prediction: Option<Prediction>,
-    path: PathBuf,
-    /// The program with the focus.
-    current: Option<String>,
-    /// When to bring in what may follow it.
+    on: bool,
+    /// Sets that had the focus, the latest first.
+    used: Vec<UsedSet>,
+    /// When to make others ready.
     due: Option<Nanos>,
-    prefetched: BTreeMap<SetId, Nanos>,
-    count: u64,
+    /// Sets made ready since the last change of focus.
+    ready: Vec<SetId>,
+    figures: PredictionStatus,
+}
+
+struct UsedSet {
+    id: SetId,
+    /// When it was asked back last.
+    asked: Option<Nanos>,
 }
 
 impl Prefetch {
-    /// Reads the history.
-    pub(crate) fn open(options: &ManageOptions) -> Prefetch {
-        let path = options.state.predictions();
-        let prediction = options.predict.then(|| history_file::read(&path));
-        Prefetch { prediction, path, current: None, due: None, prefetched: BTreeMap::new(), count: 0 }
+    pub(crate) fn new(on: bool) -> Prefetch {
+        let figures = PredictionStatus::default();
+        Prefetch { on, used: Vec::new(), due: None, ready: Vec::new(), figures }
     }
 
-    /// The focus went to this program.
-    pub(crate) fn focus(&mut self, program: Option<String>, now: Nanos) {
-        let (Some(prediction), Some(to)) = (&mut self.prediction, program) else { return };
-        let from = self.current.as_deref().unwrap_or(LOGIN);
-        if from != to {
-            prediction.observe(now, from, &to);
-        }
-        self.current = Some(to);
+    /// Takes in that the focus went to this set.
+    pub(crate) fn focus(&mut self, set: Option<SetId>, now: Nanos) {
+        let Some(id) = set.filter(|_| self.on) else { return };
         self.due = Some(now.after(SETTLED));
+        let known = self.used.iter().position(|used| used.id == id);
+        if known == Some(0) {
+            return;
+        }
+        if !self.used.is_empty() {
+            self.figures.predictions += 1;
+            self.figures.hits += u64::from(self.ready.contains(&id));
+        }
+        self.ready.clear();
+        let used = known.map_or(UsedSet { id, asked: None }, |place| self.used.remove(place));
+        self.used.insert(0, used);
+        self.used.truncate(USED_MAX);
     }
 
-    /// Programs in the order in which they are usually turned to after login.
-    pub(crate) fn after_login(&self) -> Vec<String> {
-        self.prediction.as_ref().map(Prediction::after_login).unwrap_or_default()
-    }
-
-    /// What to bring into memory now, of these programs' sets, which are asked for only then; the caller has seen
-    /// that memory is free.
-    pub(crate) fn actions(
-        &mut self,
-        programs: impl FnOnce() -> Vec<(SetId, String)>,
-        focused: Option<SetId>,
-        now: Nanos,
-    ) -> Vec<Action> {
-        let (Some(prediction), Some(current)) = (&self.prediction, &self.current) else { return Vec::new() };
-        if self.due.is_none_or(|due| now < due) {
+    /// Returns the requests that are due for memory of the two sets used last, of those that
+    /// `is_other` admits: sets that exist and do not have the focus. The caller has seen that
+    /// memory is free.
+    pub(crate) fn actions(&mut self, is_other: impl Fn(SetId) -> bool, now: Nanos) -> Vec<Action> {
+        if self.due.take_if(|due| *due <= now).is_none() {
             return Vec::new();
         }
-        self.due = None;
-        let (likely, programs) = (prediction.predict(current), programs());
-        let named = |name: &str| programs.iter().filter(|(_, program)| program == name).collect::<Vec<_>>();
-        let sets = likely.iter().flat_map(|(name, _)| named(name)).map(|(set, _)| *set);
-        let sets = sets.filter(|set| Some(*set) != focused);
-        let cold = |set: &SetId| self.prefetched.get(set).is_none_or(|at| now.since(*at) >= AGAIN);
-        let sets: Vec<SetId> = sets.filter(cold).take(MADE_READY_MAX).collect();
-        self.note(&sets, now);
-        sets.into_iter().map(|set| Action::Memory(MemoryAction::WillNeed(set))).collect()
+        self.ready.clear();
+        let mut actions = Vec::new();
+        let others = self.used.iter_mut().filter(|used| is_other(used.id));
+        for used in others.take(MADE_READY_MAX) {
+            self.ready.push(used.id);
+            if used.asked.is_none_or(|at| now.since(at) >= AGAIN) {
+                used.asked = Some(now);
+                actions.push(Action::Memory(MemoryAction::WillNeed(used.id)));
+            }
+        }
+        self.figures.warmed += actions.len() as u64;
+        actions
     }
 
-    /// `None` where prediction is switched off.
-    pub(crate) fn figures(&self) -> Option<manager::PredictionStatus> {
-        let prediction = self.prediction.as_ref()?;
-        let (hits, misses) = (prediction.hits(), prediction.misses());
-        Some(manager::PredictionStatus { predictions: hits.saturating_add(misses), hits, warmed: self.count })
-    }
-
-    /// Writes the history down.
-    pub(crate) fn save(&mut self) {
-        let Some(prediction) = &mut self.prediction else { return };
-        prediction.finish();
-        history_file::write(&self.path, prediction);
-    }
-
-    fn note(&mut self, sets: &[SetId], now: Nanos) {
-        self.count += sets.len() as u64;
-        self.prefetched.retain(|_, at| now.since(*at) < AGAIN);
-        let room = KNOWN_MAX.saturating_sub(self.prefetched.len());
-        self.prefetched.extend(sets.iter().take(room).map(|set| (*set, now)));
+    /// Returns `None` where reading ahead is switched off.
+    pub(crate) fn figures(&self) -> Option<PredictionStatus> {
+        self.on.then_some(self.figures)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::StateDir;
-    use std::path::Path;
-    use tipme_policy::{Identity, Strength};
-
-    fn options(dir: &Path, predict: bool) -> ManageOptions {
-        let state = StateDir::choose(Some(dir));
-        let (strength, backend, display) = (Strength::Normal, None, None);
-        let helper = crate::setting::UseHelper::Never;
-        let recorder = dir.to_owned();
-        ManageOptions { strength, backend, display, recorder, under: None, cgroup: None, state, predict, helper }
-    }
+    use tipme_policy::Identity;
 
     fn set(pid: u32) -> SetId {
         SetId(Identity { pid, start: 1 })
     }
 
-    /// Edit, build, look, again and again.
-    fn work(prefetch: &mut Prefetch, from_s: u64) -> Nanos {
-        let programs = ["editor", "build", "browser"].iter().cycle().take(30);
-        let mut now = Nanos::from_secs(from_s);
-        for program in programs {
-            now = now.after(Nanos::from_secs(10));
-            prefetch.focus(Some((*program).to_owned()), now);
+    /// The manager of a user who stays ten seconds at each set.
+    struct FocusReplay {
+        prefetch: Prefetch,
+        now: Nanos,
+    }
+
+    impl FocusReplay {
+        fn new() -> FocusReplay {
+            FocusReplay { prefetch: Prefetch::new(true), now: Nanos(0) }
         }
-        now
+
+        /// Turns to a set; returns the sets that are asked back while the focus stays there, of
+        /// those below ten.
+        fn turns_to(&mut self, pid: u32) -> Vec<u32> {
+            self.prefetch.focus(Some(set(pid)), self.now);
+            let is_other = |other: SetId| other != set(pid) && other.0.pid < 10;
+            assert_eq!(self.prefetch.actions(is_other, self.now), [], "the focus has not stayed");
+            let actions = self.prefetch.actions(is_other, self.now.after(SETTLED));
+            assert_eq!(self.prefetch.actions(is_other, self.now.after(SETTLED)), [], "once");
+            self.now = self.now.after(Nanos::from_secs(10));
+            let asked = |action| match action {
+                Action::Memory(MemoryAction::WillNeed(set)) => set.0.pid,
+                other => panic!("{other:?}"),
+            };
+            actions.into_iter().map(asked).collect()
+        }
+
+        fn figures(&self) -> [u64; 3] {
+            let PredictionStatus { predictions, hits, warmed } = self.prefetch.figures().unwrap();
+            [predictions, hits, warmed]
+        }
     }
 
     #[test]
-    fn what_usually_follows_is_brought_in_once() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut prefetch = Prefetch::open(&options(dir.path(), true));
-        let now = work(&mut prefetch, 0);
-        let programs: Vec<(SetId, String)> =
-            [(1, "editor"), (2, "build"), (3, "browser")].map(|(pid, name)| (set(pid), name.to_owned())).into();
-        let unasked = || unreachable!("nothing is due, so no program is asked for its name");
-        assert_eq!(prefetch.actions(unasked, Some(set(3)), now), []);
-        let later = now.after(SETTLED);
-        let expected = [Action::Memory(MemoryAction::WillNeed(set(1)))];
-        assert_eq!(prefetch.actions(|| programs.clone(), Some(set(3)), later), expected);
-        assert_eq!(prefetch.actions(unasked, Some(set(3)), later), []);
-        prefetch.focus(Some("browser".to_owned()), later);
-        assert_eq!(prefetch.actions(|| programs.clone(), Some(set(3)), later.after(SETTLED)), []);
-        let figures = prefetch.figures().unwrap();
-        assert_eq!((figures.predictions, figures.warmed), (28, 1));
-        assert!(figures.hits >= 22, "{figures:?}");
+    fn the_two_used_last_are_asked_back_once_a_minute() {
+        let mut replay = FocusReplay::new();
+        assert_eq!([1, 2, 3, 4].map(|pid| replay.turns_to(pid)), [vec![], vec![1], vec![2], vec![3]]);
+        assert_eq!(replay.figures(), [3, 0, 3]);
+        assert_eq!([3, 4].map(|pid| replay.turns_to(pid)), [vec![4], vec![]]);
+        assert_eq!(replay.figures(), [5, 2, 4]);
+        replay.now = replay.now.after(AGAIN);
+        assert_eq!(replay.turns_to(1), [4, 3]);
+        assert_eq!(replay.figures(), [6, 2, 6]);
     }
 
     #[test]
-    fn the_history_outlives_the_manager_and_damage_starts_it_over() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut prefetch = Prefetch::open(&options(dir.path(), true));
-        work(&mut prefetch, 0);
-        prefetch.save();
-        let path = dir.path().join("predictions.json");
-        let next = Prefetch::open(&options(dir.path(), true));
-        assert_eq!(next.after_login()[0], "editor");
-        assert_eq!(next.prediction.unwrap().predict("editor")[0].0, "build");
-        std::fs::write(&path, b"{\"programs\": 7").unwrap();
-        assert_eq!(Prefetch::open(&options(dir.path(), true)).figures().unwrap().predictions, 0);
+    fn what_has_ended_takes_no_place_and_the_list_is_bounded() {
+        let mut replay = FocusReplay::new();
+        replay.turns_to(1);
+        replay.turns_to(2);
+        assert_eq!([11, 12, 13].map(|pid| replay.turns_to(pid)), [vec![2], vec![], vec![]]);
+        assert_eq!(replay.prefetch.ready, [2, 1].map(set));
+        (20..60).for_each(|pid| drop(replay.turns_to(pid)));
+        assert_eq!((replay.prefetch.used.len(), replay.prefetch.ready.len()), (USED_MAX, 0));
     }
 
     #[test]
-    fn switched_off_it_learns_and_writes_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut prefetch = Prefetch::open(&options(dir.path(), false));
-        work(&mut prefetch, 0);
-        prefetch.save();
-        assert_eq!(prefetch.figures(), None);
-        assert!(!dir.path().join("predictions.json").exists());
+    fn nothing_is_made_ready_while_the_focus_does_not_stay() {
+        let mut prefetch = Prefetch::new(true);
+        let second = Nanos::from_secs(1);
+        for number in 0..20 {
+            let (now, pid) = (Nanos(number * second.0), number as u32 % 2);
+            prefetch.focus(Some(set(pid)), now);
+            let before_next = now.after(Nanos(second.0 - 1));
+            assert_eq!(prefetch.actions(|other| other != set(pid), before_next), []);
+        }
+        assert_eq!(prefetch.figures().unwrap().hits, 0);
+    }
+
+    #[test]
+    fn switched_off_it_remembers_nothing() {
+        let mut prefetch = Prefetch::new(false);
+        prefetch.focus(Some(set(1)), Nanos(0));
+        prefetch.focus(Some(set(2)), SETTLED);
+        assert_eq!(prefetch.actions(|_| true, Nanos::from_secs(60)), []);
+        assert!(prefetch.used.is_empty() && prefetch.figures().is_none());
     }
 }

@@ -45,7 +45,7 @@ const SHARE_DIVISOR: u64 = 8;
 
 /// What the manager's loop has of it.
 pub(crate) struct Preload {
-    /// Tells the thread; `None` where prediction is switched off.
+    /// Tells the thread; `None` where reading ahead is switched off.
     sender: Option<SyncSender<UsedProgram>>,
     brake: Arc<Brake>,
     /// What was read ahead, when that has ended.
@@ -65,21 +65,19 @@ struct UsedProgram {
 struct PreloadWorker {
     proc: PathBuf,
     path: PathBuf,
-    /// Programs, those that are wanted sooner first.
-    order: Vec<String>,
     brake: Arc<Brake>,
     ended: Arc<OnceLock<PreloadStatus>>,
 }
 
 impl Preload {
-    /// Starts the thread. `order`: programs, those that are wanted sooner after login first.
-    pub(crate) fn begin(options: &ManageOptions, order: Vec<String>, proc: &Path) -> Preload {
+    /// Starts the thread.
+    pub(crate) fn begin(options: &ManageOptions, proc: &Path) -> Preload {
         let (brake, ended) = (Arc::new(Brake::default()), Arc::new(OnceLock::new()));
         if options.strength == Strength::Off {
             brake.stop();
         }
         let (path, proc) = (options.state.files(), proc.to_owned());
-        let worker = PreloadWorker { proc, path, order, brake: Arc::clone(&brake), ended: Arc::clone(&ended) };
+        let worker = PreloadWorker { proc, path, brake: Arc::clone(&brake), ended: Arc::clone(&ended) };
         let sender = options.predict.then(|| worker.start()).flatten();
         Preload { sender, brake, ended, due: None, looked: BTreeMap::new() }
     }
@@ -117,7 +115,7 @@ impl Preload {
         }
     }
 
-    /// `None` where prediction is switched off.
+    /// `None` where reading ahead is switched off.
     pub(crate) fn status(&self) -> Option<PreloadStatus> {
         self.sender.as_ref().map(|_| self.ended.get().copied().unwrap_or_default())
     }
@@ -136,7 +134,7 @@ impl PreloadWorker {
 
     fn run(&self, used: &Receiver<UsedProgram>) {
         tipme_confine::be_idle();
-        let mut history: FileHistory = history_file::read(&self.path);
+        let mut history = history_file::read(&self.path);
         let told = if self.brake.is_stopped() {
             PreloadStatus { state: PreloadState::Off, ..PreloadStatus::default() }
         } else {
@@ -151,7 +149,7 @@ impl PreloadWorker {
 
     fn read_ahead(&self, history: &FileHistory) -> PreloadStatus {
         let bytes_max = memory::available(&self.proc).unwrap_or(0) / SHARE_DIVISOR;
-        let plan = history.plan(&self.order, bytes_max);
+        let plan = history.plan(bytes_max);
         Reader::new(&self.proc, &MountList::read(&self.proc), &self.brake).read(&plan)
     }
 

@@ -37,7 +37,7 @@ pub struct ManageOptions {
     /// A control group (version 2) that was delegated to tipme.
     pub cgroup: Option<PathBuf>,
     pub state: StateDir,
-    /// Bring the program that is likely to be next into memory.
+    /// Read ahead: the memory of the sets used last, and at login the files of the programs used last.
     pub predict: bool,
     /// Who turns the knobs that this user may not.
     pub helper: UseHelper,

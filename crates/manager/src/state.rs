@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The manager's folder: its socket, its journal, its lock, what it learned of the user's habits.
+//! The manager's folder: its socket, its journal, its lock, the files that programs use.
 
 use anyhow::{Result, anyhow};
 use std::fs::File;
@@ -65,19 +65,14 @@ impl StateDir {
         self.run.join("manage.journal")
     }
 
-    pub(crate) fn predictions(&self) -> PathBuf {
-        self.lasting.join("predictions.json")
-    }
-
     /// The files that programs use.
     pub(crate) fn files(&self) -> PathBuf {
         self.lasting.join("preload.json")
     }
 
     /// Makes the folders, which nobody else may be able to change: they could have the manager "restore" what never
-    /// was. What a user without root keeps for later lies where that user's files lie, whoever may write there: counts
-    /// of program names, by which nothing but that user's own programs is changed, and paths, by which nothing but what
-    /// root has installed for everybody is read ahead.
+    /// was. What a user without root keeps for later lies where that user's files lie, whoever may write there: paths,
+    /// by which nothing but what root has installed for everybody is read ahead.
     ///
     /// # Errors
     /// Where somebody else can.

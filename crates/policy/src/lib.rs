@@ -4,8 +4,7 @@
 //! A [`Policy`] is told what the user attends to, [`DesktopEvent`] by event, and answers with [`Action`]s: which set of
 //! processes has which [`Role`] from now on, and what to do about memory. It does no I/O and looks at no clock, so
 //! that every decision can be replayed from its events. What a role is worth stands in one constant
-//! table, [`knobs`]. [`Prediction`] learns what follows what, and says what is likely to be wanted next;
-//! [`preload::FileHistory`] knows which files that takes.
+//! table, [`knobs`]. [`preload::FileHistory`] knows which files the programs used last have mapped.
 //!
 //! **Roles.** A set has the first of these that fits: core of the session; keyboard focus; memory hog; pointer;
 //! visible window; recent focus, fading over [`RECENT`]; the rest. A process in several sets belongs to one of them: to
@@ -38,7 +37,6 @@ mod identity;
 mod knobs;
 mod memory;
 mod policy;
-pub mod prediction;
 pub mod preload;
 mod protection;
 mod role;
@@ -51,7 +49,6 @@ pub use identity::{Identity, Member, Membership, SetId};
 pub use knobs::{Backend, IoPriority, Knobs, Scheduling, Strength, UnknownStrength};
 pub use memory::{GROUPS_MAX, HOGS_MAX, UNLIMITED};
 pub use policy::Policy;
-pub use prediction::Prediction;
 pub use role::{Reason, Role};
 pub use sets::{BUSY_MAX, CORE_MAX, MEMBERS_MAX, SETS_MAX};
 pub use table::{HOG_RUN_MIN_MS, REST_SHARE_MIN_PERCENT, knobs, table};

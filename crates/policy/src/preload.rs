@@ -69,13 +69,14 @@ impl FileHistory {
         self.put(program, ProgramFiles { files: sound(files), turn: self.turn });
     }
 
-    /// What to read ahead, by program: first the programs of this order, then the others, those that were used last
-    /// first. Each file stands with the first program that has it. A program of which not all fits into what is left of
-    /// so many bytes is left out.
-    pub fn plan(&self, order: &[String], bytes_max: u64) -> Vec<Vec<RememberedFile>> {
+    /// Returns the files to read ahead, by program, the program remembered last first. Each file stands with the first
+    /// program that has it. A program of which not all fits into what is left of `bytes_max` is left out.
+    pub fn plan(&self, bytes_max: u64) -> Vec<Vec<RememberedFile>> {
         let (mut left, mut planned) = (bytes_max, BTreeSet::new());
         let mut plan = Vec::new();
-        for program in self.ordered(order) {
+        let mut programs: Vec<&ProgramFiles> = self.programs.values().collect();
+        programs.sort_by_key(|program| std::cmp::Reverse(program.turn));
+        for program in programs {
             let new = |file: &&RememberedFile| !planned.contains(file.path.as_str());
             let files: Vec<&RememberedFile> = program.files.iter().filter(new).collect();
             let bytes = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
@@ -86,13 +87,6 @@ impl FileHistory {
             }
         }
         plan
-    }
-
-    fn ordered(&self, order: &[String]) -> Vec<&ProgramFiles> {
-        let place = |name: &String| order.iter().position(|other| other == name).unwrap_or(usize::MAX);
-        let mut programs: Vec<(&String, &ProgramFiles)> = self.programs.iter().collect();
-        programs.sort_by_key(|&(name, program)| (place(name), std::cmp::Reverse(program.turn)));
-        programs.into_iter().map(|(_, program)| program).collect()
     }
 
     fn put(&mut self, name: &str, program: ProgramFiles) {

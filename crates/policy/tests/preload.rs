@@ -3,10 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use proptest::prelude::*;
-use tipme_policy::Prediction;
-use tipme_policy::prediction::LOGIN;
 use tipme_policy::preload::{FILES_MAX, FileHistory, PATH_BYTES_MAX, PROGRAMS_MAX, RememberedFile};
-use tipme_record::Nanos;
 
 const MANY: u64 = 1 << 40;
 
@@ -23,21 +20,16 @@ fn paths(plan: &[Vec<RememberedFile>]) -> Vec<Vec<&str>> {
     plan.iter().map(|files| files.iter().map(|file| file.path.as_str()).collect()).collect()
 }
 
-fn order(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
-}
-
 #[test]
-fn files_are_read_ahead_in_the_order_of_their_programs_and_each_once() {
+fn the_files_of_the_program_used_last_are_read_first_and_each_once() {
     let mut history = FileHistory::default();
     history.remember("mail", files(&["/bin/mail", "/lib/c", "/lib/ssl"]));
     history.remember("edit", files(&["/bin/edit", "/lib/c"]));
     history.remember("browse", files(&["/bin/browse", "/lib/ssl"]));
-    let plan = history.plan(&order(&["edit", "mail"]), MANY);
-    let expected = [vec!["/bin/edit", "/lib/c"], vec!["/bin/mail", "/lib/ssl"], vec!["/bin/browse"]];
-    assert_eq!(paths(&plan), expected);
-    let plan = history.plan(&order(&["unknown"]), MANY);
-    assert_eq!(paths(&plan)[0][0], "/bin/browse", "of those without a place the one that was used last comes first");
+    let expected = [vec!["/bin/browse", "/lib/ssl"], vec!["/bin/edit", "/lib/c"], vec!["/bin/mail"]];
+    assert_eq!(paths(&history.plan(MANY)), expected);
+    history.remember("mail", files(&["/bin/mail", "/lib/c", "/lib/ssl"]));
+    assert_eq!(paths(&history.plan(MANY))[0], ["/bin/mail", "/lib/c", "/lib/ssl"], "it was used again");
 }
 
 #[test]
@@ -46,11 +38,7 @@ fn what_a_program_has_mapped_now_takes_the_place_of_what_it_had() {
     history.remember("edit", files(&["/bin/edit", "/lib/old"]));
     history.remember("edit", files(&["/bin/edit", "/lib/new", "/lib/new"]));
     history.remember("edit", Vec::new());
-    assert_eq!(
-        paths(&history.plan(&[], MANY)),
-        [["/bin/edit", "/lib/new"]],
-        "of a program that has ended nothing is seen"
-    );
+    assert_eq!(paths(&history.plan(MANY)), [["/bin/edit", "/lib/new"]], "of a program that has ended nothing is seen");
 }
 
 #[test]
@@ -58,10 +46,9 @@ fn a_program_that_does_not_fit_is_left_out_as_a_whole() {
     let mut history = FileHistory::default();
     history.remember("small", vec![file("/bin/small", 10), file("/lib/c", 30)]);
     history.remember("big", vec![file("/bin/big", 60), file("/lib/c", 30)]);
-    let plan = |bytes| history.plan(&order(&["big", "small"]), bytes);
-    assert_eq!(paths(&plan(100)), [vec!["/bin/big", "/lib/c"], vec!["/bin/small"]]);
-    assert_eq!(paths(&plan(89)), [["/bin/small", "/lib/c"]]);
-    assert!(plan(5).is_empty());
+    assert_eq!(paths(&history.plan(100)), [vec!["/bin/big", "/lib/c"], vec!["/bin/small"]]);
+    assert_eq!(paths(&history.plan(89)), [["/bin/small", "/lib/c"]]);
+    assert!(history.plan(5).is_empty());
 }
 
 #[test]
@@ -69,14 +56,14 @@ fn the_bounds_of_the_files_hold() {
     let mut history = FileHistory::default();
     let many: Vec<RememberedFile> = (0..FILES_MAX + 9).map(|number| file(&format!("/lib/{number}"), 1)).collect();
     history.remember("many", many);
-    assert_eq!(history.plan(&[], MANY)[0].len(), FILES_MAX);
+    assert_eq!(history.plan(MANY)[0].len(), FILES_MAX);
     let long = format!("/{}", "x".repeat(PATH_BYTES_MAX));
     history.remember("odd", vec![file(&long, 1), file("lib/relative", 1), file("/lib/empty", 0), file("/lib/c", 1)]);
-    assert_eq!(paths(&history.plan(&order(&["odd"]), MANY))[0], ["/lib/c"]);
+    assert_eq!(paths(&history.plan(MANY))[0], ["/lib/c"]);
     for number in 0..PROGRAMS_MAX {
         history.remember(&format!("p{number}"), files(&[&format!("/bin/p{number}")]));
     }
-    let plan = history.plan(&order(&["many", "odd"]), MANY);
+    let plan = history.plan(MANY);
     assert_eq!((plan.len(), paths(&plan)[0][0]), (PROGRAMS_MAX, "/bin/p15"), "those used longest ago were dropped");
 }
 
@@ -88,50 +75,13 @@ fn a_strange_history_of_files_keeps_the_bounds() {
     let programs: Vec<String> = (0..40).map(program).collect();
     let text = format!("{{\"programs\":{{{}}},\"turn\":18446744073709551615}}", programs.join(","));
     let mut history: FileHistory = serde_json::from_str(&text).unwrap();
-    assert!(history.plan(&[], u64::MAX - 1).is_empty(), "more bytes than there are fit nowhere");
+    assert!(history.plan(u64::MAX - 1).is_empty(), "more bytes than there are fit nowhere");
     history.remember("edit", files(&["/bin/edit"]));
     let written = serde_json::to_string(&history).unwrap();
     assert_eq!(serde_json::from_str::<FileHistory>(&written).unwrap(), history);
     assert_eq!(written.matches("\"files\"").count(), PROGRAMS_MAX);
     assert_eq!(serde_json::from_str::<FileHistory>("{}").unwrap(), FileHistory::default());
     assert!(serde_json::from_str::<FileHistory>("{\"programs\":7}").is_err());
-}
-
-/// A user who logs in so often and then turns to these, ten seconds each.
-fn logs_in(times: u64, visits: &[&str]) -> Prediction {
-    let mut prediction = Prediction::default();
-    for time in 0..times {
-        let froms = [LOGIN].into_iter().chain(visits.iter().copied());
-        for (number, (from, to)) in froms.zip(visits).enumerate() {
-            prediction.observe(Nanos::from_secs(1_000 * time + 10 * number as u64), from, to);
-        }
-        prediction.finish();
-    }
-    prediction
-}
-
-#[test]
-fn what_is_turned_to_first_after_login_comes_first() {
-    assert_eq!(logs_in(3, &["mail", "browse", "edit", "build"]).after_login(), ["mail", "browse", "edit", "build"]);
-    assert_eq!(Prediction::default().after_login(), [""; 0]);
-}
-
-#[test]
-fn what_follows_login_is_no_hit_and_no_miss() {
-    let prediction = logs_in(3, &["mail"]);
-    assert_eq!((prediction.hits(), prediction.misses()), (0, 0));
-    assert_eq!(prediction.after_login(), ["mail"]);
-}
-
-#[test]
-fn without_a_login_in_the_history_what_is_used_most_comes_first() {
-    let mut prediction = Prediction::default();
-    let visits = ["edit", "build", "edit", "mail", "edit", "build", "edit"];
-    for (number, pair) in visits.windows(2).enumerate() {
-        prediction.observe(Nanos::from_secs(10 * number as u64), pair[0], pair[1]);
-    }
-    prediction.finish();
-    assert_eq!(prediction.after_login(), ["edit", "build", "mail"]);
 }
 
 proptest! {
@@ -147,7 +97,7 @@ proptest! {
             let files = used.iter().map(|(number, bytes)| file(&format!("/f{number}"), *bytes)).collect();
             history.remember(&program.to_string(), files);
         }
-        let plan = history.plan(&order(&["3", "1"]), bytes_max);
+        let plan = history.plan(bytes_max);
         let all: Vec<&RememberedFile> = plan.iter().flatten().collect();
         let distinct: std::collections::BTreeSet<&str> = all.iter().map(|file| file.path.as_str()).collect();
         prop_assert_eq!(distinct.len(), all.len());

@@ -48,20 +48,20 @@ fn use_for_a_while(preload: &mut Preload, who: Identity) {
 fn what_a_program_in_use_has_mapped_is_read_ahead_at_the_next_start() {
     let (dir, kernel) = (tempfile::tempdir().unwrap(), FakeKernel::new());
     let options = options(dir.path(), true, Strength::Normal);
-    let mut first = Preload::begin(&options, Vec::new(), kernel.proc());
+    let mut first = Preload::begin(&options, kernel.proc());
     let told = ended(&first);
     assert_eq!((told.files, told.programs, told.state), (0, 0, PreloadState::Done), "nothing is known yet");
     use_for_a_while(&mut first, kernel.process(7, &mapping(SLEEP)));
     let history = until(|| remembered(dir.path()));
-    assert_eq!(history.plan(&[], u64::MAX), [[file(SLEEP)]]);
-    let told = ended(&Preload::begin(&options, Vec::new(), kernel.proc()));
+    assert_eq!(history.plan(u64::MAX), [[file(SLEEP)]]);
+    let told = ended(&Preload::begin(&options, kernel.proc()));
     assert_eq!((told.files, told.programs, told.bytes), (1, 1, file(SLEEP).bytes));
 }
 
 #[test]
 fn a_program_is_looked_at_once_an_hour() {
     let (dir, kernel) = (tempfile::tempdir().unwrap(), FakeKernel::new());
-    let mut preload = Preload::begin(&options(dir.path(), true, Strength::Normal), Vec::new(), kernel.proc());
+    let mut preload = Preload::begin(&options(dir.path(), true, Strength::Normal), kernel.proc());
     let who = kernel.process(7, &mapping(SLEEP));
     use_for_a_while(&mut preload, who);
     let mut asked = |now: Nanos| {
@@ -81,14 +81,14 @@ fn a_program_is_looked_at_once_an_hour() {
 fn switched_off_nothing_is_remembered_and_nothing_is_read_ahead() {
     let (dir, kernel) = (tempfile::tempdir().unwrap(), FakeKernel::new());
     let who = kernel.process(7, &mapping(SLEEP));
-    let mut preload = Preload::begin(&options(dir.path(), false, Strength::Normal), Vec::new(), kernel.proc());
+    let mut preload = Preload::begin(&options(dir.path(), false, Strength::Normal), kernel.proc());
     preload.focus(Some("sleep"), Some(SetId(who)), NOW);
     preload.keep_time(NOW.after(USED), |_| unreachable!("it is off"));
     assert_eq!((preload.status(), remembered(dir.path())), (None, None));
     let mut history = FileHistory::default();
     history.remember("sleep", vec![file(SLEEP)]);
     history_file::write(&dir.path().join("preload.json"), &history);
-    let told = ended(&Preload::begin(&options(dir.path(), true, Strength::Off), Vec::new(), kernel.proc()));
+    let told = ended(&Preload::begin(&options(dir.path(), true, Strength::Off), kernel.proc()));
     assert_eq!((told.files, told.state), (0, PreloadState::Off));
 }
 
@@ -100,7 +100,7 @@ fn no_more_is_read_ahead_than_a_share_of_what_is_available() {
     history_file::write(&dir.path().join("preload.json"), &history);
     let options = options(dir.path(), true, Strength::Normal);
     kernel.memory_kb(SHARE_DIVISOR * file(SLEEP).bytes / 1024 - 8);
-    assert_eq!(ended(&Preload::begin(&options, Vec::new(), kernel.proc())).programs, 0);
+    assert_eq!(ended(&Preload::begin(&options, kernel.proc())).programs, 0);
     kernel.memory_kb(SHARE_DIVISOR * file(SLEEP).bytes / 1024 + 8);
-    assert_eq!(ended(&Preload::begin(&options, Vec::new(), kernel.proc())).programs, 1);
+    assert_eq!(ended(&Preload::begin(&options, kernel.proc())).programs, 1);
 }

@@ -43,15 +43,15 @@ pub struct Manage {
     /// A control group, version 2, that was delegated to tipme
     #[arg(long, value_name = "DIR")]
     pub cgroup: Option<PathBuf>,
-    /// Do not bring the program that you are likely to turn to next into memory, nor your usual programs' files at
-    /// login; nothing is remembered for it either
+    /// Do not read ahead: neither the memory of the two programs that you used last, nor, at login, the files of your
+    /// usual programs, which are not remembered then
     #[arg(long)]
     pub no_predict: bool,
     /// The folder of the helper that turns the knobs, or "none" [default: /run/tipme if it answers
     /// there; none for root]
     #[arg(long, value_name = "DIR|none", value_parser = helper)]
     pub helper: Option<HelperChoice>,
-    /// Keep socket, journal and predictions in this folder [default: /run/tipme, what is learned in
+    /// Keep socket, journal and remembered files in this folder [default: /run/tipme, the last in
     /// /var/lib/tipme; without root $XDG_RUNTIME_DIR/tipme and $XDG_STATE_HOME/tipme]
     #[arg(long, value_name = "DIR", global = true)]
     pub state_dir: Option<PathBuf>,
