@@ -54,6 +54,9 @@ pub(crate) struct NetworkAnswer {
     pub sure: bool,
 }
 
+/// A browser may connect so long before it is asked to: when the pointer comes to a link.
+const CONNECTS_WITHIN: Nanos = Nanos::from_millis(500);
+
 /// Which packets answered inputs so far.
 pub(crate) struct NetworkAnswers<'a> {
     recording: &'a Recording,
@@ -122,10 +125,14 @@ impl<'a> NetworkAnswers<'a> {
         waits.find_map(|span| self.recording.waits.find(&span))
     }
 
-    /// Whether a process on this machine sent a packet that one of the thread had reached before.
+    /// Whether a process on this machine sent a packet after one of the thread had reached it. The thread that sent was
+    /// reached by one on whoever's time: on a busy machine packets arrive on that of others.
     fn is_asked_sender(&self, asker: &Asker, span: &Span) -> bool {
-        let sender = self.recording.sender(span).map(|by| self.recording.tasks.pid(by, span.end));
-        sender.is_some_and(|pid| self.recording.packet_reached(pid, asker.tid, asker.reached, span.end))
+        let Some(by) = self.recording.sender(span) else { return false };
+        let pid = self.recording.tasks.pid(by, span.end);
+        let since = asker.reached.before(CONNECTS_WITHIN);
+        self.recording.packet_reached(pid, asker.tid, since, span.end)
+            || self.recording.waits_for_packets(by, since, span.end).next().is_some()
     }
 
     /// Whether packets came to a thread shortly before the work reached it, which were no answers and not asked for.

@@ -5,7 +5,7 @@ use crate::timeline::packets::{Packets, in_softirq};
 use crate::timeline::polls::is_internet;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::Span;
-use crate::timeline::waits::{Waited, polls, submits};
+use crate::timeline::waits::{Waited, accepts, polls, submits};
 use tipme_record::{Nanos, Pid, Tid};
 
 impl Recording {
@@ -44,6 +44,7 @@ fn is_for_packet(recording: &Recording, span: &Span) -> bool {
     let files = recording.polls.of(wait);
     match recording.waits.kind_of(wait) {
         Waited::Network => true,
+        Waited::Events if accepts(wait) => is_internet(wait),
         Waited::Events | Waited::Sleep if polls(wait) && files.is_empty() => wait.family == 0 || is_internet(wait),
         Waited::Events | Waited::Sleep if polls(wait) => recording.remote_files(wait).next().is_some(),
         _ => false,

@@ -269,7 +269,7 @@ fn sleeps_without_files(wait: &Wait) -> bool {
 /// for memory or for a thaw; whoever waits for the disk is in an I/O wait.
 fn file_kind(wait: &Wait) -> Waited {
     // Nobody in particular owes a connection.
-    if polls(wait) || ACCEPTS.contains(&wait.syscall) {
+    if polls(wait) || accepts(wait) {
         return Waited::Events;
     }
     if writes_to_terminal(wait) {
@@ -296,6 +296,11 @@ pub(crate) fn is_condition(wait: &Wait) -> bool {
 /// Whether a wait is for a futex that no other process knows.
 pub(crate) fn is_private_futex(wait: &Wait) -> bool {
     wait.syscall == FUTEX && wait.args[1] & FUTEX_PRIVATE != 0
+}
+
+/// Whether a wait is for somebody to connect.
+pub(crate) fn accepts(wait: &Wait) -> bool {
+    ACCEPTS.contains(&wait.syscall)
 }
 
 /// Whether a system call is a `select`.
