@@ -16,7 +16,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(H
 # What root's cargo wrote belongs to the caller again.
 GIVE_BACK := $(if $(AS_ROOT),|| status=$$?; sudo chown -R "$$(id -u):$$(id -g)" "$(TARGET)"; exit $${status:-0})
 
-.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer papers-deps papers check-window check-auto-build check-auto manager-cost-build check-manager vm test-vm measure-vm field-deps field labels replay fuzz fuzz-guided deny advisories licences sbom clean
+.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer papers-deps papers check-window check-auto-build check-auto manager-cost-build check-manager vm test-vm measure-vm field-deps field labels replay desktops desktops-deps fuzz fuzz-guided deny advisories licences sbom clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -148,6 +148,17 @@ labels: field-deps build ## what messages of Wayland are taken for, against the 
 
 replay: build ## what the field test kept, diagnosed again (REPLAY="--against OLD" compares)
 	tests/field/run replay --tipme $(TIPME) $(REPLAY)
+
+DESKTOPS ?=
+desktops-deps:
+	@scripts/install-deps python3 python3-pil python3-xlib dbus dbus-daemon systemd at-spi2-core adwaita-icon-theme fonts-dejavu-core xdg-utils mousepad foot \
+		xfce4-session xfce4-panel xfce4-settings xfce4-notifyd xfdesktop4 xfwm4 xdg-desktop-portal xdg-desktop-portal-gtk \
+		mate-session-manager marco mate-panel mate-settings-daemon mate-notification-daemon caja \
+		sway sway-backgrounds swaybg mako-notifier grim
+
+desktops: desktops-deps build ## whole desktops, each from setup to an answered press (a minute each; DESKTOPS="xfce mate" for some, with --pictures for those of docs/pictures/desktops)
+	@$(AS_ROOT) scripts/mount-kernel-fs
+	$(AS_ROOT) tests/desktops/run --tipme $(TIPME) $(DESKTOPS)
 
 fuzz: ## each decoder with 100,000 mutated inputs, each socket with as many lines (FUZZ="--minutes 60": an hour)
 	cargo run --locked --profile fuzz -p tipme-fuzz -- $(FUZZ)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The session bus: which programs it starts, and what is said on it about notifications."""
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+import threading
+import time
+
+from stage import processes
+
+SERVICES = pathlib.Path("/usr/share/dbus-1/services")
+NOTIFICATIONS = "org.freedesktop.Notifications"
+CONFIGURATION = """<busconfig>
+  <type>session</type>
+  <listen>unix:tmpdir=/tmp</listen>
+  <auth>EXTERNAL</auth>
+  <servicedir>{services}</servicedir>
+  <policy context="default">
+    <allow send_destination="*" eavesdrop="true"/>
+    <allow eavesdrop="true"/>
+    <allow own="*"/>
+  </policy>
+</busconfig>
+"""
+
+
+def configure(folder, server):
+    """A bus of one desktop: of the notification servers of this machine it can start that of the desktop only."""
+    services = folder / "services"
+    services.mkdir()
+    for file in SERVICES.glob("*.service"):
+        if f"Name={NOTIFICATIONS}\n" not in file.read_text() or (server and server in file.read_text()):
+            (services / file.name).symlink_to(file)
+    configuration = folder / "bus.conf"
+    configuration.write_text(CONFIGURATION.format(services=services))
+    return configuration
+
+
+@dataclasses.dataclass
+class Shown:
+    """A notification that a program sent: when, what, and the number that the server gave it."""
+
+    ns: int
+    summary: str
+    body: str
+    actions: list
+    replaces: int
+    number: int = 0
+    closed: bool = False
+
+
+class Ear:
+    """Reads along on the bus: notifications, their numbers, and which of their actions were invoked."""
+
+    def __init__(self, session):
+        self.shown, self.invoked, self.asked = [], [], {}
+        words = ["busctl", f"--address={session.env['DBUS_SESSION_BUS_ADDRESS']}", "monitor", "--json=short"]
+        words += [f"--match=interface='{NOTIFICATIONS}'", "--match=type='method_return'"]
+        self.process = session.start("ear", words, stdout=subprocess.PIPE, text=True)
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stdout:
+            at = processes.now_ns()
+            try:
+                self.take(at, json.loads(line))
+            except (ValueError, KeyError, IndexError):
+                continue
+
+    def take(self, at, said):
+        data, member = said.get("payload", {}).get("data", []), said.get("member")
+        if member == "Notify":
+            one = Shown(at, data[3], data[4], data[5][::2], data[1])
+            self.asked[said["sender"], said["cookie"]] = one
+            self.shown.append(one)
+        elif said["type"] == "method_return":
+            one = self.asked.pop((said.get("destination"), said.get("reply_cookie")), None)
+            if one:
+                one.number = data[0]
+        elif member == "ActionInvoked":
+            self.invoked.append((data[0], data[1]))
+        elif member == "NotificationClosed":
+            for one in self.shown:
+                one.closed = one.closed or one.number == data[0]
+
+    def wait(self, begin_ns, words, timeout_s):
+        """The first notification after a time whose summary has one of these words; nothing where none comes."""
+        limit = time.monotonic() + timeout_s
+        while True:
+            for one in list(self.shown):
+                if one.ns >= begin_ns and any(word in one.summary for word in words):
+                    return one
+            if time.monotonic() >= limit:
+                return None
+            time.sleep(0.01)
+
+    def wait_invoked(self, number, key, timeout_s=5):
+        limit = time.monotonic() + timeout_s
+        while time.monotonic() < limit:
+            if (number, key) in self.invoked:
+                return True
+            time.sleep(0.02)
+        return False

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Steps as they are done: whether each was met, what was seen, and its picture."""
+
+import json
+
+from . import picture
+
+
+class Results:
+    def __init__(self, desktop, folder):
+        self.desktop, self.folder, self.rows = desktop, folder, []
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in (*folder.glob("*.png"), *folder.glob("*.log")):
+            old.unlink()
+
+    def met(self, session, step, met, told):
+        """Prints a step and keeps what the screen shows."""
+        told = " ".join(str(told).split())
+        self.rows.append({"step": step, "met": bool(met), "told": told})
+        print(f"{'ok' if met else 'FAILED':7} {self.desktop:9} {step}: {told}", flush=True)
+        try:
+            picture.save(session.grab(), self.folder / f"{len(self.rows):02}-{step.replace(' ', '-')}.png")
+        except Exception as error:  # after a logout there is no screen
+            session.say(f"no picture of {step}: {error}")
+        return bool(met)
+
+    @property
+    def whole(self):
+        return all(row["met"] for row in self.rows)
+
+    def write(self):
+        (self.folder / "steps.json").write_text(json.dumps(self.rows, indent=1) + "\n")

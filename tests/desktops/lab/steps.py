@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The steps of a person: set up, a hitch, the key, its answer and what can be done with that, logout, login, again."""
+
+import time
+
+from . import hitch
+
+BANNER_MAX_MS = 2000
+AGENT_END_MAX_S, AGENT_COME_MAX_S = 5, 20
+
+
+def do(session, results):
+    """All steps of one desktop; the picture of its banner, where there was one."""
+    results.met(session, "login", True, f"{' '.join(session.desktop.session)}: {', '.join(session.desktop.parts)} run")
+    recorder(session, results)
+    if not setup(session, results):
+        return None
+    session.open_program()
+    hitch.work(session)
+    banner = answer(session, results, "banner")
+    if banner.place:
+        copy(session, results, banner)
+        reject(session, results, banner)
+        details(session, results, banner)
+    leave(session, results)
+    back(session, results)
+    session.open_program()
+    hitch.work(session)
+    answer(session, results, "banner after login")
+    undo(session, results)
+    return banner.image
+
+
+def recorder(session, results):
+    code, said = session.ask("status")
+    line = next((line for line in said.splitlines() if line.startswith("recording")), said)
+    results.met(session, "recorder", "since" in line, line)
+    return code
+
+
+def setup(session, results):
+    code, said = session.ask("setup", "--yes")
+    met = code == 0 and "A test press marked" in said and "Ready: yes" in said
+    results.met(session, "setup", met, said)
+    _, doctor = session.ask("doctor")
+    results.met(session, "doctor", doctor.startswith("Ready: yes"), doctor.splitlines()[0] if doctor else "nothing")
+    return met
+
+
+def answer(session, results, step):
+    """A hitch, the key, and a banner that names the program and what held it up."""
+    hitch.stop_program(session)
+    banner = hitch.press(session)
+    met = banner.note and banner.screen_ms is not None and banner.place
+    names = met and any(word in banner.note.summary + banner.note.body for word in session.names())
+    results.met(session, step, names and "stopped" in banner.note.body, banner.words())
+    slow = banner.screen_ms is None or banner.screen_ms > BANNER_MAX_MS
+    results.met(session, f"{step} in time", not slow, f"press to banner {banner.screen_ms or -1:.0f} ms (bar {BANNER_MAX_MS} ms)")
+    return banner
+
+
+def copy(session, results, banner):
+    """*Copy*, and a paste into the program."""
+    begin = session.act(banner, "copy")
+    copied = session.ear.wait(begin, ("Copied",), 5) if begin else None
+    results.met(session, "copy", copied, copied.body if copied else "nothing says that it was copied")
+    text = session.pasted()
+    summary = banner.note.summary.split(";")[0]
+    results.met(session, "paste", summary[:20] in text and len(text) > len(summary), text[-160:] or "nothing")
+    if copied:
+        session.dismiss(copied)
+
+
+def reject(session, results, banner):
+    """*Not this*: kept, and counted."""
+    begin = session.act(banner, "wrong")
+    kept = session.ear.wait(begin, ("Kept",), 5) if begin else None
+    _, said = session.ask("incidents", "--json")
+    met = kept and "something else" in kept.summary and '"user_right":false' in said.replace(" ", "")
+    results.met(session, "not this", met, kept.summary if kept else "nothing was kept")
+
+
+def details(session, results, banner):
+    """A click on the notification, or its button where a click only dismisses, opens the page."""
+    opened = session.folder / "home/opened"
+    session.act(banner, session.desktop.opens)
+    limit = time.monotonic() + 8
+    while time.monotonic() < limit and not opened.exists():
+        time.sleep(0.1)
+    time.sleep(0.3)
+    told = opened.read_text().strip() if opened.exists() else "no page was opened"
+    results.met(session, "details", told.endswith(".html"), told)
+
+
+def leave(session, results):
+    agent = session.agent()
+    took = session.log_out()
+    limit = time.monotonic() + AGENT_END_MAX_S
+    while session.agent() and time.monotonic() < limit:
+        time.sleep(0.1)
+    ended = agent and not session.agent()
+    told = f"the session ended after {took:.1f} s" if took is not None else "the session did not end"
+    results.met(session, "logout", took is not None and ended, f"{told}; agent {agent} {'ended' if ended else 'is still there'}")
+    session.end_rest()
+
+
+def back(session, results):
+    session.log_in()
+    limit = time.monotonic() + AGENT_COME_MAX_S
+    while not session.agent() and time.monotonic() < limit:
+        time.sleep(0.1)
+    time.sleep(1)
+    _, said = session.ask("status")
+    results.met(session, "login again", session.agent() and said.startswith("Ready: yes"), said.splitlines()[0] if said else "nothing")
+
+
+def undo(session, results):
+    code, said = session.ask("setup", "--undo", "--yes")
+    results.met(session, "undo", code == 0 and not session.agent(), said)
