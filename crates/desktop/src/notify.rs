@@ -299,7 +299,7 @@ fn call(bus: &Connection, server: &NotificationServer, note: &Note<'_>) -> Resul
     let without_actions = if server.has_actions { "" } else { note.without_actions };
     let body = text(note.body) + &text(without_actions);
     let summary = plain(note.summary, SUMMARY_MAX);
-    let labels: Vec<&str> = actions.iter().flat_map(|(key, label)| [*key, *label]).collect();
+    let labels = labels(actions, server);
     let mut hints = HashMap::from([("desktop-entry", Value::from("tipme-agent"))]);
     if !actions.is_empty() {
         // Servers that honour it keep the notification after one of its actions.
@@ -315,6 +315,12 @@ fn call(bus: &Connection, server: &NotificationServer, note: &Note<'_>) -> Resul
     }
     let words = ("tipme", replaces, "", summary.as_str(), body.as_str(), labels, hints, SHOWN_MS);
     bus.call_method(Some(NAME), OBJECT, Some(NAME), "Notify", &words)?.body().deserialize()
+}
+
+/// Keys and labels of the actions, as a server takes them.
+fn labels<'a>(actions: &[(&'a str, &'a str)], server: &NotificationServer) -> Vec<&'a str> {
+    let drawn = actions.iter().filter(|(key, _)| *key != DEFAULT_ACTION || server.has_default_action());
+    drawn.flat_map(|(key, label)| [*key, *label]).collect()
 }
 
 /// Closes a notification; one that is gone already is no error.
@@ -335,6 +341,16 @@ mod tests {
         lock(&notifier.known).rests_until = Some(Instant::now() + REST);
         let error = notifier.show(&Note::default()).expect_err("it rests").to_string();
         assert!(error.contains("did not answer"), "{error}");
+    }
+
+    #[test]
+    fn the_action_of_a_click_is_no_button_of_a_server_that_would_draw_one() {
+        let actions = [("details", "Details"), (DEFAULT_ACTION, "Open the page")];
+        let of = |name: &str| {
+            labels(&actions, &NotificationServer { name: name.to_owned(), ..NotificationServer::default() })
+        };
+        assert_eq!(of("dunst"), ["details", "Details", DEFAULT_ACTION, "Open the page"]);
+        assert_eq!(of("Xfce Notify Daemon"), ["details", "Details"]);
     }
 
     #[test]

@@ -13,6 +13,9 @@ const NAME_MAX: usize = 120;
 /// actions (GNOME Shell), or change a text that has left the screen without raising a banner.
 const UPDATE_IN_PLACE: [&str; 3] = ["dunst", "mako", "Notification Daemon"];
 
+/// Servers that draw a button for the action of a click as well, and invoke nothing at a click.
+const DRAWS_DEFAULT_ACTION: [&str; 1] = ["Xfce Notify Daemon"];
+
 /// A notification server, as it describes itself. Without an answer about its capabilities it has
 /// none.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -45,6 +48,11 @@ impl NotificationServer {
         UPDATE_IN_PLACE.contains(&self.name.as_str())
     }
 
+    /// Whether a click on a notification invokes its action `default`.
+    pub(super) fn has_default_action(&self) -> bool {
+        !DRAWS_DEFAULT_ACTION.contains(&self.name.as_str())
+    }
+
     /// Name and version, for people.
     pub(super) fn described(&self) -> String {
         plain(&format!("{} {}", self.name, self.version), NAME_MAX)
@@ -56,9 +64,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_servers_get_a_new_notification_instead_of_an_update() {
+    fn servers_are_told_apart_by_how_they_update_and_what_a_click_does() {
         let named = |name: &str| NotificationServer { name: name.to_owned(), ..NotificationServer::default() };
         assert!(named("dunst").updates_in_place());
         assert!(!named("gnome-shell").updates_in_place() && !named("").updates_in_place());
+        assert!(named("dunst").has_default_action() && named("").has_default_action());
+        assert!(!named("Xfce Notify Daemon").has_default_action());
     }
 }
