@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compositors of Wayland: where they are, whose they are, and what they show.
 
+mod clipboard_news;
 mod frame;
 mod frames;
 mod link;

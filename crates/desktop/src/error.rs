@@ -48,6 +48,9 @@ pub enum DisplayError {
     /// Nothing arrived in the time allowed.
     #[error("display :{display}: {what} did not happen within {limit_ms} ms")]
     Late { display: u32, what: String, limit_ms: u128 },
+    /// Nothing that is copied could be pasted into programs of Wayland.
+    #[error("this desktop lets no program copy without a window; run: tipme diagnose, and copy from there")]
+    NoClipboard,
     /// No daemon took a notification.
     #[error("no notification is shown: {reason}")]
     NoNotification { reason: String },

@@ -341,7 +341,7 @@ impl Agent {
     /// Lets the verdict be pasted until something else is copied, however long the notification stays.
     fn copy(&self, incident: &Path) -> Result<()> {
         let text = tipme_report::text(&judge::verdict(incident)?, &Layout::default());
-        let clipboard = Clipboard::take(&DisplayTarget::parse(&self.display)?, &text)?;
+        let mut clipboard = Clipboard::take(&self.display, &text)?;
         journal::info("copied").tell();
         self.teller.tell(Notice::new("Copied", "The verdict can be pasted, until something else is copied."));
         while clipboard.serve(clock::now().after(CLIPBOARD_POLL_INTERVAL))? {}

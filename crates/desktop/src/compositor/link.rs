@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A connection to a compositor that never waits longer than it was allowed to.
 
+use super::clipboard_news::ClipboardNews;
 use super::frame::Frame;
 use crate::auth::DisplayListener;
 use crate::clock;
@@ -43,6 +44,7 @@ pub(crate) struct CompositorState {
     /// It has worked off everything that was sent before it was asked.
     settled: bool,
     pub(super) frame: Frame,
+    pub(crate) clipboard: ClipboardNews,
     /// The size of an output that was bound, in pixels.
     screen: (u32, u32),
 }
@@ -54,7 +56,7 @@ pub(crate) struct CompositorLink {
     connection: Connection,
     queue: EventQueue<CompositorState>,
     registry: WlRegistry,
-    pub(super) heard: CompositorState,
+    pub(crate) heard: CompositorState,
 }
 
 impl CompositorLink {
@@ -121,7 +123,7 @@ impl CompositorLink {
     }
 
     /// Takes in what the compositor tells until that is enough (true), or the deadline has passed (false).
-    pub(super) fn wait(
+    pub(crate) fn wait(
         &mut self,
         deadline: Nanos,
         enough: impl Fn(&CompositorState) -> bool,
