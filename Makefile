@@ -154,6 +154,7 @@ desktops-deps:
 	@scripts/install-deps python3 python3-pil python3-xlib dbus dbus-daemon systemd at-spi2-core adwaita-icon-theme fonts-dejavu-core xdg-utils mousepad foot \
 		xfce4-session xfce4-panel xfce4-settings xfce4-notifyd xfdesktop4 xfwm4 xdg-desktop-portal xdg-desktop-portal-gtk \
 		mate-session-manager marco mate-panel mate-settings-daemon mate-notification-daemon caja \
+		gnome-shell gnome-session gnome-settings-daemon gjs gnome-text-editor xwayland python3-dbus \
 		sway sway-backgrounds swaybg mako-notifier grim
 
 desktops: desktops-deps build ## whole desktops, each from setup to an answered press (a minute each; DESKTOPS="xfce mate" for some, with --pictures for those of docs/pictures/desktops)

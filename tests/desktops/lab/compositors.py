@@ -14,3 +14,23 @@ def sway(session, width, height):
     folder = session.folder / "home/.config/sway"
     folder.mkdir()
     (folder / "config").write_text(SWAY.format(width=width, height=height))
+
+
+GNOME_SHELL = """[Desktop Entry]
+Type=Application
+Name=GNOME Shell
+Exec=/usr/bin/gnome-shell --wayland --headless --unsafe-mode --virtual-monitor {width}x{height}
+X-GNOME-Autostart-Phase=DisplayServer
+X-GNOME-Provides=panel;windowmanager;
+X-GNOME-Autostart-Notify=true
+X-GNOME-AutoRestart=false
+X-GNOME-HiddenUnderSystemd=true
+NoDisplay=true
+"""
+
+
+def gnome(session, width, height):
+    """The session's entry of the shell, with a monitor that is none; --unsafe-mode lets its screen be copied."""
+    folder = session.folder / "home/.local/share/applications"
+    folder.mkdir(parents=True)
+    (folder / "org.gnome.Shell.desktop").write_text(GNOME_SHELL.format(width=width, height=height))

@@ -34,6 +34,12 @@ class Desktop:
     prepare: object = None
     # Seconds until the program takes keys.
     settle_s: float = 1
+    # Whether it wants a system bus, with nobody on it.
+    needs_system_bus: bool = False
+    # Whether its banners stay only below the pointer, which then shows their buttons.
+    hovered: bool = False
+    # What leads from what a login shows to an empty screen.
+    ready: tuple = ()
     env: dict = dataclasses.field(default_factory=dict)
     # What must be running when the desktop is up: the names of processes.
     parts: tuple = ()
@@ -86,4 +92,24 @@ MATE = Desktop(
     buttons=buttons.in_row((197, 127, 64), 27),
     parts=("marco", "mate-panel", "mate-settings-daemon", "caja"),
 )
-ALL = {one.name: one for one in (XFCE, SWAY, MATE)}
+GNOME = Desktop(
+    name="gnome",
+    session=("gnome-session", "--builtin", "--session=gnome"),
+    current="GNOME",
+    server="",
+    leave=("gnome-session-quit", "--logout", "--no-prompt", "--force"),
+    program=("gnome-text-editor", NOTE),
+    window="text.editor",
+    banners=(0.25, 0.04, 0.75, 0.5),
+    buttons=buttons.even(20),
+    wayland=True,
+    needs_system_bus=True,
+    hovered=True,
+    ready=("busctl", "--user", "set-property", "org.gnome.Shell", "/org/gnome/Shell", "org.gnome.Shell", "OverviewActive", "b", "false"),
+    grab=picture.shell,
+    prepare=compositors.gnome,
+    env={"XDG_SESSION_DESKTOP": "gnome", "GSK_RENDERER": "cairo"},
+    parts=("gnome-shell", "gsd-media-keys"),
+    settle_s=3,
+)
+ALL = {one.name: one for one in (XFCE, MATE, SWAY, GNOME)}

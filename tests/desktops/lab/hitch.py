@@ -16,7 +16,7 @@ CAPTURED = ("Captured",)
 VERDICT = ("stalled", "took", "Nothing", "longest wait")
 HITCH_S = 1.5
 # How late a verdict may come, and how long pictures are made after it.
-VERDICT_MAX_S, SETTLE_S = 20, 1.5
+VERDICT_MAX_S, SETTLE_S = 20, 1.2
 USUAL = "the quick brown fox jumps over the lazy dog "
 
 
@@ -70,6 +70,10 @@ def press(session):
         time.sleep(0.02)
         if not note and (note := session.ear.wait(at, VERDICT, 0)):
             limit = note.ns + SETTLE_S * 1e9
+    if note and session.desktop.hovered:
+        for down in (0.08, 0.1):
+            session.input.move(*region.at(0.5, down))
+            time.sleep(SETTLE_S / 2)
     if not note:
         return Banner(None)
     captured, after = session.ear.wait(at, CAPTURED, 0), session.grab()
@@ -84,7 +88,7 @@ def first_change(frames, since_ns, region):
     """When the region first differed from how it was when the verdict was sent."""
     earlier = [one for one in frames if one.end_ns < since_ns]
     for one in frames:
-        if earlier and one.begin_ns >= since_ns and picture.changed(earlier[-1].image, one.image, region):
+        if earlier and one.begin_ns >= since_ns and picture.changed(earlier[-1].image, one.image, region, picture.WORDS_MIN):
             return one.end_ns
     return None
 

@@ -14,6 +14,7 @@ from stage import inject, processes, session, windows
 from stage.windows import Place
 
 from . import bus, picture
+from .person import Person
 
 LOGIN_MAX_S, LOGOUT_MAX_S = 40, 20
 # What opens pages: it keeps where they are.
@@ -33,7 +34,7 @@ x-scheme-handler/https=test-browser.desktop
 """
 
 
-class Login(session.Session):
+class Login(Person, session.Session):
     """A person with a home, and the desktop's session under X11."""
 
     def __init__(self, desktop, tipme, keep):
@@ -56,7 +57,7 @@ class Login(session.Session):
     def furnish(self):
         """Puts the program under test in its place, and a browser that shows nothing into the home."""
         home = self.folder / "home"
-        (self.folder / "bin").mkdir(mode=0o755)
+        (self.folder / "bin").mkdir(mode=0o755, exist_ok=True)
         shutil.copy(self.tipme, self.folder / "bin/tipme")
         self.tipme = self.folder / "bin/tipme"
         self.env |= {"PATH": f"{self.folder}/bin:{self.env['PATH']}", "XDG_CURRENT_DESKTOP": self.desktop.current, **self.desktop.env}
@@ -86,6 +87,10 @@ class Login(session.Session):
         words = ["dbus-daemon", f"--config-file={self.configuration}", "--nofork", "--nopidfile", "--print-address=1"]
         daemon = self.start("bus", words, stdout=subprocess.PIPE, text=True)
         self.env["DBUS_SESSION_BUS_ADDRESS"] = daemon.stdout.readline().strip()
+        if self.desktop.needs_system_bus:
+            words = ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1"]
+            daemon = self.start("system-bus", words, stdout=subprocess.PIPE, text=True)
+            self.env["DBUS_SYSTEM_BUS_ADDRESS"] = daemon.stdout.readline().strip()
 
     def log_in(self):
         """Display server, bus and session, until all parts of the desktop run and the screen is quiet."""
@@ -95,6 +100,9 @@ class Login(session.Session):
         self.ear = bus.Ear(self)
         self.start_input()
         self.await_quiet()
+        if self.desktop.ready:
+            self.run(self.desktop.ready)
+            self.await_quiet()
 
     def start_display(self):
         self.start_server()
@@ -178,68 +186,3 @@ class Login(session.Session):
             before = after
         self.say("the screen did not become quiet")
         return before
-
-    def banner_region(self):
-        width, height = self.grab().size
-        left, top, right, bottom = self.desktop.banners
-        return Place(int(width * left), int(height * top), int(width * (right - left)), int(height * (bottom - top)))
-
-    def open_program(self):
-        """Starts the program of the test at the left of the screen, with the focus."""
-        words = [word.format(home=self.folder / "home") for word in self.desktop.program]
-        self.start("program", words)
-        window = self.windows.wait_for(self.desktop.window, 30)
-        if not window:
-            raise processes.CannotRun(f"no window of {words[0]}: {(self.folder / 'program.log').read_text()[-300:]}")
-        time.sleep(1)
-        window.configure(x=60, y=120, width=600, height=420)
-        self.windows.display.sync()
-        time.sleep(0.7)
-        self.window = window
-        self.focus()
-
-    def focus(self):
-        self.input.click(*self.windows.place(self.window).at(0.5, 0.6))
-        time.sleep(0.5)
-
-    def victim(self):
-        return self.roles["program"]
-
-    def names(self):
-        """Words by which a verdict may name the program."""
-        return (processes.comm(self.victim()), self.desktop.program[0])
-
-    def act(self, banner, key):
-        """Does what a person does for an action of a verdict; when that began, None where nobody heard of it."""
-        now = next((one for one in reversed(self.ear.shown) if not one.closed and key in one.actions), banner.note)
-        buttons = [one for one in now.actions if one != "default"]
-        place = picture.changed(banner.before, self.await_quiet(3), self.banner_region())
-        begin = processes.now_ns()
-        if key == "default" and place:
-            self.input.click(*place.at(*self.desktop.body))
-        elif key in buttons and place and self.desktop.buttons:
-            self.input.click(*self.desktop.buttons(buttons.index(key), len(buttons), place))
-        elif self.desktop.invoke:
-            self.run([word.format(number=now.number, key=key) for word in self.desktop.invoke])
-        return begin if self.ear.wait_invoked(now.number, key) else None
-
-    def dismiss(self, note):
-        """Has a notification off the screen, so that the one beside it is found."""
-        name, path = "org.freedesktop.Notifications", "/org/freedesktop/Notifications"
-        bus_words = ["busctl", f"--address={self.env['DBUS_SESSION_BUS_ADDRESS']}", "call"]
-        self.run([*bus_words, name, path, name, "CloseNotification", "u", note.number])
-        time.sleep(0.7)
-
-    def clear(self):
-        """Has all notifications off the screen."""
-        for note in [one for one in self.ear.shown if one.number and not one.closed]:
-            self.dismiss(note)
-
-    def pasted(self):
-        """Pastes into the program, saves, and reads what is in the file then."""
-        self.focus()
-        for chord in (self.desktop.paste, self.desktop.save):
-            self.input.key(chord)
-            time.sleep(0.5)
-        time.sleep(0.5)
-        return (self.folder / "home/note.txt").read_text(errors="replace")

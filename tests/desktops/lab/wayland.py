@@ -2,16 +2,19 @@
 """The same under Wayland: the compositor belongs to the session, and no client is told where windows are."""
 
 import os
+import pathlib
 import time
 
 from stage import processes
 from stage.wayland import session
 from stage.windows import Place
 
-from . import login
+from . import login, picture
 
 # The share of the screen at which a click is inside the program's window.
 INSIDE = (0.35, 0.6)
+# What names the displays of a session.
+DISPLAYS = ("WAYLAND_DISPLAY", "DISPLAY", "XAUTHORITY", "SWAYSOCK")
 
 
 class WaylandLogin(login.Login, session.Session):
@@ -30,17 +33,16 @@ class WaylandLogin(login.Login, session.Session):
         self.start_bus()
 
     def await_parts(self):
-        """The sockets of the compositor tell where it is."""
+        """A process of the session tells where its displays are."""
         super().await_parts()
-        run = self.folder / "run"
-        limit = time.monotonic() + login.LOGIN_MAX_S
-        while not (found := [path for path in run.glob("wayland-*") if path.is_socket()]):
-            if time.monotonic() > limit:
-                raise processes.CannotRun("no compositor listens")
-            time.sleep(0.1)
-        self.env["WAYLAND_DISPLAY"] = self.display = found[0].name
-        for path in run.glob("sway-ipc.*"):
-            self.env["SWAYSOCK"] = str(path)
+        known = next(pid for pid in processes.descendants() if processes.comm(pid) == self.desktop.parts[-1][:15])
+        for entry in pathlib.Path(f"/proc/{known}/environ").read_bytes().decode(errors="replace").split("\0"):
+            name, _, value = entry.partition("=")
+            if name in DISPLAYS:
+                self.env[name] = value
+        if "WAYLAND_DISPLAY" not in self.env:
+            raise processes.CannotRun(f"{self.desktop.parts[-1]} is on no display of Wayland")
+        self.display = self.env["WAYLAND_DISPLAY"]
         time.sleep(1)
 
     def start_input(self):
@@ -59,7 +61,7 @@ class WaylandLogin(login.Login, session.Session):
         self.focus()
 
     def same(self, before, after):
-        return login.picture.changed(before, after, Place(0, 0, before.width, before.height)) is None
+        return picture.changed(before, after, Place(0, 0, before.width, before.height)) is None
 
     def focus(self):
         width, height = self.SIZE
@@ -68,8 +70,7 @@ class WaylandLogin(login.Login, session.Session):
 
     def end_server(self):
         """The compositor ends with its session."""
-        for name in ("WAYLAND_DISPLAY", "SWAYSOCK", "DISPLAY"):
+        for name in DISPLAYS:
             self.env.pop(name, None)
-        for path in (self.folder / "run").glob("*"):
-            if path.is_socket():
-                os.unlink(path)
+        for path in (self.folder / "run").glob("wayland-*"):
+            os.unlink(path)

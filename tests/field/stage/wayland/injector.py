@@ -133,9 +133,10 @@ class Remote:
         self.tell("PointerAxisDiscrete", self.dbus.UInt32(0), self.dbus.Int32(notch))
 
     def move(self, x, y):
-        """From the upper left corner on, since absolute places take a stream of the screen."""
-        self.tell("PointerMotionRelative", -10_000.0, -10_000.0)
-        self.tell("PointerMotionRelative", float(x), float(y))
+        """From the lower right corner on, since absolute places take a stream of the screen; the upper left one of GNOME
+        Shell opens its overview."""
+        self.tell("PointerMotionRelative", 10_000.0, 10_000.0)
+        self.tell("PointerMotionRelative", float(x - WIDTH + 1), float(y - HEIGHT + 1))
 
 
 def device():

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What a person does in a session: works in a program, looks at a banner, and presses what it offers."""
+
+import time
+
+from stage import processes
+from stage.windows import Place
+
+from . import picture
+
+NOTIFICATIONS = ("org.freedesktop.Notifications", "/org/freedesktop/Notifications", "org.freedesktop.Notifications")
+
+
+class Person:
+    """The person of a session, which has display, input and an ear on the bus."""
+
+    def banner_region(self):
+        width, height = self.grab().size
+        left, top, right, bottom = self.desktop.banners
+        return Place(int(width * left), int(height * top), int(width * (right - left)), int(height * (bottom - top)))
+
+    def open_program(self):
+        """Starts the program of the test at the left of the screen, with the focus."""
+        words = [word.format(home=self.folder / "home") for word in self.desktop.program]
+        self.start("program", words)
+        window = self.windows.wait_for(self.desktop.window, 30)
+        if not window:
+            raise processes.CannotRun(f"no window of {words[0]}: {(self.folder / 'program.log').read_text()[-300:]}")
+        time.sleep(1)
+        window.configure(x=60, y=120, width=600, height=420)
+        self.windows.display.sync()
+        time.sleep(0.7)
+        self.window = window
+        self.focus()
+
+    def focus(self):
+        self.input.click(*self.windows.place(self.window).at(0.5, 0.6))
+        time.sleep(0.5)
+
+    def victim(self):
+        return self.roles["program"]
+
+    def names(self):
+        """Words by which a verdict may name the program."""
+        return (processes.comm(self.victim()), self.desktop.program[0])
+
+    def act(self, banner, key):
+        """Does what a person does for an action of a verdict; when that began, None where nobody heard of it."""
+        now = next((one for one in reversed(self.ear.shown) if not one.closed and key in one.actions), banner.note)
+        buttons = [one for one in now.actions if one != "default"]
+        place = picture.changed(banner.before, self.await_quiet(3), self.banner_region())
+        begin = processes.now_ns()
+        if key == "default" and place:
+            self.input.click(*place.at(*self.desktop.body))
+        elif key in buttons and place and self.desktop.buttons:
+            self.input.click(*self.desktop.buttons(buttons.index(key), len(buttons), place))
+        elif self.desktop.invoke:
+            self.run([word.format(number=now.number, key=key) for word in self.desktop.invoke])
+        return begin if self.ear.wait_invoked(now.number, key) else None
+
+    def dismiss(self, note):
+        """Has a notification off the screen, so that the one beside it is found."""
+        address = f"--address={self.env['DBUS_SESSION_BUS_ADDRESS']}"
+        self.run(["busctl", address, "call", *NOTIFICATIONS, "CloseNotification", "u", note.number])
+        time.sleep(0.7)
+
+    def clear(self):
+        """Has all notifications off the screen."""
+        for note in [one for one in self.ear.shown if one.number and not one.closed]:
+            self.dismiss(note)
+
+    def pasted(self):
+        """Pastes into the program, saves, and reads what is in the file then."""
+        self.focus()
+        for chord in (self.desktop.paste, self.desktop.save):
+            self.input.key(chord)
+            time.sleep(0.5)
+        time.sleep(0.5)
+        return (self.folder / "home/note.txt").read_text(errors="replace")
