@@ -3,7 +3,7 @@
 
 use crate::decode::messages::{PartPlace, Side, Stream};
 use crate::decode::parts::Part;
-use crate::join::answer::{Interaction, Join};
+use crate::join::answer::{COMPLETED, Interaction, Join, Milestone, Reached, Task};
 use crate::join::asked_others::{AskedOthers, HITCH, paused_before};
 use crate::join::drawing_cause::{Hop, InputBurst, Receipts, Steps, Trace};
 use crate::join::input_methods;
@@ -136,6 +136,8 @@ struct Joiner<'a> {
     last: HashMap<(Tid, Nanos), (PartPlace, Vec<Hop>)>,
     /// The first of them before which the connection had drawn nothing for so long that a person notices it.
     resumed: HashMap<(Tid, Nanos), (PartPlace, Vec<Hop>)>,
+    /// The same, where that is as long as what is not completed goes unnoticed.
+    late: HashMap<(Tid, Nanos), (PartPlace, Vec<Hop>)>,
     /// Drawings whose cause could not be told.
     doubtful: Vec<(Nanos, PartPlace)>,
     /// Drawings that no input led to without others who were asked, and whose they are.
@@ -166,6 +168,7 @@ impl<'a> Joiner<'a> {
             answers,
             last: HashMap::new(),
             resumed: HashMap::new(),
+            late: HashMap::new(),
             doubtful: Vec::new(),
             unexplained: Vec::new(),
             answered: HashMap::new(),
@@ -253,8 +256,11 @@ impl<'a> Joiner<'a> {
             if open.is_empty() || !given {
                 self.last.insert((burst.tid, burst.from), (place, burst.hops.clone()));
             }
-            if open.is_empty() && paused_before(&self.drawn, sent.ts) > HITCH {
-                self.resumed.entry((burst.tid, burst.from)).or_insert_with(|| (place, burst.hops.clone()));
+            let paused = if open.is_empty() { paused_before(&self.drawn, sent.ts) } else { Nanos(0) };
+            for (pauses, noticed) in [(&mut self.resumed, HITCH), (&mut self.late, COMPLETED)] {
+                if paused > noticed {
+                    pauses.entry((burst.tid, burst.from)).or_insert_with(|| (place, burst.hops.clone()));
+                }
             }
             for (at, input) in &open {
                 let answer = &mut self.answers[*input];
@@ -309,8 +315,8 @@ impl<'a> Joiner<'a> {
         let drawing = drawing(self.recording, place)?;
         let found = self.answer(self.deliveries[index], Join::Exact, drawing, hops, answer.burst);
         let completed = self.asked(index).then(|| self.others().completed(&self.deliveries[index], found.end));
-        let later = completed.flatten().into_iter().collect();
-        Some(Interaction { later, ..found })
+        let completed = completed.flatten().or_else(|| self.late(index, answer.burst?));
+        Some(Interaction { later: completed.into_iter().collect(), ..found })
     }
 
     /// What the answers of others are looked for with.
@@ -354,6 +360,19 @@ impl<'a> Joiner<'a> {
         let stood =
             still > HITCH && still.0 >= sent.ts.since(at).0 / 4 * 3 && self.recording.draws_frames(sent.tid, at);
         stood.then(|| (*place, since(hops, at)))
+    }
+
+    /// The drawing that a key or click led to long after its first one, with nothing drawn in between: an echo is no answer to
+    /// what takes longer. What follows the next one is due to that.
+    fn late(&self, index: usize, burst: (Tid, Nanos)) -> Option<Reached> {
+        let delivery = self.deliveries[index];
+        let (at, _) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
+        let (place, hops) = self.late.get(&burst)?;
+        let drawing = drawing(self.recording, *place)?;
+        let next = self.dequeued_presses(index + 1).find(|next| *next > at);
+        let own = next.is_none_or(|next| drawing.sent <= next) && drawing.end < self.recording.mark;
+        let (milestone, at, hops) = (Milestone::Completed, drawing.end, since(hops, at));
+        own.then_some(Reached { milestone, at, drawing: Some(drawing), hops, noticed: COMPLETED, task: Task::Input })
     }
 
     fn inexact(&self, index: usize) -> Option<Interaction> {
