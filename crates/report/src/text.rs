@@ -155,7 +155,12 @@ fn nothing_unusual(verdict: &Verdict, interval: &Interval) -> String {
     let looked = match inputs {
         0 => String::new(),
         1 => format!(" 1 input to {} was looked at.", programs.join(", ")),
-        many => format!(" {many} inputs to {} were looked at.", programs.join(", ")),
+        many => {
+            format!(
+                " {many} inputs to {} were looked at (tipme diagnose --interactions lists them).",
+                programs.join(", ")
+            )
+        }
     };
     format!("No finding: nothing unusual; the longest interaction in the last {window} was {longest}.{looked}")
 }

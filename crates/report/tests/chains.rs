@@ -85,7 +85,7 @@ fn drawing_for_a_timer_answers_nothing() {
     machine.wait(3_900_000, APP, 3_000_500, |wait| (wait.syscall, wait.args, wait.context) = (7, [1, 2, 400], 1));
     machine.wake_from(3_900_000, APP, 0, 1, 1).switch(3_900_050, 1, APP, 0).draw(3_900_100);
     insta::assert_snapshot!(told(&machine.incident(6_000_000)), @r"
-    No finding: nothing unusual; the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticed from 100 ms on). 13 inputs to editor were looked at.
+    No finding: nothing unusual; the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticed from 100 ms on). 13 inputs to editor were looked at (tipme diagnose --interactions lists them).
     ");
 }
 

@@ -26,7 +26,7 @@ fn stall(ms: u64, scene: impl FnOnce(&mut Machinery)) -> String {
 fn quick_typing_is_no_finding() {
     let incident = Machinery::with_app("editor").typing(100_000, 12).incident(6_000_000);
     insta::assert_snapshot!(told(&incident), @r"
-    No finding: nothing unusual; the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticed from 100 ms on). 12 inputs to editor were looked at.
+    No finding: nothing unusual; the longest interaction in the last 6.00 s was typing in editor, 0.79 ms (noticed from 100 ms on). 12 inputs to editor were looked at (tipme diagnose --interactions lists them).
     ");
 }
 

@@ -92,7 +92,11 @@ pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Ve
         let did_its_work =
             !unusual && problem.is_command() && !problem.is_start() && is_ordinary(kind) && !is_by_others(kind);
         let finding = finding(budget, problem, cause, trust);
-        let remedy = if did_its_work { remedy::OF_COMMAND.to_owned() } else { finding.remedy };
+        let remedy = match kind {
+            CauseKind::TimerSleep if did_its_work => remedy::OF_SLEEPING_COMMAND.to_owned(),
+            _ if did_its_work => remedy::OF_COMMAND.to_owned(),
+            _ => finding.remedy,
+        };
         Finding { unusual, remedy, ..finding }
     };
     weighty.into_iter().map(account).collect()

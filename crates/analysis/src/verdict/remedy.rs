@@ -127,8 +127,13 @@ pub(crate) const OF_FROZEN: &str = "thaw the file system (fsfreeze -u MOUNTPOINT
 pub(crate) const OF_COMMAND: &str =
     "nothing held it up; start it in the background (with & at the end) if you need not wait for it";
 
+/// Where a command slept by itself.
+pub(crate) const OF_SLEEPING_COMMAND: &str = "see what it looks for between its sleeps (strace -f); where it sleeps on \
+    purpose, start it in the background (with & at the end)";
+
 /// Where a process in the background has a pipe open that somebody reads to its end.
-pub(crate) const OF_KEPT_PIPE: &str = "start it so that its output goes elsewhere (with >/dev/null), or end it: who reads a pipe waits until nobody has it open";
+pub(crate) const OF_KEPT_PIPE: &str = "start it with its output elsewhere (>/dev/null), or end it: whoever reads a pipe \
+    waits until nobody has it open any more";
 
 /// Where nobody is known to owe the answer that an application waits for.
 pub(crate) fn of_unowed(app: &str, pid: Pid) -> String {
