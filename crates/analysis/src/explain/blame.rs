@@ -253,8 +253,9 @@ impl<'a> BlameFinder<'a> {
         };
         let through = deepest(&lock).or_else(|| deepest(&|via| self.peer(via))).or_else(|| deepest(&child));
         let through = through.filter(|(kind, holder, _)| *kind != CauseKind::ChildWait || !self.is_command(*holder));
-        // Who waits for itself by way of a bus waits for what it does itself.
-        let awaited = |holder: Tid| self.is_awaited(self.recording.tasks.pid(holder, piece.lo));
+        // Who waits for itself by way of a bus waits for what it does itself; a command may well wait for its terminal.
+        let awaited =
+            |holder: Tid| self.command.is_none() && self.is_awaited(self.recording.tasks.pid(holder, piece.lo));
         let through = through.filter(|(kind, holder, _)| *kind != CauseKind::PeerWait || !awaited(*holder));
         // A condition tells who gave the work, not who was in the way: it names somebody only where nothing else does.
         let condition = || if self.command.is_some() { None } else { deepest(&condition) };
