@@ -45,9 +45,9 @@ impl Clipboard {
         if let Some(owned) = WaylandClipboard::take(&text)? {
             return Ok(Clipboard { owned: OwnedClipboard::Wayland(Box::new(owned)) });
         }
-        let owned = X11Clipboard::take(&DisplayTarget::parse(display).map_err(|_| no_way())?, text)?;
+        let owned = X11Clipboard::take(&DisplayTarget::parse(display).map_err(|_| DisplayError::NoClipboard)?, text)?;
         if !owned.is_asked(clock::now().after(HANDED_ON_WITHIN))? {
-            return Err(no_way());
+            return Err(DisplayError::NoClipboard);
         }
         Ok(Clipboard { owned: OwnedClipboard::X11(Box::new(owned)) })
     }
@@ -62,8 +62,4 @@ impl Clipboard {
             OwnedClipboard::X11(owned) => owned.serve(deadline),
         }
     }
-}
-
-fn no_way() -> DisplayError {
-    DisplayError::NoClipboard
 }

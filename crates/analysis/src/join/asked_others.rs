@@ -86,7 +86,7 @@ impl AskedOthers<'_> {
         self.work.answered_by_request(delivery, &drawn[first..], self.echoes())
     }
 
-    /// Whether what was typed just before showed something.
+    /// Returns `true` if the last keys and clicks each drew something.
     fn echoes(&self) -> bool {
         self.shown.len() >= ECHOES_MIN && self.shown.iter().rev().take(ECHOES_MIN).all(|shown| *shown)
     }

@@ -147,7 +147,7 @@ pub(crate) struct Ways {
     pub timers: bool,
     /// Terminals: to a remote shell.
     pub terminals: bool,
-    /// Who was asked, until it waits for the next request.
+    /// Processes that were sent a request, up to their next wait for one.
     pub requests: bool,
 }
 
@@ -162,7 +162,7 @@ struct WorkStep {
     frames: usize,
     /// The packet that it begins with.
     packet: Option<NetworkAnswer>,
-    /// Whether another process works on a request.
+    /// Work of another process on a request.
     asked: bool,
 }
 
@@ -276,8 +276,8 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Whether who was asked sends to the program over loopback: one that looks for replies again and again, and draws right
-    /// after one, is woken by nobody.
+    /// Returns `true` if the process that was asked sends to the program over loopback. A program that polls for replies and
+    /// draws right after one is not woken by the reply.
     fn sends(&self, delivery: &Delivery, step: &WorkStep, sent: Nanos) -> bool {
         self.recording.packet_reached(delivery.client, step.tid, step.lo, sent.after(COMPOSED_MAX))
     }
@@ -345,7 +345,7 @@ impl<'a> Work<'a> {
         WorkStep { hi: begin.hi.max(handled.min(begin.lo.after(WORK_MAX))), ..begin }
     }
 
-    /// Whether the client of an input took one at a time.
+    /// Returns `true` if the client received an input at this time.
     fn takes_input(&self, delivery: &Delivery, at: Nanos) -> bool {
         self.receipts.get(&delivery.client).is_some_and(|receipts| receipts.any(at, at))
     }
@@ -419,8 +419,8 @@ impl<'a> Work<'a> {
         leads.chain(packets.map(|packet| (packet.at, step.tid, Some(packet)))).collect()
     }
 
-    /// Whether a thread of another process works on a request that reached it, or another one of that process. The processes
-    /// of one program wake each other all the time: of those only who is asked over loopback counts.
+    /// Returns `true` if another process works on a request that reached this thread or another of its threads. Processes of
+    /// one program wake each other all the time, so among them only requests over loopback count.
     fn is_asked(&self, delivery: &Delivery, step: &WorkStep, (tid, at): (Tid, Nanos), followed: Followed) -> bool {
         let pid = |tid| self.recording.tasks.pid(tid, at);
         requests(followed)

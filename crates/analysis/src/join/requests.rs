@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What another process does for a request: from the wait in which that found it to the next wait of that kind.
+//! Work of another process on a request: from the wait that the request ended to the next wait of the same kind.
 //!
-//! Who is asked may wait for anybody in the middle: for a server, a disk, a stopped machine. It is done when it asks for
-//! the next request, where this one had found it.
+//! In between, the process may itself wait for a server, a disk or a stopped machine. It is done once it waits for the next
+//! request in the same way.
 
 use crate::timeline::packets::in_softirq;
 use crate::timeline::recording::Recording;
@@ -10,10 +10,10 @@ use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{Waited, is_terminal_file};
 use tipme_record::{Nanos, Tid};
 
-/// Nobody is followed for longer who was asked.
+/// Maximum time for which work on a request is followed.
 const ASKED_MAX: Nanos = Nanos::from_secs(10);
 
-/// Segments of it that are looked at.
+/// Maximum number of segments that are searched for its end.
 const SEGMENTS_MAX: usize = 4_096;
 
 /// The rest of a conversation comes within this time.
@@ -52,7 +52,7 @@ pub(crate) fn works_on_request_until(recording: &Recording, tid: Tid, at: Nanos)
         ThreadState::Blocked => span.start >= at && found.is_none_or(|found| is_same(recording, &found, span)),
         ThreadState::Running | ThreadState::Runnable => false,
     });
-    // Who does a great deal is not followed to its end.
+    // Beyond the limit the work counts as far as it was followed.
     let last = || recording.timeline.span(tid, first.index + SEGMENTS_MAX).map_or(until, |span| span.start);
     next.map_or_else(|| last().min(until).max(at), |span| span.start.max(at))
 }
