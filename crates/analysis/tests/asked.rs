@@ -299,6 +299,50 @@ fn a_remote_shell_that_echoes_answers_late() {
     assert_eq!(keys_with_an_answer(&mut remote_shell(false)), 0);
 }
 
+/// The remote shell echoes Return, and prints the answer to the command after more than a second.
+#[test]
+fn a_command_of_a_remote_shell_completes_its_key() {
+    let mut machine = Machinery::with_terminal();
+    for us in [500_000, 800_000, 1_100_000, KEY] {
+        machine.press(us).reach_shell(us).echo(us + 800);
+    }
+    machine.switch(KEY + 1_100, 1, 0, 1);
+    packet(&mut machine, SHELL, KEY + 850);
+    machine.echo(ANSWER + 100);
+    let timed = timed(&machine.incident(5_000_000)).expect("the scene is well formed");
+    let completed = timed.iter().map(|one| one.completed_ns.map(|at| (at - one.input_ns) / 1_000_000));
+    assert_eq!(completed.collect::<Vec<_>>(), [None, None, None, Some(1_200)]);
+    assert_eq!(told(&mut machine), by_address("192.0.2.7:443", true));
+}
+
+/// The remote shell is reached through a helper, which reads no terminal and has brought each echo so far.
+#[test]
+fn a_helper_of_a_remote_shell_brings_late_echoes_too() {
+    let mut machine = Machinery::with_terminal();
+    machine.task(BACKEND, BACKEND, SHELL, "proxy", 1);
+    let reach_helper = |machine: &mut Machinery, us: u64| {
+        machine.press(us).reach_shell(us).wake_from(us + 720, BACKEND, SHELL, 0, 2);
+        machine.switch(us + 730, 2, BACKEND, 0).switch(us + 750, 2, 0, 1).switch(us + 760, 1, 0, 1);
+    };
+    let bring = |machine: &mut Machinery, us: u64, waited: u64| {
+        machine.wake_from(us, BACKEND, 0, SOFTIRQ, 2).switch(us + 10, 2, BACKEND, 0);
+        machine.wait(us + 11, BACKEND, waited, |wait| {
+            (wait.syscall, wait.args, wait.context) = (POLL, [1, 1, u64::MAX], u16::from(SOFTIRQ));
+            (wait.family, wait.address, wait.port) = (INTERNET, u32::from_le_bytes([192, 0, 2, 7]), 22);
+        });
+        machine.wake_from(us + 30, SHELL, BACKEND, 0, 1).switch(us + 40, 1, SHELL, 0).switch(us + 41, 2, 0, 1);
+        machine.echo(us + 100);
+    };
+    for us in [500_000, 800_000, 1_100_000] {
+        reach_helper(&mut machine, us);
+        bring(&mut machine, us + 1_000, us + 750);
+    }
+    reach_helper(&mut machine, KEY);
+    bring(&mut machine, ANSWER, KEY + 750);
+    assert_eq!(last(&mut machine), (KEY, 1_200, "speculative".to_owned()));
+    assert_eq!(told(&mut machine), by_address("192.0.2.7:22", false));
+}
+
 /// The kernel thread that carries what is written to terminals works for somebody else while a key waits for nothing.
 #[test]
 fn what_a_kernel_thread_does_meanwhile_answers_no_key() {

@@ -50,7 +50,7 @@ impl AskedOthers<'_> {
     pub(crate) fn completed(&self, delivery: &Delivery, answered: Nanos) -> Option<Reached> {
         let (at, tid) = delivery.dequeued?;
         let terminal = commands::writers(self.recording, tid, at).next().is_some();
-        let of_others = if terminal { None } else { self.answer(delivery, COMPLETED).filter(|answer| answer.sure) };
+        let of_others = self.answer(delivery, COMPLETED).filter(|answer| terminal || answer.sure);
         let late = |answer: AskedAnswer| {
             let drawing = drawing(self.recording, answer.place).filter(|drawing| drawing.end > answered.after(TELLING));
             drawing.map(|drawing| (drawing, answer.hops))
@@ -70,7 +70,9 @@ impl AskedOthers<'_> {
         let until = drawn.last().map_or(at, |(sent, ..)| *sent);
         let release = releases.and_then(|all| all.range(at..until).next()).map(|(taken, by)| (*taken, *by));
         let blinks = |sent: Nanos| self.blinks(at, sent);
-        self.work.answered_by_others(delivery, release, drawn, self.echoes(), blinks)
+        // What comes long after the echo is no echo.
+        let terminals = after >= COMPLETED || self.echoes();
+        self.work.answered_by_others(delivery, release, drawn, terminals, blinks)
     }
 
     /// The answer to an input that has none by itself.

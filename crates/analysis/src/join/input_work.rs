@@ -39,6 +39,9 @@ const WAKES_MAX: usize = 64;
 /// Waits for a frame on one way: a frame is begun, drawn and shown by a timer each.
 const FRAMES_MAX: usize = 3;
 
+/// A terminal that read some output waits for more of it no longer than this before it draws.
+const MORE_OUTPUT_MAX: Nanos = Nanos::from_millis(2);
+
 /// Who waits for a frame has drawn the one before not longer ago.
 const DREW_BEFORE: Nanos = Nanos::from_millis(50);
 
@@ -164,6 +167,8 @@ struct WorkStep {
     packet: Option<NetworkAnswer>,
     /// Work of another process on a request.
     asked: bool,
+    /// Work on what was written to a terminal: by its reader, or by whom that reader handed it on to.
+    behind_terminal: bool,
 }
 
 impl WaitPlaces {
@@ -354,7 +359,7 @@ impl<'a> Work<'a> {
     fn begin(&self, delivery: &Delivery, (at, tid): (Nanos, Tid), followed: Followed) -> WorkStep {
         let mut frames = 0;
         let hi = self.works_until(delivery, (tid, at), followed, &mut frames);
-        WorkStep { tid, lo: at, hi, parent: usize::MAX, depth: 0, frames, packet: None, asked: false }
+        WorkStep { tid, lo: at, hi, parent: usize::MAX, depth: 0, frames, packet: None, asked: false, behind_terminal: false }
     }
 
     /// All stretches of work from some on, each after the one that led to it.
@@ -376,7 +381,8 @@ impl<'a> Work<'a> {
                 };
                 // The way from an answer to the screen is as long as that to the question.
                 let depth = if packet.is_some() { 1 } else { step.depth + 1 };
-                steps.push(WorkStep { tid, lo: at, hi, parent: next, depth, frames, packet, asked });
+                let behind_terminal = step.behind_terminal || self.recording.terminals.reads(tid);
+                steps.push(WorkStep { tid, lo: at, hi, parent: next, depth, frames, packet, asked, behind_terminal });
             }
             next += 1;
         }
@@ -412,8 +418,8 @@ impl<'a> Work<'a> {
             until: reached.after(WORK_MAX).min(self.recording.mark),
             works_for_program: !takes_input && is_near(self.recording, delivery.client, step.tid, step.lo),
         };
-        // Who reads a terminal echoes what is typed there.
-        let receipts = self.receipts.get(&delivery.client).filter(|_| self.recording.terminals.reads(step.tid));
+        // What is typed into a terminal is echoed by who reads it, or over whom that one hands it on to.
+        let receipts = self.receipts.get(&delivery.client).filter(|_| step.behind_terminal);
         let asked = |at: Nanos| receipts.is_some_and(|receipts| receipts.any(at.before(ASKED_WITHIN), at));
         let packets = self.network.to(&asker, asked).into_iter();
         leads.chain(packets.map(|packet| (packet.at, step.tid, Some(packet)))).collect()
@@ -479,9 +485,12 @@ impl<'a> Work<'a> {
         rest || is_part_of_work(self.recording, span, frames) || elsewhere()
     }
 
-    /// Whether a timer woke a thread that takes input and drew nothing just before: a caret that blinks, and no frame that
-    /// it had to wait for.
+    /// Whether a timer woke a thread that takes input and drew nothing just before: a caret that blinks, and neither a frame
+    /// that it had to wait for nor the time for which a terminal waits for more output.
     fn is_for_a_timer_of_its_own(&self, span: &Span) -> bool {
+        if span.end.since(span.start) <= MORE_OUTPUT_MAX {
+            return false;
+        }
         let unwoken =
             span.task_waker().is_none() && !in_softirq(span) && self.recording.waits.kind(span) >= Waited::Futex;
         let drew =

@@ -32,6 +32,11 @@ impl AnsweringThreads {
         AnsweringThreads(tids)
     }
 
+    /// All threads of a client and its descendants.
+    pub(crate) fn all_of(recording: &Recording, client: Pid) -> AnsweringThreads {
+        AnsweringThreads(recording.descendants().threads(client).to_vec())
+    }
+
     /// Whether some thread of the family was busy at every time from `lo` to `hi`, short gaps aside. Who always is tells
     /// nothing.
     pub(crate) fn busy_throughout(&self, recording: &Recording, lo: Nanos, hi: Nanos) -> bool {

@@ -15,7 +15,7 @@ use crate::join::inputs::Delivery;
 use crate::join::prompt_answers::PromptAnswers;
 use crate::join::selections;
 use crate::join::sleeping_threads;
-use crate::join::starts::starts;
+use crate::join::starts;
 use crate::join::stopped_processes::Stops;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
@@ -244,7 +244,7 @@ pub(crate) fn add(
         places.entry(key(&one.delivery)).or_default().push_back(index);
     }
     let responses = responses(found);
-    let mut starts = starts(recording, deliveries);
+    let mut starts = starts::starts(recording, deliveries);
     for (delivery, handled) in handled {
         let index = places.get_mut(&key(delivery)).and_then(VecDeque::pop_front);
         let known = index.and_then(|index| found.get(index)).filter(|one| one.join != Join::Speculative);
@@ -283,6 +283,7 @@ pub(crate) fn add(
             None => found.extend(without_answer(recording, delivery, at, later)),
         }
     }
+    found.extend(starts::by_compositors(recording, starts));
 }
 
 /// When the work of an input, or the command that it started, was completed, where something was left long after the

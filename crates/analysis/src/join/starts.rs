@@ -5,18 +5,21 @@
 //! The new process comes from the program that took the input, or from one that this program asked. It is there for the
 //! person when it reads its terminal for the first time, or when it first has a window shown.
 
-use crate::decode::messages::Side;
+use crate::decode::messages::{Side, Stream};
+use crate::decode::objects::Act;
 use crate::decode::parts::Part;
-use crate::join::answer::{COMPLETED, Milestone, Reached, Task};
+use crate::decode::protocol::Word;
+use crate::join::answer::{COMPLETED, Interaction, Milestone, Reached, Task};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
+use crate::join::late_answers::AnsweringThreads;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::timeline::threads::ThreadState;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_measure::InputClass;
-use tipme_record::{Nanos, Pid};
+use tipme_record::{Nanos, Pid, Tid};
 
 /// Longest time from an input to the first process that it starts.
 const STARTED_MAX: Nanos = Nanos::from_secs(1);
@@ -36,11 +39,14 @@ struct ProgramStart<'a> {
     ready: Nanos,
 }
 
-/// Finds the starts in a recording, by the client and time of receipt of the input that each comes from.
-pub(crate) fn starts(recording: &Recording, deliveries: &[Delivery]) -> BTreeMap<(Pid, Nanos), Reached> {
+/// What a start comes from: the program that took an input and when, or a compositor that started it for a press of its own.
+type Origin = (Pid, Nanos);
+
+/// Finds the starts in a recording, by what each comes from.
+pub(crate) fn starts(recording: &Recording, deliveries: &[Delivery]) -> BTreeMap<Origin, Reached> {
     let inputs = inputs(deliveries);
-    let mut found: BTreeMap<(Pid, Nanos), Reached> = BTreeMap::new();
-    for start in prompts(recording).chain(windows(recording)) {
+    let mut found: BTreeMap<Origin, Reached> = BTreeMap::new();
+    for start in prompts(recording).chain(windows(recording, &inputs)) {
         let Some((client, at)) = origin(recording, &inputs, start.life) else { continue };
         let hops = vec![Hop::new(start.life.tid, at, start.ready)];
         let (milestone, noticed) = (Milestone::Completed, COMPLETED);
@@ -51,6 +57,30 @@ pub(crate) fn starts(recording: &Recording, deliveries: &[Delivery]) -> BTreeMap
         }
     }
     found
+}
+
+/// The starts by compositors, which tell no client of the keys and clicks that they take for themselves: for a shortcut, or
+/// where the icon of a program is drawn by them.
+pub(crate) fn by_compositors(recording: &Recording, starts: BTreeMap<Origin, Reached>) -> Vec<Interaction> {
+    let streams = recording.messages.streams();
+    let started = starts.into_iter().filter_map(|((client, at), reached)| {
+        let stream = streams.iter().position(|stream| stream.server == client)?;
+        let server = Tid(client.0);
+        let delivery = Delivery {
+            class: InputClass::Key,
+            client,
+            input: at,
+            sent: at,
+            server,
+            stream,
+            dequeued: Some((at, server)),
+            released: None,
+            inferred: true,
+            repeated: false,
+        };
+        Some(Interaction::open(delivery, reached.at).until(&reached, recording.mark))
+    });
+    started.collect()
 }
 
 fn inputs(deliveries: &[Delivery]) -> Inputs {
@@ -73,23 +103,55 @@ fn first_wait(recording: &Recording, life: &Life) -> Nanos {
     recording.pause_after(life.tid, life.from.after(Nanos(1)), Pause::EventWait)
 }
 
-/// Programs that were started within the recording, up to their first window.
-fn windows(recording: &Recording) -> impl Iterator<Item = ProgramStart<'_>> {
+/// Programs that were started within the recording, up to their first window and what they had begun to do for it.
+fn windows<'a>(recording: &'a Recording, inputs: &'a Inputs) -> impl Iterator<Item = ProgramStart<'a>> {
     let clients: BTreeSet<Pid> = recording.messages.streams().iter().map(|stream| stream.client).collect();
     clients.into_iter().filter_map(move |client| {
         let life = recording.tasks.process(client, recording.mark).filter(|life| life.from > Nanos(0))?;
-        let ready = first_window(recording, client)?;
+        let shown = first_window(recording, client)?;
+        let used = inputs.get(&client).and_then(|taken| taken.range(shown..).next());
+        let ready = filled(recording, client, shown, used.copied().unwrap_or(recording.mark));
         Some(ProgramStart { life, ready })
     })
 }
 
+/// When a program whose first window was shown at a time had filled it: with the last drawing until another time before which
+/// nothing had been drawn for so long that it is missed, while the program was at work all the time.
+fn filled(recording: &Recording, client: Pid, shown: Nanos, until: Nanos) -> Nanos {
+    let own = recording.messages.streams().iter().filter(|stream| stream.client == client);
+    let drawn = own.flat_map(|stream| {
+        let sent = stream.side(Side::RequestSent).iter();
+        sent.filter(|part| recording.messages.draws(stream, part)).map(|part| part.ts)
+    });
+    let mut drawn: Vec<Nanos> = drawn.filter(|at| (shown..until).contains(at)).collect();
+    drawn.sort_unstable();
+    let threads = AnsweringThreads::all_of(recording, client);
+    let (mut last, mut ready) = (shown, shown);
+    for at in drawn {
+        if at.since(last) > COMPLETED {
+            if !threads.busy_throughout(recording, last, at) {
+                break;
+            }
+            ready = at;
+        }
+        last = at;
+    }
+    ready
+}
+
 /// When a process first drew after it had asked for its first window to be shown: what it draws before, nobody sees, and a
-/// window manager may keep it waiting. Where it draws nothing soon, the request counts.
+/// window manager may keep it waiting. Where it draws nothing soon, the request counts. A client of Wayland asks by drawing.
 pub(crate) fn first_window(recording: &Recording, pid: Pid) -> Option<Nanos> {
     let own = || recording.messages.streams().iter().filter(|stream| stream.client == pid);
-    let sent = own().flat_map(|stream| stream.side(Side::RequestSent));
-    let maps = |part: &&Part| recording.messages.words(part).iter().any(|word| word.maps_window());
-    let mapped = sent.filter(maps).map(|part| part.ts).min()?;
+    let shows = |stream: &Stream, part: &Part| {
+        let commits = |word: &Word| word.act() == Some(Act::Commit) && recording.messages.draws(stream, part);
+        recording.messages.words(part).iter().any(|word| word.maps_window() || commits(word))
+    };
+    let mapped = own().filter_map(|stream| {
+        let first = stream.side(Side::RequestSent).iter().find(|part| shows(stream, part));
+        first.map(|part| part.ts)
+    });
+    let mapped = mapped.min()?;
     let drawn = own().filter_map(|stream| {
         let sent = stream.side(Side::RequestSent);
         let after = &sent[sent.partition_point(|part| part.ts < mapped)..];
@@ -99,8 +161,9 @@ pub(crate) fn first_window(recording: &Recording, pid: Pid) -> Option<Nanos> {
 }
 
 /// The input that a process comes from: the last one that an ancestor of it took within a second before the first of its
-/// line was started, or a program that had asked that ancestor.
-fn origin(recording: &Recording, inputs: &Inputs, life: &Life) -> Option<(Pid, Nanos)> {
+/// line was started, or a program that had asked that ancestor. A compositor that nobody asked was pressed a key or clicked at
+/// just before.
+fn origin(recording: &Recording, inputs: &Inputs, life: &Life) -> Option<Origin> {
     let mut born = life.from;
     let line = std::iter::successors(creator(recording, life), |above| creator(recording, above));
     for above in line.take(LINE_MAX) {
@@ -111,7 +174,8 @@ fn origin(recording: &Recording, inputs: &Inputs, life: &Life) -> Option<(Pid, N
         }
         let lo = born.before(STARTED_MAX);
         let own = last_input(inputs, above.pid, lo, born).map(|at| (above.pid, at));
-        return own.or_else(|| asked_by(recording, inputs, above.pid, lo, born));
+        let by_itself = || recording.messages.is_server(above.pid).then_some((above.pid, born));
+        return own.or_else(|| asked_by(recording, inputs, above.pid, lo, born)).or_else(by_itself);
     }
     None
 }
