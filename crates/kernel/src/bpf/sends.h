@@ -12,9 +12,9 @@
 #define WINDOW 256
 /* Bytes of a message that any protocol looks at, at most. */
 #define HEAD_MAX 40
-/* Messages of one send that are looked at; requests of X11, of which a client may fill its output buffer of 16 KiB. */
+/* Messages of one send that are looked at; of X11 so many that a whole output buffer of 16 KiB is read. */
 #define HEADS 128
-#define X_REQUESTS 1024
+#define X_HEADS 1024
 /* What is kept of one send, in units of four bytes. */
 #define WORDS 96
 #define CALL_WRITE 1

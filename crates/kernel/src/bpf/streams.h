@@ -31,7 +31,7 @@ __noinline int read_heads(struct reading *reading, __u32 linear, bool user)
 	reading->user = user;
 	reading->segment = reading->begin = reading->flags = 0;
 	reading->window_begin = reading->window_bytes = 0;
-	for (int i = 0; i <= X_REQUESTS / BLOCK && !reading->wayland && reading->offset + 4 <= reading->linear; i++)
+	for (int i = 0; i <= X_HEADS / BLOCK && !reading->wayland && reading->offset + 4 <= reading->linear; i++)
 		if (read_x_block(reading))
 			return 0;
 	for (int i = 0; i <= HEADS && reading->wayland && reading->offset + 8 <= reading->linear; i++)

@@ -135,7 +135,7 @@ __noinline int read_x_head(struct reading *reading)
 
 	if (!reading)
 		return 1;
-	if (reading->heads >= (reading->request ? X_REQUESTS : HEADS))
+	if (reading->heads >= X_HEADS)
 		return stop_reading(reading);
 	head = find_head(reading, X_HEAD);
 	if (!head) {
