@@ -228,7 +228,8 @@ fn of_itself(clause: &str, waiter: &str, subject: &str) -> String {
         _ if !clause.starts_with("{app}") && subject == waiter => {
             clause.replace("{app}'s", "its").replace("{app}", "it").replace("{who}", waiter)
         }
-        _ if !clause.starts_with("{app}") => fill(clause, subject, waiter),
+        _ if !clause.contains("{app}") => fill(clause, subject, waiter),
+        _ if !clause.starts_with("{app}") => fill(clause, subject, &format!("another {waiter}")),
         Some((own, _)) => own.replace("{app}", subject),
         None => fill(clause, subject, &format!("another {waiter}")),
     }

@@ -136,6 +136,7 @@ impl<'a> BlameFinder<'a> {
             None | Some(Tid(0)) => self.far_end(chain, piece),
             // Its own threads had the CPU: the process did its work.
             Some(by) if self.is_same_process(piece, by) => self.far_end(chain, piece),
+            Some(by) if self.is_same_job(piece, by) => Blame { kind: CauseKind::OwnComputation, who: Who::Thread(by) },
             Some(by) => match self.softirq(piece, by) {
                 Some(source) => Blame { kind: CauseKind::Interrupt, who: Who::Interrupt(source) },
                 None => Blame { kind: CauseKind::CpuCompetition, who: Who::Thread(by) },
@@ -146,6 +147,16 @@ impl<'a> BlameFinder<'a> {
     fn is_same_process(&self, piece: &ChainPiece, by: Tid) -> bool {
         let pid = |tid| self.recording.tasks.life(tid, piece.lo).map(|life| life.pid);
         pid(by).is_some_and(|other| !self.is_kernel(by) && pid(piece.tid) == Some(other))
+    }
+
+    /// Whether two processes of the application are parts of one job, as those of a pipeline or of a browser: what one of them
+    /// computes is the work of the whole, and takes nothing from the other. In the group of a shell are jobs of several kinds.
+    fn is_same_job(&self, piece: &ChainPiece, by: Tid) -> bool {
+        let life = |tid| self.recording.tasks.life(tid, piece.lo);
+        let (Some(own), Some(other)) = (life(piece.tid), life(by)) else { return false };
+        let family = || self.is_family(own.pid) && self.is_family(other.pid);
+        let of_shell = || own.group == own.session && self.recording.reads_terminal(Tid(own.group.0));
+        own.group != Pid(0) && own.group == other.group && family() && !of_shell()
     }
 
     /// The softirq that a kernel thread for softirqs handled most while it ran.
@@ -268,7 +279,7 @@ impl<'a> BlameFinder<'a> {
             Some((kind, holder, _)) => Blame { kind, who: Who::Thread(holder) },
             None => {
                 let other = self.kept_from_disk(chain, piece).or_else(|| self.polled_child(chain, piece));
-                let other = other.or_else(|| self.activated(piece));
+                let other = other.or_else(|| self.activated(piece)).or_else(|| self.computing_fellow(piece));
                 let itself = || self.ended_child(piece, self.itself(chain, piece));
                 other.unwrap_or_else(|| self.unless_unknown(chain, piece, itself()))
             }
@@ -292,6 +303,18 @@ impl<'a> BlameFinder<'a> {
             matches!(piece.doing, Doing::Waited(Waited::Events | Waited::Peer, _)) && !self.is_kernel(piece.tid);
         let service = self.recording.started_on_request(piece.tid, piece.lo, piece.hi).filter(|_| waits);
         service.map(|service| Blame { kind: CauseKind::PeerWait, who: Who::Thread(service) })
+    }
+
+    /// The thread of the same process that computes while this one looks again and again, until a time is up, whether it may
+    /// go on: as for the lock of an interpreter.
+    fn computing_fellow(&self, piece: &ChainPiece) -> Option<Blame> {
+        let Doing::Waited(Waited::Sleep, Some(wait)) = piece.doing else { return None };
+        let ran = |tid: Tid| self.recording.timeline.run_time(tid, piece.lo, piece.hi);
+        let threads = self.recording.descendants().threads(wait.pid).iter().copied().filter(|_| is_condition(&wait));
+        let fellows = threads.filter(|tid| *tid != piece.tid && self.recording.tasks.pid(*tid, piece.lo) == wait.pid);
+        let (ran, fellow) = fellows.map(|tid| (ran(tid), tid)).max()?;
+        let most = 2 * ran.0 >= piece.hi.since(piece.lo).0;
+        most.then_some(Blame { kind: CauseKind::LockWait, who: Who::Thread(fellow) })
     }
 
     /// Names a kernel wait of unknown purpose where a kernel thread ended it and nothing that this thread did explains it.

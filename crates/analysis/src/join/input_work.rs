@@ -359,7 +359,17 @@ impl<'a> Work<'a> {
     fn begin(&self, delivery: &Delivery, (at, tid): (Nanos, Tid), followed: Followed) -> WorkStep {
         let mut frames = 0;
         let hi = self.works_until(delivery, (tid, at), followed, &mut frames);
-        WorkStep { tid, lo: at, hi, parent: usize::MAX, depth: 0, frames, packet: None, asked: false, behind_terminal: false }
+        WorkStep {
+            tid,
+            lo: at,
+            hi,
+            parent: usize::MAX,
+            depth: 0,
+            frames,
+            packet: None,
+            asked: false,
+            behind_terminal: false,
+        }
     }
 
     /// All stretches of work from some on, each after the one that led to it.

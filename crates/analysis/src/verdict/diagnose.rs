@@ -257,7 +257,7 @@ fn interval(recording: &Recording, problem: &Problem) -> Interval {
         threshold_ms: problem.threshold.millis(),
         exceeded: problem.exceeded(),
         drew: problem.milestone == Milestone::Handled && drew(recording, problem),
-        command: problem.started(recording).map_or_else(String::new, |life| command_line(recording, life, problem.end)),
+        command: problem.started(recording).map_or_else(String::new, |life| pipeline(recording, life, problem)),
         prompt: problem.is_prompt(),
         since_input_ms: away(problem).and_then(|span| Some(span.start.since(span.pressed?).millis())),
         untaken: away(problem).map_or(0, |span| span.untaken),
@@ -311,6 +311,26 @@ fn other_focus(recording: &Recording, problem: &Problem) -> Option<String> {
     let other = problem.focus.flatten().filter(|holder| *holder != problem.client)?;
     let name = recording.tasks.comm(other, problem.end);
     Some(format!("The keyboard focus was with {name} (pid {other}) at the end of that."))
+}
+
+/// Processes of one pipeline that are named.
+const PIPELINE_MAX: usize = 8;
+
+/// The command line of a process that was started for an input, with those that the same shell started beside it for one
+/// pipeline, as a person types it.
+fn pipeline(recording: &Recording, life: &Life, problem: &Problem) -> String {
+    let beside = |other: &&Life| {
+        let same = other.parent == life.parent && other.group == life.group && other.tid.0 == other.pid.0;
+        let begun = other.from > problem.start && other.from < problem.end;
+        same && begun && other.from < life.until && other.until > life.from
+    };
+    let mut parts: Vec<&Life> = recording.tasks.lives().iter().filter(beside).take(PIPELINE_MAX).collect();
+    if parts.is_empty() || !problem.is_command() || problem.is_start() || problem.is_prompt() {
+        return command_line(recording, life, problem.end);
+    }
+    parts.sort_by_key(|part| part.from);
+    let lines: Vec<String> = parts.into_iter().map(|part| command_line(recording, part, problem.end)).collect();
+    lines.join(" | ")
 }
 
 /// The command line of a process, or its name where that is not known.
