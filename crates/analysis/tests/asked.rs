@@ -7,6 +7,7 @@ mod support;
 use support::{APP, Machinery, SERVER, SHELL, WORKER, tid, wayland};
 use tipme_analysis::model::{CauseKind, Culprit, Verdict};
 use tipme_analysis::{DiagnoseOptions, Timed, diagnose, timed};
+use tipme_record::Pid;
 
 const POLL: i32 = 7;
 const EPOLL_WAIT: i32 = 232;
@@ -568,4 +569,34 @@ fn a_key_that_was_echoed_is_completed_by_the_reply_of_whom_it_had_asked() {
     let (_, who, _) = told(&mut machine);
     assert_eq!(who, "calendar");
     assert!(verdict(&mut echoed_and_asked(false)).findings.is_empty(), "who is done at once keeps nobody waiting");
+}
+
+/// The editor takes a key, asks the calendar, and polls for its answer until a time is up, with its display or without it;
+/// meanwhile another key comes.
+fn polls_a_service(with_display: bool) -> Machinery {
+    let mut machine = editor();
+    machine.press(KEY).wake_from(KEY + 400, SERVICE, APP, 0, 1).switch(KEY + 420, 1, SERVICE, 1);
+    machine.switch(KEY + 500, 1, 0, 1).press_more(KEY + 100_000, ANSWER + 50);
+    machine.wake_from(ANSWER, APP, 0, BY_TIMER, 1).switch(ANSWER + 20, 1, APP, 0);
+    let peers = if with_display { &[SERVICE, SERVER][..] } else { &[SERVICE][..] };
+    let files = peers.len() as u8 + 1;
+    for peer in peers {
+        machine.polled(ANSWER + 1, APP, files, |file| {
+            (file.mode, file.family, file.socket, file.state, file.peer) = (0xc000, 1, 1, 1, Pid(*peer));
+        });
+    }
+    machine.polled(ANSWER + 1, APP, files, |file| file.magic = EVENT_COUNTERS);
+    machine.wait(ANSWER + 1, APP, KEY + 420, |wait| {
+        (wait.pid, wait.syscall, wait.args) = (Pid(APP), POLL, [1, u64::from(files), 1_200]);
+        wait.context = u16::from(BY_TIMER);
+    });
+    machine.draw(ANSWER + 100);
+    machine
+}
+
+#[test]
+fn a_poll_without_the_display_where_a_key_lies_asks_the_peer() {
+    assert_eq!(told(&mut polls_a_service(false)), (CauseKind::PeerWait, "calendar".to_owned(), true));
+    let findings = verdict(&mut polls_a_service(true)).findings;
+    assert!(findings.iter().all(|finding| finding.kind != CauseKind::PeerWait), "{findings:?}");
 }
