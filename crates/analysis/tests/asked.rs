@@ -316,7 +316,7 @@ fn a_command_of_a_remote_shell_completes_its_key() {
     assert_eq!(told(&mut machine), by_address("192.0.2.7:443", true));
 }
 
-/// The remote shell is reached through a helper, which reads no terminal and has brought each echo so far.
+/// A helper of the remote shell, which reads no terminal, has brought each echo so far.
 #[test]
 fn a_helper_of_a_remote_shell_brings_late_echoes_too() {
     let mut machine = Machinery::with_terminal();
@@ -571,8 +571,7 @@ fn a_key_that_was_echoed_is_completed_by_the_reply_of_whom_it_had_asked() {
     assert!(verdict(&mut echoed_and_asked(false)).findings.is_empty(), "who is done at once keeps nobody waiting");
 }
 
-/// The editor takes a key, asks the calendar, and polls for its answer until a time is up, with its display or without it;
-/// meanwhile another key comes.
+/// The editor asks the calendar, and polls it until a time is up, with its display or without; meanwhile a key comes.
 fn polls_a_service(with_display: bool) -> Machinery {
     let mut machine = editor();
     machine.press(KEY).wake_from(KEY + 400, SERVICE, APP, 0, 1).switch(KEY + 420, 1, SERVICE, 1);
@@ -597,6 +596,5 @@ fn polls_a_service(with_display: bool) -> Machinery {
 #[test]
 fn a_poll_without_the_display_where_a_key_lies_asks_the_peer() {
     assert_eq!(told(&mut polls_a_service(false)), (CauseKind::PeerWait, "calendar".to_owned(), true));
-    let findings = verdict(&mut polls_a_service(true)).findings;
-    assert!(findings.iter().all(|finding| finding.kind != CauseKind::PeerWait), "{findings:?}");
+    assert!(verdict(&mut polls_a_service(true)).findings.iter().all(|one| one.kind != CauseKind::PeerWait));
 }
