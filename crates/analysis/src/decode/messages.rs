@@ -77,6 +77,8 @@ pub struct Messages {
     injectors: BTreeSet<Pid>,
     /// When threads of compositors told clients that a frame is done, and which.
     frames: Vec<(Tid, Nanos, Pid)>,
+    /// Round trips of X11 by the thread that takes events: from the last request before a reply to that reply.
+    round_trips: HashMap<Tid, Vec<(Nanos, Nanos)>>,
 }
 
 impl Messages {
@@ -105,6 +107,7 @@ impl Messages {
         messages.servers.extend(messages.streams.iter().map(|stream| stream.server).filter(|server| *server != Pid(0)));
         messages.index_taken();
         messages.index_frames();
+        messages.index_round_trips();
         messages.index_clients();
         messages
     }
@@ -200,6 +203,28 @@ impl Messages {
         }
         frames.sort_unstable();
         self.frames = frames;
+    }
+
+    fn index_round_trips(&mut self) {
+        let mut round_trips: HashMap<Tid, Vec<(Nanos, Nanos)>> = HashMap::new();
+        for stream in &self.streams {
+            let requests = stream.side(Side::RequestSent);
+            let replies = stream.side(Side::EventSent).iter();
+            for reply in replies.filter(|part| self.words(part).iter().any(|word| word.replies())) {
+                let before = requests.partition_point(|part| part.ts <= reply.ts).checked_sub(1);
+                let asked = before.map(|index| (requests[index].ts, reply.ts));
+                round_trips.entry(stream.reader(Side::EventReceived)).or_default().extend(asked);
+            }
+        }
+        round_trips.values_mut().for_each(|list| list.sort_unstable());
+        self.round_trips = round_trips;
+    }
+
+    /// Returns `true` if a thread that takes events of an X server waited for a reply from it all the time from `lo` to `hi`.
+    pub(crate) fn awaits_reply(&self, tid: Tid, lo: Nanos, hi: Nanos) -> bool {
+        let list = self.round_trips.get(&tid).map_or(&[][..], Vec::as_slice);
+        let before = list.partition_point(|(asked, _)| *asked <= lo).checked_sub(1);
+        before.is_some_and(|index| list[index].1.after(WAKE_SLACK) >= hi)
     }
 
     /// Whether a thread of a compositor told a client of a frame as it woke it at a time.

@@ -218,6 +218,11 @@ impl Word {
         matches!(self, Word::X11(bytes) if ![ERROR, REPLY].contains(&bytes[0]))
     }
 
+    /// An X server replies to a request.
+    pub(crate) fn replies(self) -> bool {
+        self.x11()[0] == REPLY
+    }
+
     /// A client has a window shown.
     pub(crate) fn maps_window(self) -> bool {
         self.x11()[0] == MAP_WINDOW

@@ -178,6 +178,7 @@ impl Recording {
         }
         match self.event_waits().has(wait.head.tid, self.signature(wait)) {
             _ if self.awaits_remote(wait) || self.polls_aside(wait) => false,
+            _ if self.messages.awaits_reply(span.tid, span.start, span.end) => false,
             Some(event_wait) => event_wait || polls(wait) && !is_lone(wait),
             // What other processes share is waited for as their answer is.
             None if kind == Waited::Events => true,

@@ -17,8 +17,11 @@ use tipme_record::{Nanos, Pid, Tid};
 /// Rate of messages that is a flood, in messages per second.
 const FLOOD_MIN_PER_S: f64 = 50.0;
 
-/// A flood leaves no gap of more than one in so many parts of the time.
+/// Minimum ratio of the time to the longest gap in a flood.
 const GAP_SHARE: u64 = 4;
+
+/// Maximum time to work off what a flood has left, as a multiple of the flood's own length.
+const BACKLOG_MAX: u64 = 2;
 
 /// Least part of all messages that the sender of a flood has sent: one in so many.
 const SENDER_SHARE: u64 = 2;
@@ -170,9 +173,11 @@ impl FloodPlace<'_, '_> {
         }
         let (job, (members, mut times)) = jobs.into_iter().max_by_key(|(_, (_, times))| times.len())?;
         times.sort_unstable();
-        let ends = times.iter().copied().chain([self.hi]);
+        let last = *times.last()?;
+        let ends = times.iter().copied();
         let gap = ends.scan(self.lo, |from, to| Some(to.since(std::mem::replace(from, to)))).max()?;
-        let throughout = gap.0.saturating_mul(GAP_SHARE) <= self.hi.since(self.lo).0;
+        let worked_off = self.hi.since(last).0 <= last.since(self.lo).0.saturating_mul(BACKLOG_MAX);
+        let throughout = worked_off && gap.0.saturating_mul(GAP_SHARE) <= self.hi.since(self.lo).0;
         let most = members.total().saturating_mul(SENDER_SHARE) >= all;
         (throughout && most && self.is_flood(members.total())).then(|| self.flood_of(job, members, channel))
     }
