@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes the C declarations of the records and compiles the kernel programs against them.
+//! Generates the C declarations of the records and compiles the kernel programs against them.
 
 use anyhow::{Context, Result};
 use libbpf_cargo::SkeletonBuilder;

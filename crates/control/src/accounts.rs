@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Users and groups of this machine, as its own files name them: no name service is asked, which could take a while.
+//! Users and groups from the local files: no name service is queried, which could block.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 
 const PASSWD: &str = "/etc/passwd";
 const GROUP: &str = "/etc/group";
-/// Bytes of such a file that are read.
+/// Maximum bytes read of such a file.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// The name of a user; `None` for one without an account on this machine.
+/// Returns the name of a user; `None` without a local account.
 pub fn user_name(uid: u32) -> Option<String> {
     account(uid)?.split(':').next().map(str::to_owned)
 }
 
-/// The group that a user logs in to; `None` for one without an account on this machine.
+/// Returns the primary group of a user; `None` without a local account.
 pub fn first_group(uid: u32) -> Option<u32> {
     account(uid)?.split(':').nth(3)?.parse().ok()
 }
 
-/// A user's line, `anna:x:1000:1000:…`.
+/// Returns a user's line, such as `anna:x:1000:1000:…`.
 fn account(uid: u32) -> Option<String> {
     lines(PASSWD).find(|line| line.split(':').nth(2).is_some_and(|number| number.parse() == Ok(uid)))
 }
 
-/// A user in a sentence: `anna (1000)`, or `user 1000` where there is no account.
+/// Describes a user for a message: `anna (1000)`, or `user 1000` without an account.
 pub fn in_words(uid: u32) -> String {
     user_name(uid).map_or_else(|| format!("user {uid}"), |name| format!("{name} ({uid})"))
 }
 
-/// Whether a group lists a user among its members. What it is the first group of, is not looked at.
+/// Returns `true` if a group lists a user as a member. Primary groups do not count.
 pub fn is_member(group: &str, uid: u32) -> bool {
     let Some(line) = lines(GROUP).find(|line| line.split(':').next() == Some(group)) else { return false };
     let Some(name) = user_name(uid) else { return false };

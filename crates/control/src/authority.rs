@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions about users that somebody else answers, who may take a while: a thread asks, and nobody waits for it.
+//! Asynchronous queries about users to an authority that may be slow: a thread asks, and no caller
+//! blocks.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -7,21 +8,21 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-/// Questions that wait for their turn, at most.
+/// Maximum number of queued questions.
 const WAITING_MAX: usize = 8;
 
-/// What an authority says of a user.
+/// Answer of an authority about a user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Said {
     Yes,
-    /// No, and why, for people.
+    /// Denied, with a reason for the user; it may be empty.
     No(String),
-    /// There is none, or it does not answer; the reason, for people.
+    /// No authority, or no answer from it, with a reason for the user.
     Nothing(String),
 }
 
-/// A thread that asks, one question after the other. It starts with the first one: by then a daemon has given up what
-/// it does not need, and so its threads have.
+/// A thread that asks one question after the other. It starts with the first one, when a daemon has
+/// dropped its unneeded privileges, so the thread lacks them too.
 #[derive(Debug)]
 pub struct Authority<Q> {
     questions: SyncSender<(u64, Q)>,
@@ -31,7 +32,7 @@ pub struct Authority<Q> {
     start: Option<Start>,
 }
 
-/// Starts the thread.
+/// Function that starts the thread.
 struct Start(Box<dyn FnOnce() -> std::io::Result<()> + Send>);
 
 impl fmt::Debug for Start {
@@ -41,10 +42,10 @@ impl fmt::Debug for Start {
 }
 
 impl<Q: Send + 'static> Authority<Q> {
-    /// Its thread calls `ask`.
+    /// Creates an authority with a thread that calls `ask`.
     ///
     /// # Errors
-    /// Where the kernel has no descriptors left.
+    /// If there are no file descriptors left.
     pub fn new(ask: impl Fn(Q) -> Said + Send + 'static) -> std::io::Result<Authority<Q>> {
         let ((questions, asked), (answer, answers)) = (sync_channel(WAITING_MAX), channel());
         let (wake, waker) = UnixStream::pair()?;
@@ -55,7 +56,8 @@ impl<Q: Send + 'static> Authority<Q> {
         Ok(Authority { questions, answers, wake, next: 0, start: Some(Start(Box::new(start))) })
     }
 
-    /// Asks; the number comes back with the answer. `None` where too many questions wait already, or no thread starts.
+    /// Queues a question, and returns the number that its answer will have. Returns `None` if the
+    /// queue is full or the thread cannot start.
     pub fn ask(&mut self, question: Q) -> Option<u64> {
         if let Some(Start(start)) = self.start.take() {
             start().ok()?;
@@ -64,14 +66,14 @@ impl<Q: Send + 'static> Authority<Q> {
         self.questions.try_send((self.next, question)).ok().map(|()| self.next)
     }
 
-    /// Readable when there are answers.
+    /// Returns a descriptor that becomes readable when there are answers.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
-    /// The answers that have come since the last call.
+    /// Returns the answers since the last call.
     pub fn answers(&self) -> impl Iterator<Item = (u64, Said)> {
-        // What is left in there makes it readable once more.
+        // Bytes left in there make it readable again.
         let _ = (&self.wake).read(&mut [0; 2 * WAITING_MAX]);
         self.answers.try_iter()
     }
@@ -82,7 +84,7 @@ fn serve<Q>(asked: &Receiver<(u64, Q)>, answer: &Sender<(u64, Said)>, mut waker:
         if answer.send((number, ask(question))).is_err() {
             return;
         }
-        // A full buffer wakes as well as one more byte.
+        // A full buffer wakes the reader as well as one more byte.
         let _ = waker.write(&[1]);
     }
 }

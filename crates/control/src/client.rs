@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The side that asks.
+//! The client side.
 
 use crate::connection::Caller;
 use crate::daemon::Daemon;
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
 
-/// How long a daemon may take to answer: a mark is written within a second on an idle machine.
+/// Maximum time for a daemon to answer: a mark is written within a second on an idle machine.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why there is no answer. `daemon` is who was asked, as in "recorder".
+/// Reason for a missing answer. `daemon` is the name of the daemon called, as in "recorder".
 #[derive(Debug, Error)]
 pub enum CallError {
     #[error("no {daemon} listens at {}; start one with: {start}{}", path.display(), state_dir_option(path))]
@@ -33,15 +33,15 @@ pub enum CallError {
     Foreign { daemon: &'static str, path: PathBuf, why: String },
     #[error("the request has more than {MAX_LINE_BYTES} bytes; shorten the text")]
     TooLong,
-    /// The daemon's own words.
+    /// The daemon's own message.
     #[error("{0}")]
     Refused(String),
 }
 
-/// The recorder's socket, seen from outside.
+/// Client of the recorder's socket.
 pub type Client = ClientOf<RecorderSocket>;
 
-/// A daemon's socket, seen from outside. Nothing is connected between calls.
+/// Client of a daemon's socket. It is not connected between calls.
 #[derive(Clone, Debug)]
 pub struct ClientOf<D> {
     path: PathBuf,
@@ -50,29 +50,29 @@ pub struct ClientOf<D> {
 }
 
 impl<D: Daemon> ClientOf<D> {
-    /// The daemon with this state directory.
+    /// Returns a client for the daemon with this state directory.
     pub fn new(state_dir: &Path) -> ClientOf<D> {
         ClientOf { path: state_dir.join(D::SOCKET), timeout: TIMEOUT, daemon: PhantomData }
     }
 
-    /// As it is, but waiting for each step of a call only so long; not zero.
+    /// Limits each step of a call to this timeout, which must not be zero.
     pub fn with_timeout(self, timeout: Duration) -> ClientOf<D> {
         ClientOf { timeout, ..self }
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request, and waits for the answer.
     ///
     /// # Errors
-    /// Where there is no answer; an answer that says why not becomes [`CallError::Refused`].
+    /// If there is no answer; a refusal becomes [`CallError::Refused`].
     pub fn call(&self, request: &D::Request) -> Result<D::Response, CallError> {
         let stream = self.connect().map_err(|error| self.error(error))?;
         self.exchange(&stream, request)
     }
 
-    /// Connects for many requests, to a daemon that takes more than one.
+    /// Opens a connection for many requests, to a daemon that accepts more than one.
     ///
     /// # Errors
-    /// Where nobody listens.
+    /// If no daemon listens.
     pub fn converse(self) -> Result<Dialogue<D>, CallError> {
         let connected = self.connect().and_then(|stream| Ok((peer(&stream)?, stream)));
         let (server, stream) = connected.map_err(|error| self.error(error))?;
@@ -92,7 +92,8 @@ impl<D: Daemon> ClientOf<D> {
         if line.len() > MAX_LINE_BYTES {
             return Err(CallError::TooLong);
         }
-        // A daemon that refuses the caller answers without reading, so a failure to send is told only without an answer.
+        // A daemon that refuses the caller answers without reading, so a failed send only matters
+        // without an answer.
         let sent = stream.write_all(&line);
         let answer = self.answer(stream);
         match (answer, sent) {
@@ -115,7 +116,7 @@ impl<D: Daemon> ClientOf<D> {
         let mut reader = BufReader::new(stream.take(MAX_LINE_BYTES as u64 + 1));
         let read = reader.read_until(b'\n', &mut line);
         match read {
-            // The connection is reset where the daemon closes it with part of the request unread.
+            // The connection is reset if the daemon closes it with part of the request unread.
             Err(error) if error.kind() != io::ErrorKind::ConnectionReset => Err(self.error(error)),
             _ if line.is_empty() => Err(self.closed()),
             _ => message::response(&line).map_err(|why| self.foreign(why)),
@@ -140,7 +141,7 @@ impl<D: Daemon> ClientOf<D> {
     }
 }
 
-/// What to add to the command where the socket is not at its usual place.
+/// Returns the option to add to the command if the socket is not at its usual place.
 fn state_dir_option(path: &Path) -> String {
     match path.parent() {
         Some(dir) if dir != Path::new(DEFAULT_STATE_DIR) => format!(" --state-dir {}", dir.display()),
@@ -148,7 +149,7 @@ fn state_dir_option(path: &Path) -> String {
     }
 }
 
-/// A connection to a daemon that lasts.
+/// A persistent connection to a daemon.
 #[derive(Debug)]
 pub struct Dialogue<D> {
     client: ClientOf<D>,
@@ -161,15 +162,16 @@ impl<D: Daemon> Dialogue<D> {
         Dialogue { client, stream, server }
     }
 
-    /// Who answers, as the kernel says: the process that listens.
+    /// Returns the listening process, as reported by the kernel.
     pub fn server(&self) -> Caller {
         self.server
     }
 
-    /// Asks, and waits for the answer. After an error other than [`CallError::Refused`] nothing more can be asked.
+    /// Sends a request, and waits for the answer. After an error other than [`CallError::Refused`],
+    /// the connection is unusable.
     ///
     /// # Errors
-    /// Where there is no answer; an answer that says why not becomes [`CallError::Refused`].
+    /// If there is no answer; a refusal becomes [`CallError::Refused`].
     pub fn ask(&mut self, request: &D::Request) -> Result<D::Response, CallError> {
         self.client.exchange(&self.stream, request)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One caller's connection: the lines that come over it, and the lines that go back.
+//! One caller's connection: received lines and replies.
 
 use crate::MAX_LINE_BYTES;
 use crate::message;
@@ -9,34 +9,34 @@ use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// How long a connection may take to send its line.
+/// Maximum time for a connection to send its line.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Who asks, as the kernel says.
+/// Caller's process and user, from the kernel's peer credentials.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Caller {
     pub pid: u32,
     pub uid: u32,
 }
 
-/// A stream that does not block, and what has come of the next line.
+/// A non-blocking stream, with the received part of the next line.
 #[derive(Debug)]
 pub struct Connection {
     pub(crate) stream: UnixStream,
     pub(crate) caller: Caller,
-    /// What was read so far, at most [`MAX_LINE_BYTES`].
+    /// Bytes read so far, at most [`MAX_LINE_BYTES`].
     line: Vec<u8>,
-    /// When the line must be whole; `None` while none is expected.
+    /// Time by which the line must be complete; `None` while none is expected.
     pub(crate) deadline: Option<Instant>,
 }
 
 pub(crate) enum Progress {
     Pending,
-    /// A line without its end.
+    /// A line without its newline.
     Whole(Vec<u8>),
-    /// The caller sends no more, and has left no half line.
+    /// The caller has closed its side, without an incomplete line.
     Ended,
-    /// Why the connection is to be closed.
+    /// Reason to close the connection.
     Bad(String),
 }
 
@@ -45,12 +45,13 @@ impl Connection {
         Connection { stream, caller, line: Vec::new(), deadline }
     }
 
-    /// The same with another deadline.
+    /// Returns the connection with another deadline.
     pub(crate) fn until(self, deadline: Instant) -> Connection {
         Connection { deadline: Some(deadline), ..self }
     }
 
-    /// Reads what there is, up to the end of one line. A line that has begun must be whole within [`READ_TIMEOUT`].
+    /// Reads the available bytes, up to the end of one line. A line must be complete within
+    /// [`READ_TIMEOUT`] of its first byte.
     pub(crate) fn read(&mut self, now: Instant) -> Progress {
         if let Some(line) = self.take_line(0) {
             return Progress::Whole(line);
@@ -77,7 +78,7 @@ impl Connection {
         }
     }
 
-    /// Takes a line out of what was read, if its end stands at `from` or behind.
+    /// Removes a complete line from the buffer if its newline is at `from` or later.
     fn take_line(&mut self, from: usize) -> Option<Vec<u8>> {
         let length = from + self.line[from..].iter().position(|byte| *byte == b'\n')?;
         let rest = self.line.split_off(length + 1);
@@ -87,18 +88,19 @@ impl Connection {
         Some(line)
     }
 
-    /// Says why, and closes the connection; the caller may miss it.
+    /// Sends a refusal, and closes the connection; the caller may miss it.
     pub(crate) fn refuse(self, response: impl Serialize) {
         self.reply(&response);
     }
 
-    /// As [`reply`].
+    /// Sends a reply like [`reply`].
     pub(crate) fn reply(&self, response: &impl Serialize) -> bool {
         reply(&self.stream, response)
     }
 }
 
-/// Sends one line and waits for nothing; whether all of it fits into the socket's buffer. The rest is lost otherwise.
+/// Sends one line without blocking; returns `true` if it fits into the socket's buffer. Otherwise
+/// the rest is lost.
 pub(crate) fn reply(stream: &UnixStream, response: &impl Serialize) -> bool {
     let line = message::to_line(response);
     rustix::net::send(stream, &line, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) == Ok(line.len())

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A connection that lasts: many requests, one after the other, for as long as the caller lives.
+//! A persistent connection: many requests, one after the other, while the caller lives.
 //!
-//! Both sides wait, so a daemon gives each conversation a thread of its own, and a caller that is slow or
-//! means harm holds up nobody else. The next request is read only after the last one was answered: who
-//! floods fills the kernel's buffer of its own socket and then waits.
+//! Both sides block, so a daemon serves each conversation in its own thread, and a slow or hostile
+//! caller blocks no other. The next request is read only after the last one was answered: a flood
+//! of requests fills the kernel's buffer and then blocks the sender.
 
 use crate::connection::{Caller, Connection, Progress};
 use crate::daemon::Daemon;
@@ -14,7 +14,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// The side that answers.
+/// The server side.
 #[derive(Debug)]
 pub struct Conversation<D> {
     connection: Connection,
@@ -22,26 +22,27 @@ pub struct Conversation<D> {
 }
 
 impl<D> Drop for Conversation<D> {
-    /// The caller sees the end, though the daemon may have kept the stream in hand besides.
+    /// Shuts the connection down, even if the daemon still holds another handle of the stream.
     fn drop(&mut self) {
         self.connection.stream.shutdown(Shutdown::Both).ok();
     }
 }
 
-/// What came of waiting for a request.
+/// Result of waiting for a request.
 #[derive(Debug)]
 pub enum Received<R> {
     Request(R),
-    /// Why the conversation is to end.
+    /// Reason to end the conversation.
     Bad(String),
-    /// Nothing came in the time that was given.
+    /// No request within the timeout.
     Nothing,
     /// The caller has closed the connection, or was killed.
     Gone,
 }
 
 impl<D: Daemon> Conversation<D> {
-    /// Goes on with a stream that does not block, as [`Listener::accept`](crate::Listener::accept) gives it.
+    /// Creates a conversation on a non-blocking stream from
+    /// [`SocketListener::accept`](crate::SocketListener::accept).
     pub fn new(stream: UnixStream, caller: Caller) -> Conversation<D> {
         Conversation { connection: Connection::new(stream, caller, None), daemon: PhantomData }
     }
@@ -50,8 +51,9 @@ impl<D: Daemon> Conversation<D> {
         self.connection.caller
     }
 
-    /// Waits for the next request, so long at most; `None`: for as long as the caller lives. What has come of a line
-    /// by then is kept for the next time. What a caller that is gone has still asked for is not heard.
+    /// Waits for the next request, at most for `timeout`, or without a limit while the caller
+    /// lives. An incomplete line is kept for the next call. Requests left by a caller that is gone
+    /// are ignored.
     pub fn hear(&mut self, timeout: Option<Duration>) -> Received<D::Request> {
         let until = timeout.map(|timeout| Instant::now() + timeout);
         loop {
@@ -69,12 +71,13 @@ impl<D: Daemon> Conversation<D> {
         }
     }
 
-    /// Sends the answer; false where it does not fit into the socket's buffer, since the caller does not read.
+    /// Sends the answer; returns `false` if it does not fit into the socket's buffer, since the
+    /// caller does not read.
     pub fn answer(&self, response: &D::Response) -> bool {
         self.connection.reply(response)
     }
 
-    /// Waits so long, and no longer than the caller lives; false where it does not.
+    /// Waits for `time` while the caller lives; returns `false` once it is gone.
     pub fn pause(&self, time: Duration) -> bool {
         self.watch(PollFlags::empty(), Some(time))
     }
@@ -83,11 +86,11 @@ impl<D: Daemon> Conversation<D> {
         self.watch(PollFlags::IN, time)
     }
 
-    /// Waits for something of the connection; false where the other end is closed.
+    /// Waits for events of the connection; returns `false` if the other end is closed.
     fn watch(&self, flags: PollFlags, time: Option<Duration>) -> bool {
         let timeout = time.and_then(|time| Timespec::try_from(time).ok());
         let mut fds = [PollFd::new(&self.connection.stream, flags)];
-        // An interruption and a failure are as good as a wait that was short.
+        // An interruption or an error counts as a short wait.
         let _ = poll(&mut fds, timeout.as_ref());
         !fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }

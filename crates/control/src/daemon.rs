@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What differs between the daemons' sockets.
+//! Properties that differ between the daemons' sockets.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 
-/// A daemon as its socket sees it: what is asked and answered there, and what people are told of it.
+/// A daemon's socket: its requests and responses, and its names in messages.
 pub trait Daemon {
     type Request: Serialize + DeserializeOwned + Debug;
     type Response: Serialize + DeserializeOwned + Debug;
 
-    /// As in "the recorder".
+    /// Name as in "the recorder".
     const NAME: &'static str;
     /// Name of the socket in the state directory.
     const SOCKET: &'static str;
-    /// The command that starts it.
+    /// Command that starts it.
     const START: &'static str;
 
-    /// The answer that says why something was not done.
+    /// Returns the response that refuses a request.
     fn refusal(why: String) -> Self::Response;
 
-    /// The answer, or what it says of why not.
+    /// Returns a response that is not a refusal.
     ///
     /// # Errors
-    /// The daemon's own words, where it refused.
+    /// The daemon's own message if it refused.
     fn granted(response: Self::Response) -> Result<Self::Response, String>;
 
-    /// What a user is told who may not call.
+    /// Returns the message for a user without permission.
     fn not_allowed(uid: u32) -> String;
 
-    /// The same with the reason, where there is one.
+    /// Returns that message with the reason, if there is one.
     fn not_allowed_because(uid: u32, why: &str) -> String {
         let refusal = Self::not_allowed(uid);
         if why.is_empty() { refusal } else { format!("{refusal}; {why}") }

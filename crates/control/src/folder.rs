@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Folders that nobody else can change: what a daemon with rights writes to a name in there arrives there.
+//! Folders that no other user can modify, so that files of a privileged daemon end up where they
+//! should.
 
 use crate::accounts;
 use std::fs::{self, DirBuilder, Metadata, Permissions};
@@ -8,14 +9,14 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Of folders that are made.
+/// Mode of created folders.
 const MODE: u32 = 0o755;
-/// Anybody but the owner may write to it.
+/// Write permission for others than the owner.
 const WRITABLE: u32 = 0o022;
-/// In it only owners may remove or rename what is theirs.
+/// Sticky bit: only owners may remove or rename their entries.
 const STICKY: u32 = 0o1000;
 
-/// Why a folder is not used.
+/// Reason to reject a folder.
 #[derive(Debug, Error)]
 pub enum FolderError {
     #[error("cannot use {}: {cause}; run as root, or choose another --state-dir", path.display())]
@@ -32,19 +33,19 @@ pub enum FolderError {
     Writable { path: PathBuf },
 }
 
-/// Makes a folder where it is missing, and makes sure that nobody but root and the caller can change what its path
-/// leads to, nor anybody but the caller what is in it.
+/// Creates a folder if it is missing, and checks that only root and the caller can change the
+/// target of its path, and only the caller its contents.
 ///
 /// # Errors
-/// Where somebody else can, or the folder can be neither made nor looked at.
+/// If another user can, or if the folder can be neither created nor examined.
 pub fn secure(path: &Path) -> Result<(), FolderError> {
     let wrap = |cause| FolderError::Io { path: path.to_owned(), cause };
     let path = std::path::absolute(path).map_err(wrap)?;
-    // Before anything is made: the part that is there, since who owns that owns what is made.
+    // Checks the existing part first: its owner would control all that is created in it.
     let there = path.ancestors().find(|part| part.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
     check_way(there)?;
     DirBuilder::new().recursive(true).mode(MODE).create(&path).map_err(wrap)?;
-    // Others look for what is theirs in there, whatever the caller's mask is.
+    // Other users read their files in there, regardless of the caller's umask.
     let mut made = path.ancestors().take_while(|part| *part != there);
     made.try_for_each(|part| fs::set_permissions(part, Permissions::from_mode(MODE)).map_err(wrap))?;
     check_way(&path)?;
@@ -58,7 +59,8 @@ pub fn secure(path: &Path) -> Result<(), FolderError> {
     if last.mode() & WRITABLE != 0 { Err(FolderError::Writable { path: found }) } else { Ok(()) }
 }
 
-/// Every part of a path belongs to root or the caller, links too, and only its owner can put something else in its place.
+/// Checks that every part of a path, including links, belongs to root or the caller, and that only
+/// its owner can replace it.
 fn check_way(path: &Path) -> Result<(), FolderError> {
     path.ancestors().try_for_each(|part| {
         let found = part.symlink_metadata().map_err(|cause| FolderError::Io { path: part.to_owned(), cause })?;

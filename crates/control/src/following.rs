@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The side that is told what happens, over a connection that lasts.
+//! The client side of notifications over a persistent connection.
 
 use crate::client::{CallError, ClientOf};
 use crate::connection::{Caller, Connection, Progress};
@@ -10,10 +10,10 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
-/// What the recorder tells.
+/// Notifications of the recorder.
 pub type Following = FollowingOf<RecorderSocket>;
 
-/// What a daemon tells. Each line of it has the bounds of a request.
+/// Notifications of a daemon. Each line has the limits of a request.
 #[derive(Debug)]
 pub struct FollowingOf<D> {
     client: ClientOf<D>,
@@ -21,10 +21,10 @@ pub struct FollowingOf<D> {
 }
 
 impl<D: Daemon> FollowingOf<D> {
-    /// Asks a daemon to be told what happens, and waits until that is granted.
+    /// Requests notifications from a daemon, and waits for its consent.
     ///
     /// # Errors
-    /// As [`ClientOf::call`].
+    /// Those of [`ClientOf::call`].
     pub fn begin(client: ClientOf<D>, request: &D::Request) -> Result<FollowingOf<D>, CallError> {
         let asked =
             client.connect().and_then(|stream| (&stream).write_all(&message::to_line(request)).map(|()| stream));
@@ -40,15 +40,16 @@ impl<D: Daemon> FollowingOf<D> {
         }
     }
 
-    /// Becomes readable when something is told; the first [`FollowingOf::news`] is due without it.
+    /// Returns a descriptor that becomes readable on a notification; call [`FollowingOf::news`]
+    /// once before the first one.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.connection.stream.as_fd()
     }
 
-    /// What was told since the last call; never waits.
+    /// Returns the notifications since the last call, without blocking.
     ///
     /// # Errors
-    /// Where the daemon is gone, or says what is not understood; nothing more comes then.
+    /// If the daemon is gone, or sends an invalid line; nothing follows then.
     pub fn news(&mut self) -> Result<Vec<D::Response>, CallError> {
         let mut news = Vec::new();
         while let Some(response) = self.next()? {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may call a daemon: root, users that are named to it, members of a group, and those of whom an authority says so.
+//! Authorization to call a daemon: root, users named by an option, members of a group, and users
+//! approved by an authority.
 //!
-//! What is known at once is answered at once. The authority is asked by a thread; a caller of whom it has
-//! not said anything within [`TIMEOUT`] may call where it said yes within [`KEPT`]: a machine that is too busy to
-//! answer is what users complain of.
+//! Known users are decided at once. A thread asks the authority. If it does not answer within
+//! [`TIMEOUT`], users approved within [`KEPT`] may still call: a machine too busy to answer is just
+//! what users want to mark.
 
 use crate::accounts::is_member;
 use crate::authority::{Authority, Said};
@@ -14,21 +15,21 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// The group whose members may call the recorder.
+/// Group whose members may call the recorder.
 pub const GROUP: &str = "tipme";
-/// How long an authority may take.
+/// Maximum time for an answer of the authority.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a yes is good for that cannot be asked for again.
+/// Time for which an approval is valid while the authority does not answer.
 const KEPT: Duration = Duration::from_secs(3600);
-/// How long it is kept in mind that a user is not a member of the group.
+/// Time for which a negative group lookup is cached.
 const LOOKED_UP: Duration = Duration::from_secs(1);
-/// Users whose yes is kept in mind, or of whom nothing is known.
+/// Maximum number of users with a cached approval, and of those with a cached lookup.
 const KEPT_MAX: usize = 64;
-/// Questions about one user at once, and how often one more.
+/// Maximum burst of questions about one user, and the time after which one more is allowed.
 const ASKED_BURST: u32 = 10;
 const ASK_EVERY: Duration = Duration::from_millis(250);
 
-/// Why somebody may call.
+/// Reason for which a user may call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entitled {
     Root,
@@ -38,7 +39,7 @@ pub enum Entitled {
 }
 
 impl fmt::Display for Entitled {
-    /// As what stands after "you may mark since".
+    /// Continues the phrase "you may mark since".
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(match self {
             Entitled::Root => "you are root",
@@ -49,19 +50,19 @@ impl fmt::Display for Entitled {
     }
 }
 
-/// A caller, and why it may call, or why not: words for people, empty where there is nothing to say but that.
+/// A caller with its right to call, or the reason of a refusal for the user, which may be empty.
 pub type Judged<T> = (T, Result<Entitled, String>);
 
-/// Who may call. Callers of whom nothing is known yet wait, while a question about them is asked.
+/// Gatekeeper of a daemon. Unknown callers wait while the authority is asked about them.
 #[derive(Debug)]
 pub struct Gate<Q, T> {
     named: Vec<u32>,
     authority: Option<Authority<Q>>,
     waiting: Vec<WaitingCaller<T>>,
     rates: Rates,
-    /// When the authority last said yes.
+    /// Time of the authority's last approval, by uid.
     yes: BTreeMap<u32, Instant>,
-    /// Until when users of whom nothing is known are not looked up again: who calls in a storm costs little.
+    /// End of the cached lookup of unknown users: a storm of calls costs little.
     unknown: BTreeMap<u32, Instant>,
 }
 
@@ -74,22 +75,22 @@ struct WaitingCaller<T> {
 }
 
 impl<Q: Send + 'static, T> Gate<Q, T> {
-    /// Root and these users.
+    /// Returns a gate for root and these users.
     pub fn of(named: &[u32]) -> Gate<Q, T> {
         let rates = Rates::new(ASKED_BURST, ASK_EVERY);
         let (yes, unknown) = (BTreeMap::new(), BTreeMap::new());
         Gate { named: named.to_vec(), authority: None, waiting: Vec::new(), rates, yes, unknown }
     }
 
-    /// Members of the group [`GROUP`] besides, and those of whom `ask` says yes.
+    /// Also admits members of the group [`GROUP`], and users approved by `ask`.
     ///
     /// # Errors
-    /// Where no thread can be had that asks.
+    /// If there are no file descriptors for the asking thread.
     pub fn with_authority(self, ask: impl Fn(Q) -> Said + Send + 'static) -> io::Result<Gate<Q, T>> {
         Ok(Gate { authority: Some(Authority::new(ask)?), ..self })
     }
 
-    /// Why this user may call, as far as that is known without asking.
+    /// Returns the reason for which this user may call, as far as it is known without asking.
     pub fn known(&self, uid: u32) -> Option<Entitled> {
         match uid {
             0 => Some(Entitled::Root),
@@ -99,7 +100,8 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
         }
     }
 
-    /// Says of a caller what is known; `None` where it waits, and [`Gate::settled`] will tell of it.
+    /// Decides on a caller; returns `None` if it has to wait, for a later result of
+    /// [`Gate::settled`].
     pub fn judge(&mut self, uid: u32, question: Q, caller: T, now: Instant) -> Option<Judged<T>> {
         if let Some(why) = self.looked_up(uid, now) {
             return Some((caller, Ok(why)));
@@ -128,7 +130,7 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
         known
     }
 
-    /// Those who have waited, as far as there is an answer or it is too late for one.
+    /// Returns the decided callers among those waiting: with an answer, or past the timeout.
     pub fn settled(&mut self, now: Instant) -> Vec<Judged<T>> {
         let answers: BTreeMap<u64, Said> = self.authority.iter().flat_map(Authority::answers).collect();
         let mut settled = Vec::new();
@@ -142,17 +144,17 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
         settled
     }
 
-    /// Those who wait.
+    /// Returns the waiting callers.
     pub fn waiting(&self) -> impl Iterator<Item = &T> {
         self.waiting.iter().map(|one| &one.caller)
     }
 
-    /// When [`Gate::settled`] is due though there is no answer.
+    /// Returns the time of the next timeout, at which [`Gate::settled`] is due.
     pub fn deadline(&self) -> Option<Instant> {
         self.waiting.iter().map(|one| one.until).min()
     }
 
-    /// Readable when the authority has answered.
+    /// Returns a descriptor that becomes readable when the authority has answered.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.authority.as_ref().map(Authority::fd)
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ctrl-C and SIGTERM: seen by those who work, so that they end and clean up.
+//! Ctrl-C and SIGTERM as a flag that workers check, so that they end and clean up.
 //!
-//! Nobody sends SIGTERM to have things left behind, and some send it twice (`timeout` does, to the process and to
-//! its group): it never ends the process at once. A person who presses Ctrl-C again may be short, or may not see
-//! that the end has begun: the second press says so, and only the third ends the process as it stands.
+//! SIGTERM never ends the process at once: no sender wants leftovers, and some send it twice
+//! (`timeout` signals the process and its group). A second Ctrl-C may come from a user in a hurry,
+//! or before the cleanup is visible: it prints a message, and only the third ends the process at
+//! once.
 
 use anyhow::{Context, Result, bail};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -13,21 +14,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// The longest that a sleeper does not look at the flag.
+/// Maximum time between two checks of the flag in a sleep.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// So many presses of Ctrl-C end the process at once, and nothing is cleaned up.
+/// Number of Ctrl-C presses that end the process at once, without cleanup.
 pub const PRESSES: u32 = 3;
 
-/// What the press before that says.
+/// Message on the press before that.
 const LAST_WARNING: &[u8] = b"\nending what was started; once more ends at once and leaves it behind\n";
 
-/// A flag that a signal sets.
+/// A flag set by signals.
 #[derive(Clone, Default)]
 pub struct InterruptFlag(Arc<AtomicBool>);
 
 impl InterruptFlag {
-    /// From now on SIGINT and SIGTERM set the flag. The third SIGINT ends the process at once, a SIGTERM never does.
+    /// Makes SIGINT and SIGTERM set the flag. The third SIGINT ends the process at once; SIGTERM
+    /// never does.
     pub fn install() -> Result<InterruptFlag> {
         let interrupt = InterruptFlag::default();
         for signal in [SIGINT, SIGTERM] {
@@ -35,14 +37,14 @@ impl InterruptFlag {
         }
         let presses = AtomicU32::new(0);
         let press = move || pressed(presses.fetch_add(1, Ordering::Relaxed).saturating_add(1));
-        // SAFETY: the action calls nothing but an atomic, write(2), and what signal-hook offers to signal handlers;
-        // it neither allocates nor locks nor panics.
+        // SAFETY: the action calls nothing but an atomic, write(2), and functions that signal-hook
+        // offers to signal handlers; it neither allocates nor locks nor panics.
         unsafe { low_level::register(SIGINT, press) }.context("cannot handle signals")?;
         Ok(interrupt)
     }
 
-    /// A socket that can be read from the first SIGINT or SIGTERM on, for whoever waits for several
-    /// things at once, and its other end, by which others wake them.
+    /// Returns a socket that becomes readable on the first SIGINT or SIGTERM, for use in `poll`,
+    /// and its other end, which allows other wakeups.
     pub fn wakeup(&self) -> Result<(UnixStream, UnixStream)> {
         let (wakeup, waker) = UnixStream::pair().context("cannot make a socket")?;
         for signal in [SIGINT, SIGTERM] {
@@ -60,7 +62,7 @@ impl InterruptFlag {
         Ok(())
     }
 
-    /// Sets the flag as a signal would.
+    /// Sets the flag like a signal.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -79,14 +81,14 @@ impl InterruptFlag {
     }
 }
 
-/// What a press of Ctrl-C does beyond setting the flag; runs in the signal's handler.
+/// Handles a press of Ctrl-C beyond setting the flag. Runs in the signal handler.
 fn pressed(presses: u32) {
     if presses == PRESSES - 1 {
-        // Nothing can be done where nobody reads it.
+        // A failed write cannot be reported.
         let _ = rustix::io::write(std::io::stderr(), LAST_WARNING);
     }
     if presses >= PRESSES {
-        // It returns only where the signal is unknown.
+        // Returns only for an unknown signal.
         let _ = low_level::emulate_default_handler(SIGINT);
     }
 }

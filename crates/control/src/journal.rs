@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a daemon says: to the journal of systemd with fields where it runs as a service, else to the terminal.
+//! Output of a daemon: to the systemd journal with fields if it runs as a service, else to the
+//! terminal.
 //!
-//! A service is told by `JOURNAL_STREAM`, as systemd wants it: it names the standard error that systemd has opened. An
-//! entry is one datagram in the journal's own protocol, which gives each value with its length, so that no value can pass
-//! for a field. Nobody waits for the journal: where it takes no more, an entry is lost, and the next one tells how many
-//! were. docs/journal.md lists the events and the fields.
+//! A service is recognised as systemd recommends: `JOURNAL_STREAM` identifies the standard error
+//! that systemd opened. An entry is one datagram of the journal's native protocol, which sends each
+//! value with its length, so no value can forge a field. Sending never blocks: if the journal's
+//! buffer is full, an entry is lost, and the next one has the number lost. docs/journal.md lists
+//! the events and the fields.
 
 use crate::life::{say, say_error};
 use rustix::fs::fstat;
@@ -14,16 +16,16 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where the journal listens.
+/// Socket of the journal.
 const SOCKET: &str = "/run/systemd/journal/socket";
-/// What `journalctl -t` looks for.
+/// Identifier for `journalctl -t`.
 const IDENTIFIER: &str = "tipme";
-/// The facility of daemons, as syslog numbers them.
+/// Syslog facility of daemons.
 const FACILITY: &str = "3";
-/// Letters of a value, at most; what is longer is cut.
+/// Maximum characters of a value; the rest is cut.
 const VALUE_LETTERS_MAX: usize = 4096;
 
-/// How bad something is, by the numbers of syslog.
+/// Severity, with the numbers of syslog.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Level {
     Error = 3,
@@ -31,24 +33,24 @@ enum Level {
     Info = 6,
 }
 
-/// What can be looked for with `journalctl MESSAGE_ID=…`.
+/// Event that `journalctl MESSAGE_ID=…` can find.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JournalEvent {
-    /// A recorder has begun to record.
+    /// A recorder has started recording.
     Recording,
-    /// Something cannot be recorded on this machine.
+    /// Some records are not available on this machine.
     NotRecorded,
     /// An incident was written.
     Marked,
-    /// An incident was wanted and could not be written.
+    /// An incident could not be written.
     MarkFailed,
-    /// The cause of an incident was found, or was not.
+    /// The diagnosis of an incident has ended, with or without a cause.
     Judged,
-    /// A manager has begun to manage.
+    /// A manager has started.
     Managing,
-    /// The helper of managers has begun to help.
+    /// The helper of managers has started.
     Helping,
-    /// Something that was changed could not be taken back.
+    /// A change could not be undone.
     NotRestored,
 }
 
@@ -64,7 +66,7 @@ impl JournalEvent {
         JournalEvent::NotRestored,
     ];
 
-    /// The value of `MESSAGE_ID`, which never changes.
+    /// Returns the value of `MESSAGE_ID`, which never changes.
     pub fn id(self) -> &'static str {
         match self {
             JournalEvent::Recording => "919dd7568e224080bd60d3bba76d8c9c",
@@ -82,17 +84,17 @@ impl JournalEvent {
 /// A field of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Field {
-    /// The id of an incident, as `tipme incidents` lists it.
+    /// Id of an incident, as listed by `tipme incidents`.
     Incident,
-    /// The kind of the first cause, such as `disk-queue`.
+    /// Kind of the first cause, such as `disk-queue`.
     Kind,
-    /// Who or what is to blame.
+    /// Culprit of the first cause.
     Culprit,
-    /// The application that the person waited for.
+    /// Application that the user waited for.
     Application,
-    /// What made somebody mark: `hotkey`, `command`, `signal`, `auto`.
+    /// Trigger of a mark: `hotkey`, `command`, `signal`, `auto`.
     Trigger,
-    /// The number of the user who marked.
+    /// Uid of the marking user.
     User,
 }
 
@@ -112,7 +114,7 @@ impl Field {
     }
 }
 
-/// One thing to be said.
+/// An entry with its level and fields.
 #[derive(Clone, Debug)]
 #[must_use = "it is said by tell, show or keep"]
 pub struct JournalEntry {
@@ -122,17 +124,17 @@ pub struct JournalEntry {
     fields: Vec<(Field, String)>,
 }
 
-/// What goes as it should: on the terminal a line of the standard output.
+/// Returns an informational entry: on the terminal, a line of standard output.
 pub fn info(text: impl Display) -> JournalEntry {
     JournalEntry::new(Level::Info, text)
 }
 
-/// What is worse than it could be, and goes on: on the terminal a line of the standard error.
+/// Returns a warning, after which work goes on: on the terminal, a line of standard error.
 pub fn warning(text: impl Display) -> JournalEntry {
     JournalEntry::new(Level::Warning, text)
 }
 
-/// What ends something, or takes it away: on the terminal a line of the standard error.
+/// Returns an error that ends an operation: on the terminal, a line of standard error.
 pub fn error(text: impl Display) -> JournalEntry {
     JournalEntry::new(Level::Error, text)
 }
@@ -151,21 +153,21 @@ impl JournalEntry {
         self
     }
 
-    /// Says it: in the journal where this is a service, else on the terminal.
+    /// Writes the entry to the journal if this is a service, else to the terminal.
     pub fn tell(&self) {
         if !journal().is_some_and(|journal| journal.send(self)) {
             self.print();
         }
     }
 
-    /// Keeps it in the journal; on the terminal it is not said.
+    /// Writes the entry to the journal only.
     pub fn keep(&self) {
         if let Some(journal) = journal() {
             journal.send(self);
         }
     }
 
-    /// Says it on the terminal only: the journal has an entry of its own about it.
+    /// Writes the entry to the terminal only: the journal has a separate entry about it.
     pub fn show(&self) {
         if journal().is_none() {
             self.print();
@@ -179,7 +181,7 @@ impl JournalEntry {
         }
     }
 
-    /// The entry as a datagram.
+    /// Encodes the entry as a datagram.
     fn encode(&self, lost: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         put(&mut bytes, "MESSAGE", &cleaned(&self.text, "\n"));
@@ -199,7 +201,7 @@ impl JournalEntry {
     }
 }
 
-/// A field whose value can be anything.
+/// Appends a field with an arbitrary value.
 fn put(bytes: &mut Vec<u8>, name: &str, value: &str) {
     bytes.extend_from_slice(name.as_bytes());
     bytes.push(b'\n');
@@ -208,13 +210,14 @@ fn put(bytes: &mut Vec<u8>, name: &str, value: &str) {
     bytes.push(b'\n');
 }
 
-/// A value that a terminal shows as it is: names of processes can be anything, too.
+/// Replaces control characters except those in `kept`: values may be untrusted, such as names of
+/// processes.
 fn cleaned(value: &str, kept: &str) -> String {
     let letters = value.chars().take(VALUE_LETTERS_MAX);
     letters.map(|letter| if letter.is_control() && !kept.contains(letter) { '?' } else { letter }).collect()
 }
 
-/// The journal, where this process is a service of it.
+/// Returns the journal if this process is a service.
 fn journal() -> Option<&'static JournalSocket> {
     static JOURNAL: OnceLock<Option<JournalSocket>> = OnceLock::new();
     JOURNAL.get_or_init(JournalSocket::find).as_ref()
@@ -222,7 +225,7 @@ fn journal() -> Option<&'static JournalSocket> {
 
 struct JournalSocket {
     socket: UnixDatagram,
-    /// Entries that it did not take, since the last one that it took.
+    /// Number of entries lost since the last one that was sent.
     lost: AtomicU64,
 }
 
@@ -235,7 +238,8 @@ impl JournalSocket {
         is_service.then_some(JournalSocket { socket, lost: AtomicU64::new(0) })
     }
 
-    /// Whether the journal has it, or was too busy for it; false where there is none to be had.
+    /// Returns `true` if the entry was sent, or lost because the journal was busy; `false` if there
+    /// is no journal.
     fn send(&self, entry: &JournalEntry) -> bool {
         let lost = self.lost.swap(0, Ordering::Relaxed);
         match self.socket.send_to(&entry.encode(lost), SOCKET) {
@@ -253,7 +257,7 @@ impl JournalSocket {
 mod tests {
     use super::*;
 
-    /// The fields of a datagram, as the journal reads them.
+    /// Parses the fields of a datagram like the journal does.
     fn decode(mut bytes: &[u8]) -> Vec<(String, String)> {
         let mut fields = Vec::new();
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The daemons' sockets: a client connects, sends a [`RecorderRequest`] as one line of JSON, and gets a
-//! [`RecorderResponse`] as one line of JSON.
+//! The daemons' sockets: a client connects, sends a [`RecorderRequest`] as one line of JSON, and
+//! gets a [`RecorderResponse`] as one line of JSON.
 //!
-//! The server trusts nobody. The kernel says who calls (peer credentials), a line is bounded by
-//! [`MAX_LINE_BYTES`], at most [`MAX_CONNECTIONS`] are open at a time, each has [`READ_TIMEOUT`] to
-//! send its line, and what it sends can be anything: the answer is then an error. The server never
-//! blocks and has no thread; its owner polls the descriptors that it names.
+//! The server trusts no caller. The kernel identifies callers by peer credentials, a line is
+//! limited to [`MAX_LINE_BYTES`], at most [`MAX_CONNECTIONS`] are open at a time, each has
+//! [`READ_TIMEOUT`] to send its line, and arbitrary input gets an error as answer. The server never
+//! blocks and has no thread; its owner polls the descriptors that it returns.
 //!
-//! A daemon whose callers come to stay uses [`SocketListener`] and [`Conversation`]: the same lines and bounds, and many
-//! requests over one connection, whose end the daemon sees.
+//! A daemon with persistent connections uses [`SocketListener`] and [`Conversation`]: the same
+//! lines and limits, but many requests per connection, and the daemon notices its end.
 //!
-//! [`RecorderRequest`] and [`RecorderResponse`] are the recorder's; [`manager`] has those of the user interaction manager,
-//! over the same [`ServerOf`] and [`ClientOf`].
+//! [`RecorderRequest`] and [`RecorderResponse`] are the recorder's; [`manager`] has those of the
+//! user interaction manager, with the same [`ServerOf`] and [`ClientOf`].
 
 #![warn(unreachable_pub)]
 
@@ -49,9 +49,9 @@ pub use message::{
 pub use rates::Rates;
 pub use server::{Call, CallOf, Follower, FollowerOf, MAX_CONNECTIONS, Server, ServerOf};
 
-/// Bytes of a line, its end included, at most.
+/// Maximum bytes of a line, including its newline.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;
 /// Name of the recorder's socket in the state directory.
 pub const SOCKET_NAME: &str = "control.sock";
-/// Where the daemons keep their sockets unless told otherwise.
+/// Default state directory, with the daemons' sockets.
 pub const DEFAULT_STATE_DIR: &str = "/run/tipme";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the daemons have in common besides their sockets: there is one of each in a folder, it ends by a signal,
-//! speaks to whoever listens, and knows its own cost.
+//! Common parts of the daemons besides their sockets: a lock per folder, signals, service
+//! notifications, output, and their own CPU time.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -18,19 +18,19 @@ use thiserror::Error;
 
 pub use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 
-/// Signals that are told at a time; further ones are told at the next call.
+/// Maximum number of signals returned at a time; the next call returns the rest.
 const ARRIVED_MAX: usize = 64;
-/// How long a service manager is waited for that is to hear that the daemon is ready.
+/// Maximum time to wait for the service manager to accept the readiness notification.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long is waited for somebody who reads what was printed before.
+/// Maximum time to wait until a reader has consumed earlier output.
 const READER_MAX: Duration = Duration::from_secs(1);
-/// Bytes of a lock file that are read: a process number and no more.
+/// Maximum bytes read of a lock file, which holds only a pid.
 const HOLDER_BYTES_MAX: u64 = 32;
 
-/// Why there is no lock.
+/// Reason for a failure to lock.
 #[derive(Debug, Error)]
 pub enum LockError {
-    /// With the number of the process that has it, as far as it is told.
+    /// Held by the process with this pid, if known.
     #[error("process {0} has the lock; end it, or use another --state-dir")]
     Held(String),
     #[error("cannot open the lock: {0}; use a --state-dir that this user can write to")]
@@ -39,11 +39,11 @@ pub enum LockError {
     Write(io::Error),
 }
 
-/// Takes the lock of this file, which is held as long as the value lives. Only its owner can open it, so nobody else
-/// can hold it. A symbolic link is not followed.
+/// Takes a lock on a file, held until the value is dropped. Only the owner of the file can open it,
+/// so no other user can hold it. A symbolic link is not followed.
 ///
 /// # Errors
-/// Where another process has it, and where the file cannot be used.
+/// If another process holds the lock, or the file cannot be used.
 pub fn lock(path: &Path) -> Result<File, LockError> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).read(true).write(true).mode(0o600);
@@ -58,15 +58,15 @@ pub fn lock(path: &Path) -> Result<File, LockError> {
     Ok(file)
 }
 
-/// Signals as bytes in a stream that `poll` can watch: the signal's number.
+/// Signals as bytes in a stream for `poll`: one byte with the number of each.
 #[derive(Debug)]
 pub struct SignalStream(UnixStream);
 
 impl SignalStream {
-    /// From now on these signals do nothing but arrive here.
+    /// Catches these signals; from now on they only arrive here.
     ///
     /// # Errors
-    /// Where the kernel refuses one of them, or has no descriptors left.
+    /// If the kernel refuses one of them, or there are no file descriptors left.
     pub fn catch(signals: &[i32]) -> io::Result<SignalStream> {
         let (read, write) = UnixStream::pair()?;
         read.set_nonblocking(true)?;
@@ -75,12 +75,12 @@ impl SignalStream {
         Ok(SignalStream(read))
     }
 
-    /// Becomes readable when a signal has come.
+    /// Returns a descriptor that becomes readable on a signal.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 
-    /// Signals that have come since the last call.
+    /// Returns the signals since the last call.
     pub fn arrived(&self) -> Vec<i32> {
         let mut bytes = [0; ARRIVED_MAX];
         let count = (&self.0).read(&mut bytes).unwrap_or(0);
@@ -89,7 +89,7 @@ impl SignalStream {
 }
 
 fn catch_one(signal: i32, write: UnixStream) -> io::Result<()> {
-    // Where the stream is full, signals enough are waiting.
+    // A full stream already has enough pending signals.
     let handler = move || {
         rustix::io::write(&write, &[signal as u8]).ok();
     };
@@ -97,40 +97,42 @@ fn catch_one(signal: i32, write: UnixStream) -> io::Result<()> {
     unsafe { signal_hook::low_level::register(signal, handler) }.map(drop)
 }
 
-/// The service manager, where one wants to know that the daemon is ready and goes on. Elsewhere nothing is told.
+/// Notifications to the service manager about readiness and liveness (`sd_notify`); without a
+/// manager, there are none.
 #[derive(Debug)]
 pub struct Watchdog {
-    /// How often it wants to be told; `None` for never.
+    /// Period of liveness notifications; `None` if the manager expects none.
     every: Option<Duration>,
     told: Instant,
 }
 
 impl Watchdog {
-    /// Says that the daemon is ready. It will say that it goes on twice as often as it must.
+    /// Reports that the daemon is ready. Later reports come twice as often as the manager requires.
     pub fn ready() -> Watchdog {
-        // Who does not listen ends the daemon by its own time limit, and says why.
+        // A manager that misses it ends the daemon by its start timeout, and logs that.
         tell_manager("READY=1", Some(READY_TIMEOUT)).ok();
         Watchdog { every: limit().map(|limit| limit / 2), told: Instant::now() }
     }
 
-    /// Says that the daemon goes on, where that is due; to be called by its loop.
+    /// Reports that the daemon is alive, if due. Call from its loop.
     pub fn go_on(&mut self) {
         if self.every.is_some_and(|every| self.told.elapsed() >= every) {
-            // A manager that does not read now is told the next time.
+            // A failed notification is repeated next time.
             tell_manager("WATCHDOG=1", None).ok();
             self.told = Instant::now();
         }
     }
 }
 
-/// Within which time the manager wants to hear that this process goes on.
+/// Returns the watchdog timeout of the manager for this process.
 fn limit() -> Option<Duration> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
     let other = number("WATCHDOG_PID").is_some_and(|pid| pid != u64::from(std::process::id()));
     number("WATCHDOG_USEC").filter(|_| !other).map(Duration::from_micros)
 }
 
-/// Sends a word to the service manager, and waits so long for room, or not at all.
+/// Sends a notification to the service manager, waiting at most `timeout` for buffer space, or not
+/// at all.
 fn tell_manager(word: &str, timeout: Option<Duration>) -> io::Result<()> {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
     let address = match path.as_bytes() {
@@ -143,26 +145,27 @@ fn tell_manager(word: &str, timeout: Option<Duration>) -> io::Result<()> {
     socket.send_to_addr(word.as_bytes(), &address).map(drop)
 }
 
-/// Prints for whoever listens; the work goes on where nobody does any more, and what finds no room in time is lost.
+/// Prints a line to standard output. Work goes on without a reader, and output that finds no buffer
+/// space in time is lost.
 pub fn say(text: &str) {
     print(io::stdout().lock(), text);
 }
 
-/// The same on the standard error.
+/// Prints a line to standard error, under the same conditions.
 pub(crate) fn say_error(text: &str) {
     print(io::stderr().lock(), text);
 }
 
 fn print(mut out: impl Write + AsFd, text: &str) {
     let timeout = Timespec { tv_sec: READER_MAX.as_secs() as i64, tv_nsec: 0 };
-    // Who may not ask, as a confined process, writes all the same.
+    // A confined process that may not poll writes nevertheless.
     let is_full = poll(&mut [PollFd::new(&out, PollFlags::OUT)], Some(&timeout)) == Ok(0);
     if !is_full {
         out.write_all(format!("{text}\n").as_bytes()).and_then(|()| out.flush()).ok();
     }
 }
 
-/// CPU time that this process has had.
+/// Returns the CPU time consumed by this process.
 pub fn own_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The socket's file, and who connects to it.
+//! The socket's file, and connections to it.
 
 use crate::connection::Caller;
 use crate::daemon::Daemon;
@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// How long nothing is accepted after accepting failed, for want of descriptors for instance, or was too much.
+/// Time without accepting connections after an error, such as a lack of file descriptors, or after
+/// too many.
 const DEAF: Duration = Duration::from_millis(200);
 
-/// Why the socket cannot be made.
+/// Reason for a failure to create the socket.
 #[derive(Debug, Error)]
 pub enum BindError {
     #[error("a {daemon} listens at {} already; stop it, or use another --state-dir", path.display())]
@@ -26,7 +27,7 @@ pub enum BindError {
     Io { path: PathBuf, cause: io::Error },
 }
 
-/// A socket that everyone may connect to. The file is removed with the value.
+/// A socket that any user may connect to. The file is removed on drop.
 #[derive(Debug)]
 pub struct SocketListener {
     listener: UnixListener,
@@ -35,10 +36,10 @@ pub struct SocketListener {
 }
 
 impl SocketListener {
-    /// Listens at `path`. A socket file that a killed daemon left is replaced.
+    /// Listens at `path`. Replaces a socket file left by a killed daemon.
     ///
     /// # Errors
-    /// Where another process listens there, or the socket cannot be made.
+    /// If another process listens there, or the socket cannot be created.
     pub fn bind<D: Daemon>(path: &Path) -> Result<SocketListener, BindError> {
         if UnixStream::connect(path).is_ok() {
             return Err(BindError::Taken { daemon: D::NAME, path: path.to_owned() });
@@ -47,32 +48,33 @@ impl SocketListener {
         Ok(SocketListener { listener, path: path.to_owned(), deaf_until: None })
     }
 
-    /// Readable when somebody connects; `None` while nobody is accepted.
+    /// Returns a descriptor that becomes readable on a connection; `None` while none are accepted.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.deaf_until.is_none().then(|| self.listener.as_fd())
     }
 
-    /// When [`SocketListener::accept`] is due though nobody is known to connect.
+    /// Returns the time at which [`SocketListener::accept`] is due even without a readable
+    /// descriptor.
     pub fn deadline(&self) -> Option<Instant> {
         self.deaf_until
     }
 
-    /// Accepts nobody for a while: those who connect wait.
+    /// Stops accepting for a while; new connections wait.
     pub fn rest(&mut self, now: Instant) {
         self.rest_for(now, DEAF);
     }
 
-    /// The same for a stated while.
+    /// Stops accepting for this time.
     pub(crate) fn rest_for(&mut self, now: Instant, time: Duration) {
         self.deaf_until = Some(now + time);
     }
 
-    /// The next who has connected, with a stream that does not block; never waits.
+    /// Accepts the next connection as a non-blocking stream; never blocks.
     pub fn accept(&mut self, now: Instant) -> Option<(UnixStream, Caller)> {
         self.deaf_until.take_if(|until| *until <= now);
         while self.deaf_until.is_none() {
             match self.listener.accept() {
-                // Without credentials or without its non-blocking mode a connection cannot be served.
+                // Without credentials or non-blocking mode, a connection cannot be served.
                 Ok((stream, _)) => match (peer(&stream), stream.set_nonblocking(true)) {
                     (Ok(caller), Ok(())) => return Some((stream, caller)),
                     _ => continue,
@@ -92,7 +94,7 @@ impl Drop for SocketListener {
     }
 }
 
-/// Who is at the other end, as it was when the connection was made.
+/// Returns the peer's credentials from the time of the connection.
 pub(crate) fn peer(stream: &UnixStream) -> io::Result<Caller> {
     let peer = socket_peercred(stream)?;
     Ok(Caller { pid: peer.pid.as_raw_nonzero().get().unsigned_abs(), uid: peer.uid.as_raw() })
@@ -109,7 +111,8 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Lets everybody connect. Another file that was put in the place of the socket meanwhile is left alone.
+/// Allows all users to connect. If another file has replaced the socket meanwhile, it is left
+/// alone.
 fn open_to_all(path: &Path) -> io::Result<()> {
     let socket = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let found = fstat(&socket)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said over the manager's socket. The JSON forms are a contract, see the tests.
+//! Messages of the manager's socket. Their JSON forms are a contract, see the tests.
 
 use crate::daemon::Daemon;
 use crate::{CallOf, ClientOf, ServerOf, accounts};
@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 
 /// Name of the manager's socket in the state directory.
 pub const SOCKET_NAME: &str = "manage.sock";
-/// Sets that a [`ManagerStatus`] lists at most; the others are counted in `sets_left_out`.
+/// Maximum number of sets listed in a [`ManagerStatus`]; the others are counted in `sets_left_out`.
 pub const LISTED_MAX: usize = 128;
 
-/// The manager's socket, seen from outside.
+/// Client of the manager's socket.
 pub type Client = ClientOf<ManagerSocket>;
 /// The manager's socket.
 pub type Server = ServerOf<ManagerSocket>;
 /// A request to the manager.
 pub type Call = CallOf<ManagerSocket>;
 
-/// The manager at its socket.
+/// Type of the manager's socket.
 #[derive(Clone, Copy, Debug)]
 pub enum ManagerSocket {}
 
@@ -43,26 +43,27 @@ impl Daemon for ManagerSocket {
     }
 }
 
-/// What a client asks for.
+/// A request of a client.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ManagerRequest {
-    /// Answer: [`ManagerResponse::Status`].
+    /// Returns [`ManagerResponse::Status`].
     Status,
-    /// Turns the user's one knob: `off`, `gentle`, `normal` or `strong`. Answer: [`ManagerResponse::Done`].
+    /// Sets the user's strength: `off`, `gentle`, `normal` or `strong`. Returns
+    /// [`ManagerResponse::Done`].
     Strength(String),
-    /// What is done to a process, and why. Answer: [`ManagerResponse::Why`].
+    /// Returns the treatment of a process and its reason as [`ManagerResponse::Why`].
     Why { pid: u32 },
 }
 
-/// What the manager answers.
+/// A response of the manager.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ManagerResponse {
     Done,
     Status(Box<ManagerStatus>),
     Why(ProcessTreatment),
-    /// It could not be done: the object and the remedy, for people.
+    /// Refusal: the object and the remedy, as a message for the user.
     Error(String),
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said over the recorder's socket. The JSON forms are a contract, see the tests.
+//! Messages of the recorder's socket. Their JSON forms are a contract, see the tests.
 
 use crate::daemon::Daemon;
 use crate::{MAX_LINE_BYTES, SOCKET_NAME, accounts};
@@ -9,60 +9,65 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use tipme_measure::lived::DayFigures;
 
-/// What a client asks for.
+/// A request of a client.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecorderRequest {
-    /// "It was bad just now": write an incident. Answer: [`RecorderResponse::Marked`].
+    /// Writes an incident about the recent past. Returns [`RecorderResponse::Marked`].
     Mark {
-        /// What the user says about it; may be empty.
+        /// The user's description; may be empty.
         #[serde(default)]
         text: String,
         #[serde(default)]
         trigger: Trigger,
     },
-    /// Adds the user's words to an incident that was marked before. Answer: [`RecorderResponse::Done`].
+    /// Adds the user's words to an earlier incident. Returns [`RecorderResponse::Done`].
     Describe {
         incident: PathBuf,
-        /// Empty where there are none; what was said before stays then.
+        /// An empty text keeps the earlier one.
         #[serde(default)]
         text: String,
-        /// Whether the cause that was found was the one; what was said before stays where this is missing.
+        /// `true` if the cause found was the right one; a missing value keeps the earlier one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         right: Option<bool>,
     },
-    /// Removes an incident of the caller's, by its id; root may remove all. Answer: [`RecorderResponse::Done`].
+    /// Removes an incident of the caller's by id; root may remove all. Returns
+    /// [`RecorderResponse::Done`].
     Remove { id: String },
-    /// Keeps an incident of the caller's when the folder is full, or lets it go again. Answer: [`RecorderResponse::Done`].
+    /// Pins or unpins an incident of the caller's, which protects it from pruning. Returns
+    /// [`RecorderResponse::Done`].
     Pin { id: String, pinned: bool },
-    /// Stops (false) or restarts (true) the recording of input records. Answer: [`RecorderResponse::Done`].
+    /// Stops (false) or restarts (true) the recording of input records. Returns
+    /// [`RecorderResponse::Done`].
     Keys { record: bool },
-    /// Answer: [`RecorderResponse::Status`].
+    /// Returns [`RecorderResponse::Status`].
     Status,
-    /// What the caller lived with between two times, in seconds since 1970; root may ask for another user. Answer:
-    /// [`RecorderResponse::Day`].
+    /// Queries the caller's latencies between two times, in seconds since 1970; root may query
+    /// another user's. Returns [`RecorderResponse::Day`].
     Day {
         from_s: u64,
         to_s: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         user: Option<u32>,
     },
-    /// Forgets what the caller lived with. Answer: [`RecorderResponse::Done`].
+    /// Deletes the caller's latencies. Returns [`RecorderResponse::Done`].
     ForgetDays,
-    /// Follows the keyboard focus on the caller's compositors. Answer: [`RecorderResponse::Done`], then
-    /// [`RecorderResponse::Focus`] for each of them, and again with each change, as long as the connection lasts.
+    /// Follows the keyboard focus on the caller's compositors. Returns [`RecorderResponse::Done`],
+    /// then [`RecorderResponse::Focus`] for each of them and for each change, while the connection
+    /// lasts.
     Follow,
-    /// Goes on recording everything, where it was paused, and input too where that was stopped. Answer:
+    /// Resumes all recording, including input if that was stopped. Returns
     /// [`RecorderResponse::Done`].
     Start,
-    /// Records nothing at all until the caller or root has it start again. Answer: [`RecorderResponse::Done`].
+    /// Pauses all recording until the caller or root resumes it. Returns
+    /// [`RecorderResponse::Done`].
     Pause,
-    /// Records these more closely for so many seconds, an hour at most; for none, what the caller asked for before is taken
-    /// back. Answer: [`RecorderResponse::Done`].
+    /// Records these details for a number of seconds, at most an hour; 0 withdraws the caller's
+    /// earlier request. Returns [`RecorderResponse::Done`].
     Detail { details: Vec<String>, seconds: u32 },
 }
 
-/// What the recorder answers.
+/// A response of the recorder.
 #[allow(clippy::large_enum_variant, reason = "one answer is made at a time, and sent")]
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -72,34 +77,34 @@ pub enum RecorderResponse {
         /// Path of the file.
         incident: PathBuf,
         id: String,
-        /// From the request to the sealed file.
+        /// Time from the request to the sealed file.
         seconds: f64,
-        /// Input is not recorded now, so that the incident cannot say what was typed when.
+        /// `true` if input is not recorded now, so the incident lacks the times of key presses.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         input_stopped: bool,
     },
     Done,
     Status(RecorderStatus),
     Day(Box<DayFigures>),
-    /// Who has the focus from now on.
+    /// A change of the keyboard focus.
     Focus(Focused),
-    /// It could not be done: the object and the remedy, for people.
+    /// Refusal: the object and the remedy, as a message for the user.
     Error(String),
 }
 
-/// What made the user's mark.
+/// Origin of a user's mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
     /// `tipme mark`.
     #[default]
     Command,
-    /// A key of the session agent, or of the console.
+    /// A hot key of the session agent, or of the console.
     Hotkey,
 }
 
 impl Trigger {
-    /// As it stands in the incident.
+    /// Name in the incident.
     pub fn name(self) -> &'static str {
         match self {
             Trigger::Command => "command",
@@ -240,36 +245,36 @@ pub struct AutoCounts {
 }
 
 impl RecorderRequest {
-    /// Reads a line, with or without its end.
+    /// Parses a line, with or without its newline.
     ///
     /// # Errors
-    /// What is wrong with it, for people; whatever the bytes are.
+    /// A description of the problem for the user; any bytes are accepted.
     pub fn parse(line: &[u8]) -> Result<RecorderRequest, String> {
         request(line)
     }
 
-    /// The line to send, its end included.
+    /// Returns the line to send, including its newline.
     pub fn to_line(&self) -> Vec<u8> {
         to_line(self)
     }
 }
 
 impl RecorderResponse {
-    /// Reads a line, with or without its end.
+    /// Parses a line, with or without its newline.
     ///
     /// # Errors
-    /// What is wrong with it, for people; whatever the bytes are.
+    /// A description of the problem for the user; any bytes are accepted.
     pub fn parse(line: &[u8]) -> Result<RecorderResponse, String> {
         response(line)
     }
 
-    /// The line to send, its end included.
+    /// Returns the line to send, including its newline.
     pub fn to_line(&self) -> Vec<u8> {
         to_line(self)
     }
 }
 
-/// The recorder at its socket.
+/// Type of the recorder's socket.
 #[derive(Clone, Copy, Debug)]
 pub enum RecorderSocket {}
 
@@ -292,7 +297,7 @@ impl Daemon for RecorderSocket {
         format!("{} may not use this recorder; {LET_MARK}", accounts::in_words(uid))
     }
 
-    /// One reason and one remedy: what polkit would have the person look at besides is left out.
+    /// Gives one reason and one remedy; further advice from polkit is left out.
     fn not_allowed_because(uid: u32, why: &str) -> String {
         match why.split("; ").next() {
             None | Some("") => RecorderSocket::not_allowed(uid),
@@ -301,15 +306,15 @@ impl Daemon for RecorderSocket {
     }
 }
 
-/// What a user does who may not mark.
+/// Remedy for a user who may not mark.
 const LET_MARK: &str = "run: tipme setup (it makes you a member of the group tipme)";
 
-/// Reads a request of any daemon.
+/// Parses a request to any daemon.
 pub(crate) fn request<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
     parse(line).map_err(|why| format!("the request is not understood: {why}"))
 }
 
-/// Reads an answer of any daemon.
+/// Parses a response of any daemon.
 pub(crate) fn response<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
     parse(line).map_err(|why| format!("the answer is not understood: {why}"))
 }
@@ -321,7 +326,7 @@ fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
     serde_json::from_slice(line).map_err(|error| error.to_string())
 }
 
-/// One line of any daemon, its end included.
+/// Returns one line for any daemon, including its newline.
 pub(crate) fn to_line(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).expect("messages have string keys only, so they are JSON");
     line.push(b'\n');

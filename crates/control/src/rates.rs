@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often each user may ask for something: so many times at once, and then one more in each span.
+//! Rate limits per user: a burst, and then one more request per period.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Users that are kept in mind; beyond that the one who has waited longest is forgotten.
+/// Maximum number of users remembered; beyond that, the one with the earliest refill is forgotten.
 const USERS_MAX: usize = 256;
 
-/// When each user will have all turns back.
+/// Time at which each user's burst is full again.
 #[derive(Clone, Debug)]
 pub struct Rates {
     burst: u32,
@@ -20,7 +20,7 @@ impl Rates {
         Rates { burst, every, full: BTreeMap::new() }
     }
 
-    /// Takes a turn; `None` where there was one, else how long the user is to wait.
+    /// Takes a turn. Returns `None` if there was one, else the time to wait.
     pub fn take(&mut self, uid: u32, now: Instant) -> Option<Duration> {
         self.full.retain(|_, full| *full > now);
         let full = self.full.get(&uid).copied().unwrap_or(now) + self.every;

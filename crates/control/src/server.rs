@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The side that answers, where each connection has one request.
+//! The server side, with one request per connection.
 
 use crate::connection::{Caller, Connection, Progress, READ_TIMEOUT, reply};
 use crate::daemon::Daemon;
@@ -14,19 +14,21 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Connections that may be open at a time; further ones of root wait to be accepted, those of others are refused.
+/// Maximum number of open connections; beyond that, those of root wait to be accepted and others
+/// are refused.
 pub const MAX_CONNECTIONS: usize = 16;
-/// Of these, connections that one user who is not root may have.
+/// Maximum number of those per user other than root.
 pub(crate) const USER_CONNECTIONS: usize = 4;
-/// Of these, connections that are left to root.
+/// Number of those reserved for root.
 const ROOT_CONNECTIONS: usize = 4;
-/// Of these, connections of users whom the authority is asked about.
+/// Maximum number of those that wait for the authority.
 const ASKED_MAX: usize = 4;
-/// Connections that are accepted or refused between two looks at the others.
+/// Maximum number of connections accepted or refused before the others are served.
 const ACCEPTED_MAX: usize = 64;
-/// How long nobody is accepted after somebody was refused: a few thousand refusals a second are all that is made.
+/// Pause of accepting after a refusal, which limits refusals to a few thousand per second.
 const REFUSED_REST: Duration = Duration::from_millis(20);
-/// Requests that one user who is not root may make at once, and how often one more.
+/// Maximum burst of requests by one user other than root, and the time after which one more is
+/// allowed.
 const REQUESTS_BURST: u32 = 50;
 const REQUEST_EVERY: Duration = Duration::from_millis(50);
 
@@ -36,29 +38,31 @@ pub type Call = CallOf<RecorderSocket>;
 /// A follower of the recorder.
 pub type Follower = FollowerOf<RecorderSocket>;
 
-/// A request that waits for its answer. Dropped without one, the caller sees a closed connection.
+/// A request that waits for its answer. If it is dropped without one, the caller sees a closed
+/// connection.
 #[derive(Debug)]
 pub struct CallOf<D: Daemon> {
     pub request: D::Request,
     pub caller: Caller,
-    /// Why it may call.
+    /// Reason for which the caller may call.
     pub entitled: Entitled,
     stream: UnixStream,
 }
 
 impl<D: Daemon> CallOf<D> {
-    /// Keeps the connection, to tell the caller more.
+    /// Keeps the connection for notifications to the caller.
     pub fn follow(self) -> FollowerOf<D> {
         FollowerOf { caller: self.caller, stream: self.stream, daemon: PhantomData }
     }
 
-    /// Sends the answer, and closes the connection. A caller that is gone, or does not read, misses it.
+    /// Sends the answer, and closes the connection. A caller that is gone or does not read misses
+    /// it.
     pub fn answer(self, response: &D::Response) {
         reply(&self.stream, response);
     }
 }
 
-/// A caller who stays to be told what happens, until the connection ends.
+/// A caller that receives notifications until its connection ends.
 #[derive(Debug)]
 pub struct FollowerOf<D> {
     pub caller: Caller,
@@ -67,12 +71,13 @@ pub struct FollowerOf<D> {
 }
 
 impl<D: Daemon> FollowerOf<D> {
-    /// Tells, and waits for nothing; false where the caller is gone, or has not read what it was told.
+    /// Sends a notification without blocking; returns `false` if the caller is gone or has not read
+    /// earlier ones.
     pub fn tell(&self, response: &D::Response) -> bool {
         reply(&self.stream, response)
     }
 
-    /// Whether the caller still holds the connection; it has nothing more to say.
+    /// Returns `true` while the caller keeps the connection open; it sends nothing more.
     pub fn is_there(&self) -> bool {
         let mut byte = [0];
         let read = recv(&self.stream, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT);
@@ -83,38 +88,39 @@ impl<D: Daemon> FollowerOf<D> {
 /// The recorder's socket.
 pub type Server = ServerOf<RecorderSocket>;
 
-/// A daemon's socket. The file is removed with the value.
+/// A daemon's socket. The file is removed on drop.
 #[derive(Debug)]
 pub struct ServerOf<D> {
     listener: SocketListener,
-    /// With those that nothing is read of before it is known whether they may call.
+    /// Also holds connections that are not read until their authorization is decided.
     gate: Gate<Caller, Connection>,
     connections: Vec<(Entitled, Connection)>,
-    /// Of users who are not root.
+    /// Rate limits of users other than root.
     rates: Rates,
     daemon: PhantomData<D>,
 }
 
 impl<D: Daemon> ServerOf<D> {
-    /// Listens at `path`. Those whom the gate lets in may call; everyone may connect, to be told so. A socket file that
-    /// a killed daemon left is replaced.
+    /// Listens at `path`. Any user may connect, but only those admitted by the gate may call;
+    /// others get a refusal. Replaces a socket file left by a killed daemon.
     ///
     /// # Errors
-    /// Where another process listens there, or the socket cannot be made.
+    /// If another process listens there, or the socket cannot be created.
     pub fn bind(path: &Path, gate: Gate<Caller, Connection>) -> Result<ServerOf<D>, BindError> {
         let listener = SocketListener::bind::<D>(path)?;
         let rates = Rates::new(REQUESTS_BURST, REQUEST_EVERY);
         Ok(ServerOf { listener, gate, connections: Vec::new(), rates, daemon: PhantomData })
     }
 
-    /// Descriptors that become readable when there is something to do; call [`Server::calls`] then.
+    /// Returns descriptors that become readable when there is work; call [`Server::calls`] then.
     pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
         let listener = self.listener.fd().filter(|_| self.open() < MAX_CONNECTIONS);
         let connections = self.connections.iter().map(|(_, connection)| connection.stream.as_fd());
         listener.into_iter().chain(self.gate.fd()).chain(connections).collect()
     }
 
-    /// How long to wait for the descriptors before [`Server::calls`] is due anyway; `None`: for ever.
+    /// Returns the maximum time to wait for the descriptors before [`Server::calls`] is due; `None`
+    /// for no limit.
     pub fn timeout(&self, now: Instant) -> Option<Duration> {
         let deadlines = self.all().filter_map(|connection| connection.deadline);
         let rest = self.listener.deadline().filter(|_| self.open() < MAX_CONNECTIONS);
@@ -129,7 +135,8 @@ impl<D: Daemon> ServerOf<D> {
         self.all().count()
     }
 
-    /// Accepts, reads, refuses and drops what there is to, without blocking, and returns the requests that are complete.
+    /// Accepts, reads, refuses and drops connections without blocking, and returns the complete
+    /// requests.
     pub fn calls(&mut self, now: Instant) -> Vec<CallOf<D>> {
         self.accept(now);
         self.settle(now);
@@ -168,10 +175,10 @@ impl<D: Daemon> ServerOf<D> {
         }
     }
 
-    /// Lets a caller in, or asks whether it may come in.
+    /// Admits a caller, or asks the authority about it.
     ///
     /// # Errors
-    /// Why this user may not call now, with the connection.
+    /// The reason why this user may not call now, with the connection.
     fn admit(&mut self, connection: Connection, now: Instant) -> Result<(), (String, Connection)> {
         let uid = connection.caller.uid;
         if let Some(why) = self.crowd(uid) {
@@ -194,7 +201,7 @@ impl<D: Daemon> ServerOf<D> {
         self.connections.push((entitled, connection.until(now + READ_TIMEOUT)));
     }
 
-    /// Why there is no room for one more connection of this user.
+    /// Returns the reason why this user cannot have another connection.
     fn crowd(&self, uid: u32) -> Option<String> {
         if uid == 0 {
             return None;
@@ -212,13 +219,13 @@ impl<D: Daemon> ServerOf<D> {
         })
     }
 
-    /// Why this user has to wait.
+    /// Returns the reason why this user has to wait.
     fn rate_refusal(&mut self, uid: u32, now: Instant) -> Option<String> {
         let wait = Some(uid).filter(|uid| *uid != 0).and_then(|uid| self.rates.take(uid, now))?;
         Some(format!("user {uid} asks too often; try again in {} s", wait.as_secs() + 1))
     }
 
-    /// Lets in or refuses those whom the authority was asked about, as far as it has answered or had its time.
+    /// Admits or refuses callers that the authority has decided on, or that have timed out.
     fn settle(&mut self, now: Instant) {
         for (connection, judged) in self.gate.settled(now) {
             match judged {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Signals that come more than once: all but the third Ctrl-C leave the time to clean up.
+//! Repeated signals: all but the third Ctrl-C leave time to clean up.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::io::Read as _;
@@ -7,16 +7,18 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use tipme_control::interrupt::{InterruptFlag, PRESSES};
 
-/// How a process ends that got through all its signals.
+/// Exit code of a process that survived all its signals.
 const SURVIVED: i32 = 7;
 
-/// How a copy of this process ends that sends itself a signal so many times.
+/// Returns the exit status of a fork of this process that sends itself a signal this number of
+/// times.
 fn end_after(signal: i32, times: u32) -> ExitStatus {
-    // SAFETY: after the fork the child calls only raise and _exit, which may be called there.
+    // SAFETY: after the fork the child calls only raise and _exit, which are async-signal-safe.
     let child = unsafe { libc::fork() };
     if child == 0 {
         for _ in 0..times {
-            // SAFETY: the signal's handler, if it returns, has done nothing that this thread could notice.
+            // SAFETY: the signal's handler, if it returns, has done nothing that this thread could
+            // notice.
             unsafe { libc::raise(signal) };
         }
         // SAFETY: it does not return.
@@ -24,7 +26,8 @@ fn end_after(signal: i32, times: u32) -> ExitStatus {
     }
     assert!(child > 0, "{}", std::io::Error::last_os_error());
     let mut status = 0;
-    // SAFETY: the child is this process's own and is waited for once; the status is written to a local.
+    // SAFETY: the child is this process's own and is waited for once; the status is written to a
+    // local.
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     ExitStatus::from_raw(status)
 }

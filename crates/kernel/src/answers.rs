@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long clients take to answer presses, and moves of the pointer, as the display tap counts it while recording goes on.
+//! Latencies of clients from presses and pointer moves, as counted by the display tap while
+//! recording goes on.
 //!
-//! All of it is read from mapped memory, without a system call. The kernel writes meanwhile: a figure
+//! All of it is read from mapped memory without a system call. The kernel writes meanwhile: a value
 //! may be half old and half new, which costs one wrong count at most.
 
 use crate::load::Kernel;
@@ -14,79 +15,80 @@ use tipme_record::x11::DRAWING_REQUESTS;
 use tipme_record::{Nanos, Pid};
 use zerocopy::IntoBytes;
 
-/// Buckets of one histogram; the first holds what is shorter than 65,536 ns, then there are eight to each
-/// doubling, and the last holds what is longer than 2^36 ns.
+/// Number of buckets of a histogram. The first one holds latencies below 65,536 ns, followed by
+/// eight per doubling; the last one holds those above 2^36 ns.
 pub const BUCKETS: usize = 162;
 
-/// Classes that are counted apart: keys, buttons, the wheel and the pointer.
+/// Number of classes counted separately: keys, buttons, the wheel and the pointer.
 pub const CLASSES: usize = 4;
 
-/// Major opcodes that extensions of X11 may have, from 128 on.
+/// Number of major opcodes for X11 extensions, from 128 on.
 const EXTENSIONS: usize = 128;
 
-/// Counts by bucket, of each class.
+/// Counts by class and bucket.
 pub type Counts = [[u32; BUCKETS]; CLASSES];
 
-/// What was counted on one connection since its slot was first used; numbers wrap.
+/// Counts of one connection since the first use of its slot; they wrap.
 #[derive(Clone, Debug)]
 pub struct AnswerCounts {
     pub slot: usize,
     pub client: Pid,
-    /// When the client was last told of input.
+    /// Time of the last input sent to the client.
     pub used: Nanos,
     pub counts: Counts,
 }
 
-/// One answer, or a stay in a client's queue that was long; of moves of the pointer and the wheel only where the client was
-/// busy with them for long: `first` and `last` are that time.
+/// One answer, or a long time in a client's queue. Moves of the pointer and the wheel are reported
+/// only if the client was busy with them for long: `first` and `last` are that time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ToldAnswer {
-    /// When it ended.
+    /// Time at which it ended.
     pub at: Nanos,
-    /// From the first of the presses until then.
+    /// Time from the first press to the end.
     pub first: Nanos,
-    /// From the last of them.
+    /// Time from the last press to the end.
     pub last: Nanos,
-    /// Of the first, how long the thread that took them waited for nobody of its process and no disk, at least a
-    /// millisecond at a time.
+    /// Part of `first` for which the thread that reads presses waited for something other than its
+    /// own process or a disk, at least a millisecond at a time.
     pub slept: Nanos,
     pub client: Pid,
     pub slot: usize,
-    /// How many presses were answered together, or taken from the queue together; moves count as one.
+    /// Number of presses answered together, or read from the queue together; moves count as one.
     pub presses: u32,
-    /// Presses before them that the client was done with, without a drawing: it waited for whatever comes next.
+    /// Number of earlier presses that the client finished without a drawing, and then waited for
+    /// its next event.
     pub silent: u32,
-    /// Below [`CLASSES`].
+    /// Less than [`CLASSES`].
     pub class: usize,
-    /// The stay in the queue alone; no drawing is needed to know it.
+    /// Time in the queue only, known without a drawing.
     pub queued: bool,
 }
 
-/// Where a reader of answers is: they are counted from 0 on.
+/// Position of a reader of answers, counted from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AnswersRead {
     next: u64,
-    /// Answers that were overwritten before they were read.
+    /// Number of answers overwritten before they were read.
     pub lost: u64,
 }
 
-/// Presses on one connection that were not answered so far, or moves that were not taken.
+/// Unanswered presses on one connection, or unread moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenPresses {
     pub slot: usize,
     pub client: Pid,
-    /// The first of the presses.
+    /// Time of the first press.
     pub since: Nanos,
-    /// When the oldest was sent that the client has not even taken.
+    /// Time at which the oldest unread input was sent.
     pub untaken: Option<Nanos>,
     pub presses: u32,
-    /// Below [`CLASSES`].
+    /// Less than [`CLASSES`].
     pub class: usize,
 }
 
 impl Kernel<'_> {
-    /// What was told since the last call with the same reader. Of more than the kernel keeps between two calls, the
-    /// newest are given and the others counted.
+    /// Returns the answers since the last call with the same reader. If there are more than the
+    /// kernel keeps, the newest are returned and the rest counted as lost.
     pub fn answers(&self, read: &mut AnswersRead) -> Vec<ToldAnswer> {
         let Some(bss) = self.skeleton.maps.bss_data.as_deref() else { return Vec::new() };
         let (made, kept) = (volatile(&bss.answers_told), bss.told_answers.len() as u64);
@@ -99,7 +101,7 @@ impl Kernel<'_> {
             match one.turn.cmp(&(read.next + 1)) {
                 Ordering::Equal => answers.push(told(one)),
                 Ordering::Greater => read.lost += 1,
-                // It is being written: it is there the next time.
+                // Being written now: the next call reads it.
                 Ordering::Less => break,
             }
             read.next += 1;
@@ -107,7 +109,7 @@ impl Kernel<'_> {
         answers
     }
 
-    /// Connections with presses that were not answered so far, or with moves that were not taken.
+    /// Returns connections with unanswered presses or unread moves.
     pub fn open_presses(&self) -> Vec<OpenPresses> {
         let Some(bss) = self.skeleton.maps.bss_data.as_deref() else { return Vec::new() };
         let words = bss.answers_open.iter().enumerate().filter(|(_, word)| volatile(*word) != 0);
@@ -115,22 +117,22 @@ impl Kernel<'_> {
         slots.filter_map(|slot| open(bss, slot)).collect()
     }
 
-    /// The counts of all connections that were used at `since` or later.
+    /// Returns the counts of all connections used at or after `since`.
     pub fn counted(&self, since: Nanos) -> Vec<AnswerCounts> {
         let Some(bss) = self.skeleton.maps.bss_data.as_deref() else { return Vec::new() };
         (0..bss.answers.len()).filter_map(|slot| counted(bss, slot, since)).collect()
     }
 
-    /// Presses on connections beyond those that can be watched at once, and messages that were not noted since another CPU was
-    /// at that connection.
+    /// Returns the number of presses on connections beyond the maximum, and of messages lost
+    /// because another CPU was updating that connection.
     pub fn unwatched(&self) -> u64 {
         self.skeleton.maps.bss_data.as_deref().map_or(0, |bss| volatile(&bss.answers_unwatched))
     }
 }
 
 impl Kernel<'_> {
-    /// An X server at which somebody pressed something since this was asked last, and of which it is not known which requests
-    /// draw: the number of its display, and who listens at its socket.
+    /// Returns an X server with unknown drawing requests on which something was pressed since the
+    /// last call: its display number and the pid that listens at its socket.
     pub fn unknown_server(&mut self) -> Option<(u32, Pid)> {
         let bss = self.skeleton.maps.bss_data.as_deref_mut()?;
         let unknown = volatile(&bss.unknown_server);
@@ -141,11 +143,11 @@ impl Kernel<'_> {
         Some((unknown.display, Pid(unknown.server)))
     }
 
-    /// Hands in which requests of X servers draw, and forgets what was handed in before. Where a server is not known, every
-    /// request of an extension counts as a drawing.
+    /// Replaces the drawing requests of X servers. For an unknown server, every extension request
+    /// counts as a drawing.
     ///
     /// # Errors
-    /// Where the kernel refuses it.
+    /// If the kernel refuses the update.
     pub fn know_servers(&self, displays: &[Display]) -> Result<()> {
         let known = &self.skeleton.maps.drawing_requests;
         let listed = |key: &[u8]| displays.iter().any(|display| display.server_pid.to_le_bytes() == key);
@@ -159,7 +161,7 @@ impl Kernel<'_> {
     }
 }
 
-/// A bit for each minor opcode that draws, by major opcode from 128 on.
+/// Returns a bit per minor opcode that draws, indexed by the major opcode from 128 on.
 fn drawing_minors(display: &Display) -> [u64; EXTENSIONS] {
     let mut by_major = [0; EXTENSIONS];
     for extension in &display.extensions {
@@ -172,16 +174,17 @@ fn drawing_minors(display: &Display) -> [u64; EXTENSIONS] {
     by_major
 }
 
-/// Writes what the kernel may be reading.
+/// Writes a value that the kernel may be reading.
 fn write<T>(place: &mut T, value: T) {
-    // SAFETY: a reference is valid for writes; the kernel programs read plain integers there meanwhile.
+    // SAFETY: a reference is valid for writes; the kernel programs read plain integers there
+    // concurrently.
     unsafe { std::ptr::from_mut(place).write_volatile(value) }
 }
 
-/// Reads what the kernel may be writing.
+/// Reads a value that the kernel may be writing.
 fn volatile<T: Copy>(place: &T) -> T {
-    // SAFETY: a reference is valid for reads; the kernel writes plain integers there meanwhile, of which
-    // every bit pattern is one.
+    // SAFETY: a reference is valid for reads; the kernel writes plain integers there concurrently,
+    // for which every bit pattern is valid.
     unsafe { std::ptr::from_ref(place).read_volatile() }
 }
 
@@ -208,7 +211,7 @@ fn class(number: u32) -> usize {
     (number as usize).min(CLASSES - 1)
 }
 
-/// Behind the slots for presses of all connections are those for the pointer.
+/// Reads an open slot: those for presses come first, then those for the pointer.
 fn open(bss: &bss, slot: usize) -> Option<OpenPresses> {
     match slot.checked_sub(bss.answers.len()) {
         None => unanswered(slot, volatile(&bss.answers[slot])),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the programs cost: the kernel's own run statistics, switched on only for short samples, since to take the time of
-//! each run costs some, too.
+//! Cost of the programs: the kernel's own run statistics, enabled only for short samples, since
+//! timing each run has a cost too.
 
 use crate::load::Kernel;
 use crate::orders::CounterOrder;
@@ -14,40 +14,40 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Instant;
 
-/// Bytes of an answer of [`count()`].
+/// Size of an answer of [`count()`], in bytes.
 pub const COUNTED_BYTES: usize = size_of::<u64>();
 
 /// Counters of one program since it was loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProgramRuns {
     pub name: String,
-    /// Runs while statistics were on.
+    /// Number of runs while statistics were enabled.
     pub runs: u64,
-    /// Nanoseconds in those runs; taking the time itself adds some tens of nanoseconds to each.
+    /// Nanoseconds in those runs; the timing itself adds some tens of nanoseconds to each.
     pub nanos: u64,
-    /// Runs that the kernel refused because the program was running on that CPU already: lost records.
+    /// Number of runs skipped because the program was already running on that CPU: lost records.
     pub missed: u64,
 }
 
-/// What a process that counts may attach besides.
+/// Programs that the counter process may attach.
 #[derive(Default)]
 pub struct Attachable {
-    /// Programs that are attached together, once for each lot.
+    /// Sets of programs that are attached together.
     pub standby: Vec<Vec<OwnedFd>>,
-    /// The program that takes samples, and how often a second.
+    /// Sampling program, and samples per second.
     pub clock: Option<(OwnedFd, u64)>,
 }
 
-/// What is attached, of each lot and on each CPU.
+/// Attached programs by set, and sampling events by CPU.
 struct AttachedNow<'a> {
     of: &'a Attachable,
     standby: Vec<Vec<OwnedFd>>,
     clocks: BTreeMap<u16, OwnedFd>,
 }
 
-/// Has the kernel count when it is told so, and answers at the end of each time how many nanoseconds that was; 0 where the
-/// kernel refuses it. Attaches and detaches when it is told so, and answers what the kernel does not let it attach.
-/// Returns when nobody tells it any more.
+/// Executes orders until their stream ends. Enables run statistics on order, and answers at the end
+/// of each period with its nanoseconds, or 0 if the kernel refused. Attaches and detaches programs
+/// on order, and reports those that the kernel refuses.
 pub fn count(mut orders: impl Read, mut answers: impl Write, attachable: &Attachable) {
     let standby = attachable.standby.iter().map(|_| Vec::new()).collect();
     let mut attached = AttachedNow { of: attachable, standby, clocks: BTreeMap::new() };
@@ -69,8 +69,8 @@ pub fn count(mut orders: impl Read, mut answers: impl Write, attachable: &Attach
     }
 }
 
-/// Ends a count, and tells how long it was at most: who counts may have to wait for a CPU at any point, and runs of all
-/// that time would seem to be those of a moment otherwise.
+/// Ends a period, and returns an upper bound of its length: this process may have been preempted at
+/// any point, and all runs in that time count.
 fn ended((count, since): (OwnedFd, Instant)) -> u64 {
     drop(count);
     since.elapsed().as_nanos() as u64
@@ -98,7 +98,7 @@ impl AttachedNow<'_> {
         Ok(())
     }
 
-    /// Samples a CPU as long as it stays: the kernel ends the clock of one that goes.
+    /// Samples a CPU while it stays online: the kernel ends the event of one that goes offline.
     fn sample(&mut self, cpu: u16) -> Result<()> {
         self.clocks.remove(&cpu);
         let Some((program, hertz)) = &self.of.clock else { return Ok(()) };
@@ -110,7 +110,7 @@ impl AttachedNow<'_> {
     }
 }
 
-/// Switches run statistics on for as long as the result lives.
+/// Enables run statistics until the result is dropped.
 fn switch_on() -> Result<OwnedFd> {
     // SAFETY: the call takes an enumerator and returns a new descriptor or a negative error.
     let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
@@ -119,23 +119,23 @@ fn switch_on() -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Whether the caller may ask for the counters of a program that is open. Before Linux 5.19 that takes `CAP_BPF` where
-/// `kernel.unprivileged_bpf_disabled` is set, and so does to read any map.
+/// Returns `true` if the caller may query the counters of an open program. Before Linux 5.19 that
+/// takes `CAP_BPF` if `kernel.unprivileged_bpf_disabled` is set, and so does reading any map.
 pub fn may_ask(program: BorrowedFd<'_>) -> bool {
     runs(String::new(), program.as_raw_fd()).is_ok()
 }
 
 impl Kernel<'_> {
-    /// One of the programs, whichever.
+    /// Returns any one of the programs.
     ///
     /// # Errors
-    /// Where none is loaded, or there are too many open files.
+    /// If none is loaded, or there are too many open files.
     pub fn any_program(&self) -> Result<OwnedFd> {
         let program = self.skeleton.object().progs().find(|program| program.autoload());
         Ok(program.context("no kernel program is loaded")?.as_fd().try_clone_to_owned()?)
     }
 
-    /// The counters of all loaded programs.
+    /// Returns the counters of all loaded programs.
     pub fn program_runs(&self) -> Result<Vec<ProgramRuns>> {
         let loaded = self.skeleton.object().progs().filter(|program| program.autoload());
         loaded.map(|program| runs(program.name().to_string_lossy().into_owned(), program.as_fd().as_raw_fd())).collect()

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is recorded on demand only, since few verdicts need it: the delayed instrumentation of TIPME
-//! (Endo and Seltzer 2000, section 3.4).
+//! Details recorded only on demand, since few verdicts need them: the delayed instrumentation of
+//! TIPME (Endo and Seltzer 2000, section 3.4).
 
 use crate::programs::REQUIRED;
 use anyhow::{Result, bail};
 use std::str::FromStr;
 use tipme_record::Nanos;
 
-/// A resource whose use can be recorded more closely.
+/// A resource whose use can be recorded in more detail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Detail {
-    /// What blocks of 50 microseconds or more waited for, instead of a millisecond.
+    /// Waits of 50 µs or more, instead of 1 ms.
     Waits,
-    /// Every interrupt and softirq, instead of those of 50 microseconds or more; and work items and timers by their
-    /// functions.
+    /// All interrupts and softirqs, instead of those of 50 µs or more, and work items and timers
+    /// with their functions.
     Interrupts,
-    /// Waits for kernel locks of a microsecond or more, instead of 100.
+    /// Contention of kernel locks of 1 µs or more, instead of 100 µs.
     Locks,
-    /// Who writes to files: each thread, at every 64 folios that it makes dirty.
+    /// File writes by thread: one record per 64 folios that it makes dirty.
     Writers,
-    /// Who takes memory: each thread, at every 64 changes of the kernel's count for its process.
+    /// Memory use by thread: one record per 64 changes of its process's RSS counters.
     Memory,
 }
 
 impl Detail {
-    /// All of them.
+    /// All details.
     pub const ALL: [Detail; 5] = [Detail::Waits, Detail::Interrupts, Detail::Locks, Detail::Writers, Detail::Memory];
 
-    /// The name on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Detail::Waits => "waits",
@@ -38,7 +38,7 @@ impl Detail {
         }
     }
 
-    /// The detail that a class of programs is needed for only.
+    /// Returns the detail that is the only one to need a class of programs.
     pub(crate) fn of_class(class: &str) -> Option<Detail> {
         match class {
             "writers" => Some(Detail::Writers),
@@ -48,7 +48,7 @@ impl Detail {
         }
     }
 
-    /// The class of programs that records it.
+    /// Returns the class of programs that records it.
     pub(crate) fn class(self) -> &'static str {
         if self == Detail::Waits { REQUIRED } else { self.name() }
     }
@@ -65,7 +65,7 @@ impl FromStr for Detail {
     }
 }
 
-/// From how long on something is recorded.
+/// Minimum durations that are recorded.
 pub(crate) struct DetailThresholds {
     pub(crate) block: Nanos,
     pub(crate) interrupt: Nanos,

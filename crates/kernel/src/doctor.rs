@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this kernel and this user allow, for `tipme doctor`.
+//! Check of the kernel's features and the caller's privileges, for `tipme doctor`.
 
 use crate::detail::Detail;
 use crate::load::{Kernel, KernelOptions, Storage, possible_cpus};
@@ -7,15 +7,15 @@ use crate::memory::least_memory;
 use libbpf_rs::Btf;
 use tipme_record::Nanos;
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KernelCheck {
     pub what: String,
-    /// `Ok` with what was found, or `Err` with the reason and the remedy.
+    /// `Ok` with the finding, or `Err` with the reason and the remedy.
     pub result: Result<String, String>,
 }
 
-/// Probes BTF, privilege and every class of records, by really arming the programs for a moment.
+/// Probes BTF, privileges and every class of records by arming the programs for a moment.
 pub fn check() -> Vec<KernelCheck> {
     let btf = Btf::from_vmlinux()
         .map(|btf| format!("{} types", btf.len()))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Changes of the keyboard focus on compositors, as the display tap sees them.
+//! Changes of the keyboard focus on compositors, as seen by the display tap.
 
 use crate::skeleton::types::holder;
 use anyhow::{Context, Result};
@@ -9,17 +9,17 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use tipme_record::{Nanos, Pid};
 
-/// Somebody has the focus from now on.
+/// A change of the focus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FocusGained {
     pub at: Nanos,
-    /// The compositor.
+    /// Pid of the compositor.
     pub server: Pid,
-    /// The client that has it; `None` where no client has.
+    /// Client with the focus; `None` if there is none.
     pub client: Option<Pid>,
 }
 
-/// What the kernel has told and nobody has asked for yet: at most a page of it.
+/// Unread focus changes from the kernel, at most a page.
 pub(crate) struct FocusChanges {
     ring: RingBuffer<'static>,
     told: Rc<RefCell<Vec<FocusGained>>>,
@@ -41,15 +41,15 @@ impl FocusChanges {
         unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
     }
 
-    /// Those since the last call.
+    /// Returns the changes since the last call.
     pub(crate) fn take(&self) -> Vec<FocusGained> {
-        // What cannot be read now is read the next time.
+        // Changes that cannot be read now are read the next time.
         self.ring.consume().ok();
         self.told.take()
     }
 }
 
-/// The change that made somebody the holder; `None` where the kernel is writing it.
+/// Returns the last change of a holder; `None` while the kernel is writing it.
 pub(crate) fn of_holder(read: impl Fn() -> holder) -> Option<FocusGained> {
     let (first, again) = (read(), read());
     let same = (first.at, first.server, first.client) == (again.at, again.server, again.client);
@@ -57,7 +57,7 @@ pub(crate) fn of_holder(read: impl Fn() -> holder) -> Option<FocusGained> {
     (same && first.server != 0).then_some(FocusGained { at: Nanos(first.at), server: Pid(first.server), client })
 }
 
-/// Reads `struct focus_change`.
+/// Parses `struct focus_change`.
 fn change(bytes: &[u8]) -> Option<FocusGained> {
     let number = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let at = u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?);

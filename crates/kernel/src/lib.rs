@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel side of the flight recorder: programs, rings, tables and the task walk.
 //!
-//! [`Kernel::arm`] loads and attaches everything; from then on the kernel writes records into rings
-//! and no code of this process runs. [`Kernel::chunks`] and its siblings copy bytes out at a mark,
-//! while recording goes on. Nothing here interprets a record.
+//! [`Kernel::arm`] loads and attaches everything; from then on the kernel writes records into
+//! rings, and no code of this process runs. [`Kernel::copy_chunks`] and its siblings copy bytes at
+//! a mark, while recording goes on. This crate does not interpret records.
 
 #![warn(unreachable_pub)]
 

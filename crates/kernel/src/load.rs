@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loading and attaching the programs, one class at a time as far as the kernel has it.
+//! Loading and attaching of the programs, by class, as far as the kernel supports them.
 
 use crate::detail::{Detail, DetailThresholds};
 use crate::focus::{FocusChanges, FocusGained, of_holder};
@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, IntoRawFd};
 use tipme_record::incident::Missing;
 use tipme_record::{Nanos, RingClass};
 
-/// Where the loaded object lives; it must outlive the [`Kernel`].
+/// Owner of the loaded object; it must outlive the [`Kernel`].
 #[derive(Default)]
 pub struct Storage(Option<Box<MaybeUninit<OpenObject>>>);
 
@@ -29,20 +29,20 @@ pub enum DisplayNumber {
     Wayland(u32),
 }
 
-/// What to record, and with how much memory.
+/// Selection of the records, and the memory for them.
 #[derive(Clone, Debug)]
 pub struct KernelOptions {
-    /// Locked memory for rings and tables, in bytes; a hard cap.
+    /// Locked memory for rings and tables, in bytes; a hard limit.
     pub memory: u64,
-    /// Classes that are not wanted; see [`classes`].
+    /// Classes to leave out; see [`classes`].
     pub without: Vec<String>,
-    /// The only display whose traffic is recorded; `None` for all.
+    /// The only display to record; `None` for all.
     pub display: Option<DisplayNumber>,
-    /// How far back a mark reaches.
+    /// Time that a mark reaches back.
     pub window: Nanos,
-    /// CPU samples per second and CPU.
+    /// Samples per second and CPU.
     pub hertz: u64,
-    /// What is recorded more closely than usual.
+    /// Details to record.
     pub details: Vec<Detail>,
 }
 
@@ -50,33 +50,34 @@ pub struct KernelOptions {
 pub struct Kernel<'a> {
     pub(crate) skeleton: TipmeSkel<'a>,
     pool: Pool,
-    /// The walk over all tasks.
+    /// Iterator over all tasks.
     pub(crate) walk: Link,
     focus: FocusChanges,
-    /// Held for their effect: what is dropped is detached.
+    /// Links of attached programs, which are detached on drop.
     _links: Vec<Link>,
     chosen: Chosen,
     hertz: u64,
 }
 
-/// A mark is heard so long after it was asked for, at most, and then reaches back from when it was.
+/// Maximum delay from a mark to its handling; the mark reaches back from its own time.
 const LATE: Nanos = Nanos::from_secs(5);
 
-/// What is recorded, and by which programs.
+/// Recorded classes, and their programs.
 struct Chosen {
     on: Vec<&'static str>,
     missing: Vec<Missing>,
-    /// The classes that are recorded on demand only: loaded, and not attached.
+    /// Classes recorded on demand only: loaded, but not attached.
     standby: Vec<&'static str>,
-    /// Those of them that cannot be had, and why.
+    /// On-demand classes that are unavailable, with the reason.
     absent: Vec<Missing>,
-    /// The programs of the classes in `on` and in `standby`, as far as this kernel has their hooks.
+    /// Programs of the classes in `on` and `standby`, as far as this kernel has their hooks.
     programs: Vec<&'static Program>,
 }
 
 impl<'a> Kernel<'a> {
-    /// Loads and attaches. A class that this kernel lacks is left out and listed in
-    /// [`Kernel::missing`]; without the class `tasks` nothing can be recorded, which is an error.
+    /// Loads and attaches the programs. A class that this kernel lacks is left out and listed in
+    /// [`Kernel::missing`]; a missing class `tasks` is an error, since nothing can be recorded
+    /// without it.
     pub fn arm(storage: &'a mut Storage, options: &KernelOptions) -> Result<Kernel<'a>> {
         libbpf_rs::set_print(None);
         ensure!(sees_all_processes(), "{ELSEWHERE}");
@@ -94,28 +95,29 @@ impl<'a> Kernel<'a> {
         Ok(Kernel { skeleton, pool, walk, focus, _links: attached.links, chosen, hertz })
     }
 
-    /// Classes that are being recorded.
+    /// Returns the classes being recorded.
     pub fn classes_on(&self) -> &[&'static str] {
         &self.chosen.on
     }
 
-    /// Classes that are not, and why.
+    /// Returns the classes not recorded, with the reason.
     pub fn missing(&self) -> &[Missing] {
         &self.chosen.missing
     }
 
-    /// The hooks that record a class, where kernels differ in them.
+    /// Returns the hooks that record a class, if kernels differ in them.
     pub(crate) fn hooks(&self, class: &str) -> Option<String> {
         hooks_of(class, &self.chosen.programs)
     }
 
-    /// The CPUs that went or came since the last call: the kernel ends their clocks, and new ones take rights that a
-    /// recorder has given up.
+    /// Returns the CPUs that went offline or came online since the last call: the kernel ends their
+    /// sampling events, and new ones take privileges that a recorder has dropped.
     pub fn moved_cpus(&mut self) -> Vec<u16> {
         let mut cpus = Vec::new();
         let Some(bss) = self.skeleton.maps.bss_data.as_deref_mut() else { return cpus };
         for (cpu, moved) in (0..).zip(&mut bss.cpu_moved) {
-            // SAFETY: a reference is valid for reads; the kernel writes single bytes there meanwhile.
+            // SAFETY: a reference is valid for reads; the kernel writes single bytes there
+            // concurrently.
             if unsafe { std::ptr::from_ref(moved).read_volatile() } != 0 {
                 *moved = 0;
                 cpus.push(cpu);
@@ -124,7 +126,7 @@ impl<'a> Kernel<'a> {
         cpus
     }
 
-    /// Says of a CPU that it is not sampled any more.
+    /// Marks a CPU as no longer sampled.
     pub fn miss_samples(&mut self, cpu: u16) {
         let why = format!("none of CPU {cpu} since it went or came; restart the recorder to have them again");
         let missing = Missing { what: "samples".to_owned(), why };
@@ -133,40 +135,42 @@ impl<'a> Kernel<'a> {
         }
     }
 
-    /// Copies the chunks of a class that hold records from `from` on, while the kernel writes, and gives `take` some at a
-    /// time, in several threads at once.
+    /// Copies the chunks of a class with records since `from`, while the kernel writes. Passes them
+    /// to `take` in blocks, from several threads at once.
     pub fn copy_chunks(&self, class: RingClass, from: Nanos, take: &(dyn Fn(&[u8]) + Sync)) {
         self.pool.copy_since(class, from, take);
     }
 
-    /// Records of the class are complete after this time; zero where nothing was overwritten yet.
-    /// Asked *after* a copy it tells what the copy holds.
+    /// Returns the time after which records of the class are complete; zero if none was overwritten
+    /// yet. Read *after* a copy, it holds for the copy.
     pub fn overwritten_until(&self, class: RingClass) -> Nanos {
         Nanos(self.volatile(|bss| &raw const bss.overwritten_until[class as usize]))
     }
 
-    /// Records of the class that found no chunk since the start.
+    /// Returns the number of records of the class that found no chunk since the start.
     pub fn dropped(&self, class: RingClass) -> u64 {
         self.volatile(|bss| &raw const bss.dropped[class as usize])
     }
 
-    /// Number of sends on display connections whose messages were skipped since the start, because it was not known where
-    /// in the stream they begin.
+    /// Returns the number of sends on display connections with messages skipped since the start,
+    /// because their position in the stream was unknown.
     pub fn skipped_sends(&self) -> u64 {
         self.volatile(|bss| &raw const bss.sends_skipped)
     }
 
-    /// Becomes readable when the focus has changed on a compositor; ask then for [`Kernel::focus_changes`].
+    /// Returns a descriptor that becomes readable when the focus changes on a compositor; then call
+    /// [`Kernel::focus_changes`].
     pub fn focus_fd(&self) -> BorrowedFd<'_> {
         self.focus.fd()
     }
 
-    /// The changes of the focus since the last call, in the order of time.
+    /// Returns the focus changes since the last call, in chronological order.
     pub fn focus_changes(&self) -> Vec<FocusGained> {
         self.focus.take()
     }
 
-    /// Who has the focus on compositors now, as the last change of each: also of those that were too many to be told.
+    /// Returns the current focus on compositors, including changes that were over the budget of the
+    /// kernel.
     pub fn focuses(&self) -> Vec<FocusGained> {
         let holders = self.skeleton.maps.bss_data.as_deref().map(|bss| &bss.holders);
         // SAFETY: a reference is valid for reads; the kernel writes plain integers there meanwhile.
@@ -174,13 +178,14 @@ impl<'a> Kernel<'a> {
         holders.into_iter().flatten().filter_map(read).collect()
     }
 
-    /// Records blocks, interrupts and waits for locks from the lengths on that these details ask for. What takes programs
-    /// besides is attached by who may: see [`Kernel::standby`].
+    /// Sets the minimum durations of blocks, interrupts and lock contention for these details.
+    /// Programs that a detail needs besides are attached by the counter process: see
+    /// [`Kernel::standby`].
     pub fn set_details(&mut self, details: &[Detail]) {
         set_thresholds(&mut self.skeleton, details);
     }
 
-    /// Why a detail cannot be recorded; `None` where it can.
+    /// Returns the reason why a detail cannot be recorded; `None` if it can.
     pub fn lacks(&self, detail: Detail) -> Option<&str> {
         let chosen = &self.chosen;
         if [&chosen.on, &chosen.standby].into_iter().any(|classes| classes.contains(&detail.class())) {
@@ -190,10 +195,10 @@ impl<'a> Kernel<'a> {
         Some(all.clone().find(|missing| missing.what == detail.class()).map_or("", |missing| &missing.why))
     }
 
-    /// What is recorded on demand only: each detail, with the programs that are attached for it.
+    /// Returns the details recorded on demand only, each with the programs to attach for it.
     ///
     /// # Errors
-    /// Where the kernel does not tell the programs' numbers.
+    /// If the kernel does not return the ids of the programs.
     pub fn standby(&self) -> Result<Vec<StandbyPrograms>> {
         let of = |class: &&'static str| {
             let programs = self.chosen.programs_of(&[class]);
@@ -204,10 +209,10 @@ impl<'a> Kernel<'a> {
         self.chosen.standby.iter().map(of).collect()
     }
 
-    /// What takes samples; `None` where nothing does.
+    /// Returns the sampling program and its frequency; `None` if samples are not recorded.
     ///
     /// # Errors
-    /// Where the kernel does not tell of its program.
+    /// If the kernel does not return the id of the program.
     pub fn sample_clock(&self) -> Result<Option<SampleClock>> {
         let on = self.chosen.programs_of(&self.chosen.on);
         let program = on.into_iter().find(|program| matches!(program.hook, Hook::Clock));
@@ -218,7 +223,8 @@ impl<'a> Kernel<'a> {
         clock.transpose()
     }
 
-    /// Stops or restarts the recording of input: while hidden, key and pointer events leave no trace.
+    /// Stops or restarts the recording of input: while hidden, key and pointer events leave no
+    /// trace.
     pub fn hide_input(&mut self, hidden: bool) {
         if let Some(bss) = self.skeleton.maps.bss_data.as_deref_mut() {
             set_flag((&raw mut bss.input_hidden).cast(), hidden);
@@ -232,35 +238,37 @@ impl<'a> Kernel<'a> {
         }
     }
 
-    /// A counter of the kernel programs, as it is now.
+    /// Returns the current value of a counter of the kernel programs.
     pub(crate) fn volatile(&self, field: impl Fn(&crate::skeleton::types::bss) -> *const u64) -> u64 {
-        // SAFETY: the pointer comes from a field of the mapped section, which lives as long as `self`.
+        // SAFETY: the pointer comes from a field of the mapped section, which lives as long as
+        // `self`.
         self.skeleton.maps.bss_data.as_deref().map_or(0, |bss| unsafe { field(bss).read_volatile() })
     }
 }
 
-/// Sets a field of one byte that programs only read.
+/// Sets a one-byte field that the programs only read.
 fn set_flag(flag: *mut u8, value: bool) {
     // SAFETY: callers pass a field of the mapped section of variables.
     unsafe { flag.write_volatile(u8::from(value)) }
 }
 
-/// The first PID namespace, by which the kernel numbers processes in what it records.
+/// The initial PID namespace: the kernel records its pids.
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 const ELSEWHERE: &str = "processes have other numbers in this container than the kernel records, so causes would be \
     told of the wrong ones; record on the host, or in a container with the host's PID namespace (docker run --pid=host)";
 
-/// Whether /proc knows processes by the numbers that are recorded. A kernel without namespaces has one for all.
+/// Returns `true` if /proc shows the pids that are recorded. A kernel without namespaces has the
+/// same ones for all.
 fn sees_all_processes() -> bool {
     std::fs::read_link("/proc/self/ns/pid").map_or(true, |namespace| namespace.as_os_str() == FIRST_NAMESPACE)
 }
 
-/// CPUs that programs may run on.
+/// Returns the number of possible CPUs.
 pub(crate) fn possible_cpus() -> Result<usize> {
     libbpf_rs::num_possible_cpus().context("cannot tell the number of CPUs")
 }
 
-/// Splits the classes into those to switch on and those that are missing, with the reason.
+/// Splits the classes into those to enable and those that are missing, with the reason.
 fn choose(options: &KernelOptions) -> Result<Chosen> {
     let btf = Btf::from_vmlinux()
         .context("cannot read /sys/kernel/btf/vmlinux: kernel has no BTF; enable CONFIG_DEBUG_INFO_BTF")?;
@@ -298,13 +306,13 @@ impl Chosen {
         self.programs.retain(|program| program.class != class);
     }
 
-    /// The programs of some classes.
+    /// Returns the programs of some classes.
     fn programs_of(&self, classes: &[&str]) -> Vec<&'static Program> {
         self.programs.iter().copied().filter(|program| classes.contains(&program.class)).collect()
     }
 }
 
-/// The programs of a class, or why it is not recorded.
+/// Returns the programs of a class, or the reason why it is not recorded.
 fn wanted_programs(class: &str, options: &KernelOptions, btf: &Btf<'_>) -> Result<Vec<&'static Program>, String> {
     if options.without.iter().any(|name| name == class) {
         return Err("switched off with --without".to_owned());
@@ -312,7 +320,7 @@ fn wanted_programs(class: &str, options: &KernelOptions, btf: &Btf<'_>) -> Resul
     programs_of(class, |hook| has(btf, hook)).map_err(|hook| format!("kernel has no {hook}"))
 }
 
-/// Whether the kernel has something that programs can attach to.
+/// Returns `true` if the kernel has this hook.
 fn has(btf: &Btf<'_>, hook: Hook) -> bool {
     match hook {
         Hook::Tracepoint(name) => has_tracepoint(btf, name),
@@ -321,12 +329,13 @@ fn has(btf: &Btf<'_>, hook: Hook) -> bool {
     }
 }
 
-/// Whether the kernel has a tracepoint of this name that programs can attach to.
+/// Returns `true` if the kernel has a BTF tracepoint of this name.
 fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
     btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
 }
 
-/// Where all classes together do not load, tries each one and leaves out those that the verifier refuses.
+/// If all classes together do not load, tries each one and leaves out those that the verifier
+/// rejects.
 fn drop_rejected(options: &KernelOptions, chosen: &mut Chosen) -> Result<()> {
     let least = Shares([4, 4, 4]);
     let try_load = |programs: &[&Program]| load(&mut Storage::default(), programs, least, options).map(drop);
@@ -383,26 +392,28 @@ fn random() -> Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// Arguments of balance_dirty_pages where the thresholds come in one structure; 12 where they do not.
+/// Number of arguments of balance_dirty_pages if the thresholds come in one structure; otherwise it
+/// is 12.
 const DIRTY_ARGUMENTS: usize = 8;
 
-/// How many arguments a tracepoint hands to programs; `None` where there is no such tracepoint.
+/// Returns the number of arguments that a tracepoint passes to programs; `None` if it does not
+/// exist.
 fn arguments_of(tracepoint: &str) -> Option<usize> {
     let btf = Btf::from_vmlinux().ok()?;
     let named: Typedef<'_> = btf.type_by_name(&format!("btf_trace_{tracepoint}"))?;
     let pointer: Ptr<'_> = named.next_type()?.try_into().ok()?;
     let function: FuncProto<'_> = pointer.next_type()?.try_into().ok()?;
-    // The first one is the tracepoint's own.
+    // The first argument is the tracepoint's own.
     function.len().checked_sub(1)
 }
 
-/// The length of a kernel tick: the resolution of the clocks that only ticks move on.
+/// Returns the length of a kernel tick: the resolution of the coarse clocks.
 fn tick() -> Nanos {
     let length = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
     Nanos(length.tv_sec as u64 * 1_000_000_000 + length.tv_nsec as u64)
 }
 
-/// The address of a kernel function; `None` where the kernel does not tell.
+/// Returns the address of a kernel function; `None` if it is hidden.
 fn kernel_symbol(name: &str) -> Option<u64> {
     let table = std::fs::read_to_string("/proc/kallsyms").ok()?;
     let line = table.lines().find(|line| line.split(' ').nth(2) == Some(name))?;
@@ -415,7 +426,7 @@ fn kernel_at_least(major: u32, minor: u32) -> bool {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
 }
 
-/// Bits of a number in a slot of a queue, as in `ring.h`.
+/// Width of a chunk number in a slot of a queue, as in `ring.h`.
 const NUMBER_BITS: u32 = 24;
 
 /// Puts every chunk into its queue, before the first program runs.
@@ -424,7 +435,7 @@ fn fill_queues(skeleton: &mut TipmeSkel<'_>, shares: Shares) -> Result<()> {
     let mut number = 0;
     for (queue, share) in bss.queues.iter_mut().zip(shares.0) {
         for (turn, slot) in (0_u64..).zip(&mut queue.slots) {
-            // The turn that the slot is for, and the number + 1 of a chunk or 0.
+            // Turn of the slot, and the number + 1 of a chunk, or 0.
             let has_chunk = turn < u64::from(share);
             number += u64::from(has_chunk);
             *slot = turn << NUMBER_BITS | if has_chunk { number } else { 0 };
@@ -435,7 +446,7 @@ fn fill_queues(skeleton: &mut TipmeSkel<'_>, shares: Shares) -> Result<()> {
     Ok(())
 }
 
-/// Before the first program runs, and whenever other details are asked for.
+/// Sets the minimum durations, before the first program runs and whenever the details change.
 fn set_thresholds(skeleton: &mut TipmeSkel<'_>, details: &[Detail]) {
     let Some(bss) = skeleton.maps.bss_data.as_deref_mut() else { return };
     let limits = DetailThresholds::of(details);
@@ -455,14 +466,15 @@ fn find<'s>(skeleton: &'s TipmeSkel<'_>, name: &str) -> Result<ProgramMut<'s>> {
     programs.find(|program| program.name() == name).with_context(|| format!("program {name} is not there"))
 }
 
-/// What holds attached programs: what is dropped is detached.
+/// Links of attached programs, which are detached on drop.
 #[derive(Default)]
 struct Attached {
     walk: Option<Link>,
     links: Vec<Link>,
 }
 
-/// Attaches class by class. One whose programs the kernel does not let be attached is left out, unless it is required.
+/// Attaches class by class. If the kernel refuses one, that class is left out, unless it is
+/// required.
 fn attach(skeleton: &TipmeSkel<'_>, chosen: &mut Chosen, hertz: u64) -> Result<Attached> {
     let mut all = Attached::default();
     for class in chosen.on.clone() {
@@ -497,6 +509,6 @@ fn attach_programs(skeleton: &TipmeSkel<'_>, programs: &[&Program], hertz: u64) 
 fn attach_clocks(program: &ProgramMut<'_>, hertz: u64) -> Result<Vec<Link>> {
     let cpus = possible_cpus()? as u32;
     let clocks = (0..cpus).filter_map(|cpu| cpu_clock(cpu, hertz).transpose());
-    // The link takes the descriptor over and closes it.
+    // The link takes ownership of the descriptor.
     clocks.map(|clock| Ok(program.attach_perf_event(clock?.into_raw_fd())?)).collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the memory is shared out, and the mapped pools.
+//! Division of the memory, and the mapped pool.
 
 use anyhow::{Context, Result, ensure};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -11,22 +11,24 @@ use std::thread::{Builder, available_parallelism};
 use tipme_record::{CHUNK_BYTES, ChunkEntry, ChunkHead, Nanos, RingClass, entries};
 use zerocopy::FromBytes;
 
-/// Chunks at most; the queues in the kernel have this many places.
+/// Maximum number of chunks, the size of the queues in the kernel.
 const CHUNKS_MAX: u64 = 16384;
 
-/// CPUs at most; the kernel programs have this many places to write to.
+/// Maximum number of CPUs, the size of the table of places in the kernel programs.
 pub const CPUS_MAX: usize = 1024;
 
-/// Memory that the stack table, the command lines and the wait table take, in bytes.
+/// Memory of the stack table, the command lines and the wait table, in bytes.
 const TABLES_BYTES: u64 = 10 << 20;
 
-/// Chunks per class, in the order of [`RingClass::ALL`], as they are at first: the kernel programs lend what nobody needs.
+/// Initial number of chunks per class, in the order of [`RingClass::ALL`]: the kernel programs lend
+/// unneeded ones to another class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shares(pub(crate) [u32; 3]);
 
 impl Shares {
-    /// Shares out `memory` bytes: of what the tables leave a sixteenth goes to the identities of the dead; of the rest three
-    /// fifths go to switches and wake-ups, and two to rare records. Each class has [`least_chunks`], though.
+    /// Divides `memory` bytes. Of the memory left by the tables, 1/16 is for ended processes; of
+    /// the rest, 3/5 is for scheduler records and 2/5 for rare records. Each class has at least
+    /// [`least_chunks`].
     pub(crate) fn of(memory: u64, cpus: usize) -> Result<Shares> {
         let chunks = (memory.saturating_sub(TABLES_BYTES) / CHUNK_BYTES as u64).min(CHUNKS_MAX);
         let least = least_chunks(cpus);
@@ -38,36 +40,36 @@ impl Shares {
         Ok(Shares([chunks - exits - rare, rare, exits].map(|share| share as u32)))
     }
 
-    /// Chunks of all classes.
+    /// Number of chunks of all classes.
     pub(crate) fn total(self) -> u32 {
         self.0.iter().sum()
     }
 }
 
-/// The least memory for the rings of so many CPUs: whole MiB, in bytes.
+/// Returns the minimum memory for the rings of `cpus` CPUs: whole MiB, in bytes.
 pub(crate) fn least_memory(cpus: usize) -> u64 {
     (3 * least_chunks(cpus) * CHUNK_BYTES as u64 + TABLES_BYTES).next_multiple_of(1 << 20)
 }
 
-/// Chunks that each class keeps: one for each CPU that there may ever be, and those that are being exchanged.
+/// Returns the minimum number of chunks per class: one per possible CPU, and those being exchanged.
 pub(crate) fn least_chunks(cpus: usize) -> u64 {
     cpus as u64 + cpus as u64 / 16 + 4
 }
 
-/// Chunks that are copied at a time.
+/// Number of chunks copied at a time.
 const BLOCK_CHUNKS: usize = 16;
 
-/// Threads that copy, at most.
+/// Maximum number of copying threads.
 const COPY_THREADS: usize = 4;
 
-/// The chunks of all classes, mapped read-only while the kernel writes to them.
+/// Chunks of all classes, mapped read-only while the kernel writes to them.
 pub(crate) struct Pool {
     base: NonNull<u8>,
     chunks: usize,
 }
 
 impl Pool {
-    /// Maps the pool behind a map's file descriptor.
+    /// Maps the pool of a BPF map.
     pub(crate) fn map(fd: BorrowedFd<'_>, chunks: u32) -> Result<Pool> {
         let chunks = chunks as usize;
         // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of ours.
@@ -78,7 +80,7 @@ impl Pool {
         Ok(Pool { base, chunks })
     }
 
-    /// Reads a chunk's head as it is now; the kernel may write to it meanwhile.
+    /// Reads a chunk's current head; the kernel may write to it meanwhile.
     fn head(&self, index: usize) -> ChunkHead {
         let mut bytes = [0u8; size_of::<ChunkHead>()];
         self.copy_bytes(index, &mut bytes);
@@ -93,13 +95,13 @@ impl Pool {
 
     fn copy_bytes(&self, index: usize, to: &mut [u8]) {
         assert!(index < self.chunks && to.len() <= CHUNK_BYTES, "chunk out of range");
-        // SAFETY: the range lies inside the mapping, which lives as long as `self`; the kernel writes to it
-        // concurrently, and the generation of every record tells whether it was whole.
+        // SAFETY: the range lies inside the mapping, which lives as long as `self`; the kernel
+        // writes to it concurrently, and the generation of every record shows if it was complete.
         unsafe { std::ptr::copy_nonoverlapping(self.base.as_ptr().add(index * CHUNK_BYTES), to.as_mut_ptr(), to.len()) }
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     }
 
-    /// Copies a chunk, so that every record that is valid in the copy is whole.
+    /// Copies a chunk such that every valid record in the copy is complete.
     fn copy_chunk(&self, index: usize, to: &mut [u8], again: &mut [u8]) {
         self.copy_bytes(index, to);
         self.copy_bytes(index, again);
@@ -108,9 +110,9 @@ impl Pool {
         }
     }
 
-    /// Copies all chunks of a class that hold records from `from` on, the oldest first, and gives `take` some at a time, in
-    /// several threads at once. A chunk that is taken again during its copy held the oldest records of all and is left
-    /// out.
+    /// Copies all chunks of a class with records since `from`, oldest first. Passes them to `take`
+    /// in blocks, from several threads at once. A chunk that is reused during its copy held the
+    /// oldest records of all and is left out.
     pub(crate) fn copy_since(&self, class: RingClass, from: Nanos, take: &(dyn Fn(&[u8]) + Sync)) {
         let wanted = self.chunks_since(class, from);
         let next = AtomicUsize::new(0);
@@ -125,14 +127,14 @@ impl Pool {
         let others = wanted.len().div_ceil(BLOCK_CHUNKS).clamp(1, threads) - 1;
         std::thread::scope(|scope| {
             for _ in 0..others {
-                // Where there can be no more threads, this one copies alone.
+                // Without more threads, this one copies alone.
                 Builder::new().spawn_scoped(scope, copy).ok();
             }
             copy();
         });
     }
 
-    /// Copies these chunks as far as they are still what they were.
+    /// Copies these chunks unless they have been reused.
     fn copy_block(&self, block: &[(usize, u64)], out: &mut Vec<u8>) {
         let mut again = vec![0; CHUNK_BYTES];
         out.clear();
@@ -146,7 +148,7 @@ impl Pool {
         }
     }
 
-    /// The chunks that hold such records now, the oldest first: which, and how often each was taken.
+    /// Returns the chunks with such records, oldest first: index, and number of uses.
     fn chunks_since(&self, class: RingClass, from: Nanos) -> Vec<(usize, u64)> {
         let heads = (0..self.chunks).map(|index| (index, self.head(index)));
         let is_old = |head: &ChunkHead| head.closed != Nanos(0) && head.closed < from;
@@ -157,7 +159,7 @@ impl Pool {
     }
 }
 
-// SAFETY: the mapping is read only, and each read copies its bytes whatever writes to them meanwhile.
+// SAFETY: the mapping is read-only, and each read copies its bytes despite concurrent writes.
 unsafe impl Sync for Pool {}
 
 impl Drop for Pool {
@@ -169,8 +171,9 @@ impl Drop for Pool {
     }
 }
 
-/// Completes the records of a chunk's copy from a later copy, in whatever order the bytes of each were read: what was
-/// valid in the first, if perhaps torn, had been written by then, and the later one has all of it.
+/// Completes the records of a chunk's copy from a later copy, in whatever order their bytes were
+/// read: a record that was valid in the first copy, if perhaps torn, had been written by then, so
+/// the later one has all of it.
 fn complete(copy: &mut [u8], later: &[u8]) {
     let begin = copy.as_ptr() as usize;
     let range = |entry: ChunkEntry<'_>| {
@@ -220,13 +223,13 @@ mod tests {
         assert_eq!(Shares::of(64 << 30, 8).unwrap().total(), 16_384);
     }
 
-    /// Chunks of the pool that is written while it is read, and records that are read of it.
+    /// Number of chunks in the pool that is written while it is read, and of records to read.
     const RACED: u32 = 6;
     const RECORDS: u64 = 1_000_000;
-    /// Words of a record that names a thread: head and name.
+    /// Words of a rename record: head and name.
     const WORDS: u64 = (Rename::SIZE / 8) as u64;
 
-    /// A pool that can be written through the second value, as the kernel writes it.
+    /// Returns a pool that can be written through the second value, like the kernel does.
     fn raced() -> (Pool, &'static [AtomicU64]) {
         let memory = rustix::fs::memfd_create("pool", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         let bytes = RACED as usize * CHUNK_BYTES;
@@ -234,12 +237,14 @@ mod tests {
         let both = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of ours.
         let base = unsafe { mmap(std::ptr::null_mut(), bytes, both, MapFlags::SHARED, &memory, 0) }.unwrap();
-        // SAFETY: the mapping is never taken back, is aligned to pages, and is used through atomics only.
+        // SAFETY: the mapping is never unmapped, is page-aligned, and is only accessed through
+        // atomics.
         let words = unsafe { std::slice::from_raw_parts(base.cast::<AtomicU64>(), bytes / 8) };
         (Pool::map(std::os::fd::AsFd::as_fd(&memory), RACED).unwrap(), words)
     }
 
-    /// Takes a chunk, fills it and gives it back, in the order of `ring.h`; the names of records tell their times.
+    /// Takes a chunk, fills it and gives it back, in the order of `ring.h`; the names in the
+    /// records hold their times.
     fn fill(chunk: &[AtomicU64], taken: u64, ts: &mut u64) {
         chunk[0].store(taken, Ordering::Release);
         chunk[1].store(*ts, Ordering::Release);
@@ -257,7 +262,7 @@ mod tests {
         chunk[3].store(*ts, Ordering::Release);
     }
 
-    /// All chunks of a class.
+    /// Returns all chunks of a class.
     fn copied(pool: &Pool, class: RingClass) -> Vec<u8> {
         let copied = Mutex::new(Vec::new());
         pool.copy_since(class, Nanos(0), &|block| copied.lock().unwrap().extend_from_slice(block));
@@ -271,7 +276,7 @@ mod tests {
         let later: Vec<u8> = words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
         let (first, record) = (size_of::<ChunkHead>(), WORDS as usize * 8);
         let mut copy = later.clone();
-        // The name of the first was read before it was written, and the second was not there yet.
+        // The first name was read before it was written, and the second record was not there yet.
         copy[first + 16..first + record].fill(7);
         copy[first + record..].fill(0);
         complete(&mut copy, &later);

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a recorder that has given its rights up asks of the process that has kept one: see [`crate::count()`].
+//! Orders from a recorder that has dropped its privileges to the process that has kept one: see
+//! [`crate::count()`].
 
 use std::io::Read;
 
-/// An order, of three bytes.
+/// An order, encoded as three bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CounterOrder {
-    /// To count what kernel programs cost, and to end that and answer for how long it was done.
+    /// Starts the count of the programs' run time; `End` ends it, and is answered with its length.
     Begin,
     End,
-    /// To attach the programs on standby that have this place among those that it was given.
+    /// Attaches the set of standby programs with this index; `Detach` detaches it.
     Attach(u8),
     Detach(u8),
-    /// To sample this CPU, which has gone or come back.
+    /// Samples this CPU, which went offline or came online.
     Sample(u16),
 }
 
-/// Answers that are longer than anything is counted: what was refused, from the greatest number down.
+/// Encoding of refusals in answers, as numbers beyond any count, from the greatest one down.
 const SAMPLE_BASE: u64 = 1 << 8;
 const SAMPLE_END: u64 = SAMPLE_BASE + (1 << 16);
 
@@ -33,7 +34,7 @@ impl CounterOrder {
         [kind, low, high]
     }
 
-    /// The next order; `None` where there are no more, or this is none.
+    /// Reads the next order; returns `None` at the end or for an invalid one.
     pub(crate) fn read(from: &mut impl Read) -> Option<CounterOrder> {
         let mut bytes = [0; 3];
         from.read_exact(&mut bytes).ok()?;
@@ -48,7 +49,7 @@ impl CounterOrder {
         }
     }
 
-    /// What is answered where the kernel refuses what is to be attached.
+    /// Returns the answer if the kernel refuses to attach.
     pub(crate) fn refusal(self) -> u64 {
         match self {
             CounterOrder::Attach(place) => u64::MAX - u64::from(place),
@@ -57,7 +58,7 @@ impl CounterOrder {
         }
     }
 
-    /// What an answer says was refused; `None` where it is how long was counted, or 0.
+    /// Returns the order that an answer refuses; `None` for a length of time or 0.
     pub fn refused(answer: u64) -> Option<CounterOrder> {
         match u64::MAX - answer {
             place @ 0..SAMPLE_BASE => Some(CounterOrder::Attach(place as u8)),

@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel programs, by class. One line here is all that a new program needs.
+//! The kernel programs, by class. A new program needs only a line here.
 //!
-//! Where a kernel lacks a tracepoint, a stand-in may write the same records from another hook. What a
-//! kernel has decides, never its version.
+//! If a kernel lacks a tracepoint, a stand-in may write the same records from another hook. The
+//! choice depends on the features of the kernel, never on its version.
 
 use std::fmt;
 
-/// How a program is attached.
+/// Attachment point of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hook {
     /// A BTF tracepoint of this name.
     Tracepoint(&'static str),
-    /// The return of the kernel function of this name. Some kernels refuse it.
+    /// Return of the kernel function of this name (fexit). Some kernels refuse it.
     Return(&'static str),
-    /// A CPU clock event on every CPU that is online.
+    /// A CPU clock event on every online CPU.
     Clock,
-    /// The walk over all tasks, run at a mark.
+    /// The iterator over all tasks, run at a mark.
     Walk,
 }
 
-/// One kernel program.
 pub(crate) struct Program {
     pub(crate) name: &'static str,
     pub(crate) hook: Hook,
-    /// Classes other than [`REQUIRED`] can be switched off, and may be missing on a kernel.
+    /// Classes other than [`REQUIRED`] can be disabled, and may be missing on a kernel.
     pub(crate) class: &'static str,
-    /// The program that this one takes the place of, where the kernel lacks that one's hook.
+    /// Program that this one replaces if the kernel lacks that one's hook.
     instead_of: Option<&'static str>,
 }
 
@@ -44,7 +43,7 @@ const fn stand_in(name: &'static str, hook: Hook, class: &'static str, of: &'sta
     Program { name, hook, class, instead_of: Some(of) }
 }
 
-/// All programs; identity first, so that no task is switched to before it is known.
+/// All programs, those for task identity first, so that no task is switched to before it is known.
 pub(crate) const PROGRAMS: &[Program] = &[
     tracepoint("fork", "sched_process_fork", REQUIRED),
     tracepoint("exec", "sched_process_exec", REQUIRED),
@@ -99,7 +98,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
     hooked("sample", Hook::Clock, "samples"),
 ];
 
-/// The names of all classes, [`REQUIRED`] first.
+/// Returns the names of all classes, [`REQUIRED`] first.
 pub fn classes() -> Vec<&'static str> {
     let mut names = vec![REQUIRED];
     for program in PROGRAMS {
@@ -110,20 +109,20 @@ pub fn classes() -> Vec<&'static str> {
     names
 }
 
-/// The programs that record a class on a kernel that has these hooks, in the order of the table; or the first
-/// hook that is lacking and that nothing stands in for.
+/// Returns the programs that record a class on a kernel with these hooks, in the order of the
+/// table; or the first missing hook without a stand-in.
 pub(crate) fn programs_of(class: &str, has: impl Fn(Hook) -> bool) -> Result<Vec<&'static Program>, Hook> {
     let own = PROGRAMS.iter().filter(|program| program.class == class && program.instead_of.is_none());
     own.map(|program| available(program, &has).ok_or(program.hook)).collect()
 }
 
-/// A program, or what stands in for it, as the kernel has the hooks.
+/// Returns a program, or its stand-in, by the available hooks.
 fn available(program: &'static Program, has: &impl Fn(Hook) -> bool) -> Option<&'static Program> {
     let stand_ins = PROGRAMS.iter().filter(|other| other.instead_of == Some(program.name));
     std::iter::once(program).chain(stand_ins).find(|one| has(one.hook))
 }
 
-/// Where a class could be recorded at more than one place: the hooks of these programs, which record it.
+/// Returns the hooks of these programs for a class that has alternatives; otherwise `None`.
 pub(crate) fn hooks_of(class: &str, programs: &[&Program]) -> Option<String> {
     let alternatives = PROGRAMS.iter().any(|program| program.class == class && program.instead_of.is_some());
     let hooks = programs.iter().filter(|program| program.class == class).map(|program| program.hook.to_string());

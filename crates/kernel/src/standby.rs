@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that are loaded, and attached only for as long as somebody asks for what they record.
+//! Programs that are loaded, but attached only while a user requests their records.
 //!
-//! To attach one takes a right that a recorder has given up by then. Whom it has [count](crate::count()) has it, and is
-//! told which programs to attach, of those that it was given, and no others.
+//! Attaching one takes a privilege that the recorder has dropped by then. The [counter
+//! process](crate::count()) has it, and attaches on order only programs from the sets that it was
+//! started with.
 
 use crate::detail::Detail;
 use anyhow::{Context, Result, ensure};
 use libbpf_rs::libbpf_sys;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// What is attached for one detail.
+/// Programs to attach for one detail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StandbyPrograms {
     pub detail: Detail,
-    /// The kernel's numbers of the programs.
+    /// Kernel ids of the programs.
     pub ids: Vec<u32>,
 }
 
-/// The program that takes samples, and how often a second.
+/// Sampling program, and samples per second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SampleClock {
-    /// The kernel's number of it.
+    /// Kernel id of the program.
     pub program: u32,
     pub hertz: u64,
 }
 
-/// Opens loaded programs by their numbers, which takes `SYS_ADMIN`.
+/// Opens loaded programs by id, which takes `CAP_SYS_ADMIN`.
 ///
 /// # Errors
-/// Where the kernel has no such program, or refuses it.
+/// If the kernel has no such program, or refuses access.
 pub fn open_programs(ids: &[u32]) -> Result<Vec<OwnedFd>> {
     let one = |id: &u32| {
         // SAFETY: the call takes a number and returns a new descriptor or a negative error.
@@ -38,10 +39,10 @@ pub fn open_programs(ids: &[u32]) -> Result<Vec<OwnedFd>> {
     ids.iter().map(one).collect()
 }
 
-/// Attaches programs to the hooks that they were loaded for, for as long as the results live.
+/// Attaches programs to the hooks that they were loaded for, until the results are dropped.
 pub(crate) fn attach(programs: &[OwnedFd]) -> Result<Vec<OwnedFd>> {
     let one = |program: &OwnedFd| {
-        // SAFETY: the hook is named by the program itself, so that no name is read.
+        // SAFETY: the program itself names the hook, so no name is read.
         let fd = unsafe { libbpf_sys::bpf_raw_tracepoint_open(std::ptr::null(), program.as_raw_fd()) };
         owned(fd).context("cannot attach a program")
     };
@@ -50,11 +51,11 @@ pub(crate) fn attach(programs: &[OwnedFd]) -> Result<Vec<OwnedFd>> {
 
 fn owned(fd: i32) -> Result<OwnedFd> {
     ensure!(fd >= 0, "{}", std::io::Error::from_raw_os_error(-fd));
-    // SAFETY: the kernel has just made this descriptor and nobody else owns it.
+    // SAFETY: the kernel has just made this descriptor and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The kernel's number of a loaded program.
+/// Returns the kernel id of a loaded program.
 pub(crate) fn program_id(program: BorrowedFd<'_>) -> Result<u32> {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut size = size_of_val(&info) as u32;

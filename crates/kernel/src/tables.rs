@@ -10,16 +10,16 @@ use tipme_record::records::Block;
 use tipme_record::{Device, Head, Nanos, Pid, RecordKind, Tid};
 use zerocopy::IntoBytes;
 
-/// Bytes of the head of a stack or command line in its table: count, unused.
+/// Size of the head of a stack or command line in its table: count, unused.
 const HEAD: usize = 8;
 
-/// Bytes that a command line may have; longer ones are cut.
+/// Maximum bytes of a command line; the rest is cut.
 const CMDLINE_BYTES: usize = 240;
 
-/// Room that a walk begins with, so that the kernel can hand out a page and more at a time.
+/// Initial buffer of a walk, so that the kernel can return a page or more at a time.
 const WALK_BYTES: usize = 1 << 18;
 
-/// One process's command line, zero-separated.
+/// Command line of one process, NUL-separated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CommandLine {
     pub pid: Pid,
@@ -27,8 +27,8 @@ pub struct CommandLine {
 }
 
 impl Kernel<'_> {
-    /// Walks the living threads, so many at most: bytes of task records, each followed by a wait record where it is blocked.
-    /// And how many threads were left out, since there are more.
+    /// Walks at most `threads_max` live threads. Returns the bytes of task records, each followed
+    /// by a wait record if it is blocked, and the number of threads left out.
     pub fn walk(&mut self, threads_max: u32) -> Result<(Vec<u8>, u64)> {
         let mut bytes = Vec::with_capacity(WALK_BYTES);
         self.make_room(threads_max);
@@ -41,7 +41,8 @@ impl Kernel<'_> {
     fn make_room(&mut self, threads: u32) {
         if let Some(bss) = self.skeleton.maps.bss_data.as_deref_mut() {
             let room = &raw mut bss.walk_room;
-            // SAFETY: the field is mapped memory, and only the walk, which has not begun, changes it besides.
+            // SAFETY: the field is mapped memory, and only the walk, which has not begun, also
+            // changes it.
             unsafe { room.write_volatile(threads) }
         }
     }
@@ -50,17 +51,18 @@ impl Kernel<'_> {
         self.volatile(|bss| &raw const bss.walk_left_out)
     }
 
-    /// Bytes of a record for each block request that is in flight at `now`.
+    /// Returns the bytes of a record for each block request in flight at `now`.
     pub fn requests(&self, now: Nanos) -> Vec<u8> {
         let Some(bss) = self.skeleton.maps.bss_data.as_deref() else { return Vec::new() };
-        // SAFETY: the table is mapped as long as `self` lives; the kernel writes to it meanwhile, so that
-        // an entry may be half old and half new, which costs one wrong request at most.
+        // SAFETY: the table is mapped as long as `self` lives; the kernel writes to it meanwhile,
+        // so an entry may be half old and half new, which costs one wrong request at most.
         let slots = bss.in_flight.iter().map(|slot| unsafe { std::ptr::read_volatile(slot) });
         let flying = slots.filter(|slot| slot.request != 0 && slot.inserted <= now.0);
         flying.flat_map(|slot| block(&slot, now).as_bytes().to_vec()).collect()
     }
 
-    /// The stack table: per stack id, number of frames, then the instruction pointers, leaf first.
+    /// Returns the stack table: for each stack its id, the number of frames, and the instruction
+    /// pointers, leaf first.
     pub fn stacks(&self) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         for (key, value) in rows(&self.skeleton.maps.stacks)? {
@@ -72,7 +74,8 @@ impl Kernel<'_> {
         Ok(out)
     }
 
-    /// Command lines of living processes: those seen at exec and those handed in at the start.
+    /// Returns the command lines of live processes: those seen at exec, and those passed in at the
+    /// start.
     pub fn command_lines(&self) -> Result<Vec<CommandLine>> {
         let lines = rows(&self.skeleton.maps.cmdlines)?.into_iter().filter_map(|(key, value)| {
             let pid = Pid(u32::from_le_bytes(key.try_into().ok()?));
@@ -82,14 +85,14 @@ impl Kernel<'_> {
         Ok(lines.collect())
     }
 
-    /// Hands in the command line of a process that ran before recording began.
+    /// Passes in the command line of a process that was started before the recording.
     pub fn remember_command_line(&self, line: &CommandLine) -> Result<()> {
         let text = &line.text[..line.text.len().min(CMDLINE_BYTES)];
         let mut value = vec![0u8; self.skeleton.maps.cmdlines.value_size() as usize];
         value[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
         value[HEAD..HEAD + text.len()].copy_from_slice(text);
         self.skeleton.maps.cmdlines.update(&line.pid.0.to_le_bytes(), &value, MapFlags::NO_EXIST).or_else(|error| {
-            // The process has executed another program meanwhile; what the kernel saw is newer.
+            // The process has executed another program meanwhile; the kernel's entry is newer.
             if error.kind() == libbpf_rs::ErrorKind::AlreadyExists { Ok(()) } else { Err(error.into()) }
         })
     }
@@ -113,7 +116,7 @@ fn count(value: &[u8]) -> usize {
     value.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize)
 }
 
-/// All rows of a hash table. A row that is replaced during the reading may be missed or come twice.
+/// Returns all rows of a hash table. A row replaced during the read may be missing or duplicated.
 fn rows(map: &impl MapCore) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let batch = map.lookup_batch(1024, MapFlags::ANY, MapFlags::ANY).context("cannot read a table of the kernel")?;
     Ok(batch.collect())

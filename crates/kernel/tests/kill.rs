@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recorder that is killed leaves no program in the kernel. Needs root.
+//! A killed recorder leaves no program in the kernel. Needs root.
 //!
-//! The program is its own victim: as `kill child` it arms everything and waits to be killed.
+//! The test program is its own victim: run as `kill child`, it arms everything and waits to be
+//! killed.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use libbpf_rs::query::ProgInfoIter;
@@ -43,7 +44,7 @@ fn arm_and_wait() -> ! {
     }
 }
 
-/// Ids of the kernel programs that a process holds.
+/// Returns the ids of the kernel programs that a process holds.
 fn programs_of(pid: u32) -> Vec<u32> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap().flatten();
     let texts = entries.filter_map(|entry| std::fs::read_to_string(entry.path()).ok());

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The walk over all threads tells of so many as it has room for, and counts the others. Needs root.
+//! The walk over all threads records as many as it has room for, and counts the others. Needs root.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use tipme_kernel::{Kernel, KernelOptions, Storage};
 use tipme_record::{Head, Nanos, RecordKind};
 use zerocopy::FromBytes;
 
-/// Threads of this process, and how many a short walk has room for.
+/// Number of threads of this process, and room of a short walk.
 const THREADS: usize = 40;
 const ROOM: u32 = 25;
 
-/// How many records of this kind there are.
+/// Returns the number of records of a kind.
 fn count(mut bytes: &[u8], kind: RecordKind) -> usize {
     let mut found = 0;
     while let Ok((head, _)) = Head::read_from_prefix(bytes) {

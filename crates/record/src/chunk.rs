@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Chunks: the pieces of memory that the rings are made of.
+//! Chunks: the units of memory that the rings consist of.
 //!
-//! One CPU fills a chunk from front to back; when it is full it goes to the end of a queue and the
-//! CPU takes the chunk at the front, which is the one that was filled longest ago. Each taking gives
-//! the chunk the next generation, and a record is valid only where its generation is the chunk's:
-//! so bytes of an earlier life, and records that were being written during the copy, are told apart
-//! without a length.
+//! A CPU fills a chunk from front to back; a full one goes to the end of a queue, and the CPU takes
+//! the chunk at the front, which was filled longest ago. Each use gives the chunk the next
+//! generation, and a record is valid only if its generation is that of the chunk. So leftovers of
+//! earlier uses, and records being written during a copy, are recognised without a length.
 
 use crate::declare::CType;
 use crate::packed::{PackedWord, WORD_BYTES};
@@ -13,16 +12,16 @@ use crate::records::{Head, RecordKind};
 use crate::units::Nanos;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Bytes of one chunk, head included.
+/// Size of a chunk in bytes, including its head.
 pub const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Which ring a chunk belongs to; rare records outlive frequent ones, exits outlive both.
+/// Ring that a chunk belongs to; rare records outlive frequent ones, exits outlive both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum RingClass {
-    /// Switch, waking, migrate.
+    /// Switch, waking and migrate records.
     Sched = 0,
-    /// Everything else.
+    /// All other records.
     Rare = 1,
     /// Identity of exited tasks.
     Exits = 2,
@@ -32,7 +31,7 @@ impl RingClass {
     /// All classes, in the order of their numbers.
     pub const ALL: [RingClass; 3] = [RingClass::Sched, RingClass::Rare, RingClass::Exits];
 
-    /// The name in messages and in the incident file.
+    /// Name in messages and in the incident file.
     pub fn name(self) -> &'static str {
         match self {
             RingClass::Sched => "sched",
@@ -42,34 +41,34 @@ impl RingClass {
     }
 }
 
-/// The first bytes of every chunk.
+/// First bytes of every chunk.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ChunkHead {
-    /// Times that this chunk was taken; its low byte is the generation of its records. 0: never.
+    /// Number of uses of this chunk; its low byte is the generation of the records. 0: never used.
     pub taken: u64,
-    /// When it was taken.
+    /// Start of the current use.
     pub opened: Nanos,
-    /// The CPU that fills it.
+    /// CPU that fills it.
     pub cpu: u32,
-    /// The ring, a [`RingClass`] number.
+    /// Number of the [`RingClass`].
     pub class: u32,
-    /// Filled and waiting in the queue: time of its last record. 0 while a CPU owns it.
+    /// Time of the last record of a full chunk, 0 while a CPU owns it.
     pub closed: Nanos,
 }
 
 impl ChunkHead {
-    /// The head of a chunk; `None` where the bytes are too short.
+    /// Reads the head of a chunk; returns `None` if there are not enough bytes.
     pub(crate) fn of(chunk: &[u8]) -> Option<ChunkHead> {
         ChunkHead::read_from_prefix(chunk).ok().map(|(head, _)| head)
     }
 
-    /// No record of the chunk is older.
+    /// Returns a lower bound of the times of its records.
     pub fn earliest(&self) -> Nanos {
         self.opened.before(SLACK)
     }
 
-    /// Whether a record of the chunk may lie in `lo..hi`.
+    /// Returns `true` if the chunk may have a record in `lo..hi`.
     pub fn reaches(&self, lo: Nanos, hi: Nanos) -> bool {
         let ended = self.closed != Nanos(0) && self.closed.after(SLACK) < lo;
         self.earliest() < hi && !ended
@@ -88,22 +87,22 @@ pub struct ChunkEntry<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What stands at a place in a chunk.
+/// Contents at one position of a chunk.
 pub(crate) enum ChunkPart<'a> {
     Record(ChunkEntry<'a>),
-    /// A record of the scheduler in one word.
+    /// A scheduler record in one word.
     Word(PackedWord),
-    /// What is no valid record, in front of one that is.
+    /// Bytes before a valid record that are none.
     Gap,
 }
 
-/// Walks the valid records of a chunk's bytes, in the order of writing, without the packed ones: [`crate::unpacked`]
-/// makes records of those.
+/// Iterates over the valid records of a chunk in write order, without the packed ones:
+/// [`crate::unpacked`] expands those.
 ///
-/// A record is valid where its generation is the chunk's, its size fits its kind and it is no older than
-/// the chunk's taking. One that is not was being written when the chunk was copied, or is of a kind that
-/// this version does not know: the walk goes on at the next valid one within [`GAP_BYTES`], and ends
-/// where there is none, since what follows was never written in this life of the chunk.
+/// A record is valid if its generation is that of the chunk, its size fits its kind, and it is not
+/// older than the current use of the chunk. An invalid one was being written during the copy, or is
+/// of a kind that this version does not know: the iteration continues at the next valid one within
+/// [`GAP_BYTES`]. It ends if there is none, since the rest was not written in this use.
 pub fn entries(chunk: &[u8]) -> impl Iterator<Item = ChunkEntry<'_>> {
     parts(chunk).filter_map(|part| match part {
         ChunkPart::Record(entry) => Some(entry),
@@ -111,7 +110,7 @@ pub fn entries(chunk: &[u8]) -> impl Iterator<Item = ChunkEntry<'_>> {
     })
 }
 
-/// The same walk, with everything that it comes to.
+/// Iterates over all parts of a chunk.
 pub(crate) fn parts(chunk: &[u8]) -> impl Iterator<Item = ChunkPart<'_>> {
     let head = ChunkHead::of(chunk);
     let mut rest = chunk.get(size_of::<ChunkHead>()..).unwrap_or_default();
@@ -122,13 +121,14 @@ pub(crate) fn parts(chunk: &[u8]) -> impl Iterator<Item = ChunkPart<'_>> {
     })
 }
 
-/// The largest record, and so the largest hole that one unfinished record leaves. None begins nearer to a chunk's end.
+/// Maximum size of a record, and of the hole that an unfinished one leaves. No record begins closer
+/// to the end of a chunk.
 const GAP_BYTES: usize = 512;
 
-/// Records begin at multiples of this.
+/// Alignment of records.
 const ALIGNMENT: usize = 8;
 
-/// What the bytes begin with, and how long it is; `None` at the end of what was written.
+/// Returns the first part and its length; `None` at the end of the written bytes.
 #[inline]
 fn first_part<'a>(bytes: &'a [u8], chunk: &ChunkHead) -> Option<(usize, ChunkPart<'a>)> {
     if let Some(word) = first_word(bytes, chunk) {
@@ -140,7 +140,7 @@ fn first_part<'a>(bytes: &'a [u8], chunk: &ChunkHead) -> Option<(usize, ChunkPar
     }
 }
 
-/// How far away the next valid record is that is not packed.
+/// Returns the distance to the next valid record that is not packed.
 fn gap(bytes: &[u8], chunk: &ChunkHead) -> Option<usize> {
     let mut gaps = (ALIGNMENT..=GAP_BYTES).step_by(ALIGNMENT);
     gaps.find(|gap| bytes.get(*gap..).is_some_and(|rest| first_entry(rest, chunk).is_some()))
@@ -163,10 +163,12 @@ fn first_entry<'a>(bytes: &'a [u8], chunk: &ChunkHead) -> Option<ChunkEntry<'a>>
     if valid { bytes.get(..size).map(|bytes| ChunkEntry { head, kind, bytes }) } else { None }
 }
 
-/// No machine runs for 36 years. What stands within records of an earlier life has a generation there, or is packed.
+/// Upper bound of times: no machine runs for 36 years. Within records of an earlier use, this word
+/// holds a generation or is packed.
 const LATEST: Nanos = Nanos(1 << 60);
 
-/// A program reads the clock before it takes a chunk, and another one may take it in between.
+/// Tolerance of times: a program reads the clock before it takes a chunk, and may be interrupted in
+/// between.
 const SLACK: Nanos = Nanos::from_millis(1);
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An incident that begins later: for a smaller file, and to give away no more of a day than what is asked about.
+//! Cutting of an incident to a later start, for a smaller file and to share no more of a day than
+//! needed.
 
 use crate::chunk::{CHUNK_BYTES, ChunkEntry, ChunkHead, entries};
 use crate::incident::{Incident, Losses, Meta, Section};
@@ -9,22 +10,23 @@ use crate::unpack::unpacked;
 use std::collections::BTreeMap;
 use zerocopy::FromBytes;
 
-/// In front of the text of a sample: time, source, length.
+/// Bytes before the text of a sample: time, source, length.
 const SAMPLE_HEAD: usize = 16;
 
-/// The source of samples of a control group.
+/// Source of samples of a control group.
 const OF_GROUP: u32 = 5;
 
-/// Samples are taken at least this often.
+/// Maximum interval of samples.
 const SAMPLE_PERIOD: Nanos = Nanos::from_secs(1);
 
-/// Makes a copy without what was recorded before `from`.
+/// Returns a copy of the incident without the records before `from`.
 ///
-/// Who made, ran or renamed which process stays: later records name processes by their numbers only. So do the last
-/// records that tell whether a thread ran or slept at `from`, and what was written down at the mark.
+/// Records of fork, exec and rename stay: later records identify processes by pid only. So do the
+/// last records that determine if a thread ran or slept at `from`, and everything collected at the
+/// mark.
 ///
 /// # Errors
-/// Where a section that says when something was is no such document.
+/// If a section with times is not a valid document.
 pub fn cut(incident: &Incident, from: Nanos) -> Result<Incident, serde_json::Error> {
     let mut later = Incident { damage: incident.damage.clone(), ..Incident::default() };
     for (section, bytes) in &incident.sections {
@@ -67,8 +69,8 @@ fn lost_from(mut losses: Losses, from: Nanos) -> Losses {
     losses
 }
 
-/// Chunks without the records of before `from`, but for those that tell who is who and whether a thread ran or slept then;
-/// a chunk that had no other is left out.
+/// Cuts chunks to the records since `from`, those that identify tasks, and those that determine if
+/// a thread ran or slept at that time. Chunks without such records are left out.
 fn cut_chunks(section: &[u8], from: Nanos) -> Vec<u8> {
     let records = section.chunks(CHUNK_BYTES).flat_map(entries);
     let mut states: BTreeMap<Change, Nanos> = BTreeMap::new();
@@ -81,7 +83,8 @@ fn cut_chunks(section: &[u8], from: Nanos) -> Vec<u8> {
     section.chunks(CHUNK_BYTES).flat_map(|bytes| chunk(bytes, from, &states)).collect()
 }
 
-/// A chunk without the records of before `from`, but for those that tell who is who; nothing where it had no other.
+/// Cuts a chunk to the records since `from` and those that identify tasks; returns nothing if it
+/// has none.
 pub fn cut_chunk(bytes: &[u8], from: Nanos) -> Vec<u8> {
     chunk(bytes, from, &BTreeMap::new())
 }
@@ -101,7 +104,7 @@ fn stays(entry: &ChunkEntry<'_>, from: Nanos, states: &BTreeMap<Change, Nanos>) 
     entry.head.ts >= from || names || changes(entry).iter().flatten().any(last)
 }
 
-/// A thread, and what a record says of it.
+/// A thread and its state change in a record.
 type Change = (Tid, Transition);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -111,7 +114,7 @@ enum Transition {
     Woke,
 }
 
-/// Whose state a record changes.
+/// Returns the state changes in a record.
 fn changes(entry: &ChunkEntry<'_>) -> [Option<Change>; 2] {
     let tid = entry.head.tid;
     match entry.kind {
@@ -128,8 +131,8 @@ fn inputs(section: &[u8], from: Nanos) -> Vec<u8> {
     records.filter(|record| Input::read(record).is_some_and(|input| input.head.ts >= from)).flatten().copied().collect()
 }
 
-/// Counters are read as differences: one sample from before `from` stays. That of a control group's counters may
-/// be older than the others, so all of them stay.
+/// Cuts samples. Counters are read as differences, so one sample before `from` stays. Those of a
+/// control group may be older than the others, so all of them stay.
 fn samples(section: &[u8], from: Nanos) -> Vec<u8> {
     let mut later = Vec::new();
     let mut rest = section;

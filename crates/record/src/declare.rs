@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machinery behind [`crate::records`]: one declaration, three outputs.
+//! Implementation of [`crate::records`]: one declaration, three outputs.
 
 /// One column of a record: its name, C type, byte offset and meaning.
 #[derive(Clone, Copy, Debug)]
@@ -21,9 +21,9 @@ pub struct Table {
     pub doc: &'static str,
 }
 
-/// A type that has a counterpart in the kernel programs.
+/// A type with a counterpart in the kernel programs.
 pub trait CType {
-    /// Its spelling in C. `%` stands for the name where the type surrounds it (arrays).
+    /// Spelling in C. `%` stands for the name if the type encloses it (arrays).
     const C: &'static str;
 }
 
@@ -49,7 +49,7 @@ impl CType for [u64; 3] {
     const C: &'static str = "__u64 %[3]";
 }
 
-/// Spells one C member, `__u32 name` or `char name[16]`.
+/// Returns a C member declaration, `__u32 name` or `char name[16]`.
 pub(crate) fn c_member(c_type: &str, name: &str) -> String {
     if c_type.contains('%') { c_type.replace('%', name) } else { format!("{c_type} {name}") }
 }
@@ -59,19 +59,19 @@ macro_rules! records {
     ($($(#[doc = $doc:literal])* $name:ident: $type:ident = $kind:literal {
         $($(#[doc = $fdoc:literal])* $field:ident: $ftype:ty,)*
     })*) => {
-        /// What a record is about; the value stands in `head.kind`.
+        /// Kind of a record, the value of `head.kind`.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u8)]
         pub enum RecordKind { $($(#[doc = $doc])* $type = $kind,)* }
 
         impl RecordKind {
-            /// The kind with this number, if there is one.
+            /// Returns the kind with this number, if there is one.
             #[inline]
             pub fn from_number(number: u8) -> Option<RecordKind> {
                 match number { $($kind => Some(RecordKind::$type),)* _ => None }
             }
 
-            /// Bytes of the fixed part of a record of this kind.
+            /// Returns the bytes of the fixed part of a record of this kind.
             #[inline]
             pub fn size(self) -> usize {
                 match self { $(RecordKind::$type => $type::SIZE,)* }
@@ -89,12 +89,13 @@ macro_rules! records {
             }
 
             impl $type {
-                /// The number that stands in `head.kind`.
+                /// Value of `head.kind`.
                 pub const KIND: RecordKind = RecordKind::$type;
                 /// Bytes of the fixed part.
                 pub const SIZE: usize = size_of::<$type>();
 
-                /// Reads the fixed part from the bytes of one record; `None` where they are too short.
+                /// Reads the fixed part from the bytes of a record; returns `None` if they are too
+                /// short.
                 #[inline]
                 pub fn read(bytes: &[u8]) -> Option<$type> {
                     <$type as zerocopy::FromBytes>::read_from_prefix(bytes).ok().map(|(record, _)| record)

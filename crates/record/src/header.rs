@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C header that the kernel programs are compiled with, made from the declarations.
+//! C header for the kernel programs, generated from the declarations.
 
 use crate::chunk::{CHUNK_BYTES, ChunkHead};
 use crate::declare::{Table, c_member};
@@ -7,7 +7,7 @@ use crate::packed::c_packed;
 use crate::records::{Head, TABLES};
 use crate::wayland::{HINTS, WlWord, shape};
 
-/// The C header that the kernel programs are compiled with.
+/// Returns the C header for the kernel programs.
 pub fn c_header() -> String {
     let mut text = String::from("/* Made from the declarations of the record crate; do not edit. */\n#pragma once\n\n");
     text += &format!("#define CHUNK_BYTES {CHUNK_BYTES}\n\n");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an incident is made of: sections of bytes, some of them JSON documents.
+//! Contents of an incident: sections of bytes, some of them JSON documents.
 //!
-//! The recorder fills an [`Incident`], the store writes and reads it, the analysis takes it apart.
+//! The recorder fills an [`Incident`], the store writes and reads it, the analysis evaluates it.
 //! Nothing here reads or writes a file.
 
 use crate::chunk::CHUNK_BYTES;
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// Number and content of a section; `docs/format.md` gives the layout of each.
+/// Kind of a section, with its number; `docs/format.md` gives the layout of each.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u32)]
 pub enum Section {
@@ -22,9 +22,9 @@ pub enum Section {
     Rare = 3,
     /// Chunks of exit records.
     Exits = 4,
-    /// Task and wait records of the tasks that live at the mark, and the block requests in flight.
+    /// Task and wait records of the live tasks, and block requests in flight, at the mark.
     Tasks = 5,
-    /// Command lines of living processes.
+    /// Command lines of live processes.
     Cmdlines = 6,
     /// Stacks by content.
     Stacks = 7,
@@ -32,7 +32,7 @@ pub enum Section {
     Symbols = 8,
     /// JSON, a list of [`Display`].
     Displays = 9,
-    /// Raw text of pressure, CPU and memory files, once a second, and ten times while somebody waits for them.
+    /// Raw text of pressure, CPU and memory files, once a second, and ten times under pressure.
     Samples = 10,
     /// Input records from evdev devices.
     Inputs = 11,
@@ -55,7 +55,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// All sections in the order in which they are written.
+    /// All sections in write order.
     pub const ALL: [Section; 19] = [
         Section::Meta,
         Section::Sched,
@@ -78,67 +78,67 @@ impl Section {
         Section::Words,
     ];
 
-    /// Whether it is one of chunks.
+    /// Returns `true` if the section consists of chunks.
     pub fn has_chunks(self) -> bool {
         matches!(self, Section::Sched | Section::Rare | Section::Exits)
     }
 
-    /// The section with this number, if there is one.
+    /// Returns the section with this number, if there is one.
     pub fn from_number(number: u32) -> Option<Section> {
         Section::ALL.into_iter().find(|section| *section as u32 == number)
     }
 }
 
-/// What the recorder knew of itself and of the machine.
+/// The recorder's description of itself and the machine.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Meta {
-    /// Unique name of the incident, also its file name without ending.
+    /// Unique id of the incident, also its file name without ending.
     pub id: String,
-    /// The mark, CLOCK_MONOTONIC.
+    /// Time of the mark, CLOCK_MONOTONIC.
     pub mark_ns: u64,
-    /// The mark, nanoseconds since 1970 UTC.
+    /// Time of the mark in nanoseconds since 1970 UTC.
     pub mark_realtime_ns: u64,
     pub machine: Machine,
-    /// Seconds asked for, as nanoseconds.
+    /// Length of the window requested.
     pub window_requested_ns: u64,
-    /// Records of all classes but that of ended processes are complete from here on.
+    /// Time from which on records of all classes except ended processes are complete.
     pub held_from_ns: u64,
-    /// Per class: complete from where, and how many bytes.
+    /// Complete time and number of bytes of each class.
     pub classes: Vec<ClassHeld>,
-    /// When recording began; the first 100 ms after it are tainted by the attaching.
+    /// Start of recording; the first 100 ms after it are tainted by the attaching of programs.
     pub armed_ns: u64,
-    /// Records before this time may be incomplete because programs were being attached.
+    /// Time before which records may be incomplete because programs were being attached.
     pub tainted_until_ns: u64,
-    /// Record classes that were switched on.
+    /// Record classes that were enabled.
     pub classes_on: Vec<String>,
-    /// What was recorded more closely than usual, in all of the window or in a part of it: `waits`, `interrupts`, `locks`,
-    /// `writers`, `memory`.
+    /// Details recorded in all or part of the window: `waits`, `interrupts`, `locks`, `writers`,
+    /// `memory`.
     pub details: Vec<String>,
-    /// In which part, where somebody asked for it while the recorder ran.
+    /// Spans of details that a user requested while the recorder ran.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub detail_spans: Vec<DetailSpan>,
-    /// What could not be recorded, and why.
+    /// Records that were not available, with the reason.
     pub missing: Vec<Missing>,
-    /// For how long of the window no input was recorded, since somebody did not want it.
+    /// Part of the window without recorded input, at a user's request.
     pub input_stopped_ns: u64,
     pub recorder_pid: u32,
     pub marked_by_uid: u32,
     /// `command`, `hotkey`, `signal` or `auto`.
     pub trigger: String,
-    /// The last earlier mark of this user by hot key, CLOCK_MONOTONIC: what was over by then was
-    /// answered. Zero for none, and where this mark was not made by hot key.
+    /// This user's previous mark by hot key, CLOCK_MONOTONIC: problems that were over by then have
+    /// been answered. Zero if there is none, or if this mark was not made by hot key.
     #[serde(skip_serializing_if = "is_zero")]
     pub answered_ns: u64,
-    /// What the user said with the mark; later words are in the section [`Words`].
+    /// Text given with the mark; later text is in the section [`Words`].
     pub user_text: String,
-    /// Interrupt numbers and their names.
+    /// Interrupt numbers with their names.
     pub irq_names: Vec<(u32, String)>,
-    /// Device numbers (kernel encoding) of block devices and their names.
+    /// Device numbers (kernel encoding) of block devices with their names.
     pub devices: Vec<(u32, String)>,
     /// Page size in bytes.
     pub page_size: u64,
-    /// What was recorded and is not in the file, since it belongs to users other than whoever marked.
+    /// Recorded data left out of the file, since it belongs to other users.
     pub withheld: Withheld,
 }
 
@@ -146,21 +146,22 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// How much belongs to others, who are neither whoever marked nor services.
+/// Amount of data that belongs to users other than the marking one and services.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Withheld {
-    /// Users that are known to own some of it.
+    /// Number of users known to own some of it.
     pub users: u32,
-    /// Messages of displays.
+    /// Display messages.
     pub messages: u64,
-    /// Events of input devices, and data of terminals.
+    /// Events of input devices, and terminal data.
     pub inputs: u64,
     pub command_lines: u64,
 }
 
 impl Withheld {
-    /// What people are told of it: `input and messages of 1 other user`; `None` where all is there.
+    /// Describes it, as in `input and messages of 1 other user`; returns `None` if nothing is
+    /// withheld.
     pub fn told(&self) -> Option<String> {
         let kinds = [("input", self.inputs), ("messages", self.messages), ("command lines", self.command_lines)];
         let kinds: Vec<&str> = kinds.into_iter().filter(|(_, count)| *count > 0).map(|(kind, _)| kind).collect();
@@ -175,7 +176,7 @@ impl Withheld {
     }
 }
 
-/// When something was recorded more closely than usual, CLOCK_MONOTONIC.
+/// Time in which a detail was recorded, CLOCK_MONOTONIC.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DetailSpan {
@@ -195,20 +196,20 @@ pub struct Machine {
     pub virtualized: bool,
 }
 
-/// How far back one class of records reaches.
+/// Time that one class of records reaches back to.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClassHeld {
     pub name: String,
     pub held_from_ns: u64,
     pub bytes: u64,
-    /// Why it reaches no further back: `time` as far as was asked for, `memory` the memory holds no more, `start` recording
-    /// began then. Empty in older files.
+    /// Reason for that bound: `time` for the requested window, `memory` for its size, `start` for
+    /// the start of recording. Empty in older files.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub bound: String,
 }
 
-/// Something that is not recorded on this machine.
+/// A kind of record that is not available on this machine.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Missing {
@@ -220,13 +221,13 @@ pub struct Missing {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Display {
-    /// As in `:99`.
+    /// Number as in `:99`.
     pub display: u32,
     pub server_pid: u32,
     pub extensions: Vec<Extension>,
 }
 
-/// A protocol extension and the major opcode this server gave it.
+/// A protocol extension with the major opcode assigned by this server.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Extension {
@@ -234,20 +235,20 @@ pub struct Extension {
     pub major: u8,
 }
 
-/// Who held which lock at the mark.
+/// Owners of locks and pipes at the mark.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Locks {
     /// Text of /proc/locks.
     pub proc_locks: String,
-    /// Owners read from the lock words of mutexes that threads were waiting for.
+    /// Owners in the lock words of mutexes that threads were waiting for.
     pub futexes: Vec<FutexOwner>,
-    /// Who had the other end of pipes that threads were waiting for.
+    /// Holders of the other ends of pipes that threads were waiting for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pipes: Vec<PipeEnd>,
 }
 
-/// A process that had the other end of a pipe which a thread waited for.
+/// A process that held the other end of a pipe that a thread waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PipeEnd {
@@ -265,76 +266,76 @@ pub struct FutexOwner {
     pub owner: u32,
 }
 
-/// Limits of control groups, as far as the groups were there at the mark.
+/// Limits of control groups that existed at the mark.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Groups {
-    /// Those that were throttled since they had used up their CPU quota.
+    /// Groups that were throttled because of an exhausted CPU quota.
     pub limited: Vec<LimitedGroup>,
-    /// Threads that lived at the mark and had ended when the members of groups had been read: that they are not listed
-    /// says nothing.
+    /// Threads that lived at the mark but ended before the members of groups were read: they may be
+    /// missing there.
     pub ended: Vec<u32>,
-    /// Those around threads that had waited for I/O, where they limit it.
+    /// I/O limits of the groups of threads that waited for I/O.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub io: Vec<IoLimitedGroup>,
 }
 
-/// A control group that may do so much I/O and no more.
+/// A control group with I/O limits.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IoLimitedGroup {
-    /// Its folder, with the mount.
+    /// Its folder, including the mount.
     pub folder: String,
     pub limits: Vec<IoLimit>,
-    /// The threads that had waited for I/O, and were in it or in a group below it.
+    /// Threads that had waited for I/O, in this group or one below it.
     pub tids: Vec<u32>,
 }
 
-/// A limit on I/O of one kind to one device.
+/// A limit on one kind of I/O to one device.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IoLimit {
-    /// The file that sets it.
+    /// File that sets it.
     pub file: String,
-    /// Device, in the kernel's encoding.
+    /// Device in the kernel's encoding.
     pub device: u32,
-    /// Writes, else reads.
+    /// `true` for writes, `false` for reads.
     pub write: bool,
-    /// Operations are counted, else bytes.
+    /// `true` for operations, `false` for bytes.
     pub operations: bool,
     pub per_second: u64,
 }
 
-/// A control group that may use so much CPU time and no more.
+/// A control group with a CPU quota.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LimitedGroup {
-    /// The kernel's number of it, which records of throttling carry.
+    /// The kernel's number of the group, as in throttling records.
     pub number: u64,
-    /// Its path below the hierarchy's mount, as /proc/PID/cgroup gives it.
+    /// Path below the mount of the hierarchy, as in /proc/PID/cgroup.
     pub path: String,
-    /// The file that sets the quota.
+    /// File that sets the quota.
     pub file: String,
-    /// CPU time in each period at the mark, microseconds; 0 where the quota was taken away by then.
+    /// CPU time per period at the mark, in microseconds; 0 if the quota had been removed by then.
     pub quota_us: u64,
     pub period_us: u64,
-    /// The threads that were in it, or in a group below it, at the mark.
+    /// Threads in this group or one below it at the mark.
     pub tids: Vec<u32>,
-    /// The processes that were, in files that do not tell of threads.
+    /// Processes in them, in files without the threads.
     pub pids: Vec<u32>,
 }
 
-/// The path of a file that threads waited for.
+/// Path of a file that threads waited for.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileName {
-    /// Device of its file system, in the kernel's encoding.
+    /// Device of its file system in the kernel's encoding.
     pub device: u32,
     pub inode: u64,
     pub path: String,
 }
 
-/// A process that has a port of this machine which threads waited for at the mark.
+/// A process that owns a local port that threads waited for at the mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PortOwner {
@@ -342,14 +343,15 @@ pub struct PortOwner {
     pub pid: u32,
 }
 
-/// What was usual for a class of interactions in an application, learned until the mark and before the window:
-/// coarse times, at most an eighth too long. Those of a response are from the press to the client's next drawing request.
+/// Baseline of a class of interactions in an application, learned until the mark from before the
+/// window: coarse times, at most 1/8 too long. Those of a response run from the press to the
+/// client's next drawing request.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StoredBaseline {
     /// `key` or `click`.
     pub class: String,
-    /// The name of the client's program.
+    /// Name of the client's program.
     pub application: String,
     /// `response`, `handled` or `completed`; empty in older files, which hold responses only.
     pub milestone: String,
@@ -360,10 +362,10 @@ pub struct StoredBaseline {
 }
 
 impl StoredBaseline {
-    /// The milestone of what the kernel counts: the first drawing after a press.
+    /// Milestone counted by the kernel: the first drawing after a press.
     pub const RESPONSE: &str = "response";
 
-    /// What the times lead to.
+    /// Returns the milestone of the times.
     pub fn milestone(&self) -> &str {
         if self.milestone.is_empty() { StoredBaseline::RESPONSE } else { &self.milestone }
     }
@@ -373,7 +375,7 @@ impl StoredBaseline {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Losses {
-    /// By second: when something was lost, of which class, how many.
+    /// Losses by second and class.
     pub per_second: Vec<Loss>,
 }
 
@@ -387,18 +389,18 @@ pub struct Loss {
     pub count: u64,
 }
 
-/// What recording costs.
+/// Cost of recording.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cost {
     pub programs: Vec<ProgramCost>,
-    /// User-space CPU time of the recorder since it was armed.
+    /// CPU time of the recorder in user space since it was armed.
     pub user_cpu_ns: u64,
     /// Time since it was armed.
     pub wall_ns: u64,
 }
 
-/// Mean cost of one kernel program, sampled.
+/// Mean sampled cost of one kernel program.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProgramCost {
@@ -407,41 +409,41 @@ pub struct ProgramCost {
     pub ns_per_run: f64,
 }
 
-/// What the user said after the mark.
+/// Text and verdict given by the user after the mark.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Words {
     pub text: String,
-    /// Whether the cause that was found was the one.
+    /// `true` if the cause found was the right one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub right: Option<bool>,
     pub at_ns: u64,
 }
 
 impl Words {
-    /// These, and what was said later: what that leaves out stays.
+    /// Combines these words with later ones: fields that those leave empty stay.
     pub fn then(self, later: Words) -> Words {
         let text = if later.text.is_empty() { self.text } else { later.text };
         Words { text, right: later.right.or(self.right), at_ns: later.at_ns }
     }
 }
 
-/// A damaged place in a file: what was not read, and why.
+/// A damaged part of a file, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Damage {
     pub place: String,
     pub why: String,
 }
 
-/// The sections of an incident, of which those of chunks need not be in memory as they are.
+/// Sections of an incident, of which those with chunks need not be unpacked in memory.
 pub trait Sections {
-    /// The sections that are.
+    /// Returns the sections without chunks.
     fn incident(&self) -> &Incident;
 
-    /// Shows the chunks of a section, one after the other.
+    /// Passes the chunks of a section to `see`, one after the other.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// If they cannot be read.
     fn see_chunks(&self, section: Section, see: &mut dyn FnMut(&[u8])) -> io::Result<()>;
 }
 
@@ -456,27 +458,28 @@ impl Sections for Incident {
     }
 }
 
-/// An incident in memory: its sections, unpacked.
+/// An incident in memory, with unpacked sections.
 #[derive(Clone, Debug, Default)]
 pub struct Incident {
     pub sections: Vec<(Section, Vec<u8>)>,
-    /// Empty for a whole file.
+    /// Empty for an intact file.
     pub damage: Vec<Damage>,
 }
 
 impl Incident {
-    /// The bytes of a section, the last one where several were written; empty where there is none.
+    /// Returns the bytes of a section, the last one if there are several; empty if there is none.
     pub fn bytes(&self, section: Section) -> &[u8] {
         self.sections.iter().rev().find(|(kind, _)| *kind == section).map_or(&[], |(_, bytes)| bytes)
     }
 
-    /// A JSON section; the default value where the section is missing, an error where it is no such document.
+    /// Parses a JSON section. Returns the default value if the section is missing, and an error if
+    /// it is not a valid document.
     pub fn json<T: for<'a> Deserialize<'a> + Default>(&self, section: Section) -> Result<T, serde_json::Error> {
         let bytes = self.bytes(section);
         if bytes.is_empty() { Ok(T::default()) } else { serde_json::from_slice(bytes) }
     }
 
-    /// What the user said after the mark: the last text and the last judgement, which may stand in different sections.
+    /// Returns the user's last text and last verdict, which may be in different sections.
     pub fn words(&self) -> Result<Words, serde_json::Error> {
         let mut words = Words::default();
         for (_, bytes) in self.sections.iter().filter(|(kind, _)| *kind == Section::Words) {
@@ -496,7 +499,7 @@ impl Incident {
         Ok(())
     }
 
-    /// The mark.
+    /// Returns the time of the mark.
     pub fn mark(&self) -> Result<Nanos, serde_json::Error> {
         Ok(Nanos(self.json::<Meta>(Section::Meta)?.mark_ns))
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every record of the flight recorder, declared once.
+//! Declarations of all records of the flight recorder.
 //!
-//! The kernel programs write these bytes, the incident file carries them unchanged, and the
-//! analysis reads them back. One declaration in [`records`] yields the Rust type, the C structure
-//! that the kernel programs are compiled with, and the column table for tools.
+//! The kernel programs write these bytes, the incident file holds them unchanged, and the analysis
+//! reads them. One declaration in [`records`] yields the Rust type, the C structure that the kernel
+//! programs are compiled with, and the column table for tools.
 //!
-//! All integers are little-endian and all times are CLOCK_MONOTONIC nanoseconds. A record starts
-//! with a [`Head`]; `head.size` counts the whole record, tail included, in bytes.
+//! All integers are little-endian, and all times are CLOCK_MONOTONIC nanoseconds. A record starts
+//! with a [`Head`]; `head.size` counts the whole record in bytes, including its tail.
 
 #![warn(unreachable_pub)]
 

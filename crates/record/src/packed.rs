@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records of the scheduler in one word.
+//! Scheduler records in one word.
 //!
-//! Of the 24 bytes of a switch, a wake-up or a migration the reader of a chunk knows most already: who runs on the CPU,
-//! with which priority, and about what time it is. A CPU says the rest in a word of eight bytes, written by one store, and
-//! writes the whole record where something else is the case or does not fit, and first of all in each chunk. So a chunk can
-//! be read without any other, and nothing is lost but the last [`STEP_BITS`] bits of the time, which whole records of the
-//! scheduler do not have either: all times are rounded down alike, so that no order is turned round on any CPU.
+//! The reader of a chunk already knows most of the 24 bytes of a switch, wakeup or migration: the
+//! thread on the CPU, its priority, and the approximate time. The rest is a word of eight bytes,
+//! written by a single store. A CPU writes the full record if that knowledge is wrong or a value
+//! does not fit, and at the start of each chunk. So a chunk can be read on its own, and only the
+//! last [`STEP_BITS`] bits of the time are lost, which full scheduler records lack too: all times
+//! are rounded down alike, so the order on each CPU is preserved.
 //!
-//! [`LAYOUT`] has the fields of a word, for both sides. Those of a kind do not overlap; unused bits are 0. No word of a
-//! whole record looks like one: the highest bit is 0 in a time, and where it is 1 in a priority, the kind is 0.
+//! [`LAYOUT`] lists the fields of a word for both sides. Those of one kind do not overlap; unused
+//! bits are 0. No word of a full record looks like a packed one: the highest bit is 0 in a time,
+//! and where it is 1 in a priority, the kind is 0.
 
 use crate::records::RecordKind;
 use crate::units::{Nanos, Tid};
 
-/// Times of scheduler records are in steps of 2 to the power of this, in nanoseconds.
+/// Binary logarithm of the resolution of scheduler times in nanoseconds.
 pub(crate) const STEP_BITS: u32 = 5;
 
-/// The least priority that a word can say.
+/// Lowest priority that a word can hold.
 pub(crate) const PRIO_LEAST: u8 = 12;
 
 /// Bytes of a packed record.
 pub const WORD_BYTES: usize = size_of::<u64>();
 
-/// A field of a packed record: its lowest bit, and how many there are.
+/// A field of a packed record: its lowest bit, and the number of bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Bits {
     pub name: &'static str,
@@ -58,13 +60,13 @@ pub(crate) const GENERATION: Bits = Bits::new("generation", 56, 5, "Low bits of 
 pub(crate) const KIND: Bits = Bits::new("kind", 61, 2, "1 switch, 2 waking, 3 migrate.");
 pub(crate) const PACKED: Bits = Bits::new("packed", 63, 1, "1");
 
-/// The fields of a packed record.
+/// Fields of a packed record.
 pub const LAYOUT: [Bits; 11] = [TID, PRIO, STATE, CONTEXT, TARGET, FROM, TO, TIME, GENERATION, KIND, PACKED];
 
-/// The bits of a thread's state that a word has room for, and by how much they are shifted down.
+/// Bits of a thread's state that a word holds, and their shift to the right.
 pub(crate) const STATE_PARTS: [(u16, u32); 4] = [(0x0007, 0), (0x0780, 4), (0x2000, 6), (0x8000, 7)];
 
-/// What the kernel programs have to know of it, in C.
+/// Returns the C definitions for the kernel programs.
 pub(crate) fn c_packed() -> String {
     let mut text = format!("\n#define PACKED_STEP_BITS {STEP_BITS}\n#define PACKED_PRIO_LEAST {PRIO_LEAST}\n");
     for Bits { name, at, count, .. } in LAYOUT {
@@ -84,7 +86,7 @@ pub(crate) struct PackedWord {
 }
 
 impl PackedWord {
-    /// The word that the bytes begin with, where it is a packed record of a chunk that was taken so often.
+    /// Reads a word if it is a packed record of a chunk in its use number `taken`.
     #[inline]
     pub(crate) fn first(bytes: &[u8], taken: u64) -> Option<PackedWord> {
         let bits = u64::from_le_bytes(*bytes.first_chunk()?);
@@ -105,7 +107,7 @@ impl PackedWord {
         STATE_PARTS.iter().fold(0, |state, (mask, shift)| state | ((packed << shift) & mask))
     }
 
-    /// The first time from `base` on that ends so.
+    /// Returns the first time at or after `base` with these low bits.
     pub(crate) fn time(self, base: Nanos) -> Nanos {
         let steps = base.0 >> STEP_BITS;
         let further = TIME.of(self.bits).wrapping_sub(steps) & TIME.mask();

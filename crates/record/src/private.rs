@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an incident tells a user who is not root of the processes of others.
+//! Information about other users' processes that an incident gives to a user other than root.
 //!
-//! Names, states and waits of all threads stay: to know who was in the way is what an incident is for. Messages of
-//! displays, data of terminals and command lines stay where they are the user's own, or of the system's
-//! services. But what reaches a service over a terminal or a display is the doing of whoever sits there: a password
-//! may be typed at a login. So a terminal is of the user whose session it is, and a service's messages are shown
-//! where nobody else has clients at that display. Who owns a process that is not known is not this user.
+//! Names, states and waits of all threads stay: an incident exists to show the culprit. Display
+//! messages, terminal data and command lines stay if they belong to the user or to system services.
+//! But a person at a terminal or display is behind the input of a service: a password may be typed
+//! at a login. So a terminal belongs to the user of its session, and a service's messages are shown
+//! only if no other user has clients on that display. A process with an unknown owner does not
+//! belong to this user.
 
 use crate::incident::{Display, Incident, Locks, PortOwner, Section, Sections, Withheld};
 use crate::records::{Exec, Exit, FarEnd, Message, Owner, Polled, RecordKind, Task, Tty, Wait, WlMessage};
@@ -16,25 +17,25 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::mem::offset_of;
 
-/// In front of a command line: process and length.
+/// Bytes before a command line: process and length.
 const LINE_HEAD: usize = 8;
 
-/// Whether this user is root or what a service runs as: no person logs in as one. Those from 61184 on are made
-/// for one run of a service, and 65534 stands for nobody.
+/// Returns `true` for root and the users of services, as which no person logs in. Uids from 61184
+/// on are allocated for one run of a service, and 65534 is nobody.
 pub(crate) fn is_system(uid: u32) -> bool {
     matches!(uid, 0..1000 | 61_184..=65_519 | 65_534)
 }
 
-/// A process is its user's until so long after its end was recorded: records of one exit differ by less.
+/// Tolerance of the end of a process: records of one exit differ by less.
 const END_MAX: Nanos = Nanos::from_millis(1);
 
-/// What lives at the mark has no end.
+/// End of processes that live at the mark.
 const AT_MARK: Nanos = Nanos(u64::MAX);
 
-/// A process that had a number, and whose it was.
+/// One process that had a pid, and its user.
 #[derive(Clone, Copy, Debug)]
 struct ProcessOwner {
-    /// Its start, where it is known.
+    /// Start, if known.
     from: Option<Nanos>,
     until: Nanos,
     uid: u32,
@@ -46,36 +47,36 @@ impl ProcessOwner {
     }
 }
 
-/// Whose process something is.
+/// Owner of a process, relative to the user of the incident.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Of {
     Own,
     System,
     Other(u32),
-    /// Not known, or the number was of several users' processes one after the other, and it is not known whose then.
+    /// Unknown, or the pid was reused by several users at unknown times.
     Unknown,
 }
 
-/// Takes out of an incident what its user may not know, but does not look at input devices, and says how much it was.
-/// Root may know all. Places in the memory of processes become what `disguise` makes of their addresses: those of
-/// functions for root, too.
+/// Filter that removes data that a user may not know from an incident, and counts it. It does not
+/// handle input devices. Root may know everything. `disguise` maps addresses in processes to other
+/// numbers; those of functions are mapped for root too.
 pub struct Concealer<'a> {
-    /// None for root.
+    /// `None` for root.
     view: Option<UserView>,
     disguise: &'a dyn Fn(u64) -> u64,
 }
 
 impl<'a> Concealer<'a> {
-    /// For this user, by all that the incident tells of processes.
+    /// Creates the filter for a user from the process records of the incident.
     ///
     /// # Errors
-    /// Where chunks cannot be read.
+    /// If chunks cannot be read.
     pub fn of(sections: &impl Sections, user: u32, disguise: &'a dyn Fn(u64) -> u64) -> io::Result<Concealer<'a>> {
         let view = if user == 0 { None } else { Some(UserView::of(sections, user)?) };
         Ok(Concealer { view, disguise })
     }
 
-    /// A chunk of rare records, or of ended processes, as the user may know it.
+    /// Filters a chunk of rare records or of ended processes.
     pub fn chunk(&mut self, chunk: &[u8]) -> Vec<u8> {
         rewrite::chunk(chunk, &mut |kind, record| {
             if kind == RecordKind::Sample {
@@ -85,43 +86,46 @@ impl<'a> Concealer<'a> {
         })
     }
 
-    /// Conceals the other sections, and says how much was taken out of all.
+    /// Filters the other sections, and returns the amount withheld from all.
     pub fn finish(self, incident: &mut Incident) -> Withheld {
         conceal_functions(incident, self.disguise);
         self.view.map_or_else(Withheld::default, |view| view.finish(incident, self.disguise))
     }
 }
 
-/// A display that clients are at: that of X with a number, or that of a process which listens for clients of Wayland.
+/// A display with clients: an X display by number, or a Wayland compositor by its listening
+/// process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum At {
     X11(u32),
     Wayland(Pid),
 }
 
-/// Who a message is of, where and when.
+/// Client, display and time of a message.
 struct Sent {
     client: Pid,
     at: At,
     ts: Nanos,
-    /// The server told the client something, which it does once it has let it in.
+    /// `true` if the server sent the client a message, which it does only after it has accepted it.
     let_in: bool,
 }
 
-/// Of an X event's word: the server refuses a connection (0), or asks for more before it lets one in (2).
+/// First byte of an X11 reply to a connection setup: refused (0), or more authentication required
+/// (2).
 const REFUSES: [u8; 2] = [0, 2];
 const CODE: u8 = 0x7f;
-/// The direction of what a server sends.
+/// Direction of data sent by a server.
 const EVENT_SENT: u8 = 2;
 
-/// Whether a record tells of an answer or event of an X server: anybody may try to connect, and be refused.
+/// Returns `true` if a record holds a reply or event of an X server. Any user may try to connect,
+/// and be refused.
 fn lets_in(message: &Message, record: &[u8]) -> bool {
     let first = record.get(Message::SIZE).filter(|_| message.direction == EVENT_SENT && message.operations > 0);
     first.is_some_and(|first| !REFUSES.contains(&(first & CODE)))
 }
 
 impl Sent {
-    /// Reads a message of either protocol; `None` where the record is none.
+    /// Reads a message of either protocol; returns `None` for other records.
     fn read(kind: RecordKind, record: &[u8]) -> Option<Sent> {
         match kind {
             RecordKind::Message => Message::read(record).map(|message| Sent {
@@ -141,16 +145,16 @@ impl Sent {
     }
 }
 
-/// What one user may know.
+/// Knowledge that one user is entitled to.
 struct UserView {
     user: u32,
     lives: HashMap<Pid, Vec<ProcessOwner>>,
-    /// The processes of threads that waited.
+    /// Processes of threads that waited.
     processes: HashMap<Tid, Pid>,
-    /// Displays that nobody but this user has clients at.
+    /// Displays with clients of this user only.
     displays: BTreeSet<At>,
     withheld: Withheld,
-    /// Users of whom something was withheld.
+    /// Users with withheld data.
     hidden: BTreeSet<u32>,
 }
 
@@ -164,7 +168,7 @@ impl UserView {
         Ok(view)
     }
 
-    /// Conceals what is no chunk.
+    /// Filters the sections without chunks.
     fn finish(mut self, incident: &mut Incident, disguise: &dyn Fn(u64) -> u64) -> Withheld {
         let own = self.own_waiters(incident);
         for (section, bytes) in &mut incident.sections {
@@ -173,9 +177,9 @@ impl UserView {
                 Section::Cmdlines => *bytes = self.command_lines(bytes),
                 Section::Ports => *bytes = self.ports(bytes),
                 Section::Locks => *bytes = locks(bytes, |tid| !own.contains(&Tid(tid)), disguise),
-                // Edited chunk by chunk; of switches, wakeups and migrations nothing is withheld.
+                // Edited chunk by chunk; nothing is withheld of switches, wakeups and migrations.
                 Section::Sched | Section::Rare | Section::Exits => {}
-                // Selected by user before they get here: events of input devices, and paths.
+                // Already selected by user: events of input devices, and paths.
                 Section::Inputs | Section::Files => {}
                 Section::Meta
                 | Section::Stacks
@@ -193,7 +197,7 @@ impl UserView {
         self.withheld
     }
 
-    /// Whose process had a number at a time.
+    /// Returns the owner of the process that had a pid at a time.
     fn whose(&self, pid: Pid, at: Nanos) -> Of {
         match self.user_of(pid, at) {
             Some(uid) if uid == self.user => Of::Own,
@@ -203,13 +207,14 @@ impl UserView {
         }
     }
 
-    /// Also where only one process is known to have had the number: what is known of the one before it may have been
-    /// overwritten, and anybody can use numbers up.
+    /// Returns the user only within the known life of a process, even if it is the only one known
+    /// for the pid: records of an earlier one may have been overwritten, and any user can exhaust
+    /// the pids.
     fn user_of(&self, pid: Pid, at: Nanos) -> Option<u32> {
         self.lives.get(&pid)?.iter().find(|life| life.covers(at)).map(|life| life.uid)
     }
 
-    /// This user's threads that wait at the mark.
+    /// Returns this user's threads that wait at the mark.
     fn own_waiters(&self, incident: &Incident) -> BTreeSet<Tid> {
         let waits = rewrite::tasks(incident).filter(|(kind, _)| *kind == RecordKind::Wait);
         let waits = waits.filter_map(|(_, bytes)| Wait::read(bytes));
@@ -234,8 +239,8 @@ impl UserView {
         Ok(only.into_iter().filter(|(_, only)| *only).map(|(display, _)| display).collect())
     }
 
-    /// Removes from a record what the user may not see, and returns whether the record stays. The table in
-    /// `docs/security.md` gives the reason for each kind.
+    /// Removes from a record the data that the user may not see, and returns `true` if the record
+    /// stays. The table in `docs/security.md` gives the reason for each kind.
     fn edit(&mut self, kind: RecordKind, record: &mut [u8], disguise: &dyn Fn(u64) -> u64) -> bool {
         match kind {
             RecordKind::Message | RecordKind::WlMessage => self.message(kind, record),
@@ -247,7 +252,8 @@ impl UserView {
             RecordKind::Exit => self.line(record, Exit::read(record).map(|exit| (exit.pid, exit.head.ts)), Exit::SIZE),
             // Input events have a section of their own, where the recorder selects them by user.
             RecordKind::Input => false,
-            // Names, owners, states, waits and stacks of all threads, and what they did to each other.
+            // Names, owners, states, waits and stacks of all threads, and their actions on each
+            // other.
             RecordKind::Switch
             | RecordKind::Waking
             | RecordKind::Migrate
@@ -320,14 +326,14 @@ impl UserView {
         matches!(pid.map_or(Of::Unknown, |pid| self.whose(pid, end.head.ts)), Of::Own | Of::System)
     }
 
-    /// The ports of this user's processes and of services.
+    /// Returns the ports of this user's processes and of services.
     fn ports(&self, bytes: &[u8]) -> Vec<u8> {
         let mut ports: Vec<PortOwner> = serde_json::from_slice(bytes).unwrap_or_default();
         ports.retain(|port| matches!(self.whose(Pid(port.pid), AT_MARK), Of::Own | Of::System));
         serde_json::to_vec(&ports).unwrap_or_default()
     }
 
-    /// Takes out the command line behind a record's fixed part.
+    /// Clears the command line after a record's fixed part.
     fn line(&mut self, record: &mut [u8], of: Option<(Pid, Nanos)>, fixed: usize) -> bool {
         let of = of.map_or(Of::Unknown, |(pid, at)| self.whose(pid, at));
         if !matches!(of, Of::Own | Of::System)
@@ -357,7 +363,7 @@ impl UserView {
         clean
     }
 
-    /// Notes whose it was; false, since it does not stay.
+    /// Notes the owner of withheld data; returns false, since it does not stay.
     fn note(&mut self, of: Of) -> bool {
         if let Of::Other(uid) = of {
             self.hidden.insert(uid);
@@ -366,21 +372,22 @@ impl UserView {
     }
 }
 
-/// The section of locks with others' addresses disguised; none where it is no such document.
+/// Returns the lock section with other users' addresses disguised; empty if it is not a valid
+/// document.
 fn locks(bytes: &[u8], others: impl Fn(u32) -> bool, disguise: &dyn Fn(u64) -> u64) -> Vec<u8> {
     let mut locks: Locks = serde_json::from_slice(bytes).unwrap_or_default();
     conceal_locks(&mut locks, others, disguise);
     serde_json::to_vec(&locks).unwrap_or_default()
 }
 
-/// What an incident's records tell of whose processes are.
+/// Records of an incident about the owners of processes.
 #[derive(Default)]
 struct OwnerRecords {
-    /// When processes ended, and when they had started, by their number.
+    /// End and start times of processes, by pid.
     starts: HashMap<Pid, Vec<(Nanos, Nanos)>>,
-    /// Whose a process is, and until when.
+    /// Pid, end and user of processes.
     owners: Vec<(Pid, Nanos, u32)>,
-    /// The process of each thread that waited.
+    /// Processes of threads that waited.
     waiters: HashMap<Tid, Pid>,
 }
 
@@ -395,7 +402,7 @@ impl OwnerRecords {
         Ok(known)
     }
 
-    /// Takes a record in; `None` where it is of no use here.
+    /// Adds a record; returns `None` if it cannot be read.
     fn see(&mut self, section: Section, kind: RecordKind, bytes: &[u8]) -> Option<()> {
         match kind {
             RecordKind::Exit => {
@@ -420,14 +427,14 @@ impl OwnerRecords {
         Some(())
     }
 
-    /// A thread that ended and had started at these times; that of a process's number tells of the process.
+    /// Adds end and start of a thread; only the main thread counts.
     fn lived(&mut self, (tid, pid): (Tid, Pid), times: (Nanos, Nanos)) {
         if tid.0 == pid.0 {
             self.starts.entry(pid).or_default().push(times);
         }
     }
 
-    /// The processes that lived at the mark, or ended before it, by their number.
+    /// Returns the processes that lived at the mark or ended before it, by pid.
     fn lives(&self) -> HashMap<Pid, Vec<ProcessOwner>> {
         let mut lives: HashMap<Pid, Vec<ProcessOwner>> = HashMap::new();
         for (pid, until, uid) in self.owners.iter().copied() {

@@ -1,49 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Texts of /proc that several programs read, each read in one way.
+//! Shared parsers of texts in /proc.
 
 /// A line of `/proc/PID/stat`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StatLine<'a> {
     pub pid: u32,
-    /// The name, which may hold anything, spaces and brackets too.
+    /// Process name, with arbitrary characters including spaces and brackets.
     pub command: &'a str,
     fields: Vec<&'a str>,
 }
 
 impl<'a> StatLine<'a> {
-    /// `None` where it is no such line.
+    /// Parses a line; returns `None` if it is malformed.
     pub fn read(line: &'a str) -> Option<StatLine<'a>> {
         let (pid, rest) = line.split_once(" (")?;
         let (command, rest) = rest.rsplit_once(") ")?;
         Some(StatLine { pid: pid.trim().parse().ok()?, command, fields: rest.split_ascii_whitespace().collect() })
     }
 
-    /// The field with this number in proc_pid_stat(5), where the state is the third.
+    /// Returns the field with this number in proc_pid_stat(5), where the state is number 3.
     pub fn field(&self, number: usize) -> Option<&'a str> {
         self.fields.get(number.checked_sub(3)?).copied()
     }
 }
 
-/// The real and the effective user in the text of `/proc/PID/status`.
+/// Returns the real and the effective uid in the text of `/proc/PID/status`.
 pub fn users(status: &str) -> Option<(u32, u32)> {
     let mut ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace();
     Some((ids.next()?.parse().ok()?, ids.next()?.parse().ok()?))
 }
 
-/// Where a kernel whose preemption can be chosen says which it has; root's, and there where debugfs is mounted.
+/// File with the preemption model of a kernel that can switch it; readable by root, if debugfs is
+/// mounted.
 pub const PREEMPTION: &str = "/sys/kernel/debug/sched/preempt";
 
-/// Which preemption a kernel has, in the text of that file.
+/// Returns the current preemption model in the text of that file.
 pub fn preemption(text: &str) -> Option<&str> {
     Some(text.split_once('(')?.1.split_once(')')?.0)
 }
 
-/// The path of the control group of version 2 in the text of `/proc/PID/cgroup`; it begins with a slash.
+/// Returns the path of the version 2 control group in the text of `/proc/PID/cgroup`; it begins
+/// with a slash.
 pub fn control_group(text: &str) -> Option<&str> {
     text.lines().find_map(|line| line.strip_prefix("0::"))
 }
 
-/// The path of the control group of version 1 that has a controller, in the text of `/proc/PID/cgroup`.
+/// Returns the path of the version 1 control group with a controller, in the text of
+/// `/proc/PID/cgroup`.
 pub fn control_group_with<'a>(text: &'a str, controller: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -51,26 +54,26 @@ pub fn control_group_with<'a>(text: &'a str, controller: &str) -> Option<&'a str
     })
 }
 
-/// A hierarchy of control groups, as it is mounted.
+/// A mounted hierarchy of control groups.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CgroupMount<'a> {
-    /// Where.
+    /// Mount point.
     pub mount: &'a str,
-    /// The group that the mount shows as its root.
+    /// Group that the mount shows as its root.
     pub root: &'a str,
-    /// Version 2: one hierarchy for all controllers.
+    /// `true` for version 2, with one hierarchy for all controllers.
     pub unified: bool,
     options: &'a str,
 }
 
 impl CgroupMount<'_> {
-    /// Whether this hierarchy of version 1 has a controller.
+    /// Returns `true` if this version 1 hierarchy has a controller.
     pub fn has(&self, controller: &str) -> bool {
         !self.unified && self.options.split(',').any(|option| option == controller)
     }
 }
 
-/// The hierarchies of control groups in the text of `/proc/PID/mountinfo`.
+/// Returns the hierarchies of control groups in the text of `/proc/PID/mountinfo`.
 pub fn cgroup_mounts(mountinfo: &str) -> impl Iterator<Item = CgroupMount<'_>> {
     mountinfo.lines().filter_map(|line| {
         let (place, kind) = line.split_once(" - ")?;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The declarations. A new column is one line here.
+//! Declarations of the records. A new column takes one line here.
 
 use crate::declare::{CType, Column, Table, records};
 use crate::units::{Cpu, Device, Nanos, Pid, StackId, Tid};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The start of every record. The CPU stands in the head of the chunk.
+/// Start of every record. The CPU is in the head of the chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Head {
-    /// When.
+    /// Time of the record.
     pub ts: Nanos,
-    /// The thread that the record is about; each kind says which.
+    /// Thread that the record is about, as each kind specifies.
     pub tid: Tid,
     /// Bytes of the whole record, a multiple of eight.
     pub size: u16,
-    /// A [`RecordKind`].
+    /// Number of the [`RecordKind`].
     pub kind: u8,
     /// Low byte of the chunk's `taken`.
     pub generation: u8,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sections of records, with some of the records changed or left out.
+//! Editing of sections of records.
 
 use crate::chunk::{CHUNK_BYTES, ChunkHead, entries};
 use crate::incident::{Incident, Section, Sections};
@@ -7,7 +7,7 @@ use crate::records::{Head, RecordKind};
 use std::io;
 use zerocopy::FromBytes;
 
-/// Changes a record of a kind that this version knows, and says whether it stays.
+/// Function that edits a record of a known kind, and returns `true` if it stays.
 pub(crate) trait Edit: FnMut(RecordKind, &mut [u8]) -> bool {}
 impl<T: FnMut(RecordKind, &mut [u8]) -> bool> Edit for T {}
 
@@ -16,7 +16,7 @@ pub(crate) fn chunks(section: &[u8], edit: &mut impl Edit) -> Vec<u8> {
     section.chunks(CHUNK_BYTES).flat_map(|bytes| chunk(bytes, edit)).collect()
 }
 
-/// Edits the records of a chunk. What follows the valid ones, of an earlier life of it, is cleared.
+/// Edits the records of a chunk, and clears the leftovers of earlier uses after them.
 pub(crate) fn chunk(bytes: &[u8], edit: &mut impl Edit) -> Vec<u8> {
     let mut clean = vec![0; bytes.len()];
     let mut at = bytes.len().min(size_of::<ChunkHead>());
@@ -33,7 +33,7 @@ pub(crate) fn chunk(bytes: &[u8], edit: &mut impl Edit) -> Vec<u8> {
     clean
 }
 
-/// Edits records that stand one behind the other. Those of unknown kinds go, and what follows a record of no size.
+/// Edits consecutive records. Drops unknown kinds, and everything after a record without a size.
 pub(crate) fn loose(section: &[u8], edit: &mut impl Edit) -> Vec<u8> {
     let mut clean = Vec::with_capacity(section.len());
     for record in places(section) {
@@ -46,7 +46,7 @@ pub(crate) fn loose(section: &[u8], edit: &mut impl Edit) -> Vec<u8> {
     clean
 }
 
-/// Records that stand one behind the other.
+/// Iterates over consecutive records.
 pub(crate) fn places(section: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -58,12 +58,12 @@ pub(crate) fn places(section: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The records of the walk over all tasks.
+/// Returns the records of the walk over all tasks.
 pub(crate) fn tasks(incident: &Incident) -> impl Iterator<Item = (RecordKind, &[u8])> {
     places(incident.bytes(Section::Tasks)).filter_map(|bytes| Some((kind(bytes)?, bytes)))
 }
 
-/// Shows all records of a section, whichever way they stand there.
+/// Passes all records of a section to `see`, in chunks or consecutive.
 pub(crate) fn see(
     sections: &impl Sections,
     section: Section,
@@ -80,7 +80,7 @@ fn kind(record: &[u8]) -> Option<RecordKind> {
     Head::read_from_prefix(record).ok().and_then(|(head, _)| RecordKind::from_number(head.kind))
 }
 
-/// Puts bytes into a record, where it reaches so far.
+/// Writes bytes into a record, if it is long enough.
 pub(crate) fn put(record: &mut [u8], at: usize, bytes: &[u8]) {
     if let Some(place) = record.get_mut(at..at + bytes.len()) {
         place.copy_from_slice(bytes);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An incident that can be given away: the same causes, without what tells of its owner.
+//! Scrubbing of an incident for sharing: the same causes, without data that identifies the owner.
 //!
-//! Only what is listed here stays: names of kernel threads, of the programs that are to be kept, of functions of the
-//! kernel and of libraries that every system has, and of devices; process numbers, times since the machine was started
-//! and what the kernel counts. The host, the user, the day, the user's words, command lines, names of files, of control
-//! groups and of other programs, network addresses, places in memory and frames of stacks without a name go. Input
-//! devices tell of time in steps of 50 ms. Sections and records that this version of the program has no rule for are left
-//! out.
+//! Only the following stays: names of kernel threads, of the programs to keep, of functions of the
+//! kernel and of libraries that every system has, and of devices; pids, times since boot, and the
+//! kernel's counters. The host, the user, the day, the user's words, command lines, names of files,
+//! control groups and other programs, network addresses, memory addresses and stack frames without
+//! a name are removed. Times of input devices are rounded to 50 ms. Sections and records without a
+//! rule are left out.
 
 mod libraries;
 
@@ -21,44 +21,45 @@ use std::mem::offset_of;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use zerocopy::FromBytes;
 
-/// What programs are called that are not to be kept.
+/// Name given to programs that are not kept.
 const ANONYMOUS: &[u8; 16] = b"program\0\0\0\0\0\0\0\0\0";
 
-/// In front of the name and the module of a function: process, their two lengths, address.
+/// Bytes before the name and the module of a function: process, both lengths, address.
 const SYMBOL_HEAD: usize = 16;
 
-/// The process that all kernel threads descend from.
+/// Process that is the parent of all kernel threads.
 const KERNEL_PARENT: Pid = Pid(2);
 
-/// Steps of the times that input devices tell.
+/// Resolution of the times of input events.
 const INPUT_STEP_NS: u64 = 50_000_000;
-/// Steps of the clock.
+/// Resolution of the wall-clock time.
 const CLOCK_STEP_NS: u64 = 3_600_000_000_000;
-/// Its time is its owner's.
+/// Id of a scrubbed incident, since an id reveals the time.
 const NAMELESS_ID: &str = "scrubbed";
 
-/// What is not in a scrubbed copy, by number.
+/// Number of items removed or coarsened in a scrubbed copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Gone {
-    /// Records whose thread has another name now.
+    /// Records with a replaced thread name.
     pub programs: u64,
     pub command_lines: u64,
-    /// Functions of programs and of libraries that not every system has.
+    /// Functions of programs, and of libraries that not every system has.
     pub functions: u64,
     /// Network addresses of other machines.
     pub addresses: u64,
     /// Paths of files.
     pub files: u64,
-    /// Input whose time is less exact.
+    /// Input events with a rounded time.
     pub inputs: u64,
-    /// What was usual in programs.
+    /// Baselines of programs.
     pub baselines: u64,
 }
 
-/// Makes a copy of an incident without the names of programs other than `keep`, and says what is not in it.
+/// Returns a copy of an incident without the names of programs other than `keep`, and the number of
+/// items removed.
 ///
 /// # Errors
-/// Where a section is no such document as it should be.
+/// If a section is not a valid document.
 pub fn scrub(incident: &Incident, keep: &[String]) -> Result<(Incident, Gone), serde_json::Error> {
     let mut scrubber = Scrubber { keep, kernel: kernel_threads(incident), gone: Gone::default() };
     let secret = RandomState::new();
@@ -116,7 +117,7 @@ fn without_places(mut locks: Locks, disguise: &dyn Fn(u64) -> u64) -> Locks {
     locks
 }
 
-/// What stays is named, so that what is recorded some day does not stay by itself.
+/// Lists the fields to keep, so that a future field is not kept by default.
 fn without_owner(meta: Meta) -> Meta {
     let Machine { kernel, cpus, virtualized, .. } = meta.machine;
     let version = kernel.split(|letter: char| !letter.is_ascii_digit() && letter != '.').next().unwrap_or_default();
@@ -148,7 +149,7 @@ fn without_owner(meta: Meta) -> Meta {
     }
 }
 
-/// How many there are in their section: each has a process, a length, and the text.
+/// Counts the command lines in their section, each with process, length and text.
 fn command_lines(mut section: &[u8]) -> u64 {
     let mut count = 0;
     while let Some(length) = section.get(4..8).and_then(|bytes| bytes.first_chunk()) {
@@ -159,8 +160,8 @@ fn command_lines(mut section: &[u8]) -> u64 {
     count
 }
 
-/// Stacks in which frames that `symbols` has no name for are zero: where a program was built without frame pointers,
-/// what stands there is anything of its memory.
+/// Clears the frames without a name in `symbols`: in a program built without frame pointers, a
+/// frame may hold arbitrary data.
 fn stacks(section: &[u8], symbols: &[u8]) -> Vec<u8> {
     let named: BTreeSet<[u8; 8]> = symbol_addresses(symbols).collect();
     let mut clean = Vec::new();
@@ -186,14 +187,14 @@ fn symbol_addresses(symbols: &[u8]) -> impl Iterator<Item = [u8; 8]> {
     })
 }
 
-/// The lengths of a symbol's name and module, and of both with their padding.
+/// Returns the lengths of a symbol's name and module, and of both with padding.
 fn symbol_texts(head: &[u8; SYMBOL_HEAD]) -> (usize, usize, usize) {
     let length = |at: usize| usize::from(u16::from_le_bytes([head[at], head[at + 1]]));
     let (name, module) = (length(4), length(6));
     (name, module, (name + module).next_multiple_of(8))
 }
 
-/// The kernel's threads among those that lived at the mark; their names tell of nobody.
+/// Returns the kernel threads among the tasks of the mark; their names reveal nothing.
 fn kernel_threads(incident: &Incident) -> BTreeSet<Tid> {
     let tasks = rewrite::tasks(incident).filter(|(kind, _)| *kind == RecordKind::Task);
     let tasks = tasks.filter_map(|(_, bytes)| Task::read(bytes));
@@ -207,7 +208,7 @@ struct Scrubber<'a> {
 }
 
 impl Scrubber<'_> {
-    /// Whether a record stays, and without what. Every kind has its rule.
+    /// Edits a record, and returns `true` if it stays. Every kind has a rule.
     fn edit(&mut self, kind: RecordKind, record: &mut [u8], disguise: &dyn Fn(u64) -> u64) -> bool {
         match kind {
             RecordKind::Wait => {
@@ -247,8 +248,8 @@ impl Scrubber<'_> {
         true
     }
 
-    /// An address of another machine becomes one that is meant for documents; which one it was cannot be told from it,
-    /// nor what was asked for there.
+    /// Replaces the address of another machine by one reserved for documentation, and clears the
+    /// port.
     fn address(&mut self, record: &mut [u8], address: usize, port: usize) {
         let Some(place) = record.get(address..).and_then(|place| place.first_chunk::<4>()) else { return };
         let known = Ipv4Addr::from(*place);
@@ -259,7 +260,7 @@ impl Scrubber<'_> {
         }
     }
 
-    /// Takes out the name of a thread and the command line of its process.
+    /// Removes the name of a thread and the command line of its process.
     fn identity(&mut self, record: &mut [u8], name: usize, tail: usize) {
         let Ok((head, _)) = Head::read_from_prefix(record) else { return };
         if let Some(line) = record.get_mut(tail..).filter(|line| line.iter().any(|byte| *byte != 0)) {
@@ -280,8 +281,8 @@ impl Scrubber<'_> {
         put(record, 0, &at.to_le_bytes());
     }
 
-    /// Functions of the kernel and of libraries that every system has keep their names, and so do those of programs
-    /// that are kept.
+    /// Keeps names of functions in the kernel, in libraries that every system has, and in the
+    /// programs to keep.
     fn symbols(&mut self, section: &[u8]) -> Vec<u8> {
         let mut clean = Vec::new();
         let mut rest = section;
@@ -362,7 +363,7 @@ mod tests {
         incident
     }
 
-    /// The same, in a control group that limits I/O.
+    /// Returns the same incident with a control group that limits I/O.
     fn limited() -> Incident {
         let mut incident = incident();
         let limit = IoLimit { file: "/cgroup/diary.slice/io.max".into(), per_second: 5, ..IoLimit::default() };

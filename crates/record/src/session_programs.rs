@@ -2,7 +2,7 @@
 //! Programs that draw a session: window managers, compositors and shells. Any process can take such
 //! a name.
 
-/// Window managers of X11; some are compositors of Wayland as well.
+/// X11 window managers; some are Wayland compositors as well.
 pub const WINDOW_MANAGERS: [&str; 40] = [
     "afterstep",
     "awesome",
@@ -46,7 +46,7 @@ pub const WINDOW_MANAGERS: [&str; 40] = [
     "xmonad",
 ];
 
-/// Display servers, compositors and shells beside those.
+/// Other display servers, compositors and shells.
 const OTHERS: [&str; 15] = [
     "Hyprland",
     "Xorg",
@@ -65,10 +65,10 @@ const OTHERS: [&str; 15] = [
     "xcompmgr",
 ];
 
-/// Bytes of a program's name that the kernel keeps.
+/// Maximum bytes of a process name in the kernel.
 const NAME_BYTES: usize = 15;
 
-/// Whether a process of this name draws a session, as far as its name goes.
+/// Returns `true` if this is the name of a program that draws a session.
 pub fn draws_session(comm: &str) -> bool {
     WINDOW_MANAGERS.iter().chain(&OTHERS).any(|name| name.get(..NAME_BYTES).unwrap_or(name) == comm)
 }

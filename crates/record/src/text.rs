@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Text of unknown origin: names of processes and windows, command lines, what a user typed.
+//! Text of unknown origin: names of processes and windows, command lines, user input.
 
-/// Whether a character is not seen itself but changes how others are: it turns the direction of the text, joins or parts
-/// letters, or is a tag. Names that look alike could be told apart by nobody.
+/// Returns `true` if a character is invisible but changes others: it turns the direction of the
+/// text, joins or separates letters, or is a tag. It can make different names look alike.
 pub fn is_unseen(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
@@ -10,7 +10,7 @@ pub fn is_unseen(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The first `bytes` bytes of a text, or a few less so that no character is cut in two.
+/// Returns the first `bytes` bytes of a text, or slightly fewer so that no character is split.
 pub fn cut(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or(0)]

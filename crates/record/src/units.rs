@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Newtypes for the quantities that must never be mixed up.
+//! Newtypes for quantities that must not be confused.
 
 use crate::declare::CType;
 use std::fmt;
@@ -42,48 +42,50 @@ unit!(
     Cpu(u32) = "__u32"
 );
 unit!(
-    /// A device number as the kernel keeps it: major << 20 | minor.
+    /// A device number in the kernel's encoding: major << 20
+    ///
+    /// minor.
     Device(u32) = "__u32"
 );
 unit!(
-    /// Content hash of a stack in the stack table; 0 means that no stack was taken.
+    /// Content hash of a stack in the stack table; 0 if no stack was taken.
     StackId(u32) = "__u32"
 );
 
 impl Nanos {
-    /// The time `earlier` lies before `self`; zero where it does not.
+    /// Returns the time from `earlier` to `self`, saturating at zero.
     pub fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Milliseconds, for people and for JSON.
+    /// Returns milliseconds as a fraction.
     pub fn millis(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
-    /// The time `span` before `self`; zero where it would be negative.
+    /// Returns the time `span` before `self`, saturating at zero.
     pub fn before(self, span: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(span.0))
     }
 
-    /// The time `span` after `self`; the largest time where it would overflow.
+    /// Returns the time `span` after `self`, saturating at the maximum.
     pub fn after(self, span: Nanos) -> Nanos {
         Nanos(self.0.saturating_add(span.0))
     }
 
-    /// A span of whole milliseconds.
+    /// Returns a span of whole milliseconds.
     pub const fn from_millis(millis: u64) -> Nanos {
         Nanos(millis.saturating_mul(1_000_000))
     }
 
-    /// A span of whole seconds.
+    /// Returns a span of whole seconds.
     pub const fn from_secs(secs: u64) -> Nanos {
         Nanos(secs.saturating_mul(1_000_000_000))
     }
 }
 
 impl Device {
-    /// Major and minor number.
+    /// Returns major and minor number.
     pub fn parts(self) -> (u32, u32) {
         (self.0 >> 20, self.0 & 0xf_ffff)
     }

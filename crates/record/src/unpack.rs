@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From packed records to whole ones.
+//! Expansion of packed records.
 
 use crate::chunk::{CHUNK_BYTES, ChunkEntry, ChunkHead, ChunkPart, parts};
 use crate::packed::{CONTEXT, FROM, PackedWord, TARGET, TO, WORD_BYTES};
@@ -7,24 +7,24 @@ use crate::records::{Head, Migrate, RecordKind, Switch, Waking};
 use crate::units::{Nanos, Tid};
 use zerocopy::IntoBytes;
 
-/// Who runs on a CPU, and the priority, where it is known.
+/// Thread on a CPU, with its priority if known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Running {
     tid: Tid,
     prio: Option<u8>,
 }
 
-/// What whoever reads a chunk knows of its CPU.
+/// State of a CPU as known to the reader of its chunk.
 struct Unpacker {
     generation: u8,
-    /// The time of the latest whole record.
+    /// Time of the latest full record.
     base: Nanos,
-    /// `None` until a whole record tells.
+    /// `None` until a full record provides it.
     running: Option<Running>,
 }
 
 impl Unpacker {
-    /// Takes note of a whole record.
+    /// Updates the state from a full record.
     fn learn(&mut self, entry: &ChunkEntry<'_>) {
         self.base = self.base.max(entry.head.ts);
         match entry.kind {
@@ -37,7 +37,8 @@ impl Unpacker {
         }
     }
 
-    /// Whoever wakes itself may be interrupted by what is written before, so that the writer does not count on it.
+    /// Updates the state from a wakeup. Ignores self-wakeups, like the writer: an interrupt may
+    /// have caused them.
     fn woke(&mut self, waking: &Waking) {
         if waking.head.tid != waking.waker {
             self.is_running(waking.waker);
@@ -50,8 +51,8 @@ impl Unpacker {
         }
     }
 
-    /// Adds the whole record that a word stands for; nothing where it is not known who runs, or for a switch with which
-    /// priority.
+    /// Expands a word to a full record; adds nothing if the running thread, or for a switch its
+    /// priority, is unknown.
     fn expand(&mut self, word: PackedWord, mut add: impl FnMut(&[u8])) {
         let Some(running) = self.running else { return };
         match word.kind {
@@ -94,11 +95,11 @@ fn switched(switch: &Switch) -> Running {
     Running { tid: switch.next, prio: Some(switch.next_prio) }
 }
 
-/// A section of chunks, or a single one, with every packed record as a whole one. A chunk becomes as many as that takes, all
-/// with its head; what is no valid record is left out.
+/// Expands all packed records of a section of chunks, or of a single one. A chunk becomes as many
+/// chunks as needed, all with its head; invalid records are left out.
 ///
-/// Behind a place that holds no valid record, packed ones are left out until a whole one tells again who runs: they were
-/// written while the chunk was copied.
+/// After an invalid record, packed ones are left out until a full one identifies the running thread
+/// again: they were written while the chunk was copied.
 pub fn unpacked(section: &[u8]) -> Vec<u8> {
     let mut whole = WholeRecords { chunks: Vec::with_capacity(section.len() * Switch::SIZE / WORD_BYTES) };
     for chunk in section.chunks(CHUNK_BYTES) {
@@ -122,7 +123,7 @@ fn unpack(chunk: &[u8], head: &ChunkHead, to: &mut WholeRecords) {
     }
 }
 
-/// Chunks that grow.
+/// Growing list of chunks.
 struct WholeRecords {
     chunks: Vec<u8>,
 }

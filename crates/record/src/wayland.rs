@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words behind a [`WlMessage`](crate::records::WlMessage), declared once as the records are.
+//! Words after a [`WlMessage`](crate::records::WlMessage), declared like the records.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// What is kept of one message.
+/// Kept part of one message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct WlWord {
@@ -11,10 +11,10 @@ pub struct WlWord {
     pub opcode: u8,
     /// Length in units of four bytes, 255 for more.
     pub units: u8,
-    /// What its arguments look like: one of [`HINTS`].
+    /// Appearance of its arguments: one of [`HINTS`].
     pub hint: u8,
     pub unused: u8,
-    /// The argument that this hint or opcode keeps; else 0.
+    /// Argument kept for this hint or opcode; else 0.
     pub argument: u32,
 }
 
@@ -22,19 +22,20 @@ impl WlWord {
     /// Bytes of one word.
     pub const SIZE: usize = size_of::<WlWord>();
 
-    /// Its opcode and length.
+    /// Returns its opcode and length.
     pub fn shape(&self) -> MessageShape {
         MessageShape { opcode: self.opcode, units: self.units }
     }
 
-    /// The first words behind the fixed part of a record.
+    /// Returns up to `operations` words of a record's tail.
     pub fn list(tail: &[u8], operations: u8) -> impl Iterator<Item = WlWord> {
         let words = tail.chunks_exact(WlWord::SIZE).take(usize::from(operations));
         words.filter_map(|bytes| WlWord::read_from_bytes(bytes).ok())
     }
 }
 
-/// What every message tells of itself: its opcode, and its length in units of four bytes, eight bytes of head included.
+/// Visible shape of a message: its opcode, and its length in units of four bytes including eight
+/// bytes of head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MessageShape {
     pub opcode: u8,
@@ -42,7 +43,7 @@ pub struct MessageShape {
 }
 
 impl MessageShape {
-    /// The second word of such a message on the wire.
+    /// Returns the second word of such a message on the wire.
     pub(crate) const fn head(self) -> u32 {
         (self.units as u32 * 4) << 16 | self.opcode as u32
     }
@@ -58,7 +59,8 @@ macro_rules! shapes {
     };
 }
 
-/// The messages of interest. On the wire an object has a number and no interface, so that others may have the same shape.
+/// Messages of interest. On the wire an object has a number but no interface, so other messages may
+/// have the same shape.
 pub mod shape {
     use super::MessageShape;
 
@@ -157,7 +159,7 @@ hints! {
     NEAR = 128,
 }
 
-/// The bits of a hint that are no addition.
+/// Mask of a hint without its flags.
 pub const SHAPE: u8 = 63;
 
 #[cfg(test)]

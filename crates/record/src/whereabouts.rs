@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where things lie in the memory of processes: that is random, and stands between a bug and its use. An incident needs
-//! to know only which addresses are the same.
+//! Disguise of addresses in processes: address space randomization hinders exploits, and an
+//! incident only needs to know which addresses are equal.
 //!
-//! Each address becomes another number, the same wherever it stands in the incident. Its last four bits stay: nobody
-//! chooses them at random, and by them the words of one condition variable are told to lie side by side.
+//! Each address becomes another number, the same everywhere in the incident. Its last four bits
+//! stay: they are not random, and they show that the words of one condition variable are adjacent.
 
 use crate::incident::{Incident, Locks, Section};
 use crate::records::{Sample, Wait};
 use crate::rewrite;
 use std::mem::offset_of;
 
-/// Below this no program has memory: descriptors, flags, and short times.
+/// Lower bound of program memory; smaller values are descriptors, flags and short times.
 const SMALL: u64 = 1 << 16;
-/// Negative numbers of 32 and of 64 bits that are as small, which stand for times without end.
+/// Small negative numbers of 32 and 64 bits, which stand for infinite times.
 const NEGATIVE: [std::ops::Range<u64>; 2] = [0xffff_0000..1 << 32, 0xffff_ffff_ffff_0000..u64::MAX];
-/// From here on it is the kernel's, or the number that stands for an address of it.
+/// Lower bound of kernel addresses, and of the numbers that replace them.
 const KERNEL: u64 = 1 << 63;
-/// Bits of a disguise: those of a user's address but bit 31, so that it is no negative number of 32 bits.
+/// Bits of a disguise: those of a user address except bit 31, so that it is no negative 32-bit
+/// number.
 const DISGUISE: u64 = 0x7fff_7fff_fff0;
-/// In front of the name and the module of a function: process, their two lengths, address.
+/// Bytes before the name and the module of a function: process, both lengths, address.
 const SYMBOL_HEAD: usize = 16;
 
-/// What stands for an address.
+/// Returns the replacement of an address.
 fn disguised(address: u64, disguise: &dyn Fn(u64) -> u64) -> u64 {
     let plain = !(SMALL..KERNEL).contains(&address);
     if plain { address } else { (disguise(address >> 4) & DISGUISE).max(SMALL) | (address & 0xf) }
@@ -38,19 +39,19 @@ pub(crate) fn conceal_arguments(record: &mut [u8], disguise: &dyn Fn(u64) -> u64
     let Some(wait) = Wait::read(record) else { return };
     for (index, argument) in wait.args.into_iter().enumerate() {
         if !NEGATIVE.iter().any(|range| range.contains(&argument)) && argument != u64::MAX {
-            // Nothing but the kernel's own threads has such arguments as the kernel's addresses.
+            // Only kernel threads have kernel addresses as arguments.
             let hidden = if argument >= KERNEL { SMALL } else { disguised(argument, disguise) };
             rewrite::put(record, offset_of!(Wait, args) + 8 * index, &hidden.to_le_bytes());
         }
     }
 }
 
-/// Disguises the address that a sample has.
+/// Disguises the address in a sample.
 pub(crate) fn conceal_sample(record: &mut [u8], disguise: &dyn Fn(u64) -> u64) {
     disguise_at(record, offset_of!(Sample, ip), disguise);
 }
 
-/// Disguises all addresses that stacks and functions have in the memory of processes.
+/// Disguises all user addresses in stacks and symbols.
 pub(crate) fn conceal_functions(incident: &mut Incident, disguise: &dyn Fn(u64) -> u64) {
     for (section, bytes) in &mut incident.sections {
         match section {
@@ -73,7 +74,7 @@ pub(crate) fn conceal_functions(incident: &mut Incident, disguise: &dyn Fn(u64) 
     }
 }
 
-/// Disguises the addresses of the locks that threads waited for, of those threads that are said.
+/// Disguises the lock addresses of the waiting threads that `whose` selects.
 pub(crate) fn conceal_locks(locks: &mut Locks, whose: impl Fn(u32) -> bool, disguise: &dyn Fn(u64) -> u64) {
     for lock in locks.futexes.iter_mut().filter(|lock| whose(lock.tid)) {
         lock.address = disguised(lock.address, disguise);

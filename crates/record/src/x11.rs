@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of the extensions of X11 both the kernel programs and those who read their records go by.
+//! Drawing requests of X11 extensions, shared by the kernel programs and the readers of their
+//! records.
 
-/// Extensions, and the minor opcodes of their requests that change what is seen.
+/// Extensions, with the minor opcodes of their requests that change the screen.
 pub const DRAWING_REQUESTS: &[(&str, &[u8])] = &[
     ("RENDER", &[8, 10, 11, 12, 13, 23, 24, 25, 26, 32]),
     ("MIT-SHM", &[3]),

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The last press of each user that was answered: a hitch that was over by then is not answered
-//! again.
+//! Each user's last hot-key press that was answered: an incident does not report a hitch that was
+//! over by then again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tipme_record::Nanos;
 
-/// Maximum number of users whose last press is known.
+/// Maximum number of users with a remembered press.
 const USERS_MAX: usize = 64;
 
-/// Marks by hot key, the last one of each user.
+/// Time of each user's last mark by hot key.
 #[derive(Clone, Default)]
 pub(crate) struct LastPresses(Arc<Mutex<BTreeMap<u32, Nanos>>>);
 
@@ -18,12 +18,12 @@ impl LastPresses {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last press of a user before this time; zero where none is known.
+    /// Returns a user's last press before this time, or zero.
     pub(crate) fn last(&self, uid: u32, before: Nanos) -> Nanos {
         self.all().get(&uid).copied().filter(|at| *at < before).unwrap_or_default()
     }
 
-    /// Keeps a press; the oldest one goes where there are too many.
+    /// Adds a press; evicts the oldest one beyond the limit.
     pub(crate) fn add(&self, uid: u32, at: Nanos) {
         let mut all = self.all();
         all.insert(uid, at);
@@ -34,7 +34,7 @@ impl LastPresses {
         }
     }
 
-    /// Takes a press back whose incident could not be written: it was not answered.
+    /// Withdraws an unanswered press, for which no incident could be written.
     pub(crate) fn withdraw(&self, uid: u32, at: Nanos, before: Nanos) {
         let mut all = self.all();
         if all.get(&uid) == Some(&at) {

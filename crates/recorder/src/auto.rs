@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Marks that the recorder makes by itself: which latency is worth a look, and which look is worth a file.
+//! Automatic marks: selection of the latencies to examine, and of the examined ones to keep.
 //!
-//! The kernel's coarse figures only raise a suspicion. A suspicion is looked at by the diagnosis, in a
-//! process of its own; only what it finds a cause for is kept, and the same cause once an hour. All of
-//! it is bounded, since a machine in trouble has suspicions all the time. What is unusually long is decided by what is
-//! usual and by what the person has said of it, for the pointer and the wheel apart from keys and clicks.
+//! The kernel's coarse figures only raise a suspicion. The diagnosis examines it in a process of
+//! its own; only a latency with a cause is kept, and each cause once an hour. All of it is bounded,
+//! since a machine in trouble raises suspicions all the time. The limit for an unusual latency
+//! depends on the baseline and on the user's verdicts, separately for pointer and wheel, and for
+//! keys and clicks.
 
 use crate::judge::{JudgedCause, Judgement};
 use crate::learning::{Learning, class, is_of_pointer};
@@ -17,61 +18,64 @@ use tipme_kernel::{AnswersRead, Kernel, OpenPresses, ToldAnswer};
 use tipme_measure::{ClassLimits, InputClass, PersonSaid, ThresholdProfile};
 use tipme_record::{Nanos, Pid};
 
-/// Looks within an hour, at most: each takes a second or two of a CPU that nobody else wants.
+/// Maximum number of examinations per hour: each takes a second or two of otherwise idle CPU time.
 const LOOKS_MAX: usize = 20;
 
-/// Of these, looks at what is doubtful.
+/// Maximum number of those for doubtful suspicions.
 const DOUBTS_MAX: usize = 5;
 
-/// From one look to the next.
+/// Minimum time between two examinations.
 const APART: Nanos = Nanos::from_secs(20);
 
 const HOUR: Nanos = Nanos::from_secs(3600);
 
-/// A client without open presses for so long is quiet: what it had to answer is over.
+/// Time without open presses after which a client is quiet: its work for them is over.
 const QUIET: Nanos = Nanos::from_millis(300);
 
-/// A client that does not become quiet is looked at after this time.
+/// Maximum time to wait until a client becomes quiet.
 const QUIET_MAX: Nanos = Nanos::from_secs(3);
 
-/// A suspicion that could not be looked at for so long is given up: its records are being overwritten.
+/// Maximum age of a suspicion: beyond this its records are being overwritten.
 const STALE: Nanos = Nanos::from_secs(30);
 
-/// So soon after the last of several presses a drawing may answer that one alone, where nothing better is known.
+/// Minimum limit for a prompt drawing after the last of several presses: it may answer that one
+/// alone.
 const PROMPT: Nanos = Nanos::from_millis(20);
 
-/// So many presses without an answer are hardly all of the kind that needs none.
+/// Number of presses without an answer from which on they can hardly all be of a kind that needs
+/// none.
 const PRESSES_MANY: u32 = 4;
 
-/// No shorter answer is unusually long.
+/// Shortest answer that can be unusually long.
 const NOTABLE: Nanos = Nanos::from_millis(50);
 
-/// A mark is of what was answered within this time.
+/// Age of the answers that a mark can refer to.
 const MARKED_WITHIN: Nanos = Nanos::from_secs(40);
 
-/// Long answers that are remembered for a mark, at most.
+/// Maximum number of long answers remembered for a mark.
 const RECENT_MAX: usize = 64;
 
-/// With so many answers an application is known to answer.
+/// Number of answers from which on an application is known to answer.
 const KNOWN_N: u64 = 50;
 
-/// A program that was started so short ago is not waited for by who moves the pointer over it.
+/// Age below which a program may still be starting: a late reaction to the pointer is not
+/// suspicious.
 const STARTS: Nanos = Nanos::from_secs(10);
 
-/// What is done with what was found.
+/// Action on a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AutoMode {
-    /// The incident is kept.
+    /// Keep the incident.
     Mark,
-    /// Only a line tells of it.
+    /// Only log a line.
     DryRun,
 }
 
 impl AutoMode {
-    /// All of them.
+    /// All modes.
     pub const ALL: [AutoMode; 2] = [AutoMode::Mark, AutoMode::DryRun];
 
-    /// The name on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             AutoMode::Mark => "mark",
@@ -79,7 +83,7 @@ impl AutoMode {
         }
     }
 
-    /// What it does.
+    /// Help text.
     pub fn about(self) -> &'static str {
         match self {
             AutoMode::Mark => "Keep an incident",
@@ -88,13 +92,14 @@ impl AutoMode {
     }
 }
 
-/// How the recorder marks by itself.
+/// Options of automatic marks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AutoOptions {
     pub mode: AutoMode,
-    /// Marks within an hour, at most.
+    /// Maximum number of marks per hour.
     pub per_hour: usize,
-    /// The program that judges: called with `judge … --json --at SECONDS`, the incident at its standard input.
+    /// Program of the diagnosis: called as `judge … --json --at SECONDS` with the incident on
+    /// standard input.
     pub judge: PathBuf,
 }
 
@@ -103,20 +108,20 @@ pub struct AutoOptions {
 pub(crate) struct Suspicion {
     pub(crate) class: InputClass,
     pub(crate) application: String,
-    /// Whose program it is.
+    /// User id of the program's owner.
     pub(crate) uid: u32,
     pub(crate) client: Pid,
     pub(crate) slot: usize,
     pub(crate) latency: Nanos,
-    /// When it ended, or became suspicious where it has not.
+    /// Time at which it ended or, if still open, became suspicious.
     pub(crate) at: Nanos,
-    /// When the first of its presses was made, where it has not ended.
+    /// Time of the first press, if it is still open.
     open_since: Option<Nanos>,
-    /// Only the times of the presses speak for it.
+    /// Only the times of the presses support it.
     doubtful: bool,
 }
 
-/// A long answer that was within the limits.
+/// A long answer within the limits.
 struct Endured {
     at: Nanos,
     latency: Nanos,
@@ -124,27 +129,27 @@ struct Endured {
     subject: Subject,
 }
 
-/// What became of a look.
+/// Result of an examination.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
-    /// Worth a file, or a line: what it was, and its cause.
+    /// Worth a file or a line: description and cause.
     Marked(String, JudgedCause),
-    /// Not worth one.
+    /// Not worth either.
     Dropped,
 }
 
-/// The suspicion that is waited with, and what was done within the last hour.
+/// The pending suspicion, and the actions of the last hour.
 pub(crate) struct AutoMarker {
     pub(crate) options: AutoOptions,
     pub(crate) tolerances: Tolerances,
     read: AnswersRead,
     endured: VecDeque<Endured>,
     suspicion: Option<Suspicion>,
-    /// When the suspected client had no open presses first.
+    /// Start of the time without open presses of the suspected client.
     quiet_since: Option<Nanos>,
     looks: VecDeque<(Nanos, bool)>,
     kept: VecDeque<(Nanos, JudgedCause)>,
-    /// The unfinished one that was looked at last: slot and first press.
+    /// Slot and first press of the unfinished suspicion examined last.
     looked_open: Option<(usize, Nanos)>,
     pub(crate) counts: AutoCounts,
 }
@@ -165,7 +170,7 @@ impl AutoMarker {
         }
     }
 
-    /// What to look at now, if anything. To be called at every tick.
+    /// Returns the suspicion to examine now, if any. Call at every tick.
     pub(crate) fn tick(&mut self, kernel: &Kernel<'_>, learning: &mut Learning, now: Nanos) -> Option<Suspicion> {
         self.read(kernel, learning, now);
         let open = kernel.open_presses();
@@ -180,7 +185,7 @@ impl AutoMarker {
         self.due(&open, now)
     }
 
-    /// Weighs what was answered since the last call.
+    /// Weighs the answers since the last call.
     fn read(&mut self, kernel: &Kernel<'_>, learning: &mut Learning, now: Nanos) {
         let mut answers = kernel.answers(&mut self.read);
         answers.retain(|answer| answer.first >= NOTABLE);
@@ -205,13 +210,14 @@ impl AutoMarker {
         }
     }
 
-    /// Whether something waits to be looked at.
+    /// Returns `true` if a suspicion is pending.
     pub(crate) fn suspects(&self) -> bool {
         self.suspicion.is_some()
     }
 
-    /// A user marked: what is suspected is in that file. Where nothing was, the limits were too wide for what this user
-    /// had to wait for longest, by its threshold, in the time before.
+    /// Handles a mark by a user. Its file covers a pending suspicion. If there was none, the limits
+    /// were too wide for this user's recent answer with the longest latency relative to its
+    /// threshold.
     pub(crate) fn marked_by_hand(&mut self, kernel: &Kernel<'_>, learning: &mut Learning, uid: u32, now: Nanos) {
         self.read(kernel, learning, now);
         if self.suspicion.take().is_none() {
@@ -224,12 +230,12 @@ impl AutoMarker {
         let recent = self.endured.iter().filter(|one| one.at >= from && one.subject.uid == uid);
         let share = |one: &&Endured| u128::from(one.latency.0) * 1_000 / u128::from(limits(one.class).threshold.max(1));
         let Some(subject) = recent.max_by_key(share).map(|one| one.subject.clone()) else { return };
-        // A second press is of the same.
+        // A second press refers to the same latency.
         self.endured.clear();
         self.tolerances.hear(&subject, PersonSaid::Bad);
     }
 
-    /// The worst is waited with.
+    /// Keeps the worst suspicion pending.
     fn suspect(&mut self, new: Option<Suspicion>) {
         let Some(new) = new else { return };
         let better =
@@ -240,7 +246,7 @@ impl AutoMarker {
         }
     }
 
-    /// The suspicion, once its client is quiet and the bounds allow a look.
+    /// Returns the suspicion once its client is quiet and the limits allow an examination.
     fn due(&mut self, open: &[OpenPresses], now: Nanos) -> Option<Suspicion> {
         let suspicion = self.suspicion.as_ref()?;
         let age = now.since(suspicion.at);
@@ -276,7 +282,7 @@ impl AutoMarker {
         self.kept.len() < self.options.per_hour && self.looks.len() < LOOKS_MAX && (!doubtful || doubts < DOUBTS_MAX)
     }
 
-    /// Decides on a look, whose file was judged.
+    /// Decides on an examined suspicion by its judgement.
     pub(crate) fn decide(&mut self, suspicion: &Suspicion, judgement: Judgement, now: Nanos) -> Outcome {
         let (cause, ms, milestone) = match judgement {
             Judgement::Found { cause, latency_ms, milestone } if !is_other(suspicion, latency_ms) => {
@@ -304,7 +310,8 @@ impl AutoMarker {
     }
 }
 
-/// ` until handled`: where the latency is that of a later milestone than the response.
+/// Returns a suffix such as ` until handled` if the latency is that of a later milestone than the
+/// response.
 fn reached(milestone: &str) -> &'static str {
     match milestone {
         "handled" => " until handled",
@@ -314,41 +321,43 @@ fn reached(milestone: &str) -> &'static str {
     }
 }
 
-/// `1.2 s`, `340 ms`.
+/// Formats as `1.2 s` or `340 ms`.
 fn seconds(ms: f64) -> String {
     if ms >= 1_000.0 { format!("{:.1} s", ms / 1_000.0) } else { format!("{ms:.0} ms") }
 }
 
-/// Of the pointer only what frustrates is looked at: it moves all the time, and seldom does somebody watch what follows it.
+/// Returns the limits of a class. For the pointer only frustrating latencies count: it moves all
+/// the time, mostly unobserved.
 fn limits(class: InputClass) -> ClassLimits {
     let limits = class.limits(ThresholdProfile::Default);
     if is_of_pointer(class) { ClassLimits { threshold: limits.frustrated, ..limits } } else { limits }
 }
 
-/// Whether what was found is not what was suspected: while one program does not follow the pointer, another may be late by
-/// little.
+/// Returns `true` if the finding is not the suspected latency: while one program lags behind the
+/// pointer, another may be slightly late.
 fn is_other(suspicion: &Suspicion, found_ms: f64) -> bool {
     is_of_pointer(suspicion.class) && found_ms * 2e6 < suspicion.latency.0 as f64
 }
 
-/// Whether somebody may wait for a program to follow the pointer: it is there, and has been for a while.
+/// Returns `true` if a user may be waiting for this program: for pointer classes, it must exist and
+/// have run for a while.
 fn is_awaited(class: InputClass, client: Pid) -> bool {
     !is_of_pointer(class) || processes::age(client.0).is_some_and(|age| age >= STARTS)
 }
 
-/// Whether presses are open that may be a suspicion.
+/// Returns `true` if these open presses may raise a suspicion.
 fn is_late(open: &OpenPresses, now: Nanos) -> bool {
     now.since(open.since).0 > limits(class(open.class)).frustrated
 }
 
 impl Suspicion {
-    /// What the person puts up with is asked for by.
+    /// Returns the key of its tolerance.
     pub(crate) fn subject(&self) -> Subject {
         Subject::new(self.uid, self.class, &self.application)
     }
 }
 
-/// A finished latency, and whether it exceeds the limits.
+/// Returns the suspicion for a finished latency, and `true` if it exceeds the limits.
 fn weigh(answer: &ToldAnswer, learning: &mut Learning, tolerances: &Tolerances) -> Option<(Suspicion, bool)> {
     let class = class(answer.class);
     let application = learning.name(answer.client).filter(|_| is_awaited(class, answer.client))?;
@@ -361,11 +370,11 @@ fn weigh(answer: &ToldAnswer, learning: &mut Learning, tolerances: &Tolerances) 
     Some((suspicion, exceeds))
 }
 
-/// How long an answer took, and whether that is doubtful.
+/// Returns the latency of an answer, and `true` if it is doubtful.
 ///
-/// One press and its drawing, or a stay in the queue, are certain. Of several presses that were taken,
-/// and a drawing right after the last, the earlier ones may need no answer: a key that does nothing, or
-/// a word that is not shown. Many of them are worth a look.
+/// One press with its drawing, or time in the queue, is certain. If several presses were read and a
+/// drawing follows right after the last one, the earlier ones may need no answer: a key without
+/// effect, or a password. Many such presses are worth an examination.
 fn latency(answer: &ToldAnswer, p98: Option<u64>) -> (Nanos, bool) {
     let prompt = p98.map_or(PROMPT, |p98| PROMPT.max(Nanos(p98)));
     if answer.queued || answer.presses <= 1 || answer.last > prompt {
@@ -377,7 +386,8 @@ fn latency(answer: &ToldAnswer, p98: Option<u64>) -> (Nanos, bool) {
     }
 }
 
-/// Input that is open for long: not even taken, or many presses by now in an application that answers as a rule.
+/// Returns the suspicion for input open for long: unread, or many presses in an application that
+/// usually answers.
 fn weigh_open(open: &OpenPresses, learning: &mut Learning, tolerances: &Tolerances, now: Nanos) -> Option<Suspicion> {
     if !is_late(open, now) {
         return None;

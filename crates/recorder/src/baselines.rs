@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is usual, per class and application, kept over restarts.
+//! Baselines per class and application, kept across restarts.
 //!
-//! A file of counts and names of applications: no times, no keys. It is small and bounded: so many
-//! applications, a fixed number of buckets each, and counts that are halved before they grow large, so
-//! that the last weeks weigh more than the last year.
+//! A file of counts and application names, without times and keys. It is bounded: a maximum number
+//! of applications with a fixed number of buckets each, and counts that are halved before they grow
+//! large, so the last weeks outweigh the last year.
 
 use crate::state_file;
 use anyhow::{Context, Result, bail};
@@ -12,21 +12,21 @@ use std::path::Path;
 use tipme_measure::{Histogram, InputClass, Share};
 use tipme_record::incident::StoredBaseline;
 
-/// Summaries at most; the one that was not added to for longest makes room.
+/// Maximum number of summaries; the least recently updated one is evicted.
 const SUMMARIES_MAX: usize = 256;
 
-/// With more latencies than this the counts of a summary are halved.
+/// Number of latencies above which the counts of a summary are halved.
 const FADE_N: u64 = 10_000;
 
-/// Bytes of the file at most: all summaries with every bucket filled take less than half of it.
+/// Maximum bytes of the file: all summaries with every bucket filled take less than half of it.
 const FILE_BYTES_MAX: u64 = 2 << 20;
 
-/// Bytes of an application's name at most; the kernel keeps fifteen.
+/// Maximum bytes of an application name; the kernel keeps 15.
 const NAME_BYTES_MAX: usize = 64;
 
 const VERSION: u32 = 1;
 
-/// The classes that are learned, in the order of the kernel's counts.
+/// Classes learned, in the order of the kernel's counts.
 pub(crate) const LEARNED: [InputClass; tipme_kernel::CLASSES] =
     [InputClass::Key, InputClass::Click, InputClass::Scroll, InputClass::Motion];
 
@@ -35,19 +35,18 @@ pub(crate) const LEARNED: [InputClass; tipme_kernel::CLASSES] =
 struct ClassLatencies {
     class: InputClass,
     application: String,
-    /// Seconds since 1970 when something was added last.
+    /// Time of the last addition, in seconds since 1970.
     used_s: u64,
     histogram: Histogram,
 }
 
-/// All summaries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Baselines {
     summaries: Vec<ClassLatencies>,
     changed: bool,
 }
 
-/// The file, as it is written.
+/// Contents of the file.
 #[derive(Serialize, Deserialize)]
 struct BaselineFile {
     version: u32,
@@ -59,13 +58,13 @@ struct BaselineRow {
     class: String,
     application: String,
     used_s: u64,
-    /// Bucket and count, of those that are not empty.
+    /// Index and count of each non-empty bucket.
     counts: Vec<(usize, u64)>,
 }
 
 impl Baselines {
-    /// Reads the file; nothing is known where there is none. One that cannot be read is put aside, and the
-    /// second value says so.
+    /// Reads the file, or returns no baselines if there is none. Moves an unreadable one aside; the
+    /// second value is the message about it.
     pub(crate) fn open(path: &Path) -> (Baselines, Option<String>) {
         match read(path) {
             Ok(baselines) => (baselines, None),
@@ -76,7 +75,7 @@ impl Baselines {
         }
     }
 
-    /// Adds latencies: bucket and count.
+    /// Adds counts of latencies by bucket.
     pub(crate) fn add(&mut self, class: InputClass, application: &str, counts: &[(usize, u64)], now_s: u64) {
         if counts.is_empty() {
             return;
@@ -91,19 +90,19 @@ impl Baselines {
         self.changed = true;
     }
 
-    /// The number of latencies of a class in an application, and their 98th percentile.
+    /// Returns the number of latencies of a class in an application, and their 98th percentile.
     pub(crate) fn habit(&self, class: InputClass, application: &str) -> (u64, Option<u64>) {
         let known = self.find(class, application).map(|at| &self.summaries[at].histogram);
         known.map_or((0, None), |histogram| (histogram.n(), histogram.value(Share::P98)))
     }
 
-    /// The summaries of these applications, as an incident has them.
+    /// Returns the summaries of these applications in their form in an incident.
     pub(crate) fn stored(&self, applications: &[String]) -> Vec<StoredBaseline> {
         let wanted = self.summaries.iter().filter(|summary| applications.contains(&summary.application));
         wanted.map(stored).collect()
     }
 
-    /// Writes the file where something has changed since the last time.
+    /// Writes the file if anything has changed since the last call.
     pub(crate) fn save(&mut self, path: &Path) -> Result<()> {
         if !std::mem::take(&mut self.changed) {
             return Ok(());
@@ -122,7 +121,7 @@ impl Baselines {
         self.summaries.iter().position(|known| known.class == class && known.application == application)
     }
 
-    /// The place of a summary, made where there is none.
+    /// Returns the index of a summary, created if missing.
     fn place(&mut self, class: InputClass, application: &str) -> usize {
         if let Some(known) = self.find(class, application) {
             return known;
@@ -168,7 +167,7 @@ fn parse(bytes: &[u8]) -> Result<Baselines> {
     })
 }
 
-/// Reads any bytes, adds to what they say and asks for it; whether they say anything.
+/// Parses arbitrary bytes and exercises the result; returns `true` if they hold a habit.
 pub(crate) fn parse_any(bytes: &[u8]) -> bool {
     let Ok(mut baselines) = parse(bytes) else { return false };
     baselines.add(InputClass::Key, "xterm", &[(7, 3), (usize::MAX, 1)], 9);
@@ -176,7 +175,7 @@ pub(crate) fn parse_any(bytes: &[u8]) -> bool {
     baselines.habit(InputClass::Key, "xterm").0 > 0
 }
 
-/// A row of a class that is known, under a name that a program can have.
+/// Converts a row of a known class with a plausible application name.
 fn summary(row: BaselineRow) -> Option<ClassLatencies> {
     let class = InputClass::named(&row.class).filter(|class| LEARNED.contains(class))?;
     let mut histogram = Histogram::default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is copied at the moment of a mark, in the recorder's own thread.
+//! The copy taken at the moment of a mark, in the recorder's main thread.
 
 use crate::answered::LastPresses;
 use crate::details::Details;
@@ -18,44 +18,46 @@ use tipme_record::incident::{ClassHeld, Cost, Losses, Meta, Section, StoredBasel
 use tipme_record::{Nanos, RingClass};
 use tipme_store::PackedIncident;
 
-/// For how long it is known of a process what it was after it has ended; a longer window is known as a whole.
+/// Time for which the identity of an ended process stays known; a longer window extends it.
 pub(crate) const EXITS_KEPT: Nanos = Nanos::from_secs(600);
 
-/// Records that precede this time after arming may be incomplete.
+/// Time after arming in which records may be incomplete.
 const TAINT: Nanos = Nanos::from_millis(100);
 
-/// What a mark fails for that finds no memory.
+/// Error context of a mark without enough memory.
 pub(crate) const NO_MEMORY: &str = "cannot keep the incident in memory";
 
-/// Threads that a mark tells of, in 400 bytes each at most, with what they wait for; all others are counted as lost.
+/// Maximum number of threads in a mark, at up to 400 bytes each with their waits; the rest are
+/// counted as lost.
 const THREADS_MAX: u32 = 65_536;
 
-/// The words and the circumstances of one mark.
+/// Text and circumstances of one mark.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     pub(crate) text: String,
     pub(crate) trigger: String,
     pub(crate) uid: u32,
-    /// When it was asked for, where that is known better than by the time of its capture.
+    /// Time of the request, if known more precisely than the time of capture.
     pub(crate) at: Option<Nanos>,
 }
 
 impl Mark {
-    /// Whether a person pressed a key, and is answered on the screen.
+    /// Returns `true` if a hot key was pressed, which is answered on the screen.
     pub(crate) fn is_press(&self) -> bool {
         self.trigger == Trigger::Hotkey.name()
     }
 
-    /// Asked for by a signal, or by a key that the recorder saw itself: no program is answered that would tell of it.
+    /// Returns `true` for a mark by a signal or by a hot key that the recorder read itself: there
+    /// is no client to report the result.
     pub(crate) fn is_own(&self) -> bool {
         self.trigger == "signal" || self.at.is_some()
     }
 }
 
-/// Raw bytes of an incident, not yet sealed.
+/// Raw contents of an incident before it is sealed.
 pub(crate) struct Capture {
     pub(crate) meta: Meta,
-    /// The chunks of all classes.
+    /// Chunks of all classes.
     pub(crate) packed: PackedIncident,
     pub(crate) tasks: Vec<u8>,
     pub(crate) stacks: Vec<u8>,
@@ -67,7 +69,7 @@ pub(crate) struct Capture {
     pub(crate) baselines: Vec<StoredBaseline>,
 }
 
-/// The recorder's state that a capture draws on.
+/// State of the recorder that a capture reads.
 pub(crate) struct CaptureSources<'a, 'k> {
     pub(crate) kernel: &'a mut Kernel<'k>,
     pub(crate) sampler: &'a Sampler,
@@ -76,7 +78,7 @@ pub(crate) struct CaptureSources<'a, 'k> {
     pub(crate) unrecorded: &'a Unrecorded,
     pub(crate) learning: &'a Learning,
     pub(crate) armed: Nanos,
-    /// How far back it was asked for.
+    /// Window requested.
     pub(crate) window: Nanos,
     pub(crate) details: &'a Details,
     pub(crate) ids: &'a mut IncidentIds,
@@ -84,8 +86,9 @@ pub(crate) struct CaptureSources<'a, 'k> {
 }
 
 impl Capture {
-    /// Copies everything from a window before the mark on. Recording goes on meanwhile; what is overwritten during the
-    /// copy was the oldest. The chunks, of which there may be as many as there is memory for the rings, are packed while they are copied.
+    /// Copies everything from the start of the window on. Recording goes on meanwhile; records
+    /// overwritten during the copy were the oldest. The chunks may be as large as the rings, so
+    /// they are packed while they are copied.
     pub(crate) fn take(sources: CaptureSources<'_, '_>, mark: &Mark) -> Result<Capture> {
         let at = clock::now();
         let marked = mark.at.map_or(at, |asked| asked.min(at).max(sources.armed));
@@ -99,7 +102,7 @@ impl Capture {
         for class in RingClass::ALL {
             let copy = |take: &(dyn Fn(&[u8]) + Sync)| kernel.copy_chunks(class, reach(class), take);
             let bytes = packed.pack(section(class), copy).context(NO_MEMORY)?;
-            // Asked after the copy, so that it holds for what was copied.
+            // Read after the copy, so that it holds for the copied records.
             let held = held(class, sources.armed, kernel.overwritten_until(class), reach(class));
             classes.push(ClassHeld { bytes, ..held });
         }
@@ -130,19 +133,21 @@ fn section(class: RingClass) -> Section {
     }
 }
 
-/// From when on ended processes are known to a mark, of a window that begins at `from`.
+/// Returns the time from which on a mark covers ended processes, for a window that begins at
+/// `from`.
 pub(crate) fn exits_from(from: Nanos, marked: Nanos) -> Nanos {
     from.min(marked.before(EXITS_KEPT))
 }
 
-/// How far back a class reaches that was asked for from `from` on, and why no further.
+/// Returns the time back to which a class reaches if `from` was requested, and the reason for that
+/// bound.
 pub(crate) fn held(class: RingClass, armed: Nanos, overwritten_until: Nanos, from: Nanos) -> ClassHeld {
     let (held, bound) = match overwritten_until.max(armed) {
         held if held <= from => (held, "time"),
         held if held == armed => (held, "start"),
         held => (held, "memory"),
     };
-    // Of what is older, nothing of it stays in the file.
+    // The file keeps nothing older of this class.
     let held = if class == RingClass::Exits { held.max(from) } else { held };
     ClassHeld { name: class.name().to_owned(), held_from_ns: held.0, bytes: 0, bound: bound.to_owned() }
 }

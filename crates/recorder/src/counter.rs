@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Has the kernel count what its programs cost, attach those that are on standby, and sample CPUs that went and came back, by
-//! a process that has the right to it and no other.
+//! Control of the process that has the kernel count the run time of its programs, attaches standby
+//! programs, and samples CPUs that went offline and came back. Only that process has the privilege.
 //!
-//! To switch the count on takes `SYS_ADMIN`, with which nearly everything can be done, also with kernel programs. So a
-//! recorder starts that process before it gives the capability up, and tells it then which programs it may attach.
+//! Enabling the count takes `CAP_SYS_ADMIN`, which allows nearly everything, kernel programs
+//! included. So the recorder starts that process before it drops the capability, and passes it the
+//! programs that it may attach.
 
 use crate::seal::Sealer;
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -16,11 +17,11 @@ use tipme_control::journal::{self, JournalEvent};
 use tipme_kernel::{COUNTED_BYTES, CounterOrder, Detail, SampleClock, StandbyPrograms};
 use tipme_record::Nanos;
 
-/// Who counts, for as long as the recorder lives: it ends when nobody is left who could tell it to.
+/// The counter process. It lives as long as the recorder: it exits when its order pipe is closed.
 pub(crate) struct CounterProcess {
     link: Option<CounterLink>,
     standby: Vec<Standby>,
-    /// CPUs that it was told to sample, and those that are not, until somebody asks.
+    /// CPUs ordered to be sampled, and those found unsampled since the last query.
     sampled: BTreeSet<u16>,
     unsampled: Vec<u16>,
 }
@@ -31,16 +32,16 @@ struct CounterLink {
     _child: Child,
 }
 
-/// The programs of a detail, and whether they are to be attached.
+/// Programs of a detail, with their desired state.
 struct Standby {
     detail: Detail,
     on: bool,
-    /// The kernel did not let them be attached.
+    /// The kernel refused to attach them.
     refused: bool,
 }
 
 impl CounterProcess {
-    /// Where it cannot be started, nothing is counted, which is told.
+    /// Starts the process. If that fails, nothing is counted, which the log reports.
     pub(crate) fn start(sealer: &Sealer, standby: &[StandbyPrograms], clock: Option<SampleClock>) -> CounterProcess {
         let link = match sealer {
             Sealer::Program(program) => {
@@ -62,7 +63,7 @@ impl CounterProcess {
         self.order(CounterOrder::End);
     }
 
-    /// Has the programs of these details attached, and those of all others detached.
+    /// Attaches the programs of these details, and detaches all others.
     pub(crate) fn attach(&mut self, details: &[Detail]) {
         for place in 0..self.standby.len() {
             let Some(one) = self.standby.get_mut(place) else { return };
@@ -74,7 +75,8 @@ impl CounterProcess {
         }
     }
 
-    /// Has CPUs sampled that went or came back, and tells of those that are not: that was refused, or who did it has ended.
+    /// Orders samples of CPUs that changed state. Returns those that are not sampled: the kernel
+    /// refused, or the process has ended.
     pub(crate) fn sample(&mut self, cpus: Vec<u16>) -> Vec<u16> {
         for cpu in cpus {
             self.sampled.insert(cpu);
@@ -86,7 +88,7 @@ impl CounterProcess {
         std::mem::take(&mut self.unsampled)
     }
 
-    /// Why a detail cannot be had that takes programs.
+    /// Returns the reason why a detail that needs programs is unavailable.
     pub(crate) fn lacks(&self, detail: Detail) -> Option<&'static str> {
         let one = self.standby.iter().find(|one| one.detail == detail)?;
         match (self.link.is_some(), one.refused) {
@@ -96,7 +98,7 @@ impl CounterProcess {
         }
     }
 
-    /// How long it was counted since the last time that this was asked. It is not waited for.
+    /// Returns the time counted since the last call, without waiting for an answer.
     pub(crate) fn counted(&mut self) -> Nanos {
         let Some(link) = &mut self.link else { return Nanos(0) };
         let mut answer = [0; COUNTED_BYTES];
@@ -108,7 +110,7 @@ impl CounterProcess {
         Nanos(0)
     }
 
-    /// What an answer says was counted.
+    /// Returns the time that an answer reports, or handles its refusal.
     fn hear(&mut self, answer: u64) -> Nanos {
         match CounterOrder::refused(answer) {
             Some(order) => self.refuse(order),
@@ -191,7 +193,7 @@ mod tests {
         std::fs::read(dir.path().join("program.heard")).unwrap()
     }
 
-    /// Asks until there is an answer, or nobody who could give one.
+    /// Polls until there is an answer or the process has ended.
     fn answer(counter: &mut CounterProcess) -> Nanos {
         let until = Instant::now() + Duration::from_secs(30);
         loop {

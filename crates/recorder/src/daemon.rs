@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The recorder's one loop: requests, signals, and a tick ten times a second, or twice while nothing goes on.
+//! The recorder's only loop: requests, signals, and a tick ten times a second, or twice while it is
+//! idle.
 
 mod detail;
 mod lived;
@@ -50,45 +51,46 @@ use tipme_record::Nanos;
 use tipme_record::incident::Words;
 use tipme_store::{FolderBounds, IncidentFolder};
 
-/// Marks that one user who is not root may make at once, and how often one more.
+/// Maximum burst of marks by one user other than root, and the time after which one more is
+/// allowed.
 const MARKS_BURST: u32 = 8;
 const MARK_EVERY: Duration = Duration::from_secs(5);
 
-/// From one tick to the next while nobody has to wait and nothing is suspected: half of what an idle recorder
-/// costs is to be woken.
+/// Tick period while nobody waits and nothing is suspected: wakeups are half the cost of an idle
+/// recorder.
 const CALM_PERIOD: Nanos = Nanos::from_millis(500);
 
-/// A hot key of the console so soon after another mark by hot key is the same press, told by two devices or by the
-/// session's agent besides.
+/// Time after a mark by hot key within which another press counts as the same one: two devices, or
+/// a device and the session's agent, may report it.
 const SAME_PRESS: Nanos = Nanos::from_millis(500);
 
-/// How long a recorder that was stopped waits for incidents that are being sealed.
+/// Maximum time that a stopping recorder waits for incidents being sealed.
 const FINISH_MAX: Duration = Duration::from_secs(10);
 
 const NO_THREAD: &str = "cannot start a thread that asks who may mark";
 
-/// How to record.
+/// Options of the recorder.
 #[derive(Clone, Debug)]
 pub struct RecorderOptions {
     pub dirs: StateDirs,
-    /// How far back an incident reaches, if memory allows.
+    /// Time that an incident reaches back, memory permitting.
     pub window: Nanos,
-    /// Locked memory, in bytes.
+    /// Locked memory in bytes.
     pub memory: u64,
     pub tap: Tap,
-    /// Classes that are not wanted.
+    /// Classes to leave out.
     pub without: Vec<String>,
-    /// What is recorded more closely than usual.
+    /// Details to record from the start.
     pub details: Vec<Detail>,
-    /// Users that may mark, besides root.
+    /// Users that may mark besides root.
     pub allowed: Vec<u32>,
-    /// Whether what each user lives with is counted.
+    /// Count each user's latencies.
     pub day: bool,
-    /// Marks that the recorder makes by itself; `None` for none.
+    /// Options of automatic marks; `None` to disable them.
     pub auto: Option<AutoOptions>,
-    /// Hot keys that the recorder takes from the keyboards; `None` for none.
+    /// Hot keys read from the keyboards; `None` to disable them.
     pub hot_keys: Option<HotKeyOptions>,
-    /// How many incidents are kept.
+    /// Limits of the incident folder.
     pub kept: FolderBounds,
     pub sealer: Sealer,
 }
@@ -96,7 +98,8 @@ pub struct RecorderOptions {
 /// Records until SIGINT or SIGTERM. Prints a line that starts with `recording` once it is armed.
 ///
 /// # Errors
-/// Where the kernel, the user's rights or another recorder forbid it; the message names the remedy.
+/// If the kernel, missing privileges or another recorder prevent it; the message includes the
+/// remedy.
 pub fn run(options: &RecorderOptions) -> Result<()> {
     let lock = options.dirs.lock()?;
     let folder = IncidentFolder::open(options.dirs.incidents())?.with_bounds(options.kept);
@@ -138,28 +141,27 @@ struct Recorder<'a> {
     days: Option<Days>,
     auto: Option<(AutoMarker, LookQueue)>,
     hot_keys: Option<(&'a HotKeyOptions, Causes)>,
-    /// Presses of hot keys, where it has to be asked whether they may.
+    /// Hot-key presses with a pending authorization.
     presses: Gate<u32, AttributedPress>,
-    /// What is to be looked at, where it has to be asked whether its user may have the incident.
+    /// Suspicions to examine, pending the authorization of the program's user to own the incident.
     suspicions: Gate<Caller, Suspicion>,
     armed: Nanos,
-    /// When that is due which is done twice a second.
+    /// Time of the next 2 Hz turn.
     next_calm: Nanos,
-    /// When a hot key marked last, here or in the session.
+    /// Time of the last mark by hot key, here or in the session.
     hot_marked: Option<Nanos>,
-    /// Presses that were answered.
     answered: LastPresses,
     unrecorded: Unrecorded,
-    /// CPUs that went or came before the last look.
+    /// CPUs that changed state before the last check.
     moved_cpus: Vec<u16>,
     sealing: Sealing,
-    /// Marks of users who are not root.
+    /// Rate limits of marks by users other than root.
     marks: Rates,
     inquiries: Inquiries,
     descriptions: Descriptions,
     focuses: Focuses,
     details: Details,
-    /// Who paused recording, and when.
+    /// Uid that paused recording, and the time.
     paused: Option<(u32, Nanos)>,
 }
 
@@ -214,7 +216,7 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    /// Learns what was there before, and says that recording has begun.
+    /// Reads the state from before the start, and announces that recording has begun.
     fn announce(&mut self) -> Result<()> {
         for line in command_lines() {
             self.kernel.remember_command_line(&line)?;
@@ -258,7 +260,7 @@ impl<'a> Recorder<'a> {
             let rest = server.timeout(Instant::now()).map_or(Nanos(u64::MAX), |rest| Nanos(rest.as_nanos() as u64));
             let ready = wait(&server, signals, &self.kernel, next_tick.since(clock::now()).min(rest))?;
             self.focuses.hear(self.kernel.focus_changes());
-            // Without connections there is nothing to look at; silent ones are, since their timeout may end.
+            // A silent connection still has to be polled: its timeout may end.
             if !ready && server.timeout(Instant::now()).is_none() {
                 continue;
             }
@@ -274,7 +276,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// What is done ten times a second. Whoever pressed a key is answered before a look that may follow.
+    /// Does the 10 Hz work. A hot-key press is answered before an examination that may follow.
     fn turn(&mut self, now: Nanos) -> Result<()> {
         self.tick(now)?;
         if now >= self.next_calm {
@@ -287,7 +289,7 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// What is soon enough twice a second.
+    /// Does the work for which twice a second suffices.
     fn calm_turn(&mut self, now: Nanos) {
         self.follow_cpus();
         self.know_servers();
@@ -299,7 +301,8 @@ impl<'a> Recorder<'a> {
         self.focuses.hear(self.kernel.focuses());
     }
 
-    /// Has CPUs sampled that went or came back before the last call: one that comes is ready some milliseconds later.
+    /// Orders samples of CPUs that changed state before the previous call: a new CPU is ready some
+    /// milliseconds later.
     fn follow_cpus(&mut self) {
         let moved = std::mem::replace(&mut self.moved_cpus, self.kernel.moved_cpus());
         for cpu in self.watch.counter_mut().sample(moved) {
@@ -307,7 +310,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Tells the kernel programs which requests of X servers draw.
+    /// Updates the kernel programs with the drawing requests of X servers.
     fn know_servers(&mut self) {
         if let Some((display, listener)) = self.kernel.unknown_server()
             && self.options.tap.takes(display)
@@ -321,7 +324,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// How long nothing has to be looked at. A device is emptied ten times a second, since it holds few events.
+    /// Returns the time to the next tick. Input devices are drained at 10 Hz, since they buffer few
+    /// events.
     fn period(&self) -> Nanos {
         let suspects = self.auto.as_ref().is_some_and(|(auto, looks)| auto.suspects() || looks.running());
         let suspects = suspects || self.suspicions.waiting().next().is_some();
@@ -329,7 +333,7 @@ impl<'a> Recorder<'a> {
         if busy { PERIOD } else { CALM_PERIOD }
     }
 
-    /// Waits for incidents that are being sealed: who marked and then stopped the recorder wants them.
+    /// Waits for incidents being sealed: a user may mark and then stop the recorder.
     fn finish(&mut self) {
         let begun = Instant::now();
         let looks = |recorder: &Self| recorder.auto.as_ref().is_some_and(|(_, looks)| looks.running());
@@ -394,8 +398,8 @@ impl<'a> Recorder<'a> {
         call.answer(&response);
     }
 
-    /// Whoever wants no input to be recorded is heard, whatever others want: a press cannot be told by its user before
-    /// it is recorded.
+    /// Stops or restarts the recording of input. One user's refusal overrides all others, since a
+    /// press cannot be attributed to its user before it is recorded.
     fn record_keys(&mut self, uid: u32, record: bool) -> RecorderResponse {
         self.unrecorded.hear(uid, record, clock::now());
         self.kernel.hide_input(self.unrecorded.is_stopped());
@@ -408,7 +412,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Whom an incident belongs to that nobody asked for by name.
+    /// Returns the owner of incidents that no particular user asked for.
     fn owner(&self) -> u32 {
         self.options.allowed.first().copied().unwrap_or(0)
     }
@@ -424,7 +428,7 @@ impl<'a> Recorder<'a> {
         });
     }
 
-    /// Does what the hot keys that were pressed ask for, where they count now and who pressed them may.
+    /// Executes pressed hot keys that count now, if their users are authorized.
     fn answer_keys(&mut self) {
         let now = Instant::now();
         let mut judged = self.presses.settled(now);
@@ -467,24 +471,25 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Whom the keys of the console are taken to be pressed by.
+    /// Returns the user that key presses on the console are attributed to.
     fn seated(&self, keys: &HotKeyOptions) -> u32 {
         keys.seated().unwrap_or_else(|| self.owner())
     }
 
-    /// Whether a hot key marked just before this press, or after it: devices are read late.
+    /// Returns `true` if a hot key marked just before this press, or after it: devices are read
+    /// late.
     fn is_told(&self, press: HotKeyPress) -> bool {
         self.hot_marked.is_some_and(|last| press.at.since(last) < SAME_PRESS)
     }
 
-    /// Copies at once, seals in a thread, and answers when the file is whole.
+    /// Captures at once, seals in a thread, and answers when the file is complete.
     fn mark(&mut self, mark: Mark, answer: impl FnOnce(RecorderResponse) + Send + 'static) {
         let begun = Instant::now();
         let turn = match self.turn_of(mark.uid) {
             Ok(turn) => turn,
             Err(why) => {
                 let response = RecorderResponse::Error(why);
-                // Of what programs are refused too often, they tell themselves.
+                // Clients report their own refusals.
                 if mark.is_own() {
                     told::marked(&mark, &response);
                 }
@@ -519,7 +524,7 @@ impl<'a> Recorder<'a> {
         });
     }
 
-    /// What entitles a user to a mark now, or why there is none.
+    /// Returns the right to one mark now, or the reason for its refusal.
     fn turn_of(&mut self, uid: u32) -> Result<Turn, String> {
         self.without_recording().map_or(Ok(()), Err)?;
         let turn = self.sealing.begin(uid)?;
@@ -560,7 +565,8 @@ fn marked(incident: std::path::PathBuf, begun: Instant, input_stopped: bool) -> 
     RecorderResponse::Marked { incident, id, seconds: begun.elapsed().as_secs_f64(), input_stopped }
 }
 
-/// Waits for a request, a signal, a change of the focus, or the next tick; whether it was one of the first three.
+/// Waits for a request, a signal, a focus change or the next tick; returns `true` unless the wait
+/// timed out.
 fn wait(server: &Server, signals: &SignalStream, kernel: &Kernel<'_>, until_tick: Nanos) -> Result<bool> {
     let mut fds: Vec<PollFd<'_>> =
         server.fds().into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each user lived with, day by day: counts by application and hour, where somebody wants them.
+//! Latencies of each user by day: counts by application and hour, if enabled.
 //!
-//! The kernel tells each answer once (`tipme_kernel::ToldAnswer`), and here it is added to the counts of who runs the
-//! program. In memory is what came since the files were written last. A file holds one user's day of UTC; root alone
-//! can read it, and the recorder tells each user the own.
+//! The kernel reports each answer once (`tipme_kernel::ToldAnswer`); here it is added to the counts
+//! of the program's user. Memory holds the counts since the last write. A file holds one user's day
+//! in UTC, readable by root only; the recorder gives each user access to their own.
 
 use crate::identity::realtime_now;
 use crate::learning::{Learning, class, is_of_pointer};
@@ -19,30 +19,30 @@ use tipme_measure::lived::{AnsweredPresses, DayFigures, LastAnswer, LivedDay};
 use tipme_record::{Nanos, Pid};
 use tipme_store::id_at;
 
-/// Files are written this often, where something was answered; a crash costs no more.
+/// Write period of the files, which bounds the loss in a crash.
 const SAVE_PERIOD: Nanos = Nanos::from_secs(300);
 
-/// Days of each user that are kept, and files of all users.
+/// Maximum number of days kept per user, and of files of all users.
 const DAYS_MAX: usize = 32;
 const FILES_MAX: usize = 1_024;
 
-/// Users whose counts are in memory at once; before there is another, all are written.
+/// Maximum number of users with counts in memory; one more flushes them all.
 const USERS_MAX: usize = 16;
 
-/// Clients whose users are remembered for when they have ended.
+/// Maximum number of clients with a remembered user, even after their end.
 const CLIENTS_MAX: usize = 512;
 
-/// Bytes of a file at most: two dozen hours with every row and bucket filled take less.
+/// Maximum bytes of a file: 24 hours with every row and bucket filled take less.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 
-/// Bytes of an application's name at most; the kernel keeps fifteen.
+/// Maximum bytes of an application name; the kernel keeps 15.
 const NAME_BYTES_MAX: usize = 64;
 
 const DAY_S: u64 = 86_400;
 const HOURS: usize = 24;
 const VERSION: u32 = 1;
 
-/// A file, as it is written.
+/// Contents of a file.
 #[derive(Serialize, Deserialize)]
 struct DayFile {
     version: u32,
@@ -50,17 +50,17 @@ struct DayFile {
     day: LivedDay,
 }
 
-/// What came of a user since the files were written.
+/// Counts of a user since the files were written.
 #[derive(Default)]
 struct Lately {
     day: LivedDay,
     last: LastAnswer,
 }
 
-/// The X server that is a client of a compositor, by its name.
+/// Process name of the X server that is a Wayland client.
 const XWAYLAND: &str = "Xwayland";
 
-/// The counts of all users.
+/// Counts of all users.
 pub(crate) struct Days {
     folder: PathBuf,
     users: BTreeMap<u32, Lately>,
@@ -71,7 +71,7 @@ pub(crate) struct Days {
 }
 
 impl Days {
-    /// Makes the folder where it is missing; what was told before is left out.
+    /// Opens the folder, created if missing; skips answers from before the call.
     pub(crate) fn open(folder: PathBuf, kernel: &Kernel<'_>, now: Nanos) -> Result<Days> {
         tipme_control::secure(&folder)?;
         let private = std::fs::Permissions::from_mode(0o700);
@@ -87,7 +87,7 @@ impl Days {
         Days { folder, users, read: AnswersRead::default(), lost: 0, clients, next_save: now.after(SAVE_PERIOD) }
     }
 
-    /// Counts what was answered since the last call. To be called at every tick.
+    /// Counts the answers since the last call, and writes the files when due. Call at every tick.
     pub(crate) fn tick(&mut self, kernel: &Kernel<'_>, learning: &mut Learning, now: Nanos) {
         self.take(kernel, learning, now);
         if now >= self.next_save {
@@ -96,13 +96,14 @@ impl Days {
         }
     }
 
-    /// The same, without writing anything.
+    /// Counts the answers since the last call.
     pub(crate) fn take(&mut self, kernel: &Kernel<'_>, learning: &mut Learning, now: Nanos) {
         let answers = kernel.answers(&mut self.read);
         self.lose(self.read.lost - self.lost);
         self.lost = self.read.lost;
         for answer in answers.iter().filter(|answer| is_lived(answer)) {
-            // The recorder's own windows have no name; what Xwayland is told of it tells its clients.
+            // The recorder's own windows have no name; Xwayland passes its input on to its clients,
+            // which are counted.
             let Some(application) = learning.name(answer.client).filter(|name| name != XWAYLAND) else { continue };
             match self.user(answer.client) {
                 Some(uid) => self.add(uid, &application, answer, realtime_now().saturating_sub(now.since(answer.at).0)),
@@ -111,7 +112,7 @@ impl Days {
         }
     }
 
-    /// Answers of nobody knows whom count as lost with each user.
+    /// Counts answers without a known user as lost with each user.
     fn lose(&mut self, answers: u64) {
         self.users.values_mut().for_each(|lately| lately.day.lost += answers);
     }
@@ -134,7 +135,7 @@ impl Days {
         lately.day.add(class(told.class), application, &answer, interactive);
     }
 
-    /// Whose program it is, as long as it runs and a while longer.
+    /// Returns the user of a client, remembered for a while after it has ended.
     fn user(&mut self, client: Pid) -> Option<u32> {
         if let Some(uid) = processes::user(client.0) {
             if self.clients.len() >= CLIENTS_MAX {
@@ -145,7 +146,7 @@ impl Days {
         self.clients.get(&client).copied()
     }
 
-    /// Writes what is new; says on standard error why it cannot be, keeps it, and goes on.
+    /// Writes new counts. On failure, logs a warning and keeps them.
     pub(crate) fn save(&mut self) {
         let folder = &self.folder;
         let mut wrote = false;
@@ -161,7 +162,8 @@ impl Days {
         }
     }
 
-    /// The figures of a user between two times, in seconds since 1970: at most as many days as are kept.
+    /// Returns a user's figures between two times in seconds since 1970, at most `DAYS_MAX` days
+    /// apart.
     pub(crate) fn figures(&self, uid: u32, from_s: u64, to_s: u64) -> Result<DayFigures> {
         if to_s.saturating_sub(from_s) > DAYS_MAX as u64 * DAY_S {
             bail!("more than {DAYS_MAX} days are asked for, and no more are kept");
@@ -173,7 +175,7 @@ impl Days {
         Ok(DayFigures::of(whole, from_s, to_s))
     }
 
-    /// Forgets all that is known of a user.
+    /// Deletes all figures of a user.
     pub(crate) fn forget(&mut self, uid: u32) -> Result<()> {
         self.users.remove(&uid);
         for (name, _) in files(&self.folder)?.into_iter().filter(|(_, owner)| *owner == uid) {
@@ -184,22 +186,23 @@ impl Days {
     }
 }
 
-/// Whether somebody waited for it: of the pointer only what came late is told, so it cannot be counted.
+/// Returns `true` if the answer counts: the kernel reports only late ones for the pointer, which
+/// allows no statistics.
 fn is_lived(answer: &ToldAnswer) -> bool {
     !answer.queued && !is_of_pointer(class(answer.class))
 }
 
-/// `1000-20260131.json`: a user's day of UTC.
+/// Returns the path of a user's day in UTC, such as `1000-20260131.json`.
 fn path(folder: &Path, uid: u32, start_s: u64) -> PathBuf {
     let id = id_at(start_s.saturating_mul(1_000_000_000));
     folder.join(format!("{uid}-{}.json", id.get(..8).unwrap_or_default()))
 }
 
-/// Adds to the files of the days.
+/// Adds counts to the files of their days.
 fn save(folder: &Path, uid: u32, new: &LivedDay) -> Result<()> {
     let mut starts: Vec<u64> = new.hours.iter().map(|hour| hour.start_s / DAY_S * DAY_S).collect();
     starts.dedup();
-    // What cannot be given to an hour counts once.
+    // Losses have no hour and are added once.
     let mut lost = new.lost;
     for start_s in starts {
         let path = path(folder, uid, start_s);
@@ -211,7 +214,8 @@ fn save(folder: &Path, uid: u32, new: &LivedDay) -> Result<()> {
     Ok(())
 }
 
-/// What a file holds; nothing where there is none. One that cannot be read is put aside, and a line says so.
+/// Reads a file; returns an empty day if there is none. Moves an unreadable one aside and logs a
+/// warning.
 fn load(path: &Path) -> Result<LivedDay> {
     let Some(bytes) = state_file::read(path, FILE_BYTES_MAX)? else { return Ok(LivedDay::default()) };
     Ok(parse(&bytes).unwrap_or_else(|error| {
@@ -229,12 +233,12 @@ fn parse(bytes: &[u8]) -> Result<LivedDay> {
     Ok(file.day)
 }
 
-/// Reads any bytes and asks for their figures; whether they are a day.
+/// Parses arbitrary bytes and computes their figures; returns `true` if they are a day.
 pub(crate) fn parse_any(bytes: &[u8]) -> bool {
     parse(bytes).map(|day| DayFigures::of(day, 0, u64::MAX)).is_ok()
 }
 
-/// The files of the folder and whose they are, the newest first.
+/// Lists the files of the folder with their users, newest first.
 fn files(folder: &Path) -> Result<Vec<(String, u32)>> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -248,7 +252,7 @@ fn files(folder: &Path) -> Result<Vec<(String, u32)>> {
     Ok(files.into_iter().map(|(_, name, uid)| (name, uid)).collect())
 }
 
-/// Removes what is beyond the bounds, the oldest first.
+/// Removes files beyond the limits, oldest first.
 fn prune(folder: &Path) -> Result<()> {
     let mut kept: BTreeMap<u32, usize> = BTreeMap::new();
     for (index, (name, uid)) in files(folder)?.into_iter().enumerate() {
@@ -265,7 +269,7 @@ fn prune(folder: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Noon of some day.
+    /// Noon of an arbitrary day.
     const NOON_S: u64 = 20_000 * DAY_S + 43_200;
 
     fn told(latency: Nanos) -> ToldAnswer {

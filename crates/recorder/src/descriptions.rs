@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What users say of their incidents, written by a thread of its own: a disk takes its time, and the recorder has
-//! none to wait.
+//! Users' descriptions of their incidents. A thread of its own writes them, since the recorder's
+//! loop must not wait for the disk.
 
 use crate::rights::take_turns;
 use crate::told::refuse;
@@ -12,10 +12,10 @@ use tipme_control::{Call, RecorderResponse};
 use tipme_record::incident::Words;
 use tipme_store::IncidentFolder;
 
-/// Descriptions that wait to be written, at most; root may have as many besides.
+/// Maximum number of descriptions waiting to be written; root may queue twice as many.
 const WAITING_MAX: usize = 16;
 
-/// Where descriptions are given.
+/// Queue of descriptions.
 pub(crate) struct Descriptions {
     sender: Sender<Description>,
     waiting: Arc<AtomicUsize>,
@@ -28,7 +28,7 @@ struct Description {
 }
 
 impl Descriptions {
-    /// Starts the thread, which ends with the value.
+    /// Starts the thread, which ends when the value is dropped.
     pub(crate) fn start(folder: &IncidentFolder) -> Descriptions {
         let (sender, descriptions) = channel::<Description>();
         let waiting = Arc::new(AtomicUsize::new(0));
@@ -44,12 +44,12 @@ impl Descriptions {
         Descriptions { sender, waiting }
     }
 
-    /// Whether some wait to be written.
+    /// Returns `true` if descriptions wait to be written.
     pub(crate) fn any(&self) -> bool {
         self.waiting.load(Ordering::Acquire) > 0
     }
 
-    /// Has words added to an incident, and the caller told.
+    /// Queues words for an incident; the thread answers the caller.
     pub(crate) fn add(&self, incident: PathBuf, words: Words, call: Call) {
         let max = if call.caller.uid == 0 { 2 * WAITING_MAX } else { WAITING_MAX };
         if self.waiting.fetch_add(1, Ordering::AcqRel) >= max {
@@ -57,7 +57,7 @@ impl Descriptions {
             let why = format!("{WAITING_MAX} descriptions wait to be written already; try again in a second");
             return call.answer(&RecorderResponse::Error(why));
         }
-        // Without the thread the caller sees a closed connection.
+        // If the thread is gone, the caller sees a closed connection.
         self.sender.send(Description { incident, words, call }).ok();
     }
 }

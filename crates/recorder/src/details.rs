@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is recorded more closely than usual: as the recorder was told at its start, and as somebody asks while it runs.
+//! Details recorded beyond the usual: permanently by an option of the recorder, or temporarily on
+//! request.
 //!
-//! What somebody asks for ends by itself, whatever became of who asked. A user has one wish for each detail, the last one;
-//! a detail is recorded as long as anybody's wish lasts.
+//! A request ends by itself, even if its client is gone. A user has one request per detail, the
+//! latest; a detail stays on while any request for it lasts.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,20 +12,21 @@ use tipme_kernel::Detail;
 use tipme_record::Nanos;
 use tipme_record::incident::DetailSpan;
 
-/// For how long a detail is recorded at most when somebody asks for it, in seconds.
+/// Maximum duration of a request, in seconds.
 const SECONDS_MAX: u32 = 3_600;
 
-/// Wishes at once, of all users; root's beyond that.
+/// Maximum number of simultaneous requests by all users; root is exempt.
 const WISHES_MAX: usize = 40;
 
-/// How often one user who is not root may ask at once, and how often once more.
+/// Maximum burst of requests by one user other than root, and the time after which one more is
+/// allowed.
 const BURST: u32 = 8;
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Times that are remembered, the last ones.
+/// Maximum number of past spans remembered.
 const SPANS_MAX: usize = 64;
 
-/// Somebody wants a detail to be recorded.
+/// A user's request to record a detail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Wish {
     detail: Detail,
@@ -32,16 +34,17 @@ struct Wish {
     until: Nanos,
 }
 
-/// Which details were recorded in a window.
+/// Details recorded in a window.
 pub(crate) struct DetailTimes {
-    /// In all of it, as the recorder was told at its start.
+    /// Details on for the whole window by an option of the recorder.
     pub(crate) always: Vec<Detail>,
-    /// When, where somebody asked while it ran.
+    /// Spans of details recorded on request.
     pub(crate) asked: Vec<DetailSpan>,
 }
 
 impl DetailTimes {
-    /// The names of all that were recorded in any part of the window, in the order of [`Detail::ALL`].
+    /// Returns the names of all details recorded in any part of the window, in the order of
+    /// [`Detail::ALL`].
     pub(crate) fn names(&self) -> Vec<String> {
         let asked = |detail: &Detail| self.asked.iter().any(|span| span.name == detail.name());
         let any = Detail::ALL.into_iter().filter(|detail| self.always.contains(detail) || asked(detail));
@@ -49,11 +52,11 @@ impl DetailTimes {
     }
 }
 
-/// Which details are recorded, and which were.
+/// Current and past details.
 pub(crate) struct Details {
     always: Vec<Detail>,
     wishes: Vec<Wish>,
-    /// What is recorded now because somebody wishes it, and since when.
+    /// Details now on by request, with their start.
     running: Vec<(Detail, Nanos)>,
     past: VecDeque<DetailSpan>,
     rates: Rates,
@@ -70,10 +73,10 @@ impl Details {
         }
     }
 
-    /// A user wants these details for a time, or no longer where that is none.
+    /// Requests details for a user for a time; zero withdraws the request.
     ///
     /// # Errors
-    /// Why not, for people; nothing has changed then.
+    /// The reason of a refusal, as a message for the user; nothing has changed then.
     pub(crate) fn wish(&mut self, uid: u32, details: &[Detail], seconds: u32, now: Nanos) -> Result<(), String> {
         if seconds > SECONDS_MAX {
             return Err(format!("{seconds} s are too long; more detail is recorded for {SECONDS_MAX} s at most"));
@@ -93,7 +96,7 @@ impl Details {
         Ok(())
     }
 
-    /// Ends what is over; whether something else is to be recorded than before.
+    /// Ends expired requests; returns `true` if the set of details to record has changed.
     pub(crate) fn settle(&mut self, now: Nanos) -> bool {
         self.wishes.retain(|wish| wish.until > now);
         let wanted = |detail: Detail| self.wishes.iter().any(|wish| wish.detail == detail);
@@ -112,20 +115,20 @@ impl Details {
         self.running.iter().find(|(running, _)| *running == detail).map(|(_, since)| *since)
     }
 
-    /// All that is recorded now.
+    /// Returns all details that are on.
     pub(crate) fn on(&self) -> Vec<Detail> {
         let asked = |detail: &Detail| self.always.contains(detail) || self.since(*detail).is_some();
         Detail::ALL.into_iter().filter(asked).collect()
     }
 
-    /// What a mark at `now` has of each detail, of a window that begins at `from`.
+    /// Returns the details in a window from `from` to a mark at `now`.
     pub(crate) fn times(&self, from: Nanos, now: Nanos) -> DetailTimes {
         let running = self.running.iter().map(|(detail, since)| span(*detail, *since, now));
         let asked = self.past.iter().cloned().chain(running).filter(|span| span.until_ns > from.0);
         DetailTimes { always: self.always.clone(), asked: asked.collect() }
     }
 
-    /// For people who ask, since the recorder was armed.
+    /// Returns the details that are on, for the status; permanent ones start at `armed`.
     pub(crate) fn told(&self, armed: Nanos) -> Vec<RecordedDetail> {
         let told = |detail: Detail| {
             let last = self.wishes.iter().filter(|wish| wish.detail == detail).max_by_key(|wish| wish.until);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which X servers there are, and the opcodes that they gave to their extensions.
+//! Known X servers, with the opcodes of their extensions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,38 +8,39 @@ use tipme_desktop::{DisplayTarget, server};
 use tipme_record::Pid;
 use tipme_record::incident::Display;
 
-/// How long one server may take to answer; a hung server must not hold up an incident.
+/// Maximum time for one server to answer; a hung server must not delay an incident.
 const TIMEOUT: Duration = Duration::from_millis(150);
 
-/// How long all of them may take together: anybody can offer a display that does not answer.
+/// Maximum time for all servers together: any user can offer a display that does not answer.
 const TIMEOUT_FOR_ALL: Duration = Duration::from_secs(2);
 
-/// A server that was not known, and still is not, is asked again after this, and each time after twice as long.
+/// Delay before an unknown server is asked again, doubled after each attempt up to the maximum.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 const ASK_AGAIN_MAX: Duration = Duration::from_secs(640);
 
-/// Servers that are remembered, known ones and those that were asked in vain.
+/// Maximum number of servers remembered, both known ones and those asked in vain.
 const SERVERS_MAX: usize = 64;
 
-/// The displays known so far. Servers are asked at the start and when an incident is sealed; one that is not known, when somebody
-/// pressed something there.
+/// Displays known so far. Servers are asked at the start and when an incident is sealed, an unknown
+/// one when a user presses a key or button there.
 #[derive(Clone, Default)]
 pub(crate) struct Displays(Arc<Mutex<KnownDisplays>>);
 
 #[derive(Default)]
 struct KnownDisplays {
     all: Vec<Display>,
-    /// Whether that was not fetched since it changed.
+    /// Changed since it was last fetched.
     is_news: bool,
     asked: AskedServers,
 }
 
-/// By number of the display and who listens there, when it may be asked again, and how long after that.
+/// Time of the next permitted attempt and the wait before it, by display number and listening
+/// process.
 #[derive(Default)]
 struct AskedServers(HashMap<(u32, Pid), (Instant, Duration)>);
 
 impl Displays {
-    /// Asks all servers: a new process may have taken the place of one that is known.
+    /// Asks all servers: a new process may have replaced a known one.
     pub(crate) fn refresh(&self) -> Vec<Display> {
         let known = self.known();
         let until = Instant::now() + TIMEOUT_FOR_ALL;
@@ -49,7 +50,7 @@ impl Displays {
         found
     }
 
-    /// Asks a server in the background, unless it was asked in vain just now.
+    /// Asks a server in the background, unless it was asked in vain recently.
     pub(crate) fn ask(&self, display: u32, listener: Pid) {
         if !self.lock().asked.may_be_asked((display, listener), Instant::now()) {
             return;
@@ -60,17 +61,17 @@ impl Displays {
                 displays.lock().add(described);
             }
         };
-        // Without a thread it is asked the next time.
+        // If there is no thread, the next call asks.
         std::thread::Builder::new().name("display".to_owned()).spawn(ask).ok();
     }
 
-    /// What is known, where that has changed since the last call.
+    /// Returns the known displays if they have changed since the last call.
     pub(crate) fn news(&self) -> Option<Vec<Display>> {
         let mut mine = self.lock();
         std::mem::take(&mut mine.is_news).then(|| mine.all.clone())
     }
 
-    /// What the last looks found.
+    /// Returns the displays found so far.
     pub(crate) fn known(&self) -> Vec<Display> {
         self.lock().all.clone()
     }
@@ -116,7 +117,7 @@ fn describe(display: u32) -> Result<Display, tipme_desktop::DisplayError> {
     server::describe(&DisplayTarget { timeout: TIMEOUT, ..DisplayTarget::new(display) })
 }
 
-/// A server that does not answer in time keeps what was known of it.
+/// Describes a display; one that does not answer in time keeps its earlier description.
 fn look(known: &[Display], display: u32, until: Instant) -> Option<Display> {
     let before = || known.iter().find(|old| old.display == display).cloned();
     if Instant::now() >= until {

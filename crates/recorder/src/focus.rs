@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who has the keyboard focus on compositors, and who is told so: of a compositor its user, and of clients their user; root
-//! of all.
+//! Keyboard focus on compositors, and its followers. The user of a compositor sees its focus, the
+//! user of a client sees that client, and root sees all.
 
 use crate::processes;
 use crate::told::refuse;
@@ -8,14 +8,15 @@ use std::collections::BTreeMap;
 use tipme_control::{Call, Focused, Follower, RecorderResponse};
 use tipme_kernel::FocusGained;
 
-/// Compositors whose focus is kept: those that changed it last.
+/// Maximum number of compositors with a known focus, those with the latest changes.
 const KEPT_MAX: usize = 64;
-/// Callers who follow it at a time; of these, those that are left to root, and those that one other user may have.
+/// Maximum number of simultaneous followers, of those reserved for root, and of those of one other
+/// user.
 const FOLLOWERS_MAX: usize = 16;
 const ROOT_FOLLOWERS: usize = 4;
 const USER_FOLLOWERS: usize = 4;
 
-/// The focus on a compositor, with whose processes they are.
+/// Focus on a compositor, with the users of both processes.
 struct HeldFocus {
     focused: Focused,
     server_user: Option<u32>,
@@ -24,13 +25,13 @@ struct HeldFocus {
 
 #[derive(Default)]
 pub(crate) struct Focuses {
-    /// By compositor.
+    /// By pid of the compositor.
     held: BTreeMap<u32, HeldFocus>,
     followers: Vec<Follower>,
 }
 
 impl Focuses {
-    /// Takes changes in, and tells those that are new.
+    /// Applies focus changes and sends them to the followers.
     pub(crate) fn hear(&mut self, changes: Vec<FocusGained>) {
         for change in changes {
             if self.held.get(&change.server.0).is_some_and(|held| held.focused.since_ns >= change.at.0) {
@@ -47,13 +48,13 @@ impl Focuses {
         }
     }
 
-    /// The focus on the compositors of a user that are still there.
+    /// Returns the focus on each live compositor, as far as this user may see it.
     pub(crate) fn seen_by(&mut self, uid: u32) -> Vec<Focused> {
         self.held.retain(|server, held| held.server_user.is_some() && processes::user(*server) == held.server_user);
         self.held.values().filter_map(|held| held.seen_by(uid)).collect()
     }
 
-    /// Tells a caller from now on.
+    /// Sends the caller the current focus and all changes from now on.
     pub(crate) fn follow(&mut self, call: Call) {
         let uid = call.caller.uid;
         self.followers.retain(Follower::is_there);
@@ -66,7 +67,7 @@ impl Focuses {
         }
     }
 
-    /// Why there is no room for one more follower of this user.
+    /// Returns the reason why this user cannot have another follower.
     fn crowd(&self, uid: u32) -> Option<String> {
         let (all, root) = (self.followers.len(), uid == 0);
         let own = self.followers.iter().filter(|follower| follower.caller.uid == uid).count();
@@ -95,7 +96,7 @@ impl HeldFocus {
         }
     }
 
-    /// What a user is told of it; `None` for nothing.
+    /// Returns the part of the focus that a user may see; `None` for none of it.
     fn seen_by(&self, uid: u32) -> Option<Focused> {
         let all = uid == 0;
         let client = self.focused.client.filter(|_| all || self.client_user == Some(uid));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hot keys that the recorder sees itself, where no display lends them to the session's agent; and what the person
-//! who pressed one is told, on the text console that was looked at.
+//! Hot keys that the recorder reads itself, where no display grabs them for the session's agent,
+//! and the answers on the active text console.
 //!
-//! The input devices are read anyway, so that waiting for a hot key wakes nobody. Only once one was pressed the
-//! console is asked whether it shows text. No line is waited for: a console that takes nothing loses it.
+//! The input devices are read anyway, so waiting for a hot key causes no wakeups. Only after a
+//! press the recorder checks if the console shows text. Output does not block: a console that
+//! accepts none loses the line.
 
 use crate::judge::headline;
 use crate::look::END_MAX;
@@ -23,23 +24,23 @@ use tipme_desktop::chords::Chords;
 use tipme_desktop::console::{ACTIVE_NAME, Console, owner};
 use tipme_desktop::hotkeys::{Bindings, HotKeyAction};
 
-/// Incidents that wait for their diagnosis, at most; the next one is left to `tipme diagnose`.
+/// Maximum number of incidents waiting for diagnosis; later ones are left to `tipme diagnose`.
 const DIAGNOSES_MAX: usize = 8;
 
-/// Where hot keys are taken from the keyboards.
+/// Scope in which hot keys are read from the keyboards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HotKeyScope {
-    /// Only while a text console is looked at: in a graphical session the agent has them.
+    /// Only while a text console is active: in a graphical session the agent handles them.
     Console,
-    /// Always, over a graphical session too.
+    /// Always, in graphical sessions too.
     Always,
 }
 
 impl HotKeyScope {
-    /// All of them.
+    /// All scopes.
     pub const ALL: [HotKeyScope; 2] = [HotKeyScope::Console, HotKeyScope::Always];
 
-    /// The name on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             HotKeyScope::Console => "console",
@@ -47,7 +48,7 @@ impl HotKeyScope {
         }
     }
 
-    /// Where, and for whom that is.
+    /// Help text.
     pub fn about(self) -> &'static str {
         match self {
             HotKeyScope::Console => "On text consoles only; in an X session tipme agent has them",
@@ -56,24 +57,25 @@ impl HotKeyScope {
     }
 }
 
-/// Hot keys of the recorder.
+/// Options of the recorder's hot keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HotKeyOptions {
     pub scope: HotKeyScope,
     pub bindings: Bindings,
-    /// The active console: [`tipme_desktop::console::ACTIVE`].
+    /// Device of the active console: [`tipme_desktop::console::ACTIVE`].
     pub console: PathBuf,
-    /// The program that finds the cause of the incident at its standard input: called with `judge --user UID --seconds S`.
+    /// Program that diagnoses the incident on its standard input: called as `judge --user UID
+    /// --seconds S`.
     pub judge: PathBuf,
 }
 
 impl HotKeyOptions {
-    /// What to look for among the events of the devices.
+    /// Returns the key combinations to look for.
     pub(crate) fn chords(&self) -> Result<Chords> {
         Ok(Chords::new(&self.bindings)?)
     }
 
-    /// Says that hot keys are looked for, or why none can be seen.
+    /// Describes the active hot keys, or the reason why there are none.
     pub(crate) fn announce(&self, devices: usize) -> String {
         let mark = self.bindings.0.iter().find(|(action, _)| *action == HotKeyAction::Mark);
         let key = mark.map_or_else(|| "no key".to_owned(), |(_, chord)| chord.to_string());
@@ -84,23 +86,23 @@ impl HotKeyOptions {
         }
     }
 
-    /// The user that the active console was given to, who is taken for the one that presses keys.
+    /// Returns the owner of the active console; its key presses are attributed to that user.
     pub(crate) fn seated(&self) -> Option<u32> {
         owner(Path::new(ACTIVE_NAME), self.console.parent()?)
     }
 
-    /// Whom to answer, where hot keys count now.
+    /// Returns the console to answer on, if hot keys count now.
     pub(crate) fn listener(&self) -> Option<PressConsole> {
         let console = Console::open(&self.console).ok().filter(Console::is_text);
         (console.is_some() || self.scope == HotKeyScope::Always).then_some(PressConsole(console))
     }
 }
 
-/// Who pressed a hot key: at a text console, or where no line can be shown.
+/// Text console on which a hot key was pressed; `None` if no line can be shown.
 pub(crate) struct PressConsole(Option<Console>);
 
 impl PressConsole {
-    /// Shows a line, where the console still shows text.
+    /// Shows a line if the console still shows text.
     pub(crate) fn tell(&self, line: &str) {
         let Some(console) = self.0.as_ref().filter(|console| console.is_text()) else { return };
         if let Err(error) = console.say(line) {
@@ -108,7 +110,7 @@ impl PressConsole {
         }
     }
 
-    /// Tells what became of a mark, and has its cause told where somebody can read it.
+    /// Reports the result of a mark, and requests its cause if the console can show it.
     pub(crate) fn marked(self, response: &RecorderResponse, causes: &QuestionSender) {
         match response {
             RecorderResponse::Marked { incident, input_stopped, .. } => {
@@ -126,10 +128,10 @@ impl PressConsole {
     }
 }
 
-/// An incident, and who wants to know its cause.
+/// An incident to diagnose, with the console for its verdict.
 type Question = (PressConsole, PathBuf);
 
-/// Asks for causes.
+/// Sender of questions.
 #[derive(Clone)]
 pub(crate) struct QuestionSender(SyncSender<Question>);
 
@@ -145,12 +147,12 @@ impl QuestionSender {
     }
 }
 
-/// The remedy for a cause that is not told.
+/// Returns the line shown in place of a verdict.
 fn command(incident: &Path) -> String {
     format!("no verdict; run: tipme diagnose {}", incident.display())
 }
 
-/// One thread that has incidents diagnosed, by another process and in the order of their marks.
+/// Thread that has incidents diagnosed in another process, in the order of their marks.
 pub(crate) struct Causes {
     asker: QuestionSender,
     stop: Arc<AtomicBool>,
@@ -158,7 +160,8 @@ pub(crate) struct Causes {
 }
 
 impl Causes {
-    /// Starts the thread, which is not urgent as the recorder is; `program` is called with `judge`.
+    /// Starts the thread, which runs without the recorder's priority; `program` is called with
+    /// `judge`.
     pub(crate) fn start(program: &Path) -> Causes {
         let (sender, questions) = sync_channel(DIAGNOSES_MAX);
         let stop = Arc::new(AtomicBool::new(false));
@@ -174,7 +177,7 @@ impl Causes {
         self.asker.clone()
     }
 
-    /// Ends the diagnosis that is running, if one is.
+    /// Ends a running diagnosis.
     pub(crate) fn stop(self) {
         self.stop.store(true, Ordering::Release);
         drop(self.asker);
@@ -222,7 +225,7 @@ mod tests {
         assert_eq!(announced(HotKeyScope::Always, 0), "no hot keys of the console: there is no input device");
     }
 
-    /// What a diagnosis was asked for, with questions for two incidents.
+    /// Returns the incidents that were diagnosed out of two.
     fn asked(stopped: bool) -> String {
         let dir = tempfile::TempDir::new().unwrap();
         let log = dir.path().join("log");
@@ -233,7 +236,7 @@ mod tests {
             std::fs::write(dir.path().join(incident), format!("{incident}\n")).unwrap();
             QuestionSender(sender.clone()).ask(PressConsole(Some(console)), &dir.path().join(incident));
         }
-        // Nobody reads what is found for a listener without a console.
+        // Without a console there is no reader for the verdict.
         QuestionSender(sender).ask(PressConsole(None), &dir.path().join("one"));
         answer_all(&questions, &program, &AtomicBool::new(stopped));
         std::fs::read_to_string(&log).unwrap_or_default()

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Facts of the machine and of the processes that ran before recording began.
+//! Facts about the machine, and about processes older than the recording.
 
 use std::path::Path;
 use tipme_kernel::CommandLine;
 use tipme_record::Pid;
 use tipme_record::incident::Machine;
 
-/// The command lines of all processes that live now.
+/// Returns the command lines of all live processes.
 pub(crate) fn command_lines() -> Vec<CommandLine> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -17,7 +17,7 @@ pub(crate) fn command_lines() -> Vec<CommandLine> {
     .collect()
 }
 
-/// The machine, as the incident names it.
+/// Describes the machine for the incident.
 pub(crate) fn machine() -> Machine {
     let names = rustix::system::uname();
     let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -29,7 +29,7 @@ pub(crate) fn machine() -> Machine {
     }
 }
 
-/// Interrupt numbers and the last column of /proc/interrupts, their names.
+/// Returns interrupt numbers with their names, the last column of /proc/interrupts.
 pub(crate) fn interrupt_names() -> Vec<(u32, String)> {
     let text = std::fs::read_to_string("/proc/interrupts").unwrap_or_default();
     let named = text.lines().filter_map(|line| {
@@ -39,7 +39,7 @@ pub(crate) fn interrupt_names() -> Vec<(u32, String)> {
     named.collect()
 }
 
-/// Block devices: number in the kernel's encoding, and name.
+/// Returns block devices: number in the kernel's encoding, and name.
 pub(crate) fn block_devices() -> Vec<(u32, String)> {
     let Ok(entries) = std::fs::read_dir("/sys/class/block") else { return Vec::new() };
     let devices = entries.flatten().filter_map(|entry| {
@@ -51,7 +51,7 @@ pub(crate) fn block_devices() -> Vec<(u32, String)> {
     devices.collect()
 }
 
-/// Nanoseconds since 1970 UTC.
+/// Returns the nanoseconds since 1970 UTC.
 pub(crate) fn realtime_now() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

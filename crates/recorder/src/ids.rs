@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of incidents to be: an id tells the millisecond of the mark, and two marks can fall into one.
+//! Ids of future incidents. An id is the millisecond of the mark, and two marks may share one.
 
 use std::collections::VecDeque;
 use tipme_store::{IncidentFolder, id_at};
 
-/// Ids that are remembered until there is a file of that name; more than there are incidents that are sealed at once.
+/// Maximum number of ids remembered until their files exist; it exceeds the number of incidents
+/// sealed at once.
 const GIVEN_MAX: usize = 16;
 
-/// Gives each incident an id of its own.
+/// Source of unique incident ids.
 pub(crate) struct IncidentIds {
     folder: IncidentFolder,
     given: VecDeque<String>,
@@ -18,8 +19,8 @@ impl IncidentIds {
         IncidentIds { folder, given: VecDeque::with_capacity(GIVEN_MAX) }
     }
 
-    /// That of a mark at this time, in nanoseconds after 1970 UTC; where another has it, that of the next millisecond
-    /// which nobody has.
+    /// Returns the id of a mark at this time, in nanoseconds since 1970 UTC. If it is taken,
+    /// returns that of the next free millisecond.
     pub(crate) fn next(&mut self, realtime_ns: u64) -> String {
         let mut from_then_on = (0..).map(|ms| id_at(realtime_ns.saturating_add(ms * 1_000_000)));
         let free = |id: &String| !self.given.contains(id) && !self.folder.has(id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Input events of the window, read from evdev devices ten times a second where there are any.
+//! Input events of the window, drained from evdev devices ten times a second.
 
 use crate::seat::Seat;
 use std::collections::{BTreeSet, VecDeque};
@@ -10,29 +10,29 @@ use tipme_record::incident::Withheld;
 use tipme_record::records::Input;
 use zerocopy::IntoBytes;
 
-/// Events kept at most: a pointer that reports 1000 times a second for a minute.
+/// Maximum number of events kept: a pointer that reports 1000 times a second for a minute.
 const EVENTS_MAX: usize = 65536;
 
-/// The devices and what they reported.
+/// Input devices and their recent events.
 #[derive(Default)]
 pub(crate) struct Inputs {
     devices: Option<Devices>,
-    /// Each with the user whose it is, where one is known.
+    /// Events, each with its user if known.
     kept: VecDeque<(Input, Option<u32>)>,
     seat: Seat,
-    /// The user in front of the machine at the last look.
+    /// User of the active session at the last read.
     seated: Option<u32>,
-    /// Times that a device lost events because it was read too late.
+    /// Number of times that a device lost events because it was read too late.
     overruns: u64,
 }
 
 impl Inputs {
-    /// Opens all devices; a machine without any has no input events of its own.
+    /// Opens all devices; a machine without any has no input events.
     pub(crate) fn open(chords: Chords) -> Inputs {
         Inputs::of(Devices::open().ok(), chords)
     }
 
-    /// Reads these, and looks for hot keys in them.
+    /// Reads these devices, and looks for hot keys in their events.
     pub(crate) fn of(mut devices: Option<Devices>, chords: Chords) -> Inputs {
         if let Some(devices) = &mut devices {
             devices.watch(chords);
@@ -40,23 +40,24 @@ impl Inputs {
         Inputs { devices, ..Inputs::default() }
     }
 
-    /// Devices that are read.
+    /// Returns the number of devices.
     pub(crate) fn count(&self) -> usize {
         self.devices.as_ref().map_or(0, Devices::count)
     }
 
-    /// Hot keys that were pressed since the last call, whether input is recorded or not.
+    /// Returns the hot keys pressed since the last call, even while input is not recorded.
     pub(crate) fn pressed(&mut self) -> Vec<HotKeyPress> {
         self.devices.as_mut().map(Devices::pressed).unwrap_or_default()
     }
 
-    /// Another place to ask who sits in front of the machine.
+    /// Replaces the source of the user in front of the machine.
     #[cfg(test)]
     pub(crate) fn ask(&mut self, seat: Seat) {
         self.seat = seat;
     }
 
-    /// Takes in what came since the last call. Where somebody else sits there since, it is nobody's.
+    /// Reads new events. If the user in front has changed since the last call, they are attributed
+    /// to nobody.
     pub(crate) fn drain(&mut self) {
         let mut new = Vec::new();
         let seated = if self.count() > 0 { self.seat.user() } else { None };
@@ -69,26 +70,28 @@ impl Inputs {
         self.kept.drain(..self.kept.len().saturating_sub(EVENTS_MAX));
     }
 
-    /// Forgets what is older than `from`: to be called once hot keys are answered, whose windows reach further back.
+    /// Discards events older than `from`. Call after answering hot keys: their windows reach
+    /// further back.
     pub(crate) fn forget(&mut self, from: Nanos) {
         while self.kept.front().is_some_and(|(input, _)| input.head.ts < from) {
             self.kept.pop_front();
         }
     }
 
-    /// Reads and forgets: while the user does not want input to be recorded.
+    /// Reads and discards events, while input is not to be recorded.
     pub(crate) fn discard(&mut self) {
         if let Some(devices) = &mut self.devices {
             self.overruns = devices.drain(&mut Vec::new());
         }
     }
 
-    /// Overruns since the start.
+    /// Returns the number of overruns since the start.
     pub(crate) fn overruns(&self) -> u64 {
         self.overruns
     }
 
-    /// The records from `from` on, as the incident of this user has them, and what it has not. Root has all.
+    /// Returns the records since `from` that this user's incident may contain, and counts of the
+    /// rest. Root gets all.
     pub(crate) fn bytes(&self, from: Nanos, user: u32) -> (Vec<u8>, Withheld) {
         let recent = self.kept.iter().filter(|(input, _)| input.head.ts >= from);
         let (own, others): (Vec<_>, Vec<_>) = recent.partition(|(_, owner)| user == 0 || *owner == Some(user));

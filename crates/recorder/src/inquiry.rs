@@ -1,44 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions to living processes, which may never answer.
+//! Queries of live processes, which may never answer.
 //!
-//! To read the memory of a process, or a file that it maps, can take as long as its user likes: the file may lie on
-//! a file system that the user serves. So questions are asked in a thread, an incident waits a bounded time for the
-//! answers, and a thread that never comes back is abandoned. Its user's processes are then asked no more, so that
-//! nobody else's go without names.
+//! Reading the memory of a process, or a file that it maps, can block for as long as its user
+//! likes: the file may be on a file system that this user serves. So a thread does the queries, an
+//! incident waits for the answers up to a timeout, and a thread that does not return is abandoned.
+//! Its user's processes are then skipped, so that those of other users still get their names.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Threads that are abandoned at once, at most; then nothing is asked until one of them comes back.
+/// Maximum number of abandoned threads; at that number there are no queries until one of them
+/// returns.
 const ABANDONED_MAX: usize = 8;
 
-/// No user has this number.
+/// A uid that no user has.
 const NOBODY: u32 = u32::MAX;
 
-/// What all incidents of a recorder know of each other's questions: whose process each abandoned thread asks.
+/// Abandoned query threads of all incidents, each with the owner of the process that blocks it.
 #[derive(Clone, Default)]
 pub(crate) struct Inquiries(Arc<Mutex<Vec<Weak<AtomicU32>>>>);
 
-/// What was answered in time, and why there is not more.
+/// Answers that arrived in time, and the reason why there are not more.
 pub(crate) struct Answers<T> {
     pub(crate) found: Vec<T>,
     pub(crate) missing: Option<String>,
 }
 
-/// What the asking thread holds.
+/// State of the query thread.
 pub(crate) struct Inquirer<T> {
     answers: Sender<T>,
     until: Instant,
-    /// The user whose process is being asked.
+    /// User of the process being queried.
     asked: Arc<AtomicU32>,
     silent: Vec<u32>,
 }
 
 impl Inquiries {
-    /// Runs `ask` in a thread, and gives what it has told when it ends or `timeout` does. It returns why it could not tell
-    /// more.
+    /// Runs `ask` in a thread and returns its answers until it ends or times out. `ask` returns the
+    /// reason why it found no more.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         timeout: Duration,
@@ -64,7 +65,7 @@ impl Inquiries {
         Answers { found, missing: missing.or_else(|| (!silent.is_empty()).then(|| unanswered(&silent))) }
     }
 
-    /// The users whose processes keep threads from coming back, once for each thread.
+    /// Returns the owners of the blocking processes, once per thread.
     fn silent(&self) -> Vec<u32> {
         let mut abandoned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         abandoned.retain(|asked| asked.strong_count() > 0);
@@ -72,7 +73,7 @@ impl Inquiries {
     }
 }
 
-/// All answers until the thread ends, or those until it is too late; whether it ended.
+/// Receives answers until the thread ends or `until` passes; returns `true` with them if it ended.
 fn receive<T>(answers: &Receiver<T>, until: Instant) -> (Vec<T>, bool) {
     let mut found = Vec::new();
     loop {
@@ -90,23 +91,24 @@ fn unanswered(silent: &[u32]) -> String {
 }
 
 impl<T> Inquirer<T> {
-    /// Whether a process of this user may be asked now: there is time, and the user is not one of the silent.
+    /// Returns `true` if a process of this user may be queried now: there is time left, and no
+    /// thread blocks on this user.
     pub(crate) fn may_ask(&self, user: u32) -> bool {
         self.waits_for(user);
         Instant::now() < self.until && !self.silent.contains(&user)
     }
 
-    /// A process of this user is being asked.
+    /// Records that a process of this user is being queried.
     pub(crate) fn waits_for(&self, user: u32) {
         self.asked.store(user, Ordering::Release);
     }
 
-    /// How long answers count.
+    /// Returns the time left for answers.
     pub(crate) fn left(&self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// Who no longer listens has written the incident.
+    /// Sends an answer. If the receiver is gone, the incident is already written.
     pub(crate) fn tell(&self, answer: T) {
         self.answers.send(answer).ok();
     }
@@ -119,7 +121,7 @@ mod tests {
     const SOON: Duration = Duration::from_millis(100);
     const LONG: Duration = Duration::from_secs(60);
 
-    /// Asks a process of each user in turn, and tells who was asked.
+    /// Queries a process of each user in turn; the answers are the users queried.
     fn ask_all(inquiries: &Inquiries, users: &'static [u32]) -> Answers<u32> {
         inquiries.ask(LONG, |asker| {
             users.iter().filter(|user| asker.may_ask(**user)).for_each(|user| asker.tell(*user));
@@ -127,7 +129,7 @@ mod tests {
         })
     }
 
-    /// Asks user 7, whose process is silent until the sender goes.
+    /// Queries a process of user 7 that blocks until the sender is dropped.
     fn ask_silent(inquiries: &Inquiries) -> (Answers<u32>, Sender<()>) {
         let (sender, receiver) = channel::<()>();
         let answers = inquiries.ask(SOON, move |asker| {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Has an incident judged by another process, which nobody has to wait for.
+//! Diagnosis of an incident by another process, without blocking the recorder.
 //!
-//! The recorder knows nothing of causes: it has the diagnosis made by a process that has given up every right, and
-//! reads what that says: its document, or the first lines for people.
+//! The recorder does not analyse: a process without any privileges makes the diagnosis, and the
+//! recorder reads its output, either the JSON document or the first lines of text.
 
 use anyhow::{Context, Result, ensure};
 use rustix::fs::OFlags;
@@ -16,22 +16,22 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tipme_confine::{NOBODY, hear};
 
-/// How long a judgement may take; then its process is ended.
+/// Maximum time for a diagnosis; then its process is ended.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bytes of a document at most.
+/// Maximum bytes of a JSON verdict.
 const DOCUMENT_BYTES_MAX: usize = 8 << 20;
 
-/// Bytes that are read of a verdict for people, at most: its first lines are wanted.
+/// Maximum bytes read of a text verdict: only its first lines matter.
 const HEADLINE_BYTES_MAX: usize = 4096;
 
-/// What begins lines of a verdict that follow what happened and why.
+/// Prefixes of lines after the description and the cause.
 const FURTHER: [&str; 2] = ["Try: ", "Note: "];
 
-/// Exit code of a diagnosis that finds nothing unusual.
+/// Exit code of a diagnosis without a finding.
 const NO_FINDING: i32 = 3;
 
-/// What a diagnosis blames, without numbers of processes: the same job has others the next time.
+/// Cause found by a diagnosis, without pids: the next instance of the same job has others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct JudgedCause {
     pub(crate) kind: String,
@@ -45,7 +45,7 @@ impl fmt::Display for JudgedCause {
     }
 }
 
-/// What a diagnosis says of an incident.
+/// Result of a diagnosis.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Judgement {
     Found { cause: JudgedCause, latency_ms: f64, milestone: String },
@@ -53,7 +53,7 @@ pub(crate) enum Judgement {
     Failed(String),
 }
 
-/// Of a verdict, what is needed here.
+/// The parts of a JSON verdict that the recorder uses.
 #[derive(Deserialize)]
 struct JudgedVerdict {
     interval: Option<JudgedInterval>,
@@ -63,7 +63,7 @@ struct JudgedVerdict {
 #[derive(Deserialize)]
 struct JudgedInterval {
     latency_ms: f64,
-    /// What the latency leads to: the first answer, or something later.
+    /// Milestone at which the latency ends: the response or a later one.
     #[serde(default)]
     milestone: String,
     client: JudgedClient,
@@ -89,14 +89,14 @@ struct JudgedCulprit {
     address: Option<String>,
 }
 
-/// Judges what happened `seconds` before the mark, unless `stop` is set.
+/// Diagnoses the time `seconds` before the mark, unless `stop` is set.
 pub(crate) fn judge(program: &Path, incident: &Path, seconds: f64, stop: &AtomicBool) -> Judgement {
     let said = run(program, incident, &["--json", "--at", &format!("{seconds:.3}")], DOCUMENT_BYTES_MAX, stop);
     let judged = said.and_then(|(found, said)| if found { parse(&said) } else { Ok(Judgement::Nothing) });
     judged.unwrap_or_else(|error| Judgement::Failed(format!("{error:#}")))
 }
 
-/// The verdict in one line, unless `stop` is set: what happened, and why.
+/// Returns the verdict in one line, symptom and cause, unless `stop` is set.
 pub(crate) fn headline(program: &Path, incident: &Path, stop: &AtomicBool) -> Result<String> {
     let (_, text) = run(program, incident, &[], HEADLINE_BYTES_MAX, stop)?;
     let sentence = |line: &&str| !line.is_empty() && !FURTHER.iter().any(|word| line.starts_with(word));
@@ -105,10 +105,10 @@ pub(crate) fn headline(program: &Path, incident: &Path, stop: &AtomicBool) -> Re
     Ok(lines.join(" "))
 }
 
-/// Whether a diagnosis found something, and what it says, up to a bound.
+/// Runs the diagnosis. Returns its output, up to a limit, and `true` if it has a finding.
 ///
-/// The process has the incident open and nothing else, and becomes the user whose it is before it reads it; nobody
-/// for root's.
+/// The process has no other file open than the incident, and switches to the owner of the incident
+/// before it reads it, or to nobody for root's.
 fn run(program: &Path, incident: &Path, more: &[&str], bytes: usize, stop: &AtomicBool) -> Result<(bool, String)> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(incident);
@@ -133,7 +133,7 @@ fn parse(text: &str) -> Result<Judgement> {
 }
 
 impl JudgedCulprit {
-    /// `gzip (job xargs)`, `vda`, `10.0.0.1:443`.
+    /// Returns a name such as `gzip (job xargs)`, `vda` or `10.0.0.1:443`.
     fn name(self) -> String {
         let program = self.comm.or(self.device).or(self.address).unwrap_or_else(|| "nobody known".to_owned());
         match self.job.as_deref().map(without_number) {
@@ -143,7 +143,7 @@ impl JudgedCulprit {
     }
 }
 
-/// `make` of `make (pid 3988)`.
+/// Returns `make` for `make (pid 3988)`.
 fn without_number(job: &str) -> &str {
     job.split_once(" (pid ").map_or(job, |(name, _)| name)
 }
@@ -188,8 +188,9 @@ pub(crate) mod tests {
         assert!(parse("not a verdict").is_err());
     }
 
-    /// A script that stands for the diagnosis. A child writes it: a process that another test starts meanwhile would
-    /// hold a file of this process open for writing, and none such can be executed.
+    /// Writes a script that stands in for the diagnosis. A child process writes it: a process
+    /// forked by another test meanwhile would inherit a file open for writing, and executing it
+    /// would fail with ETXTBSY.
     pub(crate) fn program(dir: &tempfile::TempDir, script: &str) -> std::path::PathBuf {
         let path = dir.path().join("program");
         let mut writer = Command::new("sh");
@@ -200,7 +201,7 @@ pub(crate) mod tests {
         path
     }
 
-    /// A file of a user without an account.
+    /// Creates a file of a user without an account.
     pub(crate) fn incident(dir: &tempfile::TempDir) -> std::path::PathBuf {
         let path = dir.path().join("incident");
         std::fs::write(&path, "bytes\n").unwrap();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the kernel's coarse counts to what is usual: who the clients are, and what grew since the last look.
+//! Learning of baselines from the kernel's coarse counts: names of clients, and the growth of their
+//! counts.
 
 use crate::baselines::{Baselines, LEARNED};
 use crate::identity::realtime_now;
@@ -11,36 +12,37 @@ use tipme_measure::InputClass;
 use tipme_record::incident::StoredBaseline;
 use tipme_record::{Nanos, Pid};
 
-/// Counts are taken over this often: the kernel's slots outlive a connection by longer.
+/// Period of merging counts; the kernel keeps the slot of a closed connection for longer.
 const MERGE_PERIOD: Nanos = Nanos::from_secs(60);
 
-/// Slots are looked at that were used so long before the last time: an answer is counted after its press.
+/// Age before the last merge up to which slots are read again: an answer is counted after its
+/// press.
 const OVERLAP: Nanos = Nanos::from_secs(120);
 
-/// The file is written this often, where something was learned; a crash costs no more.
+/// Write period of the file, which bounds the loss in a crash.
 const SAVE_PERIOD: Nanos = Nanos::from_secs(600);
 
-/// Clients whose names are remembered, at most.
+/// Maximum number of remembered client names.
 const NAMES_MAX: usize = 512;
 
-/// The recorder's own windows.
+/// Name of the recorder's own windows.
 const OWN_NAME: &str = "tipme";
 
-/// The class of input by the kernel's number.
+/// Returns the input class of a kernel class number.
 pub(crate) fn class(number: usize) -> InputClass {
     LEARNED[number % LEARNED.len()]
 }
 
-/// Whether it is input that most often needs no answer.
+/// Returns `true` for input that mostly needs no answer.
 pub(crate) fn is_of_pointer(class: InputClass) -> bool {
     matches!(class, InputClass::Motion | InputClass::Scroll)
 }
 
-/// What is being learned.
+/// Learned baselines, with the state of the merge.
 pub(crate) struct Learning {
     path: PathBuf,
     baselines: Baselines,
-    /// Per slot the client and the counts that were taken over.
+    /// Client and merged counts by slot.
     taken: HashMap<usize, (Pid, Counts)>,
     names: HashMap<Pid, String>,
     merged: Nanos,
@@ -49,7 +51,7 @@ pub(crate) struct Learning {
 }
 
 impl Learning {
-    /// Begins with what the file holds; says on standard error where it is damaged.
+    /// Loads the file; logs a warning if it is damaged.
     pub(crate) fn open(path: PathBuf, now: Nanos) -> Learning {
         let (baselines, damage) = Baselines::open(&path);
         if let Some(damage) = damage {
@@ -59,7 +61,7 @@ impl Learning {
         Learning { path, baselines, taken: HashMap::new(), names: HashMap::new(), merged: now, next_merge, next_save }
     }
 
-    /// To be called at every tick; does its work once a minute.
+    /// Merges and saves when due. Call at every tick.
     pub(crate) fn tick(&mut self, kernel: &Kernel<'_>, now: Nanos) {
         if now >= self.next_merge {
             self.next_merge = now.after(MERGE_PERIOD);
@@ -71,7 +73,7 @@ impl Learning {
         }
     }
 
-    /// Takes over what was counted up to now.
+    /// Merges the counts up to now.
     pub(crate) fn merge(&mut self, kernel: &Kernel<'_>, now: Nanos) {
         let since = self.merged.before(OVERLAP);
         self.merged = now;
@@ -80,7 +82,7 @@ impl Learning {
         }
     }
 
-    /// Writes the file; says on standard error why it cannot be, and goes on.
+    /// Writes the file; on failure, logs a warning.
     pub(crate) fn save(&mut self) {
         if let Err(error) = self.baselines.save(&self.path) {
             journal::warning(format!("what was learned is not kept: {error:#}")).tell();
@@ -102,9 +104,11 @@ impl Learning {
         }
     }
 
-    /// The name of a client; `None` where it is gone unnamed, and for the recorder's own windows.
+    /// Returns the name of a client; `None` if it ended before it was read, and for the recorder's
+    /// own windows.
     ///
-    /// Asked again each time, since a program may become another one; remembered for when it has ended.
+    /// It is read each time, since a process may exec another program, and remembered beyond the
+    /// end of the process.
     pub(crate) fn name(&mut self, client: Pid) -> Option<String> {
         if let Ok(text) = std::fs::read_to_string(format!("/proc/{client}/comm")) {
             if self.names.len() >= NAMES_MAX {
@@ -115,19 +119,19 @@ impl Learning {
         self.names.get(&client).filter(|name| *name != OWN_NAME && !name.is_empty()).cloned()
     }
 
-    /// The number of latencies so far, and their 98th percentile.
+    /// Returns the number of latencies so far, and their 98th percentile.
     pub(crate) fn habit(&self, class: InputClass, application: &str) -> (u64, Option<u64>) {
         self.baselines.habit(class, application)
     }
 
-    /// What is usual in the applications that had input since recording began.
+    /// Returns the baselines of applications that had input since recording began.
     pub(crate) fn stored(&self) -> Vec<StoredBaseline> {
         let applications: Vec<String> = self.names.values().cloned().collect();
         self.baselines.stored(&applications)
     }
 }
 
-/// Bucket and count of what was added, per class.
+/// Returns bucket and count of the increments, per class.
 fn growth(now: &Counts, before: &Counts) -> Vec<Vec<(usize, u64)>> {
     let of = |now: &[u32], before: &[u32]| {
         let grown = now.iter().zip(before).map(|(now, before)| u64::from(now.wrapping_sub(*before)));
@@ -178,7 +182,7 @@ mod tests {
         for key in [u32::MAX - 1, u32::MAX, 2, 2] {
             learning.take(&counted(3, key), 1);
         }
-        // The first is more than the bound and fades; then come one, three and none.
+        // The first count exceeds the limit and fades; the next ones add one, three and none.
         let (n, _) = learning.habit(InputClass::Key, &name);
         learning.take(&counted(3, 7), 1);
         assert_eq!(learning.habit(InputClass::Key, &name).0, n + 5);

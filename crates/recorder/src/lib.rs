@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The flight recorder: always on, in memory only, silent until marked.
+//! The flight recorder: always on, in memory only, silent until a mark.
 //!
-//! [`run`] arms the kernel side and then sits in one `poll` loop. Ten times a second it reads input devices
-//! and what changes fast while somebody has to wait, twice a second while nothing goes on; once a second the
-//! rest of its small files of /proc and the loss counters; with `--auto` at each turn the kernel's counts of late
-//! answers. At a mark it copies the rings, which goes on while they are written, and leaves the sealing to a thread, so
-//! that the next mark can follow at once.
+//! [`run`] arms the kernel side and then runs a single `poll` loop. Input devices and fast-changing
+//! figures are read ten times a second while there is pressure, and twice when idle; the rest of
+//! its small /proc files and the loss counters once a second. With `--auto`, each turn reads the
+//! kernel's counts of late answers. A mark copies the rings, while the kernel writes on to them,
+//! and leaves sealing to a thread, so the next mark can follow at once.
 
 #![warn(unreachable_pub)]
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A look at a suspicion: an incident beside the others, judged by another process, kept or removed.
+//! Examination of a suspicion: an incident in a side folder, diagnosed by another process, then
+//! kept or removed.
 
 use crate::auto::{AutoMarker, AutoMode, Outcome, Suspicion};
 use crate::capture::Capture;
@@ -18,13 +19,14 @@ use tipme_control::journal::{self, Field, JournalEvent};
 use tipme_record::Nanos;
 use tipme_store::IncidentFolder;
 
-/// Where incidents lie until they are judged: a folder in that of the incidents, so that keeping one is a rename.
+/// Side folder of incidents to be diagnosed, inside the incident folder, so that keeping one is a
+/// rename.
 const BESIDE: &str = ".auto";
 
-/// How long a diagnosis that is to end may take for that.
+/// Maximum time for a diagnosis to end once it is stopped.
 pub(crate) const END_MAX: Duration = Duration::from_millis(500);
 
-/// Removes the looks that a killed recorder left behind; one without looks does so too.
+/// Removes leftovers of a killed recorder, even if this one examines nothing.
 pub(crate) fn tidy(incidents: &IncidentFolder) -> Result<()> {
     let path = incidents.path().join(BESIDE);
     for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
@@ -34,14 +36,14 @@ pub(crate) fn tidy(incidents: &IncidentFolder) -> Result<()> {
     Ok(())
 }
 
-/// A look that has ended.
+/// A finished examination.
 pub(crate) struct EndedLook {
     pub(crate) suspicion: Suspicion,
-    /// Where the incident lies, and what is said of it.
+    /// Path of the incident, and its judgement.
     pub(crate) judged: Result<(PathBuf, Judgement)>,
 }
 
-/// The folder of looks, and those that have ended.
+/// The folder of examinations, and the queue of finished ones.
 pub(crate) struct LookQueue {
     beside: IncidentFolder,
     incidents: IncidentFolder,
@@ -54,7 +56,7 @@ pub(crate) struct LookQueue {
 }
 
 impl LookQueue {
-    /// Makes the folder.
+    /// Creates the side folder.
     pub(crate) fn open(incidents: &IncidentFolder, program: &Path, sealer: &Sealer) -> Result<LookQueue> {
         let beside = IncidentFolder::open(&incidents.path().join(BESIDE))?;
         let (sender, ended) = channel();
@@ -70,12 +72,12 @@ impl LookQueue {
         })
     }
 
-    /// Whether one is going on; there is one at a time.
+    /// Returns `true` while an examination runs; there is one at a time.
     pub(crate) fn running(&self) -> bool {
         self.running.load(Ordering::Acquire) > 0
     }
 
-    /// Seals and judges in a thread that takes only what nobody else wants of the CPU.
+    /// Seals and diagnoses in a thread at the lowest priority.
     pub(crate) fn begin(
         &self,
         suspicion: Suspicion,
@@ -88,7 +90,8 @@ impl LookQueue {
         let (sender, stop, running) = (self.sender.clone(), self.stop.clone(), self.running.clone());
         running.fetch_add(1, Ordering::AcqRel);
         std::thread::spawn(move || {
-            // The thread's own priority, which the diagnosis inherits; where it is refused, it takes its turn.
+            // Sets the priority of this thread only, inherited by the diagnosis; without permission
+            // it keeps the normal one.
             rustix::process::setpriority_process(None, 19).ok();
             let judged = capture.and_then(|capture| {
                 let before = Nanos(capture.meta.mark_ns).since(suspicion.at);
@@ -96,18 +99,19 @@ impl LookQueue {
                 let judgement = judge(&program, &path, before.0 as f64 / 1e9, &stop);
                 Ok((path, judgement))
             });
-            // Who no longer listens has stopped; the next start tidies up.
+            // If the receiver is gone, the recorder has stopped, and its next start removes the
+            // file.
             sender.send(EndedLook { suspicion, judged }).ok();
             running.fetch_sub(1, Ordering::AcqRel);
         });
     }
 
-    /// Looks that have ended since the last call.
+    /// Returns the examinations finished since the last call.
     pub(crate) fn ended(&self) -> impl Iterator<Item = EndedLook> {
         self.ended.try_iter()
     }
 
-    /// Moves an incident to the others, and keeps those within their bounds.
+    /// Moves an incident to the incident folder, and prunes that.
     pub(crate) fn keep(&self, path: &Path) -> Result<PathBuf> {
         let name = path.file_name().context("an incident has a name")?;
         let kept = self.incidents.path().join(name);
@@ -116,7 +120,7 @@ impl LookQueue {
         Ok(kept)
     }
 
-    /// Ends the diagnosis that is running, if one is.
+    /// Ends a running diagnosis.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         let begun = Instant::now();
@@ -126,7 +130,7 @@ impl LookQueue {
     }
 }
 
-/// Keeps the incident of a look, or removes it; where one is kept, or would be, a line says so.
+/// Keeps or removes the examined incident, and logs one that is kept or would be.
 pub(crate) fn settle(auto: &mut AutoMarker, looks: &LookQueue, looked: EndedLook, now: Nanos) {
     let (path, judgement) = match looked.judged {
         Ok((path, judgement)) => (Some(path), judgement),
@@ -148,7 +152,7 @@ pub(crate) fn settle(auto: &mut AutoMarker, looks: &LookQueue, looked: EndedLook
             if let Outcome::Marked(what, cause) = outcome {
                 told::due_to(&cause, journal::info(format!("would mark: {what}"))).tell();
             }
-            // What cannot be removed now is removed at the next start.
+            // A file that cannot be removed now is removed at the next start.
             path.map(std::fs::remove_file);
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Losses by second, and the sampled cost of the kernel programs.
+//! Losses per second, and the sampled run time of the kernel programs.
 
 use crate::counter::CounterProcess;
 use anyhow::Result;
@@ -9,22 +9,22 @@ use tipme_kernel::{Kernel, ProgramRuns};
 use tipme_record::incident::{Cost, Loss, Losses, ProgramCost};
 use tipme_record::{Nanos, RingClass};
 
-/// Seconds with losses that are remembered; older ones are beyond any window.
+/// Number of loss records remembered; older ones are beyond any window.
 const SECONDS: usize = 600;
 
-/// The class of threads that a mark tells nothing of, since there were too many.
+/// Class of threads beyond the limit of a mark.
 const THREADS: &str = "threads";
 
-/// The class of sends on display connections whose messages were skipped.
+/// Class of sends on display connections with skipped messages.
 const DISPLAY: &str = "display";
 
-/// The cost is sampled for a tenth of a second, this often.
+/// Period of cost samples, each 0.1 s long.
 const COST_PERIOD: Nanos = Nanos::from_secs(30);
 
-/// What ran in less time than this tells nothing of what runs in a second.
+/// Minimum time measured from which a rate per second is meaningful.
 const MEASURED_MIN: Nanos = Nanos::from_millis(10);
 
-/// Watches the loss counters and samples the cost.
+/// Reader of the loss counters and of the cost.
 pub(crate) struct LossWatch {
     seen: Vec<(String, u64)>,
     per_second: VecDeque<Loss>,
@@ -34,13 +34,13 @@ pub(crate) struct LossWatch {
     next_cost: Nanos,
     counter: CounterProcess,
     measuring: bool,
-    /// Time during which statistics were on, and what had been counted at the end of that.
+    /// Time during which statistics were enabled, and the counts at the end of it.
     measured: Nanos,
     counted: Vec<ProgramRuns>,
 }
 
 impl LossWatch {
-    /// Begins at the arming; the first cost sample is due at once, while records are tainted anyway.
+    /// Starts at arming; the first cost sample is due at once, while records are tainted anyway.
     pub(crate) fn new(armed: Nanos, counter: CounterProcess) -> LossWatch {
         LossWatch {
             seen: Vec::new(),
@@ -56,7 +56,6 @@ impl LossWatch {
         }
     }
 
-    /// Who counts, and attaches programs.
     pub(crate) fn counter(&self) -> &CounterProcess {
         &self.counter
     }
@@ -65,17 +64,17 @@ impl LossWatch {
         &mut self.counter
     }
 
-    /// Whether the cost is being sampled, which the next tick ends.
+    /// Returns `true` while the cost is being sampled, until the next tick.
     pub(crate) fn is_measuring(&self) -> bool {
         self.measuring
     }
 
-    /// Records that were lost since the arming, as of the last second.
+    /// Returns the number of records lost since arming, as of the last second.
     pub(crate) fn lost(&self) -> u64 {
         self.seen.iter().map(|(_, count)| count).sum()
     }
 
-    /// To be called at every tick; does its work once a second.
+    /// Samples the cost and, once a second, counts losses. Call at every tick.
     pub(crate) fn tick(&mut self, kernel: &Kernel<'_>, overruns: u64, now: Nanos) -> Result<()> {
         self.sample_cost(kernel, now)?;
         if now < self.next_second {
@@ -125,7 +124,8 @@ impl LossWatch {
         self.per_second.push_back(loss);
     }
 
-    /// Losses since `from`, counted up to this moment, and so many threads that the walk left out.
+    /// Returns the losses since `from`, counted up to now, and the number of threads left out of
+    /// the walk.
     pub(crate) fn losses(&mut self, kernel: &Kernel<'_>, overruns: u64, from: Nanos, threads: u64) -> Result<Losses> {
         let now = clock::now();
         self.count_losses(kernel, overruns, now)?;
@@ -134,7 +134,7 @@ impl LossWatch {
         Ok(Losses { per_second: counted.chain((threads > 0).then_some(left_out)).collect() })
     }
 
-    /// Mean cost of every program that ran while it was sampled.
+    /// Returns the mean cost of every program that ran during the samples.
     pub(crate) fn cost(&self) -> Cost {
         Cost {
             programs: program_costs(&self.counted, self.measured),
@@ -144,7 +144,7 @@ impl LossWatch {
     }
 }
 
-/// The mean cost of programs that ran in a time; none where that was too short to tell anything.
+/// Returns the mean cost of the programs that ran, or nothing if the measured time is too short.
 fn program_costs(counted: &[ProgramRuns], measured: Nanos) -> Vec<ProgramCost> {
     let programs = counted.iter().filter(|program| program.runs > 0 && measured >= MEASURED_MIN);
     let cost = |program: &ProgramRuns| ProgramCost {

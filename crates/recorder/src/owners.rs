@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who holds the locks that threads wait for at the mark.
+//! Owners of the locks that threads wait for at the mark.
 
 use crate::processes::text;
 use std::fs::File;
@@ -10,27 +10,27 @@ use tipme_record::{Head, RecordKind};
 use zerocopy::FromBytes;
 
 const SYS_FUTEX: i32 = 202;
-/// Waiters looked at; what lies beyond has no owner in the file.
+/// Maximum number of waiters examined; the rest have no owner in the file.
 const WAITERS: usize = 4096;
-/// Bytes of /proc/locks kept.
+/// Maximum bytes of /proc/locks.
 const LOCKS_BYTES: u64 = 256 * 1024;
 
-/// What the kernel says of the locks of files.
+/// Returns the kernel's list of file locks.
 pub(crate) fn file_locks() -> String {
     text("/proc/locks", LOCKS_BYTES)
 }
 
-/// Those who wait for a mutex, by the bytes of the task walk.
+/// Returns the futex waits of a task walk.
 pub(crate) fn futex_waits(tasks: &[u8]) -> impl Iterator<Item = Wait> {
     waits(tasks).filter(|wait| wait.syscall == SYS_FUTEX).take(WAITERS)
 }
 
-/// The wait records among the bytes of a task walk.
+/// Returns the wait records of a task walk.
 pub(crate) fn waits(bytes: &[u8]) -> impl Iterator<Item = Wait> {
     loose(bytes, RecordKind::Wait).filter_map(Wait::read)
 }
 
-/// The records of a kind among the bytes of a task walk.
+/// Returns the records of one kind in a task walk.
 pub(crate) fn loose(mut bytes: &[u8], kind: RecordKind) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         loop {
@@ -44,8 +44,8 @@ pub(crate) fn loose(mut bytes: &[u8], kind: RecordKind) -> impl Iterator<Item = 
     })
 }
 
-/// The owner in the lock word: glibc keeps the owner's tid eight bytes behind the word of a contended
-/// mutex (value 2), and a priority-inheriting one keeps it in the word itself.
+/// Reads the owner from the lock word. glibc stores the owner's tid eight bytes after the word of a
+/// contended mutex (value 2); a priority-inheritance futex has it in the word itself.
 pub(crate) fn futex_owner(wait: &Wait) -> Option<FutexOwner> {
     let mut words = [0u8; 12];
     let memory = File::open(format!("/proc/{}/mem", wait.pid)).ok()?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which processes have the ports of this machine that threads wait for at the mark.
+//! Owners of the local ports that threads wait for at the mark.
 //!
-//! The kernel lists the sockets of a name space with their numbers, and the open files of a process tell which of them
-//! it has. A connection that nobody has accepted yet belongs to whoever listens.
+//! The kernel lists the sockets of a network namespace with their inodes, and the open files of
+//! processes refer to those. A connection not yet accepted belongs to the listening process.
 
 use crate::owners::{loose, waits};
 use crate::processes::{OpenFile, open_files, text};
@@ -12,9 +12,10 @@ use tipme_record::RecordKind;
 use tipme_record::incident::PortOwner;
 use tipme_record::records::Polled;
 
-/// Ports that are looked for.
+/// Maximum number of ports looked up.
 const PORTS: usize = 64;
-/// Name spaces, each by a process that waits in it, whose sockets are listed, and bytes of each list.
+/// Maximum number of socket lists, each of the namespace of a waiting process, and of bytes of
+/// each.
 const LISTS: usize = 16;
 const LIST_BYTES: u64 = 1 << 20;
 
@@ -22,7 +23,7 @@ const INTERNET: [u16; 2] = [2, 10];
 const CONNECTED: u8 = 1;
 const LISTENS: u8 = 10;
 
-/// The owners of the ports on this machine that the threads of a task walk wait for.
+/// Returns the owners of local ports that the threads of a task walk wait for.
 pub(crate) fn port_owners(tasks: &[u8]) -> Vec<PortOwner> {
     let wanted = wanted(tasks);
     let mut sockets: BTreeMap<u64, u16> = BTreeMap::new();
@@ -35,7 +36,7 @@ pub(crate) fn port_owners(tasks: &[u8]) -> Vec<PortOwner> {
     if sockets.is_empty() { Vec::new() } else { owners(&sockets) }
 }
 
-/// The ports that threads wait for, by process.
+/// Returns the ports that threads wait for, by process.
 fn wanted(tasks: &[u8]) -> BTreeMap<u32, BTreeSet<u16>> {
     let pids: BTreeMap<u32, u32> = waits(tasks).map(|wait| (wait.head.tid.0, wait.pid.0)).collect();
     let waiting = waits(tasks).map(|wait| (wait.head.tid.0, wait.family, wait.address, wait.port));
@@ -51,15 +52,16 @@ fn wanted(tasks: &[u8]) -> BTreeMap<u32, BTreeSet<u16>> {
     wanted
 }
 
-/// The socket that a connection to a port leads to: one that is connected and has been accepted, else the one that
-/// listens.
+/// Returns the inode of the socket for a port: a connected and accepted one, else the listening
+/// one.
 fn socket_of(list: &str, port: u16) -> Option<u64> {
     let sockets = || list.lines().filter_map(Socket::parse).filter(|socket| socket.port == port && socket.inode != 0);
     let connected = sockets().find(|socket| socket.state == CONNECTED);
     connected.or_else(|| sockets().find(|socket| socket.state == LISTENS)).map(|socket| socket.inode)
 }
 
-/// A line of the kernel's list, `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 12345 …`.
+/// A line of `/proc/PID/net/tcp`: `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000
+/// 00000000 0 0 12345 …`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Socket {
     port: u16,
@@ -82,7 +84,7 @@ fn owners(sockets: &BTreeMap<u64, u16>) -> Vec<PortOwner> {
     found.into_iter().map(|(port, pid)| PortOwner { port, pid }).collect()
 }
 
-/// The number in `socket:[12345]`.
+/// Returns the inode of `socket:[12345]`.
 fn number(link: &str) -> Option<u64> {
     link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }

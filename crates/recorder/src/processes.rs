@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What /proc tells of a process: as much as is stated, and without waiting for anybody who owns a file.
+//! Bounded reads of /proc about processes, none of which a file's owner can block.
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::time::{ClockId, clock_gettime};
@@ -9,36 +9,37 @@ use std::path::PathBuf;
 use tipme_record::Nanos;
 use tipme_record::proc_text::StatLine;
 
-/// Bytes of mappings that are read of a process: some forty thousand of them.
+/// Maximum bytes of mappings of a process: about 40,000 mappings.
 const MAPS_BYTES: u64 = 4 << 20;
-/// Bytes that are read of what the kernel says of a process itself.
+/// Maximum bytes of a process's status file.
 const STATUS_BYTES: u64 = 64 << 10;
-/// The kernel tells times of processes in units of this.
+/// Unit of process times in /proc.
 const TICK_MS: u64 = 10;
-/// Bytes read of what the kernel says of an open file.
+/// Maximum bytes of the kernel's information on an open file.
 const INFO_BYTES: u64 = 1_024;
 
-/// Processes whose open files are listed, and open files of each and of all together; what lies beyond stays unknown.
+/// Maximum number of processes with listed open files, of open files of one process, and of all
+/// together; the rest stays unknown.
 const PROCESSES_MAX: usize = 8_192;
 const FILES_MAX: usize = 4_096;
 const ALL_FILES_MAX: usize = 131_072;
 
-/// An open file of a process. Its name is read, nothing is opened.
+/// An open file of a process. Its name is read; nothing is opened.
 pub(crate) struct OpenFile {
     pub(crate) pid: u32,
     number: u32,
-    /// As the kernel calls it: `socket:[12345]`, `pipe:[678]`, or a path.
+    /// Name in /proc: `socket:[12345]`, `pipe:[678]`, or a path.
     pub(crate) name: PathBuf,
 }
 
 impl OpenFile {
-    /// What the kernel says of it, up to a bound.
+    /// Returns the kernel's information on it, up to a limit.
     pub(crate) fn info(&self) -> String {
         text(&format!("/proc/{}/fdinfo/{}", self.pid, self.number), INFO_BYTES)
     }
 }
 
-/// The open files of all processes.
+/// Lists the open files of all processes.
 pub(crate) fn open_files() -> impl Iterator<Item = OpenFile> {
     let processes = numbers("/proc").take(PROCESSES_MAX);
     let files = processes.flat_map(|pid| {
@@ -51,32 +52,32 @@ pub(crate) fn open_files() -> impl Iterator<Item = OpenFile> {
     })
 }
 
-/// The names in a folder that are numbers.
+/// Returns the numeric names in a folder.
 fn numbers(folder: &str) -> impl Iterator<Item = u32> + use<> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The text of a file of the kernel, up to a bound; empty where there is none.
+/// Reads a file of the kernel up to a limit; returns an empty text if there is none.
 pub(crate) fn text(path: &str, bytes: u64) -> String {
     let mut text = Vec::new();
-    // What could be read before an error is worth having.
+    // The part read before an error is still useful.
     File::open(path).and_then(|file| file.take(bytes).read_to_end(&mut text)).ok();
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// What a process has mapped, one to a line.
+/// Returns the mappings of a process, one per line.
 pub(crate) fn maps(pid: u32) -> String {
     text(&format!("/proc/{pid}/maps"), MAPS_BYTES)
 }
 
-/// The user who started a process, whatever it has become since.
+/// Returns the real uid of a process.
 pub(crate) fn user(pid: u32) -> Option<u32> {
     let status = text(&format!("/proc/{pid}/status"), STATUS_BYTES);
     tipme_record::proc_text::users(&status).map(|(real, _)| real)
 }
 
-/// How long a process has run; `None` where it has ended.
+/// Returns the age of a process; `None` once it has ended.
 pub(crate) fn age(pid: u32) -> Option<Nanos> {
     let line = text(&format!("/proc/{pid}/stat"), STATUS_BYTES);
     let line = StatLine::read(&line).filter(|line| line.field(3) != Some("Z"))?;
@@ -86,16 +87,16 @@ pub(crate) fn age(pid: u32) -> Option<Nanos> {
     Some(up.since(Nanos::from_millis(ticks.saturating_mul(TICK_MS))))
 }
 
-/// One line of the mappings, `7f00-7f10 r-xp 00000000 fe:01 12    /usr/lib/a b.so`.
+/// A line of mappings, `7f00-7f10 r-xp 00000000 fe:01 12    /usr/lib/a b.so`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Mapping<'a> {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// Where in its file it begins.
+    /// Offset in its file.
     pub(crate) offset: u64,
     /// Device of the file in the kernel's encoding, and inode.
     pub(crate) file: (u32, u64),
-    /// Empty for memory without a name, in brackets for memory of the kernel's making.
+    /// Path of the file; empty for anonymous memory, in brackets for memory provided by the kernel.
     pub(crate) path: &'a str,
 }
 
@@ -116,14 +117,15 @@ impl<'a> Mapping<'a> {
         })
     }
 
-    /// The name of the file, without its folder.
+    /// Returns the file name without its folder.
     pub(crate) fn name(&self) -> &'a str {
         let path = self.path.trim_end_matches(" (deleted)");
         path.rsplit('/').next().unwrap_or(path)
     }
 }
 
-/// Which file a path of the kernel leads to, as it remembers it: a file system that does not answer is not asked.
+/// Returns device and inode of a path, as cached by the kernel: a file system that does not answer
+/// is not queried.
 pub(crate) fn identity(path: &str) -> Option<(u32, u64)> {
     let file = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::INO).ok()?;
     Some(((file.stx_dev_major << 20) | file.stx_dev_minor, file.stx_ino))

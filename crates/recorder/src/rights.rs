@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a recorder keeps once it is armed, and its priority.
+//! Privileges that a recorder keeps once it is armed, and its priority.
 
 use anyhow::{Context, Result};
 use std::os::fd::AsFd;
@@ -8,11 +8,13 @@ use tipme_confine::{CapabilitySet, be_urgent, keep, schedule};
 use tipme_control::journal;
 use tipme_kernel::{Kernel, may_ask};
 
-/// Kernel programs cannot be loaded any more, for which `SYS_ADMIN` would do. What is left:
-/// - `SYSLOG`: the places of the kernel's functions, to name them;
-/// - `SYS_PTRACE`, `DAC_OVERRIDE`: open files, mappings and lock words of processes, as the kernel tells them;
-/// - `CHOWN`, `DAC_OVERRIDE`: incidents belong to who marked, and get that user's words later;
-/// - `SETUID`, `SETGID`, `KILL`: processes that name, seal and judge become another user, and are ended in time.
+/// Capabilities kept after loading the kernel programs, for which `SYS_ADMIN` is no longer needed:
+/// - `SYSLOG`: addresses of the kernel's functions, to name them;
+/// - `SYS_PTRACE`, `DAC_OVERRIDE`: open files, mappings and lock words of processes from /proc;
+/// - `CHOWN`, `DAC_OVERRIDE`: incidents belong to the marking user, and take that user's words
+///   later;
+/// - `SETUID`, `SETGID`, `KILL`: naming, sealing and judging processes switch users, and are killed
+///   on timeout.
 const KEPT: CapabilitySet = CapabilitySet::SYSLOG
     .union(CapabilitySet::SYS_PTRACE)
     .union(CapabilitySet::CHOWN)
@@ -21,9 +23,10 @@ const KEPT: CapabilitySet = CapabilitySet::SYSLOG
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::KILL);
 
-/// Makes the recorder urgent, and gives up what it does not need any more: before it starts a thread.
+/// Raises the recorder's priority and drops the privileges that it no longer needs. Call before
+/// starting threads.
 pub(crate) fn settle(kernel: &Kernel<'_>) -> Result<()> {
-    // A mark is urgent on a machine that is too busy, and so is who has the focus.
+    // Marks and focus changes have to be handled in time on a busy machine.
     be_urgent();
     let free = asks_freely(kernel).context("cannot find out what this kernel allows")?;
     if !free {
@@ -36,17 +39,17 @@ fn kept(free: bool) -> CapabilitySet {
     if free { KEPT } else { KEPT.union(CapabilitySet::BPF) }
 }
 
-/// Whether the kernel tells of its programs who has them open and no capability. The thread that tries it has none
-/// from then on; no other one changes.
+/// Returns `true` if the kernel lets a thread without capabilities query a program that it has
+/// open. The trial thread loses its capabilities; the other threads keep theirs.
 fn asks_freely(kernel: &Kernel<'_>) -> Result<bool> {
     let program = kernel.any_program()?;
     let tried = thread::spawn(move || keep(CapabilitySet::empty()).is_ok() && may_ask(program.as_fd()));
     Ok(tried.join().unwrap_or(false))
 }
 
-/// The calling thread is not urgent.
+/// Resets the calling thread to normal priority.
 pub(crate) fn take_turns() {
-    // A greater value is never refused.
+    // Raising the nice value is always allowed.
     schedule(0, 0).ok();
 }
 

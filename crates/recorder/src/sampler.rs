@@ -1,58 +1,59 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pressure, CPU and memory figures, kept as the text that the kernel gives: ten times a second while somebody has to
-//! wait, else once.
+//! Pressure, CPU and memory figures, kept as the kernel's text: ten times a second under pressure,
+//! else once a second.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use tipme_record::Nanos;
 
-/// The files, in the order of their numbers in the incident.
+/// Files sampled, in the order of their numbers in the incident.
 const SOURCES: [&str; 5] =
     ["/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory", "/proc/stat", "/proc/meminfo"];
 
-/// Bytes of one sample at most; what is longer is cut. The line of a CPU in /proc/stat has 40 to 100.
+/// Maximum bytes of one sample; the rest is cut. A CPU's line in /proc/stat has 40 to 100 bytes.
 const SAMPLE_BYTES: usize = 1 << 15;
 
-/// What follows the lines of CPUs in /proc/stat, with thousands of bytes: nobody reads it.
+/// Start of the unused part of /proc/stat after the lines of CPUs, thousands of bytes long.
 const INTERRUPTS: &[u8] = b"\nintr ";
 
-/// Samples are taken this often where that matters.
+/// Sampling period under pressure.
 pub(crate) const PERIOD: Nanos = Nanos::from_millis(100);
 
-/// While nobody has to wait, the files are read this often: that costs more than all else of an idle recorder.
+/// Sampling period without pressure: reading the files costs more than all other work of an idle
+/// recorder.
 const CALM_PERIOD: Nanos = Nanos::from_secs(1);
 
-/// Files about pressure: the first of [`SOURCES`].
+/// Number of pressure files, the first of [`SOURCES`].
 const PRESSURES: usize = 3;
 
-/// Somebody has to wait where a pressure was felt for this share of the time: one part in so many.
+/// Divisor of the elapsed time: a pressure stall longer than that share means pressure.
 const RESTLESS_PART: u64 = 20;
 
-/// What was read of a file, and when.
+/// Text of a file, and the time of reading it.
 struct ProcSample {
     at: Nanos,
-    /// A number in [`SOURCES`].
+    /// Index into [`SOURCES`].
     source: u32,
     text: Vec<u8>,
 }
 
-/// Keeps the samples of one window.
+/// Samples of one window.
 pub(crate) struct Sampler {
     files: Vec<(u32, File)>,
     buffer: Box<[u8]>,
     samples: VecDeque<ProcSample>,
-    /// Samples kept at most.
+    /// Maximum number of samples.
     limit: usize,
-    /// When the files were read last, and what the pressures had added up to.
+    /// Time of the last read, and the pressure totals at that time.
     last: Nanos,
     felt_us: [u64; PRESSURES],
-    /// When they are read next.
+    /// Time of the next read.
     next: Nanos,
 }
 
 impl Sampler {
-    /// Opens what there is; a file that is missing has no samples.
+    /// Opens the files that exist; a missing one has no samples.
     pub(crate) fn open(window: Nanos) -> Sampler {
         let present =
             SOURCES.iter().enumerate().filter_map(|(source, path)| Some((source as u32, File::open(path).ok()?)));
@@ -64,19 +65,19 @@ impl Sampler {
         Sampler { files, buffer, samples, limit, last: Nanos(0), felt_us: [0; PRESSURES], next: Nanos(0) }
     }
 
-    /// Reads the files where they are due.
+    /// Reads the files if they are due.
     pub(crate) fn sample(&mut self, now: Nanos) {
         if now >= self.next {
             self.read_files(now);
         }
     }
 
-    /// Whether somebody has to wait: then every tick counts.
+    /// Returns `true` under pressure: then every tick reads the files.
     pub(crate) fn is_busy(&self) -> bool {
         self.next <= self.last
     }
 
-    /// Has the files read at the next call, whenever they were due.
+    /// Makes the next call of `sample` read the files.
     pub(crate) fn read_files_soon(&mut self) {
         self.next = Nanos(0);
     }
@@ -100,13 +101,13 @@ impl Sampler {
         self.next = if restless { now } else { now.after(CALM_PERIOD) };
     }
 
-    /// The samples from `from` on, as the incident file has them.
+    /// Returns the samples since `from` in their form in the incident file.
     pub(crate) fn at_mark(&self, from: Nanos) -> Vec<u8> {
         bytes(self.samples.iter().filter(|sample| sample.at >= from))
     }
 }
 
-/// The text up to the interrupts.
+/// Cuts the text before the interrupts.
 fn wanted(text: &[u8]) -> &[u8] {
     let end = text.windows(INTERRUPTS.len()).position(|part| part == INTERRUPTS);
     end.map_or(text, |end| &text[..=end])
@@ -124,7 +125,7 @@ fn bytes<'a>(samples: impl Iterator<Item = &'a ProcSample>) -> Vec<u8> {
     out
 }
 
-/// For how long somebody had to wait since the machine was started: the end of the line `some`.
+/// Returns the microseconds of stalls since boot: the total of the line `some`.
 fn total_us(text: &[u8]) -> Option<u64> {
     let line = text.split(|byte| *byte == b'\n').next()?;
     let total = line.split(|byte| *byte == b' ').find_map(|word| word.strip_prefix(b"total="))?;
@@ -153,7 +154,7 @@ mod tests {
         let mut sampler = Sampler::open(Nanos::from_secs(10));
         let files = sampler.files.len();
         let second = Nanos::from_secs(1);
-        // So many hours later no pressure has been felt for a twentieth of the time.
+        // At this time the stalls since time 0 are far below the threshold.
         let begin = Nanos::from_secs(1_000_000_000);
         for tick in 0..20 {
             sampler.last = Nanos(0);

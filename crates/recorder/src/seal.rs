@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From captured bytes to a sealed file, in a thread of its own.
+//! Sealing of a captured incident, in a thread of its own.
 //!
-//! What the kernel says of living processes is asked here, with the recorder's rights. Which functions their programs
-//! have is asked by a process with the rights of who marked. What was captured is then handed, in a file in memory, to a
-//! process without any, which names the kernel's functions, conceals, and writes to the file that it was given; the
-//! recorder seals that and gives it its name. Where that process fails, what was captured is kept as it is, for root.
-//! Nobody has more than one chunk in memory as it is.
+//! The kernel's information on live processes is read here, with the recorder's privileges. A
+//! process with the credentials of the incident's owner looks up the functions of programs. The
+//! capture is then handed over in a memory file to a process without any privileges. It names the
+//! kernel's functions, conceals, and writes to the file that it was given, which the recorder seals
+//! and renames. If that process fails, the raw capture is kept for root. No process has more than
+//! one unpacked chunk in memory.
 
 mod ends;
 mod files;
@@ -35,7 +36,7 @@ use tipme_record::incident::{Incident, Locks, Meta, Section, Sections, Withheld}
 use tipme_record::{Concealer, Nanos, RingClass, cut_chunk};
 use tipme_store::{IncidentFolder, PackedIncident, WriteError};
 
-/// An incident as it was captured, in memory.
+/// A captured incident, in memory.
 pub(crate) struct RawIncident {
     id: String,
     owner: u32,
@@ -43,7 +44,7 @@ pub(crate) struct RawIncident {
 }
 
 impl RawIncident {
-    /// Looks up what has to be asked of living processes.
+    /// Collects all that has to be read from live processes.
     pub(crate) fn gather(
         capture: Capture,
         displays: &Displays,
@@ -55,13 +56,13 @@ impl RawIncident {
         Ok(RawIncident { id, owner, file })
     }
 
-    /// Has the incident written, and keeps the folder within its bounds.
+    /// Writes the sealed incident, and prunes the folder.
     pub(crate) fn seal(&self, folder: &IncidentFolder, sealer: &Sealer) -> Result<PathBuf> {
         self.keep(folder, self.owner, |file| sealer.fill(self.open()?, file))
     }
 
-    /// The same; where that fails though there is room, what was captured is kept as it is, and root's: nothing of it was
-    /// concealed.
+    /// Seals the incident. If that fails although there is room, keeps the raw capture for root:
+    /// nothing in it is concealed.
     pub(crate) fn seal_or_rescue(&self, folder: &IncidentFolder, sealer: &Sealer) -> Result<PathBuf> {
         let error = match self.seal(folder, sealer) {
             Err(error) if !is_full(&error) => error,
@@ -79,7 +80,8 @@ impl RawIncident {
         Ok(path)
     }
 
-    /// From its beginning, for reading only: who seals cannot change what is rescued.
+    /// Opens the capture read-only from its beginning, so the sealer cannot change what may be
+    /// rescued.
     fn open(&self) -> io::Result<File> {
         File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
@@ -89,17 +91,17 @@ fn read(file: File) -> io::Result<PackedIncident> {
     PackedIncident::read(file).map_err(io::Error::other)
 }
 
-/// Who finds no room for an incident finds none for more.
+/// Returns `true` if the disk is full: then there is no room for the larger raw capture either.
 fn is_full(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(WriteError::Full { .. }))
 }
 
-/// The kernel's table of functions, as the caller may see it.
+/// Opens the kernel's symbol table, as visible to the caller.
 pub fn functions() -> io::Result<File> {
     File::open("/proc/kallsyms")
 }
 
-/// All but what needs rights: nothing is parsed but what was asked of processes.
+/// Collects everything that needs privileges; parses nothing but the answers of processes.
 fn assemble(
     mut capture: Capture,
     displays: &Displays,
@@ -135,16 +137,16 @@ fn assemble(
     Ok(packed)
 }
 
-/// Names the kernel's functions in what was captured, and takes out what the user who marked may not know.
+/// Names the kernel's functions in a capture, and removes everything that its owner may not see.
 ///
 /// # Errors
-/// Where what was captured cannot be read.
+/// If the capture cannot be read.
 pub fn finish(mut captured: PackedIncident, functions: Option<File>) -> Result<PackedIncident> {
     let damage = &captured.incident().damage;
     ensure!(damage.is_empty(), "what was captured is damaged: {damage:?}");
     let names = name_kernel(&mut captured, functions)?;
     let mut meta: Meta = captured.incident().json(Section::Meta)?;
-    // A secret of its own for each incident: addresses of two incidents cannot be compared.
+    // A new secret for each incident: addresses cannot be compared between incidents.
     let secret = RandomState::new();
     let disguise = |address: u64| secret.hash_one(address);
     let mut concealer = Concealer::of(&captured, meta.marked_by_uid, &disguise)?;
@@ -152,14 +154,14 @@ pub fn finish(mut captured: PackedIncident, functions: Option<File>) -> Result<P
     let from = exits_held_from(&meta);
     captured.edit_chunks(Section::Exits, |chunk| concealer.chunk(&cut_chunk(chunk, from)))?;
     let others = concealer.finish(captured.incident_mut());
-    // Who owned the input may own the messages too.
+    // The users of withheld input may be among those of withheld messages.
     let users = meta.withheld.users.max(others.users);
     meta.withheld = Withheld { users, inputs: meta.withheld.inputs + others.inputs, ..others };
     put(captured.incident_mut(), Section::Meta, serde_json::to_vec(&meta)?);
     Ok(captured)
 }
 
-/// Names the kernel's functions in all but the chunks.
+/// Names the kernel's functions in all sections without chunks.
 fn name_kernel(captured: &mut PackedIncident, functions: Option<File>) -> Result<Placeless> {
     let mut sampled = BTreeSet::new();
     captured.see_chunks(Section::Rare, &mut |chunk| sampled.extend(samples(chunk).map(|sample| sample.ip)))?;
@@ -177,7 +179,7 @@ fn name_kernel(captured: &mut PackedIncident, functions: Option<File>) -> Result
     Ok(names)
 }
 
-/// From when on ended processes are in the file: a chunk holds older ones, too.
+/// Returns the time from which on ended processes are in the file: a chunk also holds older ones.
 fn exits_held_from(meta: &Meta) -> Nanos {
     let exits = meta.classes.iter().find(|class| class.name == RingClass::Exits.name());
     Nanos(exits.map_or(0, |class| class.held_from_ns))

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose incidents are being sealed: each takes as much memory as the rings.
+//! Limits on incidents being sealed: each takes as much memory as the rings.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Incidents of users other than root that are sealed at once, at most.
+/// Maximum number of incidents of users other than root sealed at once.
 const SEALING_MAX: usize = 3;
-/// Of these, those of one user.
+/// Maximum number of those per user.
 const USER_MAX: usize = 2;
-/// Incidents of root besides.
+/// Maximum number of incidents of root in addition.
 const ROOT_MAX: usize = 3;
 
-/// How many are sealed for each user.
+/// Number of incidents being sealed, by user.
 #[derive(Clone, Default)]
 pub(crate) struct Sealing(Arc<Mutex<BTreeMap<u32, usize>>>);
 
-/// One that is being sealed, until the value goes.
+/// Right to seal one incident, returned on drop.
 pub(crate) struct Turn {
     sealing: Sealing,
     uid: u32,
 }
 
 impl Sealing {
-    /// Begins one.
+    /// Takes the right to seal one incident.
     ///
     /// # Errors
-    /// Why it cannot be begun now, for people.
+    /// The reason why it cannot begin now, as a message for the user.
     pub(crate) fn begin(&self, uid: u32) -> Result<Turn, String> {
         let mut counts = self.counts();
         let own = counts.get(&uid).copied().unwrap_or(0);
@@ -43,7 +43,7 @@ impl Sealing {
         Ok(Turn { sealing: self.clone(), uid })
     }
 
-    /// Whether one is being sealed.
+    /// Returns `true` if any incident is being sealed.
     pub(crate) fn any(&self) -> bool {
         !self.counts().is_empty()
     }

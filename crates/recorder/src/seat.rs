@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose the keyboards of the machine are at a time.
+//! Attribution of the machine's keyboards to a user.
 //!
-//! The login manager says whose session is in front. Without a login manager it is whom the active console was given
-//! to. With several seats nobody can tell here which keyboard belongs to which: then they are nobody's.
+//! The login manager reports the user of the active session; without one, the owner of the active
+//! console counts. With several seats, the keyboards cannot be assigned to seats, so they belong to
+//! nobody.
 
 use std::path::PathBuf;
 use tipme_desktop::console::{ACTIVE_NAME, owner};
 use tipme_desktop::logind::Logind;
 
-/// Where it is told who sits at the machine.
+/// Sources for the user of the seat.
 #[derive(Clone, Debug)]
 pub(crate) struct Seat {
     pub(crate) logind: Logind,
-    /// The name of the active console.
+    /// File with the name of the active console.
     pub(crate) active: PathBuf,
     pub(crate) devices: PathBuf,
 }
@@ -24,7 +25,7 @@ impl Default for Seat {
 }
 
 impl Seat {
-    /// The user in front of the machine, where one is known.
+    /// Returns the user in front of the machine, if known.
     pub(crate) fn user(&self) -> Option<u32> {
         match self.logind.seats().as_slice() {
             [] => owner(&self.active, &self.devices),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a recorder keeps its socket, its lock and its incidents.
+//! Paths of a recorder's socket, lock and incidents.
 
 use anyhow::{Result, anyhow};
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tipme_control::life::{self, LockError};
 use tipme_control::secure;
 
-/// The folders of one recorder.
+/// Folders of one recorder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateDirs {
     run: PathBuf,
@@ -15,60 +15,60 @@ pub struct StateDirs {
 }
 
 impl Default for StateDirs {
-    /// `/run/tipme` and `/var/lib/tipme/incidents`.
+    /// Returns `/run/tipme` and `/var/lib/tipme/incidents`.
     fn default() -> StateDirs {
         StateDirs { run: "/run/tipme".into(), incidents: "/var/lib/tipme/incidents".into() }
     }
 }
 
 impl StateDirs {
-    /// Everything below one folder.
+    /// Returns folders below a single one.
     pub fn below(dir: &Path) -> StateDirs {
         StateDirs { run: dir.to_owned(), incidents: dir.join("incidents") }
     }
 
-    /// Below `dir` where one is given, else the defaults.
+    /// Returns folders below `dir`, or the defaults for `None`.
     pub fn choose(dir: Option<&Path>) -> StateDirs {
         dir.map_or_else(StateDirs::default, StateDirs::below)
     }
 
-    /// The folder that was chosen; `None` for the defaults.
+    /// Returns the chosen folder; `None` for the defaults.
     pub fn chosen(&self) -> Option<&Path> {
         (*self != StateDirs::default()).then_some(&self.run)
     }
 
-    /// The folder of the socket and the lock.
+    /// Folder of the socket and the lock.
     pub fn run_dir(&self) -> &Path {
         &self.run
     }
 
-    /// The control socket.
+    /// Path of the control socket.
     pub fn socket(&self) -> PathBuf {
         self.run.join("control.sock")
     }
 
-    /// The folder of incidents.
+    /// Folder of incidents.
     pub fn incidents(&self) -> &Path {
         &self.incidents
     }
 
-    /// What was learned of what is usual: beside the incidents, since it outlives a restart of the machine.
+    /// File of baselines: beside the incidents, since it outlives a reboot.
     pub(crate) fn baselines(&self) -> PathBuf {
         self.incidents.with_file_name("baselines.json")
     }
 
-    /// What people put up with.
+    /// File of tolerances.
     pub(crate) fn tolerances(&self) -> PathBuf {
         self.incidents.with_file_name("tolerances.json")
     }
 
-    /// What users lived with.
+    /// Folder of each user's days.
     pub(crate) fn days(&self) -> PathBuf {
         self.incidents.with_file_name("days")
     }
 
-    /// Makes the folders, which nobody else may be able to change, and takes the lock; it is held as long as the file
-    /// lives.
+    /// Creates the folders, writable by root only, and takes the lock, which is held until the file
+    /// is dropped.
     pub(crate) fn lock(&self) -> Result<File> {
         let beside = self.incidents.parent().unwrap_or(&self.incidents);
         [&self.run, beside, &self.incidents].into_iter().try_for_each(secure)?;

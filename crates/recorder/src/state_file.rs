@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Small files of the recorder's own: read up to a bound, and replaced as a whole.
+//! Small private files: read up to a limit, and replaced atomically.
 
 use anyhow::{Context, Result, bail};
 use std::fs::OpenOptions;
@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The bytes of a file; `None` where there is none.
+/// Reads a file; returns `None` if there is none.
 pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
     let what = || format!("cannot read {}", path.display());
     let file = match std::fs::File::open(path) {
@@ -22,16 +22,16 @@ pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Puts bytes in the place of a file, readable by its owner only.
+/// Replaces a file, readable by its owner only.
 ///
-/// It is not forced to the disk: after a loss of power the file of before is as good.
+/// It is not synced: after a power loss the previous file is as good.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let partial = path.with_extension("json.partial");
-    // One that is left from a killed recorder may have another mode.
+    // A leftover of a killed recorder may have another mode.
     match std::fs::remove_file(&partial) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -42,7 +42,7 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     std::fs::rename(&partial, path)
 }
 
-/// Puts a file aside that cannot be read; what became of it, for people.
+/// Moves an unreadable file aside, and describes the result for a message.
 pub(crate) fn put_aside(path: &Path) -> String {
     let aside: PathBuf = path.with_extension("damaged.json");
     match std::fs::rename(path, &aside) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of the functions that stacks point into, looked up when an incident is sealed: later the
-//! processes are gone, and on another machine so are their programs.
+//! Names of the functions in stacks, looked up when an incident is sealed: later the processes are
+//! gone, and on another machine their programs too.
 //!
-//! Nobody's programs are opened here: that is done by a process with the rights of the user who marked, which is told
-//! what the kernel says of mappings, and answers names. Only what is mapped is looked at, and only regular files, or
-//! the kernel's own code in every process: no table is read that a program wrote of functions that it compiled
-//! itself (`/tmp/perf-PID.map`).
+//! The recorder opens no program itself. A process with the privileges of the incident's owner gets
+//! the mappings from the kernel's text, and answers with names. It reads only mapped regular files,
+//! and the vDSO; it never reads a table in which a program lists functions that it compiled itself
+//! (`/tmp/perf-PID.map`).
 
 mod elf;
 mod modules;
@@ -22,14 +22,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_record::records::Sample;
 use tipme_record::{RecordKind, StackId, entries};
 
-/// Processes whose functions are named: those with the most samples.
+/// Maximum number of processes with named functions, those with the most samples.
 const PROCESSES: usize = 24;
-/// Addresses named per process.
+/// Maximum number of addresses named per process.
 const ADDRESSES: usize = 512;
-/// Frames of a user stack that are named, from the leaf.
+/// Maximum number of frames named per user stack, from the leaf.
 const FRAMES: usize = 8;
 
-/// Stacks by their ids.
+/// Stacks by id.
 pub(crate) type Stacks = HashMap<StackId, Vec<u64>>;
 
 pub(crate) fn parse_stacks(mut bytes: &[u8]) -> Stacks {
@@ -45,17 +45,17 @@ pub(crate) fn parse_stacks(mut bytes: &[u8]) -> Stacks {
     stacks
 }
 
-/// The samples of a chunk.
+/// Returns the samples in a chunk.
 pub(crate) fn samples(chunk: &[u8]) -> impl Iterator<Item = Sample> {
     entries(chunk).filter(|entry| entry.kind == RecordKind::Sample).filter_map(|entry| Sample::read(entry.bytes))
 }
 
-/// The user stacks of each process that was sampled, and how often it was.
+/// User stacks and number of samples by sampled process.
 #[derive(Default)]
 pub(crate) struct SampledStacks(BTreeMap<u32, (usize, BTreeSet<StackId>)>);
 
 impl SampledStacks {
-    /// Takes in the samples of a chunk.
+    /// Adds the samples of a chunk.
     pub(crate) fn see(&mut self, chunk: &[u8]) {
         for sample in samples(chunk) {
             let (count, stacks) = self.0.entry(sample.pid.0).or_default();
@@ -64,7 +64,7 @@ impl SampledStacks {
         }
     }
 
-    /// The addresses in those of the processes that were sampled most.
+    /// Returns the addresses in the stacks of the most sampled processes.
     pub(crate) fn addresses(self, stacks: &Stacks) -> Vec<(u32, BTreeSet<u64>)> {
         let mut most: Vec<_> = self.0.into_iter().collect();
         most.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
@@ -77,12 +77,12 @@ impl SampledStacks {
     }
 }
 
-/// Hears any answer to what is asked of two functions; whether it is one.
+/// Parses an arbitrary answer about two functions; returns `true` if it holds names.
 pub(crate) fn hear_any(bytes: &[u8]) -> bool {
     !Modules::sample().hear(bytes).is_empty()
 }
 
-/// Names functions at a few places of any image; whether there was one.
+/// Names functions at a few offsets of an arbitrary image; returns `true` if it finds any.
 pub(crate) fn name_any(bytes: &[u8]) -> bool {
     let Ok(memory) = rustix::fs::memfd_create("image", rustix::fs::MemfdFlags::CLOEXEC) else { return false };
     let file = std::fs::File::from(memory);

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which displays are recorded.
+//! Selection of the displays to record.
 
 use tipme_kernel::DisplayNumber;
 
-/// Whether display traffic is recorded.
+/// Displays to record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tap {
-    /// All X servers and compositors, whenever they start.
+    /// All X servers and compositors, at any time.
     All,
     /// Only the X server with this number.
     Only(u32),
-    /// Only the compositor whose socket has this number.
+    /// Only the compositor with this socket number.
     OnlyWayland(u32),
     /// None, and no events of input devices either.
     Off,
 }
 
 impl Tap {
-    /// The only display that is recorded; `None` for all and for none.
+    /// Returns the only display to record; `None` for all and for none.
     pub(crate) fn only(self) -> Option<DisplayNumber> {
         match self {
             Tap::Only(number) => Some(DisplayNumber::X11(number)),
@@ -26,7 +26,7 @@ impl Tap {
         }
     }
 
-    /// Whether the X server with this number is recorded.
+    /// Returns `true` if the X server with this number is recorded.
     pub(crate) fn takes(self, display: u32) -> bool {
         match self {
             Tap::All => true,
@@ -35,7 +35,7 @@ impl Tap {
         }
     }
 
-    /// The sockets of the compositors that are recorded.
+    /// Returns the sockets of the compositors recorded.
     pub(crate) fn compositors(self) -> Vec<String> {
         let wanted = |path: &String| match self {
             Tap::All => true,

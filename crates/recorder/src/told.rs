@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the journal keeps of marks and of their causes.
+//! Journal entries for marks and their causes.
 //!
-//! Each mark has one entry there, whoever asked for it and wherever else it is told. And what is answered where nothing
-//! comes of a request.
+//! Each mark has one entry, whatever its trigger and wherever else it is reported. Also responses
+//! that refuse a request.
 
 use crate::capture::Mark;
 use crate::judge::JudgedCause;
@@ -10,7 +10,7 @@ use std::path::Path;
 use tipme_control::RecorderResponse;
 use tipme_control::journal::{self, Field, JournalEntry, JournalEvent};
 
-/// What became of a mark.
+/// Logs the result of a mark.
 pub(crate) fn marked(mark: &Mark, response: &RecorderResponse) {
     let whose = format!("for user {} ({})", mark.uid, mark.trigger);
     let entry = match response {
@@ -25,12 +25,12 @@ pub(crate) fn marked(mark: &Mark, response: &RecorderResponse) {
     entry.field(Field::Trigger, &mark.trigger).field(Field::User, mark.uid).keep();
 }
 
-/// An entry about an incident.
+/// Adds the incident's id to an entry.
 pub(crate) fn of(incident: &Path, entry: JournalEntry) -> JournalEntry {
     entry.field(Field::Incident, incident.file_stem().unwrap_or_default().display())
 }
 
-/// An entry about a cause.
+/// Adds a cause to an entry.
 pub(crate) fn due_to(cause: &JudgedCause, entry: JournalEntry) -> JournalEntry {
     let entry = entry.field(Field::Kind, &cause.kind).field(Field::Culprit, &cause.culprit);
     entry.field(Field::Application, &cause.application)

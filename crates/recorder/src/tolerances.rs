@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each user puts up with, by class and application, kept over restarts beside what is usual.
+//! Each user's tolerance by class and application, kept across restarts beside the baselines.
 //!
-//! A mark of one's own, and answers to incidents that the recorder marked by itself, move it (`tipme_measure::Tolerance`
-//! has the rule). Which incidents those are is kept too, by their ids: they are what users are told of.
+//! A mark by the user, and verdicts on automatic incidents, change it by the rule of
+//! `tipme_measure::Tolerance`. The ids of automatic incidents are kept too, for the status.
 
 use crate::state_file;
 use anyhow::{Result, bail};
@@ -11,22 +11,22 @@ use std::path::{Path, PathBuf};
 use tipme_control::{ToldTolerance, journal};
 use tipme_measure::{InputClass, PersonSaid, Tolerance};
 
-/// Rows at most; the one that nothing was said of for longest makes room.
+/// Maximum number of rows; the one with the oldest feedback is evicted.
 const ROWS_MAX: usize = 256;
 
-/// Incidents of the recorder's own making that are remembered, at most; the oldest go first.
+/// Maximum number of automatic incidents remembered, the newest ones.
 const SUGGESTED_MAX: usize = 256;
 
-/// Of these, how many one user is told of.
+/// Maximum number of those listed for one user.
 const TOLD_MAX: usize = 100;
 
-/// Bytes of the file at most, and of a name in it.
+/// Maximum bytes of the file, and of a name in it.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const NAME_BYTES_MAX: usize = 64;
 
 const VERSION: u32 = 1;
 
-/// Whose tolerance is meant, for which inputs, of which application.
+/// User, class and application of a tolerance.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Subject {
     pub(crate) uid: u32,
@@ -41,7 +41,7 @@ struct ToleranceRow {
     tolerance: Tolerance,
 }
 
-/// An incident that the recorder marked by itself.
+/// An automatic incident.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Suggestion {
     id: String,
@@ -50,7 +50,7 @@ struct Suggestion {
     answered: bool,
 }
 
-/// The file, as it is written. Rows are in the order in which something was said of them, the latest last.
+/// Contents of the file. Rows are in the order of their latest feedback, newest last.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct ToleranceFile {
     version: u32,
@@ -58,7 +58,6 @@ struct ToleranceFile {
     suggested: Vec<Suggestion>,
 }
 
-/// All of it.
 pub(crate) struct Tolerances {
     path: PathBuf,
     file: ToleranceFile,
@@ -75,7 +74,7 @@ impl Subject {
 }
 
 impl Tolerances {
-    /// Begins with what the file holds; one that cannot be read is put aside, and a line says so.
+    /// Loads the file; moves an unreadable one aside and logs a warning.
     pub(crate) fn open(path: PathBuf) -> Tolerances {
         let file = read(&path).unwrap_or_else(|error| {
             let moved = state_file::put_aside(&path);
@@ -85,12 +84,12 @@ impl Tolerances {
         Tolerances { path, file }
     }
 
-    /// What is put up with; the usual where nothing was said.
+    /// Returns the tolerance, the default one without feedback.
     pub(crate) fn of(&self, subject: &Subject) -> Tolerance {
         self.file.rows.iter().find(|row| row.subject == *subject).map(|row| row.tolerance).unwrap_or_default()
     }
 
-    /// Takes into account what a person did, and writes it.
+    /// Applies feedback, and writes the file.
     pub(crate) fn hear(&mut self, subject: &Subject, said: PersonSaid) {
         let mut tolerance = self.of(subject);
         tolerance.hear(said);
@@ -101,7 +100,7 @@ impl Tolerances {
         self.save();
     }
 
-    /// An incident was marked without being asked for.
+    /// Records an automatic incident.
     pub(crate) fn suggest(&mut self, id: String, subject: Subject) {
         self.file.suggested.push(Suggestion { id, subject: subject.clone(), answered: false });
         let over = self.file.suggested.len().saturating_sub(SUGGESTED_MAX);
@@ -109,7 +108,7 @@ impl Tolerances {
         self.hear(&subject, PersonSaid::Nothing);
     }
 
-    /// A user says of an own incident whether it was this; the first answer counts.
+    /// Applies a user's verdict on an incident of their own; the first one counts.
     pub(crate) fn answer(&mut self, id: &str, uid: u32, right: bool) {
         let mut open = self.file.suggested.iter_mut().filter(|one| one.id == id && !one.answered);
         let Some(suggestion) = open.find(|one| one.subject.uid == uid) else { return };
@@ -118,20 +117,21 @@ impl Tolerances {
         self.hear(&subject, if right { PersonSaid::Right } else { PersonSaid::Wrong });
     }
 
-    /// A user removed an own incident: nobody is told of it any more.
+    /// Handles the removal of a user's incident: it counts as a wrong verdict, and the id is
+    /// forgotten.
     pub(crate) fn remove(&mut self, id: &str, uid: u32) {
         self.answer(id, uid, false);
         self.file.suggested.retain(|one| one.id != id);
         self.save();
     }
 
-    /// The ids of a user's incidents that were marked without being asked for, the oldest first.
+    /// Returns the ids of a user's automatic incidents, oldest first.
     pub(crate) fn suggested(&self, uid: u32) -> Vec<String> {
         let own: Vec<&Suggestion> = self.file.suggested.iter().filter(|one| one.subject.uid == uid).collect();
         own.iter().skip(own.len().saturating_sub(TOLD_MAX)).map(|one| one.id.clone()).collect()
     }
 
-    /// What a user puts up with, where that is not the usual.
+    /// Returns a user's tolerances that differ from the default.
     pub(crate) fn told(&self, uid: u32) -> Vec<ToldTolerance> {
         let own = self.file.rows.iter().filter(|row| row.subject.uid == uid && row.tolerance.percent() != 100);
         let told = own.map(|ToleranceRow { subject, tolerance }| ToldTolerance {
@@ -146,7 +146,7 @@ impl Tolerances {
         told.take(TOLD_MAX).collect()
     }
 
-    /// Writes the file; says on standard error why it cannot be, and goes on.
+    /// Writes the file; on failure, logs a warning.
     fn save(&mut self) {
         self.file.version = VERSION;
         let written = serde_json::to_vec(&self.file).map_err(Into::into);
@@ -171,7 +171,7 @@ fn parse(bytes: &[u8]) -> Result<ToleranceFile> {
     Ok(file)
 }
 
-/// Reads any bytes; whether they are what was written. What they say stays within its bounds.
+/// Parses arbitrary bytes; returns `true` if they are valid, with all tolerances in bounds.
 pub(crate) fn parse_any(bytes: &[u8]) -> bool {
     parse(bytes).is_ok_and(|file| file.rows.iter().all(|row| (50..=200).contains(&row.tolerance.percent())))
 }

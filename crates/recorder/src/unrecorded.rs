@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who does not want input to be recorded, and when it was not: an incident says so.
+//! Users' refusals to have input recorded, and the times without it, which an incident states.
 
 use std::collections::{BTreeSet, VecDeque};
 use tipme_record::Nanos;
 
-/// Stops that are remembered, the last ones.
+/// Maximum number of past stops remembered.
 const STOPS_MAX: usize = 64;
 
 /// Stops of the recording of input.
 #[derive(Debug, Default)]
 pub(crate) struct Unrecorded {
-    /// Users who do not want it: root and those that may mark, at most.
+    /// Users with a refusal, all of them root or entitled to mark.
     unwilling: BTreeSet<u32>,
-    /// When it was stopped last, where it still is.
+    /// Start of the current stop.
     since: Option<Nanos>,
-    /// From when until when it was stopped before.
+    /// Start and end of past stops.
     past: VecDeque<(Nanos, Nanos)>,
 }
 
 impl Unrecorded {
-    /// Hears a user; whoever wants no input to be recorded is heard, whatever others want.
+    /// Records a user's choice; one refusal overrides all others.
     pub(crate) fn hear(&mut self, uid: u32, record: bool, now: Nanos) {
         if record {
             self.unwilling.remove(&uid);
@@ -38,12 +38,12 @@ impl Unrecorded {
         self.since.is_some()
     }
 
-    /// One of those who do not want it.
+    /// Returns one of the refusing users.
     pub(crate) fn unwilling(&self) -> Option<u32> {
         self.unwilling.first().copied()
     }
 
-    /// For how long of a time it was stopped.
+    /// Returns the stopped time within a span.
     pub(crate) fn within(&self, from: Nanos, until: Nanos) -> Nanos {
         let all = self.past.iter().copied().chain(self.since.map(|since| (since, until)));
         Nanos(all.map(|(lo, hi)| hi.min(until).since(lo.max(from)).0).sum())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may mark: at the socket, by hot keys of the machine's own keyboards, and whose hitches are marked unasked.
+//! Authorization of marks: at the socket, by hot keys on local keyboards, and for automatic marks.
 
 use crate::hot_keys::PressConsole;
 use std::io;
@@ -7,19 +7,19 @@ use tipme_control::{Caller, Gate, Said};
 use tipme_desktop::chords::HotKeyPress;
 use tipme_desktop::polkit::{self, Authorization};
 
-/// A press, who is to hear of it, and who is taken to have pressed.
+/// A press, with the console for the answer and the user it is attributed to.
 pub(crate) struct AttributedPress {
     pub(crate) press: HotKeyPress,
     pub(crate) listener: PressConsole,
     pub(crate) uid: u32,
 }
 
-/// Lets in by the process that asks, or for which something is asked.
+/// Returns a gate that authorizes the process that asks, or that a mark is made for.
 pub(crate) fn processes<T>(allowed: &[u32]) -> io::Result<Gate<Caller, T>> {
     Gate::of(allowed).with_authority(|caller: Caller| said(polkit::of_process(caller.pid, caller.uid)))
 }
 
-/// Lets in who presses a hot key.
+/// Returns a gate that authorizes the user of a hot key.
 pub(crate) fn presses(allowed: &[u32]) -> io::Result<Gate<u32, AttributedPress>> {
     Gate::of(allowed).with_authority(|uid| said(polkit::of_seated(uid)))
 }

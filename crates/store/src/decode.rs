@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the bytes of a file to an incident, whatever the bytes are.
+//! Decodes the bytes of an incident file, damaged or hostile ones included.
 
 use crate::error::ReadError;
 use crate::layout::{
@@ -10,29 +10,30 @@ use std::io::{self, Read};
 use tipme_record::incident::{Damage, Incident, Section};
 use zerocopy::FromBytes;
 
-/// The decompressor refuses frames that want more memory than this, as a power of two (16 MiB).
+/// Maximum decompression window, as a power of two (16 MiB): larger frames are refused.
 pub(crate) const WINDOW_LOG_MAX: u32 = 24;
-/// A section's buffer starts at no more than this many times the stored bytes, so that a claim costs nothing.
+/// Maximum ratio of a section's initial buffer to its stored bytes: a false length claim allocates
+/// little.
 const EXPECTED_RATIO: u64 = 16;
-/// Bytes that are unpacked between two looks at how many there are.
+/// Number of bytes to unpack between two checks of the total.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Reads a file's bytes.
+/// Decodes an incident file.
 ///
 /// # Errors
-/// Where not even one section can be read. Damage behind that ends the reading, and stands in
-/// [`Incident::damage`] with all sections before it kept.
+/// If not even one section can be read. Later damage ends the reading: it is recorded in
+/// [`Incident::damage`], and all sections before it are kept.
 pub fn decode(bytes: &[u8]) -> Result<Incident, ReadError> {
     decode_from(bytes)
 }
 
-/// As [`decode`], section by section from a reader.
+/// Decodes an incident section by section from a reader, like [`decode`].
 pub(crate) fn decode_from(from: impl Read) -> Result<Incident, ReadError> {
     decode_beside(from, |_, _, _| false)
 }
 
-/// The same but for the sections that `aside` takes, by their heads and where their stored bytes begin: of those the
-/// checksum is looked at, and nothing is unpacked.
+/// Decodes an incident without the sections that `aside` takes, given their heads and the offset of
+/// their stored bytes: their checksums are verified, but nothing is unpacked.
 pub(crate) fn decode_beside(
     mut from: impl Read,
     aside: impl FnMut(Section, &SectionHead, u64) -> bool,
@@ -47,7 +48,6 @@ pub(crate) fn decode_beside(
     reader.finish(&header)
 }
 
-/// Reads and checks the header.
 pub(crate) fn read_header(from: &mut impl Read) -> Result<Header, ReadError> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES);
     from.take(HEADER_BYTES as u64).read_to_end(&mut bytes).map_err(ReadError::Header)?;
@@ -64,7 +64,7 @@ pub(crate) fn read_header(from: &mut impl Read) -> Result<Header, ReadError> {
     Ok(header)
 }
 
-/// Reads the head of a section; `None` at the end of the file.
+/// Reads the head of a section; returns `None` at the end of the file.
 pub(crate) fn read_section_head(from: &mut impl Read, at: u64) -> Result<Option<SectionHead>, Damage> {
     let place = || format!("section at byte {at}");
     let mut bytes = Vec::with_capacity(SECTION_HEAD_BYTES);
@@ -82,7 +82,7 @@ pub(crate) fn read_section_head(from: &mut impl Read, at: u64) -> Result<Option<
     }
 }
 
-/// Reads one section that begins at `at`; `None` where there is none that can be read.
+/// Reads the section that begins at `at`; returns `None` if it cannot be read.
 pub(crate) fn read_section(from: &mut impl Read, at: u64) -> Option<Vec<u8>> {
     let head = read_section_head(from, at).ok()??;
     read_stored(from, &head, (0, at)).ok()
@@ -109,7 +109,6 @@ impl<R: Read, A: FnMut(Section, &SectionHead, u64) -> bool> IncidentReader<R, A>
         self.incident.damage.push(Damage { place: place.into(), why: why.into() });
     }
 
-    /// Reads all sections up to the end of the file.
     fn sections(&mut self) -> Result<(), Damage> {
         let mut count = 0;
         while let Some(head) = read_section_head(&mut self.from, self.at)? {
@@ -128,7 +127,7 @@ impl<R: Read, A: FnMut(Section, &SectionHead, u64) -> bool> IncidentReader<R, A>
         if self.raw_total > MAX_TOTAL_BYTES {
             return Err(damage("with it the file would unpack to more than 2 GiB".into()));
         }
-        // What was unpacked before this section, and what it was unpacked from.
+        // Bytes unpacked before this section, and the stored bytes that they came from.
         let before = (self.raw_total - head.raw_len, self.at);
         let begin = self.at + SECTION_HEAD_BYTES as u64;
         self.at = begin + head.stored_len;
@@ -158,14 +157,14 @@ impl<R: Read, A: FnMut(Section, &SectionHead, u64) -> bool> IncidentReader<R, A>
     }
 }
 
-/// Reads, checks and unpacks the stored bytes of a section; what is wrong where that fails.
+/// Reads, verifies and unpacks the stored bytes of a section; the error describes the damage.
 fn read_stored(from: &mut impl Read, head: &SectionHead, before: (u64, u64)) -> Result<Vec<u8>, String> {
     let unpacked = read_checked(from, head, |stored| unpack(stored, head, before))?;
     let raw = unpacked.map_err(|error| format!("it cannot be unpacked: {error}"))?;
     if raw.len() as u64 == head.raw_len { Ok(raw) } else { Err("it unpacks to another length than stated".into()) }
 }
 
-/// Checks the stored bytes of a section, of which `read` reads what it wants; what is wrong with them.
+/// Verifies the stored bytes of a section while `read` consumes them, all or in part.
 fn read_checked<R: Read, T>(
     from: &mut R,
     head: &SectionHead,
@@ -183,7 +182,8 @@ fn read_checked<R: Read, T>(
     Ok(found)
 }
 
-/// Unpacks at most one byte more than the head states, and no more than can be believed of the bytes that are there.
+/// Unpacks at most one byte more than the head states, and no more than is credible for the stored
+/// bytes read so far.
 fn unpack(
     stored: &mut ChecksumReader<impl Read>,
     head: &SectionHead,
@@ -213,7 +213,7 @@ fn unpack(
     Ok(raw)
 }
 
-/// Counts and sums what passes.
+/// Reader that counts the bytes read and computes their CRC-32.
 struct ChecksumReader<R> {
     from: R,
     crc: crc32fast::Hasher,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From an incident to the bytes of a file.
+//! Encodes an incident as the bytes of a file.
 
 use crate::layout::{
     COMPRESSED, Header, MAX_SECTION_BYTES, MAX_SECTIONS, MAX_TOTAL_BYTES, RATIO_MAX, SECTION_HEAD_BYTES, SectionHead,
@@ -8,25 +8,25 @@ use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use tipme_record::incident::{Incident, Section};
 use zerocopy::IntoBytes;
 
-/// The fastest of the ordinary levels: a mark must be on disk within a second.
+/// Fast compression level: a mark must be on disk within a second.
 pub(crate) const LEVEL_FAST: i32 = 1;
-/// For a copy in memory, which is made to be given away: a fifth smaller, at a tenth of the speed.
+/// Compression level of in-memory copies made for export: a fifth smaller, at a tenth of the speed.
 const LEVEL_SMALL: i32 = 9;
-/// Compressing threads for the large sections.
+/// Number of compression threads for large sections.
 const THREADS: u32 = 2;
-/// Sections from this size on are worth more than one thread.
+/// Minimum size of a section that is compressed with more than one thread.
 const THREADS_FROM_BYTES: u64 = 4 << 20;
-/// Sections from this size on are stored so that they unpack to no more than the reader believes; all that are smaller
-/// are together.
+/// Minimum size of a section to keep within the ratio that the reader accepts. Smaller sections
+/// stay within its allowance even together.
 const CREDIBLE_FROM_BYTES: u64 = 1 << 20;
-/// Sections below this size are stored as they are, and so is the first, [`Section::Meta`]: any tool
-/// can tell what a file is about.
+/// Minimum size of a compressed section. [`Section::Meta`], the first one, is never compressed, so
+/// any tool can identify a file.
 const PLAIN_BELOW_BYTES: usize = 4096;
 
-/// The bytes of a sealed file.
+/// Encodes an incident as a sealed file.
 ///
 /// # Errors
-/// `InvalidInput` where the incident is over a bound that the reader enforces.
+/// `InvalidInput` if the incident exceeds a bound that the reader enforces.
 pub fn encode(incident: &Incident) -> io::Result<Vec<u8>> {
     let mut out = Cursor::new(Vec::new());
     write_unsealed(&mut out, incident, LEVEL_SMALL)?;
@@ -34,15 +34,15 @@ pub fn encode(incident: &Incident) -> io::Result<Vec<u8>> {
     Ok(out.into_inner())
 }
 
-/// Writes a compressed incident, all but what says that it is whole: see [`crate::Folder::keep_by`].
+/// Writes a compressed incident without its seal: see [`crate::IncidentFolder::keep_by`].
 ///
 /// # Errors
-/// As [`encode`], and those of `out`.
+/// Those of [`encode`] and of `out`.
 pub fn write_open(out: &mut (impl Write + Seek), incident: &Incident) -> io::Result<()> {
     write_unsealed(out, incident, LEVEL_FAST)
 }
 
-/// Writes header and sections from the start of `out`; the header says that the file is incomplete.
+/// Writes header and sections from the start of `out`; the header is marked incomplete.
 fn write_unsealed(out: &mut (impl Write + Seek), incident: &Incident, level: i32) -> io::Result<()> {
     check_bounds(incident.sections.iter().map(|(_, raw)| raw.len() as u64))?;
     write_header(out)?;
@@ -52,19 +52,19 @@ fn write_unsealed(out: &mut (impl Write + Seek), incident: &Incident, level: i32
     Ok(())
 }
 
-/// Writes the header of a file that is being written.
+/// Writes the header of an unsealed file.
 pub(crate) fn write_header(out: &mut impl Write) -> io::Result<()> {
     out.write_all(Header::incomplete().as_bytes())
 }
 
-/// Overwrites the header with that of a whole file which ends at the present position.
+/// Overwrites the header with that of a sealed file that ends at the current position.
 pub(crate) fn write_seal(out: &mut (impl Write + Seek)) -> io::Result<()> {
     let header = Header::sealed(out.stream_position()?);
     out.seek(SeekFrom::Start(0))?;
     out.write_all(header.as_bytes())
 }
 
-/// Writes one section at the present position, as it is where there is no level.
+/// Writes one section at the current position, uncompressed if `level` is `None`.
 pub(crate) fn write_section(
     out: &mut (impl Write + Seek),
     section: Section,
@@ -76,8 +76,8 @@ pub(crate) fn write_section(
     write_credible(out, section, raw.len() as u64, packed, |stored| stored.write_all(raw))
 }
 
-/// Writes one section at the present position: packed, or else plain where no reader would believe the packed form, of
-/// which the flags are told.
+/// Writes one section at the current position: packed, or plain if its ratio would exceed the
+/// reader's limit. `packed` returns the flags of the section.
 pub(crate) fn write_credible<W: Write + Seek>(
     out: &mut W,
     section: Section,
@@ -94,8 +94,8 @@ pub(crate) fn write_credible<W: Write + Seek>(
     write_stored(out, section, |stored| plain(stored).map(|()| (0, raw_len))).map(drop)
 }
 
-/// Writes one section at the present position, whose stored bytes `fill` writes, which tells flags and unpacked bytes; the
-/// head goes in last. How many bytes were stored.
+/// Writes one section at the current position: `fill` writes the stored bytes and returns flags and
+/// unpacked length, and the head is written last. Returns the number of stored bytes.
 pub(crate) fn write_stored<W: Write + Seek>(
     out: &mut W,
     section: Section,
@@ -113,7 +113,8 @@ pub(crate) fn write_stored<W: Write + Seek>(
     Ok(stored_len)
 }
 
-/// Writes the stored form of `raw`, which is `raw` itself where there is no level, and returns its flags.
+/// Writes the stored form of `raw`, or `raw` itself without a level, and returns the section's
+/// flags.
 fn pack(stored: &mut impl Write, raw: &[u8], level: Option<i32>) -> io::Result<u32> {
     let Some(level) = level else {
         stored.write_all(raw)?;
@@ -125,7 +126,7 @@ fn pack(stored: &mut impl Write, raw: &[u8], level: Option<i32>) -> io::Result<u
     Ok(COMPRESSED)
 }
 
-/// Packs about so many bytes.
+/// Returns an encoder for about `raw_len` bytes.
 pub(crate) fn encoder<W: Write>(stored: W, level: i32, raw_len: u64) -> io::Result<zstd::Encoder<'static, W>> {
     let mut encoder = zstd::Encoder::new(stored, level)?;
     if raw_len >= THREADS_FROM_BYTES {
@@ -134,7 +135,7 @@ pub(crate) fn encoder<W: Write>(stored: W, level: i32, raw_len: u64) -> io::Resu
     Ok(encoder)
 }
 
-/// Whether sections of these unpacked lengths are within the bounds of a reader.
+/// Checks sections of these unpacked lengths against the bounds of the reader.
 pub(crate) fn check_bounds(lengths: impl Iterator<Item = u64> + Clone) -> io::Result<()> {
     let fits = lengths.clone().count() <= MAX_SECTIONS
         && lengths.clone().all(|length| length <= MAX_SECTION_BYTES)
@@ -142,7 +143,7 @@ pub(crate) fn check_bounds(lengths: impl Iterator<Item = u64> + Clone) -> io::Re
     if fits { Ok(()) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, "it is larger than the format allows")) }
 }
 
-/// Counts and sums what passes.
+/// Writer that counts the bytes written and computes their CRC-32.
 pub(crate) struct ChecksumWriter<'a, W> {
     out: &'a mut W,
     crc: crc32fast::Hasher,

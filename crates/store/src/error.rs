@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can go wrong, with the remedy.
+//! Errors of reading and writing, with their remedies.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why an incident could not be read at all; whoever knows its name puts it before this. Damage behind
-/// the first section is not an error but stands in the incident.
+/// Reason why no part of an incident could be read; the caller adds the file name. Damage after the
+/// first section is not an error: it is recorded in the incident.
 #[derive(Debug, Error)]
 pub enum ReadError {
     #[error("it cannot be opened: {0}{remedy}", remedy = remedy(_0))]
@@ -23,7 +23,7 @@ pub enum ReadError {
     Nothing { place: String, why: String },
 }
 
-/// What helps where a file may not be read.
+/// Returns the remedy for an unreadable file.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "; whoever marked may read it, and root",
@@ -31,7 +31,7 @@ fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// Why an incident could not be written or added to. Nothing was left behind.
+/// Reason why an incident could not be written or amended. Nothing is left behind.
 #[derive(Debug, Error)]
 pub enum WriteError {
     #[error(
@@ -50,7 +50,7 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// An I/O error at `path`, told apart by its remedy.
+    /// Maps an I/O error at `path` to the variant with its remedy.
     pub(crate) fn io(path: &Path, cause: io::Error) -> WriteError {
         let path = path.to_owned();
         match cause.kind() {

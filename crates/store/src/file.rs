@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files: written whole or not at all, and readable by their owner only.
+//! Incident files: written atomically, readable by their owner only.
 
 use crate::decode::{decode_from, read_header, read_section, read_section_head};
 use crate::encode::{LEVEL_FAST, write_open, write_seal, write_section};
@@ -14,26 +14,27 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tipme_record::incident::{Incident, Meta, Section, Words};
 
-/// Bytes that a section of words takes, at most: escaped in JSON a byte takes six.
+/// Maximum bytes of a words section: JSON escapes take up to six bytes per byte.
 const WORDS_SECTION_BYTES: u64 = 8 * MAX_WORDS_BYTES as u64;
 
-/// Only the owner reads an incident: it tells what ran on the machine.
+/// Mode of incident files: owner only, since they show what ran on the machine.
 const MODE: u32 = 0o600;
 
-/// Writes an incident into `dir` as `<id>.tipme`, readable by user `owner` only, and returns its path.
+/// Writes an incident into `dir` as `<id>.tipme`, readable only by user `owner`, and returns its
+/// path.
 ///
-/// The file appears under that name when all of it has reached the disk, and never replaces another.
+/// The file gets that name once all of it is on the disk, and never replaces another.
 ///
 /// # Errors
-/// A full disk, a folder that cannot be written, an `id` in [`Meta`] that is not a plain file name or
-/// exists already, or content over a bound. No part of the file is then left behind.
+/// A full disk, a folder that is not writable, an `id` in [`Meta`] that already exists or is not a
+/// plain file name, or content over a bound. No part of the file is left behind.
 pub fn write(dir: &Path, incident: &Incident, owner: u32) -> Result<PathBuf, WriteError> {
     let meta: Meta = incident.json(Section::Meta).map_err(|error| WriteError::Content(error.to_string()))?;
     write_by(dir, &meta.id, owner, |file| write_open(file, incident))
 }
 
-/// The same for an incident whose header and sections are written by `fill`, from the beginning of an empty file on. What
-/// is behind the last of them is the end of the incident, which is sealed here.
+/// Writes an incident like [`write`]; `fill` writes header and sections to an empty file. The
+/// position at which it leaves the file is the end of the incident, which is sealed here.
 pub(crate) fn write_by(
     dir: &Path,
     id: &str,
@@ -48,7 +49,7 @@ pub(crate) fn write_by(
     let mut file = create(&partial).map_err(|error| WriteError::io(&partial, error))?;
     let written = fill(&mut file).and_then(|()| finish(file, owner)).and_then(|()| settle(&partial, &path));
     written.map_err(|error| {
-        // The first error is the one to tell; a partial file that stays is removed at the next start.
+        // The first error is the one to report; the next start removes a partial file that stays.
         let _ = std::fs::remove_file(&partial);
         match error.kind() {
             io::ErrorKind::InvalidInput => WriteError::Content(error.to_string()),
@@ -58,10 +59,10 @@ pub(crate) fn write_by(
     Ok(path)
 }
 
-/// A file in memory without a name, which nobody can execute where the kernel knows that.
+/// Creates an unnamed file in memory, not executable where the kernel supports that.
 ///
 /// # Errors
-/// Where the kernel makes none.
+/// If `memfd_create` fails.
 pub fn memory_file() -> io::Result<File> {
     let made = memfd_create("incident", MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL);
     let made = made.or_else(|error| match error {
@@ -74,37 +75,39 @@ pub fn memory_file() -> io::Result<File> {
 /// Reads an incident file.
 ///
 /// # Errors
-/// Where it cannot be opened, or nothing in it can be read; see [`crate::decode()`].
+/// If the file cannot be opened, or nothing in it can be read; see [`crate::decode()`].
 pub fn read(path: &Path) -> Result<Incident, ReadError> {
     read_from(open_regular(path).map_err(ReadError::Open)?)
 }
 
-/// Opens a file to be read; whoever names a pipe or a device waits for nobody and reads nothing without an end.
+/// Opens a regular file for reading; neither a pipe blocks the caller nor a device feeds it without
+/// end.
 ///
 /// # Errors
-/// Where it cannot be opened, or is no regular file.
+/// If it cannot be opened, or is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
     let regular = file.metadata()?.is_file();
     regular.then_some(file).ok_or_else(|| io::Error::other("it is not a regular file"))
 }
 
-/// The same for one that is open, from where it stands on.
+/// Reads an incident from an open file, from its current position on.
 ///
 /// # Errors
-/// Where nothing in it can be read; see [`crate::decode()`].
+/// If nothing in it can be read; see [`crate::decode()`].
 pub fn read_from(from: impl Read) -> Result<Incident, ReadError> {
     decode_from(BufReader::with_capacity(256 * 1024, from))
 }
 
-/// Adds the user's words to a sealed file, at most `MAX_WORDS_BYTES` of them, in the place of earlier ones: the file
-/// never grows by more than one such section. What they do not say stays as it was said before.
+/// Adds the user's words, at most `MAX_WORDS_BYTES`, to a sealed file. They replace earlier words,
+/// so the file never grows by more than one such section; fields that they leave empty keep their
+/// earlier values.
 ///
-/// What an earlier, interrupted call left at the end is overwritten. A symbolic link is not followed, and the owner
-/// of the file cannot keep the caller waiting by a lease.
+/// Leftovers of an interrupted call at the end are overwritten. A symbolic link is not followed,
+/// and the owner of the file cannot block the caller with a file lease.
 ///
 /// # Errors
-/// A file that is damaged or not sealed, words over the bound, a full disk. The file is then as it was.
+/// A damaged or unsealed file, words over the bound, a full disk. The file is then unchanged.
 pub fn append_words(path: &Path, words: &Words) -> Result<(), WriteError> {
     let unfit = |why: String| WriteError::Unfit { path: path.to_owned(), why };
     if words.text.len() > MAX_WORDS_BYTES {
@@ -123,7 +126,7 @@ pub fn append_words(path: &Path, words: &Words) -> Result<(), WriteError> {
 }
 
 fn create(path: &Path) -> io::Result<File> {
-    // A partial file of this name can only be left from an interrupted write.
+    // A partial file of this name can only stem from an interrupted write.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -131,7 +134,7 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)
 }
 
-/// Hands the file over, and seals it once all of it is on the disk.
+/// Sets the owner of the file, and seals it once all of it is on the disk.
 fn finish(mut file: File, owner: u32) -> io::Result<()> {
     if owner != rustix::process::geteuid().as_raw() {
         rustix::fs::fchown(&file, Some(Uid::from_raw(owner)), None)?;
@@ -142,10 +145,10 @@ fn finish(mut file: File, owner: u32) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Gives the file its name, and makes the name last.
+/// Renames the file to its final name, and syncs the folder.
 fn settle(partial: &Path, path: &Path) -> io::Result<()> {
     match rustix::fs::renameat_with(CWD, partial, CWD, path, RenameFlags::NOREPLACE) {
-        // Some file systems know plain renaming only.
+        // Some file systems do not support RENAME_NOREPLACE.
         Err(Errno::INVAL) if !path.exists() => std::fs::rename(partial, path)?,
         done => done?,
     }
@@ -153,7 +156,8 @@ fn settle(partial: &Path, path: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Where the sections of a sealed file end that were there when it was sealed, or why there is no such place.
+/// Returns the offset at which the sealed sections of a file end, or an error if it is damaged or
+/// unsealed.
 fn whole_end(file: &mut File) -> Result<u64, String> {
     let length = file.metadata().map_err(|error| error.to_string())?.len();
     let header = read_header(file).map_err(|error| error.to_string())?;
@@ -172,19 +176,19 @@ fn whole_end(file: &mut File) -> Result<u64, String> {
     if end == header.sealed_len && end <= length { Ok(end) } else { Err("it is damaged".into()) }
 }
 
-/// The words behind the sealed sections; none where what is there cannot be read.
+/// Returns the words after the sealed sections; empty if there are none or they cannot be read.
 fn words_at(file: &mut File, end: u64) -> Words {
     let bytes = file.seek(SeekFrom::Start(end)).ok().and_then(|_| read_section(file, end));
     bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
-/// Writes words behind the sealed sections. Where that fails, what was there before is put back.
+/// Writes words after the sealed sections, and restores the previous bytes on failure.
 fn replace(file: &mut File, end: u64, bytes: &[u8]) -> io::Result<()> {
     let mut before = Vec::new();
     file.seek(SeekFrom::Start(end))?;
     (&*file).take(WORDS_SECTION_BYTES).read_to_end(&mut before)?;
     write_words(file, end, bytes).inspect_err(|_| {
-        // The first error is the one to tell; readers stop at what is left behind.
+        // The first error is the one to report; readers stop at any leftovers.
         let _ = file.write_all_at(&before, end).and_then(|()| file.set_len(end + before.len() as u64));
     })
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The folder of incidents, bounded in bytes and in number.
+//! The incident folder, bounded in bytes and in number of files.
 //!
-//! An incident belongs to whoever marked, who may do with the file what owners may: its length and its times
-//! say nothing. So incidents are ordered by their ids, and counted by the blocks that they take. A user who has too many
-//! loses the own oldest; where all together have too many, the oldest of the user who has most goes first. What was just
-//! written stays, and so does an incident that has a file `<id>.pin` beside it, as far as the owner may pin: see
-//! [`PINNED_MAX`] and `PINNED_BYTES_MAX`.
+//! An incident belongs to the marking user, which may modify it: its length and times are not
+//! trusted. Incidents are therefore ordered by id, and charged by the blocks that they occupy. A
+//! user over the limit loses their own oldest incident; if the folder as a whole is over the limit,
+//! the heaviest user's oldest incident goes first. The incident just written stays, and so does one
+//! with a `<id>.pin` beside it, within the limits for pins: see [`PINNED_MAX`] and
+//! `PINNED_BYTES_MAX`.
 
 mod bounds;
 mod pins;
@@ -26,26 +27,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tipme_record::incident::{Incident, Meta, Section, Words};
 
-/// What a block of a file is counted in.
+/// Unit of a file's block count.
 const BLOCK_BYTES: u64 = 512;
 
-/// Bytes that a file system may need beside an incident.
+/// Extra bytes that a file system may need for an incident.
 const SLACK_BYTES: u64 = 64 << 10;
 
-/// A folder of incidents. One process may write to it at a time: the recorder's lock sees to that.
+/// A folder of incidents. One process at a time may write to it, ensured by the recorder's lock.
 #[derive(Clone, Debug)]
 pub struct IncidentFolder {
     path: PathBuf,
     bounds: FolderBounds,
-    /// Incidents that are being written, which no other mark may remove.
+    /// Incidents that are being written; no other mark may remove them.
     fresh: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl IncidentFolder {
-    /// Opens the folder for writing: makes it where it is missing, and removes files that an interrupted write left.
+    /// Opens the folder for writing: creates it if it is missing, and removes leftovers of
+    /// interrupted writes.
     ///
     /// # Errors
-    /// Where it can neither be opened nor made.
+    /// If it can neither be opened nor created.
     pub fn open(path: &Path) -> Result<IncidentFolder, WriteError> {
         let wrap = |error| WriteError::io(path, error);
         DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(wrap)?;
@@ -58,22 +60,20 @@ impl IncidentFolder {
         Ok(folder)
     }
 
-    /// The folder as it is, for reading; it need not exist.
+    /// Returns the folder for reading; it need not exist.
     pub fn at(path: &Path) -> IncidentFolder {
         IncidentFolder { path: path.to_owned(), bounds: FolderBounds::default(), fresh: Arc::default() }
     }
 
-    /// The folder with other bounds.
     pub fn with_bounds(self, bounds: FolderBounds) -> IncidentFolder {
         IncidentFolder { bounds, ..self }
     }
 
-    /// Where it lies.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether an incident of this id is there.
+    /// Returns `true` if the folder has an incident with this id.
     pub fn has(&self, id: &str) -> bool {
         self.path.join(format!("{id}{ENDING}")).exists()
     }
@@ -83,12 +83,13 @@ impl IncidentFolder {
         file::write(&self.path, incident, owner)
     }
 
-    /// Adds words to an incident of this folder on behalf of user `uid`; see [`crate::append_words`].
+    /// Adds words to an incident of this folder on behalf of user `uid`; see
+    /// [`crate::append_words`].
     ///
     /// # Errors
     /// Those of [`crate::append_words`], a path that does not name an incident directly in this
-    /// folder, and an incident of another user (root may add to all): so a path from a socket can
-    /// be passed on.
+    /// folder, and an incident of another user (root may add to all). A path from a socket is
+    /// therefore safe to pass on.
     pub fn append_words(&self, path: &Path, words: &Words, uid: u32) -> Result<(), WriteError> {
         let unfit = |why: String| WriteError::Unfit { path: path.to_owned(), why };
         let inside =
@@ -100,10 +101,10 @@ impl IncidentFolder {
         file::append_words(&inside, words)
     }
 
-    /// All incidents, the oldest first; an empty list where the folder is missing.
+    /// Lists all incidents, oldest first; the list is empty if the folder is missing.
     ///
     /// # Errors
-    /// Where the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn list(&self) -> io::Result<Vec<Listed>> {
         let files = match self.files() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -114,21 +115,22 @@ impl IncidentFolder {
         Ok(listed)
     }
 
-    /// Writes an incident, prunes, and says what could not be tidied. On a full disk the owner's oldest incidents that
-    /// are not pinned make room, where that is enough; root's mark may take everybody's.
+    /// Writes an incident and prunes the folder; returns the path and any error of pruning. On a
+    /// full disk, unpinned incidents of the same owner make room, oldest first, if they suffice; a
+    /// mark by root may remove those of all users.
     ///
     /// # Errors
-    /// Those of [`crate::write()`]. What cannot be tidied is none: the incident is there.
+    /// Those of [`crate::write()`]. A failure to prune is not one: the incident was written.
     pub fn keep(&self, incident: &Incident, owner: u32) -> Result<(PathBuf, Option<io::Error>), WriteError> {
         let id = incident.json::<Meta>(Section::Meta).unwrap_or_default().id;
         self.keep_by(&id, owner, |file| write_open(file, incident))
     }
 
-    /// The same for an incident whose header and sections `fill` writes to an empty file, once more where room had to be
-    /// made.
+    /// Keeps an incident like [`IncidentFolder::keep`]; `fill` writes header and sections to an
+    /// empty file, again if room had to be made.
     ///
     /// # Errors
-    /// As [`IncidentFolder::keep`], and those of `fill`.
+    /// Those of [`IncidentFolder::keep`] and of `fill`.
     pub fn keep_by(
         &self,
         id: &str,
@@ -157,12 +159,13 @@ impl IncidentFolder {
         }
     }
 
-    /// Removes old incidents until so many bytes are free; none, and false, where all of them do not make that much room.
+    /// Removes old incidents until `wanted` bytes are free. Removes none and returns `false` if all
+    /// of them together would not suffice.
     fn make_room(&self, owner: u32, wanted: u64) -> bool {
         let mut others = self.others(Path::new("")).unwrap_or_default();
         others.retain(|incident| owner == 0 || incident.owner == owner);
         let free = statvfs(&self.path).map_or(0, |disk| disk.f_bavail * disk.f_frsize);
-        // Where there seems to be room, it is a quota that is full.
+        // If there seems to be room, a quota is exhausted.
         let mut missing = (wanted + SLACK_BYTES).checked_sub(free).unwrap_or(wanted);
         if wanted == 0 || others.iter().map(|incident| incident.bytes).sum::<u64>() < missing {
             return false;
@@ -175,15 +178,15 @@ impl IncidentFolder {
         true
     }
 
-    /// Removes incidents until the rest is within the bounds, and returns them. `written` stays, and what is pinned;
-    /// they take no room from others, since their owners may have made them large.
+    /// Removes incidents until the rest is within the bounds, and returns them. `written` and
+    /// pinned incidents stay and are not charged, since their owners may have enlarged them.
     ///
     /// # Errors
-    /// Where the folder cannot be read or a file cannot be removed.
+    /// If the folder cannot be read or a file cannot be removed.
     pub fn prune(&self, written: &Path) -> io::Result<Vec<Listed>> {
         let now = id_ago(Duration::ZERO);
         let mut others = self.others(written)?;
-        // From the future is what was marked while the clock was wrong: nobody knows how old it is.
+        // Ids in the future stem from a wrong clock: their age is unknown, so they go first.
         others.sort_by_key(|incident| incident.id <= now);
         let writer = fs::symlink_metadata(written).map(|meta| meta.uid()).ok();
         let mut removed = Vec::new();
@@ -197,7 +200,8 @@ impl IncidentFolder {
         Ok(removed)
     }
 
-    /// The incidents that may go: not what is being written, nor what is pinned and may be.
+    /// Returns the incidents that may be removed: neither those being written nor those validly
+    /// pinned.
     fn others(&self, written: &Path) -> io::Result<Vec<Listed>> {
         let mut others = self.list()?;
         let kept = bounds::kept(&others);
@@ -209,7 +213,7 @@ impl IncidentFolder {
         Ok(others)
     }
 
-    /// The incident that `path` names, as a path made from this folder's own; `None` where it lies elsewhere.
+    /// Resolves `path` to an incident directly in this folder; returns `None` if it lies elsewhere.
     fn own(&self, path: &Path) -> Option<PathBuf> {
         let name = path.file_name()?.to_str()?;
         let parent = path.parent()?.canonicalize().ok()?;
@@ -219,7 +223,7 @@ impl IncidentFolder {
 
     fn listed(&self, name: &str, path: PathBuf) -> Option<Listed> {
         let id = name.strip_suffix(ENDING).filter(|id| is_plain_id(id))?.to_owned();
-        // A file that vanishes meanwhile is no longer part of the list.
+        // A file that has vanished since is not listed.
         let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
         let pinned = self.path.join(pin_name(&id)).exists();
         Some(Listed { id, path, owner: meta.uid(), bytes: meta.blocks() * BLOCK_BYTES, pinned })
@@ -232,7 +236,8 @@ impl IncidentFolder {
     }
 }
 
-/// Bytes of an incident that does not fit on the disk: it is made once more in memory, and takes as many there meanwhile.
+/// Returns the size of an incident that does not fit on the disk: it is written to memory once
+/// more, which it occupies meanwhile.
 fn size(fill: impl Fn(&mut File) -> io::Result<()>) -> io::Result<u64> {
     let mut memory = memory_file()?;
     fill(&mut memory)?;

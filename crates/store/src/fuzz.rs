@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! For tests with damaged files.
+//! Checksum repair for tests with damaged files.
 
 use crate::layout::{HEADER_BYTES, SECTION_HEAD_BYTES, SectionHead};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// The file with the checksums of its sections made right, so that the damage gets further in.
+/// Returns the file with correct section checksums, so that damage reaches the deeper layers.
 pub fn with_sums(mut file: Vec<u8>) -> Vec<u8> {
     let mut at = HEADER_BYTES;
     while let Some(Ok((head, rest))) = file.get(at..).map(SectionHead::read_from_prefix) {

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of incidents.
+//! Incident ids.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(crate) const PIN_ENDING: &str = ".pin";
 pub(crate) const ENDING: &str = ".tipme";
 pub(crate) const PARTIAL_ENDING: &str = ".tipme.partial";
-/// Bytes of an incident's id, at most; endings fit into a file name besides.
+/// Maximum length of an incident id, in bytes; a file name has room for its ending besides.
 const MAX_ID_BYTES: usize = 128;
 
-/// The id of an incident that was marked `realtime_ns` nanoseconds after 1970 UTC, such as
-/// `20000229T235959.042Z`: UTC, to the millisecond; ids sort by time.
+/// Returns the id of an incident marked `realtime_ns` nanoseconds after 1970 UTC, such as
+/// `20000229T235959.042Z`: UTC to the millisecond, so ids sort by time.
 pub fn id_at(realtime_ns: u64) -> String {
     let time = jiff::Timestamp::from_nanosecond(realtime_ns.into()).expect("64 bits of nanoseconds end in 2554");
     time.strftime("%Y%m%dT%H%M%S.%3fZ").to_string()
 }
 
-/// The id of an incident that was marked so long ago.
+/// Returns the id of an incident marked `age` ago.
 pub fn id_ago(age: Duration) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     id_at(now.saturating_sub(age).as_nanos() as u64)
 }
 
-/// Whether an incident's id can be a file name and nothing else.
+/// Returns `true` if an id is a plain file name: no path, no hidden file.
 pub(crate) fn is_plain_id(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     (1..=MAX_ID_BYTES).contains(&id.len()) && !id.starts_with('.') && id.bytes().all(plain)
 }
 
-/// The file that pins an incident.
+/// Returns the name of the file that pins an incident.
 pub(crate) fn pin_name(id: &str) -> String {
     format!("{id}{PIN_ENDING}")
 }
@@ -37,7 +37,7 @@ pub(crate) fn pin_name(id: &str) -> String {
 mod tests {
     use super::id_at;
 
-    /// The expectations are from `date -u -d @SECONDS`.
+    /// Expected values from `date -u -d @SECONDS`.
     #[test]
     fn ids_are_utc_times() {
         let id = |seconds: u64| id_at(seconds * 1_000_000_000 + 42_999_999);

@@ -1,60 +1,62 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fixed parts of the file, their checksums, and the bounds of the reader.
+//! Fixed structures of the file, their checksums, and the bounds of the reader.
 
 use tipme_record::incident::Section;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-/// The first bytes of every incident file; the carriage return and line feed show a transfer as text.
+/// First bytes of every incident file; the carriage return and line feed reveal a text-mode
+/// transfer.
 pub(crate) const MAGIC: [u8; 8] = *b"TIPME\0\r\n";
 /// Format version that this crate writes, and the newest that it reads.
 pub const VERSION: u32 = 2;
-/// Bytes of the header.
+/// Size of the header, in bytes.
 pub const HEADER_BYTES: usize = size_of::<Header>();
-/// Bytes of a section's head.
+/// Size of a section's head, in bytes.
 pub const SECTION_HEAD_BYTES: usize = size_of::<SectionHead>();
-/// Unpacked bytes of one section, at most.
+/// Maximum unpacked bytes of one section.
 pub(crate) const MAX_SECTION_BYTES: u64 = 1 << 30;
-/// Unpacked bytes of all sections of a file, at most.
+/// Maximum unpacked bytes of all sections of a file.
 pub const MAX_TOTAL_BYTES: u64 = 2 << 30;
-/// Unpacked bytes of all sections of a file, at most, for each byte that they are stored in, beyond [`SMALL_BYTES`].
+/// Maximum ratio of unpacked to stored bytes of a file, beyond [`SMALL_BYTES`].
 pub(crate) const RATIO_MAX: u64 = 64;
-/// Unpacked bytes of a file that need not be believed: a section of nothing but zeros packs ten thousandfold.
+/// Unpacked bytes of a file exempt from the ratio check: a section of zeros compresses
+/// ten-thousandfold.
 pub(crate) const SMALL_BYTES: u64 = 64 << 20;
-/// Sections of a file, at most.
+/// Maximum number of sections in a file.
 pub(crate) const MAX_SECTIONS: usize = 4096;
-/// Bytes of the text that the user adds to an incident, at most.
+/// Maximum bytes of the text that the user adds to an incident.
 pub(crate) const MAX_WORDS_BYTES: usize = 64 * 1024;
 
-/// Set while the file is being written.
+/// Header flag: the file is still being written.
 pub(crate) const INCOMPLETE: u32 = 1;
-/// The stored bytes are zstd frames.
+/// Section flag: the stored bytes are zstd frames.
 pub(crate) const COMPRESSED: u32 = 1;
 
-/// The start of the file. The checksum covers all but `flags` and itself.
+/// Start of the file. The checksum covers all but `flags` and itself.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Header {
     pub magic: [u8; 8],
     pub version: u32,
     pub flags: u32,
-    /// Bytes of the file when it was sealed; 0 before.
+    /// Length of the file in bytes when it was sealed; 0 before.
     pub sealed_len: u64,
     pub reserved: [u8; 36],
     pub crc: u32,
 }
 
 impl Header {
-    /// The header of a file that is being written.
+    /// Returns the header of an unsealed file.
     pub(crate) fn incomplete() -> Header {
         Header { magic: MAGIC, version: VERSION, flags: INCOMPLETE, ..Header::new_zeroed() }.summed()
     }
 
-    /// The header of a whole file.
+    /// Returns the header of a sealed file.
     pub(crate) fn sealed(sealed_len: u64) -> Header {
         Header { flags: 0, sealed_len, ..Header::incomplete() }.summed()
     }
 
-    /// Whether the checksum fits.
+    /// Returns `true` if the checksum matches.
     pub(crate) fn is_intact(&self) -> bool {
         self.crc == self.sum()
     }
@@ -69,29 +71,29 @@ impl Header {
     }
 }
 
-/// The start of a section.
+/// Start of a section.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct SectionHead {
     pub kind: u32,
     pub flags: u32,
-    /// Bytes when unpacked.
+    /// Unpacked bytes.
     pub raw_len: u64,
-    /// Bytes in the file, after this head.
+    /// Bytes in the file after this head.
     pub stored_len: u64,
     /// Checksum of the stored bytes.
     pub crc: u32,
-    /// Checksum of this head before this field.
+    /// Checksum of the fields before this one.
     pub head_crc: u32,
 }
 
 impl SectionHead {
-    /// Fills in the head's own checksum.
+    /// Fills in the checksum of the head.
     pub(crate) fn summed(self) -> SectionHead {
         SectionHead { head_crc: self.sum(), ..self }
     }
 
-    /// What is wrong with the head, if anything is: checksum, flags, or a bound.
+    /// Describes the first fault of the head, if any: checksum, flags, or a bound.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         if self.head_crc != self.sum() {
             Some("the checksum of its head does not fit")
@@ -106,7 +108,7 @@ impl SectionHead {
         }
     }
 
-    /// The name in messages.
+    /// Name in messages.
     pub(crate) fn name(&self) -> String {
         match Section::from_number(self.kind) {
             Some(section) => format!("section {}", section_name(section)),
@@ -114,7 +116,8 @@ impl SectionHead {
         }
     }
 
-    /// A compressor never adds more than a 128th and some head.
+    /// Returns `true` if the stored length fits: a compressor adds at most 1/128 and a small
+    /// header.
     fn has_credible_length(&self) -> bool {
         if self.flags & COMPRESSED == 0 {
             self.stored_len == self.raw_len
@@ -129,12 +132,12 @@ impl SectionHead {
     }
 }
 
-/// How much a file may unpack to that has so many bytes.
+/// Returns the maximum unpacked bytes that are credible for `stored` bytes.
 pub(crate) fn credible_bytes(stored: u64) -> u64 {
     SMALL_BYTES.saturating_add(stored.saturating_mul(RATIO_MAX))
 }
 
-/// A section's name in messages, in lower case.
+/// Returns the lower-case name of a section for messages.
 pub(crate) fn section_name(section: Section) -> String {
     format!("{section:?}").to_lowercase()
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The incident file: the one place where recording and analysis meet.
+//! The incident file: the interface between recording and analysis.
 //!
-//! A file is a header of 64 bytes and then sections, each with a head of its own: kind, lengths and
-//! checksums. Large sections are compressed. The header carries an *incomplete* flag that is cleared
-//! last, after everything else has reached the disk, and the length that the file then had; so a
-//! file that was cut, at a section's border too, is told from a whole one. After the sealing only
-//! the user's words may follow, as one more section.
+//! A file is a header of 64 bytes followed by sections, each with its own head: kind, lengths and
+//! checksums. Large sections are compressed. The header has an *incomplete* flag, cleared only
+//! after everything else has reached the disk, and the length of the sealed file. A truncated file
+//! is therefore recognised as such, even if cut at the border of a section. After sealing, only the
+//! user's words may follow, as one more section.
 //!
-//! [`write()`] makes a file from an [`Incident`](tipme_record::incident::Incident) or leaves nothing
-//! behind. [`read`] gives back what is whole: it stops at the first damage, names it, and keeps what
-//! came before. [`encode`] and [`decode`] do the same from and to memory. [`PackedIncident`] is one that was never
-//! unpacked as a whole: what a mark captures. Whatever the bytes are, the
-//! reader ends with a value or an error, within the bounds in `MAX_SECTION_BYTES` and
-//! [`MAX_TOTAL_BYTES`]. [`IncidentFolder`] keeps the disk use of many incidents bounded.
+//! [`write()`] writes an [`Incident`](tipme_record::incident::Incident) to a file or leaves nothing
+//! behind. [`read`] returns the intact part: it stops at the first damage, reports it, and keeps
+//! the sections before it. [`encode`] and [`decode`] do the same in memory. [`PackedIncident`]
+//! holds a capture, which is never unpacked as a whole. For any input, the reader ends with a value
+//! or an error, within the bounds `MAX_SECTION_BYTES` and [`MAX_TOTAL_BYTES`]. [`IncidentFolder`]
+//! bounds the disk use of many incidents.
 
 #![warn(unreachable_pub)]
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An incident on its way from the recorder's memory to the disk. Its chunks, which may be hundreds of megabytes, are
-//! packed while they are copied and stay so, in a file in memory: whoever looks at them or changes them has one of them at
-//! a time as it is.
+//! An incident on its way from the recorder's memory to the disk. Its chunks, which may be hundreds
+//! of megabytes, are compressed as they are copied and stay so in a memory file; readers and
+//! editors see one chunk at a time unpacked.
 
 use crate::decode::{WINDOW_LOG_MAX, decode_beside};
 use crate::encode::{
@@ -18,17 +18,17 @@ use std::sync::{Mutex, PoisonError};
 use tipme_record::CHUNK_BYTES;
 use tipme_record::incident::{Incident, Section, Sections};
 
-/// An incident of which all but the chunks is in memory.
+/// An incident with its chunks in a file and its other sections in memory.
 pub struct PackedIncident {
     file: File,
     incident: Incident,
     chunks: Vec<PackedChunks>,
 }
 
-/// The chunks of a section.
+/// Chunks of a section.
 struct PackedChunks {
     section: Section,
-    /// Of the section in a file.
+    /// Flags of the section in a file.
     flags: u32,
     raw_len: u64,
     stored: StoredBytes,
@@ -40,21 +40,21 @@ enum StoredBytes {
 }
 
 impl PackedIncident {
-    /// One without sections, in a file in memory.
+    /// Creates an incident without sections, in a file in memory.
     ///
     /// # Errors
-    /// Where there is no memory for it.
+    /// If there is no memory for it.
     pub fn in_memory() -> io::Result<PackedIncident> {
         let mut file = memory_file()?;
         write_header(&mut file)?;
         Ok(PackedIncident { file, incident: Incident::default(), chunks: Vec::new() })
     }
 
-    /// Adds a section of the chunks that `copy` gives to the function which it gets, from any thread and in any order. How
-    /// many bytes they were.
+    /// Adds a section of chunks and returns their total bytes. `copy` passes each chunk to the
+    /// function that it receives, from any thread and in any order.
     ///
     /// # Errors
-    /// Where there is no memory for it.
+    /// If there is no memory for it.
     pub fn pack(&mut self, section: Section, copy: impl FnOnce(&(dyn Fn(&[u8]) + Sync))) -> io::Result<u64> {
         let at = self.file.stream_position()? + SECTION_HEAD_BYTES as u64;
         let (mut flags, mut raw_len) = (0, 0);
@@ -66,15 +66,15 @@ impl PackedIncident {
         Ok(raw_len)
     }
 
-    /// The sections without chunks.
+    /// Returns the sections without chunks.
     pub fn incident_mut(&mut self) -> &mut Incident {
         &mut self.incident
     }
 
-    /// Writes the sections without chunks behind the others, and gives the file away, which [`PackedIncident::read`] reads.
+    /// Appends the sections without chunks and returns the file, for [`PackedIncident::read`].
     ///
     /// # Errors
-    /// Where there is no memory for them.
+    /// If there is no memory for them.
     pub fn hand_over(mut self) -> io::Result<File> {
         for (section, raw) in &self.incident.sections {
             write_section(&mut self.file, *section, raw, None)?;
@@ -83,11 +83,11 @@ impl PackedIncident {
         Ok(self.file)
     }
 
-    /// Reads one from the beginning of a file, but for the chunks, of which the checksums are looked at. What is damaged
-    /// stands in the incident.
+    /// Reads an incident from the beginning of a file; of its chunks only the checksums are
+    /// verified. Damage is recorded in the incident.
     ///
     /// # Errors
-    /// As [`crate::decode()`].
+    /// Those of [`crate::decode()`].
     pub fn read(mut file: File) -> Result<PackedIncident, ReadError> {
         let mut chunks = Vec::new();
         let incident = decode_beside(&mut file, |section, head, at| {
@@ -100,10 +100,10 @@ impl PackedIncident {
         Ok(PackedIncident { file, incident, chunks })
     }
 
-    /// Puts what `edit` makes of each chunk of a section in its place.
+    /// Replaces each chunk of a section by the result of `edit`.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// If they cannot be read.
     pub fn edit_chunks(&mut self, section: Section, mut edit: impl FnMut(&[u8]) -> Vec<u8>) -> io::Result<()> {
         for index in 0..self.chunks.len() {
             if self.chunks[index].section == section {
@@ -142,10 +142,10 @@ impl PackedIncident {
         Err(io::Error::other(format!("{:?} unpacks to another length than stated", chunks.section)))
     }
 
-    /// Writes it as [`crate::write_open`] does.
+    /// Writes the incident without its seal, like [`crate::write_open`].
     ///
     /// # Errors
-    /// As those of [`crate::encode()`], of `out`, and where the chunks cannot be read.
+    /// Those of [`crate::encode()`] and of `out`, and chunks that cannot be read.
     pub fn write_open(&self, out: &mut (impl Write + Seek)) -> io::Result<()> {
         let plain = self.incident.sections.iter().map(|(_, raw)| raw.len() as u64);
         check_bounds(plain.chain(self.chunks.iter().map(|chunks| chunks.raw_len)))?;
@@ -199,8 +199,8 @@ impl Sections for PackedIncident {
     }
 }
 
-/// Packs the chunks that `copy` gives, each time into a frame of its own, one frame behind the other. Flags and unpacked
-/// bytes.
+/// Compresses each chunk that `copy` passes into a frame of its own, one frame after the other.
+/// Returns flags and unpacked bytes.
 fn packed<W: Write + Send>(
     stored: &mut ChecksumWriter<'_, W>,
     copy: impl FnOnce(&(dyn Fn(&[u8]) + Sync)),
@@ -217,7 +217,7 @@ fn packed<W: Write + Send>(
     Ok((if raw_len == 0 { 0 } else { COMPRESSED }, raw_len))
 }
 
-/// A file from a place on, wherever others read it.
+/// Reader of a file from an offset, independent of other readers.
 struct FilePart<'a> {
     file: &'a File,
     at: u64,
@@ -238,7 +238,7 @@ mod tests {
 
     fn chunk(number: u8) -> Vec<u8> {
         let mut chunk = vec![number; CHUNK_BYTES];
-        // Not everything can be packed away.
+        // Noise, since an incompressible part must remain.
         chunk.iter_mut().skip(8).step_by(97).for_each(|byte| *byte = fastrand::u8(..));
         chunk
     }
@@ -250,7 +250,7 @@ mod tests {
         chunks
     }
 
-    /// Chunks that two threads give, and sections without.
+    /// Captures chunks from two threads, and sections without chunks.
     fn captured(chunks: &[Vec<u8>]) -> PackedIncident {
         let mut packed = PackedIncident::in_memory().expect("there is memory");
         let (one, other) = chunks.split_at(chunks.len() / 2);
@@ -307,7 +307,7 @@ mod tests {
         assert!(file.bytes(Section::Rare) == chunks.concat());
     }
 
-    /// What is read of a file that `spoil` was done to.
+    /// Reads a file after `spoil` has damaged it.
     fn spoiled(spoil: impl FnOnce(&File)) -> Result<PackedIncident, ReadError> {
         let mut file = captured(&(0..4).map(chunk).collect::<Vec<_>>()).hand_over().expect("there is memory");
         spoil(&file);

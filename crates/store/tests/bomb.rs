@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A small file that claims to hold much, in a process of its own: its memory is measured.
+//! Memory use for a small file that claims much content, in a process of its own.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use std::io::Read;
 use tipme_record::incident::Incident;
 use tipme_store::{decode, encode};
 
-/// So many zeros, packed.
+/// Returns `length` zeros, compressed.
 fn packed(length: u64) -> Vec<u8> {
     let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
     std::io::copy(&mut std::io::repeat(0).take(length), &mut encoder).unwrap();
     encoder.finish().unwrap()
 }
 
-/// A file of one section whose head states these lengths.
+/// Returns a file of one section with a head that states these lengths.
 fn bomb(raw_len: u64, stored_len: u64, packed: &[u8]) -> Vec<u8> {
     let mut head: Vec<u8> = [3u32.to_le_bytes(), 1u32.to_le_bytes()].concat();
     head.extend([raw_len, stored_len].map(u64::to_le_bytes).concat());
@@ -35,7 +35,7 @@ fn a_small_file_takes_little_memory_whatever_it_claims() {
     }
 }
 
-/// The most memory that this process has had.
+/// Returns the peak resident memory of this process, in KiB.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

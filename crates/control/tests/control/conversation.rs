@@ -11,7 +11,7 @@ use tipme_control::{
     RecorderStatus, SOCKET_NAME, SocketListener,
 };
 
-/// A daemon that talks with one caller until it is gone, and tells how that ended.
+/// A daemon that talks to one caller until that is gone, and returns the reason for the end.
 struct Daemon {
     dir: TempDir,
     thread: JoinHandle<String>,

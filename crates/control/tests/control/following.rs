@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Callers who stay to be told what happens.
+//! Callers that receive notifications.
 
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -11,7 +11,8 @@ fn focus(since_ns: u64) -> RecorderResponse {
     RecorderResponse::Focus(Focused { server: 7, client: Some(9), since_ns })
 }
 
-/// A client that follows, and the daemon's side of it; the daemon says this, all of it at once.
+/// Returns a following client, and the daemon's side of it. The daemon sends these responses all at
+/// once.
 fn following(first: &RecorderResponse, news: &[RecorderResponse]) -> (Result<Following, CallError>, Follower) {
     let dir = TempDir::new().unwrap();
     let mut server = Server::bind(&dir.path().join(SOCKET_NAME), Gate::of(&[])).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of the messages and of the socket, with callers of every kind.
+//! Tests of the messages and the socket, with all kinds of callers.
 
 #[cfg(test)]
 mod conversation;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The manager's side of the socket: JSON forms, refusals, and who is told what.
+//! The manager's side of the socket: JSON forms, refusals and errors.
 
 use std::time::{Duration, Instant};
 use tempfile::TempDir;

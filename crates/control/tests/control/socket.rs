@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The socket. The tests become another user for a while, so they need root.
+//! Tests of the socket. They change their uid for a while, so they need root.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use tipme_control::{
     Server, Trigger,
 };
 
-/// A recorder's poll loop in a thread, which gives the caller's pid as status and ends at "start".
+/// A recorder's poll loop in a thread. Its status is the caller's pid, and "start" ends it.
 struct Daemon {
     dir: TempDir,
     thread: Option<JoinHandle<u32>>,
@@ -42,7 +42,7 @@ impl Daemon {
         stream
     }
 
-    /// Ends the loop and returns how often it turned.
+    /// Ends the loop, and returns its number of iterations.
     fn finish(mut self) -> u32 {
         self.client().call(&RecorderRequest::Start).expect("the loop still turns");
         self.thread.take().expect("it was started").join().expect("the loop did not panic")
@@ -77,7 +77,7 @@ fn wait(server: &Server) {
 fn answer_to(mut stream: UnixStream, bytes: &[u8]) -> String {
     let _ = stream.write_all(bytes);
     let mut answer = String::new();
-    // A connection that is closed with bytes unread ends with a reset after the answer.
+    // A connection closed with unread bytes ends with a reset after the answer.
     let _ = stream.read_to_string(&mut answer);
     answer
 }
@@ -107,7 +107,7 @@ fn without_a_recorder_the_remedy_is_told() {
     };
     let call = || Client::new(dir.path()).call(&RecorderRequest::Status).expect_err("nobody listens").to_string();
     assert_eq!(call(), expected(dir.path()));
-    // A recorder that was killed leaves its socket file.
+    // A killed recorder leaves its socket file.
     drop(std::os::unix::net::UnixListener::bind(dir.path().join(SOCKET_NAME)).unwrap());
     assert_eq!(call(), expected(dir.path()));
     Server::bind(&dir.path().join(SOCKET_NAME), Gate::of(&[])).expect("a stale socket is replaced");
@@ -129,7 +129,7 @@ fn two_recorders_do_not_share_a_socket() {
     assert!(!path.exists(), "the socket file goes with the server");
 }
 
-/// Makes a call as another user; ids of threads are set apart from the process's.
+/// Makes a call as another user; the uids of a thread are separate from those of the process.
 fn call_as(uid: u32, client: &Client) -> Result<RecorderResponse, String> {
     let client = client.clone();
     let thread = std::thread::spawn(move || {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel programs read of events, and what they tell of answers: their own code, compiled for this machine
-//! (`tests/answers/answers.c` has the orders).
+//! Reading of events and counting of answers by the kernel programs' own code in user space
+//! (`tests/answers/answers.c` documents its orders).
 
 use super::drawing_minors;
 use std::io::{BufRead, BufReader, Write};
@@ -8,19 +8,19 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 use tipme_record::incident::{Display, Extension};
 
-/// As the program numbers presses.
+/// Kinds of presses, as numbered by the program.
 const KEY: u32 = 1;
 const BUTTON: u32 = 2;
 
-/// As it numbers classes.
+/// Classes, as numbered by the program.
 const WHEEL: u32 = 2;
 const POINTER: u32 = 3;
 
-/// The program's time in milliseconds, and one shortly before.
+/// The program's time in milliseconds, and a time shortly before.
 const NOW: u32 = 100_000;
 const STAMP: u32 = 99_990;
 
-/// The program that obeys; ended with the value.
+/// The program that executes orders, killed on drop.
 struct EventReader {
     program: Child,
     orders: ChildStdin,
@@ -50,19 +50,20 @@ impl EventReader {
         line.trim().to_owned()
     }
 
-    /// The answer to the last of some orders.
+    /// Gives some orders, and returns the answer to the last one.
     fn last_of(&mut self, orders: &[&str]) -> String {
         orders.iter().map(|order| self.order(order)).last().expect("an order")
     }
 
-    /// What is found in a send: the first press with its time, the moves, and how many presses there are.
+    /// Reads a send, and returns its first press with time stamp, its moves with time stamp, and
+    /// its number of presses.
     fn found(&mut self, protocol: &str, events: &[Vec<u8>]) -> [u32; 5] {
         let line = self.order(&format!("{protocol} {}", hex(&events.concat())));
         let numbers: Vec<u32> = line.split(' ').map(|number| number.parse().expect("a number")).collect();
         numbers.try_into().expect("as many as are asked for")
     }
 
-    /// The first press with its time, and the moves.
+    /// Reads a send, and returns its first press and moves with their time stamps.
     fn read(&mut self, protocol: &str, events: &[Vec<u8>]) -> [u32; 4] {
         let [press, stamp, moves, moved, _] = self.found(protocol, events);
         [press, stamp, moves, moved]
@@ -76,7 +77,7 @@ impl Drop for EventReader {
     }
 }
 
-/// An event of the core protocol.
+/// Returns an event of the core protocol.
 fn core(code: u8, detail: u8) -> Vec<u8> {
     let mut event = vec![0; 32];
     (event[0], event[1]) = (code, detail);
@@ -84,7 +85,7 @@ fn core(code: u8, detail: u8) -> Vec<u8> {
     event
 }
 
-/// An event of an extension with so many units behind the 32 bytes that each has.
+/// Returns an extension event with `units` beyond the 32 bytes common to all.
 fn generic(kind: u8, detail: u8, units: u8) -> Vec<u8> {
     let mut event = core(35, 131);
     event.resize(32 + 4 * usize::from(units), 0);
@@ -94,7 +95,7 @@ fn generic(kind: u8, detail: u8, units: u8) -> Vec<u8> {
     event
 }
 
-/// A message of Wayland to an object of the client.
+/// Returns a Wayland message to an object of the client.
 fn message(opcode: u32, arguments: &[u32]) -> Vec<u8> {
     let size = 8 + 4 * arguments.len() as u32;
     let words = [&[7, size << 16 | opcode][..], arguments].concat();
@@ -131,12 +132,12 @@ fn motions_and_the_wheel_of_wayland_are_read_beside_presses() {
     assert_eq!(read(&others), [0; 4], "no time stamp of now, and no axis");
 }
 
-/// A request of eight bytes.
+/// Returns the order for a request of eight bytes.
 fn request(major: u8, minor: u8) -> String {
     format!("request {major:02x}{minor:02x}020000000000")
 }
 
-/// A press that a client injects with the XTEST extension of this major opcode.
+/// Returns the order for a press injected with the XTEST extension at this major opcode.
 fn injected(major: u8) -> String {
     format!("request {major:02x}02090002260000{}", "0".repeat(58))
 }
@@ -158,17 +159,18 @@ fn of_a_server_that_is_known_only_those_requests_of_extensions_draw_that_do() {
     assert_eq!((reader.order(&injected(132)).as_str(), reader.order("met 1").as_str()), ("0 1", "0 9"));
 }
 
-/// So many requests that do nothing, and another one of 64 units of which only so many bytes are sent so far.
+/// Returns the order for a number of requests without effect, followed by the first `sent` bytes of
+/// one of 64 units.
 fn cut_short(requests: usize, sent: usize) -> String {
     let mut rest = vec![0xff; 4 * 64];
     rest[..4].copy_from_slice(&[72, 0, 64, 0]);
-    // As a head these would begin a request of 262,140 bytes.
+    // Read as a head, these bytes would begin a request of 262,140 bytes.
     rest[8..12].copy_from_slice(&[75, 0, 0xff, 0xff]);
     let bytes = [[127, 0, 1, 0].repeat(requests), rest[..sent].to_vec()].concat();
     format!("stream {}", hex(&bytes))
 }
 
-/// What is left of that request, and so many others.
+/// Returns the order for the rest of that request, and a number of further ones.
 fn carried_on(sent: usize, requests: usize) -> String {
     let bytes = [[75, 0, 0xff, 0xff].repeat(64 - sent / 4), [127, 0, 1, 0].repeat(requests)].concat();
     format!("stream {}", hex(&bytes))
@@ -211,7 +213,8 @@ fn nothing_is_noticed_of_a_pointer_that_is_not_to_be_recorded() {
     assert_eq!(reader.read("wayland", &[message(2, &[STAMP, 1, 2]), message(4, &[STAMP, 0, 3])]), [0; 4]);
 }
 
-/// Ten seconds at 100 moves a second over a window that draws nothing but its caret, twice a second.
+/// Simulates ten seconds with 100 moves per second over a window that draws only its caret, twice a
+/// second.
 #[test]
 fn a_pointer_that_needs_no_answer_is_told_nothing_of() {
     let mut reader = EventReader::start();
@@ -223,7 +226,7 @@ fn a_pointer_that_needs_no_answer_is_told_nothing_of() {
             assert_eq!(reader.order(&format!("draw 5 {}", at + 10)), "");
         }
     }
-    // The last of them was made long ago when the caret blinks again.
+    // The last move was made long before the caret blinks again.
     reader.order("sleep 5 11001 14000");
     assert_eq!((reader.order("draw 5 14000"), reader.order("counts")), (String::new(), "0 0 0 21".into()));
 }
@@ -275,7 +278,7 @@ fn moves_answer_no_key_and_keys_no_moves() {
     assert_eq!(reader.order("counts"), "1 0 0 1");
 }
 
-/// A key that was answered in the usual order, after which the connection is known.
+/// Answers a key in the usual order, after which the connection is known.
 fn answered(reader: &mut EventReader) {
     let orders = ["press 1000 1000", "take 5 1001", "draw 5 1002", "serve 9 1003", "wait 9 1004"];
     assert_eq!(reader.last_of(&orders), "0 4 0");
@@ -288,7 +291,7 @@ fn what_is_taken_before_the_send_returned_is_answered_by_what_is_drawn_next() {
     assert_eq!(reader.order("already 5 1001 1002"), "0?");
     assert_eq!(reader.last_of(&["draw 5 1003", "serve 9 1004", "wait 9 1005"]), "0 5 0");
     assert_eq!(reader.last_of(&["take 5 2001", "press 2000 2002", "already 5 2001 2002"]), "0?");
-    // The thread that took it waited for others: that is known of it as of any.
+    // The thread that read it waited for others, which is known as usual.
     reader.order("sleep 5 2002 2802");
     assert_eq!(reader.order("draw 5 2803"), "");
     reader.order("serve 9 2803");
@@ -335,7 +338,7 @@ fn a_drawing_that_is_taken_before_its_send_returned_lasts_until_the_server_is_do
     reader.order("take 5 1001");
     assert_eq!((reader.order("draw 5 1002"), reader.order("served 9 1002")), (String::new(), String::new()));
     assert_eq!(reader.order("wait 9 1010"), "0 10 0");
-    // It was taken by a thread that went on with what another client drew.
+    // The thread that read it went on with another client's drawing.
     for order in ["press 2000 2000", "take 5 2001", "pressb 2000 2000", "takeb 6 2001", "drawb 6 2002", "draw 5 2002"] {
         reader.order(order);
     }
@@ -350,7 +353,7 @@ fn what_is_taken_before_its_send_is_noted_is_told_by_the_bytes() {
     assert_eq!((reader.order("sent 32"), reader.order("taken 32")), ("0".into(), String::new()));
     reader.order("taken 64");
     assert_eq!(reader.order("sent 64"), "1");
-    // Beyond 2^32 bytes the counts begin again at 0.
+    // Beyond 2^32 bytes the counts wrap to 0.
     for _ in 0..3 {
         assert_eq!((reader.order("sent 2000000000"), reader.order("taken 2000000000")), ("0".into(), String::new()));
     }
@@ -391,7 +394,7 @@ fn presses_that_a_client_was_done_with_when_the_next_one_came_have_no_answer() {
     for at in [1_000, 1_100, 1_200] {
         reader.order(&format!("press {at} {at}"));
         reader.order(&format!("take 5 {}", at + 1));
-        // It works on it, and then waits until the server tells it of the next one.
+        // The client works on it, and then waits until the server sends the next one.
         reader.order(&format!("woken 5 {} {}", at + 16, at + 100));
     }
     assert_eq!(
@@ -410,7 +413,7 @@ fn presses_behind_which_a_client_waited_for_another_are_answered_together() {
         reader.order(&format!("sleep 5 {} {}", at + 2, at + 99));
     }
     assert_eq!(reader.last_of(&["draw 5 1200", "serve 9 1200", "wait 9 1201"]), "0 201 0 of 2");
-    // A frame clock wakes it between two keys that follow each other closely.
+    // A frame clock wakes it between two keys in quick succession.
     for at in [2_000, 2_010] {
         reader.order(&format!("press {at} {at}"));
         reader.order(&format!("take 5 {}", at + 1));
@@ -432,7 +435,7 @@ fn what_is_not_noted_since_another_cpu_is_at_the_connection_is_counted_once() {
     assert_eq!(reader.order("wait 9 2023"), "0 23 0");
 }
 
-/// Far more of them than are kept for the record.
+/// Sends far more presses than a record keeps.
 #[test]
 fn presses_of_a_long_send_are_counted_up_to_its_bound() {
     let mut reader = EventReader::start();

@@ -1,59 +1,63 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* How long each client takes from a press to its next drawing, coarsely, while recording goes on; pointer.h has the pointer.
+/* Coarse latency of each client from a press to its next drawing, measured while recording goes on;
+ * pointer.h handles the pointer.
  *
- * From this the recorder learns what is usual, and by it notices what is not; the exact times
- * come from the records, after a mark. Nothing is kept of a key but that it was pressed: modifiers,
- * which nobody answers, are left out by their codes, which are then forgotten. */
+ * The recorder learns baselines from it and notices outliers by it; exact times come from the
+ * records, after a mark. Of a key only the fact of its press is kept. Modifiers, which get no
+ * answer, are excluded by their codes, which are then discarded. */
 #pragma once
 #include "pointer.h"
 
-/* One that was pressed in lately keeps its slot. */
+/* Probes per connection, and time without input after which its slot may be reused. */
 #define ANSWER_PROBES 4
 #define ANSWER_IDLE_NS 300000000000ull
-/* Shorter sleeps than this do not end a wait. */
+/* Minimum sleep that ends a wait. */
 #define SLEPT_NS 1000000
-/* A send that wakes a thread returns within this time, or it is not found out that it did. */
+/* Maximum time from a wakeup by a send to the return of that send: a slower send is not recognised
+ * as the waker. */
 #define WOKEN_NS 1000000
-/* Presses so far apart may be told apart by what happened between them. */
+/* Minimum time between two presses that a wait in between can separate. */
 #define APART_NS 20000000
-/* How often a slot is tried that another CPU changes. */
+/* Maximum number of attempts to take a slot that another CPU modifies. */
 #define HOLD_TRIES 64
-/* An injected press that the server took so long ago is not what the event tells of. */
+/* Maximum time from the server's read of an injected press to the event that it causes. */
 #define INJECTED_NS 100000000
 #define DISPLAYS 64
 
 enum press { NO_PRESS, KEY_PRESSED, BUTTON_PRESSED, MODIFIER_PRESSED };
 
-/* A connection. `used`: when its client was told of input last. Times are 0 where there is none. `slept`: how long the thread
- * that took presses waited for nobody of its process and no disk since the first of them; `woken`, `woken_by`: when that ended
- * last, and by which thread; `silent`: presses that it was done with, without a drawing. `drawn`, `drawer` and `framed`: when
- * the client drew last, by which thread, and whether it asked when that frame is done. `held`: a CPU changes it. */
+/* A connection. Times are 0 if unset. `used`: last input sent to its client; `slept`: time since
+ * the first press for which the thread that reads presses waited for something other than its own
+ * process or a disk; `woken`, `woken_by`: end of its last such wait, and the waker; `silent`:
+ * presses that it finished without a drawing; `drawn`, `drawer`, `framed`: time and thread of the
+ * last drawing, true if the client asked for a frame callback; `held`: a CPU modifies the slot. */
 struct answer {
 	__u64 used, since, last, untaken, slept, woken, drawn;
 	__u32 client, presses, fresh, class, drawer, framed, held, silent, woken_by, unused;
 };
-/* The oldest press that a client injected into a display and that nobody was told of. */
+/* The oldest press that a client injected into a display and that no client has been sent. */
 struct injected { __u64 at, taken, connection; };
 
 struct answer answers[ANSWER_SLOTS];
-/* The server's end of each connection, 0 where its slot is free. Most connections have none, and are looked for all the same:
- * the owners stand apart so that all places of one lie in a line or two of the cache. */
+/* Server's end of each connection, 0 for a free slot. Most connections looked up have no slot, so
+ * the owners are stored apart: all probes of one lie in one or two cache lines. */
 __u64 owners[ANSWER_SLOTS];
-/* Threads that took presses or moves. */
+/* Threads that read presses or moves. */
 struct taker takers[TAKERS];
-/* Presses on connections that found no slot, and what was not noted since another CPU kept a slot for too long. */
+/* Presses on connections without a slot, and updates lost while another CPU held a slot for too
+ * long. */
 __u64 answers_unwatched;
 struct injected injected[DISPLAYS];
 
-/* Modifier keys by the codes that displays give to those of input devices: shift, control, alt, super and locks. */
+/* X keycodes of modifiers: shift, control, alt, super and locks. */
 static __always_inline bool is_modifier(__u8 code)
 {
 	return code == 37 || code == 50 || code == 62 || code == 64 || code == 66 || code == 77 || code == 78 ||
 	       code == 92 || code == 105 || code == 108 || code == 133 || code == 134;
 }
 
-/* Which requests of the extensions of an X server draw, by the process that listens at its socket, as the recorder learns it: a
- * bit for each minor opcode, by the major one from 128 on. */
+/* Drawing requests of X server extensions, by the pid that listens at the server's socket, as
+ * learned by the recorder: a bit per minor opcode, indexed by the major opcode from 128 on. */
 struct drawing_requests { __u64 minors[128]; };
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -61,11 +65,12 @@ struct {
 	__type(key, __u32);
 	__type(value, struct drawing_requests);
 } drawing_requests SEC(".maps");
-/* Where somebody pressed something last though that is not known: the display's number, and who listens there. */
+/* The last unknown server on which something was pressed: display number and listening pid. */
 struct unknown_server { __u32 display, server; };
 struct unknown_server unknown_server;
 
-/* Requests that change what is seen; where a server is not known, every request of an extension counts. */
+/* Returns true for requests that change the screen; for an unknown server, every extension request
+ * counts. */
 static __always_inline bool is_drawing(struct reading *reading, __u8 major, __u8 minor, __u32 fake)
 {
 	__u32 server = reading->server;
@@ -91,7 +96,7 @@ static __always_inline __u32 answer_place(__u64 owner, __u32 probe)
 	return (((owner * 0x9e3779b97f4a7c15ull) >> 40) + probe) & (ANSWER_SLOTS - 1);
 }
 
-/* The slot of a connection; `ANSWER_SLOTS` where it has none. */
+/* Returns the slot of a connection, or `ANSWER_SLOTS` if it has none. */
 static __always_inline __u32 find_answer(__u64 owner)
 {
 	for (int probe = 0; probe < ANSWER_PROBES; probe++) {
@@ -102,7 +107,7 @@ static __always_inline __u32 find_answer(__u64 owner)
 	return ANSWER_SLOTS;
 }
 
-/* The slot of a connection, taken from one that was not used for long where it has none. */
+/* Returns the slot of a connection, reusing one that is free or has been idle for long. */
 static __always_inline __u32 take_answer(__u64 owner, __u32 client, __u64 now)
 {
 	__u32 known = find_answer(owner);
@@ -125,8 +130,8 @@ static __always_inline __u32 take_answer(__u64 owner, __u32 client, __u64 now)
 	return known;
 }
 
-/* Keeps other CPUs from a slot, for less than a microsecond; false where one of them kept it for longer: what was to be noted
- * is counted as lost. */
+/* Excludes other CPUs from a slot for less than a microsecond. Returns false if one of them held it
+ * for too long; the update then counts as lost. */
 __noinline int hold(__u32 slot)
 {
 	struct answer *answer = &answers[slot & (ANSWER_SLOTS - 1)];
@@ -143,8 +148,8 @@ static __always_inline void release(struct answer *answer)
 	__sync_fetch_and_and(&answer->held, 0);
 }
 
-/* Whether the thread that takes presses waited for whatever comes next until the current thread told it of one more: it had
- * nothing left to do for those before. */
+/* Returns true if the thread that reads presses waited for its next event until the current thread
+ * sent it another press: it had finished the earlier ones. */
 static __always_inline bool is_done(struct answer *answer, __u64 at, __u64 now)
 {
 	if (answer->fresh || now - answer->woken >= WOKEN_NS || at <= answer->last || at - answer->last < APART_NS)
@@ -171,7 +176,8 @@ static __always_inline void add_presses(struct answer *answer, __u32 press, __u3
 	answer->used = now;
 }
 
-/* Notes the first press among the events of a send, of a modifier only where no other comes, and how many there are. */
+/* Notes the first press among the events of a send, and their number. A modifier counts only until
+ * another press follows. */
 static __always_inline void look_at_press(struct reading *reading, __u8 press, __u32 stamp_ms)
 {
 	bool other = press != MODIFIER_PRESSED, known = reading->press && reading->press != MODIFIER_PRESSED;
@@ -185,7 +191,8 @@ static __always_inline void look_at_press(struct reading *reading, __u8 press, _
 	reading->stamp_ms = stamp_ms;
 }
 
-/* A client was told of presses, the first of which was made at `at`: what it was, and how many they are. */
+/* Notes presses sent to a client, the first one made at `at`; `told` holds their kind and
+ * number. */
 __noinline int note_presses(__u64 owner, __u32 client, __u32 told, __u64 at, __u64 now)
 {
 	if (paused)
@@ -204,7 +211,7 @@ __noinline int note_presses(__u64 owner, __u32 client, __u32 told, __u64 at, __u
 	return 0;
 }
 
-/* A client was told of moves of the pointer or the wheel, the first of which was made at `at`. */
+/* Notes moves of the pointer or the wheel sent to a client, the first one made at `at`. */
 __noinline int note_moves(__u64 owner, __u32 client, __u32 class, __u64 at, __u64 now)
 {
 	if (paused)
@@ -230,7 +237,7 @@ static __always_inline void take_presses(struct answer *answer, __u32 slot, __u6
 	answer->untaken = 0;
 }
 
-/* A thread took the presses and moves that the client was told of. */
+/* Handles a read of presses and moves by a thread of their client. */
 static __always_inline void take_input(struct answer *answer, __u32 slot, __u32 tid, __u64 now)
 {
 	bool moves = pointer_of(slot)->told.count;
@@ -246,7 +253,7 @@ static __always_inline void take_input(struct answer *answer, __u32 slot, __u32 
 		take_moves(slot, answer->client, now);
 }
 
-/* A client took what it was told: how long that lay there needs no drawing to be known. */
+/* Notes a client's read of its input; the time in its queue is known without a drawing. */
 __noinline int note_taken(__u64 owner, __u64 now)
 {
 	__u32 slot = find_answer(owner);
@@ -261,14 +268,15 @@ __noinline int note_taken(__u64 owner, __u64 now)
 	return 0;
 }
 
-/* Whether the thread took presses or moves; most never do. */
+/* Returns true if the thread reads presses or moves; most never do. */
 static __always_inline bool took_presses(__u32 tid)
 {
 	return takers[tid & (TAKERS - 1)].tid == tid;
 }
 
-/* A thread that took presses or moves slept from `start` on, for nobody of its own process and no disk. What lay in its
- * queue by then ended that it had nothing to do. `waker`: who ended it, 0 where no thread did. */
+/* Notes a sleep of a thread that reads presses or moves, from `start` on, for something other than
+ * its own process or a disk. The arrival of input in its queue ended its idle time. `waker`: thread
+ * that woke it, 0 if none did. */
 static __noinline void note_slept(__u32 tid, __u64 start, __u64 now, __u32 waker)
 {
 	struct taker *taker = &takers[tid & (TAKERS - 1)];
@@ -288,8 +296,8 @@ static __noinline void note_slept(__u32 tid, __u64 start, __u64 now, __u32 waker
 		answer->slept += end - start;
 }
 
-/* What a drawing answers is told once the server is done with it; what was open before ends here at the latest. It may answer
- * presses that are noted one after the other. */
+/* Opens a drawing, which is reported once the server is done with it; an earlier open one ends here
+ * at the latest. One drawing may answer presses that are noted one after the other. */
 static __always_inline void open_drawing(struct answer *answer, __u32 slot, bool framed, __u64 now)
 {
 	struct drawing *drawing = drawing_of(slot);
@@ -316,7 +324,7 @@ static __always_inline void open_drawing(struct answer *answer, __u32 slot, bool
 	__sync_fetch_and_add(&drawings_open, 1);
 }
 
-/* Whether the current thread took input of a connection last. */
+/* Returns true if the current thread last read the input of this connection. */
 static __always_inline bool is_taker(__u32 slot)
 {
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
@@ -325,7 +333,7 @@ static __always_inline bool is_taker(__u32 slot)
 	return taker->tid == tid && taker->slot == slot;
 }
 
-/* What a client drew last answers what it took. What lies in its queue stays open. */
+/* Relates a client's last drawing to the input that it has read; input in its queue stays open. */
 static __always_inline void answer_taken(struct answer *answer, __u32 slot, bool by_taker)
 {
 	__u32 fresh = answer->fresh, presses = answer->presses;
@@ -344,7 +352,7 @@ static __always_inline void answer_taken(struct answer *answer, __u32 slot, bool
 		close_slot(slot);
 }
 
-/* A client draws. */
+/* Notes a drawing of a client. */
 __noinline int note_drawing(__u64 owner, bool framed, __u64 now)
 {
 	__u32 slot = find_answer(owner);
@@ -360,7 +368,7 @@ __noinline int note_drawing(__u64 owner, bool framed, __u64 now)
 	return 0;
 }
 
-/* What a client is just told of a thread of it took at `at`, before the send of it returned. It may have drawn meanwhile. */
+/* Notes a read of input at `at`, before its send returned. The client may have drawn since. */
 __noinline int note_already_taken(__u64 owner, __u32 tid, __u64 at, __u64 now)
 {
 	__u32 slot = find_answer(owner);
@@ -375,7 +383,7 @@ __noinline int note_already_taken(__u64 owner, __u32 tid, __u64 at, __u64 now)
 	return 0;
 }
 
-/* A server took what a client sent: it is done with that of others. */
+/* Notes a server's read of a client's request: the server is done with other clients' drawings. */
 __noinline int note_request_taken(__u64 owner, __u64 now)
 {
 	__u32 tid = (__u32)bpf_get_current_pid_tgid();
@@ -394,8 +402,8 @@ __noinline int note_request_taken(__u64 owner, __u64 now)
 	return 0;
 }
 
-/* A thread of a server took a drawing before the send of it returned. Where it is at that of another client by now, which it
- * took later, it is done with this one. */
+/* Notes a server thread's read of a drawing before its send returned. If it has since read that of
+ * another client, it is done with this one. */
 __noinline int note_drawing_already_taken(__u64 owner, __u32 tid, __u64 now)
 {
 	struct taker *server = &servers[tid & (TAKERS - 1)];
@@ -414,7 +422,7 @@ __noinline int note_drawing_already_taken(__u64 owner, __u32 tid, __u64 now)
 	return 0;
 }
 
-/* A server told a client of something. */
+/* Notes an event that a server sent to a client. */
 __noinline int note_told(__u64 owner, bool frame, __u64 now)
 {
 	if (!drawings_open)
@@ -428,7 +436,7 @@ __noinline int note_told(__u64 owner, bool frame, __u64 now)
 	return 0;
 }
 
-/* A client injects a press: the first that the server has not taken is remembered. */
+/* Notes a press injected by a client: the first one that the server has not read is remembered. */
 static __always_inline void note_injection(__u32 display, __u64 connection, __u64 now)
 {
 	struct injected *open = &injected[display & (DISPLAYS - 1)];
@@ -448,7 +456,8 @@ static __always_inline void note_injection_taken(__u32 display, __u64 connection
 		open->taken = now;
 }
 
-/* The press that was injected at `at` was taken before the send of it returned, and may have been told of: it was made just now. */
+/* Forgets a press injected at `at`: the server read it before its send returned and may have
+ * delivered it, so its time is that of the delivery. */
 static __always_inline void forget_injection(__u32 display, __u64 at)
 {
 	struct injected *open = &injected[display & (DISPLAYS - 1)];
@@ -457,7 +466,7 @@ static __always_inline void forget_injection(__u32 display, __u64 at)
 		open->at = 0;
 }
 
-/* When a press was made that was stamped some time ago. */
+/* Returns the time of a press from its time stamp. */
 static __always_inline __u64 stamp_time(__u32 stamp_ms, __u64 now)
 {
 	__u32 age_ms = (__u32)(now / 1000000) - stamp_ms;
@@ -465,7 +474,7 @@ static __always_inline __u64 stamp_time(__u32 stamp_ms, __u64 now)
 	return age_ms >= 20 && age_ms < 10000 ? now - age_ms * 1000000ull : now;
 }
 
-/* When the press was made that a server tells of now: injected, or stamped by the server some time ago. */
+/* Returns the time of a press that a server delivers now: that of its injection or time stamp. */
 static __always_inline __u64 press_time(__u32 display, __u32 stamp_ms, __u64 now)
 {
 	struct injected *open = &injected[display & (DISPLAYS - 1)];

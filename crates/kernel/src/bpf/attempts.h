@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* Locks of files that are tried without waiting, in vain: whoever needs one tries again and again.
+/* Failed attempts to lock files without waiting; a program retries again and again.
  *
- * The kernel's tracepoints of file locks fire for locks only. The holder is taken from the list of locks of the
- * file then, since at the mark somebody else may hold it. */
+ * The kernel has tracepoints for the locking only. So the holder is read from the file's list of
+ * locks at once, since another process may hold the lock at the mark. */
 #pragma once
 #include "waits.h"
 
 #define EAGAIN 11
 #define UNLOCK 2
 #define READ_LOCK 0
-#define ATTEMPTS 4096 /* threads remembered, by the low bits of their id */
-#define REFUSED 1024  /* files remembered, by their inode's number */
+#define ATTEMPTS 4096 /* threads remembered, by the low bits of their tid */
+#define REFUSED 1024 /* files remembered, by inode number */
 #define AGAIN_NS 10000000ull
 #define REMEMBERED_NS 10000000000ull
-#define LOCKS_MAX 8 /* locks of a file that are looked at */
+#define LOCKS_MAX 8 /* maximum number of a file's locks examined */
 
-/* The failures of a thread that have no record yet. Another one with the same low bits starts over. */
+/* Failures of a thread since its last record. Another one with the same low bits starts over. */
 struct attempts { __u64 at, inode; __u32 tid, failures; };
 struct attempts attempts[ATTEMPTS];
 
-/* Files that were refused to somebody, so that the next lock is worth a record. */
+/* Files with failed attempts, so that the next lock gets a record. */
 struct refused { __u64 at, inode; };
 struct refused refused[REFUSED];
 
@@ -28,8 +28,8 @@ static __always_inline struct refused *refused_slot(__u64 inode)
 	return &refused[((inode * 0x9e3779b97f4a7c15ull) >> 40) & (REFUSED - 1)];
 }
 
-/* How a lock is laid out changed with Linux 6.9. Each of these is a function of its own, since a compiler that is
- * let to moves the place of a field out of a loop, in front of the question whether the kernel has it. */
+/* Linux 6.9 changed the layout of a lock. Each accessor is a separate function: otherwise the
+ * compiler hoists a field offset out of a loop, before the check that the kernel has the field. */
 static __noinline __u32 lock_type(struct file_lock *lock)
 {
 	if (bpf_core_field_exists(struct file_lock, c))
@@ -66,7 +66,7 @@ static __noinline __u64 lock_in(__u64 link)
 	return link - offset;
 }
 
-/* Whether a lock that is held is in the way of one that is wanted. */
+/* Returns true if a held lock conflicts with a wanted one. */
 static __always_inline bool conflicts(struct file_lock *held, struct file_lock *wanted, bool ranges)
 {
 	if (lock_whose(held) == lock_whose(wanted))
@@ -77,7 +77,8 @@ static __always_inline bool conflicts(struct file_lock *held, struct file_lock *
 			   BPF_CORE_READ(wanted, fl_start) <= BPF_CORE_READ(held, fl_end));
 }
 
-/* The process that took the first lock in the way; 0 where none is found or the lock belongs to no process. */
+/* Returns the pid that took the first conflicting lock; 0 if there is none or it belongs to no
+ * process. */
 static __noinline __u32 lock_holder(struct inode *inode, struct file_lock *wanted, bool ranges)
 {
 	struct file_lock_context *locks = BPF_CORE_READ(inode, i_flctx);

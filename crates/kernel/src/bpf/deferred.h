@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* Work items and timers by their functions, on demand: who is behind a kernel thread, an interrupt or a softirq. */
+/* Functions of work items and timers, on demand: the cause of activity in kernel threads,
+ * interrupts and softirqs. */
 #pragma once
 #include "devices.h"
 
@@ -9,15 +10,16 @@
 enum deferred_kind { DEFERRED_WORK, DEFERRED_TIMER, DEFERRED_HRTIMER };
 
 struct deferred { __u64 begin, function; __u32 tid, unused; };
-/* Work items by thread, which another one with the same low bits pushes out; timers by CPU and kind, and those of high
- * resolution by whether a hard interrupt runs them, which may be in the midst of a softirq. */
+/* Work items by thread, overwritten by another one with the same low bits. Timers by CPU and kind;
+ * high-resolution timers also by context, since a hard interrupt may run them in the middle of a
+ * softirq. */
 struct deferred works[WORK_SLOTS], timers[4 * MAX_CPUS];
 
 static __always_inline struct deferred *timer_slot(enum deferred_kind kind)
 {
 	__u32 slot = 4 * bpf_get_smp_processor_id() + (kind == DEFERRED_HRTIMER ? 1 + (interrupt_context() == 2) : 0);
 
-	/* Masked last: the check of Linux 6.1 does not know the bounds of what two numbers are put together to. */
+	/* Masked last: the verifier of Linux 6.1 does not track the bounds of a sum. */
 	barrier_var(slot);
 	return &timers[slot & (4 * MAX_CPUS - 1)];
 }

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* Interrupts, block requests, reclaim, lock contention, signals, samples, terminals, files read. */
+/* Interrupts, block requests, reclaim, lock contention, signals, samples, terminals, file reads. */
 #pragma once
 #include "waits.h"
 
 #define LOCK_SLOTS 4096
 
-/* Addresses leave the kernel only mixed with this; set by the loader to a random number. */
+/* Random number mixed into addresses before they leave the kernel; set by the loader. */
 const volatile __u64 scramble;
-/* Address of flush_to_ldisc, the work that hands terminal data over; set by the loader. */
+/* Address of flush_to_ldisc, the work function that delivers terminal data; set by the loader. */
 const volatile __u64 tty_work;
-/* Nanoseconds of a kernel tick; set by the loader. */
+/* Nanoseconds per kernel tick; set by the loader. */
 const volatile __u64 tick_ns = 4000000;
-/* Whether balance_dirty_pages gets its thresholds in one structure, as newer kernels do, or one by one;
- * set by the loader. The pause is argument 6 or 10. */
+/* True if balance_dirty_pages passes its thresholds in one structure, as newer kernels do; set by
+ * the loader. The pause is argument 6 then, else 10. */
 const volatile bool dirty_in_structure = 1;
 
-/* Interrupts that have a vector of their own and no number; the analysis knows them by these. */
+/* Numbers that the analysis uses for interrupts with their own vector and no number. */
 #define LOCAL_TIMER 0xfffffff0
 #define FUNCTION_CALL 0xfffffff1
 
-/* The detour makes a plain number of the pointer, which the verifier allows no arithmetic on. */
+/* Converts a pointer to a number through memory, since the verifier forbids arithmetic on it. */
 static __always_inline __u64 number_of(const void *pointer)
 {
 	__u64 number = 0;
@@ -94,11 +94,12 @@ static __always_inline int end_vector(__u32 number)
 
 #define WITHDRAWN_MIN_NS 50000
 
-/* What the hypervisor had taken of a CPU at its last tick, and when that was. */
+/* Total time that the hypervisor had stolen from a CPU at its last tick, and time of the tick. */
 struct withdrawal { __u64 taken, at; };
 struct withdrawal withdrawals[MAX_CPUS];
 
-/* The scheduler asks the hypervisor at each tick, before its interrupt ends, what it took of the CPU, and keeps the sum. */
+/* Records stolen time. At each tick the scheduler queries the hypervisor before the interrupt ends,
+ * and keeps the sum. */
 static __always_inline void note_withdrawal(void)
 {
 	struct withdrawal *last = &withdrawals[bpf_get_smp_processor_id() & (MAX_CPUS - 1)];
@@ -134,7 +135,7 @@ int BPF_PROG(timer_exit)
 	return end_vector(LOCAL_TIMER);
 }
 
-/* A request that another CPU's interrupt completed may end in a call to this one. */
+/* A request completed by another CPU's interrupt may end in a call to this one. */
 SEC("tp_btf/call_function_single_entry")
 int BPF_PROG(call_entry)
 {
@@ -167,19 +168,20 @@ int BPF_PROG(softirq_exit, unsigned int vector)
 	return 0;
 }
 
-/* Requests in flight, by their address: one record is written for each, when it is complete. A request
- * that another one with the same place pushes out is lost, and counted. */
+/* Requests in flight, by address; each gets one record on completion. A request overwritten by
+ * another one in the same slot is lost, and counted. */
 #define REQUESTS 16384
 struct in_flight { __u64 request, inserted, issued, sector; __u32 bytes, device, op, tid; };
 struct in_flight in_flight[REQUESTS];
 
-/* Each request has two places: with a few hundred in flight both are seldom taken. */
+/* Returns one of the two possible slots of a request: with a few hundred in flight, both are rarely
+ * taken. */
 static __always_inline struct in_flight *place_of(__u64 request, __u32 way)
 {
 	return &in_flight[(((request * 0x9e3779b97f4a7c15ull) >> 40) ^ way) & (REQUESTS - 1)];
 }
 
-/* Where a request is, or where it may be put: the first place where both are taken. */
+/* Returns the slot of a request, or the one to put it in: the first one if both are taken. */
 static __always_inline struct in_flight *flight_of(__u64 request)
 {
 	struct in_flight *first = place_of(request, 0), *second = place_of(request, 1);
@@ -205,7 +207,7 @@ static __always_inline void enter_flight(struct in_flight *slot, struct request 
 	slot->tid = current_tid();
 }
 
-/* A request that became part of another one is never completed itself. */
+/* A request merged into another one never completes itself. */
 SEC("tp_btf/block_rq_merge")
 int BPF_PROG(block_merge, struct request *request)
 {
@@ -289,21 +291,22 @@ int BPF_PROG(compaction_begin) { return reclaim_phase(1, 0, 0); }
 SEC("tp_btf/mm_compaction_end")
 int BPF_PROG(compaction_end) { return reclaim_phase(1, 1, 0); }
 
-/* Reclaim inside a control group that has reached its limit. */
+/* Reclaim inside a control group at its limit. */
 SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
 int BPF_PROG(group_reclaim_begin) { return reclaim_phase(4, 0, 0); }
 
 SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
 int BPF_PROG(group_reclaim_end, unsigned long pages) { return reclaim_phase(4, 1, pages); }
 
-/* A writer is about to be put to sleep because too many pages are dirty. The tracepoint also tells of
- * writers that may go on: their pause is not positive. */
+/* Records a writer that is about to be throttled because of too many dirty pages. The tracepoint
+ * also fires for writers that may continue: their pause is not positive. */
 SEC("tp_btf/balance_dirty_pages")
 int dirty_throttled(__u64 *ctx)
 {
 	long ticks;
 
-	/* Two loads that must not be merged into one at a varying place, which the verifier refuses. */
+	/* Two loads that must not be merged into one at a variable offset, which the verifier
+	 * rejects. */
 	if (dirty_in_structure) {
 		ticks = (long)ctx[6];
 		barrier_var(ticks);
@@ -316,13 +319,13 @@ int dirty_throttled(__u64 *ctx)
 	return reclaim_phase(2, 0, (__u64)ticks * tick_ns / 1000000);
 }
 
-/* How often a thread did something, by the low bits of its id; another one with the same bits starts over. */
+/* Counts per thread, by the low bits of its tid; another one with the same bits starts over. */
 #define TALLIES 4096
 #define TALLY_FULL 64
 struct tally { __u32 tid, count; };
 struct tally dirtied[TALLIES], taken[TALLIES];
 
-/* One record for each full tally, so that a busy thread does not fill the ring. */
+/* Writes one record per full tally, so that a busy thread does not fill the ring. */
 static __always_inline int count_up(struct tally *tallies, __u32 what)
 {
 	__u64 now;
@@ -356,7 +359,8 @@ int BPF_PROG(memory_taken) { return count_up(taken, 1); }
 struct contention { __u64 lock, begin; __u32 tid, owner, flags, unused; };
 struct contention contentions[LOCK_SLOTS];
 
-/* The owner field of mutexes and of rw-semaphores held for writing names the task; low bits are flags. */
+/* Returns the task in the owner field of a mutex, or of an rw-semaphore held for writing; its low
+ * bits are flags. */
 static __always_inline __u32 lock_owner(void *lock, __u32 flags)
 {
 	long owner = 0;
@@ -371,13 +375,15 @@ static __always_inline __u32 lock_owner(void *lock, __u32 flags)
 	return task ? BPF_CORE_READ(task, pid) : 0;
 }
 
-/* Waits without sleeping: a spin lock, and no mutex whose owner is about to be done. */
+/* Returns true for locks that spin without sleeping: a spinlock, not a mutex that its owner is
+ * about to release. */
 static __always_inline bool is_spin_lock(__u32 flags)
 {
 	return (flags & 1) && !(flags & 32);
 }
 
-/* Who waits for a lock that sleeps may have to wait for the spin lock inside it meanwhile: the outer wait counts. */
+/* A thread blocked on a sleeping lock may also contend for the spinlock inside it: the outer wait
+ * counts. */
 SEC("tp_btf/contention_begin")
 int BPF_PROG(lock_begin, void *lock, unsigned int flags)
 {
@@ -420,8 +426,8 @@ int BPF_PROG(lock_end, void *lock)
 	return 0;
 }
 
-/* Who is asked to end (hangup, interrupt, quit, terminate) or killed, stopped and let go on; what else is sent between processes
- * is not recorded. */
+/* Returns true for signals that terminate (hangup, interrupt, quit, terminate), kill, stop or
+ * continue a process; others are not recorded. */
 static __always_inline bool signal_matters(int number)
 {
 	return (number >= 1 && number <= 3) || number == 9 || number == 15 || (number >= 18 && number <= 22);
@@ -470,8 +476,8 @@ int sample(struct perf_context *context)
 	return 0;
 }
 
-/* CPUs that went or came since this program was attached: the clock for samples of such a one is dead. Who reads it puts
- * 0 there. */
+/* CPUs that went offline or came online since this program was attached: their sampling events are
+ * dead. The reader resets the entry to 0. */
 __u8 cpu_moved[MAX_CPUS];
 
 SEC("tp_btf/cpuhp_exit")
@@ -484,8 +490,8 @@ int BPF_PROG(cpu_step, unsigned int cpu, int state, int step)
 	return 0;
 }
 
-/* Whose terminal the buffer belongs to: the session that it controls. The side of the program that made a
- * pseudo-terminal has none of its own, but that of the other side. 0 where there is none, and before Linux 5.16. */
+/* Returns the session that the buffer's terminal controls. The master side of a pseudo-terminal has
+ * none, so that of the slave counts. 0 if there is none, and before Linux 5.16. */
 static __always_inline __u32 tty_session(struct work_struct *work)
 {
 	struct tty_port *port = (void *)work - bpf_core_field_offset(struct tty_port, buf.work);
@@ -523,7 +529,7 @@ int BPF_PROG(tty_written, int cpu, void *pool, struct work_struct *work) { retur
 SEC("tp_btf/workqueue_execute_start")
 int BPF_PROG(tty_delivered, struct work_struct *work) { return tty_stage(work, 1); }
 
-/* A page of a file is not in memory and is about to be read. */
+/* Notes that a page of a file is not in memory and is about to be read. */
 SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(file_read, struct folio *folio)
 {

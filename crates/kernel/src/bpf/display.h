@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* The display tap: X11 and Wayland over AF_UNIX, seen when it is sent and when it is taken.
+/* The display tap: X11 and Wayland over AF_UNIX, recorded on send and on receive.
  *
- * What a send carries is read where it lies (sends.h) in the terms of the protocol (x11.h, wayland.h) that the
- * socket is known by (sockets.h). */
+ * The contents of a send are read in place (sends.h), and parsed by the protocol (x11.h, wayland.h)
+ * of the socket (sockets.h). */
 #pragma once
 #include "answers.h"
 #include "focus.h"
@@ -16,13 +16,14 @@
 #define EVENT_TAKEN 3
 #define MSG_PEEK 2
 
-/* The two kinds of records have the same fixed part but for the last column. */
+/* Both kinds of records have the same fixed part except for the last field. */
 _Static_assert(sizeof(struct rec_message) == sizeof(struct rec_wl_message), "one record in two forms");
 _Static_assert(__builtin_offsetof(struct rec_message, display) == __builtin_offsetof(struct rec_wl_message, server),
 	       "one record in two forms");
 
-/* Reads the last buffer in the receiver's queue, if it is what was just sent, whole and in one piece. The receiver may take
- * it meanwhile, and its memory be given to others: what is not in the queue any more afterwards counts as unread. */
+/* Reads the last buffer in the receiver's queue if it is the one just sent, complete and linear.
+ * The receiver may consume it meanwhile, and its memory may be reused: a buffer that has left the
+ * queue afterwards counts as unread. */
 static __always_inline bool read_queue(struct reading *reading, struct framing *framing, struct sock *receiver,
 				       __u32 bytes)
 {
@@ -42,7 +43,7 @@ static __always_inline bool read_queue(struct reading *reading, struct framing *
 	return 0;
 }
 
-/* Reads what was just sent. */
+/* Reads the data just sent. */
 static __always_inline void read_sent(struct reading *reading, struct side *side, struct sock *receiver, __u32 bytes)
 {
 	struct endpoint *endpoint = side->endpoint;
@@ -60,7 +61,7 @@ static __always_inline void read_sent(struct reading *reading, struct side *side
 		reading->flags |= FLAG_SWAPPED;
 }
 
-/* Not a byte more than was reserved: what follows may belong to an interrupt's record. */
+/* Writes no byte beyond the reservation: an interrupt's record may follow. */
 static __always_inline void write_words(__u64 *tail, struct reading *reading, __u32 bytes)
 {
 	__u64 *words = (__u64 *)reading->words;
@@ -112,7 +113,7 @@ static __always_inline void note_input(struct side *side, struct reading *readin
 		note_presses(owner, side->parties.client, reading->press | reading->presses << 8, at, now);
 }
 
-/* The server has taken a drawing already: it may be done with it and wait again. */
+/* Notes that the server has already read a drawing: it may be done with it and wait again. */
 static __always_inline void note_handled(struct side *side, struct receipt *receipt, __u64 now)
 {
 	__u32 server = receipt->by;
@@ -124,8 +125,8 @@ static __always_inline void note_handled(struct side *side, struct receipt *rece
 		server_waits(server, waits);
 }
 
-/* What was read means something for how long clients take. What could not be read may well be a drawing. Whether it is taken
- * already is looked at when it is noted: who takes it later notes that. */
+/* Updates latencies from a request. An unreadable one may well be a drawing. The receipt is checked
+ * after it is noted: a later reader notes its own. */
 static __always_inline void note_request(struct side *side, struct reading *reading, struct sock *receiver)
 {
 	bool draws = reading->draws || reading->stopped || (reading->flags & FLAG_UNREAD);
@@ -156,7 +157,7 @@ static __always_inline void note_event(struct side *side, struct reading *readin
 		note_already_taken(side->owner, receipt->by, receipt->at, reading->now);
 }
 
-/* Whether what was sent is messages of Wayland from its first byte to its last. */
+/* Returns true if the data consists of Wayland messages from its first to its last byte. */
 static __always_inline bool fills_exactly(struct reading *reading, __u32 bytes)
 {
 	return reading->heads && !reading->strange && !reading->foreign && reading->offset == bytes;
@@ -195,7 +196,7 @@ static __always_inline int record_sent(struct sock *sock, int bytes)
 	return 0;
 }
 
-/* Bytes that are only looked at stay in the queue. */
+/* MSG_PEEK leaves the bytes in the queue. */
 static __always_inline int record_taken(struct sock *sock, int bytes, int flags)
 {
 	struct side side = {};
@@ -227,7 +228,8 @@ int BPF_PROG(message_sent, struct sock *sock, int bytes)
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(message_taken, struct sock *sock, int bytes, int flags) { return record_taken(sock, bytes, flags); }
 
-/* The same where a kernel lacks these tracepoints (before 6.3): what the functions behind them return. */
+/* Fallback for kernels without these tracepoints (before 6.3): return values of the functions
+ * behind them. */
 SEC("fexit/unix_stream_sendmsg")
 int BPF_PROG(send_returned, struct socket *socket, void *message, unsigned long size, int bytes)
 {

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* Who has the keyboard focus on each compositor: each change is told to the recorder at once.
+/* Keyboard focus on each compositor; each change is sent to the recorder at once.
  *
- * A client has it when a keyboard enters, or a key is pressed where nobody was seen to be entered; until the same
- * keyboard leaves it, or another client has it. */
+ * A client has it when a keyboard enters, or when it gets a key press and no enter event has been
+ * seen; until the same keyboard leaves it, or another client gets it. */
 #pragma once
 #include "sends.h"
 #include "sockets.h"
 
-/* Compositors that are followed at once, a power of two; where two have one place, each change of either is told. */
+/* Number of compositors tracked, a power of two; if two share a slot, each change of either is
+ * reported. */
 #define HOLDERS 16
-/* Changes that wait for the recorder. What finds no room, or no budget, it finds among the holders a while later. */
+/* Bytes of changes that wait for the recorder. A change without room or budget is found among the
+ * holders later. */
 #define FOCUS_BYTES 16384
-/* Changes that one user's compositors may make in a while: a person makes few, and each costs the recorder time. */
+/* Maximum number of changes by one user's compositors per period: a person causes few, and each
+ * costs the recorder time. */
 #define BUDGET 250
 #define BUDGET_NS 500000000
 #define BUDGETS 64
 
-/* `client` is 0 where nobody has it since then. */
+/* `client` is 0 if no client has had the focus since then. */
 struct holder { __u64 at; __u32 server, client, connection, keyboard; };
 struct focus_change { __u64 at; __u32 server, client; };
 
@@ -31,7 +34,7 @@ struct {
 	__uint(max_entries, FOCUS_BYTES);
 } focus_changes SEC(".maps");
 
-/* Tells a change, where the user of the compositor, who sends now, has not made too many. */
+/* Reports a change within the budget of the compositor's user, which is the current user. */
 static __noinline int tell_focus(struct holder *holder)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -54,7 +57,7 @@ static __noinline int tell_focus(struct holder *holder)
 	return 0;
 }
 
-/* Takes in what the events of one send say of the focus. */
+/* Updates the focus from the events of one send. */
 static __always_inline void note_focus(struct parties *parties, struct reading *reading)
 {
 	struct holder *holder = &holders[parties->server & (HOLDERS - 1)];

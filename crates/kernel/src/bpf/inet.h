@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* The far ends of internet sockets.
+/* Remote ends of internet sockets.
  *
- * A datagram socket without a connection does not know whom it asks: that is told with each datagram, and remembered here. */
+ * An unconnected datagram socket has no remote address: each send names it, and it is remembered
+ * here. */
 #pragma once
 #include "ring.h"
 
@@ -10,13 +11,13 @@
 #define DATAGRAM 2
 #define CONNECTED 1
 #define PORT_ASKED_FOR 8 /* SOCK_BINDPORT_LOCK */
-#define ASKED_MAX 1024 /* sockets; those that sent last stay */
+#define ASKED_MAX 1024 /* sockets; the most recent senders stay */
 
-/* An IPv4 address in the order of the network, and a port in that of the machine. An IPv6 address that stands for no
- * IPv4 address is in `words`, which are 0 otherwise. */
+/* An IPv4 address in network byte order, and a port in host byte order. An IPv6 address not mapped
+ * to IPv4 is in `words`, which are 0 otherwise. */
 struct far_end { __u32 address; __u16 port; __u32 words[4]; };
 
-/* By the address of the socket in the kernel: one that sends next has its place. */
+/* By address of the socket in the kernel: a later socket may reuse it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, ASKED_MAX);
@@ -24,7 +25,7 @@ struct {
 	__type(value, struct far_end);
 } asked SEC(".maps");
 
-/* The IPv4 address that an IPv6 address stands for: a mapped one, and 127.0.0.1 for the machine itself. */
+/* Returns the IPv4 address for an IPv6 one: the mapped one, or 127.0.0.1 for ::1. */
 static __always_inline __u32 mapped_address(const __u32 *words)
 {
 	if (words[0] || words[1])
@@ -52,8 +53,8 @@ static __always_inline void read_connected(struct far_end *end, struct sock *soc
 		set_address6(end, words);
 }
 
-/* Whether answers to a datagram socket come from whom it has asked only, as from a connection: it has sent, and nobody has
- * given it a port by which others could find it. */
+/* Returns true if a datagram socket receives only answers from the address it sent to, like a
+ * connection: it has sent, and is not bound to a port by which others could find it. */
 static __always_inline bool has_asked(struct sock *sock)
 {
 	return BPF_CORE_READ(sock, sk_type) == DATAGRAM && BPF_CORE_READ(sock, __sk_common.skc_num) &&
@@ -66,19 +67,19 @@ static __always_inline bool is_same_end(const struct far_end *one, const struct 
 	       one->words[1] == other->words[1] && one->words[2] == other->words[2] && one->words[3] == other->words[3];
 }
 
-/* Where the address is to which the system call sends, in the memory of the thread that calls; 0 where it names none. */
+/* Returns the user address of the destination in the system call that sends; 0 if it has none. */
 static __always_inline __u64 destination_at(struct pt_regs *regs)
 {
 	__u64 call = BPF_CORE_READ(regs, orig_ax), message = BPF_CORE_READ(regs, si), name = 0;
 
 	if (call == 44) /* sendto */
 		return BPF_CORE_READ(regs, r8);
-	if (call == 46 || call == 307) /* sendmsg, sendmmsg: of several the first */
+	if (call == 46 || call == 307) /* sendmsg, sendmmsg: the first of several */
 		bpf_probe_read_user(&name, sizeof(name), (void *)message);
 	return name;
 }
 
-/* Remembers to whom a datagram socket without a connection has just sent. */
+/* Remembers the destination to which an unconnected datagram socket has just sent. */
 static __always_inline void note_asked(struct sock *sock)
 {
 	struct { __u16 family, port; __u32 words[6]; } name = {};
@@ -103,7 +104,7 @@ static __always_inline void note_asked(struct sock *sock)
 		bpf_map_update_elem(&asked, &key, &end, BPF_ANY);
 }
 
-/* The far end of a socket: the connected one, or else the one that it has asked. */
+/* Returns the remote end of a socket: the connected one, or the last destination. */
 static __always_inline struct far_end far_end_of(struct sock *sock, __u16 family)
 {
 	__u64 key = (__u64)sock;
@@ -112,7 +113,8 @@ static __always_inline struct far_end far_end_of(struct sock *sock, __u16 family
 	read_connected(&end, sock, family);
 	end.port = __builtin_bswap16(BPF_CORE_READ(sock, __sk_common.skc_dport));
 
-	/* What another socket has left that had this place does not count: who has asked has an entry of its own. */
+	/* A leftover of another socket at this address does not matter: a socket that has sent has
+	 * its own entry. */
 	struct far_end *known = !end.port && has_asked(sock) ? bpf_map_lookup_elem(&asked, &key) : 0;
 	return known ? *known : end;
 }

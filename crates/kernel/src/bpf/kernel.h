@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* The kernel structures that are read, with only the fields that are read. The loader relocates
- * every access to the running kernel's layout (CO-RE), so order and size here mean nothing. */
+/* The kernel structures used, with only the fields that are read. The loader relocates every access
+ * to the layout of the running kernel (CO-RE), so order and size here mean nothing. */
 #pragma once
 
 typedef unsigned char __u8;
@@ -46,7 +46,7 @@ struct super_block { unsigned int s_dev; unsigned long s_magic; };
 struct list_head { struct list_head *next; };
 struct file_lock_core { struct list_head flc_list; void *flc_owner; unsigned char flc_type; int flc_pid; };
 struct file_lock { struct file_lock_core c; long long fl_start, fl_end; };
-/* Before 6.9. */
+/* Before Linux 6.9. */
 struct file_lock___old { struct list_head fl_list; void *fl_owner; unsigned char fl_type; unsigned int fl_pid; };
 struct file_lock_context { struct list_head flc_flock, flc_posix; };
 struct inode {
@@ -153,5 +153,6 @@ struct bpf_iter__task { struct bpf_iter_meta *meta; struct task_struct *task; };
 
 #pragma clang attribute pop
 
-/* Context of a perf event program on x86-64: the user-visible registers; 16 is the instruction pointer. */
+/* Context of a perf event program on x86-64: the user-visible registers; 16 is the instruction
+ * pointer. */
 struct perf_context { __u64 regs[21]; __u64 period; __u64 address; };

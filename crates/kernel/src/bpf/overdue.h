@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* Timers of CPUs that came late. Until one came, its CPU took no interrupt: the kernel allowed none there, or nothing ran
- * on it. */
+/* Late timer interrupts of CPUs. Until one came, its CPU took no interrupt: the kernel had them
+ * disabled, or nothing ran on it. */
 #pragma once
 #include "devices.h"
 
 #define OVERDUE_MIN_NS 500000
-/* The instruction that allows interrupts again (sti): one more is executed before the first interrupt comes. */
+/* Opcode of sti, which enables interrupts; one more instruction executes before the first
+ * interrupt. */
 #define ALLOW 0xfb
-/* Bytes of that next instruction, at most, as compilers choose it. */
+/* Maximum bytes of that next instruction, as compilers generate it. */
 #define NEXT_MAX 8
-/* Bytes of the entry of an interrupt, at most. */
+/* Maximum bytes of an interrupt entry. */
 #define ENTRY_BYTES 128
 
-/* Address of asm_sysvec_apic_timer_interrupt, the entry of the timer's interrupt; 0 where it is not known. Set by the
- * loader. */
+/* Address of asm_sysvec_apic_timer_interrupt, the entry of the timer interrupt; 0 if unknown. Set
+ * by the loader. */
 const volatile __u64 timer_interrupt;
 
-/* What an interrupt found: the values of a record's `found`; `UNTOLD`: the stack does not tell it, and no record is
- * written. */
+/* Context that an interrupt hit, the values of a record's `found`; `UNTOLD`: the stack does not
+ * show it, and no record is written. */
 enum found { IN_KERNEL, JUST_ALLOWED, IN_PROGRAM, UNTOLD };
 
-/* The queue of each CPU's timers, as the first timer that expires there tells it: it stays where it is. */
+/* Timer queue of each CPU, found at the first timer that expires there; it never moves. */
 struct hrtimer_cpu_base *timer_queues[MAX_CPUS];
 
 static __always_inline struct hrtimer_cpu_base **timer_queue(void)
@@ -52,7 +53,8 @@ static __always_inline __u32 found_at(__u64 ip)
 	return allowed ? JUST_ALLOWED : IN_KERNEL;
 }
 
-/* What the interrupt found, by the kernel's stack: behind the entry of the interrupt stands where it hit the kernel. */
+/* Determines the interrupted context from the kernel stack: the frame after the interrupt entry is
+ * where it hit the kernel. */
 static __always_inline __u32 found_by(struct stack *stack, long bytes)
 {
 	__u64 entry = 0;
@@ -66,7 +68,7 @@ static __always_inline __u32 found_by(struct stack *stack, long bytes)
 	return UNTOLD;
 }
 
-/* At the begin of the interrupt. */
+/* Checks the lateness at the start of the interrupt. */
 SEC("tp_btf/local_timer_entry")
 int timer_overdue(__u64 *ctx)
 {

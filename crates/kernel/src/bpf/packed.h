@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* Records of the scheduler in one word, which says what the reader of the chunk cannot know already; the record crate
- * declares its fields, and tells more.
+/* Scheduler records in one word, without the parts that the reader of the chunk already knows; the
+ * record crate declares and documents the fields.
  *
- * What the reader knows stands beside the CPU's place. It is only read and changed where interrupts are off, as they are
- * while the scheduler switches, migrates or wakes others. So one CPU does it without atomics. */
+ * The state known to the reader is stored beside the CPU's place. It is only accessed with
+ * interrupts disabled, as they are while the scheduler switches, migrates or wakes threads. So a
+ * CPU does it without atomics. */
 #pragma once
 #include "ring.h"
 
 #define PRIO_UNKNOWN 256
 #define PUT(field, value) ((__u64)(value) << PACKED_##field)
-/* What is left of a value that does not fit. */
+/* Bits of a value that do not fit. */
 #define EXCESS(field, value) ((__u64)(value) >> PACKED_##field##_BITS)
 #define MASK(field) ((1ull << PACKED_##field##_BITS) - 1)
 #define STEP_NS (1ull << PACKED_STEP_BITS)
 
-/* The time in steps, as nanoseconds: what belongs to one event has one time, in whichever ring. */
+/* Returns the time in steps, as nanoseconds: all records of one event have the same time, in any
+ * ring. */
 static __always_inline __u64 sched_now(void)
 {
 	return bpf_ktime_get_ns() & ~(STEP_NS - 1);
@@ -25,13 +27,14 @@ static __always_inline struct place *sched_place(void)
 	return &places[SCHED][bpf_get_smp_processor_id() & (MAX_CPUS - 1)];
 }
 
-/* Chunk and generation of a place, and who runs. */
+/* Combines chunk and generation of a place with the running thread. */
 static __always_inline __u64 life_and(__u64 place, __u32 running)
 {
 	return (place >> 32 << 32) | running;
 }
 
-/* Writes a word, where the reader knows who runs and about what time it is. Else a whole record is due. */
+/* Writes a word if the reader knows the running thread and the approximate time; otherwise a full
+ * record is needed. */
 static __always_inline bool write_word(struct place *mine, __u64 now, __u32 running, __u64 word)
 {
 	__u64 place = mine->word, offset = (__u32)place;
@@ -44,7 +47,8 @@ static __always_inline bool write_word(struct place *mine, __u64 now, __u32 runn
 	if (!chunk)
 		return 0;
 	mine->word = place + sizeof(word);
-	/* The bound once more, for Linux 6.1, which forgets it where the offset was put aside for the call. */
+	/* Bounds check again for Linux 6.1: its verifier loses the bound when the offset is spilled
+	 * for the call. */
 	barrier_var(offset);
 	offset &= CHUNK_BYTES - sizeof(word);
 	*(__u64 *)((void *)chunk + offset) =
@@ -81,7 +85,8 @@ static __always_inline bool pack_migrate(struct place *mine, __u64 now, __u32 by
 	return write_word(mine, now, by, PUT(KIND, REC_MIGRATE) | PUT(TID, tid) | PUT(FROM, from) | PUT(TO, to));
 }
 
-/* The reader knows what a whole record has told: the time and who runs, and the priority where that was known of it. */
+/* Records the reader's knowledge after a full record: the time, the running thread, and its
+ * priority if known. */
 static __always_inline void note_known(struct place *mine, __u64 now, __u32 running)
 {
 	__u64 known = life_and(mine->word, running);

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* The pointer over each client's windows, and the wheel, while recording goes on.
+/* Pointer moves over each client's windows, and the wheel, while recording goes on.
  *
- * Most moves need no answer, so that one has none tells nothing. A client is late where what it was told lies in its queue,
- * or where the thread that took it goes on until it draws: for as long as it did not wait for others meanwhile. Who takes the
- * next moves is done with those before. Nothing is kept of a move but that there was one. */
+ * Most moves need no answer, so a missing one means nothing. A client is late while its input lies
+ * in its queue, or while the thread that read it works until it draws, except for the time that it
+ * waits for others. Reading the next moves finishes the earlier ones. Of a move only its existence
+ * is kept. */
 #pragma once
 #include "sends.h"
 #include "told.h"
 
-/* Stays in a queue, and work before moves are answered, are told from this length on. */
+/* Minimum time in a queue, and of work before moves are answered, that is reported. */
 #define QUEUED_NS 50000000
 
-/* Moves that came together: when the first was made, and how many they are. */
+/* Moves that came together: time of the first, and their number. */
 struct moves { __u64 since; __u32 class, count; };
-/* What a client was told of and has not taken, the first of which was sent at `untaken`; what it took last and has not drawn
- * after; and how long the thread that took that waited for others since. */
+/* `told`: moves sent but not read, the first sent at `untaken`; `taken`: the last moves read
+ * without a drawing since; `slept`: time for which the thread that read them has waited for others
+ * since. */
 struct pointer { struct moves told, taken; __u64 untaken, slept; };
 
 struct pointer pointers[ANSWER_SLOTS];
@@ -24,7 +26,8 @@ static __always_inline struct pointer *pointer_of(__u32 slot)
 	return &pointers[slot & (ANSWER_SLOTS - 1)];
 }
 
-/* Among the events of a send is a move, or a turn of the wheel, which asks for more. The time is that of the first. */
+/* Notes a move among the events of a send; the wheel takes precedence. The time is that of the
+ * first. */
 static __always_inline void look_at_move(struct reading *reading, __u8 class, __u32 stamp_ms)
 {
 	if (!reading->moves)
@@ -33,7 +36,7 @@ static __always_inline void look_at_move(struct reading *reading, __u8 class, __
 		reading->moves = class;
 }
 
-/* A client was told of moves, the first of which was made at `at`. */
+/* Adds moves sent to a client, the first one made at `at`. */
 static __always_inline void add_moves(__u32 slot, __u32 class, __u64 at, __u64 now)
 {
 	struct pointer *pointer = pointer_of(slot);
@@ -50,7 +53,7 @@ static __always_inline void add_moves(__u32 slot, __u32 class, __u64 at, __u64 n
 	told->count++;
 }
 
-/* Moves that somebody was late with by so much: they count as one. */
+/* Reports moves with this latency: they count as one. */
 static __always_inline void tell_moves(__u32 slot, __u32 client, __u64 latency, __u64 now, bool queued)
 {
 	struct drawing late = { .since = now - latency, .last = now - latency, .client = client, .presses = 1,
@@ -60,7 +63,7 @@ static __always_inline void tell_moves(__u32 slot, __u32 client, __u64 latency, 
 		tell_answer(&late, POINTER_SLOT + slot, now, queued);
 }
 
-/* A client took the moves that it was told of. */
+/* Handles a client's read of its moves. */
 static __always_inline void take_moves(__u32 slot, __u32 client, __u64 now)
 {
 	struct pointer *pointer = pointer_of(slot);
@@ -72,7 +75,8 @@ static __always_inline void take_moves(__u32 slot, __u32 client, __u64 now)
 	tell_moves(slot, client, now - pointer->untaken, now, 1);
 }
 
-/* The thread that took moves waited for others from `start` on, until what lies in its queue was sent. */
+/* Adds a wait for others by the thread that read the moves, from `start` until the input in its
+ * queue was sent. */
 static __always_inline void moves_slept(__u32 slot, __u64 start, __u64 now)
 {
 	struct pointer *pointer = pointer_of(slot);
@@ -84,7 +88,8 @@ static __always_inline void moves_slept(__u32 slot, __u64 start, __u64 now)
 		pointer->slept += end - start;
 }
 
-/* A client draws. Only where the thread does that took the moves is it known what that did meanwhile. */
+/* Relates a drawing to the moves. If another thread than their reader draws, the activity in
+ * between is unknown. */
 static __always_inline void answer_moves(__u32 slot, __u32 client, bool by_taker, __u64 now)
 {
 	struct pointer *pointer = pointer_of(slot);

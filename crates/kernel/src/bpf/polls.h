@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* Which files a thread polls, where they are few.
+/* Files polled by a thread, if they are few.
  *
- * poll and select keep a table on the stack of the waiting thread, with one entry for each queue that it waits in. It is
- * found by its pointer to the thread, and known by its first entry's pointer back to it. The sets of epoll are trees. */
+ * poll and select keep a table on the stack of the waiting thread, with one entry per wait queue.
+ * It is found by its pointer to the thread, and recognised by the pointer back to it in its first
+ * entry. The sets of epoll are trees. */
 #pragma once
 #include "waits.h"
 
 #define FILES_MAX 4
-#define QUEUES_MAX 8 /* a file may be waited for in two queues */
-#define NODES_MAX 8  /* a tree of four files has no node beyond these places */
-#define FRAME_WORDS 256 /* from the scheduler's frame to the table, with room to spare */
-#define STACK_BYTES 16384 /* of a thread in the kernel, on x86-64 */
+#define QUEUES_MAX 8 /* a file may have two wait queues */
+#define NODES_MAX 8 /* a tree of four files has no node beyond these */
+#define FRAME_WORDS 256 /* words from the scheduler's frame to the table, with a margin */
+#define STACK_BYTES 16384 /* kernel stack size on x86-64 */
 
 /* The files of a set; `overflow`: there are more. */
 struct polled_set { __u64 files[FILES_MAX]; __u32 count, overflow; };
@@ -55,7 +56,7 @@ static __always_inline __u64 entry_at(__u64 table, __u32 index)
 	       index * bpf_core_type_size(struct poll_table_entry);
 }
 
-/* Whether the first entry of what may be a table points back to it. */
+/* Returns true if the first entry of a possible table points back to it. */
 __noinline int is_table(__u64 table)
 {
 	struct poll_table_entry *first = (void *)entry_at(table, 0);
@@ -63,7 +64,8 @@ __noinline int is_table(__u64 table)
 	return (__u64)BPF_CORE_READ(first, wait.private) == table;
 }
 
-/* The table in this part of the stack, from `sp` on, of the thread that `wanted` points to; 0 where there is none. */
+/* Returns the table of the thread `wanted` points to in the part of the stack from `sp` on; 0 if
+ * there is none. */
 __noinline __u64 search_frame(struct frame *frame, __u64 sp, __u64 wanted, __u64 size)
 {
 	if (!frame)
@@ -78,7 +80,7 @@ __noinline __u64 search_frame(struct frame *frame, __u64 sp, __u64 wanted, __u64
 	return 0;
 }
 
-/* The table of a thread that sleeps in poll or select; 0 where it is not found. */
+/* Returns the table of a thread that sleeps in poll or select; 0 if it is not found. */
 static __always_inline __u64 find_table(struct task_struct *task, enum stack_user user)
 {
 	__u32 key = user;
@@ -87,7 +89,7 @@ static __always_inline __u64 find_table(struct task_struct *task, enum stack_use
 	if (!frame || !task)
 		return 0;
 	__u64 sp = BPF_CORE_READ(task, thread.sp), wanted = 0, pointer = (__u64)task;
-	/* How deep a thread sleeps is random: what lies above the stack cannot be read. */
+	/* The stack depth is randomized; memory above the stack is not readable. */
 	__u64 size = (__u64)BPF_CORE_READ(task, stack) + STACK_BYTES - sp;
 	bpf_probe_read_kernel(&wanted, sizeof(wanted), &pointer);
 	barrier_var(size);
@@ -137,7 +139,7 @@ static __always_inline void read_node(struct polled_set *set, struct eventpoll *
 	}
 }
 
-/* The places of a tree by number: 1 is the root, below n are 2n and 2n + 1. */
+/* Reads the nodes of a tree by number: 1 is the root, the children of n are 2n and 2n + 1. */
 static __noinline int read_tree(struct polled_set *set, struct task_struct *task, __u64 descriptor)
 {
 	struct file *file = file_of(task, descriptor);
@@ -187,7 +189,7 @@ static __always_inline void describe_polled(struct rec_polled *record, struct fi
 	record->files = files;
 }
 
-/* Whether a record has no room for the address of its socket. */
+/* Returns true if the record has no room for the address of its socket. */
 static __always_inline bool has_far_end(__u16 family, __u32 address, __u16 port)
 {
 	return family == AF_INET6 && !address && port;
@@ -214,7 +216,7 @@ static __noinline int write_far_end(struct task_struct *task, __u64 now, __u64 f
 	return 0;
 }
 
-/* Whether there is more to write of it: the stack has no room for that below here. */
+/* Returns true if a far-end record is needed: the stack has no room to write it from here. */
 static __noinline int write_polled(struct task_struct *task, __u64 now, __u64 file, __u32 files)
 {
 	__u8 generation;

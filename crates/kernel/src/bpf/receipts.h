@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* What was taken before the send of it returned.
+/* Data consumed before its send returned.
  *
- * A send is noted when it returns, after it has woken the receiver. On another CPU that may have taken it by then, and noted
- * that. Which it was is told by counting bytes on both sides. */
+ * A send is noted when it returns, after it has woken the receiver. By then the receiver may have
+ * consumed the data on another CPU, and noted that. Byte counts on both sides identify the data. */
 #pragma once
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 
-/* What was taken at an end of a connection last: when, and by which thread; and all that was taken there, in bytes modulo 2^32. */
+/* Time and thread of the last receive at an end of a connection, and all bytes received there,
+ * modulo 2^32. */
 struct receipt { __u64 at; __u32 by, bytes; };
 
 static __always_inline void add_receipt(struct receipt *taken, __u32 bytes, __u64 now)
@@ -18,9 +19,9 @@ static __always_inline void add_receipt(struct receipt *taken, __u32 bytes, __u6
 	taken->bytes += bytes;
 }
 
-/* Whether all of so many bytes that were sent was taken; to be asked where nothing is left in the queue. What lay there when
- * recording began was not seen to be sent: from the first such time on the two counts agree. Where a receipt was not noted,
- * none is found to be early on that connection any more: it counts as taken with the next. */
+/* Returns true if all bytes sent have been received; call it with an empty queue only. Data queued
+ * before recording began was not counted as sent: the first such call aligns the counts. After a
+ * missed receipt, no early receipt is found on that connection: it counts with the next one. */
 static __always_inline bool is_taken(struct receipt *taken, __u32 *sent)
 {
 	if ((__s32)(taken->bytes - *sent) < 0)

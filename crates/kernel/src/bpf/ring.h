@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /* Rings that overwrite their oldest chunk.
  *
- * Each class has a share of the pool of chunks, and a queue of those that no CPU owns. A CPU fills the chunk
- * it owns; when it is full the chunk goes to the end of the queue and the CPU takes the one at the
- * front, which was filled longest ago. So memory follows the load, whichever CPU carries it, a CPU
- * that sleeps keeps what it wrote, and no CPU writes into another's chunk.
+ * Each class has a share of the pool of chunks, and a queue of those not owned by a CPU. A CPU
+ * fills the chunk that it owns; a full one goes to the end of the queue, and the CPU takes the one
+ * at the front, which was filled longest ago. So memory follows the load on any CPU, an idle CPU
+ * keeps its records, and no CPU writes to another's chunk.
  *
- * Memory follows the load between switches and rare records, too: where the oldest chunk of one class is older
- * than any mark copies, the other class takes it before a younger one of its own. The share comes back as soon as
- * it is needed.
+ * Memory also follows the load between scheduler and rare records: if the oldest chunk of one class
+ * is older than any mark copies, the other class takes it before a younger one of its own. The
+ * share comes back as soon as it is needed.
  *
  * A CPU's place is one word: chunk number + 1 (24 bits), generation (8), offset (32). Reserving is
- * one atomic addition, because an interrupt may reserve in the middle of a program that reserves. */
+ * one atomic addition, since an interrupt may reserve in the middle of a program that reserves. */
 #pragma once
 #include "kernel.h"
 #include "records.h"
@@ -25,12 +25,12 @@ bool input_hidden;
 bool paused;
 
 #define MAX_CPUS 1024
-#define QUEUE 16384 /* chunks at most, a power of two: 1 GiB */
-#define TRIES 16 /* so many other CPUs may take or give a chunk at the same time */
+#define QUEUE 16384 /* maximum number of chunks, a power of two: 1 GiB */
+#define TRIES 16 /* maximum number of CPUs that may take or give a chunk at the same time */
 #define RECORD_MAX 512
 
-/* From which length on blocks deserve a description, and interrupts and waits for locks a record; set by the loader before
- * any program runs, and by the recorder whenever somebody asks for more or less detail. */
+/* Minimum lengths of blocks to be described, and of interrupts and lock waits to be recorded; set
+ * by the loader before any program runs, and by the recorder when the level of detail changes. */
 __u64 min_block_ns, long_interrupt_ns, long_lock_ns;
 
 enum ring_class { SCHED, RARE, EXITS, CLASSES };
@@ -45,7 +45,7 @@ struct {
 	__type(value, struct chunk);
 } pool SEC(".maps");
 
-/* What chunks are cleared with. */
+/* Zeros to clear chunks with. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -53,29 +53,29 @@ struct {
 	__type(value, struct chunk);
 } blank_chunk SEC(".maps");
 
-/* No mark copies what is older. Set by the loader, as the two below are. */
+/* Age beyond which no mark copies records. Set by the loader, as the two below are. */
 const volatile __u64 kept_ns = 40000000000ull;
-/* How many chunks each class has at first, and how many it keeps at least. */
+/* Initial number of chunks per class, and the minimum that each class keeps. */
 const volatile __u32 shares[CLASSES], least_share;
 
-/* Where a CPU writes; and for the scheduler's records what a reader of its chunk knows, see packed.h: the time of the last
- * whole record; in which chunk and generation, and who runs, in one word; the bits that all packed records have there;
- * and with which priority it runs. */
+/* A CPU's place. For scheduler records also the state known to a reader of its chunk, see packed.h:
+ * time of the last full record; chunk, generation and running thread in one word; the bits common
+ * to all packed records there; and the priority of the running thread. */
 struct place { __u64 word, since, known, same; __u32 prio, unused[7]; } __attribute__((aligned(64)));
-/* A slot holds the turn that it is for and, once somebody has given it, the number + 1 of a chunk. So who is stopped in the
- * middle holds nobody up: what it has begun is either done or can be done by others. */
+/* A slot holds its turn and, once filled, the number + 1 of a chunk. So a preempted CPU blocks no
+ * other: its operation is either complete or can be completed by others. */
 struct queue { __u64 head, unused[7], tail, unused2[7]; __u64 slots[QUEUE]; };
 #define NUMBER_BITS 24
 #define NUMBER ((1ull << NUMBER_BITS) - 1)
 
 /* Filled by the loader: queues hold every chunk before the first program runs. */
 struct queue queues[CLASSES];
-/* How many chunks each class has now. */
+/* Current number of chunks per class. */
 __u32 owned[CLASSES];
 struct place places[CLASSES][MAX_CPUS];
-/* Time of the newest record that was overwritten, per class. */
+/* Time of the newest overwritten record, per class. */
 __u64 overwritten_until[CLASSES];
-/* Records that found no chunk, per class. */
+/* Number of records without a chunk, per class. */
 __u64 dropped[CLASSES];
 
 static __always_inline struct chunk *chunk_at(__u32 index)
@@ -83,14 +83,14 @@ static __always_inline struct chunk *chunk_at(__u32 index)
 	return bpf_map_lookup_elem(&pool, &index);
 }
 
-/* A word as it is now, which another CPU may have changed since it was read last. */
+/* Reads a word that another CPU may have changed. */
 static __always_inline __u64 fresh(__u64 *word)
 {
 	return *(volatile __u64 *)word;
 }
 
-/* Takes the chunk at the front of a queue: its number + 1. 0 where there is none, since every chunk is a CPU's own or
- * is being exchanged. */
+/* Takes the chunk at the front of a queue and returns its number + 1; 0 if every chunk is owned by
+ * a CPU or being exchanged. */
 static __always_inline __u32 take_first(enum ring_class class)
 {
 	struct queue *queue = &queues[class];
@@ -107,8 +107,8 @@ static __always_inline __u32 take_first(enum ring_class class)
 	return 0;
 }
 
-/* Puts a chunk at the end of a queue. Where that fails too often nobody writes to the chunk again, and a mark still copies
- * what it holds. */
+/* Puts a chunk at the end of a queue. After too many failures the chunk is no longer written to,
+ * but a mark still copies its contents. */
 static __always_inline void give_last(enum ring_class class, __u32 number)
 {
 	struct queue *queue = &queues[class];
@@ -122,7 +122,7 @@ static __always_inline void give_last(enum ring_class class, __u32 number)
 	}
 }
 
-/* Whether no mark would copy what the chunk at the front of a queue holds. */
+/* Returns true if no mark would copy the chunk at the front of a queue. */
 static __always_inline bool is_spent(enum ring_class class, __u64 now)
 {
 	__u64 slot = queues[class].slots[queues[class].head & (QUEUE - 1)];
@@ -131,7 +131,7 @@ static __always_inline bool is_spent(enum ring_class class, __u64 now)
 	return chunk && (!chunk->head.taken || chunk->head.closed + kept_ns < now);
 }
 
-/* Whether a class takes its next chunk from the other one's queue. */
+/* Returns true if a class takes its next chunk from the queue of the other one. */
 static __always_inline bool takes_from(enum ring_class class, enum ring_class other, __u64 now)
 {
 	if (is_spent(class, now))
@@ -139,8 +139,8 @@ static __always_inline bool takes_from(enum ring_class class, enum ring_class ot
 	return owned[class] < shares[class] || (owned[other] > least_share && is_spent(other, now));
 }
 
-/* The number + 1 of the chunk that a class writes to next; 0 where there is none. Classes are constants here, since older
- * verifiers do not follow what is computed of them. */
+/* Returns the number + 1 of the next chunk of a class; 0 if there is none. Classes are constants
+ * here, since older verifiers cannot track computed ones. */
 static __always_inline __u32 next_number(enum ring_class class, __u64 now)
 {
 	enum ring_class other = class == SCHED ? RARE : SCHED;
@@ -156,7 +156,8 @@ static __always_inline __u32 next_number(enum ring_class class, __u64 now)
 	return take_first(class);
 }
 
-/* Records of one class may look like valid ones of another one, and not everybody may see them: none is left. */
+/* Clears a chunk: records of one class may look like valid ones of another, which not every user
+ * may see. */
 static __always_inline void clear(struct chunk *chunk)
 {
 	__u32 zero = 0;
@@ -166,14 +167,14 @@ static __always_inline void clear(struct chunk *chunk)
 		bpf_probe_read_kernel(chunk->data, sizeof(chunk->data), blank->data);
 }
 
-/* Takes note of what is overwritten, where the chunk was one of this class. */
+/* Updates the time of overwritten records if the chunk belonged to this class. */
 static __always_inline void overwrite(enum ring_class class, struct chunk *chunk)
 {
 	if (chunk->head.class == class && chunk->head.closed > overwritten_until[class])
 		overwritten_until[class] = chunk->head.closed;
 }
 
-/* Takes a chunk and returns the place at its first record. */
+/* Takes a chunk and returns the place of its first record. */
 static __always_inline __u64 take_chunk(enum ring_class class, __u32 cpu, __u64 now)
 {
 	__u32 number = next_number(class, now);
@@ -208,7 +209,7 @@ static __always_inline void give_chunk(enum ring_class class, __u64 place, __u64
 	give_last(class, number);
 }
 
-/* The CPU's chunk is full, or it has none: exchange it. An interrupt may have done so meanwhile. */
+/* Exchanges the CPU's chunk if it is full or missing. An interrupt may have done so meanwhile. */
 static __always_inline void next_chunk(enum ring_class class, __u32 cpu, __u64 now)
 {
 	__u64 *word = &places[class][cpu & (MAX_CPUS - 1)].word;
@@ -216,7 +217,8 @@ static __always_inline void next_chunk(enum ring_class class, __u32 cpu, __u64 n
 
 	if ((old >> 40) && (__u32)old <= CHUNK_BYTES - RECORD_MAX)
 		return;
-	/* The loader makes more chunks than CPUs: none is left only while many CPUs exchange theirs. */
+	/* The loader makes more chunks than CPUs: none is left only while many CPUs exchange
+	 * theirs. */
 	__u64 taken = take_chunk(class, cpu, now);
 	if (!taken)
 		return;
@@ -240,7 +242,7 @@ static __always_inline void renew(enum ring_class class, __u32 cpu, __u64 now)
 		next_chunk_exits(cpu, now);
 }
 
-/* Room for one record of `size` bytes (a multiple of eight, at most RECORD_MAX). */
+/* Reserves `size` bytes for a record (a multiple of eight, at most RECORD_MAX). */
 static __always_inline void *reserve(enum ring_class class, __u32 size, __u64 now, __u8 *generation)
 {
 	__u32 cpu = bpf_get_smp_processor_id() & (MAX_CPUS - 1);

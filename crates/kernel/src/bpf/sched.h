@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* Switches, wake-ups, migrations: the frequent class. */
+/* Switches, wakeups, migrations: the frequent class. */
 #pragma once
 #include "answers.h"
 #include "packed.h"
 #include "polls.h"
 
-/* Kernel threads that wait for work: nothing depends on what they waited for, and they wake up often. */
+/* State of kernel threads that wait for work: nothing depends on their waits, and they wake up
+ * often. */
 #define TASK_NOLOAD 0x400
 
 static __always_inline bool write_switch(__u64 now, __u32 tid, __u8 prio, __u32 next, __u8 next_prio, __u16 state)
@@ -23,20 +24,22 @@ static __always_inline bool write_switch(__u64 now, __u32 tid, __u8 prio, __u32 
 	return 1;
 }
 
-/* Priorities below are real-time, which no quota holds back. */
+/* Number of real-time priorities, which no quota throttles. */
 #define REALTIME_PRIOS 100
 
-/* Groups around a thread that are looked at, from the inside. */
+/* Maximum number of enclosing groups examined, from the innermost. */
 #define GROUPS_AROUND 16
 
-/* Whether a group around a thread has used up its quota on this CPU. The kernel counts such groups at each level. */
+/* Returns true if an enclosing group has used up its quota on this CPU. The kernel counts such
+ * groups at each level. */
 static __always_inline bool is_throttled(struct task_struct *task)
 {
 	return bpf_core_field_exists(struct cfs_rq, throttle_count) && task->prio >= REALTIME_PRIOS &&
 	       task->se.cfs_rq->throttle_count;
 }
 
-/* The innermost group around a thread whose own quota is used up: there are fewer such groups around the next one. */
+/* Returns the innermost enclosing group with an exhausted quota of its own: the count drops at the
+ * next level. */
 static __always_inline struct task_group *throttled_group(struct task_struct *task)
 {
 	struct sched_entity *entity = BPF_CORE_READ(task, se.parent);
@@ -156,13 +159,13 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	if (is_switched_out(entry, tid)) {
 		__u64 start = stamped(entry, now);
 		switched_out[tid & (TABLE - 1)] = 0;
-		/* Who waits for its own threads or a disk is busy. */
+		/* A thread that waits for its own threads or a disk is busy. */
 		if (took_presses(tid) && !(entry & 1) && (context || me >> 32 != task->tgid))
 			note_slept(tid, start, now, context ? 0 : waker);
 		if (deserves_record(entry, now, now - start) && !(task->__state & TASK_NOLOAD))
 			write_wait(task, now, start, context);
 	}
-	/* Whoever wakes itself may be interrupted. */
+	/* Self-wakeups are not packed: an interrupt may have caused them. */
 	bool alone = tid != waker;
 	if (alone && pack_waking(mine, now, waker, tid, prio, target, context))
 		return 0;

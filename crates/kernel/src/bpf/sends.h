@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* What one send carries: its bytes, in the receiver's queue or in the memory of who sends.
+/* Contents of one send, in the receiver's queue or in the sender's memory.
  *
- * They are brought in blocks, and the heads of the messages are read there. The queue is several times cheaper to look at,
- * but the receiver may have taken what was sent; the sender's memory still holds it then. */
+ * They are copied in blocks, in which the heads of messages are read. The queue is several times
+ * cheaper to read, but the receiver may have consumed the data; the sender's memory still holds it
+ * then. */
 #pragma once
 #include "ring.h"
 
-/* Pieces of memory of one send that are looked at. */
+/* Maximum number of memory segments read per send. */
 #define SEGMENTS 8
-/* Bytes that are brought at once: most messages are short, and the heads of several lie in them. */
+/* Bytes copied at once: most messages are short, so this covers several heads. */
 #define WINDOW 256
-/* Bytes of a message that any protocol looks at, at most. */
+/* Maximum bytes of a message that any protocol reads. */
 #define HEAD_MAX 40
-/* Messages of one send that are looked at; of X11 so many that a whole output buffer of 16 KiB is read. */
+/* Maximum number of messages read per send; for X11, enough for a full output buffer of 16 KiB. */
 #define HEADS 128
 #define X_HEADS 1024
-/* What is kept of one send, in units of four bytes. */
+/* Space for results of one send, in units of four bytes. */
 #define WORDS 96
 #define CALL_WRITE 1
 #define CALL_WRITEV 20
@@ -25,44 +26,47 @@
 #define FLAG_UNREAD 2
 #define FLAG_SWAPPED 4
 
-/* As programs give them to the kernel. */
+/* Layouts that programs pass to the kernel. */
 struct segment { __u64 base, bytes; };
 struct message_header { __u64 name; __u32 name_bytes, unused; __u64 segments, count, control, control_bytes; };
 
-/* State of a stream between two sends. `skip`: bytes of the next send that belong to a message begun before; `lost`: that is
- * not known; `started`: the set-up has passed; `swapped`: byte order. */
+/* State of a stream between two sends. `skip`: bytes of the next send that belong to a message
+ * begun before; `lost`: that is unknown; `started`: the connection setup has passed; `swapped`:
+ * byte order. */
 struct framing { __u32 skip; __u8 started, swapped, lost, unused; };
 
-/* The reading of what one send carried: where it stands, and what was found so far. */
+/* State of reading one send, and its results. */
 struct reading {
 	struct segment segments[SEGMENTS];
-	/* The time of the send. */
+	/* Time of the send. */
 	__u64 now;
-	/* How many segments there are; the one that the offset lies in, and where it begins; whether the memory is the sender's. */
+	/* Number of segments; the segment of the offset, and the offset of its begin; true for the
+	 * sender's memory. */
 	__u32 segment_count, segment, begin;
 	bool user, wayland;
-	/* Who listens at the display's socket. */
+	/* Process that listens at the display's socket. */
 	__u32 server;
-	/* `linear`: bytes that can be read; `heads`: messages seen; `count`: those that are kept. */
+	/* `linear`: readable bytes; `heads`: messages seen; `count`: messages kept. */
 	__u32 linear, offset, heads, count, flags;
-	/* `press`, `stamp_ms`, `presses`: the first press that the events tell of, and how many they are; `last_ms`: the stamp of
-	 * the last; `moves`, `moved_ms`: the first move of the pointer or the wheel; `injects`, `draws`: what the requests do;
-	 * `attaches`: they prepare a drawing; `framed`: they ask when its frame is done; `frame_done`: that is told; `strange`:
-	 * what was taken for the head of a message is none; `foreign`: an object is none that a client makes; `stopped`: there
-	 * are more messages than are looked at. */
+	/* `press`, `stamp_ms`, `presses`: the first press among the events, and the number of
+	 * presses; `last_ms`: time stamp of the last; `moves`, `moved_ms`: the first move of the
+	 * pointer or the wheel; `injects`, `draws`: effects of the requests; `attaches`: they
+	 * prepare a drawing; `framed`: they ask for a frame callback; `frame_done`: the callback
+	 * fired; `strange`: a supposed head is none; `foreign`: an object is none that a client
+	 * creates; `stopped`: there are more messages than are read. */
 	__u8 request, started, swapped, press, presses, moves, injects, draws, attaches, framed, frame_done, strange, foreign,
 		stopped;
 	__u32 stamp_ms, last_ms, moved_ms;
-	/* Of Wayland: what may be a keyboard that enters, and one whose modifiers were told; the keyboard that the client has from
-	 * then on; what leaves it. */
+	/* Wayland only: a possible entering keyboard, and one that got modifiers; the keyboard that
+	 * the client has from then on; the one that leaves. */
 	__u32 entering, modified, keyboard, left;
 	__u32 words[WORDS];
-	/* Where in what was sent the bytes in the window begin, and how many they are. */
+	/* Offset of the window in the send, and its length. */
 	__u32 window_begin, window_bytes;
 	__u8 window[2 * WINDOW] __attribute__((aligned(8)));
 };
 
-/* Forgets what was found, where it may be wrong. */
+/* Discards the results, which may be wrong. */
 static __always_inline void forget(struct reading *reading)
 {
 	reading->heads = reading->count = 0;
@@ -95,9 +99,10 @@ static __always_inline bool copy(struct reading *reading, __u32 at, __u32 bytes,
 			     : !bpf_probe_read_kernel(reading->window + at, bytes, (void *)from);
 }
 
-/* Fills the window from the offset on, from as many segments as its bytes lie in; how many they are. Behind them
- * a head's length is zero. A function of its own to the verifier, as are those that read a head: it would else
- * follow every path through each of them through every turn of the loops around it. */
+/* Fills the window from the offset on, from as many segments as needed, and returns its length. A
+ * head's length of zeros follows. This function and those that read a head are separate for the
+ * verifier: it would otherwise follow every path through them in every iteration of the callers'
+ * loops. */
 __noinline int fill_window(struct reading *reading)
 {
 	if (!reading)
@@ -106,7 +111,7 @@ __noinline int fill_window(struct reading *reading)
 	__u32 wanted = left < WINDOW ? left : WINDOW, have = 0;
 	__u32 count = reading->segment_count < SEGMENTS ? reading->segment_count : SEGMENTS;
 
-	/* A bound that is a constant is all that the check of Linux 6.1 knows. */
+	/* The verifier of Linux 6.1 needs a constant bound. */
 	for (int i = 0; i < SEGMENTS && at < count; i++, at++) {
 		barrier_var(at);
 		if (at >= SEGMENTS || inside < reading->segments[at].bytes)
@@ -134,7 +139,7 @@ __noinline int fill_window(struct reading *reading)
 	return reading->window_bytes = have;
 }
 
-/* The head at the offset, of at most so many bytes; NULL where its bytes are not all there. */
+/* Returns the head at the offset, of at most `most` bytes; NULL if it is not fully available. */
 static __always_inline __u8 *find_head(struct reading *reading, __u32 most)
 {
 	__u32 left = reading->linear - reading->offset, wanted = left < most ? left : most;
@@ -149,7 +154,7 @@ static __always_inline __u8 *find_head(struct reading *reading, __u32 most)
 	return at < WINDOW ? reading->window + at : 0;
 }
 
-/* The segments that lie at an address in the sender's memory; how many bytes they have in all. */
+/* Reads the segments at an address in the sender's memory; returns their total bytes. */
 __noinline __u64 read_vector(struct reading *reading, __u64 address, __u64 count)
 {
 	__u64 bytes = 0;
@@ -166,7 +171,7 @@ __noinline __u64 read_vector(struct reading *reading, __u64 address, __u64 count
 	return bytes;
 }
 
-/* Whether the system call that sends has something beside bytes, as files. */
+/* Returns true if the sending system call carries ancillary data, such as file descriptors. */
 static __always_inline bool has_control(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -178,7 +183,7 @@ static __always_inline bool has_control(void)
 	return !bpf_probe_read_user(&header, sizeof(header), (void *)regs->si) && header.control && header.control_bytes;
 }
 
-/* Where the system call that sends says that the bytes lie; how many of them are known. */
+/* Finds the data passed to the sending system call; returns the number of known bytes. */
 static __always_inline __u64 find_segments(struct reading *reading)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

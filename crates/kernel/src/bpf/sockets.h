@@ -1,33 +1,35 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* Which sockets of AF_UNIX are connections to a display.
+/* Identification of AF_UNIX sockets connected to a display.
  *
- * A socket belongs to an X server when it is bound to /tmp/.X11-unix/X<n> (also in the abstract name space), and to
- * a compositor of Wayland when its name ends in /wayland-<n>; accepted sockets inherit the name. Most sockets are
- * neither, and send as often: the answer is kept with the socket, which does not change its name while it is
- * connected.
+ * A socket belongs to an X server if it is bound to /tmp/.X11-unix/X<n> (also in the abstract
+ * namespace), and to a Wayland compositor if its name ends in /wayland-<n>; accepted sockets
+ * inherit the name. Most sockets are neither, and send as often: the result is stored with the
+ * socket, since its name does not change while it is connected.
  *
- * An X server that shows its windows on a compositor is a client of it over a connection without a name, which it was
- * started with. It is known by what it sends first. */
+ * An X server that shows its windows on a compositor is a client of it, over an unnamed connection
+ * that it was started with. It is recognised by its first send. */
 #pragma once
 #include "receipts.h"
 #include "sends.h"
 
-/* Characters at the end of a name that are looked at: "/wayland-" and up to three digits. */
+/* Characters examined at the end of a name: "/wayland-" and up to three digits. */
 #define NAME_TAIL 12
 #define DIGITS 3
 
-/* The only display of X, or of Wayland, that is recorded; both -1 for all. Set by the loader. */
+/* The only X11 or Wayland display to record; both -1 for all. Set by the loader. */
 const volatile int only_display = -1;
 const volatile int only_wayland = -1;
 
-/* `NESTED`: what an X server sends on it first tells whether it is its connection to a compositor. */
+/* `NESTED`: a possible connection of an X server to its compositor, decided by the server's first
+ * send. */
 enum role { UNKNOWN, NO_DISPLAY, NESTED, X_SERVER, X_CLIENT, WAYLAND_SERVER, WAYLAND_CLIENT };
 
-/* Who is at a connection: the inode of the server's end, which it has once it is accepted, and processes. */
+/* Ends of a connection: inode of the server's socket, assigned on accept, and the processes. */
 struct parties { __u32 connection, client, server; };
 
-/* An end of a connection: what it is, the number of its display, and the stream of what it sends; `owner`: a number for the
- * server's end, 0 as long as who is there is not known; `sent`: all bytes that were sent from it, modulo 2^32. */
+/* An end of a connection: its role, the number of its display, and the stream of its sends;
+ * `owner`: a number for the server's end, 0 until the processes are known; `sent`: all bytes sent
+ * from it, modulo 2^32. */
 struct endpoint {
 	struct framing framing;
 	__u32 display;
@@ -44,7 +46,7 @@ struct {
 	__type(value, struct endpoint);
 } endpoints SEC(".maps");
 
-/* The number behind "/tmp/.X11-unix/X" in the socket's name; -1 where it has another name or none. */
+/* Returns the number after "/tmp/.X11-unix/X" in the socket's name; -1 for another name or none. */
 static __noinline int display_number(struct unix_sock *unix)
 {
 	char name[24] __attribute__((aligned(8))) = {}, wanted[17] __attribute__((aligned(8))) = "/tmp/.X11-unix/X";
@@ -67,7 +69,8 @@ static __noinline int display_number(struct unix_sock *unix)
 	return number;
 }
 
-/* The number at the end of a name whose last characters are these, if it has so many digits; else -1. */
+/* Returns the number of `digits` digits after "/wayland-" at the end of a name; -1 if there is
+ * none. */
 static __always_inline int number_at_end(const char *tail, int digits)
 {
 	const char wanted[] = "/wayland-";
@@ -88,7 +91,8 @@ static __always_inline int number_at_end(const char *tail, int digits)
 	return number;
 }
 
-/* The number behind "/wayland-" at the end of the socket's name; -1 where it has another name or none. */
+/* Returns the number after "/wayland-" at the end of the socket's name; -1 for another name or
+ * none. */
 static __noinline int wayland_number(struct unix_sock *unix)
 {
 	char tail[16] __attribute__((aligned(8))) = {};
@@ -99,7 +103,7 @@ static __noinline int wayland_number(struct unix_sock *unix)
 	struct unix_address *address = BPF_CORE_READ(unix, addr);
 	if (!address)
 		return -1;
-	/* The length counts the family before the name, and the zero behind it. */
+	/* The length counts the family before the name, and the zero after it. */
 	int length = BPF_CORE_READ(address, len) - 3;
 	if (length < NAME_TAIL || length > 107)
 		return -1;
@@ -116,8 +120,8 @@ static __always_inline bool is_wanted(int display, int only, int other)
 	return display >= 0 && (only < 0 ? other < 0 : display == only);
 }
 
-/* Whether an X server sends or takes on a connection that it may have to its compositor. Which compositor that is no
- * name tells, so it is left alone where only one display is recorded. */
+/* Returns true if an X server sends or receives on a possible connection to its compositor. No name
+ * identifies the compositor, so this is skipped if only one display is recorded. */
 static __always_inline bool may_be_nested(struct unix_sock *own, struct unix_sock *peer)
 {
 	char name[16] __attribute__((aligned(8))) = {}, wanted[9] __attribute__((aligned(8))) = "Xwayland";
@@ -128,7 +132,7 @@ static __always_inline bool may_be_nested(struct unix_sock *own, struct unix_soc
 	return *(__u64 *)name == *(__u64 *)wanted && !name[8];
 }
 
-/* What a socket is, and the number of its display. */
+/* Returns the role of a socket, and the number of its display. */
 static __always_inline enum role find_role(struct unix_sock *own, struct unix_sock *peer, __u32 *display)
 {
 	enum role role = X_SERVER;
@@ -161,7 +165,7 @@ static __always_inline void find_parties(struct parties *parties, struct unix_so
 	parties->server = BPF_CORE_READ((struct sock *)client, sk_peer_pid, numbers[0].nr);
 }
 
-/* A connection to a display, seen from one of its ends. */
+/* A display connection, seen from one of its ends. */
 struct side {
 	struct sock *sock;
 	struct endpoint *endpoint;
@@ -171,7 +175,7 @@ struct side {
 	bool is_server, wayland, nested;
 };
 
-/* The other end of a connection; NULL where it is gone. */
+/* Returns the other end of a connection; NULL if it is gone. */
 static __always_inline struct unix_sock *peer_of(struct sock *sock)
 {
 	struct unix_sock *own = bpf_skc_to_unix_sock(sock);
@@ -186,7 +190,7 @@ static __always_inline void take_role(struct side *side, enum role role)
 	side->nested = role == NESTED;
 }
 
-/* Finds out what a connection is that is not known yet, or who is there, and remembers it. */
+/* Determines the role and the processes of a connection not known yet, and stores them. */
 static __always_inline bool meet(struct side *side, enum role role)
 {
 	struct endpoint *endpoint = side->endpoint;
@@ -213,7 +217,7 @@ static __always_inline bool meet(struct side *side, enum role role)
 	return 1;
 }
 
-/* Which end of which display's connection the socket is; false where it is none. */
+/* Finds the connection and the end that a socket is; returns false for other sockets. */
 static __always_inline bool find_side(struct side *side, struct sock *sock)
 {
 	if (sock->__sk_common.skc_family != 1)
@@ -233,7 +237,7 @@ static __always_inline bool find_side(struct side *side, struct sock *sock)
 	return 1;
 }
 
-/* Who has taken what was just sent from an end, and when; NULL where it may still lie in the queue. */
+/* Returns the receipt of the data just sent from an end; NULL if it may still be queued. */
 static __always_inline struct receipt *receipt_of(struct endpoint *own, struct sock *receiver)
 {
 	if (!own || receiver->sk_receive_queue.qlen)
@@ -242,7 +246,8 @@ static __always_inline struct receipt *receipt_of(struct endpoint *own, struct s
 	return peer && is_taken(&peer->taken, &own->sent) ? &peer->taken : 0;
 }
 
-/* What an X server sends first on a connection tells what both ends are; whether they are a compositor and its client. */
+/* Sets the role of both ends by an X server's first send; returns true for a compositor and its
+ * client. */
 static __always_inline bool settle_nested(struct side *side, bool wayland)
 {
 	struct endpoint *own = side->endpoint;
@@ -252,7 +257,7 @@ static __always_inline bool settle_nested(struct side *side, bool wayland)
 	own->role = wayland ? WAYLAND_CLIENT : NO_DISPLAY;
 	if (!wayland)
 		return 0;
-	/* Whoever made the connection is the peer of both ends. */
+	/* The process that created the connection is the peer of both ends. */
 	side->parties.client = bpf_get_current_pid_tgid() >> 32;
 	own->parties = side->parties;
 	own->owner = side->owner;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* Stacks are stored once, by content. */
+/* Stacks, stored once by content. */
 #pragma once
 #include "ring.h"
 
@@ -15,8 +15,8 @@ struct {
 	__type(value, struct stack);
 } stacks SEC(".maps");
 
-/* One buffer per kind of user: wake-ups, samples and locks may interrupt each other, and so may functions of threads,
- * softirqs and hard interrupts. */
+/* One buffer per user that may interrupt another: wakeups, samples, locks, and functions of
+ * threads, softirqs and hard interrupts. */
 enum stack_user { WAKING_STACK, SAMPLE_STACK, LOCK_STACK, WALK_STACK, FUNCTION_STACK, STACK_USERS = FUNCTION_STACK + 3 };
 
 struct {
@@ -32,8 +32,9 @@ static __always_inline struct stack *stack_buffer(enum stack_user user)
 	return bpf_map_lookup_elem(&stack_buffers, &key);
 }
 
-/* The id of the stack whose `bytes` bytes stand in the buffer; 0 where there is none. Static, so that the verifier checks
- * it with its callers: before Linux 6.2 a global function cannot put memory that it was given into a map. */
+/* Returns the id of the stack in the buffer, `bytes` long; 0 if there is none. Static, so that the
+ * verifier checks it with its callers: before Linux 6.2 a global function cannot store memory that
+ * it was given in a map. */
 static __noinline __u32 intern_stack(struct stack *stack, long bytes)
 {
 	__u32 hash = 2166136261u;
@@ -66,7 +67,8 @@ static __always_inline __u32 stack_of(struct task_struct *task, enum stack_user 
 	return intern_stack(stack, bpf_get_task_stack(task, stack->ips, sizeof(stack->ips), 0));
 }
 
-/* A stack of one frame: a function that somebody is about to call in this context (0 task, 1 softirq, 2 hard interrupt). */
+/* Returns a stack of one frame: a function about to be called in this context (0 task, 1 softirq, 2
+ * hard interrupt). */
 static __always_inline __u32 function_stack(__u64 function, __u8 context)
 {
 	struct stack *stack = stack_buffer(FUNCTION_STACK + context);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
 /* Positions of messages in a stream of sends.
  *
- * A send continues where the previous one ended, possibly inside a message. Once that position is lost, every send is read
- * as if a message began at its first byte, and only one that whole messages fill exactly is believed. */
+ * A send continues where the previous one ended, possibly inside a message. Once that position is
+ * lost, every send is read as if a message began at its first byte, and only accepted if whole
+ * messages fill it exactly. */
 #pragma once
 #include "wayland.h"
 #include "x11.h"
 
-/* Messages of X11 that are read before the loop around them goes on: it would else have too many turns for the verifier. */
+/* X11 messages per iteration of the outer loop, which would otherwise have too many for the
+ * verifier. */
 #define BLOCK 16
 
-/* Sends whose messages were skipped because their position in the stream was lost. */
+/* Sends with messages skipped because their position in the stream was lost. */
 __u64 sends_skipped;
 
 __noinline int read_x_block(struct reading *reading)
@@ -47,7 +49,8 @@ static __always_inline void continue_stream(struct reading *reading, struct fram
 	reading->swapped = framing->swapped;
 }
 
-/* Stores where the next send continues, and discards what was found at a guessed position that did not prove right. */
+/* Stores where the next send continues, and discards results from a guessed position that proved
+ * wrong. */
 static __always_inline void keep_framing(struct reading *reading, struct framing *framing, __u32 bytes)
 {
 	bool found = reading->offset == bytes || (reading->offset > bytes && !framing->lost);
@@ -56,7 +59,7 @@ static __always_inline void keep_framing(struct reading *reading, struct framing
 		forget(reading);
 		__sync_fetch_and_add(&sends_skipped, 1);
 	}
-	/* What precedes the last message that was looked at has been read. */
+	/* The messages before the last one examined have been read. */
 	if (!found && !reading->stopped)
 		reading->flags |= FLAG_UNREAD;
 	framing->lost = !found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* Who is who: fork, exec, rename, exit, and the walk over all tasks at the mark. */
+/* Identity of tasks: fork, exec, rename, exit, and the walk over all tasks at the mark. */
 #pragma once
 #include "deferred.h"
 #include "polls.h"
@@ -9,7 +9,7 @@
 
 struct cmdline { __u32 length; __u32 unused; char text[CMDLINE]; };
 
-/* Command lines of living processes; the loader fills in those that ran before it. */
+/* Command lines of live processes; the loader adds those of processes started earlier. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, CMDLINES);
@@ -29,7 +29,7 @@ static __always_inline __u32 pid_number(struct task_struct *task, int type)
 	return BPF_CORE_READ(task, signal, pids[type], numbers[0].nr);
 }
 
-/* The fields that exec, exit and task records begin with. */
+/* Fills in the common first fields of exec, exit and task records. */
 static __always_inline void identify(struct rec_exec *to, struct task_struct *task)
 {
 	to->pid = task->tgid;
@@ -101,7 +101,7 @@ static __always_inline void own(struct rec_owner *record, struct task_struct *ta
 	record->uid = BPF_CORE_READ(task, real_cred, uid.val);
 }
 
-/* The user whose process it was: the last one to know. */
+/* Records the user of an ending process: this is the last opportunity. */
 static __always_inline void write_owner(struct task_struct *task)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -140,7 +140,7 @@ int BPF_PROG(rename, struct task_struct *task, const char *comm)
 
 	if (!record)
 		return 0;
-	/* The bytes behind the name must not be those of an older record. */
+	/* The bytes after the name must not be leftovers of an older record. */
 	__builtin_memset(record->comm, 0, sizeof(record->comm));
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), comm);
 	commit(record, now, task->pid, sizeof(*record), REC_RENAME, generation);
@@ -195,10 +195,11 @@ static __always_inline void walk_owner(struct seq_file *seq, struct task_struct 
 	bpf_seq_write(seq, &record, sizeof(record));
 }
 
-/* How many threads a walk has room for, which is set before it, and how many walks have left out. */
+/* Number of threads that the next walk has room for, set before it, and number left out by all
+ * walks. */
 __u32 walk_room;
 __u64 walk_left_out;
-/* The work item that a thread is at. */
+/* Writes the work item that a thread executes. */
 static __noinline int walk_work(struct seq_file *seq, struct task_struct *task, __u64 now)
 {
 	struct rec_deferred record = {};
@@ -214,7 +215,7 @@ static __noinline int walk_work(struct seq_file *seq, struct task_struct *task, 
 	return 0;
 }
 
-/* Every living task, whose process it is, and what it waits for where it is blocked. */
+/* Writes every live task, its user, and its wait if it is blocked. */
 SEC("iter/task")
 int walk_tasks(struct bpf_iter__task *context)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR MIT)
-/* The kernel side of the flight recorder: programs that write records into rings, and count answers (answers.h). */
+/* Kernel side of the flight recorder: programs that write records into rings, and count answers
+ * (answers.h). */
 #include "ring.h"
 #include "stacks.h"
 #include "waits.h"

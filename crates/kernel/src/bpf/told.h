@@ -1,47 +1,47 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* Answers, counted by class, and told one by one: each when the server is done with the drawing.
+/* Answers, counted by class and reported one by one, each when the server is done with the drawing.
  *
- * A server is done when the thread that took the drawing waits again, takes what another client sent, or tells this one
- * of something; on Wayland, where the client asked for it, when it is told that its frame is done. */
+ * A server is done when the thread that read the drawing waits again, reads another client's
+ * requests, or sends this client an event; on Wayland, if the client asked for a frame callback,
+ * when that fires. */
 #pragma once
 #include "ring.h"
 
-/* Connections that are watched at once, a power of two. */
+/* Number of connections tracked, a power of two. */
 #define ANSWER_SLOTS 256
-/* Beside its slot for presses each of them has one for the pointer, so many further on. */
+/* Offset of a connection's slot for the pointer from that for presses. */
 #define POINTER_SLOT ANSWER_SLOTS
-/* Answers that are kept, a power of two. */
+/* Number of answers kept, a power of two. */
 #define TOLD 1024
-/* Threads that take presses, and drawings, by the low bits of their id: a power of two. */
+/* Number of threads that read presses, and drawings, by the low bits of the tid: a power of two. */
 #define TAKERS 1024
-/* A compositor shows a frame within this time, or nobody sees it. */
+/* Maximum time in which a compositor shows a frame; after that the window counts as hidden. */
 #define FRAMES_NS 50000000
-/* Counts: below 2^16 ns, then eight buckets to each doubling up to 2^36 ns (69 s), then all above. */
+/* Buckets: below 2^16 ns, then eight per doubling up to 2^36 ns (69 s), then all above. */
 #define ANSWER_BUCKETS 162
 #define ANSWER_LEAST_BITS 16
 
-/* Input that is told, and counted, apart. */
+/* Classes of input that are reported and counted separately. */
 enum answer_class { KEYS, BUTTONS, SCROLLS, MOVES, ANSWER_CLASSES };
 
-/* `turn` counts from 1 on, and is written last. */
+/* `turn` starts at 1, and is written last. */
 struct told_answer {
 	__u64 turn, at, first, last, slept;
 	__u32 client, presses, slot, class, queued, silent;
 };
-/* What answers presses. `since` and `last`: when the first of them was made, and the last; `silent`: how many before had no
- * answer. `handled`: when the server
- * was done with it; `open`: it is not told yet; `framed`: the client is told when its frame is done; `taken`: the
- * server has it. */
+/* An answer to presses. `since`, `last`: times of the first and last press; `silent`: number of
+ * earlier presses without an answer; `handled`: time at which the server was done with it; `open`:
+ * not reported yet; `framed`: the client gets a frame callback; `taken`: the server has read it. */
 struct drawing {
 	__u64 since, last, slept, drawn, handled;
 	__u32 client, presses, class, open, silent;
 	__u8 framed, taken, unused[2];
 };
-/* Who took something last, and of which connection. */
+/* Last reader of a connection. */
 struct taker { __u32 tid, slot; };
 
 __u32 answer_counts[ANSWER_SLOTS][ANSWER_CLASSES][ANSWER_BUCKETS];
-/* A bit for each slot with a press that was not answered, and behind them for each with moves that were not taken. */
+/* One bit per slot with an unanswered press, followed by one per slot with unread moves. */
 __u64 answers_open[2 * ANSWER_SLOTS / 64];
 struct told_answer told_answers[TOLD];
 __u64 answers_told;
@@ -59,7 +59,8 @@ static __always_inline __u64 *open_word(__u32 slot)
 	return &answers_open[(slot & (2 * ANSWER_SLOTS - 1)) / 64];
 }
 
-/* Slots share words, and most are open or closed already. */
+/* Sets a bit, atomically only if it changes: slots share words, and most are already open or
+ * closed. */
 static __always_inline void open_slot(__u32 slot)
 {
 	if (!(*open_word(slot) & slot_bit(slot)))
@@ -120,7 +121,7 @@ static __always_inline struct drawing *drawing_of(__u32 slot)
 	return &drawings[slot & (ANSWER_SLOTS - 1)];
 }
 
-/* Tells what is open on a connection, with this end. */
+/* Reports the open drawing of a connection with this end. */
 static __always_inline void finish_drawing(__u32 slot, __u64 end)
 {
 	struct drawing *drawing = drawing_of(slot);
@@ -131,7 +132,7 @@ static __always_inline void finish_drawing(__u32 slot, __u64 end)
 	tell_answer(drawing, slot, end, 0);
 }
 
-/* The server is done with what it took of a connection. */
+/* Handles that the server is done with the requests of a connection. */
 static __always_inline void drawing_handled(__u32 slot, __u64 now)
 {
 	struct drawing *drawing = drawing_of(slot);
@@ -143,7 +144,8 @@ static __always_inline void drawing_handled(__u32 slot, __u64 now)
 		finish_drawing(slot, now);
 }
 
-/* The client was told that its frame is done. Until then a compositor that had handled it waited for the screen. */
+/* Handles a frame callback. After it had handled the drawing, the compositor waited for the
+ * screen. */
 static __always_inline void frame_done(__u32 slot, __u64 now)
 {
 	struct drawing *drawing = drawing_of(slot);
@@ -157,7 +159,7 @@ static __always_inline void frame_done(__u32 slot, __u64 now)
 	finish_drawing(slot, now);
 }
 
-/* A thread waits, while drawings are open. */
+/* Handles a wait of a thread while drawings are open. */
 __noinline int server_waits(__u32 tid, __u64 now)
 {
 	struct taker *server = &servers[tid & (TAKERS - 1)];

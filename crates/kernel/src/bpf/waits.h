@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* What a blocked thread waits for: its kernel stack, its system call, the file that it names. */
+/* Description of a blocked thread's wait: kernel stack, system call, file. */
 #pragma once
 #include "inet.h"
 #include "stacks.h"
 
-#define TABLE 65536 /* threads remembered, by the low bits of their id */
+#define TABLE 65536 /* threads remembered, by the low bits of their tid */
 #define AF_UNIX 1
 
-/* Who was switched out, since when, and whether the wait is for I/O, so that a wake-up need not look at the sleeping
- * thread: STAMP_BITS has the layout. A thread that another one with the same low bits has pushed out loses the
- * description of one wait. */
+/* Thread switched out, time, and a bit for I/O waits, so that a wakeup need not examine the
+ * sleeping thread; see STAMP_BITS for the layout. A thread overwritten by another one with the same
+ * low bits loses the description of one wait. */
 __u64 switched_out[TABLE];
 
-/* The file that a thread last read a page of from disk, by the low bits of its id: a page fault names no
- * file, but it reads just before it waits. */
+/* File from which a thread last read a page from disk, by the low bits of its tid: a page fault
+ * names no file, but the read precedes its wait. */
 #define READ_FILES 4096
 #define READ_BEFORE_NS 20000000
 struct read_file { __u64 at, inode; __u32 tid, device; };
 struct read_file read_files[READ_FILES];
 
-/* Kernels from 5.18 on hand the state to the switch tracepoint; set by the loader. */
+/* Kernels from 5.18 on pass the state to the switch tracepoint; set by the loader. */
 const volatile bool switch_has_state = 1;
 
-/* When a thread's I/O wait was described last, in units of 2^20 ns, by the low bits of its id: short waits
- * are described so often only. Threads with the same low bits share their turns. */
+/* Time of the last description of a thread's I/O wait, in units of 2^20 ns, by the low bits of its
+ * tid: short waits are described at this interval only. Threads with the same low bits share the
+ * interval. */
 #define DESCRIBED 4096
 #define DESCRIBE_AGAIN 10
 __u32 described[DESCRIBED];
 
-/* Set while a CPU handles an interrupt or a softirq, by the programs in devices.h, and when each began. A line of the cache
- * of its own for each CPU: interrupts are frequent on all of them at once. */
+/* Set by the programs in devices.h while a CPU handles an interrupt or a softirq, with the start of
+ * each. One cache line per CPU, since interrupts are frequent on all of them. */
 struct in_interrupt { __u64 irq_begin, softirq_begin, vector_begin; __u8 hard, soft; } __attribute__((aligned(64)));
 struct in_interrupt in_interrupts[MAX_CPUS];
 
@@ -38,7 +39,7 @@ static __always_inline struct in_interrupt *this_interrupt(void)
 	return &in_interrupts[bpf_get_smp_processor_id() & (MAX_CPUS - 1)];
 }
 
-/* 0 task, 1 softirq, 2 hard interrupt. */
+/* Returns 0 for a task, 1 for a softirq, 2 for a hard interrupt. */
 static __always_inline __u8 interrupt_context(void)
 {
 	struct in_interrupt *now = this_interrupt();
@@ -50,9 +51,9 @@ static __always_inline __u8 interrupt_context(void)
 #define TASK_FREEZABLE 0x2000
 #define TASK_FROZEN 0x8000
 
-/* Whether a freezer holds the thread. That of version 1 gives it a state of its own; version 2 leaves it in one that others
- * wait in, too, and has a bit for it. Who waits for its child to leave its memory (vfork) has that bit as well, and cannot be
- * interrupted. */
+/* Returns true if a freezer holds the thread. The freezer of version 1 sets a separate state. That
+ * of version 2 leaves the thread in a shared state and sets a bit, which a parent in vfork has as
+ * well, but that one is not interruptible. */
 static __always_inline bool is_frozen(struct task_struct *task, __u32 state)
 {
 	if (!(state & TASK_FREEZABLE) || !bpf_core_field_exists(task->frozen))
@@ -70,8 +71,8 @@ static __always_inline __u16 task_state(struct task_struct *task, __u32 state)
 	return (state & 0x3fff) | frozen | waiting;
 }
 
-/* Since when a thread has been off its CPU, in one word: thread numbers are below 2^22, and the rest is the time in
- * units of two microseconds, which comes round after 52 days, and whether it waits for I/O. */
+/* Layout of an off-CPU start in one word: a tid is below 2^22; the rest is the time in units of 2
+ * µs, which wraps after 52 days, and a bit for I/O waits. */
 #define STAMP_BITS 42
 #define STAMP_STEP 2048
 #define STAMP (((1ull << STAMP_BITS) - 1) & ~1ull)
@@ -91,13 +92,13 @@ static __always_inline bool is_switched_out(__u64 entry, __u32 tid)
 	return (entry >> STAMP_BITS) == tid;
 }
 
-/* When that was which an entry stands for, to about two microseconds. */
+/* Returns the time of an entry, to about 2 µs. */
 static __always_inline __u64 stamped(__u64 entry, __u64 now)
 {
 	return now - (((stamp(now) - (entry & STAMP)) & STAMP) << 10);
 }
 
-/* When the thread blocked; `now` where it is not known. */
+/* Returns the time at which the thread blocked; `now` if unknown. */
 static __always_inline __u64 blocked_since(__u32 tid, __u64 now)
 {
 	__u64 entry = switched_out[tid & (TABLE - 1)];
@@ -105,7 +106,8 @@ static __always_inline __u64 blocked_since(__u32 tid, __u64 now)
 	return is_switched_out(entry, tid) ? stamped(entry, now) : now;
 }
 
-/* Since when a thread waits that may have begun to just now, on another CPU; 0 where it does not. */
+/* Returns the start of a wait that may have just begun on another CPU; 0 if the thread does not
+ * wait. */
 static __always_inline __u64 waits_since(__u32 tid)
 {
 	__u64 entry = *(volatile __u64 *)&switched_out[tid & (TABLE - 1)];
@@ -113,7 +115,7 @@ static __always_inline __u64 waits_since(__u32 tid)
 	return tid && is_switched_out(entry, tid) ? stamped(entry, bpf_ktime_get_ns()) : 0;
 }
 
-/* Whether a wait of this length deserves a record: a long one always, one for I/O now and then. */
+/* Returns true if a wait of this length gets a record: always if long, now and then if for I/O. */
 static __always_inline bool deserves_record(__u64 entry, __u64 now, __u64 length)
 {
 	__u32 *last = &described[(entry >> STAMP_BITS) & (DESCRIBED - 1)];
@@ -125,7 +127,7 @@ static __always_inline bool deserves_record(__u64 entry, __u64 now, __u64 length
 	return 1;
 }
 
-/* Whether the first argument of this x86-64 system call is a file descriptor. */
+/* Returns true if the first argument of this x86-64 system call is a file descriptor. */
 static __always_inline bool takes_file(long number)
 {
 	if (number <= 1 || (number >= 16 && number <= 20) || (number >= 42 && number <= 51))
@@ -218,7 +220,7 @@ static __always_inline void describe_call(struct rec_wait *wait, struct task_str
 		describe_file(wait, task, (__u32)wait->args[0]);
 }
 
-/* Fills in all but the waker; `wait` is zeroed. */
+/* Fills in all fields but the waker; `wait` is zeroed. */
 static __always_inline void describe_wait(struct rec_wait *wait, struct task_struct *task, __u64 start,
 					  enum stack_user user)
 {

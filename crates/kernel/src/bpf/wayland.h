@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* Messages of Wayland: their heads, and few arguments.
+/* Wayland messages: their heads, and a few arguments.
  *
- * A head has the number of an object, and in its second word length and opcode: the shape. Which interface the object has is
- * only said when it is made. So what may be of interest is told by its shape (WL_KEY and others, which the record crate
- * declares with the messages that have them), and by whether a time stamp is of about now. Messages of other shapes are not
- * kept, and of those that are only the arguments that are listed here: never a key's code, a held key, a coordinate or
- * text. */
+ * A head holds an object number, and a second word with length and opcode: the shape. The interface
+ * of an object is only named when it is created. So messages of interest are recognised by their
+ * shape (WL_KEY and others, which the record crate declares with the messages that have them), and
+ * by a time stamp close to now. Messages of other shapes are not kept, and of the rest only the
+ * arguments listed here: never a key's code, a held key, a coordinate or text. */
 #pragma once
 #include "answers.h"
 #include "sends.h"
 
-/* Messages of one send that are kept; each is so many of the reading's words. */
+/* Maximum number of messages kept per send, and the size of each in words of the results. */
 #define WAYLAND_MESSAGES 32
 #define WAYLAND_WORDS (WL_WORD / 4)
-/* Bytes of a message that are looked at: to the end of what binds a compositor. */
+/* Bytes read of a message: up to the end of a compositor's bind request. */
 #define WAYLAND_HEAD 40
-/* A time stamp counts as one within so much of now. */
+/* Maximum distance of a time stamp from now. */
 #define NEAR_MS 5000
-/* By how much TAI is ahead of UTC. */
+/* Offset of TAI from UTC. */
 #define LEAP_MS 37000
-/* Bytes of a type's name, its end included. */
+/* Limits of the bytes of a MIME type's name, including its terminator. */
 #define TYPE_LEAST 5
 #define TYPE_MOST 255
 
-/* Objects of clients are numbered from two on, and numbers are given again: what is larger is none, and may be text. */
+/* Objects of clients are numbered from two on, and numbers are reused: a larger one is no object,
+ * and may be text. */
 #define OBJECTS (1 << 20)
 
-/* What of a message is kept; `input`: it tells of input, which may not be recorded. */
+/* Part of a message to keep; `input`: it reveals input, which may not be recorded. */
 struct kept { __u32 hint, argument; bool wanted, input; };
 
-/* Kernels before 6.1 lack the clock. */
+/* Kernels before 6.1 lack this clock. */
 enum bpf_func_id { BPF_FUNC_ktime_get_tai_ns = 208 };
 
 static __always_inline bool within(__u32 stamp_ms, __u64 now_ms)
@@ -37,7 +38,8 @@ static __always_inline bool within(__u32 stamp_ms, __u64 now_ms)
 	return stamp_ms - (__u32)now_ms + NEAR_MS < 2 * NEAR_MS;
 }
 
-/* Whether a time stamp tells of about now, by the clock of input devices or by that on the wall. */
+/* Returns true if a time stamp is close to now, by the clock of input devices or by wall-clock
+ * time. */
 static __always_inline bool is_near(struct reading *reading, __u32 stamp_ms)
 {
 	if (within(stamp_ms, reading->now / 1000000))
@@ -58,7 +60,7 @@ static __always_inline bool is_button(__u32 code)
 	return code >= 0x110 && code < 0x118;
 }
 
-/* A key or button: serial, time, code, state. The code is looked at, and forgotten. */
+/* Examines a key or button: serial, time, code, state. The code is discarded afterwards. */
 static __always_inline void look_at_key(struct reading *reading, __u32 *head, struct kept *kept)
 {
 	__u32 stamp = head[3], code = head[4], state = head[5];
@@ -72,11 +74,12 @@ static __always_inline void look_at_key(struct reading *reading, __u32 *head, st
 	kept->argument = near ? stamp : 0;
 	if (input_hidden || state != 1 || !near)
 		return;
-	/* Codes of X are those of input devices plus eight. */
+	/* X keycodes are those of input devices plus eight. */
 	look_at_press(reading, button ? BUTTON_PRESSED : is_modifier(code + 8) ? MODIFIER_PRESSED : KEY_PRESSED, stamp);
 }
 
-/* When what was committed was shown: two words of seconds and one of nanoseconds, about now. */
+/* Examines the presentation time of a commit: two words of seconds and one of nanoseconds, close to
+ * now. */
 static __always_inline void look_at_presented(struct reading *reading, __u32 *head, struct kept *kept)
 {
 	__u32 stamp_ms = head[3] * 1000 + head[4] / 1000000;
@@ -86,8 +89,8 @@ static __always_inline void look_at_presented(struct reading *reading, __u32 *he
 	kept->argument = head[3] * 1000000 + head[4] / 1000;
 }
 
-/* Whether an event has the shape of one by which something enters a surface: serial, surface, and a list that fills the
- * rest. */
+/* Returns true if an event has the shape of an enter event: serial, surface, and a list that fills
+ * the rest. */
 static __always_inline bool is_enter(__u32 *head)
 {
 	__u32 held = head[4];
@@ -95,8 +98,9 @@ static __always_inline bool is_enter(__u32 *head)
 	return !(held & 3) && held < 0xf000 && head[1] == WL_ENTER + (held << 16);
 }
 
-/* Who has the focus: what enters is a keyboard where its modifiers are told in the same send, before (Mutter) or behind
- * (wlroots, KWin); and who is told of a key has it. While input is not to be recorded, a key says nothing here either. */
+/* Updates the focus. An entering object is a keyboard if its modifiers follow in the same send
+ * (wlroots, KWin) or precede it (Mutter), and a client that gets a key has the focus. While input
+ * is not recorded, keys are ignored here too. */
 static __always_inline void look_at_focus(struct reading *reading, __u32 *head)
 {
 	bool enters = is_enter(head), modifies = head[1] == WL_MODIFIERS;
@@ -116,8 +120,9 @@ static __always_inline void look_at_focus(struct reading *reading, __u32 *head)
 	}
 }
 
-/* What is copied is asked for by a type, and a pipe to write it to: of the compositor, and by it of who has it. The type's
- * name fills the message, which the offer of a type does as well, but without a file. Nothing of it is kept. */
+/* Returns true for a request of copied data, by MIME type and a pipe to write it to: sent to the
+ * compositor, and by it to the owner of the data. The type's name fills the message, as it does in
+ * an offer of a type, which has no file descriptor. Nothing of it is kept. */
 static __always_inline bool asks_for_copied(__u32 *head)
 {
 	__u32 opcode = head[1] & 0xffff, size = head[1] >> 16, bytes = head[2], letter = (head[3] & 0xff) | 0x20;
@@ -127,8 +132,8 @@ static __always_inline bool asks_for_copied(__u32 *head)
 	return letter >= 'a' && letter <= 'z' && has_control();
 }
 
-/* An input method that has grabbed the keyboard is told of a key with the same arguments by another event. One by which a
- * keyboard enters may be as long: it has a surface where the time stamp is. */
+/* Returns true for a key event to an input method that has grabbed the keyboard: the same arguments
+ * with another opcode. An enter event may be as long, with a surface in place of the time stamp. */
 static __always_inline bool is_grabbed_key(struct reading *reading, __u32 *head)
 {
 	return head[1] == WL_GRABBED_KEY && head[5] <= 1 && is_near(reading, head[3]);
@@ -177,7 +182,8 @@ static __always_inline void look_at_event(struct reading *reading, __u32 *head, 
 	}
 }
 
-/* The binding of an interface that others are made from: a name's number, its text, a version, the new object. */
+/* Examines bind requests for interfaces that create others: name number, interface, version, new
+ * object. */
 static __always_inline void look_at_binding(__u32 *head, struct kept *kept)
 {
 	bool seat = head[1] == WL_BIND_SEAT && head[3] == 8 && head[4] == 0x735f6c77 && head[5] == 0x00746165;
@@ -189,8 +195,8 @@ static __always_inline void look_at_binding(__u32 *head, struct kept *kept)
 	kept->argument = as_object(seat ? head[7] : head[9]);
 }
 
-/* What stands for a person makes keys and buttons: time, code, state. What attaches a buffer has the same shape,
- * with the buffer's number where the time would be. */
+/* Returns true for input made by virtual devices: time, code, state. An attach request has the same
+ * shape, with a buffer number in place of the time. */
 static __always_inline bool makes_input(struct reading *reading, __u32 *head, struct kept *kept)
 {
 	bool key = head[1] == WL_VIRTUAL_KEY;
@@ -243,7 +249,7 @@ static __always_inline void keep(struct reading *reading, __u32 *head, __u32 opc
 	reading->count++;
 }
 
-/* Reads the head of one message, whose first bytes are there; 0 where it is one. */
+/* Reads the head of one message, with its first bytes available; returns 0 if it is one. */
 __noinline int read_wayland_head(struct reading *reading)
 {
 	struct kept kept = {};

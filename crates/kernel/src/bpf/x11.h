@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* X11 messages: their heads, reduced to opcodes, event codes and lengths. Key codes and everything else stay where
- * they are. */
+/* X11 messages: their heads, reduced to opcodes, event codes and lengths. Key codes and all other
+ * contents are left alone. */
 #pragma once
 #include "answers.h"
 #include "sends.h"
 
 #define OPERATIONS 24
-/* Bytes of a message that are looked at. */
+/* Bytes read of a message. */
 #define X_HEAD 20
 
 static __always_inline __u32 swap16(__u32 value, bool swapped)
@@ -19,7 +19,7 @@ static __always_inline __u32 swap32(__u32 value, bool swapped)
 	return swapped ? __builtin_bswap32(value) : value;
 }
 
-/* Whether the first message on a connection is the set-up, and how long it is. */
+/* Returns the length of the connection setup if this is its first message, else 0. */
 static __always_inline __u32 setup_length(struct reading *reading, __u8 *head)
 {
 	bool request = reading->request;
@@ -63,8 +63,8 @@ static __always_inline __u32 event_word(__u8 *head, bool swapped, __u32 *length)
 	return code | (scroll << 16) | ((__u32)(head[0] & 0x80) << 17);
 }
 
-/* Presses and motions are told alike by the core protocol and the input extension, whose events are told from others of
- * that form by their length: twelve units at least. The wheel is four buttons. */
+/* Finds presses and motion. The core protocol and the input extension encode them alike; events of
+ * the latter are recognised by their length of at least twelve units. The wheel is four buttons. */
 static __always_inline void look_for_input(struct reading *reading, __u8 *head, __u32 length)
 {
 	__u32 code = head[0], detail = head[1], stamp = *(__u32 *)(head + 4);
@@ -77,7 +77,7 @@ static __always_inline void look_for_input(struct reading *reading, __u8 *head, 
 		detail = *(__u32 *)(head + 16);
 	}
 	stamp = swap32(stamp, reading->swapped);
-	/* The input extension may tell of one press for a device and for the one that stands for all. */
+	/* The input extension may report one press for a device and for its master. */
 	bool again = head[0] == 35 && reading->presses && stamp == reading->last_ms;
 	if (code == 6)
 		look_at_move(reading, MOVES, stamp);
@@ -87,7 +87,7 @@ static __always_inline void look_for_input(struct reading *reading, __u8 *head, 
 		return;
 	else if (code == 4)
 		look_at_press(reading, BUTTON_PRESSED, stamp);
-	/* The key's code is compared with those of modifiers and forgotten. */
+	/* The key's code is compared with those of modifiers and discarded. */
 	else if (code == 2)
 		look_at_press(reading, is_modifier(detail) ? MODIFIER_PRESSED : KEY_PRESSED, stamp);
 }
@@ -102,7 +102,7 @@ static __always_inline void look_for_drawing(struct reading *reading, __u8 *head
 		reading->draws = 1;
 }
 
-/* Whether these bytes may be the head of a request, or of an event, a reply or an error. */
+/* Returns true if these bytes may be the head of a request, or of an event, a reply or an error. */
 static __always_inline bool is_head(struct reading *reading, __u8 *head)
 {
 	__u8 code = head[0] & 0x7f;
@@ -127,7 +127,7 @@ static __always_inline void keep_word(struct reading *reading, __u32 word)
 	reading->count++;
 }
 
-/* Reads the head of one message, whose first bytes are there; 0 where it is one. */
+/* Reads the head of one message, with its first bytes available; returns 0 if it is one. */
 __noinline int read_x_head(struct reading *reading)
 {
 	__u32 length = 0, word;

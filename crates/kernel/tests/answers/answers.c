@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* How events are read and answers counted, by the kernel programs' own code, compiled for this machine.
+/* Reading of events and counting of answers by the kernel programs' own code, in user space.
  *
- * The lines of the standard input are orders; times are in milliseconds. Each is answered with a line.
+ * The lines of standard input are orders, each answered with a line; times are in milliseconds.
  *
  *     x11 HEX, wayland HEX       events of one send at 100,000: "PRESS STAMP MOVES STAMP PRESSES"
- *     request HEX                requests of one send to a display of server 9: whether they draw, and inject
- *     stream HEX                 the next send of requests on a connection: how many of them were read, and the sends
- *                                  skipped so far
+ *     request HEX                requests of one send to a display of server 9: "DRAWS INJECTS"
+ *     stream HEX                 next send of requests on a connection: requests read, and all
+ *                                  sends skipped so far
  *     known MAJOR MINOR SERVER   this server is known, and this request of it draws
- *     met DISPLAY                something is pressed at server 9: the last display and server that were not known
- *     hide                       input is not to be recorded from here on
- *     press AT NOW [COUNT]       a client is told of keys,
- *     moves CLASS AT NOW           of moves or the wheel,
- *     take TID NOW                 takes it,
- *     already TID AT NOW           has taken it before the send returned,
+ *     met DISPLAY                a press at server 9: the last unknown display and server
+ *     hide                       input is not recorded from here on
+ *     press AT NOW [COUNT]       keys are sent to a client,
+ *     moves CLASS AT NOW           moves or the wheel are,
+ *     take TID NOW                 it reads them,
+ *     already TID AT NOW           has read them before the send returned,
  *     sleep TID START NOW          waits for others,
  *     woken TID START NOW          until the server, thread 9, wakes it,
- *     draw TID NOW                 and draws; with a "b" behind its name each of these orders is about another client;
- *     serve TID NOW                the server takes the drawing,
- *     served TID NOW               has taken it before the send returned,
- *     wait TID NOW                 and waits: "CLASS LATENCY QUEUED" of each answer that is told, "of N" presses, "after N" where N presses had none, and "CLASS?" for each
- *                                  slot that is open
+ *     draw TID NOW                 and draws; with a suffix "b" these orders are for another client;
+ *     serve TID NOW                the server reads the drawing,
+ *     served TID NOW               has read it before the send returned,
+ *     wait TID NOW                 and waits: "CLASS LATENCY QUEUED" of each answer reported,
+ *                                  "of N" presses, "after N" presses without an answer, and
+ *                                  "CLASS?" for each open slot
  *     inject NOW                 a client injects a press,
- *     injected AT                  which the server took before the send returned;
- *     stamped STAMP NOW          when a press was made that is told with this stamp: "AT"
- *     counts                     how many latencies were counted, by class
- *     taken BYTES, sent BYTES    on a connection: of what is sent, "1" if all was taken */
+ *     injected AT                  which the server read before the send returned;
+ *     stamped STAMP NOW          time of a press sent with this time stamp: "AT"
+ *     counts                     number of latencies by class
+ *     taken BYTES, sent BYTES    on a connection: "1" if all bytes sent have been received */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,7 @@ __u64 bpf_get_current_pid_tgid(void) { return tid; }
 __u64 bpf_ktime_get_ns(void) { return READ_AT; }
 __u64 bpf_ktime_get_tai_ns(void) { return READ_AT; }
 
-/* What is known of the only server that may be known. */
+/* Drawing requests of the only known server. */
 static struct drawing_requests requests;
 static __u32 known_server;
 
@@ -83,7 +84,7 @@ static __u32 parse(char *hex, __u8 *bytes)
 	return count;
 }
 
-/* As `read_queue` in display.h has it. */
+/* Like `read_queue` in display.h. */
 static struct reading *read_send(char *hex, struct framing *framing, bool wayland, bool request)
 {
 	static struct reading reading;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* The rings' own code, compiled for this machine: threads that write to them as many CPUs would.
+/* The rings' own code in user space: threads write to them as many CPUs would.
  *
  *     rings POOL CPUS SCHED RARE EXITS LEAST KEPT_NS
  *
- * POOL is a file with as many chunks as the three shares. The lines of the standard input are orders: "loud" has every third
- * event be a rare record, "end" ends the writing. Each is answered with a line: for each class until when records were
- * overwritten, how many found no chunk, and how many chunks it has; how many threads still write; and how many
- * switches were written. It ends with its standard input. */
+ * POOL is a file with as many chunks as the three shares. The lines of standard input are orders:
+ * "loud" makes every third event a rare record, "end" ends the writing. Each is answered with a
+ * line: for each class the time up to which records were overwritten, the number that found no
+ * chunk, and its number of chunks; the number of threads still writing; and the number of switches
+ * written. The program exits at the end of its input. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,17 +15,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* What the loader sets before the programs are loaded is set in `fill` here. */
+/* `fill` sets the constants that the loader sets before loading the programs. */
 #define const
 #include "packed.h"
 #undef const
 
-/* CPUs are shared out among so many threads, and a thread goes from one to the next after so many events. */
+/* Number of threads that share the CPUs, and of events after which a thread moves to its next CPU.
+ */
 #define THREADS 4
 #define TURN 37
-/* From one event of the machine to the next: 200,000 a second. */
+/* Time between two events of the machine: 200,000 per second. */
 #define EVENT_NS 5000
-/* A CPU's own threads, which it switches to in turn. */
+/* Threads of a CPU, which it switches to in turn. */
 #define TIDS 61
 #define FIRST_TID 1000
 
@@ -56,7 +58,7 @@ long bpf_probe_read_kernel(void *to, __u32 size, void *from)
 
 static __u32 tid_of(__u32 cpu, __u64 turn) { return FIRST_TID + cpu * TIDS + turn % TIDS; }
 
-/* The next switch of a CPU, as `sched_switch` in sched.h has it. */
+/* Writes the next switch of a CPU, like `sched_switch` in sched.h. */
 static void switch_once(__u32 cpu)
 {
 	struct place *mine = sched_place();
@@ -82,7 +84,7 @@ static void switch_once(__u32 cpu)
 	written[cpu]++;
 }
 
-/* A name that tells its own time and CPU. */
+/* Writes a name record that holds its own time and CPU. */
 static void name_once(__u32 cpu, enum ring_class class)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -98,7 +100,7 @@ static void name_once(__u32 cpu, enum ring_class class)
 	commit(record, now, cpu, sizeof(*record), REC_RENAME, generation);
 }
 
-/* Half of the CPUs have a sixteenth of the events of the others, and the last one has one event only. */
+/* Half of the CPUs have 1/16 of the events of the others, and the last one has a single event. */
 static int is_due(__u32 cpu, __u64 round)
 {
 	if (cpu == cpus - 1)
@@ -136,7 +138,7 @@ static void answer(void)
 	fflush(stdout);
 }
 
-/* As the loader does it, see load.rs. */
+/* Fills the queues like the loader, see load.rs. */
 static void fill(char **shares_and_more)
 {
 	__u32 number = 1;

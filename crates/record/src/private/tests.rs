@@ -9,12 +9,12 @@ use zerocopy::{FromZeros, IntoBytes};
 
 const ANN: u32 = 1000;
 const BOB: u32 = 1001;
-/// Processes of Ann, of Bob, of root, and of nobody known.
+/// Processes of Ann, of Bob, of root, and of an unknown user.
 const OF_ANN: Pid = Pid(10);
 const OF_BOB: Pid = Pid(11);
 const OF_ROOT: Pid = Pid(12);
 const LOST: Pid = Pid(13);
-/// The code of an answer of an X server.
+/// Code of an X server's reply.
 const REPLY: u8 = 1;
 
 fn head(kind: RecordKind, size: usize) -> Head {
@@ -32,7 +32,7 @@ fn message(client: Pid, display: u32) -> Vec<u8> {
     message.as_bytes().to_vec()
 }
 
-/// The server tells a client something: an X event or answer with this code.
+/// Returns an X11 event or reply with this code, sent to a client.
 fn told(client: Pid, display: u32, code: u8) -> Vec<u8> {
     let mut message = Message::read(&message(client, display)).expect("a message");
     message.head.size += 8;
@@ -72,7 +72,7 @@ fn chunk(records: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Takes out what Ann, or another user, may not know.
+/// Withholds data that Ann, or another user, may not know.
 fn conceal(incident: &mut Incident, user: u32) -> Withheld {
     let mut concealer = Concealer::of(incident, user, &|address| !address).expect("it is in memory");
     for (section, bytes) in &mut incident.sections {
@@ -88,7 +88,7 @@ fn records(incident: &Incident, section: Section) -> impl Iterator<Item = (Recor
     entries.map(|entry| (entry.kind, entry.bytes))
 }
 
-/// Whose the processes are, and since when those others than Ann's live.
+/// Returns the owners of the processes, and the starts of those other than Ann's.
 fn known() -> Vec<u8> {
     let owners = [owner(OF_ANN, ANN), owner(OF_BOB, BOB), owner(OF_ROOT, 0), wait(OF_BOB).as_bytes().to_vec()];
     [owners.concat(), since_ever(OF_BOB), since_ever(OF_ROOT)].concat()
@@ -105,12 +105,12 @@ fn incident(rare: &[Vec<u8>]) -> Incident {
     incident
 }
 
-/// Clients and displays of the messages that Ann is shown, and how many she is not.
+/// Returns clients and displays of the messages shown to Ann, and the number of the others.
 fn shown(messages: &[(Pid, u32)]) -> (Vec<(Pid, u32)>, u64) {
     shown_of(messages, REPLY)
 }
 
-/// The same where servers told all of them this.
+/// Returns the same for messages from the server with this code.
 fn shown_of(messages: &[(Pid, u32)], code: u8) -> (Vec<(Pid, u32)>, u64) {
     let told: Vec<_> = messages.iter().map(|(client, display)| told(*client, *display, code)).collect();
     let mut incident = incident(&told);
@@ -139,7 +139,7 @@ fn who_is_refused_by_a_greeter_is_shown_nothing_of_its() {
     assert_eq!(shown_of(&tried, REFUSED), (vec![(OF_ANN, 3)], 1));
 }
 
-/// The same on Wayland: clients and compositors.
+/// Returns the same for Wayland: clients and compositors.
 fn shown_of_wayland(messages: &[(Pid, Pid)]) -> (Vec<(Pid, Pid)>, u64) {
     let mut incident =
         incident(&messages.iter().map(|(client, server)| wl_message(*client, *server)).collect::<Vec<_>>());
@@ -166,7 +166,7 @@ fn a_terminal_is_of_the_user_of_its_session() {
     assert_eq!(withheld.told().as_deref(), Some("input of 1 other user"));
 }
 
-/// A process of Bob's with Ann's later number, which ended at 5 ms; without its start, where that is lost.
+/// Returns a process of Bob's with Ann's later pid, which ended at 5 ms; its start may be lost.
 fn reused(ended: &[(Pid, Nanos)]) -> Vec<u8> {
     let exits = ended.iter().map(|(pid, start)| {
         let mut exit = Exit::new_zeroed();
@@ -177,7 +177,7 @@ fn reused(ended: &[(Pid, Nanos)]) -> Vec<u8> {
     chunk(&exits.chain([owner(OF_ANN, BOB)]).collect::<Vec<_>>())
 }
 
-/// A process that lives at the mark.
+/// Returns a process that lives at the mark.
 fn living(pid: Pid, start: Nanos) -> Vec<u8> {
     let mut task = Task::new_zeroed();
     task.head = Head { tid: Tid(pid.0), ..head(RecordKind::Task, Task::SIZE) };
@@ -185,7 +185,8 @@ fn living(pid: Pid, start: Nanos) -> Vec<u8> {
     task.as_bytes().to_vec()
 }
 
-/// How many of three messages of a number are kept from Ann: while Bob had it, while nobody had it, while Ann has it.
+/// Returns the number of messages withheld from Ann, of three with one pid: while Bob had it, while
+/// it was free, and while Ann has it.
 fn kept_from_ann(exits: Vec<u8>, lives: Vec<u8>) -> u64 {
     let at = |ms: u64| {
         let mut message = Message::read(&message(OF_ANN, 0)).expect("a message");
@@ -275,7 +276,8 @@ enum Decision {
     Goes,
 }
 
-/// Concealer's decision for a record of this kind whose columns and tail name a process of nobody known.
+/// Returns the concealer's decision for a record of this kind: its columns and tail name a process
+/// of an unknown user.
 fn decision(kind: RecordKind) -> Decision {
     let mut record = head(kind, kind.size() + 8).as_bytes().to_vec();
     record.resize(kind.size() + 8, 0x11);
@@ -289,7 +291,8 @@ fn decision(kind: RecordKind) -> Decision {
     }
 }
 
-/// A new kind has no row here, and fails the test until it has one that agrees with `docs/security.md`.
+/// A new kind has no row here, and fails the test until it has one that agrees with
+/// `docs/security.md`.
 #[test]
 fn every_kind_has_a_decision() {
     use RecordKind::*;

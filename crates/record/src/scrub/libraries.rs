@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Libraries that every desktop has: that a program uses one tells of nobody.
+//! Libraries that every desktop has: their use identifies no user.
 
-/// By the name before `.so`.
+/// Names before `.so`.
 const LIBRARIES: [&str; 72] = [
     "ld-linux-x86-64",
     "libEGL",
@@ -77,10 +77,10 @@ const LIBRARIES: [&str; 72] = [
     "libzstd",
 ];
 
-/// Families of libraries, by how they begin.
+/// Prefixes of families of libraries.
 const FAMILIES: [&str; 6] = ["libQt5", "libQt6", "libgdk-", "libgtk-", "libpango-", "libpixman-"];
 
-/// Whether a module is the kernel's code in every process, or a library that is common.
+/// Returns `true` if a module is the vDSO or a common library.
 pub(super) fn is_common(module: &[u8]) -> bool {
     let Ok(module) = std::str::from_utf8(module) else { return false };
     let Some((name, version)) = module.split_once(".so") else { return module == "[vdso]" };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A model of the kernel programs' `packed.h`, and that what it writes is read back.
+//! A model of the kernel programs' `packed.h`, with tests that read back its output.
 
 use super::*;
 use crate::chunk::entries;
@@ -12,7 +12,7 @@ const SPAN_NS: u64 = STEP_NS << TIME.count;
 const HEAD: usize = size_of::<ChunkHead>();
 const OPENED: u64 = 1_000_000_000 * STEP_NS;
 
-/// What a scheduler does on one CPU. Times and threads follow from what was before.
+/// An action of the scheduler on one CPU. Times and threads follow from the state before it.
 #[derive(Clone, Copy, Debug)]
 enum ModelEvent {
     Switch {
@@ -20,7 +20,7 @@ enum ModelEvent {
         prio: u8,
         state: u16,
     },
-    /// The thread that runs has another priority from now on.
+    /// The running thread changes its priority.
     Renice {
         prio: u8,
     },
@@ -35,14 +35,14 @@ enum ModelEvent {
         from: u16,
         to: u16,
     },
-    /// Somebody else moves a thread than the one that the last switch switched to.
+    /// A thread other than the one switched to last migrates a thread.
     ByAnother {
         by: u32,
         tid: u32,
     },
 }
 
-/// A CPU that writes into a chunk.
+/// A CPU that writes to a chunk.
 struct ModelWriter {
     chunk: Vec<u8>,
     taken: u64,
@@ -50,10 +50,10 @@ struct ModelWriter {
     since: u64,
     running: u32,
     prio: Option<u8>,
-    /// What was really so.
+    /// Actual running thread and priority.
     runs: (u32, u8),
     whole: Vec<Vec<u8>>,
-    /// The stores of each record, in their order: place and word.
+    /// Stores of each record in order: position and word.
     stores: Vec<Vec<(usize, u64)>>,
 }
 
@@ -138,7 +138,8 @@ impl ModelWriter {
         (self.runs, self.running, self.prio) = (next, next.0, Some(next.1));
     }
 
-    /// Writes the word where the reader knows the rest, else the whole record, of which the reader learns, if it may.
+    /// Writes the word if the reader knows the rest; otherwise the full record, which updates the
+    /// reader's knowledge if `told`.
     fn record(&mut self, ts: u64, running: u32, word: Option<u64>, whole: &[u8], kind: RecordKind, told: bool) {
         let known = !self.fresh && running == self.running && ts.wrapping_sub(self.since) < SPAN_NS;
         match word.filter(|_| known) {
@@ -160,7 +161,7 @@ impl ModelWriter {
         self.whole.push(whole.to_vec());
     }
 
-    /// Stores the words of a record, in this order.
+    /// Stores the words of a record in this order.
     fn store(&mut self, words: &[u64], order: &[usize]) {
         let at = self.chunk.len();
         self.stores.push(order.iter().map(|word| (at + word * WORD_BYTES, words[*word])).collect());
@@ -174,7 +175,7 @@ impl ModelWriter {
         (self.fresh, self.running, self.since) = (false, running, ts);
     }
 
-    /// The chunk's bytes with what an earlier life has left behind them.
+    /// Returns the chunk with leftovers of an earlier use after it.
     fn onto(&self, stale: &[u8]) -> Vec<u8> {
         let mut chunk = self.chunk.clone();
         chunk.extend_from_slice(stale.get(chunk.len()..).unwrap_or_default());
@@ -183,7 +184,7 @@ impl ModelWriter {
     }
 }
 
-/// A chunk with these stores, onto what an earlier life has left.
+/// Returns a chunk with these stores applied to the leftovers of an earlier use.
 fn stored(writer: &ModelWriter, stale: &[u8], stores: &[(usize, u64)]) -> Vec<u8> {
     let mut chunk = [&writer.chunk[..HEAD], stale.get(HEAD..).unwrap_or_default()].concat();
     chunk.resize(CHUNK_BYTES, 0);

@@ -17,7 +17,7 @@ fn suspicion(latency: Nanos, at: Nanos, doubtful: bool) -> Suspicion {
     Suspicion { class, application, uid: 1000, client, slot: 3, latency, at, open_since, doubtful }
 }
 
-/// A folder that is gone: nothing is kept.
+/// Returns a removed folder, so that nothing is stored.
 fn folder() -> PathBuf {
     tempfile::TempDir::new().expect("a folder").path().to_owned()
 }
@@ -57,7 +57,7 @@ fn told(presses: u32, first: Nanos, last: Nanos) -> ToldAnswer {
     ToldAnswer { at, first, last, slept, silent, client, slot: 3, presses, class: 0, queued: false }
 }
 
-/// Lets ticks of a tenth of a second pass from `from` on, with nothing open; the time of the look.
+/// Runs ticks 100 ms apart with nothing open, and returns the time of the examination.
 fn look_at(auto: &mut AutoMarker, from: Nanos, until: Nanos) -> Option<Nanos> {
     let ticks = (from.0..until.0).step_by(100_000_000).map(Nanos);
     ticks.into_iter().find(|now| auto.due(&[], *now).is_some())
@@ -165,18 +165,18 @@ fn the_same_cause_is_marked_once_an_hour() {
     assert_eq!((auto.counts.marked, auto.counts.known_causes, auto.counts.without_finding), (3, 1, 1));
 }
 
-/// As the kernel numbers them.
+/// Kernel class numbers.
 const WHEEL: usize = 2;
 const POINTER: usize = 3;
 
-/// A folder's learning, and a program that runs all the time.
+/// Returns an empty learning state with its folder, and a process that always runs.
 fn learning() -> (tempfile::TempDir, Learning, Pid) {
     let dir = tempfile::TempDir::new().expect("a folder");
     let learning = Learning::open(dir.path().join("baselines.json"), ms(0));
     (dir, learning, Pid(1))
 }
 
-/// Moves of one program that were answered after so long, or taken.
+/// Returns pointer moves answered or read after `latency`.
 fn moves(class: usize, client: Pid, latency: Nanos) -> ToldAnswer {
     ToldAnswer { class, client, queued: true, ..told(1, latency, latency) }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! More detail for a time, on a recorder that runs.
+//! Temporary details of a running recorder.
 
 use super::Recorder;
 use crate::told::refuse;
@@ -10,7 +10,7 @@ use tipme_kernel::Detail;
 use tipme_record::Nanos;
 
 impl Recorder<'_> {
-    /// Records what a user names more closely, for so long.
+    /// Records details at the request of a user for a number of seconds.
     pub(super) fn record_closely(&mut self, uid: u32, names: &[String], seconds: u32) -> RecorderResponse {
         let details: Vec<Detail> = match names.iter().map(|name| name.parse()).collect::<anyhow::Result<_>>() {
             Ok(details) => details,
@@ -36,7 +36,7 @@ impl Recorder<'_> {
         self.kernel.lacks(detail).or_else(|| self.watch.counter().lacks(detail)).map(str::to_owned)
     }
 
-    /// Begins what somebody wants, and ends what is over.
+    /// Switches details on and off as their times begin and end.
     pub(super) fn settle_details(&mut self, now: Nanos) {
         if self.details.settle(now) {
             let on = self.details.on();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who is told what was lived with.
+//! Access to the figures of `tipme day`.
 
 use super::Recorder;
 use crate::day::Days;
@@ -9,7 +9,7 @@ use tipme_control::RecorderResponse;
 use tipme_desktop::clock;
 
 impl Recorder<'_> {
-    /// What a user lived with: the own, or for root anybody's.
+    /// Returns a user's figures: to that user, or to root.
     pub(super) fn lived(&mut self, caller: u32, user: u32, from_s: u64, to_s: u64) -> RecorderResponse {
         if caller != 0 && caller != user {
             return refuse(format!("what user {user} lived with is told to that user and root"));

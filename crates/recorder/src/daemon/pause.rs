@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recording that is paused as a whole, and goes on where it was told to.
+//! Pausing and resuming all recording.
 
 use super::Recorder;
 use crate::told::refuse;
@@ -8,7 +8,8 @@ use tipme_desktop::clock;
 use tipme_record::Nanos;
 
 impl Recorder<'_> {
-    /// Writes nothing any more. What was recorded before stays in memory, and goes as it would have.
+    /// Stops recording. Earlier records stay in memory until they would have been overwritten
+    /// anyway.
     pub(super) fn pause(&mut self, uid: u32) -> RecorderResponse {
         if let Some((other, _)) = self.paused.filter(|(by, _)| *by != uid) {
             return refuse(format!("recording is paused already, by {}", accounts::in_words(other)));
@@ -22,8 +23,8 @@ impl Recorder<'_> {
         RecorderResponse::Done
     }
 
-    /// Goes on recording, where the user may have it so: who paused it is not overruled but by root. What is held
-    /// begins now.
+    /// Resumes recording, unless another user paused it; root may always resume. The window begins
+    /// again now.
     pub(super) fn start_again(&mut self, uid: u32) -> RecorderResponse {
         match self.paused {
             Some((by, since)) if uid != 0 && by != uid => return refuse(why_paused(by, since)),
@@ -39,7 +40,7 @@ impl Recorder<'_> {
         self.record_keys(uid, true)
     }
 
-    /// Why a mark finds nothing, where recording is paused.
+    /// Returns the reason why marks are refused while recording is paused.
     pub(super) fn without_recording(&self) -> Option<String> {
         self.paused.map(|(by, since)| why_paused(by, since))
     }

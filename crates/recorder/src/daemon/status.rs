@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the recorder is, and what it records.
+//! State and coverage of the recorder.
 
 use super::Recorder;
 use crate::capture::{exits_from, held};
@@ -10,7 +10,7 @@ use tipme_record::incident::Display;
 use tipme_record::{Nanos, RingClass};
 
 impl Recorder<'_> {
-    /// How it is, for who asks.
+    /// Returns the status, without its parts specific to a caller.
     pub(super) fn status(&self) -> RecorderStatus {
         let kept = RingClass::ALL[..2].iter().map(|class| self.kernel.overwritten_until(*class));
         let from = kept.fold(self.armed, Nanos::max);
@@ -46,7 +46,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// The displays among these that are recorded, such as `:0`, and the sockets of compositors that are.
+    /// Returns the names of recorded displays, such as `:0`, and the sockets of recorded
+    /// compositors.
     pub(super) fn recorded(&self, displays: &[Display]) -> Vec<String> {
         let wanted = displays.iter().filter(|display| self.options.tap.takes(display.display));
         let names = wanted.map(|display| format!(":{}", display.display));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Marks that nobody asked for, and what people say of them.
+//! Automatic marks, and users' verdicts on them.
 
 use super::{Recorder, done};
 use crate::auto::Suspicion;
@@ -11,7 +11,7 @@ use tipme_control::{Caller, Judged, RecorderResponse, ToldTolerance};
 use tipme_record::Nanos;
 
 impl Recorder<'_> {
-    /// Looks at what the coarse figures make suspicious, and decides on looks that have ended.
+    /// Examines what the coarse figures make suspicious, and decides on finished examinations.
     pub(super) fn notice(&mut self, now: Nanos) {
         self.settle_looks(now);
         let judged = self.suspicions.settled(Instant::now());
@@ -28,7 +28,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// Whose program it was may have the incident where that user may mark: polkit is asked as if the program did.
+    /// Asks polkit whether the program's user may mark, as if the program asked: then that user
+    /// owns the incident.
     fn ask_whose(&mut self, suspicion: Suspicion) {
         let program = Caller { pid: suspicion.client.0, uid: suspicion.uid };
         let judged = self.suspicions.judge(program.uid, program, suspicion, Instant::now());
@@ -54,7 +55,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// A user says of an incident whether it was this.
+    /// Handles a user's verdict on an incident.
     pub(super) fn hear(&mut self, incident: &Path, uid: u32, right: Option<bool>) {
         let id = incident.file_stem().unwrap_or_default().to_string_lossy();
         if let (Some((auto, _)), Some(right)) = (&mut self.auto, right) {
@@ -70,7 +71,7 @@ impl Recorder<'_> {
         done(removed)
     }
 
-    /// The incidents of a user that nobody asked for, and what that user puts up with.
+    /// Returns a user's automatic incidents and tolerances.
     pub(super) fn said_by(&self, uid: u32) -> (Vec<String>, Vec<ToldTolerance>) {
         let tolerances = self.auto.as_ref().map(|(auto, _)| &auto.tolerances);
         tolerances.map(|of| (of.suggested(uid), of.told(uid))).unwrap_or_default()

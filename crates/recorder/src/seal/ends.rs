@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who has the other end of a pipe that somebody waits for at the mark. The kernel tells it without asking anybody:
-//! names and numbers of open files only are read, no file is opened.
+//! Holders of the other ends of pipes that threads wait for at the mark. Only names and numbers in
+//! /proc are read; no file is opened, so no process can block this.
 
 use crate::owners::waits;
 use crate::processes::{OpenFile, open_files};
@@ -10,31 +10,31 @@ use tipme_record::records::Wait;
 
 const TYPE_BITS: u32 = 0o170_000;
 const TYPE_FIFO: u32 = 0o010_000;
-/// read, readv, preadv2, splice; and write, writev, vmsplice.
+/// System calls read, readv, preadv2, splice; and write, writev, vmsplice.
 const READS: [i32; 4] = [0, 19, 327, 275];
 const WRITES: [i32; 3] = [1, 20, 278];
 
-/// Waiters that are looked at; those beyond stay unknown.
+/// Maximum number of waiters examined; the rest stay unknown.
 const WAITERS_MAX: usize = 4_096;
-/// Holders of one end that are told.
+/// Maximum number of holders recorded per end.
 const HOLDERS_MAX: usize = 4;
 
 const ACCESS_BITS: u32 = 3;
 
-/// A pipe, and whether the end that is asked for is the one that is written to.
+/// A pipe's inode, and `true` for its write end.
 type End = (u64, bool);
 
-/// A thread and its process.
+/// A waiting thread and its process.
 struct PipeWaiter {
     tid: u32,
     pid: u32,
 }
 
-/// Who waits for which end of a pipe.
+/// Waiting threads by the pipe end that they wait for.
 pub(super) struct PipeWaiters(BTreeMap<End, Vec<PipeWaiter>>);
 
 impl PipeWaiters {
-    /// By the bytes of the task walk.
+    /// Finds the waiters in a task walk.
     pub(super) fn by(tasks: &[u8]) -> PipeWaiters {
         let mut waiting: BTreeMap<End, Vec<PipeWaiter>> = BTreeMap::new();
         for (wait, end) in waits(tasks).filter_map(|wait| Some((wait, end_of(&wait)?))).take(WAITERS_MAX) {
@@ -43,7 +43,8 @@ impl PipeWaiters {
         PipeWaiters(waiting)
     }
 
-    /// Looks at the open files of all processes. Who has both ends itself waits for itself, which is idle.
+    /// Searches the open files of all processes. A process that holds both ends waits for itself,
+    /// which means it is idle.
     pub(super) fn resolve(self) -> Vec<PipeEnd> {
         if self.0.is_empty() {
             return Vec::new();
@@ -66,7 +67,8 @@ impl PipeWaiters {
     }
 }
 
-/// The end of a pipe that a wait is for; `None` where it is none, or its other end is known already.
+/// Returns the pipe end that a wait is for; `None` if it is not for a pipe, or its peer is already
+/// known.
 fn end_of(wait: &Wait) -> Option<End> {
     let fifo = wait.mode & TYPE_BITS == TYPE_FIFO && wait.inode != 0 && wait.peer.0 == 0;
     let write =
@@ -74,13 +76,14 @@ fn end_of(wait: &Wait) -> Option<End> {
     write.filter(|_| fifo).map(|write| (wait.inode, write))
 }
 
-/// The ends of pipes that an open file is. A named pipe has the path of a file.
+/// Returns the pipe ends of an open file. A named pipe has the path of a file.
 fn ends(file: &OpenFile) -> impl Iterator<Item = End> + use<> {
     let may_be = file.name.to_string_lossy().starts_with(['p', '/']);
     may_be.then(|| opened(&file.info())).flatten().into_iter().flatten()
 }
 
-/// The ends that an open file is, by what the kernel says of it: both where it was opened for reading and writing.
+/// Returns the ends that an open file is, from its fdinfo: both if it was opened for reading and
+/// writing.
 fn opened(info: &str) -> Option<impl Iterator<Item = End> + use<>> {
     let value = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let inode: u64 = value("ino:")?.parse().ok()?;

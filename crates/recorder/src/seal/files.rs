@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Paths of the files that threads waited for, which the records name by device and inode only.
+//! Paths of the files that threads waited for, which records identify by device and inode only.
 //!
-//! The mappings of the processes that waited have them, and so have their open files, as long as the
-//! processes live: so this is done when an incident is sealed. Only files of processes of whoever gets the
-//! incident are named, since others may not look them up either; who is root gets all.
+//! The mappings and open files of the waiting processes have the paths while those processes live,
+//! so this happens when an incident is sealed. Only files of processes of the incident's owner are
+//! named, since that user may not look up others; root gets all.
 
 use crate::owners::waits;
 use crate::processes::{Mapping, identity, maps};
@@ -13,46 +13,46 @@ use tipme_record::incident::FileName;
 use tipme_record::records::{Attempt, Wait};
 use tipme_record::{Pid, RecordKind, entries};
 
-/// Processes whose mappings are read: those that waited most often.
+/// Maximum number of processes to read mappings of: those with the most waits.
 const PROCESSES: usize = 32;
-/// Open files that are looked at, of all processes together.
+/// Maximum number of open files examined, over all processes.
 const OPEN_FILES: usize = 256;
-/// Files that are named.
+/// Maximum number of files named.
 const FILES: usize = 1_024;
-/// Bytes of a path; longer ones are left out.
+/// Maximum bytes of a path; longer ones are left out.
 const PATH_BYTES: usize = 1_024;
 
-/// Type of a regular file, the only one that is named.
+/// Type of a regular file, the only one named.
 const REGULAR: u32 = 0x8000;
 
-/// Device in the kernel's encoding and inode.
+/// Device in the kernel's encoding, and inode.
 type Key = (u32, u64);
 
-/// What is to be named, and who may know it.
+/// Files to name for one user.
 #[derive(Default)]
 pub(super) struct WantedFiles {
-    /// Who gets to know the paths.
+    /// User to receive the paths.
     user: u32,
-    /// Whether this user may know what files a process has.
+    /// `true` for processes with files that this user may know.
     known: HashMap<Pid, bool>,
     files: HashSet<Key>,
-    /// How often each process waited.
+    /// Number of waits by process.
     processes: BTreeMap<Pid, usize>,
-    /// File descriptors that were waited on, and for which file.
+    /// Files by the descriptor that was waited on.
     descriptors: BTreeMap<(Pid, u32), Key>,
-    /// Processes that tried to lock files in vain, or had them locked.
+    /// Processes that failed to lock files, or held the locks.
     lockers: BTreeSet<Pid>,
 }
 
 impl WantedFiles {
-    /// The files that the waits of a task walk name, as far as their paths can be told to this user.
+    /// Collects the files in the waits of a task walk, if this user may know their paths.
     pub(super) fn by(tasks: &[u8], user: u32) -> WantedFiles {
         let mut wanted = WantedFiles { user, ..WantedFiles::default() };
         waits(tasks).for_each(|wait| wanted.add_wait(&wait));
         wanted
     }
 
-    /// Adds those that the waits of a chunk name.
+    /// Adds the files in the waits of a chunk.
     pub(super) fn see(&mut self, chunk: &[u8]) {
         for entry in entries(chunk) {
             match entry.kind {
@@ -65,7 +65,8 @@ impl WantedFiles {
         }
     }
 
-    /// Adds a file that was tried in vain to be locked. Who tried may have ended; who holds the lock has the file open.
+    /// Adds a file that could not be locked. The waiter may have ended; the holder of the lock has
+    /// the file open.
     fn add_lock(&mut self, attempt: &Attempt) {
         for pid in [attempt.holder, attempt.pid].into_iter().filter(|pid| attempt.failures > 0 && *pid != Pid(0)) {
             let known = self.lockers.contains(&pid) || self.lockers.len() < PROCESSES && self.may_know(pid);
@@ -94,7 +95,7 @@ impl WantedFiles {
         user == 0 || *self.known.entry(pid).or_insert_with(|| owner(pid) == Some(user))
     }
 
-    /// Tells the paths that can be found by asking the processes that may be asked.
+    /// Passes on the paths that are found in processes that may be queried.
     pub(super) fn resolve(mut self, may_ask: impl Fn(Pid) -> bool, tell: impl Fn(FileName)) {
         for ((pid, descriptor), key) in std::mem::take(&mut self.descriptors) {
             let link = format!("/proc/{pid}/fd/{descriptor}");
@@ -129,13 +130,13 @@ impl WantedFiles {
     }
 }
 
-/// The links that a process's open files have.
+/// Returns the links to a process's open files.
 fn open_files(pid: Pid) -> impl Iterator<Item = String> {
     let links = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     links.map(|link| link.path().to_string_lossy().into_owned())
 }
 
-/// The user that a process runs as.
+/// Returns the user that a process runs as.
 fn owner(pid: Pid) -> Option<u32> {
     std::fs::metadata(format!("/proc/{pid}")).ok().map(|process| process.uid())
 }

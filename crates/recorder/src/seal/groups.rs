@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Paths of the control groups that were throttled, which the records name by their number only, and who is in them.
+//! Paths and members of throttled control groups, which records identify by number only.
 
 use super::hierarchy::Hierarchy;
 use crate::owners::loose;
@@ -11,32 +11,33 @@ use tipme_record::proc_text::StatLine;
 use tipme_record::records::{Task, Throttled};
 use tipme_record::{RecordKind, entries};
 
-/// Folders that are looked at; groups beyond are not named.
+/// Maximum number of folders searched; groups beyond them are not named.
 const FOLDERS: usize = 4_096;
 
-/// Groups that are named.
+/// Maximum number of groups named.
 const GROUPS: usize = 256;
 
-/// Threads that are kept of a group; further ones are not known as its members.
+/// Maximum number of threads kept per group.
 const MEMBERS: usize = 4_096;
 
-/// Bytes read of a thread's line of numbers, and which of its fields tells the state.
+/// Maximum bytes of a thread's stat line, and the number of the field with its state.
 const STAT_BYTES: u64 = 1_024;
 const STATE: usize = 3;
 
-/// The numbers of the groups that were throttled.
+/// Numbers of the throttled groups.
 #[derive(Default)]
 pub(super) struct ThrottledGroups(BTreeSet<u64>);
 
 impl ThrottledGroups {
-    /// Adds those of a chunk.
+    /// Adds the groups in a chunk.
     pub(super) fn see(&mut self, chunk: &[u8]) {
         let records = entries(chunk).filter(|entry| entry.kind == RecordKind::Throttled);
         let groups = records.filter_map(|entry| Throttled::read(entry.bytes)).map(|record| record.group);
         self.0.extend(groups);
     }
 
-    /// Those that there still are, and which of the tasks of the mark ended before their members had been read.
+    /// Finds the groups that still exist, and the tasks of the mark that ended before their members
+    /// were read.
     pub(super) fn resolve(self, tasks: &[u8]) -> Groups {
         let groups = self.among(Hierarchy::find("cpu").as_ref());
         let ended = if groups.limited.is_empty() { Vec::new() } else { ended(tasks) };
@@ -65,8 +66,7 @@ impl ThrottledGroups {
     }
 }
 
-/// The threads among the tasks of a mark that are not there any more. Who waits for its parent to ask for its exit code is in
-/// no group's list either.
+/// Returns the threads among the tasks of a mark that have ended. No group lists a zombie either.
 fn ended(tasks: &[u8]) -> Vec<u32> {
     let tasks = loose(tasks, RecordKind::Task).filter_map(Task::read);
     let stat = |task: &Task| text(&format!("/proc/{}/task/{}/stat", task.pid, task.head.tid), STAT_BYTES);
@@ -77,7 +77,7 @@ fn is_alive(stat: &str) -> bool {
     StatLine::read(stat).and_then(|line| line.field(STATE)).is_some_and(|state| !matches!(state, "Z" | "X"))
 }
 
-/// Whether folders of groups that are wanted are still to be looked at.
+/// Returns `true` if the queue still has folders below wanted groups.
 fn is_within(open: &VecDeque<(PathBuf, BTreeSet<usize>)>) -> bool {
     open.iter().any(|(_, within)| !within.is_empty())
 }
@@ -101,7 +101,7 @@ mod tests {
     use std::fs::{create_dir_all, write};
     use zerocopy::IntoBytes;
 
-    /// A hierarchy of plain files below a folder of its own, which is removed in the end.
+    /// A hierarchy of plain files in a temporary folder, removed on drop.
     struct Plain(Hierarchy);
 
     impl Plain {
@@ -111,7 +111,7 @@ mod tests {
             Plain(Hierarchy { mount, root: "/".into(), version })
         }
 
-        /// A group with these threads; its number.
+        /// Creates a group with these threads, and returns its number.
         fn group(&self, path: &str, limit: &str, tids: &str) -> u64 {
             let folder = self.0.mount.join(path);
             create_dir_all(&folder).expect("a group can be made");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a controller's file system tells of one control group: its number, its CPU quota, who is in it.
+//! Access to control groups in a controller's file system: number, CPU quota, members.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,26 +7,26 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use tipme_record::proc_text::{cgroup_mounts, control_group, control_group_with};
 
-/// Bytes read of a list of threads.
+/// Maximum bytes of a list of threads.
 const LIST_BYTES: u64 = 64 * 1024;
 
-/// The control group file systems differ in the names of their files.
+/// Version of a control group file system, which decides the names of its files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum CgroupVersion {
     One,
     Two,
 }
 
-/// Where a controller's groups are.
+/// Mount of a controller's groups.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Hierarchy {
     pub(super) mount: PathBuf,
-    /// The group that the mount shows as its root.
+    /// Group that the mount shows as its root.
     pub(super) root: PathBuf,
     pub(super) version: CgroupVersion,
 }
 
-/// CPU time per period, microseconds.
+/// CPU time per period, in microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct CpuQuota {
     pub(super) quota_us: u64,
@@ -34,8 +34,8 @@ pub(super) struct CpuQuota {
 }
 
 impl Hierarchy {
-    /// The hierarchy with a controller, by its name in version 1: that one where it is mounted, since version 2 then
-    /// lacks it.
+    /// Finds the hierarchy with a controller, named as in version 1. A version 1 mount takes
+    /// precedence, since version 2 then lacks the controller.
     pub(super) fn find(controller: &str) -> Option<Hierarchy> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         Hierarchy::among(&mounts, controller)
@@ -48,14 +48,15 @@ impl Hierarchy {
         Some(Hierarchy { mount: mounted.mount.into(), root: mounted.root.into(), version })
     }
 
-    /// The group, below the mount, that the text of `/proc/PID/cgroup` names. `None` where the mount does not show it.
+    /// Returns the group, relative to the mount, that the text of `/proc/PID/cgroup` names; `None`
+    /// if it lies outside the mount.
     pub(super) fn group_in(&self, text: &str, controller: &str) -> Option<PathBuf> {
         let path = match self.version {
             CgroupVersion::One => control_group_with(text, controller),
             CgroupVersion::Two => control_group(text),
         };
         let group = Path::new(path?).strip_prefix(&self.root).ok()?;
-        // Who is outside of the recorder's own namespace has a path that leads out of the mount.
+        // The path of a process outside the recorder's own namespace leads out of the mount.
         group.components().all(|part| matches!(part, Component::Normal(_))).then(|| group.to_owned())
     }
 
@@ -73,16 +74,16 @@ impl Hierarchy {
         }
     }
 
-    /// The number that the kernel has for a group: the inode of its folder.
+    /// Returns the kernel's number of a group: the inode of its folder.
     pub(super) fn number(&self, group: &Path) -> Option<u64> {
         std::fs::metadata(self.mount.join(group)).ok().map(|folder| folder.ino())
     }
 
-    /// The quota of a group, where it has one.
+    /// Returns the quota of a group, if it has one.
     pub(super) fn limit(&self, group: &Path) -> Option<CpuQuota> {
         let text = std::fs::read_to_string(self.mount.join(group).join(self.limit_file())).ok()?;
         let mut words = text.split_whitespace();
-        // No quota is -1 or `max`, which are no such numbers.
+        // A missing quota is -1 or `max`, neither of which parses.
         let quota_us = words.next()?.parse().ok()?;
         let period = match self.version {
             CgroupVersion::One => std::fs::read_to_string(self.mount.join(group).join("cpu.cfs_period_us")).ok()?,
@@ -91,7 +92,8 @@ impl Hierarchy {
         Some(CpuQuota { quota_us, period_us: period.trim().parse().ok()? })
     }
 
-    /// The threads in a group: single ones of a process may be, in groups of version 1 and in threaded ones of version 2.
+    /// Returns the threads in a group. Version 1 and threaded groups of version 2 may hold single
+    /// threads of a process.
     pub(super) fn threads(&self, group: &Path) -> Vec<u32> {
         let Ok(file) = File::open(self.mount.join(group).join(self.threads_file())) else { return Vec::new() };
         let mut text = String::new();
@@ -99,8 +101,8 @@ impl Hierarchy {
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// Names of the groups in a group. A directory with two links has no other directory in it; file
-    /// systems that do not count links say one.
+    /// Returns the paths of the groups in a group. A directory with two links has no subdirectory;
+    /// file systems that do not count links report one.
     pub(super) fn children(&self, group: &Path) -> Vec<PathBuf> {
         let dir = self.mount.join(group);
         if std::fs::metadata(&dir).map_or(2, |dir| dir.nlink()) == 2 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Limits on I/O of the control groups around threads that had waited for it.
+//! I/O limits of the control groups of threads that waited for I/O.
 //!
-//! The kernel tells of nobody whose I/O it holds back. So the groups of those who waited, and all above them, are asked
-//! at the mark: a limit that holds is still there then. Of a process that has ended nothing is known, but a child begins in
-//! the groups of its parent: the nearest one that lives is asked instead.
+//! The kernel does not report throttled I/O. So the limits of the waiters' groups and of all their
+//! ancestors are read at the mark, when a limit in force still exists. A process that has ended has
+//! no group any more, but a child starts in its parent's groups: the nearest live parent stands in
+//! for it.
 
 use super::hierarchy::{CgroupVersion, Hierarchy};
 use crate::owners::waits;
@@ -14,31 +15,31 @@ use tipme_record::incident::{IoLimit, IoLimitedGroup, Missing};
 use tipme_record::records::{Exit, Wait};
 use tipme_record::{Pid, RecordKind, Tid, entries};
 
-/// The controller, as version 1 calls it.
+/// Controller name in version 1.
 const CONTROLLER: &str = "blkio";
 
-/// Threads whose groups are looked up.
+/// Maximum number of threads to look up groups of.
 const THREADS: usize = 1_024;
 
-/// Groups whose limits are read.
+/// Maximum number of groups to read limits of.
 const GROUPS: usize = 256;
 
-/// Limits that are kept of a group.
+/// Maximum number of limits kept per group.
 const LIMITS: usize = 64;
 
-/// Bytes read of a file; a line that is cut is left out.
+/// Maximum bytes read of a file; an incomplete last line is dropped.
 const FILE_BYTES: u64 = 16 * 1024;
 
-/// Ended processes whose parents are kept; of further ones nobody is asked.
+/// Maximum number of ended processes to keep parents of.
 const ENDED: usize = 65_536;
 
-/// Maximum number of parents that are tried for an ended process.
+/// Maximum number of parents tried for an ended process.
 const PARENTS: usize = 32;
 
-/// The bit of a wait's state that says it was for I/O.
+/// Bit of a wait's state that marks it as a wait for I/O.
 const IO_WAIT: u16 = 1 << 15;
 
-/// What a limit of one kind is called: its file in version 1, its key in version 2, writes or not, operations or not.
+/// Kinds of limits: file in version 1, key in version 2, `true` for writes, `true` for operations.
 const KINDS: [(&str, &str, bool, bool); 4] = [
     ("blkio.throttle.read_bps_device", "rbps", false, false),
     ("blkio.throttle.write_bps_device", "wbps", true, false),
@@ -46,43 +47,43 @@ const KINDS: [(&str, &str, bool, bool); 4] = [
     ("blkio.throttle.write_iops_device", "wiops", true, true),
 ];
 
-/// The file of version 2.
+/// File in version 2.
 const FILE: &str = "io.max";
 
-/// The threads that waited for I/O.
+/// Threads that waited for I/O.
 #[derive(Default)]
 pub(super) struct IoWaiters {
     threads: BTreeSet<(Pid, Tid)>,
-    /// The parents of processes that have ended.
+    /// Parents of ended processes.
     parents: HashMap<Pid, Pid>,
-    /// Waits of threads that were too many.
+    /// Number of waits by threads beyond the limit.
     beyond: u64,
 }
 
-/// The groups that limit them, and why there are not more.
+/// Groups with limits, and the reason why there are not more.
 pub(super) struct FoundLimits {
     pub(super) groups: Vec<IoLimitedGroup>,
     pub(super) missing: Option<Missing>,
 }
 
-/// The limits of each group that was looked at, and who was in or below it.
+/// Limits of each group examined, with the threads in or below it.
 #[derive(Default)]
 struct GroupsAround {
     groups: BTreeMap<PathBuf, IoLimitedGroup>,
-    /// Groups that were too many, counted for each thread in them.
+    /// Number of groups beyond the limit, counted once per thread in them.
     groups_beyond: u64,
     limits_beyond: u64,
 }
 
 impl IoWaiters {
-    /// Those that the waits of a task walk name.
+    /// Finds the threads in the waits of a task walk.
     pub(super) fn by(tasks: &[u8]) -> IoWaiters {
         let mut waiters = IoWaiters::default();
         waits(tasks).for_each(|wait| waiters.add(&wait));
         waiters
     }
 
-    /// Adds those of a chunk.
+    /// Adds the threads in a chunk.
     pub(super) fn see(&mut self, chunk: &[u8]) {
         let records = entries(chunk).filter(|entry| entry.kind == RecordKind::Wait);
         records.filter_map(|entry| Wait::read(entry.bytes)).for_each(|wait| self.add(&wait));
@@ -109,14 +110,14 @@ impl IoWaiters {
         }
     }
 
-    /// The limits of their groups.
+    /// Finds the limits of their groups.
     pub(super) fn resolve(self) -> FoundLimits {
-        // A thread of this number may be of another process by now.
+        // By now this tid may belong to another process.
         let of = |(pid, tid): (Pid, Tid)| text(&format!("/proc/{pid}/task/{tid}/cgroup"), FILE_BYTES);
         self.among(Hierarchy::find(CONTROLLER).as_ref(), of)
     }
 
-    /// A thread, or the nearest parent of its process that lives, with its groups.
+    /// Returns the thread, or the nearest live parent of its process, with its groups.
     fn living(&self, thread: (Pid, Tid), of: &impl Fn((Pid, Tid)) -> String) -> Option<((Pid, Tid), String)> {
         let parent = |(pid, _): &(Pid, Tid)| self.parents.get(pid).map(|parent| (*parent, Tid(parent.0)));
         let line = std::iter::successors(Some(thread), parent).take(PARENTS);
@@ -138,7 +139,7 @@ impl IoWaiters {
 }
 
 impl GroupsAround {
-    /// Looks at a group and at all above it.
+    /// Reads the limits of a group and of all its ancestors.
     fn look(&mut self, hierarchy: &Hierarchy, group: &Path, tid: Tid) {
         for group in group.ancestors() {
             if !self.groups.contains_key(group) {
@@ -167,12 +168,12 @@ impl GroupsAround {
     }
 }
 
-/// The folder of a group; of the topmost one the mount itself.
+/// Returns the folder of a group, for the topmost one the mount itself.
 fn folder(hierarchy: &Hierarchy, group: &Path) -> PathBuf {
     hierarchy.mount.components().chain(group.components()).collect()
 }
 
-/// The limits of a group, and how many there are beyond those that are kept.
+/// Returns the limits of a group, and the number beyond those kept.
 fn limits(hierarchy: &Hierarchy, group: &Path) -> (Vec<IoLimit>, u64) {
     let read = |name: &str| {
         let file = folder(hierarchy, group).join(name).display().to_string();
@@ -190,7 +191,7 @@ fn limits(hierarchy: &Hierarchy, group: &Path) -> (Vec<IoLimit>, u64) {
     (limits, beyond as u64)
 }
 
-/// The limits in a file of version 1: `8:0 1048576`.
+/// Parses the limits in a file of version 1: `8:0 1048576`.
 fn of_file((text, file): &(String, String), (_, _, write, operations): (&str, &str, bool, bool)) -> Vec<IoLimit> {
     let limit = |line: &str| {
         let (device, amount) = line.split_once(' ')?;
@@ -200,24 +201,24 @@ fn of_file((text, file): &(String, String), (_, _, write, operations): (&str, &s
     whole_lines(text).filter_map(limit).collect()
 }
 
-/// The limits with a key of version 2: `8:0 rbps=1048576 wbps=max riops=max wiops=max`.
+/// Parses the limits with a key of version 2: `8:0 rbps=1048576 wbps=max riops=max wiops=max`.
 fn of_key((text, file): &(String, String), (_, key, write, operations): (&str, &str, bool, bool)) -> Vec<IoLimit> {
     let limit = |line: &str| {
         let (device, rest) = line.split_once(' ')?;
         let value = rest.split(' ').find_map(|word| word.split_once('=').filter(|(name, _)| *name == key));
-        // No limit is `max`, which does not parse.
+        // A missing limit is `max`, which does not parse.
         let (device, per_second) = (device_number(device)?, value?.1.parse().ok()?);
         Some(IoLimit { file: file.clone(), device, write, operations, per_second })
     };
     whole_lines(text).filter_map(limit).collect()
 }
 
-/// The lines that end with a line break.
+/// Returns the lines that end with a newline.
 fn whole_lines(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'))
 }
 
-/// A device in the kernel's encoding.
+/// Parses a device number into the kernel's encoding.
 fn device_number(text: &str) -> Option<u32> {
     let (major, minor) = text.split_once(':')?;
     let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Has functions named by a process that has the rights of who marked, and no others.
+//! Naming of functions by a process with only the privileges of the incident's owner.
 
 use super::sealer::Sealer;
 use anyhow::{Context, Result, ensure};
@@ -13,14 +13,14 @@ use std::time::Duration;
 use tipme_confine::{NOBODY, hear_each};
 use tipme_control::accounts::first_group;
 
-/// How much longer than the answers count the process may take: whoever waits for them has gone on by then, and has said
-/// who did not answer.
+/// Time beyond the answer timeout after which the process is killed: by then the incident has gone
+/// on without it and recorded which user did not answer.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// Gives what is answered to `take`, in any pieces, while answers count; the process is ended then.
+/// Passes answers to `take` in arbitrary pieces until the timeout, then ends the process.
 ///
 /// # Errors
-/// Why nothing more is answered.
+/// The reason why there are no more answers.
 pub(super) fn name(
     sealer: &Sealer,
     marker: u32,
@@ -51,7 +51,8 @@ fn name_by(program: &Path, marker: u32, questions: &[u8], timeout: Duration, tak
     Ok(())
 }
 
-/// Nobody for root. A user without an account on this machine is in no group.
+/// Returns user and group of the naming process: nobody for root, and the group nobody for a user
+/// without an account here.
 fn account(marker: u32) -> (u32, u32) {
     match marker {
         0 => (NOBODY, NOBODY),
@@ -59,7 +60,7 @@ fn account(marker: u32) -> (u32, u32) {
     }
 }
 
-/// For reading only, from the beginning.
+/// Returns the questions as a read-only file at its beginning.
 fn handed(questions: &[u8]) -> std::io::Result<File> {
     let mut file = tipme_store::memory_file()?;
     file.write_all(questions)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an incident wants to know of living processes. An incident is sealed within the time that is stated here,
-//! whatever they do.
+//! Queries of live processes for an incident. Sealing takes no longer than the timeouts here,
+//! however slowly they answer.
 
 use super::ends::PipeWaiters;
 use super::files::WantedFiles;
@@ -19,29 +19,28 @@ use std::time::Duration;
 use tipme_record::incident::{FileName, FutexOwner, Groups, Missing, PipeEnd, Section, Sections};
 use tipme_record::records::Wait;
 
-/// How long an incident waits for the owners of locks, which are worth less the later they are read.
+/// Timeout for the owners of locks, which are worth less the later they are read.
 const LOCKS_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long it waits for the names of functions and files.
+/// Timeout for the names of functions and files.
 const NAMES_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What was found, and why there is not more.
+/// Answers, and the reasons why there are not more.
 pub(super) struct FoundAnswers {
     pub(super) owners: Vec<FutexOwner>,
     pub(super) pipes: Vec<PipeEnd>,
     pub(super) files: Vec<FileName>,
     pub(super) groups: Groups,
-    /// As in the symbol section.
+    /// In the form of the symbol section.
     pub(super) functions: Vec<u8>,
     pub(super) missing: Vec<Missing>,
 }
 
-/// A name that was found.
 enum Name {
     File(FileName),
     Functions(Vec<u8>),
 }
 
-/// Asks all processes that have to do with the incident, those of whoever gets it first.
+/// Queries all processes related to the incident, those of its owner first.
 pub(super) fn ask(
     inquiries: &Inquiries,
     capture: &Capture,
@@ -61,7 +60,7 @@ pub(super) fn ask(
         io.see(chunk);
     })?;
     capture.packed.see_chunks(Section::Exits, &mut |chunk| io.see_ended(chunk))?;
-    // Who is in a group is asked first: threads end meanwhile.
+    // Group members are read first, since threads end meanwhile.
     let groups = groups.resolve(&capture.tasks);
     let functions = sampled.addresses(stacks);
     let sealer = sealer.clone();
@@ -102,7 +101,8 @@ fn ask_files(asker: &Inquirer<Name>, files: WantedFiles) {
     files.resolve(|pid| may_ask(pid.0), |file| asker.tell(Name::File(file)));
 }
 
-/// Names functions as far as the marker may read programs; why there are not more.
+/// Names functions of programs that the incident's owner may read; returns the reason why there are
+/// not more.
 fn ask_functions(
     asker: &Inquirer<Name>,
     functions: Vec<(u32, BTreeSet<u64>)>,
@@ -127,7 +127,8 @@ fn ask_functions(
     named.err().map(|error| format!("functions of programs: {error:#}"))
 }
 
-/// What is asked of each process that still lives, and who started it; those of the marker come first, then root's.
+/// Adds the real uid of each process that still lives, and sorts: the marking user's processes come
+/// first, then root's.
 fn with_users<T>(questions: impl IntoIterator<Item = (u32, T)>, marker: u32) -> Vec<(u32, u32, T)> {
     let questions = questions.into_iter().filter_map(|(pid, question)| Some((user(pid)?, pid, question)));
     let mut questions: Vec<(u32, u32, T)> = questions.collect();

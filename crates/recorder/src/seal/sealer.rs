@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who seals: a process of this program that has given up all rights.
+//! The sealer: a process of this program without any privileges.
 
 #[cfg(test)]
 use super::{finish, functions, read};
@@ -11,21 +11,21 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tipme_confine::{NOBODY, hear_errors};
 
-/// How long one may take to seal an incident; then its process is ended.
+/// Maximum time for sealing an incident; then the process is killed.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes that are read of why it failed.
+/// Maximum bytes of its error output.
 const WHY_BYTES: usize = 4096;
-/// Exit code of who seals where the disk is full.
+/// Exit code of the sealer if the disk is full.
 pub const NO_ROOM: u8 = 28;
 
-/// Who names functions in what was captured, conceals it and writes it.
+/// Executor of naming, concealing and writing.
 #[derive(Clone, Debug)]
 pub enum Sealer {
-    /// A process of this program, called with `seal --user UID --seconds S`: the incident as it was captured is its
-    /// standard input, the file to be its standard output; and with `name`, where the standard input has what is to be
-    /// named. It gives up all rights before it reads.
+    /// A process of this program, called as `seal --user UID --seconds S` with the capture on
+    /// standard input and the future file as standard output, and as `name` with the questions on
+    /// standard input. It drops all privileges before it reads.
     Program(PathBuf),
-    /// The caller.
+    /// The calling process.
     #[cfg(test)]
     Here,
 }

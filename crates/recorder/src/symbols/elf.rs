@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The functions of an ELF image, which anybody may have written.
+//! Functions of an untrusted ELF image.
 //!
-//! The image is read in pieces and never mapped: a mapped file that its owner cuts ends whoever looks at it. What
-//! is read has a bound, and nothing that it says is believed: it leads to a name, to none, or to a wrong one.
+//! The image is read in pieces and never mapped: truncating a mapped file would kill the reader
+//! with SIGBUS. Reads are bounded, and the contents are not trusted: they yield a name, none, or a
+//! wrong one.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Bytes that are read of a table of symbols, at most: 2.8 million functions.
+/// Maximum bytes of a symbol table: 2.8 million functions.
 const TABLE_BYTES: u64 = 64 << 20;
-/// Bytes that are read of a table of segments or sections, at most.
+/// Maximum bytes of a table of segments or sections.
 const HEADERS_BYTES: u64 = 64 << 10;
-/// Bytes of symbols that are read at once; symbols of both classes fill it.
+/// Bytes of symbols read at once, a multiple of the symbol sizes of both classes.
 const BLOCK_BYTES: u64 = 48 << 10;
-/// Bytes of a name as it stands in the image, at most.
+/// Maximum bytes of a name in the image.
 const NAME_BYTES: usize = 4096;
 
 const LOADED: u64 = 1;
 const SYMBOLS: u64 = 2;
 const DYNAMIC_SYMBOLS: u64 = 11;
 
-/// Place and width of a number.
+/// Offset and width of a number.
 type Field = (usize, usize);
 
-// Where the fields of the headers and of a symbol are, and their sizes, by the class of the image: 0 for 32 bits, 1 for 64.
+// Fields and sizes of headers and symbols, by the class of the image: 0 for 32 bits, 1 for 64.
 const SEGMENTS: [Field; 2] = [(28, 4), (32, 8)];
 const SEGMENT_COUNT: [Field; 2] = [(44, 2), (56, 2)];
 const SECTIONS: [Field; 2] = [(32, 4), (40, 8)];
@@ -42,11 +43,12 @@ const SYMBOL_SECTION: [Field; 2] = [(14, 2), (6, 2)];
 const SYMBOL_START: [Field; 2] = [(4, 4), (8, 8)];
 const SYMBOL_LENGTH: [Field; 2] = [(8, 4), (16, 8)];
 
-/// Type of a segment, name of a symbol: the first word of all of them. The type of a section is the second.
+/// First word of each structure: type of a segment, name of a symbol. The second one is the type of
+/// a section.
 const FIRST: Field = (0, 4);
 const SECOND: Field = (4, 4);
 
-/// A little-endian number; 0 where there are not enough bytes.
+/// Reads a little-endian number; returns 0 if there are not enough bytes.
 fn number(bytes: &[u8], (at, width): Field) -> u64 {
     let mut word = [0; 8];
     if let Some(found) = bytes.get(at..at + width) {
@@ -55,20 +57,19 @@ fn number(bytes: &[u8], (at, width): Field) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// An image in a file, or in the memory of a process from `base` on.
+/// An image in a file, or in the memory of a process at `base`.
 pub(super) struct Image<'a> {
     pub(super) file: &'a File,
     pub(super) base: u64,
 }
 
-/// Part of an image.
 #[derive(Clone, Copy)]
 struct ImageRange {
     offset: u64,
     length: u64,
 }
 
-/// A function, and where its name stands.
+/// A function, with the offset of its name.
 #[derive(Clone, Copy)]
 struct FunctionSymbol {
     start: u64,
@@ -77,7 +78,7 @@ struct FunctionSymbol {
 }
 
 impl Image<'_> {
-    /// The names of the functions at these offsets into the image, as they stand there.
+    /// Returns the raw names of the functions at these offsets into the image.
     pub(super) fn names(&self, offsets: &[u64]) -> Vec<Option<String>> {
         let head = self.read(ImageRange { offset: 0, length: 64 });
         let class = match head.get(..6) {
@@ -106,7 +107,7 @@ impl Image<'_> {
         addresses.into_iter().map(|address| address.and_then(name)).collect()
     }
 
-    /// The addresses that symbols have, by the segments that are loaded.
+    /// Maps offsets to the addresses of symbols by the loaded segments.
     fn addresses(&self, class: usize, head: &[u8], offsets: &[u64]) -> Vec<Option<u64>> {
         let segments = self.headers(head, SEGMENTS[class], SEGMENT_COUNT[class], SEGMENT_BYTES[class]);
         let address = |offset: u64| {
@@ -125,10 +126,11 @@ impl Image<'_> {
         self.read(ImageRange { offset: number(head, offset), length: length.min(HEADERS_BYTES) })
     }
 
-    /// For each of the addresses, which are in their order, the function that begins nearest below it.
+    /// Returns for each of the sorted addresses the function that begins nearest at or below it.
     ///
-    /// The table has no order of its own, and is read once: of each function only the first address behind its begin
-    /// matters, which the one with the greatest begin gets, and then all addresses until another function begins.
+    /// The unsorted table is read once. A function only matters for the first address at or after
+    /// its start: there the one with the greatest start wins, and it holds for all addresses up to
+    /// the start of another function.
     fn functions(&self, class: usize, table: ImageRange, wanted: &[u64]) -> Vec<Option<FunctionSymbol>> {
         let mut nearest: Vec<Option<FunctionSymbol>> = vec![None; wanted.len()];
         let order = |function: Option<FunctionSymbol>| function.map(|function| (function.start, function.length));
@@ -152,7 +154,7 @@ impl Image<'_> {
         nearest.into_iter().scan(None, carry).collect()
     }
 
-    /// The text that begins in this place of a table of texts.
+    /// Returns the text at an offset of a string table.
     fn name(&self, texts: ImageRange, at: u64) -> Option<String> {
         let length = texts.length.checked_sub(at)?.min(NAME_BYTES as u64);
         let bytes = self.read(ImageRange { offset: texts.offset.checked_add(at)?, length });
@@ -160,7 +162,7 @@ impl Image<'_> {
         Some(String::from_utf8_lossy(name).into_owned())
     }
 
-    /// What there is of a part of the image.
+    /// Reads the existing bytes of a range of the image.
     fn read(&self, range: ImageRange) -> Vec<u8> {
         let mut bytes = vec![0; range.length as usize];
         let Some(at) = self.base.checked_add(range.offset) else { return Vec::new() };
@@ -174,7 +176,7 @@ fn section(class: usize, section: &[u8]) -> ImageRange {
     ImageRange { offset: number(section, SECTION_OFFSET[class]), length: number(section, SECTION_LENGTH[class]) }
 }
 
-/// What may be code, and is part of this image.
+/// Returns the symbol if it may be code and is defined in this image.
 fn function(class: usize, symbol: &[u8]) -> Option<FunctionSymbol> {
     let kind = number(symbol, SYMBOL_KIND[class]) & 0xf;
     let code = matches!(kind, 0 | 2 | 10) && number(symbol, SYMBOL_SECTION[class]) != 0;
@@ -183,8 +185,8 @@ fn function(class: usize, symbol: &[u8]) -> Option<FunctionSymbol> {
 }
 
 impl FunctionSymbol {
-    /// Whether an address behind its begin lies in it. Functions without a length reach to the next one in a table
-    /// that names all of them.
+    /// Returns `true` if the function contains an address at or after its start. In the full symbol
+    /// table, a function without a length extends to the next one.
     fn holds(&self, ip: u64, table: u64) -> bool {
         let within = ip - self.start;
         within < self.length || self.length == 0 && (within == 0 || table == SYMBOLS)
@@ -196,7 +198,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// An image of a segment at 0x40_1000, with these symbols: name, kind, begin, length.
+    /// Builds an image of a segment at 0x40_1000 with these symbols: name, kind, start, length.
     fn image(class: usize, symbols: &[(&str, u64, u64, u64)]) -> Vec<u8> {
         let mut bytes = vec![0; 64];
         let put = |bytes: &mut Vec<u8>, base: usize, (at, width): Field, value: u64| {

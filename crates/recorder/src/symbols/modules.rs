@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is to be named of the programs and libraries of processes, each file once, and what becomes of the answers.
+//! Functions to name in programs and libraries, each file once, and processing of the answers.
 //!
-//! Of processes only the kernel's text of their mappings is read here. The files are opened by somebody with fewer
-//! rights, who says which functions lie at which offsets.
+//! This module reads only the kernel's text of the processes' mappings. A less privileged process
+//! opens the files and returns the function at each offset.
 
 use super::names::push;
 use crate::processes::{Mapping, maps};
@@ -10,72 +10,72 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 use std::iter::repeat;
 
-/// Files that are looked into for an incident.
+/// Maximum number of files examined per incident.
 const MODULES: usize = 1_024;
-/// Places where one file is looked for.
+/// Maximum number of paths tried per file.
 const PLACES: usize = 8;
-/// Bytes of a path; longer ones are not looked for.
+/// Maximum bytes of a path; longer ones are not tried.
 const PATH_BYTES: usize = 1_024;
-/// Bytes of all answers together; what lies beyond is not heard.
+/// Maximum bytes of all answers together; the rest is ignored.
 const ANSWER_BYTES: usize = 8 << 20;
 
-/// The kernel's own code in every process.
+/// Name of the vDSO mapping.
 pub(super) const VDSO: &str = "[vdso]";
 
 /// Device of a file in the kernel's encoding, and inode.
 pub(crate) type Key = (u32, u64);
 
-/// A file that processes map, and where in it functions are to be named.
+/// A file mapped by processes, with the offsets of the functions to name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Module {
-    /// `None` for the code that the kernel brings.
+    /// `None` for the vDSO.
     pub(crate) file: Option<Key>,
     pub(crate) places: Vec<ModulePath>,
     pub(crate) offsets: Vec<u64>,
 }
 
-/// Where a file may be found: by this path, as this process sees it.
+/// Path of a file as seen by a process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct ModulePath {
     pub(crate) pid: u32,
     pub(crate) path: String,
 }
 
-/// The names of the functions at the offsets of a module, which is told by its number.
+/// Module number, and the names of the functions at its offsets.
 pub(crate) type Answer = (usize, Vec<Option<String>>);
 
-/// Whose address lies at an offset, and how the file is called there.
+/// Process and address for an offset, with the name of the file there.
 struct ModuleAddress {
     pid: u32,
     ip: u64,
     module: String,
 }
 
-/// Who asks for the names of a module.
+/// Processes that need names of a module.
 #[derive(Default)]
 struct ModuleUsers {
-    /// Whose process was the first.
+    /// User of the first process.
     user: u32,
-    /// One for each offset.
+    /// One entry per offset.
     callers: Vec<ModuleAddress>,
     answered: bool,
 }
 
-/// All that is to be named for an incident.
+/// Functions to name for an incident.
 #[derive(Default)]
 pub(crate) struct Modules {
     modules: Vec<Module>,
     callers: Vec<ModuleUsers>,
     numbers: HashMap<Option<Key>, usize>,
-    /// Where something is mapped that has no functions.
+    /// Symbol rows of mappings without functions.
     nameless: Vec<u8>,
-    /// What was heard and is no whole line yet, and bytes that were heard in all.
+    /// Incomplete line of answers, and the number of bytes received.
     line: Vec<u8>,
     heard: usize,
 }
 
 impl Modules {
-    /// What a process of user 7 asks of one file at two addresses.
+    /// Returns the questions of a process of user 7 about one file at two addresses.
     pub(super) fn sample() -> Modules {
         let mut modules = Modules::default();
         let mapping = Mapping { start: 0x1000, end: 0x3000, offset: 0x500, file: (1, 2), path: "/usr/lib/a.so" };
@@ -85,7 +85,7 @@ impl Modules {
         modules
     }
 
-    /// Adds what a user's process has at these addresses.
+    /// Adds the mappings of a user's process at these addresses.
     pub(crate) fn add(&mut self, user: u32, pid: u32, addresses: &BTreeSet<u64>) {
         let maps = maps(pid);
         for mapping in maps.lines().filter_map(Mapping::parse).filter(|mapping| !mapping.path.is_empty()) {
@@ -100,23 +100,23 @@ impl Modules {
         }
     }
 
-    /// What there is to be asked, for [`super::name()`].
+    /// Returns the questions for [`super::name()`].
     pub(crate) fn questions(&self) -> Vec<u8> {
-        // Numbers and texts can always be written.
+        // Numbers and strings always serialize.
         serde_json::to_vec(&self.modules).unwrap_or_default()
     }
 
-    /// What the symbol section has of places without functions.
+    /// Returns the symbol rows of mappings without functions.
     pub(crate) fn nameless(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.nameless)
     }
 
-    /// The user to whom the first module belongs that nothing was answered for.
+    /// Returns the user of the first module without an answer.
     pub(crate) fn waits_for(&self) -> Option<u32> {
         self.callers.iter().find(|callers| !callers.answered).map(|callers| callers.user)
     }
 
-    /// What the symbol section has by what was answered: lines of any bytes, in any pieces.
+    /// Returns symbol rows for answers received: lines of arbitrary bytes, in arbitrary pieces.
     pub(crate) fn hear(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let room = ANSWER_BYTES - self.heard;
@@ -130,7 +130,7 @@ impl Modules {
         out
     }
 
-    /// What the symbol section has of the modules that nothing was answered for: where they are mapped.
+    /// Returns symbol rows for the modules without an answer, with the mapped file only.
     pub(crate) fn give_up(&mut self) -> Vec<u8> {
         let left = self.callers.iter_mut().filter(|callers| !callers.answered);
         left.flat_map(|callers| callers.name(&[])).collect()
@@ -138,7 +138,7 @@ impl Modules {
 
     fn number(&mut self, user: u32, pid: u32, mapping: &Mapping<'_>) -> Option<usize> {
         let file = match mapping.path {
-            // Code of 32 bits is another one.
+            // A 32-bit vDSO differs.
             VDSO if mapping.start > u64::from(u32::MAX) => None,
             path if path.starts_with('/') && path.len() <= PATH_BYTES => Some(mapping.file),
             _ => return None,
@@ -166,7 +166,7 @@ impl Modules {
         self.callers[number].callers.push(ModuleAddress { pid, ip, module: mapping.name().to_owned() });
     }
 
-    /// Nothing that is said is believed but names, once for each module.
+    /// Takes names from one line of answers, once per module; nothing else in it is trusted.
     fn answer(&mut self) -> Vec<u8> {
         let line = std::mem::take(&mut self.line);
         let Ok((number, names)) = serde_json::from_slice::<Answer>(&line) else { return Vec::new() };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who names functions: a process that may read what the user who marked may read, and nothing else.
+//! The naming process, which can read only the files that the incident's owner can read.
 //!
-//! A path comes from a process that may have chosen it. So it is looked at before it is opened, and only a regular file
-//! is; and it is taken for the mapped file only where the kernel says the same of a mapping of it as it says of the
-//! process's. What `stat` says of it can differ from that, as on btrfs and overlayfs.
+//! A path may be chosen by the process that maps the file. So its type is checked before it is
+//! opened, and only a regular file is opened. It counts as the mapped file only if the kernel
+//! reports the same device and inode for a mapping of it as for that of the process; those from
+//! `stat` may differ, as on btrfs and overlayfs.
 
 use super::elf::Image;
 use super::modules::{Answer, Key, Module, ModulePath, VDSO};
@@ -20,24 +21,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Threads that name at once, so that a file that does not answer holds up the others only where there are as many.
+/// Number of naming threads: as many files must hang to block the others.
 const THREADS: usize = 4;
-/// Files that all of them have open at once, each what a path leads to, the file itself and the own mappings; and the
-/// own memory.
+/// Maximum number of open files: three per thread (the path, the file itself and the own mappings),
+/// and the own memory.
 pub const NAMER_FILES: u32 = 3 * THREADS as u32 + 1;
 
-/// The memory of this process, where the kernel's own code lies: to be opened before rights are given up.
+/// Opens the memory of this process, which contains the vDSO. Call before dropping privileges.
 ///
 /// # Errors
-/// Where there is no /proc.
+/// If there is no /proc.
 pub fn own_memory() -> io::Result<File> {
     File::open("/proc/self/mem")
 }
 
-/// Reads what is to be named, and writes a line with the names of each module.
+/// Reads the questions, and writes a line with the names of each module.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// If the questions cannot be read.
 pub fn name(questions: impl Read, answers: impl Write + Send, memory: Option<&File>) -> Result<()> {
     let modules: Vec<Module> = serde_json::from_reader(questions).context("cannot read what is to be named")?;
     let (next, answers) = (AtomicUsize::new(0), Mutex::new(answers));
@@ -53,7 +54,7 @@ pub fn name(questions: impl Read, answers: impl Write + Send, memory: Option<&Fi
     };
     thread::scope(|scope| {
         for _ in 1..THREADS.min(modules.len()) {
-            // Where the user may have no more of them, there are fewer.
+            // If the user may not have more threads, there are fewer.
             thread::Builder::new().spawn_scoped(scope, work).ok();
         }
         work();
@@ -78,15 +79,16 @@ impl Module {
     }
 }
 
-/// Where the code lies that the kernel brings to this process; it is the same in all.
+/// Returns the address of the vDSO in this process; its code is the same in all.
 fn kernels_code() -> Option<u64> {
     let maps = maps(std::process::id());
     maps.lines().filter_map(Mapping::parse).find(|mapping| mapping.path == VDSO).map(|own| own.start)
 }
 
 impl ModulePath {
-    /// The file, if it is the one: as the process sees it where that may be known, as this one does, or as what the
-    /// process runs, which has no path any more where it was replaced.
+    /// Opens the file if it has this key: by its path as the process sees it, if accessible, or as
+    /// this process does, or as the executable of the process, which has no path once it is
+    /// replaced.
     fn open(&self, key: Key) -> Option<File> {
         let ModulePath { pid, path } = self;
         let paths = [format!("/proc/{pid}/root{path}"), path.clone(), format!("/proc/{pid}/exe")];
@@ -94,8 +96,8 @@ impl ModulePath {
     }
 }
 
-/// A regular file. To open another one can change its state, so it is looked at first. Its owner may hold a lease on it,
-/// which is not waited for.
+/// Opens a regular file. Opening another kind may change its state, so the type is checked first.
+/// O_NONBLOCK skips the wait for a file lease.
 fn regular(path: &str) -> Option<File> {
     let found = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let kind = statx(&found, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()?;
@@ -107,7 +109,7 @@ fn regular(path: &str) -> Option<File> {
     openat(CWD, again, flags, Mode::empty()).ok().map(File::from)
 }
 
-/// Whether the kernel says this of a mapping of the file.
+/// Returns `true` if the kernel reports this key for a mapping of the file.
 fn is_mapped_as(file: &File, key: Key) -> bool {
     let Ok(mapped) = Mapped::of(file) else { return false };
     let maps = maps(std::process::id());
@@ -115,19 +117,20 @@ fn is_mapped_as(file: &File, key: Key) -> bool {
     own.is_some_and(|own| own.file == key)
 }
 
-/// The first page of a file in memory, where nobody looks: its owner can take it away at any time.
+/// Mapping of the first page of a file, never accessed, since its owner can truncate it at any
+/// time.
 struct Mapped(*mut c_void);
 
 impl Mapped {
     fn of(file: &File) -> rustix::io::Result<Mapped> {
-        // SAFETY: the kernel chooses a place where nothing lies.
+        // SAFETY: the kernel chooses an unused address.
         unsafe { mmap(std::ptr::null_mut(), 1, ProtFlags::READ, MapFlags::PRIVATE, file, 0) }.map(Mapped)
     }
 }
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's, and nobody has looked at it.
+        // SAFETY: this value owns the mapping, and no reference to it exists.
         unsafe { munmap(self.0, 1) }.ok();
     }
 }
@@ -139,7 +142,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::os::unix::fs::{MetadataExt, symlink};
 
-    /// The symbol section for these addresses of this process.
+    /// Returns the symbol section for these addresses of this process.
     fn named(addresses: impl IntoIterator<Item = u64>) -> String {
         let mut modules = Modules::default();
         modules.add(0, std::process::id(), &addresses.into_iter().collect::<BTreeSet<u64>>());
@@ -159,7 +162,7 @@ mod tests {
         assert!(all.contains("clock_gettime") && all.contains("[vdso]"));
     }
 
-    /// A file that this process maps, and what the kernel says of it.
+    /// Returns a file that this process maps, and its key.
     fn own_file() -> (String, Key) {
         let maps = maps(std::process::id());
         let own = maps.lines().filter_map(Mapping::parse).find(|mapping| mapping.path.starts_with('/'));
@@ -169,7 +172,7 @@ mod tests {
     #[test]
     fn only_the_very_file_is_opened_and_only_a_regular_one() {
         let (path, (device, inode)) = own_file();
-        // Of a process that there is not.
+        // A process that does not exist.
         let at = |path: &str| ModulePath { pid: u32::MAX, path: path.to_owned() };
         let opened = at(&path).open((device, inode)).expect("it is the file");
         assert_eq!(opened.metadata().expect("it is open").ino(), inode);

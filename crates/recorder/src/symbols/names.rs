@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of functions, readable and bounded, and their rows in an incident.
+//! Readable and bounded names of functions, and their rows in an incident.
 
 use std::fmt::Write;
 use tipme_record::text::cut;
 
-/// Addresses from here on are the kernel's.
+/// First kernel address.
 pub(super) const KERNEL: u64 = 0xffff_8000_0000_0000;
-/// Bytes of a name at most.
+/// Maximum bytes of a name.
 pub(super) const NAME_BYTES: usize = 240;
-/// How deep the parts of a C++ name may lie in each other; one library function in a thousand goes deeper.
+/// Maximum nesting of the parts of a C++ name; one library function in a thousand exceeds it.
 const NESTING: u32 = 48;
-/// How often what may stand for `new` may occur in a C++ name: each time can double the time that it takes to read it.
+/// Maximum number of possible `new` operators in a C++ name: each can double the time to demangle
+/// it.
 const NEWS: usize = 16;
 
-/// A name as it is written in the program, where it stands otherwise in the image. A name is cut at its bound
-/// while it is written: short ones can stand for very long ones.
+/// Demangles a name, cut while it is written: a short mangled name can stand for a very long one.
 pub(super) fn readable(name: &str) -> String {
     let mut text = Bounded(String::new());
     let news = name.matches("nw").count() + name.matches("na").count();
@@ -29,7 +29,7 @@ pub(super) fn readable(name: &str) -> String {
     if text.0.is_empty() { name.to_owned() } else { text.0 }
 }
 
-/// The first bytes of a text; then an error, which ends the writing.
+/// Writer that keeps the first `NAME_BYTES` bytes, then fails to end the writing.
 struct Bounded(String);
 
 impl Write for Bounded {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kernel addresses without the place of the kernel.
+//! Position-independent form of kernel addresses.
 //!
-//! The owner of an incident is a user, who must not learn where the kernel lies in memory: that is what
-//! stands between a bug and its use. So each address becomes the number of a function and the distance
-//! from its begin, which are the same wherever the kernel lies. The ids of stacks are made from addresses
-//! and are replaced too, and what is left of earlier lives of chunks is cleared.
+//! The owner of an incident must not learn the kernel's load address (KASLR), which would help to
+//! exploit a bug. So each address becomes the number of a function and an offset into it, which are
+//! the same at any load address. Stack ids are derived from addresses, so they are replaced too,
+//! and leftovers of earlier uses of chunks are cleared.
 
 use super::Stacks;
 use super::names::{KERNEL, push};
@@ -17,31 +17,31 @@ use tipme_record::wayland::WlWord;
 use tipme_record::{ChunkHead, Head, RecordKind, StackId, entries};
 use zerocopy::FromBytes;
 
-/// Set in every number that stands for a kernel address; no address of a process has this bit.
+/// Bit set in every replaced kernel address; no user address has it.
 const PLACELESS: u64 = 1 << 63;
 
-/// The function's number stands from this bit on, the distance from its begin below.
+/// Lowest bit of the function number; the bits below are the offset into the function.
 const FUNCTION_SHIFT: u32 = 24;
 
-/// The number of all functions whose name is not known.
+/// Number of all functions with an unknown name.
 const NAMELESS: u64 = 0;
 
-/// Bytes of the kernel's table of functions that are read at once.
+/// Bytes of the kernel's symbol table read at once.
 const TABLE_BYTES: usize = 64 * 1024;
 
-/// What stands for the addresses and the stacks of one incident.
+/// Replacements of the addresses and stacks of one incident.
 pub(crate) struct Placeless {
-    /// Functions in the order of their names, so that their numbers tell nothing of their places.
+    /// Functions sorted by name, so that their numbers reveal nothing about their addresses.
     names: Vec<String>,
     numbers: HashMap<u64, u64>,
-    /// Stacks in the order of their new content, for the same reason; the id is the index plus one.
+    /// Stacks sorted by their new content, for the same reason; the id is the index plus one.
     stacks: Vec<Vec<u64>>,
     ids: HashMap<StackId, u32>,
 }
 
 impl Placeless {
-    /// Finds the nearest function below each of the kernel's addresses that were sampled or stand in stacks, in the text of
-    /// /proc/kallsyms.
+    /// Finds in the text of /proc/kallsyms the nearest function below each kernel address in
+    /// samples and stacks.
     pub(crate) fn of(table: Option<File>, sampled: BTreeSet<u64>, stacks: &Stacks) -> Placeless {
         let all = stacks.values().flatten().copied().chain(sampled);
         let addresses = all.filter(|ip| *ip >= KERNEL).collect();
@@ -82,7 +82,7 @@ impl Placeless {
         if ip < KERNEL { ip } else { self.numbers.get(&ip).copied().unwrap_or(PLACELESS) }
     }
 
-    /// Stacks that are not in the table, having been pushed out of it, have no id.
+    /// Returns the new id of a stack; 0 for one evicted from the table.
     fn id(&self, id: StackId) -> u32 {
         self.ids.get(&id).copied().unwrap_or(0)
     }
@@ -97,7 +97,7 @@ impl Placeless {
         }
     }
 
-    /// The stack section.
+    /// Returns the stack section.
     pub(crate) fn stacks(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for (index, ips) in self.stacks.iter().enumerate() {
@@ -108,7 +108,7 @@ impl Placeless {
         out
     }
 
-    /// A chunk with clean records, and without what is none.
+    /// Returns a chunk with cleaned records and nothing else.
     pub(crate) fn cleaned(&self, chunk: &[u8]) -> Vec<u8> {
         let mut clean = vec![0; chunk.len()];
         let head = size_of::<ChunkHead>().min(chunk.len());
@@ -122,7 +122,7 @@ impl Placeless {
         clean
     }
 
-    /// Cleans records that stand one behind the other.
+    /// Cleans consecutive records.
     pub(crate) fn clean_loose(&self, mut section: &mut [u8]) {
         while let Ok((head, _)) = Head::read_from_prefix(section) {
             let Some((record, rest)) = section.split_at_mut_checked(usize::from(head.size).max(1)) else { return };
@@ -162,7 +162,7 @@ impl Placeless {
     }
 }
 
-/// The padding behind the words of a message is what an older record left there.
+/// Clears the padding after the words of a message, which an older record left there.
 fn clear_behind(record: &mut [u8], end: usize) {
     record.get_mut(end..).into_iter().for_each(|padding| padding.fill(0));
 }
@@ -173,11 +173,11 @@ fn put(record: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// The nearest function below each of the addresses, which are in their order, with its begin.
+/// Returns for each of the sorted addresses the nearest function at or below it, with its start.
 ///
-/// The table has some hundred thousand lines and no order of its own. It is read once and not kept: of
-/// each line only the first address behind the function matters, which the function with the greatest
-/// begin gets, and then all addresses behind that one until another function begins.
+/// The table has some hundred thousand unsorted lines, so it is read once and not kept. A function
+/// only matters for the first address at or after its start: there the one with the greatest start
+/// wins, and it holds for all addresses up to the start of another function.
 fn nearest(mut table: impl BufRead, addresses: &[u64]) -> HashMap<u64, (u64, String)> {
     let mut best = vec![(0, String::new()); addresses.len()];
     let mut line = String::new();
@@ -201,7 +201,7 @@ fn nearest(mut table: impl BufRead, addresses: &[u64]) -> HashMap<u64, (u64, Str
     below
 }
 
-/// `ffffffff81000000 T name [module]`, where the address is told and the symbol is code.
+/// Parses `ffffffff81000000 T name [module]` if the address is visible and the symbol is code.
 fn function(line: &str) -> Option<(u64, &str)> {
     let mut words = line.split([' ', '\t']);
     let start = u64::from_str_radix(words.next()?, 16).ok()?;

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much may lie in the folder, and what goes when it is more.
+//! Limits of the folder, and the choice of the incident to remove.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// Incidents that one user may have pinned.
+/// Maximum number of pinned incidents per user.
 pub const PINNED_MAX: usize = 20;
 
-/// Bytes that the pinned incidents of one user may take.
+/// Maximum bytes of a user's pinned incidents.
 pub(crate) const PINNED_BYTES_MAX: u64 = 512 << 20;
 
-/// So much, and no more.
+/// Limits of bytes and count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
-    /// Bytes that incidents take, without the newest and those that are pinned.
+    /// Bytes of incidents, without the newest and the pinned ones.
     pub bytes: u64,
-    /// Number of incidents, without those that are pinned.
+    /// Number of incidents, without the pinned ones.
     pub count: usize,
 }
 
-/// How much may lie in the folder.
+/// Limits of the folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FolderBounds {
-    /// Of everybody together.
+    /// Limit of all users together.
     pub all: Room,
-    /// Of each user.
+    /// Limit of each user.
     pub user: Room,
 }
 
 impl Default for FolderBounds {
-    /// 2 GiB and 200 incidents, of one user half of that.
+    /// Returns 2 GiB and 200 incidents, half of that per user.
     fn default() -> FolderBounds {
         FolderBounds { all: Room { bytes: 2 << 30, count: 200 }, user: Room { bytes: 1 << 30, count: 100 } }
     }
@@ -40,16 +40,16 @@ impl Default for FolderBounds {
 pub struct Listed {
     pub id: String,
     pub path: PathBuf,
-    /// The user who marked.
+    /// Uid of the owner.
     pub owner: u32,
-    /// The room that it takes on the disk.
+    /// Bytes that it occupies on the disk.
     pub bytes: u64,
-    /// A `<id>.pin` lies beside it.
+    /// `true` if a `<id>.pin` lies beside it.
     pub pinned: bool,
 }
 
-/// What goes next beside the incident of `writer` that was just written: the oldest of a user who has too many, else of
-/// the one who has most, while all together have too many.
+/// Returns the index of the next incident to remove after `writer` wrote one: the oldest of a user
+/// over the user limit, else that of the heaviest user while the folder is over its limit.
 pub(super) fn first_to_go(others: &[Listed], writer: Option<u32>, bounds: FolderBounds) -> Option<usize> {
     let mut shares: BTreeMap<u32, Room> = BTreeMap::new();
     for incident in others {
@@ -71,7 +71,8 @@ pub(super) fn first_to_go(others: &[Listed], writer: Option<u32>, bounds: Folder
     others.iter().position(|incident| shares.get(&incident.owner).map(weight) == most)
 }
 
-/// The pinned incidents that stay, the oldest of each user first: as many as the user may pin, as large as they are now.
+/// Returns the pinned incidents that stay: oldest first for each user, up to the limits of count
+/// and of current size.
 pub(super) fn kept(all: &[Listed]) -> BTreeSet<String> {
     let mut shares: BTreeMap<u32, (usize, u64)> = BTreeMap::new();
     let within = |incident: &&Listed| {

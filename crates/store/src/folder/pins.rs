@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What owners may do with their incidents, whose folder belongs to root: keep one for good, or remove it.
+//! Removal and pinning on behalf of owners, since the folder belongs to root.
 
 use super::IncidentFolder;
 use super::bounds::{Listed, PINNED_BYTES_MAX, PINNED_MAX, kept};
@@ -11,20 +11,20 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 impl IncidentFolder {
-    /// Removes an incident on behalf of user `uid`, and its pin.
+    /// Removes an incident and its pin on behalf of user `uid`.
     ///
     /// # Errors
-    /// Where there is no such incident, or it belongs to another user (root may remove all).
+    /// If there is no such incident, or it belongs to another user (root may remove all).
     pub fn remove(&self, id: &str, uid: u32) -> Result<(), WriteError> {
         let incident = self.of(id, uid)?;
         fs::remove_file(&incident.path).map_err(|error| WriteError::io(&incident.path, error))?;
         self.take_pin(id)
     }
 
-    /// Keeps an incident from being pruned on behalf of user `uid`, or lets it go again.
+    /// Pins or unpins an incident on behalf of user `uid`; pruning spares pinned ones.
     ///
     /// # Errors
-    /// As [`IncidentFolder::remove`], and where its owner would have more pinned than may be: [`PINNED_MAX`] or
+    /// Those of [`IncidentFolder::remove`], and a pin over the owner's limits: [`PINNED_MAX`] or
     /// `PINNED_BYTES_MAX`.
     pub fn pin(&self, id: &str, uid: u32, pinned: bool) -> Result<(), WriteError> {
         let mut incident = self.of(id, uid)?;
@@ -57,7 +57,7 @@ impl IncidentFolder {
         }
     }
 
-    /// The incident with this id, if this user may change it.
+    /// Returns the incident with this id if user `uid` may change it.
     fn of(&self, id: &str, uid: u32) -> Result<Listed, WriteError> {
         let unfit = |why: &str| WriteError::Unfit { path: Path::new(id).to_owned(), why: why.to_owned() };
         let path = self.path().join(format!("{id}{ENDING}"));

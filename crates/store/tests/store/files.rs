@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files and the folder. The test of a full disk mounts a small file system, so it needs root.
+//! Tests of files and of the folder. The full-disk tests mount a small file system and need root.
 
 use crate::support::incident;
 use fastrand::Rng;
@@ -73,7 +73,7 @@ fn an_id_cannot_leave_the_folder() {
     assert_eq!(names(dir.path()), Vec::<String>::new());
 }
 
-/// A file system of half a MiB, gone with the value.
+/// A file system of 0.5 MiB, unmounted on drop.
 struct SmallDisk(TempDir);
 
 impl SmallDisk {
@@ -91,8 +91,8 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Fills a disk to the last byte, until a while later nothing has become free: a large write may fail while there is room
-/// for a small one, and what was removed is given back somewhat later.
+/// Fills a disk to the last byte, until nothing becomes free in 50 ms: a large write may fail where
+/// a small one fits, and removed blocks are released with a delay.
 fn fill(dir: &Path) {
     let mut filler = fs::File::create(dir.join("filler")).unwrap();
     let mut write = |size| std::io::Write::write(&mut filler, &vec![1; size]).is_ok_and(|written| written > 0);
@@ -121,7 +121,7 @@ fn a_full_disk_leaves_nothing_behind() {
     assert_eq!(fs::read(&kept).unwrap(), before);
 }
 
-/// An incident that takes 64 KiB on the disk.
+/// Returns an incident that takes 64 KiB on the disk.
 fn sizeable(id: &str) -> Incident {
     let (mut incident, mut noise) = (incident(id), Rng::with_seed(3));
     incident.push(Section::Rare, (0..64 << 10).map(|_| noise.u8(..)).collect());
@@ -185,7 +185,7 @@ fn words_take_the_place_of_earlier_ones() {
         append_words(&path, &words("short")).unwrap();
     }
     assert_eq!(fs::read(&path).unwrap(), once);
-    // Whatever its owner put behind it goes too.
+    // A tail that the owner appended is cut as well.
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(3 << 30).unwrap();
     append_words(&path, &words("short")).unwrap();
     assert_eq!(fs::read(&path).unwrap(), once);
@@ -227,7 +227,7 @@ fn words_from_a_socket_stay_in_the_folder() {
     assert!(refused(&inside, 1001).ends_with("it belongs to another user"));
 }
 
-/// Keeps others from opening a file, as its owner may: for 45 s, unless they say that they do not wait.
+/// Perl script that holds a file lease: opens by others block for 45 s unless O_NONBLOCK is set.
 const LEASE: &str = r#"
     $SIG{IO} = "IGNORE"; $| = 1;
     open(F, "+<", $ARGV[0]) && fcntl(F, 1024, 1) or die "no lease: $!";

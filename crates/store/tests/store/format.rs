@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `docs/format.md` says what the code does: its tables are made from the declarations.
+//! Checks that `docs/format.md` matches the declarations from which its tables are generated.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn table(table: &Table) -> String {
     text
 }
 
-/// A C type as the document spells it: `__u32` is u32, `char %[16]` is 16 bytes.
+/// Returns the name of a C type in the document: `__u32` is u32, `char %[16]` is 16 bytes.
 fn type_name(c_type: &str) -> String {
     match c_type.split_once(" %") {
         None => c_type.trim_start_matches("__").replace('s', "i"),
@@ -54,7 +54,7 @@ fn type_name(c_type: &str) -> String {
     }
 }
 
-/// A text with what stands between two marks written again.
+/// Returns the text with the part between two markers replaced.
 fn filled(text: &str, begin: &str, end: &str, content: &str) -> String {
     let (before, rest) = text.split_once(begin).expect("the document has the mark of the begin");
     let (_, after) = rest.split_once(end).expect("the document has the mark of the end");
@@ -69,7 +69,7 @@ fn the_format_document_has_every_record() {
     let with_packed = filled(&with_hints, PACKED_BEGIN, PACKED_END, &packed());
     let made = filled(&with_packed, BEGIN, END, &(tables() + "\n"));
     if std::env::var_os("TIPME_WRITE_DOCS").is_some() {
-        // By renaming, since the other test may be reading it.
+        // Rename, since the other test may be reading the file.
         std::fs::write(path.with_extension("new"), &made).expect("docs can be written");
         std::fs::rename(path.with_extension("new"), &path).expect("docs can be written");
     } else {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of the incident file and of the folder.
 
 #[cfg(test)]
 mod files;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Encoding and decoding: what goes in comes out, and what is damaged is never taken for whole.
+//! Encoding and decoding: round trips, and no damaged file is taken for an intact one.
 
 use crate::support::incident;
 use fastrand::Rng;
@@ -15,7 +15,8 @@ fn sections() -> impl Strategy<Value = Vec<(Section, Vec<u8>)>> {
     prop::collection::vec((prop::sample::select(&Section::ALL[..]), bytes), 0..6)
 }
 
-/// Sections of a damaged copy are a prefix of the original's, and the damage is named.
+/// Checks that the sections of a damaged copy are a prefix of the original's and that the damage is
+/// recorded.
 fn assert_honest(original: &Incident, copy: Result<Incident, ReadError>) -> Result<(), TestCaseError> {
     if let Ok(copy) = copy {
         prop_assert!(!copy.damage.is_empty(), "damage was taken for a whole file");
@@ -75,7 +76,7 @@ fn every_cut_at_a_border_is_noticed() {
     assert_eq!(kept, original.sections.len());
 }
 
-/// A few thousand inputs as a fuzzer would make them, the same ones in every run.
+/// Decodes thousands of mutated inputs as a fuzzer would make them, the same ones in every run.
 #[test]
 fn mutations_of_a_file_never_panic() {
     let bytes = encode(&incident("a")).unwrap();
@@ -96,7 +97,7 @@ fn mutations_of_a_file_never_panic() {
     assert!(partial > 1000 && refused > 100, "{partial} partial, {refused} refused");
 }
 
-/// One change: in the heads as often as in the content, since that is where decisions are made.
+/// Makes one change: in the heads as often as in the content, since the heads decide.
 fn mutate(bytes: &mut Vec<u8>, random: &mut Rng) {
     if bytes.is_empty() {
         return;
@@ -115,7 +116,8 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Rng) {
     }
 }
 
-/// Writes a head with right checksums, so that only the bounds stand in the way.
+/// Returns a file with correct checksums in its section head, so that only the bounds can refuse
+/// it.
 fn with_head(kind: u32, flags: u32, raw_len: u64, stored: &[u8]) -> Vec<u8> {
     let mut head = Vec::new();
     head.extend(kind.to_le_bytes());

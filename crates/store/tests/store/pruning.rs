@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What goes when the folder is full, and that a user's treatment of an own incident costs nobody else's.
+//! Pruning of a full folder: a user's changes to their own incidents never cost another user any.
 //! Needs root.
 
 use crate::support::incident;
@@ -11,23 +11,23 @@ use std::process::Command;
 use tempfile::TempDir;
 use tipme_store::{FolderBounds, IncidentFolder, PINNED_MAX, Room};
 
-/// Users without an account; one of them means ill.
+/// Uids without an account; the first plays an attacker.
 const ILL: u32 = 4242;
 const OTHER: u32 = 4343;
 
 const ALL_FIT: Room = Room { bytes: u64::MAX, count: usize::MAX };
 
-/// So much of all together, and of one user whatever fits.
+/// Returns bounds for all users together, without a limit per user.
 fn in_all(all: Room) -> FolderBounds {
     FolderBounds { all, user: ALL_FIT }
 }
 
-/// So much of each user, and of all together whatever fits.
+/// Returns bounds per user, without a limit for all together.
 fn of_each(user: Room) -> FolderBounds {
     FolderBounds { all: ALL_FIT, user }
 }
 
-/// A folder of incidents, and the temporary folder that holds it.
+/// An incident folder inside a temporary folder.
 struct Incidents {
     folder: IncidentFolder,
     _temporary: TempDir,
@@ -40,7 +40,7 @@ impl Incidents {
         Incidents { folder: IncidentFolder::open(&temporary.path().join("incidents")).unwrap(), _temporary: temporary }
     }
 
-    /// With incidents of these ids and owners.
+    /// Creates a folder with incidents of these ids and owners.
     fn with(incidents: &[(&str, u32)]) -> Incidents {
         let all = Incidents::new();
         incidents.iter().for_each(|(id, owner)| drop(all.write(id, *owner)));
@@ -51,7 +51,7 @@ impl Incidents {
         self.folder.write(&incident(id), owner).unwrap()
     }
 
-    /// Writes one and prunes, as the recorder does at a mark.
+    /// Writes an incident and prunes, like the recorder on a mark.
     fn mark(&self, id: &str, owner: u32, bounds: FolderBounds) {
         let written = self.write(id, owner);
         self.folder.clone().with_bounds(bounds).prune(&written).unwrap();
@@ -65,13 +65,13 @@ impl Incidents {
         self.folder.list().unwrap().into_iter().map(|incident| incident.id).collect()
     }
 
-    /// The room that an incident takes, as it was written.
+    /// Returns the bytes that one incident occupies on the disk.
     fn bytes_of_one(&self) -> u64 {
         self.folder.list().unwrap()[0].bytes
     }
 }
 
-/// Runs a program as the user who means ill.
+/// Runs a program as the attacking user.
 fn as_ill(program: &str, arguments: &[&str], path: &Path) {
     let status = Command::new(program).args(arguments).arg(path).uid(ILL).gid(ILL).status();
     assert!(status.is_ok_and(|status| status.success()), "{program} failed; run the tests as root");

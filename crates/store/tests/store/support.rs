@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Incidents for the tests.
+//! Sample incidents.
 
 use fastrand::Rng;
 use tipme_record::incident::{Incident, Meta, Section};
 
-/// An incident with every section: small ones, one that compresses and one that does not.
+/// Returns an incident with every section: small ones, a compressible one and an incompressible
+/// one.
 pub fn incident(id: &str) -> Incident {
     let mut incident = Incident::default();
     let meta = Meta { id: id.into(), mark_ns: 5, ..Meta::default() };

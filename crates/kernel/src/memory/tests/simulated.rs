@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Many CPUs, simulated: the kernel programs' own code for the rings, compiled for this machine, writes into a pool as so
-//! many CPUs would, while the pool is copied. What was copied last is sealed, read back, and laid out as a timeline.
+//! Many simulated CPUs: the kernel programs' own ring code, in user space, writes to a pool as many
+//! CPUs would, while the pool is copied. The last copy is sealed, read back, and turned into a
+//! timeline.
 
 use super::copied;
 use crate::memory::{Pool, Shares, least_chunks};
@@ -19,21 +20,22 @@ use tipme_record::records::{Rename, Switch};
 use tipme_record::{CHUNK_BYTES, ChunkHead, Cpu, Nanos, RingClass, entries, unpacked};
 use zerocopy::FromBytes;
 
-/// As in `tests/rings/rings.c`.
+/// Constants of `tests/rings/rings.c`.
 const TIDS: u64 = 61;
 const FIRST_TID: u64 = 1_000;
-/// Chunks that a copy does not have since its writers were exchanging them.
+/// Maximum number of chunks missing from a copy because their writers were exchanging them.
 const EXCHANGED_MAX: u32 = 4;
-/// So far back a mark reaches. What one class of records holds beyond that, another one may have.
+/// Time that a mark reaches back. Another class may take chunks that are older than that.
 const KEPT: Nanos = Nanos::from_secs(4);
-/// So many switches are written at least before records of other kinds become frequent, and so many at the end.
+/// Minimum number of switches written before records of other kinds become frequent, and at the
+/// end.
 const QUIET: u64 = 4_000_000;
 const LOUD: u64 = 6_000_000;
 
-/// Each measures what this process has.
+/// Lock for tests that measure the memory of this process.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// The program that writes, and the pool that it writes to.
+/// The writing program, and its pool.
 struct SimulatedFeed {
     program: Child,
     orders: ChildStdin,
@@ -42,8 +44,8 @@ struct SimulatedFeed {
     shares: Shares,
 }
 
-/// What the program says: of each class until when records were overwritten and how many chunks it has, how many records
-/// found no chunk, whether it still writes, and how many switches it has written.
+/// State of the program: overwritten time and number of chunks per class, number of records without
+/// a chunk, and number of switches written.
 struct FeedState {
     overwritten: [Nanos; 3],
     owned: [u32; 3],
@@ -110,7 +112,7 @@ fn tid_of(cpu: u64, turn: u64) -> u64 {
     FIRST_TID + cpu * TIDS + turn % TIDS
 }
 
-/// The chunks of a copy, in the order in which they were opened.
+/// Returns the chunks of a copy, in the order in which they were opened.
 fn chunks(copied: &[u8]) -> Vec<(ChunkHead, &[u8])> {
     let mut chunks: Vec<_> =
         copied.chunks(CHUNK_BYTES).map(|chunk| (ChunkHead::read_from_prefix(chunk).unwrap().0, chunk)).collect();
@@ -118,7 +120,7 @@ fn chunks(copied: &[u8]) -> Vec<(ChunkHead, &[u8])> {
     chunks
 }
 
-/// The times of each CPU's switches after `held`, none of which is torn or missing.
+/// Returns the times of each CPU's switches after `held`, and checks that none is torn or missing.
 fn switches(copied: &[u8], held: Nanos) -> BTreeMap<u64, Vec<Nanos>> {
     let mut found: BTreeMap<u64, Vec<Nanos>> = BTreeMap::new();
     let mut last: BTreeMap<u64, u64> = BTreeMap::new();
@@ -140,14 +142,14 @@ fn switches(copied: &[u8], held: Nanos) -> BTreeMap<u64, Vec<Nanos>> {
     found
 }
 
-/// Of the names that rare records tell, none is left in chunks that the switches have now: their second words have all the
-/// high bits set, and no switch has.
+/// Checks that chunks now used for switches hold no leftover names of rare records: their second
+/// words have all high bits set, which no switch has.
 fn expect_cleared(copied: &[u8]) {
     let words = copied.chunks_exact(WORD_BYTES).map(|word| u64::from_le_bytes(*word.first_chunk().unwrap()));
     assert_eq!(words.filter(|word| word >> 56 == 0xff).count(), 0);
 }
 
-/// Names tell their own time and CPU.
+/// Checks the names, which hold their own time and CPU.
 fn expect_whole_names(copied: &[u8]) {
     for (head, chunk) in chunks(copied) {
         for name in entries(chunk).map(|entry| Rename::read(entry.bytes).unwrap()) {
@@ -158,12 +160,13 @@ fn expect_whole_names(copied: &[u8]) {
     }
 }
 
-/// The copies are sealed, read back and laid out: each CPU ran what it was switched to.
+/// Seals the copies, reads them back, and checks the timeline: each CPU ran the threads it was
+/// switched to.
 fn expect_timeline(folder: &Path, [sched, rare, exits]: [Vec<u8>; 3], held: Nanos) {
     let found = switches(&sched, held);
     let mark = found.values().filter_map(|times| times.last()).max().unwrap().after(Nanos(1));
     let bytes = [&sched, &rare, &exits].map(Vec::len).iter().sum();
-    // Also those that the copy does not hold completely any more.
+    // Includes records that the copy no longer holds completely.
     let records =
         chunks(&sched).iter().map(|(_, chunk)| unpacked(chunk).chunks(CHUNK_BYTES).flat_map(entries).count()).sum();
     let mut incident = Incident::default();
@@ -185,30 +188,31 @@ fn expect_timeline(folder: &Path, [sched, rare, exits]: [Vec<u8>; 3], held: Nano
     }
 }
 
-/// What reading takes at most: the sections, 96 bytes for each switch (lists double when they are full, and the other tests of
-/// this process have memory as well), and of each CPU one chunk with its records unpacked.
+/// Returns the maximum memory for reading: the sections, 96 bytes per switch (lists double when
+/// they are full, and other tests in this process use memory too), and per CPU one chunk with
+/// unpacked records.
 fn stated_bytes(sections: usize, switches: usize, cpus: usize) -> u64 {
     (sections + 96 * switches + cpus * 8 * CHUNK_BYTES) as u64
 }
 
-/// Bytes that this process had at most since the last reset.
+/// Returns the peak memory of this process since the last reset, in bytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// Gives what it has now.
+/// Resets the peak, and returns the current value.
 fn reset_peak() -> u64 {
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     peak()
 }
 
-/// Copies while so many switches are written, and once more; each copy is whole.
+/// Copies until a number of switches are written, and checks each copy.
 fn copy_until(feed: &mut SimulatedFeed, switches_written: u64) -> FeedState {
     loop {
         let copied = feed.copy();
-        // Asked after the copy, as the recorder does.
+        // Read after the copy, like the recorder does.
         let state = feed.order("go");
         switches(&copied[0], state.overwritten[0]);
         expect_cleared(&copied[0]);
@@ -227,13 +231,13 @@ fn end(feed: &mut SimulatedFeed) -> FeedState {
     state
 }
 
-/// How many CPUs have a chunk.
+/// Returns the number of CPUs that have a chunk.
 fn present(copied: &[u8]) -> usize {
     chunks(copied).iter().map(|(head, _)| head.cpu).collect::<BTreeSet<u32>>().len()
 }
 
-/// Writes as so many CPUs, in so much memory; gives what was shared out at first, and how many chunks each class has while
-/// rare records are rare, and when they are frequent.
+/// Writes as `cpus` CPUs in `memory` bytes. Returns the number of chunks per class: the initial
+/// shares, while rare records are rare, and when they are frequent.
 fn expect_whole(program: &Path, folder: &Path, cpus: usize, memory: u64) -> [[u32; 3]; 3] {
     let mut feed = SimulatedFeed::start(program, cpus, memory);
     let quiet = copy_until(&mut feed, QUIET);
@@ -241,13 +245,14 @@ fn expect_whole(program: &Path, folder: &Path, cpus: usize, memory: u64) -> [[u3
     copy_until(&mut feed, LOUD);
     let loud = end(&mut feed);
     let copied = feed.copy();
-    // One of them has slept since the beginning.
+    // One CPU has been idle since the beginning.
     assert_eq!(copied.each_ref().map(|copied| present(copied)), [cpus; 3]);
     assert_eq!((quiet.dropped, loud.dropped), (0, 0));
     let bytes: usize = copied.iter().map(Vec::len).sum();
     assert!(bytes <= feed.shares.total() as usize * CHUNK_BYTES);
     let held = loud.overwritten[0];
-    // What was overwritten last was the oldest: whatever else the switches have is younger, or a CPU still writes there.
+    // The last overwritten records were the oldest: all other switches are younger, or a CPU still
+    // writes there.
     let younger = chunks(&copied[0]).iter().filter(|(head, _)| head.closed == Nanos(0) || head.closed >= held).count();
     assert!(younger as u32 + EXCHANGED_MAX >= loud.owned[0], "{younger} chunks of {}", loud.owned[0]);
     expect_timeline(folder, copied, held);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* What the kernel lends to its programs, for programs of this machine: as little of it as these use. */
+/* Minimal BPF helpers, to run the kernel programs in user space. */
 #pragma once
 #define SEC(name)
 #define __noinline __attribute__((noinline))

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */
-/* The rings are no programs that are attached to anything. */
+/* The rings are not attached to anything. */
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hot keys, from the events of a keyboard to the incident. Needs root.
+//! Hot keys, from keyboard events to the incident. Needs root.
 
 use super::super::*;
 use crate::hot_keys::HotKeyScope;
@@ -21,7 +21,7 @@ const ZERO: u16 = 11;
 const ONE: u16 = 2;
 const LETTERS: [u16; 3] = [31, 18, 46];
 
-/// Long enough for any machine; nothing waits so long where all is well.
+/// Timeout long enough for any machine, never reached in a passing test.
 const SEALED_MAX: Duration = Duration::from_secs(120);
 
 fn options(dir: &Path, scope: HotKeyScope) -> RecorderOptions {
@@ -35,7 +35,7 @@ fn options(dir: &Path, scope: HotKeyScope) -> RecorderOptions {
         dirs: StateDirs::below(dir),
         window: Nanos::from_secs(20),
         memory: 16 << 20,
-        // A display that is not there, and no terminals: only the keyboard is recorded.
+        // A display that does not exist, and no terminals: only the keyboard is recorded.
         tap: Tap::Only(60_000),
         without: ["samples", "terminals"].map(str::to_owned).to_vec(),
         details: Vec::new(),
@@ -48,7 +48,7 @@ fn options(dir: &Path, scope: HotKeyScope) -> RecorderOptions {
     }
 }
 
-/// A keyboard, and what a recorder makes of its keys.
+/// A keyboard and a recorder that reads it.
 struct KeyboardFixture<'a> {
     recorder: Recorder<'a>,
     keyboard: OwnedFd,
@@ -67,7 +67,7 @@ impl<'a> KeyboardFixture<'a> {
         KeyboardFixture { recorder, keyboard }
     }
 
-    /// Presses keys together, all at this time, and lets the recorder do what it does ten times a second.
+    /// Presses keys together, all with this time, and runs one turn of the recorder.
     fn press(&mut self, codes: &[u16], at: Nanos) {
         self.send(codes, at);
         self.recorder.turn(clock::now()).unwrap();
@@ -81,7 +81,7 @@ impl<'a> KeyboardFixture<'a> {
         }
     }
 
-    /// All incidents, once they are sealed.
+    /// Returns all incidents once they are sealed.
     fn incidents(&self) -> Vec<Incident> {
         let begun = Instant::now();
         while self.recorder.sealing.any() && begun.elapsed() < SEALED_MAX {
@@ -92,7 +92,7 @@ impl<'a> KeyboardFixture<'a> {
     }
 }
 
-/// One event of the kernel for a key, to the microsecond.
+/// Returns a key event in the kernel's format, with microsecond precision.
 fn event(at: Nanos, code: u16, value: i32) -> Vec<u8> {
     const EV_KEY: u16 = 1;
     let mut bytes = (at.0 / 1_000_000_000).to_le_bytes().to_vec();
@@ -102,7 +102,7 @@ fn event(at: Nanos, code: u16, value: i32) -> Vec<u8> {
     bytes
 }
 
-/// A time of whole microseconds, a little ago.
+/// Returns a time shortly ago, in whole microseconds.
 fn just_now() -> Nanos {
     Nanos(clock::now().before(Nanos::from_millis(30)).0 / 1_000 * 1_000)
 }
@@ -148,7 +148,8 @@ fn the_window_reaches_back_from_the_press() {
     assert_eq!((meta.mark_ns, meta.window_requested_ns), (at.0, options.window.0));
     let times: Vec<_> = inputs(&incidents[0]).iter().map(|input| input.head.ts).collect();
     assert_eq!(times, [[from; 2].as_slice(), &[at; 6]].concat());
-    // Once it is answered, what is older than the window is forgotten, whether or not input is recorded.
+    // Once a press is answered, input older than the window is discarded even while input is not
+    // recorded.
     fixture.recorder.record_keys(0, false);
     fixture.recorder.turn(at.after(Nanos::from_secs(2))).unwrap();
     assert!(fixture.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
@@ -166,7 +167,7 @@ fn one_press_marks_once_however_often_it_is_told() {
         fixture.press(&[CTRL, ALT, MINUS], at);
     }
     assert_eq!(fixture.incidents().len(), 2);
-    // The agent of a session marks, and the device is read after that.
+    // The agent of a session marks before the device is read.
     fixture.recorder.hot_marked = None;
     let trigger = Trigger::Hotkey.name().to_owned();
     fixture.recorder.mark(Mark { text: String::new(), trigger, uid: 0, at: None }, drop);
@@ -174,7 +175,7 @@ fn one_press_marks_once_however_often_it_is_told() {
     assert_eq!(fixture.incidents().len(), 3);
     let trigger = Trigger::Command.name().to_owned();
     fixture.recorder.hot_marked = None;
-    // Two of one millisecond are two.
+    // Two marks in the same millisecond are distinct.
     let at = just_now();
     fixture.recorder.mark(Mark { text: String::new(), trigger, uid: 0, at: Some(at) }, drop);
     fixture.press(&[CTRL, ALT, MINUS], at);
@@ -213,7 +214,7 @@ fn input_is_stopped_and_restarted_by_hot_keys() {
     fixture.press(&[CTRL, ALT, MINUS], just_now());
     let incidents = fixture.incidents();
     assert_eq!(incidents.len(), 1);
-    // Of the hot key itself: its keys were let go before it was answered.
+    // Events of the hot key itself: its keys were released before it was answered.
     assert_eq!(inputs(&incidents[0]).len(), 6);
     fixture.press(&[CTRL, ALT, ONE], just_now());
     assert!(!fixture.recorder.unrecorded.is_stopped());
@@ -230,7 +231,7 @@ fn where_no_console_shows_text_a_hot_key_of_consoles_does_nothing() {
     assert_eq!(fixture.incidents().len(), 0);
 }
 
-/// As if this user sat in front of the machine.
+/// Simulates a logind session of this user on the seat.
 fn seat(fixture: &mut KeyboardFixture<'_>, dir: &Path, uid: u32) {
     let seats = dir.join("seats");
     std::fs::create_dir_all(&seats).unwrap();
@@ -245,7 +246,7 @@ fn keys_are_of_the_user_who_sat_there_when_they_were_pressed() {
     let mut fixture = KeyboardFixture::new(&options, &mut storage);
     for uid in [4242, 4343] {
         seat(&mut fixture, dir.path(), uid);
-        // The first look after somebody else came cannot tell whose they are.
+        // The first read after a change of user cannot attribute the keys.
         LETTERS.iter().for_each(|code| fixture.press(&[*code], just_now()));
     }
     for uid in [4242, 0] {
@@ -254,7 +255,7 @@ fn keys_are_of_the_user_who_sat_there_when_they_were_pressed() {
     let incidents = fixture.incidents();
     assert_eq!(incidents.iter().map(|incident| inputs(incident).len()).collect::<Vec<_>>(), [4, 12]);
     let meta: Meta = incidents[0].json(Section::Meta).unwrap();
-    // Who else has processes on this machine has command lines that are withheld as well.
+    // Other users with processes on this machine have their command lines withheld as well.
     let withheld = meta.withheld;
     assert_eq!((withheld.inputs, withheld.messages), (8, 0));
     match withheld.command_lines {
@@ -278,7 +279,7 @@ fn who_wants_no_keys_recorded_is_heard_whatever_another_wants() {
     assert!(!fixture.recorder.inputs.bytes(Nanos(0), 0).0.is_empty());
 }
 
-/// Gives a console to a user, as login does.
+/// Gives a console to a user, like login(1).
 fn give_console(dir: &Path, uid: u32) {
     let active = std::fs::read_to_string(tipme_desktop::console::ACTIVE_NAME).unwrap();
     let console = dir.join(active.trim_end());

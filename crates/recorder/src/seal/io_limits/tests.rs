@@ -4,7 +4,7 @@ use super::*;
 use std::fs::{create_dir_all, write};
 use zerocopy::{FromZeros, IntoBytes};
 
-/// A hierarchy of plain files below a folder of its own, which is removed in the end.
+/// A hierarchy of plain files in a temporary folder, removed on drop.
 struct IoFiles(Hierarchy);
 
 impl IoFiles {
@@ -20,7 +20,7 @@ impl IoFiles {
         path.display().to_string()
     }
 
-    /// What is found for threads of process 7, each in the group that `of` gives.
+    /// Finds the limits for threads of process 7, each in the group that `of` returns.
     fn found(&self, tids: &[u32], of: impl Fn(u32) -> String) -> FoundLimits {
         let tasks: Vec<u8> = tids.iter().flat_map(|tid| wait(*tid, IO_WAIT | 2)).collect();
         IoWaiters::by(&tasks).among(Some(&self.0), |(_, tid)| of(tid.0))
