@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names the version of the analysis by what it is made from: a verdict that was kept is found again after any change.
+//! Derives the analysis version from the sources behind a verdict: a cached verdict is recomputed
+//! after any change.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// Crates whose sources a verdict depends on.
+/// Crates that influence a verdict.
 const CRATES: [&str; 4] = ["analysis", "measure", "record", "report"];
 
 fn main() {
@@ -23,7 +24,7 @@ fn main() {
     println!("cargo::rustc-env=TIPME_ANALYSIS={:016x}", hasher.finish());
 }
 
-/// All files below a folder.
+/// Returns all files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Verbs of the lab and their options: the one place from which help, man pages and completions come.
+//! Verbs of the lab and their options: the single source of help, man pages and completions.
 
 mod compare;
 mod measure;
@@ -46,7 +46,7 @@ const EXAMPLES: &str = "Examples:
 
 tipme starts this program for these verbs. tipme VERB --help tells more, with examples.";
 
-// What each verb does is said in tipme_command::verbs, for both programs.
+// The descriptions of the verbs are in tipme_command::verbs, for both programs.
 #[derive(Subcommand)]
 pub enum LabVerb {
     Demo(Demo),
@@ -81,12 +81,12 @@ pub enum LabVerb {
     Worker(Worker),
 }
 
-/// The command line as pages and completions have it.
+/// Returns the command for man pages and completions.
 pub fn whole() -> Command {
     verbs::described(LabArguments::command())
 }
 
-/// The same, with its verbs as `tipme --help` lists them.
+/// Returns the same command with its verbs in the order of `tipme --help`.
 pub fn command(layout: &Layout) -> Command {
     grouped(whole(), &[("Verbs", &verbs::NAMES)], layout)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme bench`, and how any measurement of the lab is run.
+//! `tipme bench`, and the execution of all measurements of the lab.
 
 mod repeats;
 mod timer;
@@ -32,7 +32,7 @@ pub fn run(bench: Bench) -> Result<ExitCode> {
     }
 }
 
-/// Measures on this machine, prints the results and writes their files.
+/// Runs the measurement on this machine, prints the results and writes their files.
 pub fn measure<E: Experiment>(options: &E) -> Result<ExitCode> {
     let (interrupt, programs) = (InterruptFlag::install()?, programs::all()?);
     let mut driver = LiveDriver { programs, interrupt, progress: Lines(E::NAME) };

@@ -12,7 +12,7 @@ use tipme_command::results::{Results, read};
 use tipme_measure::{ComparedSide, Comparison, MeasuredMachine, SCHEMA};
 use tipme_report::comparison as report;
 
-/// The kind of this document.
+/// Kind of this document.
 const KIND: &str = "compare";
 
 /// The comparison as it is written to a file.
@@ -33,7 +33,7 @@ pub struct WrittenComparison<'a> {
     comparison: &'a Comparison,
 }
 
-/// Exit code 1 where a result is shown to be slower than the first one.
+/// Compares the results. Exit code 1 if one is shown to be slower than the first.
 pub fn run(arguments: arguments::Compare) -> Result<ExitCode> {
     let results = arguments.files.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
     let names = names(&arguments.files);
@@ -56,7 +56,7 @@ pub fn run(arguments: arguments::Compare) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(comparison.shows_slower())))
 }
 
-/// File names where they tell the results apart, else whole paths.
+/// Returns file names if they are distinct, else whole paths.
 fn names(paths: &[PathBuf]) -> Vec<String> {
     let short = |path: &PathBuf| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let mut names: Vec<String> = paths.iter().map(short).collect();
@@ -66,7 +66,7 @@ fn names(paths: &[PathBuf]) -> Vec<String> {
     paths.iter().map(name).collect()
 }
 
-/// The kind of all of them.
+/// Returns the common kind of all results.
 fn one_kind<'a>(names: &[String], results: &'a [Results]) -> Result<&'a str> {
     let kind = results.first().map_or("", |first| first.kind.as_str());
     if let Some((name, other)) = names.iter().zip(results).find(|(_, one)| one.kind != kind) {
@@ -79,7 +79,7 @@ fn one_kind<'a>(names: &[String], results: &'a [Results]) -> Result<&'a str> {
     Ok(kind)
 }
 
-/// What the runs of each result are called, where no two have a name in common.
+/// Lists the names of each result's runs, for results without a common name.
 fn run_names(files: &[report::ComparedResult<'_>]) -> String {
     let of = |file: &report::ComparedResult<'_>| {
         let mut names: Vec<&str> = file.runs.iter().map(|run| run.name.as_str()).collect();

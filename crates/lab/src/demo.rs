@@ -9,7 +9,7 @@ use tipme_bench::demo::{self, DemoOptions, DemoOutcome};
 use tipme_bench::interrupt::InterruptFlag;
 use tipme_command::output::layout;
 
-/// Success is the right kind and culprit in the diagnosis: exit code 0, else 1.
+/// Runs the demonstration. Exit code 0 if the diagnosis has the right kind and culprit, else 1.
 pub fn run(arguments: arguments::Demo) -> Result<ExitCode> {
     let options = DemoOptions {
         fault: arguments.fault,

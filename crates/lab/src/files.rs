@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files that verbs write.
+//! Output files of the verbs.
 
 use anyhow::{Context, Result};
 use rustix::fs::{Access, OFlags, access, fcntl_setfl};
@@ -10,8 +10,8 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Refuses before a measurement what could not be written after it. A file stays as it is, and one that is not there is
-/// not left there; folders for plots are made.
+/// Checks before a measurement that its output can be written. Keeps an existing file, leaves no
+/// new one behind, and creates folders for plots.
 pub fn check(json: Option<&Path>, svg: Option<&Path>) -> Result<()> {
     if let Some(path) = json {
         let checked = if is_pipe(path) { hold_pipe(path) } else { check_file(path) };
@@ -26,12 +26,13 @@ fn is_pipe(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo())
 }
 
-/// Opens a pipe and leaves it open until the process ends, since its reader would take a close for the end.
+/// Opens a pipe and leaves it open until the process ends, since its reader would take a close for
+/// the end.
 fn hold_pipe(path: &Path) -> io::Result<()> {
     open_pipe(path).map(std::mem::forget)
 }
 
-/// Opens a pipe that somebody reads. To wait for a reader could not be interrupted.
+/// Opens a pipe that has a reader. Waiting for a reader would not be interruptible.
 fn open_pipe(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let opened = OpenOptions::new().write(true).custom_flags(flags).open(path);
@@ -48,7 +49,7 @@ fn check_file(path: &Path) -> io::Result<()> {
         Ok(_) => std::fs::remove_file(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             match OpenOptions::new().append(true).open(path) {
-                // A link to a file that is not there yet.
+                // A dangling symbolic link.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 opened => opened.map(drop),
             }
@@ -65,7 +66,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Writes a document, for people to read, too, or as one line.
+/// Writes a document, indented for people or as one line.
 pub fn write_json(path: &Path, document: &impl Serialize, indented: bool) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     let opened = if is_pipe(path) { open_pipe(path) } else { File::create(path) };
@@ -78,7 +79,7 @@ pub fn write_json(path: &Path, document: &impl Serialize, indented: bool) -> Res
     writeln!(file).and_then(|()| file.flush()).with_context(cannot)
 }
 
-/// Writes plots, each with the name of its file, into a folder that is made where it is not there yet.
+/// Writes plots by file name into a folder, which is created if necessary.
 pub fn write_plots<N: AsRef<Path>>(folder: &Path, plots: impl IntoIterator<Item = (N, String)>) -> Result<()> {
     make(folder)?;
     plots.into_iter().try_for_each(|(name, svg)| write(&folder.join(name), &svg))

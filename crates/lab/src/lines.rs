@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the verbs tell while they run.
+//! Progress output of the verbs.
 
 use std::io::Write;
 use tipme_bench::ProgressListener;
 
-/// Progress on the error output, so that the output proper is the result only; each line begins with this name.
+/// Progress on standard error, so that standard output contains only the result; each line starts
+/// with this name.
 pub struct Lines(pub &'static str);
 
 impl ProgressListener for Lines {
     fn line(&mut self, text: &str) {
-        // A reader that is gone is no reason to stop.
+        // A closed reader is no reason to stop.
         let _ = writeln!(std::io::stderr(), "{}: {text}", self.0);
     }
 }

@@ -9,7 +9,7 @@ use tipme_bench::interrupt::InterruptFlag;
 use tipme_bench::live::LiveDriver;
 use tipme_bench::load::{LoadArguments, text};
 
-/// Ctrl-C ends the load as its time does: what it achieved is printed.
+/// Runs the load. Ctrl-C ends it like its timeout does, with its results printed.
 pub fn run(arguments: &LoadArguments) -> Result<ExitCode> {
     let (interrupt, programs) = (InterruptFlag::install()?, programs::all()?);
     let outcome = arguments.run(&mut LiveDriver { programs, interrupt, progress: Lines("load") })?;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lab of tipme: benchmarks, loads and known faults. `tipme` starts this program for its verbs.
+//! The lab of tipme: benchmarks, loads and known faults. `tipme` executes this program for its
+//! verbs.
 
 #[macro_use]
 extern crate tipme_command;
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The arguments; ends the program with help, or with what is wrong with them.
+/// Parses the arguments; exits with help or a usage error.
 fn arguments() -> LabArguments {
     let matches = arguments::command(&layout()).get_matches();
     LabArguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())

@@ -22,9 +22,9 @@ use tipme_bench::script::Script;
 use tipme_measure::ThresholdProfile;
 use tipme_report::measure::{MeasureDocument, figures, text};
 
-/// Plays the script, prints the figures, and writes what is asked for.
+/// Plays the script, prints the figures, and writes the requested files.
 ///
-/// Exit code 1 where a class exceeds its threshold.
+/// Exit code 1 if a class exceeds its threshold.
 pub fn run(arguments: arguments::Measure) -> Result<ExitCode> {
     if arguments.list {
         Script::shipped().for_each(|script| list(&script));
@@ -65,7 +65,7 @@ fn options(arguments: &arguments::Measure, script: Script, tap: bool) -> Result<
     Ok(MeasureOptions { script, application, display: arguments.display.clone(), repeat: arguments.repeat, recorder })
 }
 
-/// Why the display tap is not used; `None` where it is.
+/// Returns the reason for which the display tap is not used; `None` if it is.
 fn why_no_tap(arguments: &arguments::Measure) -> Option<String> {
     match (arguments.no_trace, measure::may_record()) {
         (true, _) => Some("asked for by --no-trace".to_owned()),
@@ -84,7 +84,7 @@ fn write(arguments: &arguments::Measure, result: &MeasureDocument) -> Result<()>
     Ok(())
 }
 
-/// One script in two lines: name and what it models, and the application.
+/// Prints a script in two lines: name and description, then inputs and application.
 fn list(script: &Script) {
     println!("{:<10} {}", script.name, script.about);
     println!("{:<10} {} inputs; {}", "", script.inputs(), script.application.join(" "));

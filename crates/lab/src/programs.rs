@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The programs that measurements start: `tipme`, which records, marks, diagnoses and manages, and this one itself.
+//! Programs that measurements start: `tipme`, which records, marks, diagnoses and manages, and this
+//! one itself.
 
 use anyhow::{Context, Result};
 use std::path::PathBuf;
@@ -7,18 +8,18 @@ use tipme_bench::driver::Programs;
 use tipme_bench::worker::WorkerLauncher;
 use tipme_command::program;
 
-/// The file of `tipme`.
+/// Returns the path of `tipme`.
 pub fn tipme() -> Result<PathBuf> {
     program::find("tipme")?
         .context("tipme is not installed beside tipme-lab, nor in PATH; install the package tipme, or run make install")
 }
 
-/// How this program starts worker programs.
+/// Returns the launcher of worker programs.
 pub fn launcher() -> Result<WorkerLauncher> {
     Ok(WorkerLauncher(vec![program::own()?.into(), "worker".into()]))
 }
 
-/// Both, for a benchmark.
+/// Returns both, for a benchmark.
 pub fn all() -> Result<Programs> {
     Ok(Programs { tipme: tipme()?, launcher: launcher()? })
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme-lab worker`, by which this program starts itself as another one.
+//! `tipme-lab worker`: this program started again as a worker.
 
 use crate::arguments;
 use anyhow::Result;

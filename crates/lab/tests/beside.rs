@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme bench typing`, `scroll`, `system` and `warmstart` as a user runs them, with a stand-in for the manager.
+//! `tipme bench typing`, `scroll`, `system` and `warmstart` as a user runs them, with a stand-in
+//! for the manager.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod support;
@@ -13,7 +14,7 @@ use support::family::{Program, expect_gone};
 use support::lab;
 use tempfile::TempDir;
 
-/// A program that does as `systemd-run --scope` does, without a unit, and leaves traces of what it was asked for.
+/// Imitates `systemd-run --scope` without a unit, and logs its arguments.
 const UNITS_STAND_IN: &str = r#"#!/bin/sh
 echo "$@" >> "$(dirname "$0")/units"
 until [ "$1" = -- ]; do shift; done
@@ -21,7 +22,7 @@ shift
 exec "$@"
 "#;
 
-/// A program that does as the manager does, and leaves traces of how it was started and ended.
+/// Imitates the manager, and logs its start and end.
 const STAND_IN: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 echo "$@" >> "$here/started"
@@ -41,7 +42,7 @@ fn named_program(folder: &TempDir, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// A program that is found by this name before all others, in front of those that there are.
+/// Puts a program with this name first in `PATH`.
 fn in_front(folder: &TempDir, name: &str, text: &str) -> String {
     named_program(folder, name, text);
     format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap())
@@ -56,7 +57,7 @@ fn lines(folder: &TempDir, name: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The result, after the text has been looked at.
+/// Runs the benchmark, checks its text and returns the JSON result.
 fn result(folder: &TempDir, arguments: &[&str], words: &[&str]) -> Value {
     let json = folder.path().join("result.json");
     let manager = program(folder, STAND_IN);
@@ -69,12 +70,13 @@ fn result(folder: &TempDir, arguments: &[&str], words: &[&str]) -> Value {
     serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap()
 }
 
-/// The stand-in was started for this process and its display, and ended by itself each time.
+/// Asserts that the stand-in was started for this process and its display, and ended by it, each
+/// time.
 fn expect_managed(folder: &TempDir, times: usize) {
     expect_managed_on(folder, ":", times);
 }
 
-/// The same on a display whose name begins so.
+/// Same for a display with this name prefix.
 fn expect_managed_on(folder: &TempDir, display: &str, times: usize) {
     let (started, ended) = (lines(folder, "started"), lines(folder, "ended"));
     assert_eq!((started.len(), ended.len()), (times, times), "{started:?}");

@@ -12,7 +12,7 @@ use tipme_measure::{Document, Events, InputClass, MeasuredMachine, NoDetails, Ru
 
 const MS: u64 = 1_000_000;
 
-/// Repeats of sixty keys around a latency.
+/// Returns repeats of sixty keys around a latency.
 fn result(kind: &str, repeats: u64, around_ms: u64) -> Document<NoDetails> {
     let run = |number: u64| {
         let mut keys = Events::of("key", Some(InputClass::Key.limits(ThresholdProfile::Default)));

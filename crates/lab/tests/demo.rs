@@ -69,7 +69,7 @@ fn a_held_lock_is_named_under_wayland() {
     assert_named("lock", "wayland");
 }
 
-/// One that runs already, of another user; the terminal in it is that user's, too.
+/// A running compositor of another user; the terminal on it is that user's, too.
 #[test]
 fn a_held_lock_is_named_on_a_compositor_of_somebody() {
     let compositor = Compositor::start();
@@ -115,7 +115,7 @@ fn assert_calm(place: Place) {
     assert_eq!(outcome.injected.job, None);
 }
 
-/// Starts a demonstration whose temporary files lie in `folder`, and waits until the fault begins.
+/// Starts a demonstration with temporary files in `folder`, and waits until the fault begins.
 ///
 /// The error output must stay open for as long as the child runs.
 fn start_io_demo(folder: &Path, display: &str) -> (Child, impl Iterator<Item = String>) {
@@ -129,7 +129,7 @@ fn start_io_demo(folder: &Path, display: &str) -> (Child, impl Iterator<Item = S
     (child, lines)
 }
 
-/// Processes that were started for a demonstration with this folder.
+/// Returns the processes of a demonstration with this folder.
 fn processes(folder: &Path) -> Vec<String> {
     let name = folder.to_str().unwrap();
     let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
@@ -142,7 +142,7 @@ fn processes(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Loop devices whose file lies in a folder.
+/// Returns loop devices with a backing file in this folder.
 fn loop_devices(folder: &Path) -> Vec<String> {
     let devices = std::fs::read_dir("/sys/block").unwrap().flatten();
     let files = devices.filter_map(|device| std::fs::read_to_string(device.path().join("loop/backing_file")).ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme bench fork` as a user runs it. Root is needed for what is explained only.
+//! `tipme bench fork` as a user runs it. Root is needed only for the explanations.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -13,10 +13,11 @@ use support::family::{Program, expect_gone};
 use support::{for_everybody, lab};
 use tempfile::TempDir;
 
-/// Whoever loads a CPU has it alone among these tests: real-time processes of one would starve what another measures.
+/// Serializes tests that load a CPU: real-time processes of one would starve the measurement of
+/// another.
 static CPU: Mutex<()> = Mutex::new(());
 
-/// Least length of an interval: the sleep and the work.
+/// Minimum length of an interval: the sleep and the work.
 const LEAST_NS: u64 = 60_000_000;
 
 #[test]
@@ -55,12 +56,12 @@ fn check(load: &Value, run: &Value) {
     let intervals: Vec<u64> =
         load["intervals_ns"].as_array().unwrap().iter().map(|one| one.as_u64().unwrap()).collect();
     let counts = load["histogram_10ms"].as_array().unwrap().iter().map(|bucket| bucket[1].as_u64().unwrap());
-    // Beside a load that starves it there may be fewer in the time.
+    // A load that starves it may reduce the number in the given time.
     assert!((1..=10).contains(&intervals.len()), "{load:#}");
     assert_eq!(counts.sum::<u64>(), intervals.len() as u64, "{load:#}");
     assert_eq!(run["classes"][0]["latencies_ns"].as_array().unwrap().len(), intervals.len());
     assert_eq!((&run["name"], &run["classes"][0]["threshold_ns"]), (&load["load"], &50_000_000.into()));
-    // The clock of CPU time and the other one may differ by a little.
+    // The CPU clock and the wall clock may differ slightly.
     assert!(intervals.iter().all(|interval| *interval >= LEAST_NS - 500_000), "{intervals:?}");
 }
 
@@ -75,12 +76,12 @@ fn another_user_measures_as_well() {
     assert!(text.contains("not explained: recording takes root") && text.contains("storm"), "{text}");
 }
 
-/// Newborn processes that weigh more than the measuring one starve it, whatever else the machine does; with the manager it
-/// weighs more itself.
+/// New processes with a higher weight starve the measuring one on any machine; with the manager the
+/// measuring one has the higher weight.
 #[test]
 fn what_weighs_more_starves_and_the_manager_cures_it() {
     let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
-    // The manager leaves alone whom somebody has given a nice value, such as these tests as a whole.
+    // The manager leaves processes with a foreign nice value alone, such as niced tests.
     rustix::process::setpriority_process(None, 0).unwrap();
     let folder = TempDir::new().unwrap();
     let json = folder.path().join("fork.json");
@@ -92,7 +93,7 @@ fn what_weighs_more_starves_and_the_manager_cures_it() {
     let loads = document["loads"].as_array().unwrap();
     let names: Vec<&str> = loads.iter().map(|load| load["load"].as_str().unwrap()).collect();
     assert_eq!(names, ["none", "nice", "nice, managed"]);
-    // The shortest intervals are those in which nobody else came between.
+    // In the shortest intervals no other thread came between.
     let least = |at: usize| loads[at]["figures"]["min_ms"].as_f64().unwrap();
     assert!(least(1) > 4.0 * least(0) && least(2) < least(1) / 2.0, "{:?}", [least(0), least(1), least(2)]);
 }

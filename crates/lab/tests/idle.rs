@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The idle loop as a user runs it, with root and without. Needs root.
+//! The idle loop as a user runs it, as root and as another user. Needs root.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use tipme_measure::Document;
 use tipme_measure::idle::{HolderKind, IdleDetails};
 
-/// The user who may do nothing.
+/// The user without privileges.
 const NOBODY: u32 = 65_534;
 
 fn run(arguments: &[&str]) -> Output {
@@ -35,7 +35,7 @@ fn document(path: &Path) -> Document<IdleDetails> {
     document
 }
 
-/// All wall time is either a gap or the loop's own, to the nanosecond.
+/// Asserts that all wall time is either a gap or the loop's own, to the nanosecond.
 fn sums_are_exact(document: &Document<IdleDetails>) {
     assert_eq!(document.runs.len(), document.details.cpus.len());
     for (run, cpu) in document.runs.iter().zip(&document.details.cpus) {
@@ -125,13 +125,13 @@ fn known_work_is_watched() {
     let loaded = validation.checks.iter().find(|one| one.method == "gaps" && one.load == "loaded").unwrap();
     assert!(loaded.stolen_share > 0.9, "{loaded:?}");
     assert!(validation.trials.iter().all(|one| one.taken.is_some()), "{:?}", validation.trials);
-    // Beside other work nothing is judged, and that is told.
+    // Beside other work the verb gives no verdict, and reports that.
     let code = if validation.is_disturbed() { 2 } else { i32::from(!validation.is_good()) };
     let word = String::from_utf8_lossy(&output.stdout).contains("Not judged: others had");
     assert_eq!((output.status.code(), word), (Some(code), code == 2), "{:?}", validation.trials);
 }
 
-/// Processes whose command line names a folder.
+/// Returns the processes with a command line that names the folder.
 fn processes_of(folder: &Path) -> Vec<String> {
     let name = folder.to_str().unwrap();
     let lines = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
@@ -147,7 +147,7 @@ fn ctrl_c_leaves_nothing_behind() {
     let mut command = lab();
     command.args(["idle", "-d", "1h"]).env("TMPDIR", folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // Its command line names the folder that it is to write to.
+    // Its command line names its output folder.
     let waits = (0..3_000).take_while(|_| processes_of(folder.path()).is_empty());
     waits.for_each(|_| std::thread::sleep(Duration::from_millis(10)));
     assert_eq!(processes_of(folder.path()).len(), 1, "the recorder was started");

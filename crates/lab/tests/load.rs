@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme load` as a user runs it. Root is needed for one test only, which becomes another user.
+//! `tipme load` as a user runs it. Root is needed for only one test, which becomes another user.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod support;
@@ -27,7 +27,7 @@ fn document(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Name and session of each process of the load that works.
+/// Returns the session of each working process of the load.
 fn workers(program: &Program, name: &str) -> Vec<String> {
     let stats = program.descendants().into_iter();
     let stats = stats.filter_map(|(pid, _)| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scripts that are played at real applications. Needs root.
+//! Plays scripts on real applications. Needs root.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use support::lab;
 use tempfile::TempDir;
 
-/// Five letters, two keys that a terminal does not answer, and a line end.
+/// Five letters, two keys without an answer from a terminal, and a line end.
 const TINY: &str = "about = \"a test\"\nwords_per_minute = 200\n[[step]]\ntype = \"hello\"\n\
     [[step]]\nkey = \"Pause\"\ntimes = 2\nlabel = \"nothing\"\n[[step]]\nkey = \"Return\"\nlabel = \"line\"\n";
 const TINY_INPUTS: u64 = 8;
@@ -21,7 +21,7 @@ const TINY_INPUTS: u64 = 8;
 const TERMINAL: [&str; 8] =
     ["--", "xterm", "-geometry", "60x20+20+20", "-xrm", "XTerm*cursorBlink: false", "-e", "cat"];
 
-/// A folder with a script in it; temporary files of the program lie beside.
+/// Creates a folder with a script; the program's temporary files are put beside it.
 fn folder(script: &str) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("task.toml");
@@ -41,7 +41,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
 }
 
-/// Processes that were started with this folder for their temporary files.
+/// Returns the processes with this folder as their temporary folder.
 fn processes(folder: &Path) -> Vec<String> {
     let name = folder.to_str().unwrap();
     let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
@@ -51,7 +51,7 @@ fn processes(folder: &Path) -> Vec<String> {
     all.filter(|path| uses(path)).map(|path| path.display().to_string()).collect()
 }
 
-/// Nothing but what the test put there may be left.
+/// Asserts that only files of the test remain.
 fn assert_clean(folder: &Path, kept: &[&str]) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !processes(folder).is_empty() {
@@ -63,7 +63,7 @@ fn assert_clean(folder: &Path, kept: &[&str]) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// The same terminal under Wayland.
+/// The same terminal on Wayland.
 const FOOT: [&str; 5] = ["--", "foot", "-c", "/dev/null", "cat"];
 
 /// Runs the tiny script in a terminal, and checks that each input is accounted for.
@@ -98,7 +98,8 @@ fn every_input_is_accounted_for_by_the_display_tap() {
     assert_tapped(&assert_accounted(&TERMINAL, &["--repeat", "2"], 2));
 }
 
-/// A program of which it is known what it uses for a key: a thousand pages, two hundred waits, or 50 ms of CPU time.
+/// A program with a known resource use per key: a thousand page faults, two hundred waits, or 50 ms
+/// of CPU time.
 const TASKS: &str = r#"
 import mmap, os, time, tty
 tty.setraw(0)
@@ -120,13 +121,13 @@ while True:
     os.write(1, key)
 "#;
 
-/// Each key four times, a second apart, and one of which nothing is known.
+/// Each key four times at fixed intervals, including one with no known use.
 fn tasks() -> String {
     let steps = [("x", "nothing"), ("p", "pages"), ("w", "waits"), ("c", "computes")];
     let step = |(key, label)| {
         format!("[[step]]\nkey = \"{key}\"\ntimes = 4\nevery_ms = 300\nlabel = \"{label}\"\n[[step]]\npause_ms = 300\n")
     };
-    // The program has begun by then.
+    // The program has started by then.
     format!("about = \"a test\"\n[[step]]\npause_ms = 4000\n{}", steps.map(step).concat())
 }
 
@@ -143,7 +144,7 @@ fn what_each_operation_uses_is_counted_as_it_is() {
         let row = rows.iter().find(|row| row["label"] == label).unwrap_or_else(|| panic!("{label}: {rows:?}"));
         row[what].as_f64().unwrap_or_else(|| panic!("{what} is not counted: {row}")) / row["n"].as_f64().unwrap()
     };
-    // What the terminal and the key itself use is in each of them.
+    // The cost of the terminal and of the key itself is part of each.
     let more = |label: &str, what: &str| each(label, what) - each("nothing", what);
     let told: Vec<String> = [("pages", "page_faults"), ("waits", "context_switches"), ("computes", "cpu_ms")]
         .map(|(label, what)| format!("{label}: {:.1} {what}", more(label, what)))
@@ -151,7 +152,7 @@ fn what_each_operation_uses_is_counted_as_it_is() {
     println!("more than for a key alone, each: {}", told.join(", "));
     assert!((980.0..1_050.0).contains(&more("pages", "page_faults")), "{told:?}");
     assert!((190.0..260.0).contains(&more("waits", "context_switches")), "{told:?}");
-    // All of it is in there; what a key alone takes besides is not the same each time on a busy machine.
+    // The key's work is included; the cost of a key alone varies on a busy machine.
     assert!(each("computes", "cpu_ms") >= 50.0 && more("computes", "cpu_ms") < 60.0, "{told:?} {rows:?}");
     assert!(more("waits", "page_faults").abs() < 50.0 && more("pages", "context_switches").abs() < 30.0, "{rows:?}");
 }
@@ -265,12 +266,12 @@ fn an_interrupt_leaves_nothing_behind() {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line == "measure: repeat 1 of 5"));
     let deadline = Instant::now() + Duration::from_secs(60);
-    // The program, its recorder, the display, the window manager, the terminal and what runs on it.
+    // The program, its recorder, the display, the window manager, the terminal and its program.
     while processes(folder.path()).len() < 6 {
         assert!(Instant::now() < deadline, "{:?}", processes(folder.path()));
         std::thread::sleep(Duration::from_millis(50));
     }
-    // As by `timeout`, which sends SIGTERM twice, and by a person who presses Ctrl-C twice.
+    // As `timeout`, which sends SIGTERM twice, and as a double Ctrl-C.
     for signal in [Signal::TERM, Signal::TERM, Signal::INT, Signal::INT] {
         kill_process(Pid::from_child(&child), signal).unwrap();
     }

@@ -57,7 +57,7 @@ fn a_disk_that_takes_few_requests_delays_a_page() {
     assert!(std::fs::read_to_string(svg.join("memory.svg")).unwrap().starts_with("<svg"));
 }
 
-/// Intervals, latencies and histogram tell of the same; none is shorter than the sleep.
+/// Asserts that intervals, latencies and histogram agree, and that none is shorter than the sleep.
 fn check_load(run: &Value, load: &Value) {
     let n = load["figures"]["n"].as_u64().unwrap();
     let intervals = numbers(&load["intervals_ns"]);
@@ -73,7 +73,7 @@ fn check_load(run: &Value, load: &Value) {
     assert_eq!((&run["lost"], &load["casualties"]), (&0.into(), &0.into()));
 }
 
-/// The recorder that ran beside it says why, and its shares sum to the interval.
+/// Asserts that the recorder explains the interval, with shares that sum to it.
 fn check_explained(longest: &Value) {
     let longest = longest.as_array().unwrap();
     assert!(!longest.is_empty());
@@ -91,7 +91,7 @@ fn check_explained(longest: &Value) {
     );
 }
 
-/// Control groups of a benchmark's process.
+/// Returns the control groups of a benchmark's process.
 fn groups(pid: u32) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
@@ -106,7 +106,7 @@ fn groups(pid: u32) -> Vec<PathBuf> {
     found
 }
 
-/// A benchmark that measures beside two children; the file behind its private disk.
+/// Starts a benchmark beside two children; also returns the file behind its private disk.
 fn measuring() -> (Program, PathBuf) {
     let mut command = lab();
     command.args(["bench", "memory", "--children", "2", "-d", "100s"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme bench timer`, as a user runs it. Needs root, for what late wake-ups waited for.
+//! `tipme bench timer` as a user runs it. Needs root to explain late wakeups.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use support::{lab, schema};
 use tempfile::TempDir;
 
-/// A user without any rights.
+/// A user without privileges.
 const NOBODY: u32 = 65_534;
 
 fn bench(arguments: &[&str]) -> Command {
@@ -27,7 +27,7 @@ fn words(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Measures, and reads the document that was written.
+/// Measures, and reads the written document.
 fn measured(folder: &Path, arguments: &[&str]) -> (Output, Value) {
     let path = folder.join("result.json");
     let output = bench(arguments).arg("--json").arg(&path).output().unwrap();
@@ -41,7 +41,7 @@ fn numbers(value: &Value) -> Vec<u64> {
     value.as_array().unwrap().iter().map(|number| number.as_u64().unwrap()).collect()
 }
 
-/// The events of the runs of one mechanism: deadlines and lateness.
+/// Returns deadlines and lateness of one mechanism's runs.
 fn runs(document: &Value, mechanism: &str) -> Vec<(Vec<u64>, Vec<u64>)> {
     let runs = document["runs"].as_array().unwrap().iter();
     let own = runs.filter(|run| run["name"].as_str().unwrap().starts_with(&format!("{mechanism}/")));
@@ -190,7 +190,7 @@ fn the_latest_are_explained_and_their_budgets_sum_up() {
     assert!(!document["culprits"].as_array().unwrap().is_empty());
 }
 
-/// The planted culprit; ended with the value.
+/// The planted culprit, which ends on drop.
 struct Culprit(Child);
 
 impl Culprit {
@@ -262,7 +262,7 @@ fn nonsense_is_refused() {
     }
 }
 
-/// Names of the threads of a process.
+/// Returns the names of a process's threads.
 fn thread_names(pid: u32) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok()).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What turns the knobs: this process, or the helper for one without the right to.
+//! Applies knobs, in this process or through the helper if this process lacks the privileges.
 
 mod helper_client;
 
@@ -13,23 +13,23 @@ use tipme_policy::{Action, Backend, Identity, Strength};
 use tipme_record::Nanos;
 use tipme_sched::{Mechanism, processes};
 
-/// The one who turns the knobs.
+/// Applies the policy's actions, locally or through the helper.
 pub(crate) enum Actuator {
     Local(Box<Mechanism>),
     Remote(Box<HelperClient>),
 }
 
-/// The helper as it was found: asked for its helper session as soon as it is known for what.
+/// Result of the search for a helper. The helper session is opened later, once its terms are known.
 pub(crate) enum Found {
     Helper(Box<HelperClient>),
-    /// Why there is none, where there should be one.
+    /// No helper, with the reason if one was expected.
     None(Option<String>),
 }
 
-/// Looks for the helper that is to be used.
+/// Finds the helper to use.
 ///
 /// # Errors
-/// Where one was named and does not answer.
+/// Fails if the user named a helper and it does not answer.
 pub(crate) fn find(options: &ManageOptions) -> Result<Found> {
     let dir = match &options.helper {
         UseHelper::Never => return Ok(Found::None(None)),
@@ -52,10 +52,11 @@ impl Found {
 }
 
 impl Actuator {
-    /// Opens the mechanism, here or at the helper, and tells what was taken back first. The setting is brought in line.
+    /// Opens the mechanism, locally or at the helper, and updates the setting accordingly. Also
+    /// returns the number of leftover changes that were restored first.
     ///
     /// # Errors
-    /// Where neither can be opened.
+    /// Fails if neither can be opened.
     pub(crate) fn open(
         options: &ManageOptions,
         found: Found,
@@ -64,7 +65,7 @@ impl Actuator {
     ) -> Result<(Actuator, RestoredCounts)> {
         let why = match found {
             Found::None(why) => why,
-            // A user weighs what belongs to that user without help, and across sessions.
+            // Users set the weights of their own groups without a helper, also across sessions.
             Found::Helper(_) if is_left_to_choice(options) && is_of_groups(setting.backend) => None,
             Found::Helper(mut client) => match client.open(terms(options, setting, server)) {
                 Ok(opened) => {
@@ -80,7 +81,7 @@ impl Actuator {
         Ok((Actuator::Local(Box::new(mechanism)), restored.into()))
     }
 
-    /// The helper's process.
+    /// Returns the PID of the helper.
     pub(crate) fn helper(&self) -> Option<u32> {
         match self {
             Actuator::Local(_) => None,
@@ -88,7 +89,7 @@ impl Actuator {
         }
     }
 
-    /// Why nothing can be changed at the moment.
+    /// Returns the reason why nothing can be changed at the moment.
     pub(crate) fn trouble(&self) -> Option<String> {
         match self {
             Actuator::Local(_) => None,
@@ -96,7 +97,8 @@ impl Actuator {
         }
     }
 
-    /// Asks a helper again that was lost; true where it has a new helper session, in which nothing is assigned yet.
+    /// Tries to reach a lost helper again. Returns `true` if there is a new helper session, in
+    /// which nothing is assigned yet.
     pub(crate) fn revive(&mut self, now: Nanos) -> bool {
         match self {
             Actuator::Local(_) => false,
@@ -104,7 +106,7 @@ impl Actuator {
         }
     }
 
-    /// As [`Mechanism::apply`].
+    /// Same as [`Mechanism::apply`].
     pub(crate) fn apply(&mut self, actions: &[Action]) -> AppliedCounts {
         match self {
             Actuator::Local(mechanism) => mechanism.apply(actions).into(),
@@ -112,7 +114,7 @@ impl Actuator {
         }
     }
 
-    /// As [`Mechanism::set_strength`].
+    /// Same as [`Mechanism::set_strength`].
     pub(crate) fn set_strength(&mut self, strength: Strength) -> AppliedCounts {
         match self {
             Actuator::Local(mechanism) => mechanism.set_strength(strength).into(),
@@ -120,7 +122,7 @@ impl Actuator {
         }
     }
 
-    /// As [`Mechanism::explain`].
+    /// Same as [`Mechanism::explain`].
     pub(crate) fn explain(&mut self, who: Identity) -> Option<Explained> {
         match self {
             Actuator::Local(mechanism) => mechanism.explain(who).map(Explained::from),
@@ -128,7 +130,7 @@ impl Actuator {
         }
     }
 
-    /// As [`Mechanism::restore`].
+    /// Same as [`Mechanism::restore`].
     pub(crate) fn restore(&mut self) -> RestoredCounts {
         match self {
             Actuator::Local(mechanism) => mechanism.restore().into(),
@@ -145,7 +147,8 @@ fn is_of_groups(backend: Backend) -> bool {
     matches!(backend, Backend::Systemd | Backend::Cgroup)
 }
 
-/// What the helper session is for. The display server is named where it is not the user's own.
+/// Returns the terms of the helper session. They name the display server if it runs as another
+/// user.
 fn terms(options: &ManageOptions, setting: &Setting, server: u32) -> Terms {
     let server = processes::read(&setting.proc, server)
         .filter(|server| server.uid != setting.user)

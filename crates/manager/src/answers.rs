@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What those who ask are told.
+//! Answers to requests on the manager's socket.
 
 use crate::daemon::{Manager, own_cpu};
 use crate::session::{not_favoured, program};
@@ -14,7 +14,7 @@ use tipme_record::Nanos;
 use tipme_sched::{RoleExplanation, processes};
 
 impl Manager {
-    /// The answer to a request, or why there is none.
+    /// Answers a request, or returns the reason for a failure.
     pub(crate) fn answer(&mut self, request: &ManagerRequest) -> Result<ManagerResponse, String> {
         match request {
             ManagerRequest::Status => Ok(ManagerResponse::Status(Box::new(self.status()))),
@@ -58,13 +58,13 @@ impl Manager {
         }
     }
 
-    /// What cannot be done, and for whom of the session's core nothing is done.
+    /// Returns unavailable functions, and processes of the core that cannot be favoured.
     fn missing(&self) -> Vec<String> {
         let known = self.setting.missing.iter().cloned().chain(self.actuator.trouble());
         known.chain(not_favoured(&self.setting.proc, self.setting.user, &self.core, self.parts.manager)).collect()
     }
 
-    /// The sets, the most favoured first.
+    /// Returns the sets, most favoured first.
     fn sets(&self) -> Vec<SetStatus> {
         let mut assignments: Vec<&Assignment> = self.assigned.values().collect();
         assignments.sort_by_key(|assignment| (assignment.role, assignment.set));
@@ -101,20 +101,22 @@ impl Manager {
             let is_job = self.desktop.is_job(found.set);
             return Ok(explained(why, found, is_job));
         }
-        // A role without an explanation: the mechanism was not asked to do anything for it.
+        // A role without an explanation: the mechanism was not asked to do anything for the
+        // process.
         match self.policy.role(pid).filter(|_| self.knows(process.identity)) {
             Some((role, reason)) => Ok(ProcessTreatment { role: Some(word(&role)), reason: reason.to_string(), ..why }),
             None => Ok(ProcessTreatment { reason: self.why_not(process.identity, process.uid), ..why }),
         }
     }
 
-    /// Whether just this process, and not an earlier one with its number, is in a set or in the core.
+    /// Returns `true` if exactly this process, not an earlier one with its PID, is in a set or in
+    /// the core.
     fn knows(&self, process: Identity) -> bool {
         let mut members = self.assigned.values().flat_map(|assignment| &assignment.members);
         members.any(|member| member.who == process) || self.core.contains(&process)
     }
 
-    /// Why a process has no role.
+    /// Explains why a process has no role.
     fn why_not(&self, process: Identity, uid: u32) -> String {
         let (user, under) = (self.setting.user, self.setting.under);
         if self.strength == Strength::Off {
@@ -135,7 +137,7 @@ impl Manager {
     }
 }
 
-/// What the mechanism tells of a process, which may belong to a job in the background of a terminal.
+/// Merges the mechanism's explanation of a process; `is_job` marks a background job of a terminal.
 fn explained(why: ProcessTreatment, found: RoleExplanation, is_job: bool) -> ProcessTreatment {
     ProcessTreatment {
         role: Some(word(&found.role)),
@@ -162,7 +164,7 @@ fn words(refusal: ClaimRefusal) -> String {
     }
 }
 
-/// A role or membership as it stands in JSON.
+/// Returns a role or membership as written in JSON.
 fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,

@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What looks at processes may cost: all of them together a thousandth of a CPU.
+//! CPU budget for looks at processes: a thousandth of a CPU for all of them together.
 
 use tipme_record::Nanos;
 
-/// A look is paid for by so many times the CPU time that it took.
+/// Factor between the CPU time of a look and the time in which it is paid off.
 const SHARE: u64 = 1000;
-/// How far ahead looks may be paid for that a change of focus asks for: ten milliseconds of CPU time.
+/// Maximum debt for looks that follow a change of focus: ten milliseconds of CPU time.
 const CREDIT: Nanos = Nanos::from_secs(10);
 
-/// An account of looks.
+/// An account of the CPU time spent on looks.
 #[derive(Debug, Default)]
 pub(crate) struct LookBudget {
-    /// Until when everything is paid for.
+    /// Time at which everything spent so far is paid off.
     paid: Nanos,
     left: u64,
 }
 
 impl LookBudget {
-    /// Something was looked at.
+    /// Charges the cost of a look.
     pub(crate) fn spend(&mut self, cost: Nanos, now: Nanos) {
         self.paid = self.paid.max(now).after(Nanos(cost.0.saturating_mul(SHARE)));
     }
 
-    /// Whether a look can be afforded now; where not, it is counted.
+    /// Returns `true` if a look is affordable now; otherwise counts a refusal.
     pub(crate) fn is_affordable(&mut self, now: Nanos) -> bool {
         self.grant(self.paid <= now)
     }
 
-    /// The same for a look that is wanted soon.
+    /// Same as [`LookBudget::is_affordable`] on credit, for a look that is urgent.
     pub(crate) fn has_credit(&mut self, now: Nanos) -> bool {
         self.grant(self.paid <= now.after(CREDIT))
     }
 
-    /// When what was looked at will be paid for.
+    /// Returns the time at which everything spent so far is paid off.
     pub(crate) fn paid(&self) -> Nanos {
         self.paid
     }
 
-    /// Looks that could not be afforded when they were due.
+    /// Number of due looks that were not affordable.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn all_looks_together_take_a_thousandth() {
         let (mut budget, mut looks, cost) = (LookBudget::default(), 0, Nanos::from_millis(1));
-        // A hundred sets, each of which wants to be looked at each second, for a minute.
+        // A hundred sets, each due for a look every second, over a minute.
         for step in 0..6_000 {
             let now = Nanos::from_millis(step * 10);
             if budget.is_affordable(now) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who computes without a pause while CPUs are scarce.
+//! Detection of processes that compute without a pause while CPUs are scarce.
 //!
-//! Most of what competes with the focus has no window: a build in another session, a job of the night. Nobody looks for
-//! it while CPUs are free; that costs one small file each second, and four a second while there is input. What has just
-//! begun has taken nothing yet by which it is known: so the first looks after CPUs became scarce follow one another soon,
-//! each as long after the one before as CPUs have been scarce.
+//! Most competitors of the focused set have no window: a build in another session, a nightly job.
+//! No process is looked at while CPUs are free; checking that costs one small file read each
+//! second, four a second while there is input. A process that has just started has used too little
+//! CPU time to be recognized. The first looks after CPUs became scarce are therefore close
+//! together: the gap before each equals the time for which CPUs have been scarce.
 
 use crate::own_cpu::thread_time;
 use std::collections::BTreeMap;
@@ -14,39 +15,42 @@ use tipme_record::Nanos;
 use tipme_sched::processes::{self, Stat};
 use tipme_sched::{LoadFile, runnable};
 
-/// From one look at the processes to the next once CPUs have been scarce for so long, at least;
+/// Minimum time between two looks at the processes once CPUs have been scarce for that long;
 const PERIOD: Nanos = Nanos::from_millis(4_000);
-/// just after they became so;
+/// minimum just after they became scarce;
 const PERIOD_MIN: Nanos = Nanos::from_millis(200);
-/// and so many times what the look cost of a CPU: it takes a thousandth of one at most, a two hundredth in the first looks.
+/// and minimum as a multiple of the CPU time of the last look: looks use at most a thousandth of a
+/// CPU, or a two-hundredth in the first ones.
 const COST_FACTOR: u64 = 1_000;
 const COST_FACTOR_AT_FIRST: u64 = 200;
-/// CPUs stay scarce for so long after they were,
+/// Time for which CPUs still count as scarce after they last were,
 const SCARCE: Nanos = Nanos::from_millis(10_000);
-/// and become so again after so long without: a load that comes and goes within it is one load. Two looks a second apart are nearer.
+/// and gap after which scarcity starts over: a load that pauses for less is one load. Two looks a
+/// second apart are closer than this.
 const APART: Nanos = Nanos::from_millis(2_500);
-/// A process is busy from this share of a CPU on, in percent, its ended children's included,
+/// Share of a CPU from which a process counts as busy, in percent, including reaped children,
 const BUSY_PERCENT: u64 = 4;
-/// and stays so down to this one,
+/// and share down to which it stays busy,
 const CALM_PERCENT: u64 = 1;
-/// and where less than [`PERIOD`] has gone by, in which it may not have had its turn. A single tick may be chance.
+/// or if less than [`PERIOD`] has passed, in which it may not have had its turn. A single tick may
+/// be chance.
 const BUSY_TICKS_MIN: u64 = 2;
-/// Processes that are looked at, at most.
+/// Maximum number of processes to look at.
 const WALK_MAX: usize = 4096;
 
-/// Looks for busy processes.
+/// Finds busy processes.
 pub(crate) struct BusyWatch {
     proc: PathBuf,
     load: LoadFile,
     cpus: u64,
-    /// Since when CPUs are scarce, and when they last were.
+    /// Start of the present scarcity, and time at which CPUs were last scarce.
     since: Nanos,
     last: Option<Nanos>,
     looked: Nanos,
     /// CPU time of the last look.
     cost: Nanos,
     due: Nanos,
-    /// Clock ticks that each process had taken at the last look.
+    /// Clock ticks used by each process at the last look.
     ticks: BTreeMap<Identity, u64>,
     told: Vec<Identity>,
 }
@@ -59,7 +63,7 @@ impl BusyWatch {
         BusyWatch { proc, load, cpus, since, last: None, looked, cost, due, ticks: BTreeMap::new(), told: Vec::new() }
     }
 
-    /// Who is busy, where that has changed. `may_change` knows whom to tell of.
+    /// Returns the busy processes if they changed. `may_change` selects those to report.
     pub(crate) fn look(&mut self, now: Nanos, may_change: impl Fn(Identity) -> bool) -> Option<Vec<Identity>> {
         if self.are_cpus_scarce() {
             if self.last.is_none_or(|last| now.since(last) >= APART) {
@@ -83,14 +87,15 @@ impl BusyWatch {
         self.tell(busy)
     }
 
-    /// From the last look to the next.
+    /// Returns the time between the last look and the next.
     fn until_next(&self, now: Nanos) -> Nanos {
         let scarce_for = now.since(self.since).clamp(PERIOD_MIN, PERIOD);
         let factor = if scarce_for < PERIOD { COST_FACTOR_AT_FIRST } else { COST_FACTOR };
         scarce_for.max(Nanos(self.cost.0.saturating_mul(factor)))
     }
 
-    /// More tasks want a CPU than there are CPUs; this one, which asks, is one of them.
+    /// Returns `true` if more tasks are runnable than there are CPUs; the calling thread is one of
+    /// them.
     fn are_cpus_scarce(&self) -> bool {
         let by_name = || runnable(&std::fs::read_to_string(self.proc.join("loadavg")).ok()?);
         self.load.runnable().or_else(by_name).is_some_and(|runnable| runnable > self.cpus + 1)
@@ -112,7 +117,7 @@ impl BusyWatch {
             let who = process.identity;
             let taken = process.ticks.saturating_add(process.ended_ticks);
             self.ticks.insert(who, taken);
-            // Of one that is new, what it has taken in all its life.
+            // For a new process, the CPU time over its whole life.
             let life = || (taken, up.saturating_sub(who.start));
             let (taken, span) = before.get(&who).map_or_else(life, |before| (taken.saturating_sub(*before), span));
             if is_busy(taken, span, self.told.contains(&who)) && may_change(who) {
@@ -122,7 +127,7 @@ impl BusyWatch {
         busiest(busy)
     }
 
-    /// Since the machine was started.
+    /// Returns the uptime in clock ticks.
     fn up_ticks(&self) -> u64 {
         let text = std::fs::read_to_string(self.proc.join("uptime")).unwrap_or_default();
         let seconds: f64 = text.split(' ').next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0.0);
@@ -130,7 +135,8 @@ impl BusyWatch {
     }
 }
 
-/// Of one that has taken so many ticks in a span, and may have been told as busy before.
+/// Decides whether a process with `taken` ticks in a span is busy; `before` is `true` if it was
+/// reported as busy.
 fn is_busy(taken: u64, span: u64, before: bool) -> bool {
     let reaches = |percent| taken.saturating_mul(100) >= span.max(1).saturating_mul(percent);
     match before {
@@ -143,7 +149,7 @@ fn ticks(span: Nanos) -> u64 {
     span.0.saturating_mul(rustix::param::clock_ticks_per_second()) / 1_000_000_000
 }
 
-/// The busiest, in the order of their identities, so that the same ones are the same list.
+/// Returns the busiest processes, sorted by identity so that equal sets compare equal.
 fn busiest(mut busy: Vec<(u64, Identity)>) -> Vec<Identity> {
     busy.sort_unstable_by(|a, b| b.cmp(a));
     busy.truncate(BUSY_MAX);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The focus on a compositor of Wayland, as the recorder tells it: no protocol of Wayland says which process a window
-//! belongs to, but who is told that a keyboard enters has the focus.
+//! Keyboard focus on a Wayland compositor, as reported by the recorder. No Wayland protocol links a
+//! window to a process, but the client that receives `keyboard.enter` has the focus.
 //!
-//! A client counts as one window. Of others than the one with the focus nobody says whether they can be seen: they
+//! A client counts as one window. The visibility of clients without the focus is unknown: they
 //! count as hidden. While the recorder is away, the focus stays as it was.
 
 use rustix::fd::{AsFd, BorrowedFd};
@@ -18,20 +18,20 @@ use tipme_desktop::{DisplayError, PidSource};
 use tipme_policy::Identity;
 use tipme_sched::processes;
 
-/// How long the recorder may take to say that it will tell.
+/// Timeout for the recorder's confirmation of the subscription.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Looks from one time that a recorder that was away is asked to the next.
+/// Number of looks between two attempts to reach a missing recorder.
 const ASK_EVERY: u32 = 10;
 
 pub(crate) struct CompositorFocus {
     proc: PathBuf,
     socket: PathBuf,
     recorder: PathBuf,
-    /// Held, and never spoken over: it ends with the compositor.
+    /// Open but silent connection: it closes with the compositor.
     connection: UnixStream,
     server_pid: u32,
     following: Option<Following>,
-    /// Clients that had the focus, each with the number of its window.
+    /// Clients that had the focus, each with its window number.
     windows: BTreeMap<Identity, u32>,
     focused: Option<Identity>,
     numbers: u32,
@@ -73,10 +73,10 @@ impl CompositorFocus {
         self.dropped
     }
 
-    /// What was told since the last call.
+    /// Returns the changes since the last call.
     ///
     /// # Errors
-    /// Where the compositor is gone.
+    /// Fails if the compositor is gone.
     pub(crate) fn changes(&mut self) -> Result<Vec<AttentionChange>, DisplayError> {
         self.see_whether_it_lives()?;
         let told = self.following.as_mut().map_or(Ok(Vec::new()), Following::news);
@@ -88,15 +88,15 @@ impl CompositorFocus {
             RecorderResponse::Focus(focus) if focus.server == self.server_pid => Some(focus.client),
             _ => None,
         };
-        // Of several only the last one counts.
+        // Only the last of several focus changes counts.
         let last = news.iter().filter_map(own).next_back();
         Ok(last.map(|client| self.turn(client)).unwrap_or_default())
     }
 
-    /// Clients that have ended; now and then a recorder that was away is asked again.
+    /// Finds clients that have ended, and now and then retries to reach a missing recorder.
     ///
     /// # Errors
-    /// Where the compositor is gone.
+    /// Fails if the compositor is gone.
     pub(crate) fn look(&mut self) -> Result<Vec<AttentionChange>, DisplayError> {
         let mut changes = Vec::new();
         self.looks = self.looks.wrapping_add(1);
@@ -114,7 +114,7 @@ impl CompositorFocus {
         Ok(changes)
     }
 
-    /// The focus went to a process, or to none that is known.
+    /// Moves the focus to a process, or to no known one.
     fn turn(&mut self, client: Option<u32>) -> Vec<AttentionChange> {
         let client = client.and_then(|pid| processes::identity(&self.proc, pid));
         let client = client.filter(|client| self.has_room(*client));
@@ -145,7 +145,7 @@ impl CompositorFocus {
         Some(AttentionChange::Window(WindowState { window, owner, helpers: Vec::new(), visible, iconic: false }))
     }
 
-    /// A compositor sends nothing to who asks nothing.
+    /// Detects a closed connection: a compositor sends nothing to a client without requests.
     fn see_whether_it_lives(&self) -> Result<(), DisplayError> {
         let ended =
             recv(&self.connection, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT).map(|(read, _)| read) == Ok(0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a process is connected to another one over a local socket, and what a process holds open.
+//! Local socket connections between processes, and the open files of a process.
 //!
-//! The display server knows a client by the number that its process had when it connected. A client can leave
-//! its connection to a child and end; then its number may come to belong to anybody. Who really is a client
-//! has a socket whose other end is the server's.
+//! The display server knows a client by its PID at the time of the connection. A client can leave
+//! its connection to a child and end, and its PID can then be reused by any process. A genuine
+//! client holds a socket connected to the server.
 
 use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
@@ -11,28 +11,30 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// Descriptors of a process that are looked at, at most: as many as a client of the display has by a wide margin.
+/// Maximum number of descriptors inspected per process: a wide margin over those of any display
+/// client.
 const DESCRIPTORS_MAX: usize = 16_384;
-/// Sockets of a client whose other end is asked for, at most.
+/// Maximum number of peer queries for the sockets of a client.
 const SOCKETS_MAX: usize = 1_024;
 
-/// Where pseudo terminals are, and the file that makes one.
+/// Directory of pseudo terminals, and the device that creates one.
 pub(crate) const TERMINALS: &str = "/dev/pts/";
 pub(crate) const TERMINAL_MASTER: &str = "/dev/ptmx";
 
-/// The kernel's names for a question about local sockets (`linux/sock_diag.h`, `linux/unix_diag.h`).
+/// Kernel constants of the `sock_diag` query for local sockets (`linux/sock_diag.h`,
+/// `linux/unix_diag.h`).
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
 const UDIAG_SHOW_PEER: u32 = 4;
 const UNIX_DIAG_PEER: u16 = 2;
-/// The number of an end that is in no process yet.
+/// Peer inode of a connection that no process has accepted yet.
 const NOT_ACCEPTED: u32 = 0;
 const HEADER_BYTES: usize = 16;
 const MESSAGE_BYTES: usize = 16;
 const QUESTION_BYTES: u32 = 40;
 
-/// Whether `client` holds a socket whose other end `server` holds. `None` where that cannot be told, for want
-/// of rights or of the kernel's help.
+/// Returns `true` if `client` holds a socket connected to one of `server`. Returns `None` if that
+/// is unknown, for lack of privileges or kernel support.
 pub(crate) fn are_connected(proc: &Path, client: u32, server: u32) -> Option<bool> {
     let ends = OpenFiles::of(proc, server)?.sockets;
     let own = OpenFiles::of(proc, client)?.sockets;
@@ -40,22 +42,22 @@ pub(crate) fn are_connected(proc: &Path, client: u32, server: u32) -> Option<boo
     if far_ends(&diag, &own).any(|end| ends.contains(&end)) {
         return Some(true);
     }
-    // A kernel without this help does not know the server's sockets either.
+    // A kernel without support does not know the server's sockets either.
     let helps = ends.into_iter().take(SOCKETS_MAX).any(|socket| other_end(&diag, socket).is_some());
     helps.then_some(false)
 }
 
-/// What a process holds open, of all descriptors so many at most.
+/// Open files of a process, from a bounded number of descriptors.
 #[derive(PartialEq, Eq, Debug, Default)]
 pub(crate) struct OpenFiles {
-    /// By number.
+    /// Socket inodes.
     pub(crate) sockets: BTreeSet<u32>,
-    /// Terminals and masters of terminals by path.
+    /// Paths of terminals and terminal masters.
     pub(crate) terminals: BTreeSet<String>,
 }
 
 impl OpenFiles {
-    /// `None` where they may not be read.
+    /// Returns `None` if the descriptors are not readable.
     pub(crate) fn of(proc: &Path, pid: u32) -> Option<OpenFiles> {
         let folder = std::fs::read_dir(proc.join(format!("{pid}/fd"))).ok()?;
         let links = folder.flatten().take(DESCRIPTORS_MAX).filter_map(|entry| std::fs::read_link(entry.path()).ok());
@@ -71,7 +73,7 @@ impl OpenFiles {
         Some(found)
     }
 
-    /// The other ends of its local sockets.
+    /// Returns the peers of its local sockets.
     pub(crate) fn far_ends(&self) -> BTreeSet<u32> {
         ask_kernel().iter().flat_map(|diag| far_ends(diag, &self.sockets)).collect()
     }
@@ -85,8 +87,8 @@ fn far_ends<'a>(diag: &'a OwnedFd, sockets: &'a BTreeSet<u32>) -> impl Iterator<
     sockets.iter().take(SOCKETS_MAX).filter_map(|socket| other_end(diag, *socket)?)
 }
 
-/// The other end of a local socket; `Some(None)` where it has none or nobody has accepted it yet, `None` where the kernel
-/// does not tell.
+/// Returns the peer of a local socket. Returns `Some(None)` if it has none or is not accepted yet,
+/// and `None` if the kernel does not answer.
 fn other_end(diag: &OwnedFd, socket: u32) -> Option<Option<u32>> {
     send(diag, &question(socket), SendFlags::empty()).ok()?;
     let mut bytes = [0; 1024];
@@ -94,14 +96,14 @@ fn other_end(diag: &OwnedFd, socket: u32) -> Option<Option<u32>> {
     answer(bytes.get(..length)?, socket)
 }
 
-/// A request about one socket, whoever it belongs to.
+/// Builds a request for one socket of any process.
 fn question(socket: u32) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(QUESTION_BYTES as usize);
     bytes.extend(QUESTION_BYTES.to_ne_bytes());
     bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     bytes.extend(NLM_F_REQUEST.to_ne_bytes());
     bytes.extend([0; 8]);
-    // Family AF_UNIX; any state; and no cookie, so that the number alone counts.
+    // Family AF_UNIX; any state; and no cookie, so that the inode alone selects the socket.
     bytes.extend([1, 0, 0, 0]);
     for word in [u32::MAX, socket, UDIAG_SHOW_PEER, u32::MAX, u32::MAX] {
         bytes.extend(word.to_ne_bytes());
@@ -113,7 +115,7 @@ fn answer(bytes: &[u8], socket: u32) -> Option<Option<u32>> {
     let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
     let about = bytes.get(HEADER_BYTES + 4..HEADER_BYTES + 8)?;
     if kind != SOCK_DIAG_BY_FAMILY || about != socket.to_ne_bytes() {
-        // A socket of another family is not found; that is not an answer about a local one.
+        // A socket of another family is not found; such a reply does not concern a local socket.
         return None;
     }
     let mut attributes = bytes.get(HEADER_BYTES + MESSAGE_BYTES..)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The manager's one loop: the display's news, requests, signals, and what is due.
+//! The manager's single event loop: display changes, requests, signals, and timers.
 
 use crate::actuator::{self, Actuator};
 use crate::busy;
@@ -29,25 +29,26 @@ use tipme_policy::{Action, Assignment, DesktopEvent, Identity, Policy, SetId, St
 use tipme_record::Nanos;
 use tipme_sched::{LATER_MS, processes};
 
-/// Without input for so long, nobody may be at the desk; the policy waits another minute.
+/// Time without input after which the user may be away; the policy waits another minute.
 const AWAY_AFTER: Nanos = Nanos::from_secs(4 * 60);
-/// Ticks from one look for sound servers and input methods to the next.
+/// Number of ticks between two searches for sound servers and input methods.
 const CORE_TICKS: u64 = 60;
 
-/// Why the manager ended, having taken everything back.
+/// Reason for which the manager ended, after it restored everything.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// By a signal.
+    /// Ended by a signal.
     Stopped,
     /// The display is gone, for this reason.
     DisplayGone(String),
 }
 
-/// Manages a display until SIGINT or SIGTERM, or until the display is gone. Prints a line that starts with
-/// `managing` once it is ready. Whatever was changed is taken back before it returns.
+/// Manages a display until SIGINT or SIGTERM, or until the display is gone. Prints a line that
+/// starts with `managing` once it is ready, and restores all changes before it returns.
 ///
 /// # Errors
-/// Where the display, the user's rights or another manager forbid it; the message names the remedy.
+/// Fails if the display, the user's privileges or another manager forbid it; the message names the
+/// remedy.
 pub fn run(options: &ManageOptions) -> Result<Ended> {
     let lock = options.state.lock()?;
     let signals = TerminationSignals::catch()?;
@@ -62,13 +63,14 @@ pub fn run(options: &ManageOptions) -> Result<Ended> {
     ended
 }
 
-/// A manager of the display with the socket at which it is asked, and what the display has told until then.
+/// Creates a manager of the display and its request socket; also returns the first changes of the
+/// display.
 fn begin(options: &ManageOptions) -> Result<(Manager, Server, Vec<AttentionChange>)> {
     let address = session::display_address(options.display.as_deref(), &options.recorder)?;
     let mut attention = AttendedDisplay::open(&address, Path::new("/proc"))?;
     let first = attention.changes()?;
     let helper = actuator::find(options)?;
-    // What the helper can use is not asked of this process.
+    // The local process does not need a backend that the helper provides.
     let asked = ManageOptions { backend: options.backend.filter(|_| !helper.is_helper()), ..options.clone() };
     let mut setting = Setting::find(&asked, address, &attention)?;
     let server = Server::bind(&options.state.socket(), Gate::of(&[setting.user]))?;
@@ -79,7 +81,8 @@ fn begin(options: &ManageOptions) -> Result<(Manager, Server, Vec<AttentionChang
     Ok((Manager::new(options, setting, attention, actuator), server, first))
 }
 
-/// A manager that was killed may have left something changed, and the display that it managed may be gone or hang.
+/// Restores what a killed manager may have left changed; the display that it managed may be gone or
+/// hang.
 fn take_back_without_display(options: &ManageOptions) {
     match tipme_sched::take_back(&options.state.journal(), Path::new("/proc")) {
         Ok(restored) => tell_restored("a manager that was killed", &restored.into()),
@@ -89,7 +92,7 @@ fn take_back_without_display(options: &ManageOptions) {
     }
 }
 
-/// Says what taking back has done, where that is not simply everything.
+/// Reports the result of a restore unless everything was restored.
 pub(crate) fn tell_restored(whose: &str, restored: &RestoredCounts) {
     if restored.failed > 0 || restored.unreadable > 0 {
         let words = format!(
@@ -100,11 +103,11 @@ pub(crate) fn tell_restored(whose: &str, restored: &RestoredCounts) {
     }
 }
 
-/// The state of a manager.
+/// State of a manager.
 pub(crate) struct Manager {
     pub(crate) setting: Setting,
     pub(crate) attention: FollowedDisplay,
-    /// The display server and the window manager, as they were taken into the core.
+    /// Display server and window manager, as last added to the core.
     pub(crate) parts: Core,
     window_manager: Option<Identity>,
     pub(crate) desktop: DesktopState,
@@ -116,22 +119,22 @@ pub(crate) struct Manager {
     pub(crate) preload: Preload,
     schedule: Schedule,
     pub(crate) focus_times: Recent,
-    /// The role of each set, as it was last assigned.
+    /// Role of each set, as last assigned.
     pub(crate) assigned: BTreeMap<SetId, Assignment>,
     pub(crate) core: Vec<Identity>,
     pub(crate) present: Option<bool>,
     pub(crate) strength: Strength,
     pub(crate) counts: ManagerCounts,
-    /// What is to be done about memory at the end of this turn.
+    /// Memory actions deferred to the end of this turn.
     waiting: Vec<Action>,
-    /// When it was ready, and the CPU time that it had taken until then.
+    /// Time at which the manager was ready, and the CPU time used until then.
     pub(crate) since: Nanos,
     pub(crate) own_cpu: Nanos,
     pub(crate) chores: OwnCpu,
     ticks: u64,
 }
 
-/// What there may be something of.
+/// Event sources that may be ready.
 struct ReadyFor {
     display: bool,
     signals: bool,
@@ -168,7 +171,7 @@ impl Manager {
         }
     }
 
-    /// Takes in what is there already, and says that managing has begun.
+    /// Handles the state that exists already, and reports that managing has begun.
     fn begin(&mut self, first: Vec<AttentionChange>) -> Result<()> {
         self.look_for_core();
         self.take(first, clock::now(), clock::now());
@@ -197,7 +200,7 @@ impl Manager {
             self.keep_time(now, if ready.display { Nanos(0) } else { SLACK });
             self.finish_turn();
             self.chores.begin(Chore::Requests);
-            // A connection that says nothing is looked at as well, since its time may be over.
+            // Idle connections are checked as well, since their timeout may have passed.
             if ready.requests || server.timeout(Instant::now()).is_some() {
                 self.answer_calls(server);
             }
@@ -207,14 +210,14 @@ impl Manager {
 
     fn answer_calls(&mut self, server: &mut Server) {
         for call in server.calls(Instant::now()) {
-            // So that the status has what was done until now.
+            // Account the time so far, so that the status includes it.
             self.chores.begin(Chore::Requests);
             let response = self.answer(&call.request);
             call.answer(&response.unwrap_or_else(ManagerResponse::Error));
         }
     }
 
-    /// Waits for news, a request, a signal, or what is due.
+    /// Waits for a display change, a request, a signal, or a timer.
     fn wait(&self, server: &Server, signals: &TerminationSignals) -> Result<ReadyFor> {
         let own = [self.attention.fd(), signals.fd()].into_iter();
         let mut fds: Vec<PollFd<'_>> =
@@ -233,10 +236,10 @@ impl Manager {
         Ok(ReadyFor { display, signals, requests: ready.any(|ready| ready) })
     }
 
-    /// Acts on what the display tells. The way from a change of focus to the knobs is only here.
+    /// Handles changes of the display. This is the only path from a change of focus to the knobs.
     ///
     /// # Errors
-    /// Why the display is gone.
+    /// Returns the reason for which the display is gone.
     fn attend(&mut self, now: Nanos) -> Result<(), String> {
         let (reports, facts) = (self.attention.reports()?, self.attention.facts());
         if facts.core != self.parts {
@@ -249,7 +252,7 @@ impl Manager {
         Ok(())
     }
 
-    /// What the display told at a time, taken now.
+    /// Handles changes that the display reported at that time.
     fn take(&mut self, changes: Vec<AttentionChange>, told: Nanos, now: Nanos) {
         let before = self.desktop.focused();
         let events = self.desktop.take(changes, now);
@@ -270,7 +273,8 @@ impl Manager {
         }
     }
 
-    /// Tells the policy, and does what it decides in one step; what it wants of memory waits for the end of the turn.
+    /// Passes events to the policy and applies all its decisions in one step; memory actions wait
+    /// until the end of the turn.
     pub(crate) fn handle(&mut self, now: Nanos, events: Vec<DesktopEvent>) {
         if events.iter().any(|event| matches!(event, DesktopEvent::Set { id, .. } if !self.assigned.contains_key(id))) {
             self.preload.make_way(now);
@@ -295,7 +299,8 @@ impl Manager {
         self.waiting.extend(memory);
     }
 
-    /// Does what waited: it can take long to bring memory back, and a knob must not wait for that.
+    /// Applies the deferred memory actions: a prefetch can take long, and knobs must not wait for
+    /// it.
     fn finish_turn(&mut self) {
         let memory = std::mem::take(&mut self.waiting);
         if !memory.is_empty() {
@@ -315,7 +320,7 @@ impl Manager {
         self.note(&applied);
     }
 
-    /// Counts what was done, and comes back to what has to wait.
+    /// Counts applied actions, and schedules a retry for those that had to wait.
     fn note(&mut self, applied: &AppliedCounts) {
         self.counts.changed += applied.changed as u64;
         self.counts.skipped += applied.skipped as u64;
@@ -325,7 +330,7 @@ impl Manager {
         }
     }
 
-    /// Does what is due; of what is looked at now and then, also what is so soon.
+    /// Runs everything that is due; periodic looks also if they are due within `slack`.
     fn keep_time(&mut self, now: Nanos, slack: Nanos) {
         for set in self.schedule.due(now) {
             self.refresh(set, now);
@@ -359,7 +364,7 @@ impl Manager {
         self.handle(now, events);
     }
 
-    /// Says on the error output what cannot be done.
+    /// Reports unavailable functions on standard error.
     fn tell_missing(&self) {
         if self.actuator.helper().is_none() {
             return self.setting.tell_missing();
@@ -369,7 +374,7 @@ impl Manager {
         }
     }
 
-    /// Assigns everything again where the helper was lost and is back.
+    /// Repeats all assignments if a lost helper is back.
     fn revive_helper(&mut self, now: Nanos) {
         if self.actuator.revive(now) {
             let actions: Vec<Action> = self.assigned.values().cloned().map(Action::Assign).collect();
@@ -377,7 +382,7 @@ impl Manager {
         }
     }
 
-    /// What is looked at each second.
+    /// Runs the periodic looks of each second.
     fn tick(&mut self, now: Nanos) {
         self.revive_helper(now);
         let present = self.look_for_user(now);
@@ -399,7 +404,7 @@ impl Manager {
         }
     }
 
-    /// Whether somebody is at the desk: the last that is known, while the display is silent.
+    /// Returns `true` if the user is present: the last known state while the display is silent.
     fn look_for_user(&mut self, now: Nanos) -> bool {
         let facts = self.attention.facts();
         if let (Some(_), Some(present)) = (facts.silent, self.present) {
@@ -438,7 +443,7 @@ impl Manager {
         }
     }
 
-    /// Has the program in use remembered with the files of its processes, where it is due.
+    /// Remembers the files of the program in use, if that is due.
     fn look_at_files(&mut self, now: Nanos) {
         let (desktop, setting) = (&self.desktop, &self.setting);
         let processes = |set| {
@@ -452,7 +457,7 @@ impl Manager {
         self.parts = self.attention.facts().core;
         let (proc, user) = (&self.setting.proc, self.setting.user);
         let said = self.parts.manager.and_then(|pid| session::window_manager(proc, user, pid));
-        // Who says so without being one does not push the one aside that is there.
+        // A process that falsely claims to be the window manager does not displace the present one.
         self.window_manager = said.or(self.window_manager.filter(|known| processes::lives(proc, *known)));
         let core = session::core(proc, user, self.parts.server_pid, self.window_manager);
         if core != self.core {
@@ -463,13 +468,13 @@ impl Manager {
         }
     }
 
-    /// What the display had of windows and helpers beyond the bounds.
+    /// Number of windows and helpers that the display dropped at the bounds.
     pub(crate) fn attention_dropped(&self) -> u64 {
         let dropped = self.attention.facts().dropped;
         dropped.windows + dropped.helpers
     }
 
-    /// Turns the user's knob.
+    /// Changes the user's strength setting.
     pub(crate) fn set_strength(&mut self, strength: Strength) {
         self.strength = strength;
         if strength == Strength::Off {
@@ -481,7 +486,7 @@ impl Manager {
     }
 }
 
-/// What the manager knows of processes, for a look at memory.
+/// The manager's knowledge of processes, for a look at memory.
 struct KnownProcesses<'a> {
     desktop: &'a DesktopState,
     setting: &'a Setting,
@@ -489,7 +494,8 @@ struct KnownProcesses<'a> {
 }
 
 impl ProcessFacts for KnownProcesses<'_> {
-    /// The core is small, and every answer needs it; of the focused set the client comes first.
+    /// Includes the core, which is small and needed by every response; the client comes first in
+    /// the focused set.
     fn most_favoured(&self) -> Vec<Identity> {
         let focused = self.desktop.focused().map(|set| self.desktop.members(set)).unwrap_or_default();
         self.core.iter().copied().chain(focused.iter().map(|member| member.who)).collect()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state of the desktop: windows, whose they are, which has the focus; and what of that the policy is told.
+//! State of the desktop: windows, their owners and the focus, and the part of it known to the
+//! policy.
 
 use crate::budget::LookBudget;
 use crate::family::{Family, Terminal};
@@ -14,14 +15,14 @@ use tipme_record::Nanos;
 use tipme_sched::LoadFile;
 use tipme_sched::processes::{self, Stat};
 
-/// From one look at the processes of a set to the next, at least.
+/// Minimum time between two looks at the processes of a set.
 const LOOK_PERIOD: Nanos = Nanos::from_millis(1000);
-/// Processes in front of a client's terminals whose servers are looked for, at most.
+/// Maximum number of a client's foreground processes for which a terminal server is searched.
 const ASKED_MAX: usize = 32;
-/// A set counts as just appeared for so long.
+/// Age up to which a set counts as new.
 const YOUNG: Nanos = Nanos::from_millis(5_000);
 
-/// Everything that is known of the display's windows and of the processes behind them.
+/// The display's windows and the processes behind them.
 pub(crate) struct DesktopState {
     proc: PathBuf,
     user: u32,
@@ -35,12 +36,12 @@ pub(crate) struct DesktopState {
     load: LoadFile,
     budget: LookBudget,
     servers: TerminalServers,
-    /// Busy processes without a place for which the client above was looked at.
+    /// Busy processes without a set, after a look at the client above them.
     unplaced: BTreeSet<Identity>,
     pub(crate) counts: LossCounts,
 }
 
-/// What was lost or refused.
+/// Counts of dropped and refused input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct LossCounts {
     /// Windows, processes and hints beyond the bounds.
@@ -52,26 +53,26 @@ struct ClaimedWindow {
     claim: Option<WindowOwner>,
     owner: Result<Identity, ClaimRefusal>,
     helper_pids: Vec<u32>,
-    /// The helpers as they were when they were named: a number that is used again is another process.
+    /// The helpers as they were when the window listed them: a reused PID is another process.
     helpers: Vec<Identity>,
     visible: bool,
 }
 
-/// The processes of one client, as they were told to the policy.
+/// The processes of one client, as last reported to the policy.
 struct ClientGroup {
     told: BTreeMap<SetId, Vec<Member>>,
     visible: bool,
     terminals: Vec<Terminal>,
-    /// When to ask again who works for its foreground from afar.
+    /// Time of the next search for terminal servers of its foreground.
     ask_again: Option<Nanos>,
-    /// When it appeared.
+    /// Time at which it appeared.
     first_seen: Nanos,
     looked: Nanos,
-    /// Who had been forked last at the last look, and at the one before.
+    /// Last PID on the machine at the last look, and at the one before.
     last_pid: [Option<u64>; 2],
 }
 
-/// A window with a focus, and the set that the policy was told of.
+/// A window with a focus, and the set that was reported for it.
 #[derive(Default)]
 struct FocusState {
     window: Option<u32>,
@@ -79,8 +80,9 @@ struct FocusState {
 }
 
 impl DesktopState {
-    /// An empty desktop of a user. `server_knows`: the display server says which processes its clients are;
-    /// `server`: the process in which connections of clients end, where that can be seen.
+    /// Creates an empty desktop of a user. `server_knows` is `true` if the display server
+    /// identifies the processes of its clients; `server` is the process that accepts connections of
+    /// clients, if that is visible.
     pub(crate) fn new(proc: PathBuf, user: u32, server_knows: bool, server: Option<u32>) -> DesktopState {
         DesktopState {
             load: LoadFile::open(&proc),
@@ -100,7 +102,7 @@ impl DesktopState {
         }
     }
 
-    /// From now on these processes belong to the session and to no set.
+    /// Makes these processes part of the core, outside of all sets.
     pub(crate) fn set_core(&mut self, core: &[Identity]) -> Vec<DesktopEvent> {
         self.core = core.iter().map(|process| process.pid).collect();
         let mut freed = BTreeSet::new();
@@ -115,10 +117,11 @@ impl DesktopState {
         freed.into_iter().flat_map(|client| self.forget(client)).collect()
     }
 
-    /// What the display told, as news for the policy. A focus is told after the windows that came with it.
+    /// Turns changes of the display into events for the policy. A focus follows the windows that
+    /// came with it.
     pub(crate) fn take(&mut self, changes: Vec<AttentionChange>, now: Nanos) -> Vec<DesktopEvent> {
         let mut touched = BTreeSet::new();
-        // First, so that there is room for those that have come instead.
+        // First, to make room for new windows.
         for change in &changes {
             if let AttentionChange::Gone(window) = change {
                 touched.extend(self.windows.remove(window).and_then(|gone| gone.owner.ok()));
@@ -137,7 +140,8 @@ impl DesktopState {
         events
     }
 
-    /// Looks at the processes of a client again, where there can be new ones and the budget is not far overdrawn.
+    /// Looks at the processes of a client again, unless there can be no new ones or the budget is
+    /// far overdrawn.
     pub(crate) fn refresh(&mut self, set: SetId, now: Nanos) -> Vec<DesktopEvent> {
         let last_pid = self.load.last_pid();
         let Some(group) = self.groups.get_mut(&set.0) else { return Vec::new() };
@@ -148,8 +152,9 @@ impl DesktopState {
         if self.budget.has_credit(now) { self.look(set.0, now) } else { Vec::new() }
     }
 
-    /// Follows the focused client: at once where another job has come to the foreground of one of its terminals. That
-    /// nobody was forked costs least to know: a job that comes back without is left to [`DesktopState::follow_jobs`].
+    /// Follows the focused client, at once if another job has come to the foreground of one of its
+    /// terminals. The cheapest check is that no process was forked: [`DesktopState::follow_jobs`]
+    /// finds a job that returns without a fork.
     pub(crate) fn follow(&mut self, set: SetId, now: Nanos) -> Vec<DesktopEvent> {
         let last_pid = self.load.last_pid();
         let is_settled = self.groups.get(&set.0).is_some_and(|group| group.is_settled(last_pid, now));
@@ -160,7 +165,8 @@ impl DesktopState {
         events
     }
 
-    /// Looks at the focused client where another job has come to the foreground of one of its terminals.
+    /// Looks at the focused client if another job has come to the foreground of one of its
+    /// terminals.
     pub(crate) fn follow_jobs(&mut self, set: SetId, now: Nanos) -> Vec<DesktopEvent> {
         if self.has_switched_job(set) && self.budget.has_credit(now) { self.look(set.0, now) } else { Vec::new() }
     }
@@ -170,19 +176,20 @@ impl DesktopState {
         self.groups.get(&set.0).is_some_and(is_due)
     }
 
-    /// Whether a set has just appeared, so that its programs may still be starting.
+    /// Returns `true` if a set has just appeared, so that its programs may still be starting.
     pub(crate) fn is_young(&self, set: SetId, now: Nanos) -> bool {
         self.groups.get(&set.0).is_some_and(|group| now.since(group.first_seen) < YOUNG)
     }
 
-    /// Whether another job has come to the foreground of one of the client's terminals: a file for each terminal.
+    /// Returns `true` if another job has come to the foreground of one of the client's terminals.
+    /// Reads one file per terminal.
     fn has_switched_job(&self, set: SetId) -> bool {
         let terminals = self.groups.get(&set.0).into_iter().flat_map(|group| &group.terminals);
         let foreground = |terminal: &Terminal| processes::foreground(&self.proc, terminal.leader);
         terminals.into_iter().any(|terminal| foreground(terminal) != Some(terminal.foreground))
     }
 
-    /// Looks again at the client whose look is the oldest, where one is due and affordable.
+    /// Looks again at the client with the oldest look, if one is due and affordable.
     pub(crate) fn refresh_stalest(&mut self, now: Nanos) -> Vec<DesktopEvent> {
         let due = self.groups.iter().filter(|(client, _)| self.is_due(SetId(**client), now));
         let stalest = due.min_by_key(|(_, group)| group.looked).map(|(client, _)| SetId(*client));
@@ -192,8 +199,9 @@ impl DesktopState {
         }
     }
 
-    /// Looks on credit at the clients above processes that are in no set yet: what belongs to a window must not be taken
-    /// for unplaced because it is young. Who has no place after that is not asked for again while it is among them.
+    /// Looks, on credit, at the clients above processes that are in no set yet, so that a new
+    /// process of a window is not taken for an unplaced one. A process that remains without a set
+    /// is not looked up again while it is in the list.
     pub(crate) fn place_unplaced(&mut self, processes: &[Identity], now: Nanos) -> Vec<DesktopEvent> {
         let begun = thread_time();
         let placed: BTreeSet<Identity> = self.groups.values().flat_map(ClientGroup::processes).collect();
@@ -212,7 +220,7 @@ impl DesktopState {
         for (client, processes) in below {
             self.unplaced.extend(processes);
             events.extend(client.into_iter().flat_map(|client| self.look(client, now)));
-            // The others are asked for another time; the first is looked at in any case.
+            // The others are looked at another time; the first is looked at in any case.
             if !self.budget.has_credit(now) {
                 break;
             }
@@ -225,17 +233,17 @@ impl DesktopState {
         lineage.find(|above| self.groups.contains_key(above))
     }
 
-    /// Looks that were due and were left for want of time, see [`LookBudget`].
+    /// Number of due looks that were not affordable, see [`LookBudget`].
     pub(crate) fn looks_left(&self) -> u64 {
         self.budget.left() + self.servers.left()
     }
 
-    /// The client with the keyboard focus.
+    /// Returns the client with the keyboard focus.
     pub(crate) fn focused(&self) -> Option<SetId> {
         self.keyboard.told
     }
 
-    /// The set of a process, and why it belongs there.
+    /// Returns the set of a process, and the reason for its membership.
     pub(crate) fn place(&self, pid: u32) -> Option<(SetId, Membership)> {
         let sets = self.groups.values().flat_map(|group| &group.told);
         sets.flat_map(|(set, members)| members.iter().map(move |member| (*set, *member)))
@@ -243,24 +251,25 @@ impl DesktopState {
             .map(|(set, member)| (set, member.because))
     }
 
-    /// The members of a client's own set.
+    /// Returns the members of a client's own set.
     pub(crate) fn members(&self, set: SetId) -> Vec<Member> {
         let group = self.groups.get(&set.0);
         group.and_then(|group| group.told.get(&set)).cloned().unwrap_or_default()
     }
 
-    /// Whether a set is a job in the background of a terminal of some client.
+    /// Returns `true` if the set is a background job of some client's terminal.
     pub(crate) fn is_job(&self, set: SetId) -> bool {
         !self.groups.contains_key(&set.0) && self.groups.values().any(|group| group.told.contains_key(&set))
     }
 
-    /// Why a window's claim that it belongs to this process was not believed, where one was made.
+    /// Returns the reason for which a window's claim to belong to this process was refused, if
+    /// there was one.
     pub(crate) fn refusal(&self, pid: u32) -> Option<ClaimRefusal> {
         let claims = self.windows.values().filter(|window| window.claim.as_ref().is_some_and(|claim| claim.pid == pid));
         claims.filter_map(|window| window.owner.err()).next()
     }
 
-    /// Notes a window; returns the clients whose sets it changes.
+    /// Records a window; returns the clients with changed sets.
     fn put_window(&mut self, state: WindowState) -> Vec<Identity> {
         if !self.windows.contains_key(&state.window) && self.windows.len() >= WINDOWS_MAX {
             self.counts.dropped += 1;
@@ -276,8 +285,8 @@ impl DesktopState {
         touched_before.into_iter().chain(owner.ok()).collect()
     }
 
-    /// The process of a window, once found, stays: the server's number is that of the moment at which the client
-    /// connected, and may be used again while the connection is held by a child.
+    /// Returns the process of a window. It is fixed once found: the server's PID dates from the
+    /// time when the client connected, and may be reused while a child holds the connection.
     fn owner_of(&mut self, state: &WindowState, before: Option<&ClaimedWindow>) -> Result<Identity, ClaimRefusal> {
         let same = before.filter(|window| claim_pid(&window.claim) == claim_pid(&state.owner));
         if let Some(owner) = same.and_then(|window| window.owner.ok()) {
@@ -326,8 +335,8 @@ impl DesktopState {
         self.windows.values().any(|window| window.owner == Ok(process))
     }
 
-    /// The set of a client whose windows changed. Its processes are looked at only where it is new or its
-    /// helpers changed.
+    /// Reports the set of a client with changed windows. Looks at its processes only if it is new
+    /// or its helpers changed.
     fn tell(&mut self, client: Identity, now: Nanos) -> Vec<DesktopEvent> {
         let windows = self.windows.values().filter(|window| window.owner == Ok(client));
         let (mut there, mut visible, mut helpers) = (false, false, BTreeSet::new());
@@ -349,7 +358,7 @@ impl DesktopState {
         gone.map(|(set, _)| DesktopEvent::Gone(set)).collect()
     }
 
-    /// Reads which processes a client has, and tells what differs from before.
+    /// Reads the processes of a client, and reports the differences.
     fn look(&mut self, client: Identity, now: Nanos) -> Vec<DesktopEvent> {
         let (begun, last_pid) = (self.look_time(), self.load.last_pid());
         let Some(family) = self.family(client, now) else { return self.forget(client) };
@@ -378,17 +387,17 @@ impl DesktopState {
         events
     }
 
-    /// CPU time of this thread, but for searches, which have a budget of their own.
+    /// CPU time of this thread without searches, which have a budget of their own.
     fn look_time(&self) -> Nanos {
         Nanos(thread_time().0.saturating_sub(self.servers.searched().0))
     }
 
-    /// `None` where the client has ended.
+    /// Returns `None` if the client has ended.
     fn family(&mut self, client: Identity, now: Nanos) -> Option<Family> {
         let process = processes::living(&self.proc, client)?;
         let (mut family, mut fronts) = self.sorted(&process);
         let mut servers = std::mem::take(&mut self.servers);
-        // Those that are in front of a server's own terminals are asked as well, so there is a bound.
+        // The foreground processes of a server's own terminals are included, hence the bound.
         let mut looked = 0;
         while let Some(front) = fronts.get(looked).filter(|_| looked < ASKED_MAX) {
             let is_other = |other: &Stat| self.is_other(other, &family);
@@ -413,13 +422,14 @@ impl DesktopState {
         Some(family)
     }
 
-    /// Neither of this family, nor a client, nor of the session's core.
+    /// Returns `true` for a process outside of this family, the clients and the session's core.
     fn is_other(&self, process: &Stat, family: &Family) -> bool {
         let who = process.identity;
         !family.has(who) && !self.is_client(who) && !self.core.contains(&who.pid)
     }
 
-    /// The processes of a client or a server, and who is in front of its terminals.
+    /// Returns the processes of a client or a server, and the foreground processes of its
+    /// terminals.
     fn sorted(&self, top: &Stat) -> (Family, Vec<Stat>) {
         let mut below = processes::below(&self.proc, top, |_| false);
         below.retain(Stat::is_alive);
@@ -441,15 +451,16 @@ impl DesktopState {
 }
 
 impl FocusState {
-    /// Tells of a set from now on; whether it is another one than was told.
+    /// Sets the reported set; returns `true` if it differs from the last one.
     fn change(&mut self, set: Option<SetId>) -> bool {
         std::mem::replace(&mut self.told, set) != set
     }
 }
 
 impl ClientGroup {
-    /// Whether nobody was forked since the look before the last one, and nobody is to be asked for again. The last look
-    /// alone does not do: it may have come between a fork and the change of process group that makes a job of the child.
+    /// Returns `true` if no process was forked since the look before the last one, and no search is
+    /// due. The last look alone is insufficient: it may have come between a fork and the `setpgid`
+    /// that makes the child a job.
     fn is_settled(&self, last_pid: Option<u64>, now: Nanos) -> bool {
         last_pid.is_some() && self.last_pid == [last_pid; 2] && !self.asks_again(now)
     }
@@ -462,7 +473,7 @@ impl ClientGroup {
         self.told.values().flatten().map(|member| member.who)
     }
 
-    /// Whether these helpers are just those that it has.
+    /// Returns `true` if its helpers are exactly these.
     fn names(&self, helpers: &BTreeSet<Identity>) -> bool {
         let members = self.told.values().flatten();
         let told: BTreeSet<Identity> =
@@ -471,7 +482,7 @@ impl ClientGroup {
         told.is_subset(helpers) && helpers.is_subset(&all)
     }
 
-    /// Tells that its windows can, or can no longer, be seen.
+    /// Updates the visibility of its windows.
     fn show(&mut self, id: SetId, visible: bool) -> Vec<DesktopEvent> {
         if self.visible == visible {
             return Vec::new();
@@ -486,7 +497,8 @@ fn claim_pid(claim: &Option<WindowOwner>) -> Option<u32> {
     claim.as_ref().map(|owner| owner.pid)
 }
 
-/// What to tell of a client's sets: first what they lose, so that no process is in two sets at a time.
+/// Returns the events for a client's sets: losses first, so that no process is in two sets at a
+/// time.
 fn differences(
     before: Option<&ClientGroup>,
     now: &BTreeMap<SetId, Vec<Member>>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The display that is managed: an X server, which tells of its windows itself, or a compositor, of which the recorder
-//! tells who has the keyboard focus.
+//! The managed display: an X server, which reports its windows itself, or a compositor, for which
+//! the recorder reports the keyboard focus.
 
 use crate::compositor::CompositorFocus;
 use rustix::fd::BorrowedFd;
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use tipme_desktop::attention::{Attention, AttentionChange, Core, Dropped};
 use tipme_desktop::{DisplayError, DisplayTarget, server};
 
-/// The extension by which an X server says which processes its clients are.
+/// Extension by which an X server identifies the processes of its clients.
 const RESOURCE_EXTENSION: &str = "X-Resource";
 
-/// Where a display is.
+/// Address of a display.
 #[derive(Clone, Debug)]
 pub(crate) enum DisplayAddress {
     X11(DisplayTarget),
-    /// The socket of a compositor, and the folder of the recorder.
+    /// Socket of a compositor, and the folder of the recorder.
     Wayland(PathBuf, PathBuf),
 }
 
@@ -35,10 +35,10 @@ pub(crate) enum AttendedDisplay {
 }
 
 impl AttendedDisplay {
-    /// Connects.
+    /// Connects to the display.
     ///
     /// # Errors
-    /// Where nobody answers, or nobody tells of the focus.
+    /// Fails if no server answers, or no source of focus changes exists.
     pub(crate) fn open(address: &DisplayAddress, proc: &Path) -> Result<AttendedDisplay, DisplayError> {
         match address {
             DisplayAddress::X11(target) => Ok(AttendedDisplay::X11(Box::new(Attention::open(target)?))),
@@ -48,7 +48,7 @@ impl AttendedDisplay {
         }
     }
 
-    /// Become readable when there may be changes.
+    /// Descriptors that become readable when there may be changes.
     pub(crate) fn fds(&self) -> Vec<BorrowedFd<'_>> {
         match self {
             AttendedDisplay::X11(attention) => vec![attention.fd()],
@@ -56,10 +56,10 @@ impl AttendedDisplay {
         }
     }
 
-    /// What has changed since the last call; the whole state at the first one.
+    /// Returns the changes since the last call; the whole state at the first one.
     ///
     /// # Errors
-    /// Where the display is gone, or does not answer.
+    /// Fails if the display is gone, or does not answer.
     pub(crate) fn changes(&mut self) -> Result<Vec<AttentionChange>, DisplayError> {
         match self {
             AttendedDisplay::X11(attention) => attention.changes(),
@@ -67,10 +67,10 @@ impl AttendedDisplay {
         }
     }
 
-    /// What is to be looked at now and then, since nobody tells.
+    /// Polls the state for which the display sends no events.
     ///
     /// # Errors
-    /// As [`AttendedDisplay::changes`].
+    /// Same as [`AttendedDisplay::changes`].
     pub(crate) fn look(&mut self) -> Result<Vec<AttentionChange>, DisplayError> {
         match self {
             AttendedDisplay::X11(_) => Ok(Vec::new()),
@@ -78,10 +78,10 @@ impl AttendedDisplay {
         }
     }
 
-    /// Milliseconds since the last input of the user; `None` where nobody tells.
+    /// Milliseconds since the last user input; `None` if no source reports it.
     ///
     /// # Errors
-    /// As [`AttendedDisplay::changes`].
+    /// Same as [`AttendedDisplay::changes`].
     pub(crate) fn idle_ms(&self) -> Result<Option<u64>, DisplayError> {
         match self {
             AttendedDisplay::X11(attention) => attention.idle_ms(),
@@ -89,7 +89,7 @@ impl AttendedDisplay {
         }
     }
 
-    /// That it is there no longer, for this reason.
+    /// Returns the error for a display that is gone for this reason.
     pub(crate) fn gone(&self, reason: &str) -> DisplayError {
         let reason = reason.to_owned();
         match self {
@@ -105,7 +105,7 @@ impl AttendedDisplay {
         }
     }
 
-    /// What was left out because of a bound.
+    /// Counts of state dropped at the bounds.
     pub(crate) fn dropped(&self) -> Dropped {
         match self {
             AttendedDisplay::X11(attention) => attention.dropped(),
@@ -114,10 +114,10 @@ impl AttendedDisplay {
     }
 }
 
-/// Whether it is known which processes the clients of a display are.
+/// Returns `true` if the processes of a display's clients are known.
 ///
 /// # Errors
-/// Where the display does not answer.
+/// Fails if the display does not answer.
 pub(crate) fn knows_clients(address: &DisplayAddress) -> Result<bool, DisplayError> {
     let DisplayAddress::X11(target) = address else { return Ok(true) };
     let extensions = server::describe(target)?.extensions;

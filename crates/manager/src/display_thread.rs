@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The display, followed by a thread of its own: while a client has grabbed it, or its server is stopped, it does not
-//! answer, and neither a signal nor a request to the manager may wait for that.
+//! A thread that follows the display. A display that a client has grabbed, or whose server is
+//! stopped, does not answer, and neither signals nor requests to the manager may wait for it.
 
 use crate::display::{AttendedDisplay, DisplayAddress};
 use crate::own_cpu::thread_time;
@@ -21,51 +21,52 @@ use tipme_policy::Identity;
 use tipme_record::Nanos;
 use tipme_sched::processes;
 
-/// From one look at what the display does not tell by itself to the next, and from the end of one try to reach it to the
-/// next try.
+/// Time between two polls of state for which the display sends no events, and between two attempts
+/// to reach it.
 const LOOK: Nanos = Nanos::from_millis(1_000);
-/// While somebody is at work: of that it is known before it is forgotten, see [`RECENT`].
+/// The same while the user is active: input is noticed before it is forgotten, see [`RECENT`].
 const LOOK_AT_WORK: Nanos = Nanos::from_millis(2_000);
-/// Reports that wait to be taken. What happens meanwhile waits at the display, which tells only the last state of a window.
+/// Maximum number of queued reports. Later changes wait at the display, which reports only the last
+/// state of a window.
 const REPORTS_MAX: usize = 1;
 
-/// What has changed since the report before.
+/// Changes since the previous report.
 pub(crate) struct DisplayReport {
-    /// When the display told of it.
+    /// Time at which the display reported them.
     pub(crate) at: Nanos,
     pub(crate) changes: Vec<AttentionChange>,
 }
 
-/// What is known of the display, besides what changes.
+/// State of the display apart from its changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DisplayFacts {
     pub(crate) core: Core,
-    /// What was left out because of a bound.
+    /// Counts of state dropped at the bounds.
     pub(crate) dropped: Dropped,
-    /// When the last input of the user was; `None` where nobody tells.
+    /// Time of the last user input; `None` if no source reports it.
     pub(crate) input: Option<Nanos>,
-    /// Since when it has not answered.
+    /// Time since which the display has not answered.
     pub(crate) silent: Option<Nanos>,
-    /// CPU time of the thread that follows it.
+    /// CPU time of the thread that follows the display.
     pub(crate) own_cpu: Nanos,
 }
 
-/// A display that a thread follows, as long as the value lives.
+/// A display followed by a thread for the lifetime of this value.
 pub(crate) struct FollowedDisplay {
-    /// At the end, why the display is gone.
+    /// The last item is the reason for which the display is gone.
     reports: Receiver<Result<DisplayReport, String>>,
     facts: Arc<Mutex<DisplayFacts>>,
-    /// Readable when there are reports, or the thread has ended.
+    /// Readable when there are reports, or when the thread has ended.
     news: OwnedFd,
-    /// The thread ends when this is closed.
+    /// Closing it ends the thread.
     _held: OwnedFd,
 }
 
 impl FollowedDisplay {
-    /// Begins to follow a display that has told `first` of itself already.
+    /// Starts to follow a display that has already reported `first`.
     ///
     /// # Errors
-    /// Where the kernel has no thread or descriptor left.
+    /// Fails if the kernel has no thread or descriptor left.
     pub(crate) fn start(
         display: AttendedDisplay,
         first: &[AttentionChange],
@@ -96,17 +97,17 @@ impl FollowedDisplay {
         Ok(FollowedDisplay { reports, facts, news, _held: held })
     }
 
-    /// Becomes readable when there may be reports.
+    /// Descriptor that becomes readable when there may be reports.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.news.as_fd()
     }
 
-    /// What has come since the last call, in the order in which it was told.
+    /// Returns the reports since the last call, in order.
     ///
     /// # Errors
-    /// Why the display is gone.
+    /// Returns the reason for which the display is gone.
     pub(crate) fn reports(&self) -> Result<Vec<DisplayReport>, String> {
-        // Before the reports are taken, so that a later one is seen at the next call.
+        // Drain first, so that a later report wakes the next call.
         rustix::io::read(&self.news, &mut [0; 64]).ok();
         let mut all = Vec::new();
         loop {
@@ -127,30 +128,31 @@ fn server_of(display: &AttendedDisplay, proc: &Path) -> Option<Identity> {
     processes::identity(proc, display.core().server_pid)
 }
 
-/// Never held while something is asked or told.
+/// Never held during a query or a send.
 fn lock(facts: &Mutex<DisplayFacts>) -> MutexGuard<'_, DisplayFacts> {
     facts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the thread has. In this order it goes: who is woken by the end finds no sender any more.
+/// State of the thread. Fields are dropped in this order: a reader woken by the end finds the
+/// sender gone.
 struct DisplayFollower {
     reports: SyncSender<Result<DisplayReport, String>>,
     tell: OwnedFd,
     display: AttendedDisplay,
-    /// The process that serves it.
+    /// Process of the display server.
     server: Option<Identity>,
     address: DisplayAddress,
     proc: PathBuf,
-    /// Windows that it told of.
+    /// Windows reported so far.
     told: BTreeSet<u32>,
     next_look: Nanos,
     facts: Arc<Mutex<DisplayFacts>>,
     released: OwnedFd,
 }
 
-/// Why the thread ends.
+/// Reason for which the thread ends.
 enum FollowingEnd {
-    /// Nobody wants to know any more.
+    /// The manager has dropped the display.
     Released,
     Gone(String),
 }
@@ -175,7 +177,7 @@ impl DisplayFollower {
         }
     }
 
-    /// Waits until then, or for news of the display where it is listened to.
+    /// Waits until `due`, and for display events if `listen` is set.
     fn wait(&self, due: Nanos, listen: bool) -> Result<(), FollowingEnd> {
         let mut fds = vec![PollFd::new(&self.released, PollFlags::IN)];
         let display = if listen { self.display.fds() } else { Vec::new() };
@@ -189,7 +191,7 @@ impl DisplayFollower {
         if fds[0].revents().is_empty() { Ok(()) } else { Err(FollowingEnd::Released) }
     }
 
-    /// Tells what has changed, before the display is asked for more; and what is to be looked at, where that is due.
+    /// Reports changes before it queries the display again, and polls when that is due.
     fn ask(&mut self) -> Result<Result<(), FollowingEnd>, DisplayError> {
         let now = clock::now();
         let changes = self.display.changes()?;
@@ -208,7 +210,7 @@ impl DisplayFollower {
         Ok(self.note_input(idle.map(|idle_ms| clock::now().before(Nanos::from_millis(idle_ms)))))
     }
 
-    /// Somebody who is back at the desk is worth a report by itself.
+    /// Records the last input; a returning user is worth a report of its own.
     fn note_input(&mut self, input: Option<Nanos>) -> Result<(), FollowingEnd> {
         let now = clock::now();
         let before = std::mem::replace(&mut lock(&self.facts).input, input);
@@ -219,7 +221,7 @@ impl DisplayFollower {
         if recent(input) && !recent(before) { self.send_changes(now, Vec::new()) } else { Ok(()) }
     }
 
-    /// Tells what has changed, where anything has.
+    /// Reports changes, if there are any.
     fn tell(&mut self, at: Nanos, changes: Vec<AttentionChange>) -> Result<(), FollowingEnd> {
         let (core, dropped) = (self.display.core(), self.display.dropped());
         let before = {
@@ -237,7 +239,7 @@ impl DisplayFollower {
 
     fn send(&self, report: Result<DisplayReport, String>) -> Result<(), FollowingEnd> {
         self.reports.send(report).map_err(|_| FollowingEnd::Released)?;
-        // It fails only where it is readable already.
+        // Fails only if the pipe is readable already.
         rustix::io::write(&self.tell, &[0]).ok();
         Ok(())
     }
@@ -252,8 +254,8 @@ impl DisplayFollower {
         }
     }
 
-    /// Connects to the display again, as long as it takes and its server lives; until then everything stays as it was
-    /// told.
+    /// Reconnects to the display for as long as its server lives; until then the reported state
+    /// stays unchanged.
     fn reach(&mut self, mut error: DisplayError) -> Result<(), FollowingEnd> {
         loop {
             if matches!(error, DisplayError::Hung { .. }) {
@@ -272,7 +274,8 @@ impl DisplayFollower {
         }
     }
 
-    /// Follows another connection to the same server: what it tells first. Another server has other users and programs.
+    /// Switches to another connection to the same server and returns its first changes. Another
+    /// server has other users and programs.
     fn turn_to(&mut self, display: AttendedDisplay) -> Result<Vec<AttentionChange>, DisplayError> {
         if self.server != server_of(&display, &self.proc) {
             return Err(display.gone("its server has ended, and another one has its place"));
@@ -294,7 +297,8 @@ impl DisplayFollower {
         }
     }
 
-    /// What a new connection tells is everything: what was told before and is there no longer is gone.
+    /// Reports the complete state of a new connection: everything reported earlier and missing now
+    /// is gone.
     fn tell_all(&mut self, all: Vec<AttentionChange>) -> Result<(), FollowingEnd> {
         let silent = lock(&self.facts).silent.take();
         if silent.is_some() {

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a client of the display and the processes below it to a set: who belongs to it, and who only works
-//! in the background of its terminals.
+//! Builds a set from a display client and its descendants, and separates the background jobs of its
+//! terminals.
 //!
-//! A process below the client belongs to the set, unless it is a client itself, or belongs to a background
-//! job of a terminal of the client: its group is not the terminal's foreground group. The leader of a
-//! terminal's session, which is the shell, belongs to the set in any case: it waits while a job runs, and
-//! answers when the job ends. Background jobs are sets of their own, which have nobody's attention.
-//! What works for a foreground job from afar (`terminal_servers.rs`) belongs to the set with its own processes, which are
-//! sorted in the same way.
+//! A descendant of the client belongs to the set unless it is a client itself or belongs to a
+//! background job of one of the client's terminals, i.e. its process group is not the terminal's
+//! foreground group. The session leader of a terminal, the shell, always belongs to the set: it
+//! waits while a job runs, and responds when the job ends. Background jobs are sets of their own
+//! without attention. A remote server of a foreground job (`terminal_servers.rs`) belongs to the
+//! set with its own processes, which are sorted in the same way.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tipme_policy::{Identity, Member, Membership};
 use tipme_record::Nanos;
 use tipme_sched::processes::Stat;
 
-/// Background jobs of one client that are told apart; members of further ones are left alone.
+/// Maximum number of distinguished background jobs of a client; members of further ones are left
+/// alone.
 pub(crate) const JOBS_MAX: usize = 32;
-/// Processes in front of a terminal that are looked at for who works for them from afar; those above come first.
+/// Maximum number of foreground processes of a terminal for which a server is searched; ancestors
+/// come first.
 const FRONTS_MAX: usize = 4;
-/// Terminals of one client that are watched.
+/// Maximum number of watched terminals of a client.
 pub(crate) const TERMINALS_MAX: usize = 32;
 
 /// The processes of a client, sorted.
@@ -26,36 +28,36 @@ pub(crate) const TERMINALS_MAX: usize = 32;
 pub(crate) struct Family {
     /// The client comes first.
     pub(crate) members: Vec<Member>,
-    /// Background jobs, named by the first of their processes.
+    /// Background jobs, named after their first process.
     pub(crate) jobs: BTreeMap<Identity, Vec<Member>>,
     pub(crate) terminals: Vec<Terminal>,
-    /// When to ask again who works for its foreground from afar.
+    /// Time of the next search for servers of its foreground.
     pub(crate) ask_again: Option<Nanos>,
-    /// Processes beyond the bounds.
+    /// Number of processes beyond the bounds.
     pub(crate) dropped: u64,
 }
 
-/// A terminal below a client, as it was when it was looked at.
+/// A terminal below a client, as last seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Terminal {
-    /// The leader of its session.
+    /// Session leader.
     pub(crate) leader: Identity,
-    /// Its foreground process group.
+    /// Foreground process group.
     pub(crate) foreground: i32,
 }
 
-/// Where a process has its place.
+/// Classification of a process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ProcessPlace {
     Set(Membership),
-    /// The background job that is named by this process.
+    /// The background job named after this process.
     Job(Identity),
     Nowhere,
 }
 
 impl Family {
-    /// Sorts the processes below a client. `is_client` knows the other clients of the display: they and what
-    /// is below them belong to sets of their own.
+    /// Sorts the processes below a client. `is_client` identifies other clients of the display:
+    /// they and their descendants belong to sets of their own.
     pub(crate) fn sort(client: &Stat, below: &[Stat], is_client: impl Fn(Identity) -> bool) -> Family {
         let mut sorting = Sorting::begin(client, below);
         let mut waiting = VecDeque::from([(client, ProcessPlace::Set(Membership::Client))]);
@@ -72,7 +74,7 @@ impl Family {
         sorting.family
     }
 
-    /// Takes the processes of a server of its foreground in, but for those that it has.
+    /// Adds the processes of a server of its foreground, except those that it already has.
     pub(crate) fn take_in(&mut self, server: Family) {
         let Family { members, jobs, terminals, dropped, .. } = server;
         let own: BTreeSet<Identity> = self.processes().collect();
@@ -89,17 +91,18 @@ impl Family {
         self.terminals.extend(terminals.into_iter().take(room));
     }
 
-    /// Whoever works for its foreground from afar may be found at this time.
+    /// Requests a search for servers of its foreground at this time.
     pub(crate) fn ask_again_at(&mut self, at: Nanos) {
         self.ask_again = Some(self.ask_again.map_or(at, |earlier| earlier.min(at)));
     }
 
-    /// Those of the set and of its jobs.
+    /// Returns the processes of the set and of its jobs.
     fn processes(&self) -> impl Iterator<Item = Identity> + '_ {
         self.members.iter().chain(self.jobs.values().flatten()).map(|member| member.who)
     }
 
-    /// Who is in front of its terminals: of each job its leader, and what that waits for, as a script does.
+    /// Returns the foreground processes of its terminals: the leader of each job and the children
+    /// that it waits for, as a script does.
     pub(crate) fn fronts<'a>(&self, below: &'a [Stat]) -> Vec<&'a Stat> {
         let belongs = |process: &&Stat| self.members.iter().any(|member| member.who == process.identity);
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
@@ -111,7 +114,7 @@ impl Family {
         below.iter().filter(|process| is_foreground(process)).filter(belongs).filter(first).collect()
     }
 
-    /// Whether a process belongs to the set or to one of the jobs.
+    /// Returns `true` if a process belongs to the set or to one of the jobs.
     pub(crate) fn has(&self, process: Identity) -> bool {
         self.processes().any(|member| member == process)
     }
@@ -120,9 +123,9 @@ impl Family {
 struct Sorting<'a> {
     client: &'a Stat,
     children: BTreeMap<u32, Vec<&'a Stat>>,
-    /// Processes in the foreground of a terminal, and those above them.
+    /// Foreground processes of a terminal, and their ancestors.
     foreground: BTreeSet<u32>,
-    /// The job of each process group.
+    /// Job of each process group.
     jobs: BTreeMap<u32, Identity>,
     family: Family,
 }
@@ -141,7 +144,8 @@ impl<'a> Sorting<'a> {
     fn place(&mut self, process: &Stat, parent: &Stat, above: ProcessPlace) -> ProcessPlace {
         let on_terminal = on_terminal(process, self.client);
         match above {
-            // Another terminal within a background job, such as that of a nested program, is not in view either.
+            // Another terminal within a background job, such as that of a nested program, is not in
+            // view either.
             ProcessPlace::Job(_) | ProcessPlace::Nowhere if !on_terminal || process.session != parent.session => {
                 return above;
             }
@@ -186,7 +190,8 @@ fn member(process: &Stat, because: Membership) -> Member {
     Member { who: process.identity, because }
 }
 
-/// On a terminal of the client's own making, not on the one from which the client was started.
+/// Returns `true` if the process is on a terminal that the client created, not on the one from
+/// which the client was started.
 fn on_terminal(process: &Stat, client: &Stat) -> bool {
     process.session != client.session && process.tpgid > 0
 }
@@ -195,8 +200,9 @@ fn is_foreground(process: &Stat) -> bool {
     i64::from(process.tpgid) == i64::from(process.group)
 }
 
-/// All processes in the foreground of the client's terminals, and all that are above them on the same terminal: a
-/// shell in a shell is in the background of its terminal while its own job runs, and still is not a background job.
+/// Returns all foreground processes of the client's terminals and their ancestors on the same
+/// terminal. A nested shell is in the background of its terminal while its own job runs, but is not
+/// a background job.
 fn line_of_foreground(client: &Stat, below: &[Stat]) -> BTreeSet<u32> {
     let known: BTreeMap<u32, &Stat> = below.iter().map(|process| (process.identity.pid, process)).collect();
     let mut line = BTreeSet::new();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entries for fuzzing: lines of the helper's socket, and the history of files.
+//! Fuzzing entry points: lines of the helper's socket, and the file history.
 
 use crate::helper_service;
 use crate::helper_service::messages::{HelperRequest, HelperResponse};
 use tipme_policy::preload::FileHistory;
 
-/// Reads a line as a request to the helper, keeps its bounds, and reads it as an answer; whether it is either. It must
-/// not panic.
+/// Parses a line as a request to the helper, applies its bounds, and parses it as a response.
+/// Returns `true` if it is either. Must not panic.
 pub fn exercise_lines(line: &[u8]) -> bool {
     let request = serde_json::from_slice(line);
     let understood = request.is_ok() || serde_json::from_slice::<HelperResponse>(line).is_ok();
@@ -16,7 +16,8 @@ pub fn exercise_lines(line: &[u8]) -> bool {
     understood
 }
 
-/// Reads a history of files, plans with it, and writes it down again; whether it is one. It must not panic.
+/// Parses a file history, plans with it, and serializes it again. Returns `true` if it is valid.
+/// Must not panic.
 pub fn exercise_files(bytes: &[u8]) -> bool {
     let Ok(mut history) = serde_json::from_slice::<FileHistory>(bytes) else { return false };
     let plan = history.plan(1 << 30);

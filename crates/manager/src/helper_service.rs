@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The helper: turns knobs for managers that run without root.
+//! The helper: applies knobs for managers that run without root.
 //!
-//! A manager connects, opens a helper session, and says which role each set of its user's processes has. The helper has
-//! no policy and looks at no display. It checks who calls (the kernel says so), that each process is that user's,
-//! and it takes every value from the policy's table. The helper session ends with the connection, so also when the
-//! caller is killed: then all that it changed is taken back. What a killed helper has left is taken back when the
-//! next one starts.
+//! A manager connects, opens a helper session, and assigns a role to each set of its user's
+//! processes. The helper has no policy and follows no display. It checks the caller's identity
+//! (peer credentials of the kernel) and the owner of each process, and takes every value from the
+//! policy's table. The helper session ends with the connection, also if the caller is killed; the
+//! helper then restores all its changes. Leftovers of a killed helper are restored when the next
+//! one starts.
 //!
-//! Root may call, the users that are named to the helper, and who sits at this machine (`seat`), since favour for one
-//! user is taken from the others. Whether a user still sits there is looked at with each request and every two seconds;
-//! the helper session ends with the seat. Who has it for sitting there has only processes of the session in front
-//! favoured.
+//! Callers must be root, a user named to the helper, or a user present at this machine (`seat`),
+//! since favour for one user is taken from the others. The helper checks the user's presence with
+//! each request and every two seconds; the helper session ends when the user loses the seat. For a
+//! user admitted by presence, only processes of the active session are favoured.
 //!
-//! Each helper session has a thread of its own. A caller that floods, sends half lines, never reads, or has the kernel
-//! do slow things, holds up only itself; what it may cost is bounded in callers ([`CONVERSATIONS_MAX`],
-//! [`OF_ONE_USER_MAX`]), bytes (a line's), sets and members (`bounds`), and CPU time (`budget`).
+//! Each helper session has a thread of its own. A caller that floods, sends partial lines, never
+//! reads, or makes the kernel do slow work delays only itself. Its cost is bounded in callers
+//! ([`CONVERSATIONS_MAX`], [`OF_ONE_USER_MAX`]), bytes (of a line), sets and members (`bounds`),
+//! and CPU time (`budget`).
 
 mod bounds;
 mod budget;
@@ -42,31 +44,32 @@ use tipme_desktop::logind::Logind;
 use tipme_policy::{Action, Assignment, Backend, Member, Membership, Reason, Role, SetId, Strength};
 use tipme_sched::{Config, Mechanism, processes};
 
-/// Callers at a time, with and without a helper session.
+/// Maximum number of concurrent callers, with and without a helper session.
 const CONVERSATIONS_MAX: usize = 16;
-/// Of these, callers of one user: one with the helper session, and one who asks how the helper is.
+/// Maximum number of concurrent callers of one user: one with the helper session, and one that
+/// queries the status.
 const OF_ONE_USER_MAX: usize = 2;
-/// Callers that are accepted in a row; then nobody for a moment.
+/// Maximum number of callers accepted in a row before a pause.
 const ACCEPTED_MAX: usize = 64;
-/// Journals of dead predecessors that are looked at.
+/// Maximum number of leftover journals to read.
 const JOURNALS_MAX: usize = 4_096;
-/// How long the helper may take to say how it is.
+/// Timeout of a status request.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How to help.
+/// Options of the helper.
 #[derive(Clone, Debug)]
 pub struct HelperOptions {
-    /// For the socket and the journals; `None`: `/run/tipme`.
+    /// Folder of the socket and the journals; `None` selects `/run/tipme`.
     pub dir: Option<PathBuf>,
-    /// Users who may call, besides root and who sits at the machine.
+    /// Users admitted in addition to root and users present at the machine.
     pub allowed: Vec<u32>,
 }
 
-/// Serves managers until SIGINT or SIGTERM. Prints a line that starts with `helping` once it is ready. Whatever
-/// was changed is taken back before it returns.
+/// Serves managers until SIGINT or SIGTERM. Prints a line that starts with `helping` once it is
+/// ready, and restores all changes before it returns.
 ///
 /// # Errors
-/// Where the user's rights or another helper forbid it; the message names the remedy.
+/// Fails if the user's privileges or another helper forbid it; the message names the remedy.
 pub fn help(options: &HelperOptions) -> Result<()> {
     let signals = TerminationSignals::catch()?;
     let dir = options.dir.clone().unwrap_or_else(|| DEFAULT_STATE_DIR.into());
@@ -95,10 +98,10 @@ pub fn help(options: &HelperOptions) -> Result<()> {
     Ok(())
 }
 
-/// Whether a helper answers, in words for people.
+/// Queries the helper's status, in words for people.
 ///
 /// # Errors
-/// Why none does, and the remedy.
+/// Returns the reason why none answers, and the remedy.
 pub fn ask_helper(dir: Option<&Path>) -> Result<String, String> {
     let client = ClientOf::<HelperSocket>::new(dir.unwrap_or(Path::new(DEFAULT_STATE_DIR))).with_timeout(TIMEOUT);
     match client.call(&HelperRequest::Status) {
@@ -108,7 +111,7 @@ pub fn ask_helper(dir: Option<&Path>) -> Result<String, String> {
     }
 }
 
-/// Holds any actions against the bounds of a helper session, more than once.
+/// Checks actions against the bounds of a helper session, twice.
 pub(crate) fn admit_any(actions: Vec<Action>) {
     let mut bounds = bounds::MemberCounts::default();
     drop((bounds.admit(actions.clone()), bounds.admit(actions)));
@@ -126,13 +129,13 @@ fn wait(listener: &SocketListener, signals: &TerminationSignals) -> Result<()> {
     }
 }
 
-/// Those who have connected.
+/// Connected callers.
 struct HelperConnections {
     shared: Arc<SharedState>,
     open: Vec<OpenConversation>,
 }
 
-/// A conversation in its thread.
+/// A conversation with its thread.
 struct OpenConversation {
     uid: u32,
     stream: UnixStream,
@@ -164,7 +167,7 @@ impl HelperConnections {
         full.then(|| format!("the helper has too many callers; user {} has {of_user} of them", caller.uid))
     }
 
-    /// Gives a caller its thread. Where there is none to be had, the connection is closed.
+    /// Starts a thread for a caller. Closes the connection if no thread is available.
     fn begin(&mut self, stream: UnixStream, caller: Caller) {
         let (shared, Ok(other)) = (Arc::clone(&self.shared), stream.try_clone()) else { return };
         let serve = move || session::serve(Conversation::new(stream, caller), &shared);
@@ -173,10 +176,10 @@ impl HelperConnections {
         }
     }
 
-    /// Ends all conversations, and waits until everything is taken back.
+    /// Ends all conversations, and waits until everything is restored.
     fn end(self) {
         for open in &self.open {
-            // One that is closed already needs no ending.
+            // A connection that is already closed needs no shutdown.
             open.stream.shutdown(Shutdown::Both).ok();
         }
         for open in self.open {
@@ -187,7 +190,7 @@ impl HelperConnections {
     }
 }
 
-/// Takes back what dead predecessors have left, and removes journals that say nothing any more.
+/// Restores leftovers of dead predecessors, and removes empty journals.
 fn restore_dead(shared: &SharedState) {
     let entries = std::fs::read_dir(&shared.journals).into_iter().flatten().flatten().take(JOURNALS_MAX);
     for path in entries.map(|entry| entry.path()) {
@@ -200,7 +203,7 @@ fn restore_dead(shared: &SharedState) {
             }
             Ok((mechanism, _)) => {
                 drop(mechanism);
-                // What stays is read again at the next start.
+                // The remaining journals are read again at the next start.
                 std::fs::remove_file(&path).ok();
             }
             Err(error) => journal::warning(error).tell(),
@@ -208,7 +211,8 @@ fn restore_dead(shared: &SharedState) {
     }
 }
 
-/// The helper belongs to what every answer needs: without it no favour goes with the focus. Threads inherit it.
+/// Favours the helper itself as part of the core: no favour follows the focus without it. Threads
+/// inherit the favour.
 fn favour_itself(shared: &SharedState) -> Option<Mechanism> {
     let who = processes::identity(&shared.seats.proc, std::process::id())?;
     let own = rustix::process::geteuid().as_raw();

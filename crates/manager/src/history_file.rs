@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The history of the files that programs use, kept between runs in a small file that only the manager's user can read.
+//! The file history on disk: a small file, kept between runs, readable only by the manager's user.
 
 use anyhow::{Result, ensure};
 use rustix::fs::OFlags;
@@ -10,12 +10,12 @@ use std::path::Path;
 use tipme_control::journal;
 use tipme_policy::preload::FileHistory;
 
-/// Bytes of a file that are read: more than the bounds of a history come to.
+/// Maximum number of bytes read, more than the bounds of a history allow.
 const FILE_BYTES_MAX: u64 = 4 << 20;
-/// A pipe in the place of a file is not waited for.
+/// Opens without blocking, in case a FIFO is in place of the file.
 const NO_WAIT: i32 = OFlags::NONBLOCK.bits() as i32;
 
-/// What the file holds; nothing where there is none. One that cannot be read is put aside, and a line says so.
+/// Reads the history; empty if there is none. An unreadable file is moved aside with a warning.
 pub(crate) fn read(path: &Path) -> FileHistory {
     attempt(path).unwrap_or_else(|error| {
         let aside = path.with_extension("damaged.json");
@@ -40,7 +40,7 @@ fn attempt(path: &Path) -> Result<FileHistory> {
     Ok(serde_json::from_slice(&bytes)?)
 }
 
-/// Writes it down, whole or not at all. What cannot be written is told of, and lost.
+/// Writes the history atomically. On failure it warns, and loses the new history.
 pub(crate) fn write(path: &Path, history: &FileHistory) {
     if let Err(error) = replace(path, history) {
         journal::warning(format!("cannot write {}: {error}; what was learned is lost", path.display())).tell();

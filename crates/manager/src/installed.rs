@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What root has installed: whether a process runs such a program, and whether a file is for everybody.
+//! Programs and files installed by root.
 //!
-//! A process chooses its own name, and its user can name a copy of any program as he likes. What counts is the
-//! file that it runs: root's, in folders that only root changes, and the same file that others find by its path. A
-//! program that was replaced while it runs does not count until it is started again.
+//! A process chooses its own name, and its user can name a copy of any program at will. The check
+//! therefore uses the executable file: owned by root, in folders that only root can change, and
+//! identical to the file found by its path. A program that was replaced while it runs does not
+//! count until it is restarted.
 
 use std::fs::{Metadata, symlink_metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The bits by which a group, and everybody, can write.
+/// Permission bits for writing by the group, and by others.
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
-/// Those by which everybody can read a file, and come through a folder.
+/// Permission bits by which everyone can read a file, and traverse a folder.
 const OTHERS_READ: u32 = 0o004;
 const OTHERS_SEARCH: u32 = 0o001;
-/// In such a folder nobody can rename what belongs to others.
+/// Bit of a folder in which users cannot rename files of others.
 const STICKY: u32 = 0o1000;
 
-/// The file that a process runs, as its link names it.
+/// Returns the executable of a process, from its `exe` link.
 pub(crate) fn file(proc: &Path, pid: u32) -> Option<PathBuf> {
     std::fs::read_link(link(proc, pid)).ok()
 }
 
-/// What is known of a file that root has installed for everybody: everybody may read it, and nobody else may change it.
-/// It is looked at from the root on, so that no link leads the look elsewhere.
+/// Returns the metadata of a file that root has installed for everyone: readable by all, writable
+/// by root only. The path is checked from the root down, so that no symbolic link redirects it.
 pub(crate) fn for_everybody(path: &Path) -> Option<Metadata> {
     let leads = |folder: &Metadata| is_safe_folder(folder) && folder.mode() & OTHERS_SEARCH != 0;
     let open = |folder: &&Path| symlink_metadata(folder).is_ok_and(|folder| leads(&folder));
@@ -33,7 +34,7 @@ pub(crate) fn for_everybody(path: &Path) -> Option<Metadata> {
     (is_roots(&found) && found.mode() & OTHERS_READ != 0).then_some(found)
 }
 
-/// Whether a process runs a program that root has installed under one of these names.
+/// Returns `true` if a process runs a program that root has installed under one of these names.
 pub(crate) fn runs_one_of(proc: &Path, pid: u32, names: &[&str]) -> bool {
     let named = |path: &PathBuf| path.file_name().is_some_and(|name| names.iter().any(|known| name == *known));
     file(proc, pid).filter(named).is_some_and(|path| is_installed(&link(proc, pid), &path))
@@ -44,14 +45,15 @@ fn link(proc: &Path, pid: u32) -> PathBuf {
 }
 
 fn is_installed(link: &Path, path: &Path) -> bool {
-    // What the process runs, and what this process finds there: the other one may see another tree of files.
+    // Compare the running file with the one found here: the process may have another mount
+    // namespace.
     let (Ok(running), Ok(found)) = (std::fs::metadata(link), symlink_metadata(path)) else { return false };
     let same = (running.dev(), running.ino()) == (found.dev(), found.ino());
     let safe = |folder: &Path| symlink_metadata(folder).is_ok_and(|folder| is_safe_folder(&folder));
     same && is_roots(&found) && path.ancestors().skip(1).all(safe)
 }
 
-/// Whether it is a file that only root can change.
+/// Returns `true` for a file that only root can change.
 fn is_roots(file: &Metadata) -> bool {
     file.is_file() && file.uid() == 0 && file.mode() & (GROUP_WRITES | OTHERS_WRITE) == 0
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The user interaction manager: from attention to knobs, in one poll loop.
+//! The interaction manager: from the user's attention to kernel knobs, in one poll loop.
 //!
-//! The display tells what the user attends to, [`tipme_policy`] decides who is favoured, [`tipme_sched`] turns
-//! the knobs and takes everything back in the end. What is here is the way between them: which processes
-//! belong to a window (`desktop_state`, `family`; `display_thread` asks the display), which claims are believed (`trust`), when to look again
-//! (`schedule`), what is had in memory ahead (`prefetch`, and at login `preload`), and what is told to those who ask.
+//! The display reports the user's attention, [`tipme_policy`] decides which sets to favour, and
+//! [`tipme_sched`] applies the knobs and restores them at the end. This crate connects them:
+//! processes of a window (`desktop_state`, `family`; `display_thread` queries the display), trust
+//! in claims of windows (`trust`), timing of the next looks (`schedule`), prefetching (`prefetch`,
+//! and at login `preload`), and answers to requests.
 //!
-//! Without root the display, the policy and the socket stay with the user, and only the knobs are turned by somebody else:
-//! `actuator` asks the helper, and `helper_service` is the helper.
+//! Without root the display, the policy and the socket stay with the user, and only the knobs move
+//! to another process: `actuator` calls the helper, and `helper_service` is the helper.
 //!
-//! A change of focus goes straight through: the sets are known before it comes. Processes are looked at again
-//! afterwards, and only as often as a thousandth of a CPU allows.
+//! A change of focus takes effect at once: the sets are known in advance. Processes are looked at
+//! again afterwards, within a budget of a thousandth of a CPU.
 
 #![warn(unreachable_pub)]
 

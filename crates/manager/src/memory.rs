@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much memory there is, who waits for it, and, when it is nearly used up, who has the most.
+//! Memory samples: available memory, memory pressure and, during a shortage, the largest processes.
 
 mod pressure;
 
@@ -11,57 +11,60 @@ use tipme_policy::{GroupMemory, Identity, MemoryGroup, MemorySample, SetId};
 use tipme_record::Nanos;
 use tipme_sched::processes;
 
-/// From one look to the next while memory is short, and else.
+/// Time between two looks while memory is short.
 const SHORT_PERIOD: Nanos = Nanos::from_millis(1_000);
-/// The same after a change of focus while memory is short: who is to be protected is another one.
+/// Time from the last look to one after a change of focus while memory is short, since the
+/// protected set has changed; and time between two looks otherwise.
 const FOCUS_PERIOD: Nanos = Nanos::from_millis(250);
 const CALM_PERIOD: Nanos = Nanos::from_millis(5_000);
-/// How far back the share of waiting reaches.
+/// Span of the pressure measurement.
 const PRESSURE_WINDOW: Nanos = Nanos::from_millis(2_000);
-/// Memory is short below this share of all of it, twice what the policy acts on.
+/// Memory is short if less than this fraction of it is available, twice the policy's threshold.
 const SHORT_DIVISOR: u64 = 8;
-/// Or above this share of waiting, in percent; half of what the policy acts on.
+/// Memory is also short above this pressure, in percent, half of the policy's threshold.
 const SHORT_PRESSURE: f32 = 5.0;
-/// Memory is free, so that something may be brought in ahead, above this share of all of it.
+/// Memory is free for prefetching if more than this fraction of it is available.
 const FREE_DIVISOR: u64 = 4;
-/// All processes are looked at so often while memory is short, and at once where so much less is available than the last
-/// time, as a share of all memory, that another one may have become big: what makes a hog.
+/// Time between two walks over all processes while memory is short. A walk is due at once if
+/// available memory has dropped by this fraction of all memory since the last one: another process
+/// may have grown into a hog.
 const WALK_PERIOD: Nanos = CALM_PERIOD;
 const GROWN_DIVISOR: u64 = 32;
-/// Processes whose size is read then, at most.
+/// Maximum number of processes sized by a walk.
 const WALK_MAX: usize = 4096;
-/// The biggest of these are told to the policy.
+/// Maximum number of largest processes in a sample.
 const BIGGEST_MAX: usize = 8;
-/// Processes that are told of whatever their size, at most.
+/// Maximum number of processes in a sample regardless of size.
 const MOST_FAVOURED_MAX: usize = 128;
-/// Looks that are kept for the share of waiting: more than lie in its window.
+/// Maximum number of stored pressure readings: more than fit into the span.
 const KEPT_MAX: usize = 8;
 
-/// What the caller knows of processes.
+/// The caller's knowledge of processes.
 pub(crate) trait ProcessFacts {
-    /// Those of the core and of the set with the focus, the most favoured first. They are told of whatever their size.
+    /// Returns the processes of the core and of the focused set, most favoured first. They are in
+    /// every sample.
     fn most_favoured(&self) -> Vec<Identity>;
-    /// It is one of those that may be changed; others are not told of.
+    /// Returns `true` if the process may be changed; other processes are not in the sample.
     fn may_change(&self, process: Identity) -> bool;
     fn set_of(&self, pid: u32) -> Option<SetId>;
 }
 
-/// Looks at memory, seldom while there is enough.
+/// Takes memory samples, rarely while memory is plentiful.
 pub(crate) struct MemoryWatch {
     proc: PathBuf,
-    /// Where the control groups of version 2 are; `None` where there are none.
+    /// Mount point of the cgroup v2 hierarchy; `None` if there is none.
     groups: Option<PathBuf>,
     due: Nanos,
     looked: Nanos,
-    /// When a look was taken, and microseconds of waiting until then.
+    /// Times of past readings, each with the total pressure stall time in microseconds.
     waited: VecDeque<(Nanos, u64)>,
     latest: MemoryStatus,
     short: bool,
-    /// The last look at all processes, while memory is short and the focus the same.
+    /// The last walk over all processes, valid while memory is short and the focus the same.
     walk: Option<ProcessWalk>,
 }
 
-/// Which processes were the biggest, and how much was available then.
+/// Largest processes of a walk, and the memory available then.
 struct ProcessWalk {
     at: Nanos,
     available: u64,
@@ -85,13 +88,14 @@ impl MemoryWatch {
         self.latest
     }
 
-    /// So much is free that something may be brought in ahead.
+    /// Returns `true` if enough memory is free for prefetching.
     pub(crate) fn has_plenty(&self) -> bool {
         let latest = &self.latest;
         latest.total_bytes > 0 && latest.available_bytes > latest.total_bytes / FREE_DIVISOR && !self.short
     }
 
-    /// The focus has changed. True where that makes a look due sooner: where memory is short.
+    /// Handles a change of focus. Returns `true` if that makes a look due sooner, because memory is
+    /// short.
     pub(crate) fn bring_look_forward(&mut self, now: Nanos) -> bool {
         self.walk = None;
         let due = self.looked.after(FOCUS_PERIOD).max(now);
@@ -102,12 +106,12 @@ impl MemoryWatch {
         sooner
     }
 
-    /// When the next look is due.
+    /// Returns the time of the next look.
     pub(crate) fn due(&self) -> Nanos {
         self.due
     }
 
-    /// Takes a look if one is due.
+    /// Takes a sample if one is due.
     pub(crate) fn look(&mut self, now: Nanos, facts: &impl ProcessFacts) -> Option<MemorySample> {
         if now < self.due {
             return None;
@@ -138,11 +142,11 @@ impl MemoryWatch {
         self.latest.actions += actions as u64;
     }
 
-    /// Share of time in which some task waited for memory, in percent; 0 where the kernel does not tell.
+    /// Returns the share of time in which some task waited for memory, in percent; 0 without PSI.
     fn pressure(&mut self, now: Nanos) -> f32 {
         let text = std::fs::read_to_string(self.proc.join("pressure/memory")).unwrap_or_default();
         let Some(total) = some_total(&text) else { return 0.0 };
-        // One look from before the window stays, so that the share reaches back far enough.
+        // Keep one reading from before the span, so that the measurement covers all of it.
         while self.waited.len() > 1 && now.since(self.waited[1].0) >= PRESSURE_WINDOW || self.waited.len() >= KEPT_MAX {
             self.waited.pop_front();
         }
@@ -152,7 +156,7 @@ impl MemoryWatch {
         if time_us == 0 { 0.0 } else { total.saturating_sub(before) as f32 * 100.0 / time_us as f32 }
     }
 
-    /// The biggest of the other processes.
+    /// Returns the largest of the other processes.
     fn biggest(&self, most_favoured: &[Identity], facts: &impl ProcessFacts) -> Vec<Identity> {
         let most_favoured: BTreeSet<u32> = most_favoured.iter().map(|who| who.pid).collect();
         let pids = processes::all(&self.proc).into_iter().take(WALK_MAX).filter(|pid| !most_favoured.contains(pid));
@@ -163,7 +167,7 @@ impl MemoryWatch {
         known.filter(|who| facts.may_change(*who)).take(BIGGEST_MAX).collect()
     }
 
-    /// What one of these has now, with the pressure in its control group.
+    /// Returns the present size of a large process, with the pressure of its control group.
     fn big(&self, who: Identity, facts: &impl ProcessFacts) -> Option<GroupMemory> {
         let group = processes::lives(&self.proc, who).then(|| self.group(who, facts))??;
         Some(GroupMemory { full_percent: self.full_percent(who), ..group })
@@ -174,25 +178,25 @@ impl MemoryWatch {
         groups.and_then(|groups| pressure::full_percent(&self.proc, groups, who.pid)).unwrap_or(0.0)
     }
 
-    /// `None` for a process that may not be changed, or is gone.
+    /// Returns `None` for a process that may not be changed, or is gone.
     fn group(&self, who: Identity, facts: &impl ProcessFacts) -> Option<GroupMemory> {
         let bytes = facts.may_change(who).then(|| processes::resident(&self.proc, who.pid))??;
         Some(GroupMemory { group: MemoryGroup::Process(who), bytes, full_percent: 0.0, set: facts.set_of(who.pid) })
     }
 }
 
-/// Bytes that can be had without paging.
+/// Returns the memory available without paging, in bytes.
 pub(crate) fn available(proc: &Path) -> Option<u64> {
     sizes(proc).map(|(_, available)| available)
 }
 
-/// Bytes of memory in the machine, and those that are available.
+/// Returns the total and the available memory, in bytes.
 fn sizes(proc: &Path) -> Option<(u64, u64)> {
     let text = std::fs::read_to_string(proc.join("meminfo")).ok()?;
     Some((line(&text, "MemTotal:")?, line(&text, "MemAvailable:")?))
 }
 
-/// The bytes in a line such as `MemTotal:   24594056 kB`.
+/// Returns the bytes of a line such as `MemTotal:   24594056 kB`.
 fn line(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)

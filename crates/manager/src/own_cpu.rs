@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the manager's own CPU time goes to.
+//! Breakdown of the manager's own CPU time.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use tipme_record::Nanos;
 
-/// What the manager's loop does.
+/// A task of the manager's loop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Chore {
-    /// Until something is due, and what belongs to nothing else.
+    /// Waiting for the next timer, and everything not listed below.
     Waiting,
-    /// News of the display, and questions to it.
+    /// Events of the display, and queries to it.
     Display,
-    /// Knobs, once it is decided what they are to be.
+    /// Applying knobs once they are decided.
     Knobs,
     /// Looks at the processes of sets and at terminals.
     Processes,
-    /// Looks for who is busy where CPUs are scarce.
+    /// Search for busy processes while CPUs are scarce.
     BusyProcesses,
     Memory,
-    /// Reading ahead: files that programs use, and memory of the sets used last.
+    /// Prefetching: files of programs, and memory of recently used sets.
     Files,
     Requests,
 }
 
-/// The CPU time of the thread that decides, by chore.
+/// CPU time of the deciding thread, by task.
 #[derive(Debug)]
 pub(crate) struct OwnCpu {
     chore: Chore,
@@ -37,7 +37,7 @@ impl OwnCpu {
         OwnCpu { chore: Chore::Waiting, since: thread_time(), spent: BTreeMap::new() }
     }
 
-    /// The thread does this from now on; what it did until now.
+    /// Starts a task of the thread; returns the previous one.
     pub(crate) fn begin(&mut self, chore: Chore) -> Chore {
         self.change(chore, thread_time())
     }
@@ -49,7 +49,8 @@ impl OwnCpu {
         std::mem::replace(&mut self.chore, chore)
     }
 
-    /// Until now, in words, each with its time; that of the thread that follows the display belongs to the display.
+    /// Returns the time of each task until now, by name; the time of the display thread counts as
+    /// display time.
     pub(crate) fn spent(&self, of_display_thread: Nanos) -> BTreeMap<&'static str, Nanos> {
         self.spent_until(thread_time(), of_display_thread)
     }
@@ -80,7 +81,7 @@ impl Chore {
     }
 }
 
-/// CPU time of this thread, to take the difference of.
+/// CPU time of this thread, for differences.
 pub(crate) fn thread_time() -> Nanos {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Nanos(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())

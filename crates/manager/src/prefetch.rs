@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory of the sets that the user is likely to turn to next: the two used last are asked back
-//! ahead.
+//! Prefetching memory of the sets that the user is likely to focus next: the two most recently used
+//! ones.
 //!
-//! Which set had the focus before which is known while the manager runs, and written nowhere.
+//! The focus history is kept while the manager runs, and never written to disk.
 
 use tipme_control::manager::PredictionStatus;
 use tipme_policy::{Action, MemoryAction, SetId};
 use tipme_record::Nanos;
 
-/// Sets that are made ready at a time.
+/// Maximum number of sets prefetched at a time.
 const MADE_READY_MAX: usize = 2;
-/// Time after a change of focus in which nothing is made ready: the focused set comes first.
+/// Time after a change of focus without prefetching: the focused set comes first.
 const SETTLED: Nanos = Nanos::from_secs(2);
-/// Time after which a set may be asked back again.
+/// Time after which a set may be prefetched again.
 const AGAIN: Nanos = Nanos::from_secs(60);
-/// Maximum number of remembered sets, those that have ended among them.
+/// Maximum number of remembered sets, including those that have ended.
 const USED_MAX: usize = 16;
 
-/// The sets used last; none where reading ahead is switched off.
+/// The most recently used sets; empty if prefetching is switched off.
 pub(crate) struct Prefetch {
     on: bool,
-    /// Sets that had the focus, the latest first.
+    /// Sets that had the focus, most recent first.
     used: Vec<UsedSet>,
-    /// When to make others ready.
+    /// Time of the next prefetch.
     due: Option<Nanos>,
-    /// Sets made ready since the last change of focus.
+    /// Sets prefetched since the last change of focus.
     ready: Vec<SetId>,
     figures: PredictionStatus,
 }
 
 struct UsedSet {
     id: SetId,
-    /// When it was asked back last.
+    /// Time of its last prefetch.
     asked: Option<Nanos>,
 }
 
@@ -41,7 +41,7 @@ impl Prefetch {
         Prefetch { on, used: Vec::new(), due: None, ready: Vec::new(), figures }
     }
 
-    /// Takes in that the focus went to this set.
+    /// Handles a change of focus to this set.
     pub(crate) fn focus(&mut self, set: Option<SetId>, now: Nanos) {
         let Some(id) = set.filter(|_| self.on) else { return };
         self.due = Some(now.after(SETTLED));
@@ -59,9 +59,9 @@ impl Prefetch {
         self.used.truncate(USED_MAX);
     }
 
-    /// Returns the requests that are due for memory of the two sets used last, of those that
-    /// `is_other` admits: sets that exist and do not have the focus. The caller has seen that
-    /// memory is free.
+    /// Returns the due prefetch requests for the two most recently used sets among those that
+    /// `is_other` admits: existing sets without the focus. The caller has checked that memory is
+    /// free.
     pub(crate) fn actions(&mut self, is_other: impl Fn(SetId) -> bool, now: Nanos) -> Vec<Action> {
         if self.due.take_if(|due| *due <= now).is_none() {
             return Vec::new();
@@ -80,7 +80,7 @@ impl Prefetch {
         actions
     }
 
-    /// Returns `None` where reading ahead is switched off.
+    /// Returns `None` if prefetching is switched off.
     pub(crate) fn figures(&self) -> Option<PredictionStatus> {
         self.on.then_some(self.figures)
     }
@@ -95,7 +95,7 @@ mod tests {
         SetId(Identity { pid, start: 1 })
     }
 
-    /// The manager of a user who stays ten seconds at each set.
+    /// A manager with simulated focus changes, ten seconds apart.
     struct FocusReplay {
         prefetch: Prefetch,
         now: Nanos,
@@ -106,8 +106,8 @@ mod tests {
             FocusReplay { prefetch: Prefetch::new(true), now: Nanos(0) }
         }
 
-        /// Turns to a set; returns the sets that are asked back while the focus stays there, of
-        /// those below ten.
+        /// Focuses a set; returns the sets prefetched while the focus stays there, of those below
+        /// ten.
         fn turns_to(&mut self, pid: u32) -> Vec<u32> {
             self.prefetch.focus(Some(set(pid)), self.now);
             let is_other = |other: SetId| other != set(pid) && other.0.pid < 10;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Having what the user's programs need in memory before they are started: preload at login.
+//! Preload at login: reads files of the user's programs into memory before the programs start.
 //!
-//! All of it is done by a thread that takes what nobody else wants. Right after the start it reads the files ahead that
-//! were remembered; from then on it remembers which files the programs in use have mapped. The manager's loop tells it
-//! which these are, and never waits for it.
+//! A thread does all of this with idle priority. Right after the start it reads the remembered
+//! files ahead; from then on it remembers the files that the programs in use have mapped. The
+//! manager's loop sends it these programs and never waits for it.
 
 mod brake;
 #[cfg(test)]
@@ -29,28 +29,29 @@ use tipme_policy::preload::FileHistory;
 use tipme_policy::{Identity, SetId, Strength};
 use tipme_record::Nanos;
 
-/// A program that has the focus for so long is in use, and has mapped what it needs to start.
+/// Time with the focus after which a program counts as in use, and has mapped the files that it
+/// needs to start.
 const USED: Nanos = Nanos::from_secs(10);
-/// What a program has mapped is looked at again only after so long.
+/// Minimum time between two looks at the mappings of a program.
 const AGAIN: Nanos = Nanos::from_secs(3600);
-/// Programs of which it is known when they were looked at last, and programs that wait to be looked at.
+/// Maximum number of programs with a known last look, and of programs queued for one.
 const KNOWN_MAX: usize = 256;
 const WAITING_MAX: usize = 16;
-/// Processes of a program whose mappings are looked at.
+/// Maximum number of processes per program for reading mappings.
 const PROCESSES_MAX: usize = 16;
-/// After a program was started nothing is read for so long.
+/// Pause of reading ahead after a program start.
 const STARTING: Nanos = Nanos::from_secs(2);
-/// What is read ahead is this share of the available memory at most.
+/// Maximum fraction of the available memory to read ahead.
 const SHARE_DIVISOR: u64 = 8;
 
-/// What the manager's loop has of it.
+/// The manager loop's end of the preload.
 pub(crate) struct Preload {
-    /// Tells the thread; `None` where reading ahead is switched off.
+    /// Sends programs to the thread; `None` if preload is switched off.
     sender: Option<SyncSender<UsedProgram>>,
     brake: Arc<Brake>,
-    /// What was read ahead, when that has ended.
+    /// Result of reading ahead, once it has ended.
     ended: Arc<OnceLock<PreloadStatus>>,
-    /// When to look at a program, and at which set.
+    /// Next look at a program: its time, name and set.
     due: Option<(Nanos, String, SetId)>,
     looked: BTreeMap<String, Nanos>,
 }
@@ -61,7 +62,7 @@ struct UsedProgram {
     processes: Vec<Identity>,
 }
 
-/// What the thread has of it.
+/// State of the thread.
 struct PreloadWorker {
     proc: PathBuf,
     path: PathBuf,
@@ -82,24 +83,24 @@ impl Preload {
         Preload { sender, brake, ended, due: None, looked: BTreeMap::new() }
     }
 
-    /// Somebody has started a program, whose own reading comes first.
+    /// Pauses reading ahead for a program start: the own reads of the program come first.
     pub(crate) fn make_way(&self, now: Nanos) {
         self.brake.hold_until(now.after(STARTING));
     }
 
-    /// Nothing is read ahead any more.
+    /// Stops reading ahead for good.
     pub(crate) fn stop(&self) {
         self.brake.stop();
     }
 
-    /// The focus went to this program and its set.
+    /// Handles a change of focus to this program and its set.
     pub(crate) fn focus(&mut self, program: Option<&str>, set: Option<SetId>, now: Nanos) {
         let is_due = |name: &str| self.looked.get(name).is_none_or(|at| now.since(*at) >= AGAIN);
         let program = program.filter(|name| self.sender.is_some() && is_due(name));
         self.due = program.zip(set).map(|(name, set)| (now.after(USED), name.to_owned(), set));
     }
 
-    /// Has the program remembered that has been in use for a while. Its processes are asked for only then.
+    /// Remembers a program that has been in use for a while. Asks for its processes only then.
     pub(crate) fn keep_time(&mut self, now: Nanos, processes: impl FnOnce(SetId) -> Vec<Identity>) {
         let Some((_, name, set)) = self.due.take_if(|(due, ..)| *due <= now) else { return };
         let mut processes = processes(set);
@@ -108,21 +109,21 @@ impl Preload {
         if self.looked.len() < KNOWN_MAX {
             self.looked.insert(name.clone(), now);
         }
-        // Where too many wait, it is left for another time.
+        // If the queue is full, the program is retried another time.
         let told = self.sender.as_ref().map(|sender| sender.try_send(UsedProgram { name: name.clone(), processes }));
         if told.is_some_and(|told| told.is_err()) {
             self.looked.remove(&name);
         }
     }
 
-    /// `None` where reading ahead is switched off.
+    /// Returns `None` if preload is switched off.
     pub(crate) fn status(&self) -> Option<PreloadStatus> {
         self.sender.as_ref().map(|_| self.ended.get().copied().unwrap_or_default())
     }
 }
 
 impl PreloadWorker {
-    /// The way to tell the thread; `None` where there can be none.
+    /// Starts the thread; returns `None` if that fails.
     fn start(self) -> Option<SyncSender<UsedProgram>> {
         let (sender, used) = sync_channel(WAITING_MAX);
         let begun = std::thread::Builder::new().name("preload".to_owned()).spawn(move || self.run(&used));
@@ -140,7 +141,7 @@ impl PreloadWorker {
         } else {
             self.read_ahead(&history)
         };
-        // It is set here only.
+        // Set only here.
         self.ended.set(told).ok();
         for program in used {
             self.remember(&mut history, &program);

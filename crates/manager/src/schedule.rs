@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When to look at what again.
+//! Timing of the manager's looks.
 
 use tipme_policy::SetId;
 use tipme_record::Nanos;
 
-/// From one look at presence, memory and the stalest set to the next.
+/// Time between two looks at presence, memory and the stalest set.
 pub(crate) const TICK: Nanos = Nanos::from_millis(1_000);
-/// From one look at the focused terminals' foreground to the next, while there is input.
+/// Time between two looks at the foreground of the focused terminals while there is input.
 pub(crate) const TERMINALS: Nanos = Nanos::from_millis(250);
-/// What is due so soon is done in a turn that comes anyway, since to wake up costs more than to look; not in one that brings
-/// news of the display, when many want a CPU for a moment.
+/// Looks due within this time run in a turn that happens anyway, since a wakeup costs more than a
+/// look. Turns with display events are exempt: at that moment many threads want a CPU.
 pub(crate) const SLACK: Nanos = Nanos::from_millis(100);
-/// After the last input the foreground is followed for so long.
+/// Time after the last input during which the foreground is followed.
 pub(crate) const RECENT: Nanos = Nanos::from_millis(3_000);
-/// A set that lost the focus is looked at shortly before it loses the favour, so that the children that it had
-/// meanwhile lose it as well, and once afterwards for those that were forked in between.
+/// A set that lost the focus is looked at shortly before it loses the favour, so that its new
+/// children lose it as well, and once afterwards for those forked in between.
 const BEFORE_LOSS: Nanos = Nanos::from_millis(150);
 const AFTER_LOSS: Nanos = Nanos::from_millis(1_000);
-/// A set that has just appeared is looked at soon when it gets the focus: a new window's program is just starting its
-/// children.
+/// A new set is looked at soon after it gets the focus: the program of a new window is just
+/// starting its children.
 const AFTER_GAIN: Nanos = Nanos::from_millis(20);
-/// Looks that wait at a time; further ones are left to the round.
+/// Maximum number of scheduled looks; further ones are left to the periodic round.
 const LOOKS_MAX: usize = 32;
 
-/// The looks ahead.
+/// Scheduled looks.
 pub(crate) struct Schedule {
     pub(crate) tick: Nanos,
     pub(crate) terminals: Nanos,
-    /// The mechanism has something to try again.
+    /// Time of the mechanism's next retry.
     pub(crate) later: Option<Nanos>,
     looks: Vec<(Nanos, SetId)>,
     input: Nanos,
@@ -38,7 +38,7 @@ impl Schedule {
         Schedule { tick: now, terminals: now, later: None, looks: Vec::new(), input: now }
     }
 
-    /// There was input at this time.
+    /// Records input at this time.
     pub(crate) fn input(&mut self, at: Nanos) {
         self.input = self.input.max(at);
     }
@@ -47,7 +47,7 @@ impl Schedule {
         now.since(self.input) < RECENT
     }
 
-    /// The focus went away from one set, and to another one that may have just appeared.
+    /// Schedules looks after the focus moved from one set to another, which may be new.
     pub(crate) fn focus(&mut self, from: Option<SetId>, young: Option<SetId>, now: Nanos) {
         self.input(now);
         let loss = from.into_iter().flat_map(|set| [(BEFORE_LOSS, set), (AFTER_LOSS, set)]);
@@ -57,7 +57,7 @@ impl Schedule {
         }
     }
 
-    /// Looks that are due, each set once.
+    /// Returns the sets with due looks, each once.
     pub(crate) fn due(&mut self, now: Nanos) -> Vec<SetId> {
         let (due, ahead): (Vec<_>, Vec<_>) = self.looks.drain(..).partition(|(at, _)| *at <= now);
         self.looks = ahead;
@@ -67,7 +67,7 @@ impl Schedule {
         sets
     }
 
-    /// When the next look of any kind is due.
+    /// Returns the time of the next look of any kind.
     pub(crate) fn next(&self, now: Nanos) -> Nanos {
         let terminals = self.is_busy(now).then_some(self.terminals);
         let looks = self.looks.iter().map(|(at, _)| *at);

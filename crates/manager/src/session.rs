@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose session it is, and which of its processes every answer needs.
+//! The user of a session, and its core processes that every response needs.
 
 use crate::display::DisplayAddress;
 use crate::installed;
@@ -10,7 +10,7 @@ use tipme_policy::Identity;
 use tipme_record::session_programs::WINDOW_MANAGERS;
 use tipme_sched::processes;
 
-/// Programs that a session has one of and that are heard or typed through: sound servers and input methods.
+/// Per-session programs that carry sound or text input: sound servers and input methods.
 const PROGRAMS: [&str; 9] = [
     "pipewire",
     "pipewire-pulse",
@@ -22,16 +22,16 @@ const PROGRAMS: [&str; 9] = [
     "fcitx5",
     "xdg-desktop-portal",
 ];
-/// Bytes of a program's name that the kernel keeps.
+/// Maximum length of a program's name in the kernel, in bytes.
 const NAME_BYTES: usize = 15;
-/// Of these programs, processes that are counted to the session's core at most.
+/// Maximum number of processes of these programs in the core.
 const PROGRAMS_MAX: usize = 16;
 
-/// The display that is named, else that of the session, else the only one of the machine; a compositor before the X servers
-/// that it may have. `recorder` tells of compositors.
+/// Returns the named display, else that of the session, else the only one of the machine; a
+/// compositor precedes the X servers that it may have. `recorder` reports the focus on compositors.
 ///
 /// # Errors
-/// Where none is named and there is none, or more than one.
+/// Fails if none is named and there is none, or more than one.
 pub(crate) fn display_address(named: Option<&str>, recorder: &Path) -> Result<DisplayAddress> {
     let variable = |name: &str| std::env::var(name).ok().filter(|name| !name.is_empty());
     let named = named.map(str::to_owned).or_else(|| variable("WAYLAND_DISPLAY")).or_else(|| variable("DISPLAY"));
@@ -46,7 +46,7 @@ pub(crate) fn display_address(named: Option<&str>, recorder: &Path) -> Result<Di
     }
 }
 
-/// `:0`, `wayland-0`, or the path of a compositor's socket.
+/// Parses `:0`, `wayland-0`, or the path of a compositor's socket.
 fn named_address(name: &str, recorder: &Path) -> Result<DisplayAddress> {
     if !name.starts_with("wayland-") && !name.starts_with('/') {
         return Ok(DisplayAddress::X11(DisplayTarget::parse(name)?));
@@ -59,11 +59,11 @@ fn named_address(name: &str, recorder: &Path) -> Result<DisplayAddress> {
     Ok(DisplayAddress::Wayland(socket, recorder.to_owned()))
 }
 
-/// The user whose display it is: the server's, where that is not root; else the one who called sudo; else the
-/// window manager's; else root.
+/// Returns the owner of the display: the server's user unless that is root, else the user that
+/// called sudo, else the window manager's, else root.
 ///
 /// # Errors
-/// Where the display server is gone.
+/// Fails if the display server is gone.
 pub(crate) fn user(proc: &Path, server_pid: u32, manager: Option<u32>) -> Result<u32> {
     let own = rustix::process::getuid().as_raw();
     if own != 0 {
@@ -78,14 +78,15 @@ pub(crate) fn user(proc: &Path, server_pid: u32, manager: Option<u32>) -> Result
     Ok(caller.or_else(|| user_of(manager?)).unwrap_or(0))
 }
 
-/// The process that says that it is the window manager, if it is to be believed: it belongs to the user, and runs a
+/// Returns the process that claims to be the window manager, if it belongs to the user and runs a
 /// window manager that root has installed.
 pub(crate) fn window_manager(proc: &Path, user: u32, pid: u32) -> Option<Identity> {
     of_user(proc, user, pid).filter(|_| installed::runs_one_of(proc, pid, &WINDOW_MANAGERS))
 }
 
-/// Display server, window manager, this process, sound and input method. All but the server belong to the user
-/// or are this process; what is known only by what it says of itself runs a program that root has installed.
+/// Returns display server, window manager, this process, sound and input method. All but the server
+/// belong to the user or are this process; a process known only by its own claim must run a program
+/// that root has installed.
 pub(crate) fn core(proc: &Path, user: u32, server_pid: u32, manager: Option<Identity>) -> Vec<Identity> {
     let own = std::process::id();
     let mut core: Vec<Identity> = [server_pid, own].iter().filter_map(|pid| processes::identity(proc, *pid)).collect();
@@ -96,8 +97,8 @@ pub(crate) fn core(proc: &Path, user: u32, server_pid: u32, manager: Option<Iden
     core
 }
 
-/// For whom of the core nothing is done, and why: who belongs to another user, such as root's display server, and
-/// the window manager that is not believed to be one.
+/// Lists processes of the core that are not favoured, with reasons: those of another user, such as
+/// root's display server, and an untrusted window manager.
 pub(crate) fn not_favoured(proc: &Path, user: u32, core: &[Identity], manager: Option<u32>) -> Vec<String> {
     let others = core.iter().filter(|who| who.pid != std::process::id());
     let stats = others.filter_map(|who| processes::read(proc, who.pid).filter(|stat| stat.identity == *who));
@@ -128,7 +129,7 @@ fn programs(proc: &Path, user: u32) -> impl Iterator<Item = Identity> + '_ {
     found.take(PROGRAMS_MAX)
 }
 
-/// A program's name, at most 15 bytes: chosen by the program itself.
+/// Returns a program's name, at most 15 bytes, chosen by the program itself.
 pub(crate) fn program(proc: &Path, pid: u32) -> Option<String> {
     let name = std::fs::read(proc.join(pid.to_string()).join("comm")).ok()?;
     Some(String::from_utf8_lossy(&name).trim_end().to_owned())
@@ -151,7 +152,7 @@ mod tests {
         let (proc, init) = (Path::new("/proc"), 1);
         assert_eq!(window_manager(proc, 4711, init), None);
     }
-    /// A process of the user that runs this file under this name.
+    /// Adds a process of the user that runs this file under this name.
     fn add(proc: &Path, pid: u32, name: &str, uid: u32, file: &Path) {
         let folder = proc.join(pid.to_string());
         std::fs::create_dir(&folder).unwrap();

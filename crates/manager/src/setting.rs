@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is managed, for whom, and by which means.
+//! The managed display, its user, and the backend.
 
 use crate::connections::are_connected;
 use crate::display::{AttendedDisplay, DisplayAddress, knows_clients};
@@ -11,51 +11,53 @@ use tipme_control::journal;
 use tipme_policy::{Backend, Identity, Strength};
 use tipme_sched::{Config, DesktopOwner, Offer, processes};
 
-/// Whether the helper is asked.
+/// Use of the helper.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum UseHelper {
-    /// Not by root; by others the one in `/run/tipme`, if it answers and these cannot do better by themselves.
+    /// Root uses none; other users use the one in `/run/tipme` if it answers and they cannot do
+    /// better themselves.
     #[default]
     Auto,
     Never,
-    /// The one in this folder, or the manager does not begin.
+    /// The helper in this folder is required.
     In(PathBuf),
 }
 
-/// How to manage.
+/// Options of the manager.
 #[derive(Clone, Debug)]
 pub struct ManageOptions {
     pub strength: Strength,
-    /// `None`: the best that can be used.
+    /// `None` selects the best usable one.
     pub backend: Option<Backend>,
-    /// As in `:0` and `wayland-0`; `None`: that of the session, or the only one.
+    /// A name such as `:0` or `wayland-0`; `None` selects that of the session, or the only one.
     pub display: Option<String>,
-    /// The folder of the recorder, which tells of compositors.
+    /// Folder of the recorder, which reports the focus on compositors.
     pub recorder: PathBuf,
-    /// Only processes below this one are changed.
+    /// Restricts changes to descendants of this process.
     pub under: Option<u32>,
-    /// A control group (version 2) that was delegated to tipme.
+    /// A control group (version 2) delegated to tipme.
     pub cgroup: Option<PathBuf>,
     pub state: StateDir,
-    /// Read ahead: the memory of the sets used last, and at login the files of the programs used last.
+    /// Prefetch memory of the most recently used sets and, at login, files of the most recently
+    /// used programs.
     pub predict: bool,
-    /// Who turns the knobs that this user may not.
+    /// Helper for knobs that this user may not change.
     pub helper: UseHelper,
 }
 
-/// What was found at the start, and stays.
+/// Settings found at the start that never change.
 pub(crate) struct Setting {
     pub(crate) proc: PathBuf,
     pub(crate) address: DisplayAddress,
-    /// As in `:0` and `wayland-0`.
+    /// A name such as `:0` or `wayland-0`.
     pub(crate) display: String,
     pub(crate) user: u32,
     pub(crate) under: Option<Identity>,
     pub(crate) backend: Backend,
     pub(crate) server_knows: bool,
-    /// The process in which connections to the display end; `None` where that is another one than listens.
+    /// Process that accepts connections to the display; `None` if it is not the one that listens.
     pub(crate) server: Option<u32>,
-    /// What cannot be done, and why.
+    /// Unavailable functions, with reasons.
     pub(crate) missing: Vec<String>,
 }
 
@@ -73,7 +75,7 @@ impl Setting {
         let desktop = DesktopOwner { user, window_manager: parts.manager };
         let (backend, missing) = choose(options, &proc, desktop)?;
         let (server_knows, display) = (knows_clients(&address)?, address.to_string());
-        // The manager is a client itself, so it knows how a connection looks.
+        // The manager is a client itself, so its own connection shows what is visible.
         let seen = are_connected(&proc, std::process::id(), parts.server_pid) == Some(true);
         let server = seen.then_some(parts.server_pid);
         Ok(Setting { proc, address, display, user, under, backend, server_knows, server, missing })
@@ -91,13 +93,13 @@ impl Setting {
         }
     }
 
-    /// Whether a process is one of those that may be changed.
+    /// Returns `true` if a process may be changed.
     pub(crate) fn may_change(&self, who: Identity) -> bool {
         let own = processes::read(&self.proc, who.pid).is_some_and(|now| now.identity == who && now.uid == self.user);
         own && self.under.is_none_or(|top| processes::is_below(&self.proc, who, top))
     }
 
-    /// Says on the error output what cannot be done without root.
+    /// Reports on standard error what is unavailable without root.
     pub(crate) fn tell_missing(&self) {
         if rustix::process::geteuid().is_root() {
             return;
@@ -113,11 +115,11 @@ impl Setting {
     }
 }
 
-/// The back end that is asked for, else the best that can be used; and what cannot be done. Where none can be
-/// used, for want of rights, that of nice values goes on with what is left.
+/// Chooses the requested backend, or else the best usable one; also returns its limits. If none is
+/// usable for lack of privileges, falls back to nice values with reduced function.
 ///
 /// # Errors
-/// Where the one that is asked for cannot be used.
+/// Fails if the requested backend is unusable.
 fn choose(options: &ManageOptions, proc: &Path, desktop: DesktopOwner) -> Result<(Backend, Vec<String>)> {
     let offers = tipme_sched::offers(proc, options.cgroup.as_deref(), Some(desktop));
     let usable = offers.iter().find(|offer| offer.unusable.is_none()).map(|offer| offer.backend);

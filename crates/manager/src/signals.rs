@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The signals that end the manager and the helper.
+//! Signals that end the manager and the helper.
 
 use anyhow::{Context, Result};
 use std::os::fd::BorrowedFd;
 use tipme_control::life::{self, SIGINT, SIGTERM};
 
-/// Becomes readable when SIGINT or SIGTERM has come.
+/// Becomes readable on SIGINT or SIGTERM.
 pub(crate) struct TerminationSignals(life::SignalStream);
 
 impl TerminationSignals {
@@ -17,7 +17,7 @@ impl TerminationSignals {
         self.0.fd()
     }
 
-    /// Whether one has come since the last call.
+    /// Returns `true` if a signal has arrived since the last call.
     pub(crate) fn have_come(&self) -> bool {
         !self.0.arrived().is_empty()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The manager's folder: its socket, its journal, its lock, the files that programs use.
+//! The manager's folder: socket, journal, lock, and file history.
 
 use anyhow::{Result, anyhow};
 use std::fs::File;
@@ -8,34 +8,34 @@ use tipme_control::life::{self, LockError};
 use tipme_control::manager::SOCKET_NAME;
 use tipme_control::{DEFAULT_STATE_DIR, secure};
 
-/// Where root keeps what outlives a restart of the machine.
+/// Root's folder for state that survives a reboot.
 const LASTING_DIR: &str = "/var/lib/tipme";
 
-/// The folder of one manager.
+/// The folders of one manager.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateDir {
     run: PathBuf,
-    /// For what outlives a restart of the machine.
+    /// For state that survives a reboot.
     lasting: PathBuf,
 }
 
 impl StateDir {
-    /// The folder that is named; else `/run/tipme` and `/var/lib/tipme` for root, and for others
-    /// `$XDG_RUNTIME_DIR/tipme` and `$XDG_STATE_HOME/tipme`.
+    /// Returns the named folder, else `/run/tipme` and `/var/lib/tipme` for root, and
+    /// `$XDG_RUNTIME_DIR/tipme` and `$XDG_STATE_HOME/tipme` for others.
     pub fn choose(named: Option<&Path>) -> StateDir {
         let of_user = || if rustix::process::geteuid().is_root() { None } else { StateDir::of_user() };
         named.map(StateDir::below).or_else(of_user).unwrap_or_else(StateDir::of_root)
     }
 
-    /// Where a caller finds a manager: the folder that is named; else the user's own where one listens
-    /// there; else `/run/tipme`.
+    /// Returns the folder in which a caller finds a manager: the named folder, else the user's own
+    /// if a manager listens there, else `/run/tipme`.
     pub fn find(named: Option<&Path>) -> StateDir {
         let chosen = StateDir::choose(named);
         let here = named.is_some() || std::os::unix::net::UnixStream::connect(chosen.socket()).is_ok();
         if here { chosen } else { StateDir::of_root() }
     }
 
-    /// Everything in one folder.
+    /// Puts everything into one folder.
     fn below(dir: &Path) -> StateDir {
         StateDir { run: dir.to_owned(), lasting: dir.to_owned() }
     }
@@ -44,7 +44,7 @@ impl StateDir {
         StateDir { run: DEFAULT_STATE_DIR.into(), lasting: LASTING_DIR.into() }
     }
 
-    /// `None` where the session has no folder for what runs.
+    /// Returns `None` if the session has no runtime folder.
     fn of_user() -> Option<StateDir> {
         let dir = |name: &str| std::env::var_os(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let run = dir("XDG_RUNTIME_DIR")?.join("tipme");
@@ -52,7 +52,7 @@ impl StateDir {
         Some(StateDir { lasting: state.map_or_else(|| run.clone(), |state| state.join("tipme")), run })
     }
 
-    /// The folder of the socket, the lock and the journal.
+    /// Returns the folder of the socket, the lock and the journal.
     pub fn path(&self) -> &Path {
         &self.run
     }
@@ -65,17 +65,18 @@ impl StateDir {
         self.run.join("manage.journal")
     }
 
-    /// The files that programs use.
+    /// Path of the file history.
     pub(crate) fn files(&self) -> PathBuf {
         self.lasting.join("preload.json")
     }
 
-    /// Makes the folders, which nobody else may be able to change: they could have the manager "restore" what never
-    /// was. What a user without root keeps for later lies where that user's files lie, whoever may write there: paths,
-    /// by which nothing but what root has installed for everybody is read ahead.
+    /// Creates the folders, and checks that no other user can change them: they could make the
+    /// manager "restore" arbitrary values. The lasting state of a user without root lies among that
+    /// user's files and is not checked: it holds paths, and only files that root has installed for
+    /// everyone are read ahead.
     ///
     /// # Errors
-    /// Where somebody else can.
+    /// Fails if another user can change them.
     pub(crate) fn make(&self) -> Result<()> {
         secure(&self.run)?;
         if rustix::process::geteuid().is_root() {
@@ -84,10 +85,10 @@ impl StateDir {
         Ok(())
     }
 
-    /// Makes the folders and takes the lock, which is held as long as the file lives.
+    /// Creates the folders and takes the lock, which is held for the lifetime of the file.
     ///
     /// # Errors
-    /// As [`StateDir::make`], and where another manager has the lock.
+    /// Same as [`StateDir::make`]; also fails if another manager holds the lock.
     pub(crate) fn lock(&self) -> Result<File> {
         self.make()?;
         let dir = self.run.display();

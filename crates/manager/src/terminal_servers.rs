@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who works for the foreground of a terminal from afar.
+//! Servers that work for the foreground job of a terminal from outside of its process tree.
 //!
-//! In the foreground of a terminal may be a mere client, which hands keys and pictures over a local socket to its server:
-//! that of a multiplexer (tmux), of an editor, or of a shared connection (ssh). What the person sees is the work of the
-//! server and of what is in front in the server's own terminals, none of which descends from the terminal. A server is who
-//! holds the other end of a local socket of the foreground job's leader, belongs to the same user, and either has that
-//! very terminal open, or makes terminals.
+//! The foreground job of a terminal may be a thin client, which passes keys and output over a local
+//! socket to its server: that of a multiplexer (tmux), of an editor, or of a shared connection
+//! (ssh). The visible work is done by the server and by the foreground jobs of the server's own
+//! terminals, none of which descends from the terminal. A server holds the peer of a local socket
+//! of the foreground job's leader, belongs to the same user, and either has that very terminal
+//! open, or creates terminals.
 
 use crate::budget::LookBudget;
 use crate::connections::{OpenFiles, TERMINAL_MASTER, TERMINALS};
@@ -16,47 +17,49 @@ use tipme_policy::Identity;
 use tipme_record::Nanos;
 use tipme_sched::processes::{self, Stat};
 
-/// Jobs whose servers are remembered, before those that have ended are forgotten: more than that are in front of nothing.
+/// Number of remembered jobs after which ended ones are forgotten; no more than that are in the
+/// foreground.
 const KNOWN_MAX: usize = 256;
-/// The master of a terminal by its second name.
+/// Second name of the terminal master device.
 const MASTER_IN_TERMINALS: &str = "/dev/pts/ptmx";
 /// Major numbers of pseudo terminals (`Documentation/admin-guide/devices.txt`).
 const TERMINAL_MAJORS: std::ops::RangeInclusive<u32> = 136..=143;
 
-/// From a job's appearance to the second search for its server: first it connects, and the server accepts.
+/// Time from a job's appearance to the second search for its server: the job has to connect, and
+/// the server to accept.
 const SECOND: Nanos = Nanos::from_millis(250);
-/// The server of a job that is younger is searched for on credit.
+/// Age up to which the server of a job is searched for on credit.
 const YOUNG: Nanos = Nanos::from_millis(2_000);
 
-/// What is known of who is in front of terminals.
+/// Known servers of foreground jobs.
 #[derive(Debug, Default)]
 pub(crate) struct TerminalServers {
     known: BTreeMap<Identity, KnownFront>,
-    /// Apart from that of looks: one search takes as long as many of these.
+    /// Separate from the budget of looks: one search costs as much as many looks.
     budget: LookBudget,
-    /// CPU time that searches took.
+    /// CPU time used by searches.
     searched: Nanos,
 }
 
 #[derive(Debug)]
 struct KnownFront {
     first_seen: Nanos,
-    /// When to search again: each time that the age has doubled.
+    /// Time of the next search, whenever the age has doubled.
     next: Nanos,
     sockets: BTreeSet<u32>,
     server: Option<Identity>,
 }
 
-/// What is known of the server of who is in front.
+/// Result of a search for the server of a foreground job.
 pub(crate) enum ServerAnswer {
     Found(Stat),
-    /// Ask again at this time.
+    /// Unknown; search again at this time.
     NotYet(Nanos),
 }
 
 impl TerminalServers {
-    /// The server of who is in front. All processes of the user are looked at only where it has other sockets than before
-    /// or a search is due, and where that can be afforded.
+    /// Returns the server of a foreground job. Searches all processes of the user only if the job
+    /// has new sockets or a search is due, and if the budget allows.
     pub(crate) fn of(
         &mut self,
         proc: &Path,
@@ -95,7 +98,7 @@ impl TerminalServers {
         self.searched = self.searched.after(cost);
     }
 
-    /// Searches that could not be afforded when they were due.
+    /// Number of due searches that were not affordable.
     pub(crate) fn left(&self) -> u64 {
         self.budget.left()
     }
@@ -111,7 +114,7 @@ impl KnownFront {
         KnownFront { first_seen: now, next: now, sockets: BTreeSet::new(), server: None }
     }
 
-    /// Notes the sockets that it has now: with other ones it may have another server.
+    /// Updates its sockets: with different ones it may have another server.
     fn connect(&mut self, sockets: BTreeSet<u32>, now: Nanos) {
         if self.sockets != sockets {
             *self = KnownFront { sockets, server: None, next: now, ..*self };
@@ -141,7 +144,7 @@ fn search(
     others.filter(|server| server.uid == user && server.is_alive() && is_other(server)).find(works)
 }
 
-/// The path of a pseudo terminal, by the number of its device as the kernel packs it.
+/// Returns the path of a pseudo terminal from its packed device number.
 fn path_of(device: i32) -> Option<String> {
     let device = u64::from(device.cast_unsigned());
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
@@ -156,8 +159,8 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::process::{Command, Stdio};
 
-    /// A client is in front before its server has everything by which it is known: it is searched for again when the age of
-    /// the client has doubled.
+    /// A client is in the foreground before its server is recognizable: the search is repeated when
+    /// the age of the client has doubled.
     #[test]
     fn a_server_that_is_not_ready_at_the_first_search_is_found_at_a_later_one() {
         let (own, far) = UnixStream::pair().unwrap();

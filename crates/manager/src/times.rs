@@ -6,10 +6,10 @@ use tipme_control::manager::TimeFigures;
 use tipme_measure::{Share, Summary};
 use tipme_record::Nanos;
 
-/// Times that are kept.
+/// Maximum number of stored times.
 const KEPT_MAX: usize = 1000;
 
-/// Times as they come in; the oldest make room.
+/// A ring of times; the oldest are dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     kept: VecDeque<u64>,
@@ -34,7 +34,7 @@ impl Recent {
     }
 }
 
-/// Milliseconds, to a microsecond.
+/// Converts to milliseconds, rounded to a microsecond.
 fn rounded_ms(nanos: u64) -> f64 {
     (nanos as f64 / 1e3).round() / 1e3
 }

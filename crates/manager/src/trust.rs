@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which claims of windows are believed.
+//! Validation of windows' claims about their processes.
 //!
-//! A set gets the favour of the attention that a window has, so a window must not be able to name somebody
-//! else's processes. What the display server says of who is connected is believed. What a window says of
-//! itself is not, where the server could have said it: the client is on another machine then, or the number
-//! belongs to another name space. In any case only processes of the user whose display this is get a favour.
+//! A set is favoured for the attention that a window has, so a window must not be able to claim
+//! processes of another user. Information from the display server about its clients is trusted. A
+//! window's own claim is not, if the server could have confirmed it: the client is on another
+//! machine then, or the PID belongs to another namespace. In any case only processes of the
+//! display's user are favoured.
 
 use crate::connections::are_connected;
 use std::path::Path;
@@ -13,39 +14,41 @@ use tipme_desktop::attention::WindowOwner;
 use tipme_policy::Identity;
 use tipme_sched::processes::{self, Stat};
 
-/// Why a claim is not believed.
+/// Reason for which a claim is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ClaimRefusal {
-    /// Nobody says which process made the window.
+    /// The process of the window is unknown.
     Unknown,
-    /// There is no such process, or no longer.
+    /// The process does not exist, or no longer.
     Gone,
-    /// It belongs to a user who is not the display's.
+    /// The process belongs to another user than the display.
     OtherUser(u32),
-    /// The window says so itself, and the server, which knows its clients, does not.
+    /// Claimed by the window alone, although the server knows its clients.
     OwnWords,
-    /// The window says so itself, and another client is that process.
+    /// Claimed by the window alone, and another client is that process.
     OtherClient,
-    /// It has no connection to the display server: the client has ended, and its number was used again.
+    /// The process has no connection to the display server: the client has ended, and its PID was
+    /// reused.
     NotConnected,
-    /// It belongs to the session: the display server or the window manager.
+    /// The process is part of the session: the display server or the window manager.
     Core,
 }
 
-/// What claims are held against.
+/// Facts against which claims are checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClaimContext<'a> {
     pub(crate) proc: &'a Path,
-    /// The user whose display it is.
+    /// Owner of the display.
     pub(crate) user: u32,
-    /// The server says of its clients which processes they are.
+    /// The server identifies the processes of its clients.
     pub(crate) server_knows: bool,
-    /// The process in which connections of clients end, where that can be seen.
+    /// Process that accepts connections of clients, if that is visible.
     pub(crate) server: Option<u32>,
 }
 
 impl ClaimContext<'_> {
-    /// The process that made a window. `is_client` knows those that the server named.
+    /// Returns the process that created a window. `is_client` identifies those that the server
+    /// confirmed.
     pub(crate) fn owner(
         &self,
         owner: Option<&WindowOwner>,
@@ -66,8 +69,8 @@ impl ClaimContext<'_> {
         Ok(process.identity)
     }
 
-    /// Those of the processes that a window names as its helpers which are there and belong to the user.
-    /// The second number counts the others.
+    /// Returns the processes listed by a window as its helpers that exist and belong to the user,
+    /// and the number of the others.
     pub(crate) fn helpers(&self, pids: &[u32]) -> (Vec<Identity>, u64) {
         let believed: Vec<Identity> = pids.iter().filter_map(|pid| Some(self.process(*pid).ok()?.identity)).collect();
         let refused = (pids.len() - believed.len()) as u64;

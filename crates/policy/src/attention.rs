@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the user attends to, and what role a set should have for it.
+//! The user's attention, and the role that it gives to a set.
 
 use crate::entry::{FADE_STEP, RoleStanding, SetEntry, steps};
 use crate::identity::SetId;
 use crate::role::{Reason, Role};
 use tipme_record::Nanos;
 
-/// So long after it lost the keyboard focus a set is [`Role::Recent`].
+/// Time after the loss of the keyboard focus during which a set is [`Role::Recent`].
 pub const RECENT: Nanos = Nanos::from_secs(600);
-/// Nobody is at the desk once this is so for this time.
+/// Time without presence after which the user counts as away.
 pub(crate) const AWAY: Nanos = Nanos::from_secs(60);
-/// What was out of focus, or left alone, for so long is brought back into memory ahead of its use. In less time little
-/// can have been pushed out, and asking for all of it costs more than it gives.
+/// Time out of focus, or without presence, after which a set is prefetched ahead of its use. In
+/// less time little can have been reclaimed, and prefetching all of it costs more than it saves.
 pub(crate) const WILL_NEED: Nanos = Nanos::from_secs(5);
 
-/// Where the user is.
+/// Location of the user's attention.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct AttentionState {
     pub(crate) keyboard: Option<SetId>,
     pub(crate) pointer: Option<SetId>,
-    /// Since when nobody is at the desk.
+    /// Time since which the user has been absent.
     pub(crate) absent: Option<Nanos>,
 }
 
 impl AttentionState {
-    /// The role that a set should have by what is known.
+    /// Returns the role that a set should have at `now`.
     pub(crate) fn wanted(&self, id: SetId, entry: &SetEntry, now: Nanos) -> RoleStanding {
         if entry.core {
             return RoleStanding::new(Role::Core, Reason::Session);
@@ -57,7 +57,7 @@ impl AttentionState {
         }
     }
 
-    /// When nobody is at the desk for long enough.
+    /// Returns the time at which the user starts to count as away.
     pub(crate) fn deadline(&self) -> Option<Nanos> {
         self.absent.map(|since| since.after(AWAY))
     }

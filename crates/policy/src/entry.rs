@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A set as it is known, and what of its standing was told.
+//! One known set, and the part of its standing that the policy has assigned.
 
 use crate::identity::{Member, Membership, SetId};
 use crate::role::{Reason, Role};
 use std::cmp::{Ordering, Reverse};
 use tipme_record::Nanos;
 
-/// A recent set fades by one step in this time.
+/// Time in which a recent set fades by one step.
 pub(crate) const FADE_STEP: Nanos = Nanos::from_secs(60);
-/// Favour is taken away so long after its reason is gone.
+/// Delay from the loss of the reason for favour to the loss of the favour itself.
 pub(crate) const UNBOOST: Nanos = Nanos::from_millis(200);
 
-/// A set. It stays as long as it is a client, or of the core, or a hog, or busy.
+/// A set. It exists as long as it is a display client, part of the core, a hog, or busy.
 #[derive(Clone, Debug)]
 pub(crate) struct SetEntry {
     pub(crate) client: Option<DisplayClient>,
     pub(crate) core: bool,
     /// It computes without a pause.
     pub(crate) busy: bool,
-    /// Bytes that it had when it was found to be one.
+    /// Size in bytes at the time when the set became a hog.
     pub(crate) hog: Option<u64>,
-    /// When it became known.
+    /// Time at which the set became known.
     pub(crate) since: Nanos,
-    /// When it lost the keyboard focus.
+    /// Time at which it lost the keyboard focus.
     pub(crate) lost: Option<Nanos>,
-    /// Whoever it lists now, whether they belong to it or to another set.
+    /// All processes that the set lists now, including those that another set owns.
     pub(crate) members: Vec<Member>,
-    /// What was told.
+    /// Standing as last assigned.
     pub(crate) standing: Option<RoleStanding>,
-    /// Its right to processes that others list as well: how favoured it was before it was a hog, if it is one. So
-    /// no process of a hog escapes to another set.
+    /// Precedence over other sets that list the same processes. A hog keeps the height that it had
+    /// before, so that none of its processes escapes to another set.
     pub(crate) claim: Option<Height>,
     pub(crate) told: Vec<Member>,
-    /// When it loses favour for which there is no reason any more.
+    /// Time at which unjustified favour ends.
     pub(crate) falls: Option<Nanos>,
 }
 
@@ -63,12 +63,12 @@ impl SetEntry {
         self.client.as_ref().is_some_and(|client| client.visible)
     }
 
-    /// Since when it has no keyboard focus, for one that has none.
+    /// Returns the time since which a set without the keyboard focus has been without it.
     pub(crate) fn out_since(&self) -> Nanos {
         self.lost.unwrap_or(self.since)
     }
 
-    /// Known as a hog, or as busy, only.
+    /// Returns `true` if the set is known only as a hog or as busy.
     pub(crate) fn is_loose(&self) -> bool {
         self.client.is_none() && !self.core
     }
@@ -77,7 +77,8 @@ impl SetEntry {
         self.client.is_some() || self.core || self.busy || self.hog.is_some()
     }
 
-    /// Whoever it should list. A set of the core is its one process; a client's children are not the session.
+    /// Returns the processes that the set should list. A set of the core is a single process: a
+    /// client's children are not part of the session.
     pub(crate) fn listed(&self, id: SetId) -> Vec<Member> {
         match &self.client {
             Some(client) if !self.core => client.members.clone(),
@@ -87,7 +88,7 @@ impl SetEntry {
     }
 }
 
-/// The higher, the more favoured.
+/// Precedence of a standing; a greater height is more favoured.
 pub(crate) type Height = (Reverse<Role>, Reverse<u32>, bool);
 
 /// A role with its reason.
@@ -107,8 +108,8 @@ impl RoleStanding {
         (Reverse(self.role), Reverse(self.faded.to_bits()), self.reason == Reason::PointerFocus)
     }
 
-    /// Whether a set that has this waits before it gets `target`: only favour that came by attention does, and
-    /// only if it was taken away, rather than faded or outweighed.
+    /// Returns `true` if a set with this standing waits before it gets `target`. Only favour gained
+    /// by attention waits, and only if it is withdrawn rather than faded or outweighed.
     fn outlasts(&self, target: &RoleStanding) -> bool {
         let falls = target.height().cmp(&self.height()) == Ordering::Less;
         let outweighed = matches!(target.reason, Reason::MemoryHog { .. } | Reason::Away);
@@ -116,7 +117,7 @@ impl RoleStanding {
     }
 }
 
-/// Lets an entry go towards its target; whether its standing changed.
+/// Moves an entry towards its target. Returns `true` if its standing changed.
 pub(crate) fn approach(entry: &mut SetEntry, target: RoleStanding, now: Nanos) -> bool {
     if entry.standing.as_ref().is_some_and(|held| held.outlasts(&target)) {
         let due = *entry.falls.get_or_insert(now.after(UNBOOST));
@@ -130,7 +131,7 @@ pub(crate) fn approach(entry: &mut SetEntry, target: RoleStanding, now: Nanos) -
     changed
 }
 
-/// When time alone changes an entry next.
+/// Returns the next time at which an entry changes without an event.
 pub(crate) fn deadline(entry: &SetEntry, now: Nanos) -> Option<Nanos> {
     let recent = entry.standing.as_ref().is_some_and(|held| held.role == Role::Recent);
     let lost = entry.lost.filter(|_| recent);

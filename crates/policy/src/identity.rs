@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who it is about: processes, and sets of processes.
+//! Identities of processes and of sets of processes.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A process for as long as it lives: ids are reused, so its start (field 22 of /proc/PID/stat, clock ticks since
-/// boot) belongs to it. No process has the id 0; members with it are left out.
+/// A process for its whole lifetime. PIDs are reused, so the start time (field 22 of
+/// `/proc/PID/stat`, clock ticks since boot) is part of the identity. No process has the id 0;
+/// members with it are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Identity {
     pub pid: u32,
     pub start: u64,
 }
 
-/// The processes of one client of the display, named by the process that is connected to it. A process that is no
-/// client, but belongs to the session's core or is a memory hog, is the one member of a set of its own name.
+/// The processes of one display client, named after the process that holds the connection. A
+/// process without a connection that belongs to the session's core, or is a memory hog, forms a set
+/// of its own name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct SetId(pub Identity);
 
@@ -23,21 +25,22 @@ impl fmt::Display for SetId {
     }
 }
 
-/// How a process came into a set; the strongest reason first.
+/// Reason for which a process belongs to a set, strongest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Membership {
-    /// It is connected to the display itself.
+    /// Holds a connection to the display.
     Client,
-    /// It belongs to the foreground process group of the client's terminal.
+    /// Belongs to the foreground process group of the client's terminal.
     Foreground,
-    /// It does the work of such a process on the far side of a local socket, as the server of a terminal multiplexer.
+    /// Works for a foreground process across a local socket, as the server of a terminal
+    /// multiplexer does.
     Server,
-    /// The client named it in its window's property.
+    /// Listed by the client in a property of its window.
     Property,
-    /// It descends from the client.
+    /// Descends from the client.
     Child,
-    /// It is the one process of its set, which no client has: it belongs to the core, is busy or is a memory hog.
+    /// Sole process of a set without a client: part of the core, busy, or a memory hog.
     Alone,
 }
 

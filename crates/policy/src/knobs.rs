@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be turned: the user's one knob, the back ends, and the kernel's knobs of a set.
+//! The user's strength setting, the backends, and the kernel knobs of a set.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The user's one knob, from "just like today" to "what I attend to above all else".
+/// The user's strength setting, from "no change" to "my focus above all else".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strength {
-    /// Nothing is changed.
+    /// Changes nothing.
     Off,
     Gentle,
     #[default]
@@ -18,10 +18,10 @@ pub enum Strength {
 }
 
 impl Strength {
-    /// All strengths, the weakest first.
+    /// All strengths, weakest first.
     pub const ALL: [Strength; 4] = [Strength::Off, Strength::Gentle, Strength::Normal, Strength::Strong];
 
-    /// The word for it, which [`FromStr`] takes.
+    /// Returns the name that [`FromStr`] accepts.
     pub fn name(self) -> &'static str {
         match self {
             Strength::Off => "off",
@@ -38,7 +38,7 @@ impl fmt::Display for Strength {
     }
 }
 
-/// A word that is not a strength.
+/// A word that names no strength.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownStrength(pub String);
 
@@ -59,25 +59,25 @@ impl FromStr for Strength {
     }
 }
 
-/// By which means values are set, and so which rows of the table hold.
+/// Mechanism that sets the values; it also selects the rows of the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
-    /// A unit of systemd for each set.
+    /// A systemd unit for each set.
     Systemd,
-    /// A cgroup for each set, version 2, in a group that was delegated.
+    /// A cgroup (version 2) for each set, inside a delegated group.
     Cgroup,
-    /// The scheduler groups by session.
+    /// The scheduler's autogroups, one for each session.
     Autogroup,
-    /// Processes only.
+    /// Per-process values only.
     Nice,
 }
 
 impl Backend {
-    /// All back ends, the most able first.
+    /// All backends, most capable first.
     pub const ALL: [Backend; 4] = [Backend::Systemd, Backend::Cgroup, Backend::Autogroup, Backend::Nice];
 
-    /// The name in words and in JSON.
+    /// Returns the name used in text and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Backend::Systemd => "systemd",
@@ -87,7 +87,7 @@ impl Backend {
         }
     }
 
-    /// What it turns.
+    /// Returns a description of the knobs that the backend uses.
     pub fn about(self) -> &'static str {
         match self {
             Backend::Systemd => "Weights of systemd's units",
@@ -104,7 +104,8 @@ impl fmt::Display for Backend {
     }
 }
 
-/// A scheduling policy. There is no real-time policy among them: such a process could lock everybody out.
+/// A scheduling policy. Real-time policies are excluded: such a process could lock out everything
+/// else.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheduling {
@@ -118,27 +119,27 @@ pub enum Scheduling {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IoPriority {
-    /// 0 (first) to 7 (last); 4 is what a process has by itself.
+    /// Level from 0 (first) to 7 (last); 4 is the kernel's default.
     BestEffort(u8),
-    /// Only when nobody else wants the disk.
+    /// Served only while no other process uses the disk.
     Idle,
 }
 
-/// What the kernel is to have for a set or its processes. `None`: left as it was found.
+/// Kernel settings for a set or its processes. `None` leaves a setting as found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Knobs {
-    /// cpu.weight of the set's cgroup, 1 to 10000.
+    /// `cpu.weight` of the set's cgroup, 1 to 10000.
     pub cpu_weight: Option<u32>,
-    /// io.weight of the set's cgroup, 1 to 10000.
+    /// `io.weight` of the set's cgroup, 1 to 10000.
     pub io_weight: Option<u32>,
-    /// Nice value of the session's scheduling group, -20 to 19. All of a session share it.
+    /// Nice value of the session's autogroup, -20 to 19. All processes of the session share it.
     pub autogroup: Option<i8>,
     /// Nice value of each thread, -20 to 19.
     pub nice: Option<i8>,
-    /// Time slice of each thread in microseconds, 100 to 100000: who wakes up with a shorter slice than the running
-    /// thread's, and has not had more than its share, takes the CPU at once. Shares do not change. Kernels before 6.12
-    /// have none.
+    /// Time slice of each thread in microseconds, 100 to 100000. A thread that wakes up with a
+    /// shorter slice than the running thread's preempts it at once, unless it has used more than
+    /// its share. Shares do not change. Kernels before 6.12 lack this setting.
     pub slice_us: Option<u32>,
     /// Scheduling policy of each thread.
     pub scheduling: Option<Scheduling>,

@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who is favoured, and how: the manager's decisions.
+//! The manager's decisions: which processes to favour, and by how much.
 //!
-//! A [`Policy`] is told what the user attends to, [`DesktopEvent`] by event, and answers with [`Action`]s: which set of
-//! processes has which [`Role`] from now on, and what to do about memory. It does no I/O and looks at no clock, so
-//! that every decision can be replayed from its events. What a role is worth stands in one constant
-//! table, [`knobs`]. [`preload::FileHistory`] knows which files the programs used last have mapped.
+//! A [`Policy`] consumes [`DesktopEvent`]s that describe the user's attention and returns
+//! [`Action`]s: the [`Role`] of each set of processes from now on, and memory orders. It does no
+//! I/O and reads no clock, so every decision can be replayed from its events. [`knobs`] is the
+//! constant table of values for each role. [`preload::FileHistory`] remembers the files that the
+//! most recently used programs had mapped.
 //!
-//! **Roles.** A set has the first of these that fits: core of the session; keyboard focus; memory hog; pointer;
-//! visible window; recent focus, fading over [`RECENT`]; the rest. A process in several sets belongs to one of them: to
-//! the set that is named after it, otherwise to the most favoured. So no process has two roles, and a program that
-//! was started from the focused terminal, and has a window of its own, is judged by its own window.
+//! **Roles.** A set has the first of these that fits: core of the session; keyboard focus; memory
+//! hog; pointer; visible window; recent focus, fading over [`RECENT`]; the rest. A process listed
+//! by several sets belongs to the set named after it, otherwise to the most favoured one. A process
+//! thus never has two roles, and a program with a window of its own is judged by that window even
+//! if it was started from the focused terminal.
 //!
-//! **Time.** Favour is given at once, and taken away `UNBOOST` later: whoever only passes over a window, or looks
-//! aside for a moment, causes no changes. A hog is put back at once.
+//! **Time.** The policy grants favour at once and withdraws it `UNBOOST` later, so crossing a
+//! window or looking aside for a moment causes no changes. A hog loses its favour at once.
 //!
-//! **Nobody at the desk** (`AWAY` after [`DesktopEvent::Presence`] said so): the keyboard focus counts as a visible window.
-//! Nobody waits for the focused set then, so the machine belongs to what it computes. Visible windows keep their
-//! favour, since a film or a talk is watched with no hand on the keyboard. The focused set also keeps its memory, since
-//! whoever comes back continues there, and that first key is the one that usually takes long. With the
-//! first input all is as before, at once.
+//! **Absence** (`AWAY` after [`DesktopEvent::Presence`] reported it): the keyboard focus counts as
+//! a visible window. No user waits for the focused set then, so the machine serves its computing
+//! load. Visible windows keep their favour, since people watch a film or a talk with no hand on the
+//! keyboard. The focused set also keeps its memory: a returning user continues there, and that
+//! first key is the one that usually takes long. The first input restores everything at once.
 //!
-//! **Memory.** While it is short, sets above their share that do not have the focus are hogs: they give memory back and
-//! are put behind all others, until memory has been plentiful for a while. The focused set and the core are protected,
-//! and what comes into focus after a while is brought back ahead of its use. The strength changes nothing in this,
-//! but for off.
+//! **Memory.** While memory is short, sets above their share that do not have the focus are hogs:
+//! they give memory back and rank behind all others until memory has been plentiful for a while.
+//! The focused set and the core are protected, and a set that regains the focus after a while is
+//! prefetched. The strength has no influence here, except that `off` disables all of it.
 //!
-//! **Bounds.** What is told beyond [`SETS_MAX`], [`MEMBERS_MAX`], [`CORE_MAX`], [`BUSY_MAX`], [`GROUPS_MAX`],
-//! [`HOGS_MAX`] and `PRESSED_MAX` is left out and counted, see [`Policy::dropped`].
+//! **Bounds.** Input beyond [`SETS_MAX`], [`MEMBERS_MAX`], [`CORE_MAX`], [`BUSY_MAX`],
+//! [`GROUPS_MAX`], [`HOGS_MAX`] and `PRESSED_MAX` is dropped and counted, see [`Policy::dropped`].
 
 #![warn(unreachable_pub)]
 

@@ -1,64 +1,70 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory, while it is short: who has too much of it, and what is done about that.
+//! Memory shortage: finds the sets above their share and throttles them.
 //!
-//! Memory is *short* when less than 1/16 of it is available, or tasks wait for it more than 10 % of the time; it is
-//! *plentiful* when more than 1/8 is available and tasks wait less than 1 %. Short begins at once, and ends when
-//! memory has been plentiful for 10 s. While it is short, a set that has more than 1/32 of all memory, is not of
-//! the core and does not have the keyboard focus, is a *hog*, until short ends or it gets the focus.
+//! Memory is *short* when less than 1/16 of it is available, or tasks wait for it more than 10% of
+//! the time. It is *plentiful* when more than 1/8 is available and tasks wait less than 1% of the
+//! time. A shortage begins at once and ends when memory has been plentiful for 10 s. During a
+//! shortage, a set that has more than 1/32 of all memory, is not part of the core and does not have
+//! the keyboard focus is a *hog* until the shortage ends or the set gets the focus.
 //!
-//! A hog's groups are limited to nine tenths of what they have, each second again, down to 1/32 of all memory for the
-//! hog; besides, they give back what is missing to 1/16. A group whose tasks all wait for memory more than 80 % of the
-//! time is not pressed further, and gets a tenth of its limit back each 30 s: it is slowed down, and not stopped.
+//! Each second the groups of a hog are limited to nine tenths of their memory, down to 1/32 of all
+//! memory for the hog; in addition they give back the amount that is missing to 1/16. A group in
+//! which all tasks wait for memory more than 80% of the time is not squeezed further and gets a
+//! tenth of its limit back each 30 s: it is slowed down, not stopped.
 //!
-//! Between two looks a program can fill all memory. So each look also says how much room there is for all that
-//! nobody attends to, up to where memory would be short: where they are in one group, the kernel holds them to that at once.
+//! A program can fill all memory between two samples. Each sample therefore also sets the room left
+//! for all processes without attention, up to the point of shortage: if they share one group, the
+//! kernel enforces it at once.
 
 use crate::event::{GroupMemory, MemoryAction, MemoryGroup};
 use crate::identity::{Identity, SetId};
 use std::collections::BTreeMap;
 use tipme_record::Nanos;
 
-/// A limit that is none: it takes the one that was set away.
+/// A limit of infinity, which removes an existing limit.
 pub const UNLIMITED: u64 = u64::MAX;
-/// Groups of one sample that are looked at.
+/// Maximum number of groups considered per sample.
 pub const GROUPS_MAX: usize = 1024;
-/// Hogs at a time.
+/// Maximum number of concurrent hogs.
 pub const HOGS_MAX: usize = 64;
-/// Groups that are limited at a time.
+/// Maximum number of concurrently limited groups.
 pub(crate) const PRESSED_MAX: usize = 256;
 
-/// Memory is short where less than this part of it is available.
+/// Memory is short if less than this fraction of it is available.
 const SHORT_DIVISOR: u64 = 16;
-/// Or where tasks wait for it for a larger share of the time.
+/// Memory is also short if tasks wait for it for a larger share of the time.
 const SHORT_PERCENT: f32 = 10.0;
-/// What nobody attends to keeps this part of memory, however short memory is.
+/// Fraction of memory that processes without attention keep, however short memory is.
 const LEAST_DIVISOR: u64 = 8;
-/// Memory is plentiful where more than this part of it is available,
+/// Memory is plentiful if more than this fraction of it is available
 const PLENTY_DIVISOR: u64 = 8;
 /// and tasks wait for it for a smaller share of the time.
 const PLENTY_PERCENT: f32 = 1.0;
-/// So long memory is plentiful before the hogs are released.
+/// Time for which memory must be plentiful before the hogs are released.
 const PLENTY_FOR: Nanos = Nanos::from_secs(10);
-/// More than this part of memory makes a hog; it is left that much, its groups as they have parts in it.
+/// A set with more than this fraction of memory is a hog. It keeps that much, divided among its
+/// groups in proportion to their size.
 const HOG_DIVISOR: u64 = 32;
-/// A group of a hog that has less than this part of such a share is left alone: there is little to get from it.
+/// A hog's group smaller than this fraction of such a share is left alone: it has little to give
+/// back.
 const SMALL_DIVISOR: u64 = 16;
-/// From one step to the next: a second, but for what a caller's timer may be early.
+/// Minimum time between two steps: a second, minus the margin by which a caller's timer may be
+/// early.
 const STEP: Nanos = Nanos::from_millis(900);
-/// A group whose tasks all wait for memory for a larger share of the time is strained.
+/// A group is strained if all its tasks wait for memory for a larger share of the time.
 const STRAINED_PERCENT: f32 = 80.0;
-/// So long a group is strained before it gets some back.
+/// Time for which a group must be strained before it gets memory back.
 const STRAINED_FOR: Nanos = Nanos::from_secs(30);
 
-/// Whose memory it is.
+/// Owner of memory.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum MemorySubject {
     Set(SetId),
-    /// A cgroup of which no set is known.
+    /// A cgroup without a known set.
     Group(String),
 }
 
-/// A sample with its groups sorted by whose they are.
+/// A sample, with its groups sorted by owner.
 pub(crate) struct MemoryLook<'a> {
     pub(crate) now: Nanos,
     pub(crate) total: u64,
@@ -76,7 +82,7 @@ impl MemoryLook<'_> {
         self.available > self.total / PLENTY_DIVISOR && self.some_percent < PLENTY_PERCENT
     }
 
-    /// What nobody attends to may have until memory is short.
+    /// Returns the room that processes without attention have until memory is short.
     pub(crate) fn room(&self) -> MemoryAction {
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         let more = signed(self.available).saturating_sub(signed(self.total / SHORT_DIVISOR));
@@ -88,7 +94,7 @@ impl MemoryLook<'_> {
     }
 }
 
-/// Bytes of all of these together.
+/// Returns the total size of the groups in bytes.
 pub(crate) fn sum(groups: &[&GroupMemory]) -> u64 {
     groups.iter().fold(0, |sum, group| sum.saturating_add(group.bytes))
 }
@@ -97,17 +103,17 @@ pub(crate) fn sum(groups: &[&GroupMemory]) -> u64 {
 pub(crate) struct Throttle {
     short: bool,
     plentiful_since: Option<Nanos>,
-    /// With the bytes that each had when it was found.
+    /// Size of each hog in bytes at the time when it was found.
     hogs: BTreeMap<MemorySubject, u64>,
-    /// Groups of hogs. One that changes hands is pressed for one of them only.
+    /// Groups of hogs. A group that changes its owner is limited for one of them only.
     pressed: BTreeMap<MemoryGroup, GroupPressure>,
     pub(crate) dropped: u64,
 }
 
-/// What is done to a group.
+/// Limits placed on a group.
 #[derive(Clone, Debug)]
 struct GroupPressure {
-    /// The hog that it belongs to.
+    /// The owning hog.
     of: MemorySubject,
     limit: Option<u64>,
     stepped: Option<Nanos>,
@@ -119,7 +125,7 @@ impl Throttle {
         self.short
     }
 
-    /// The sets that are hogs, with the bytes that each had when it was found.
+    /// Returns the sets that are hogs, each with its size in bytes at the time when it was found.
     pub(crate) fn hogs(&self) -> BTreeMap<SetId, u64> {
         let set = |(subject, bytes): (&MemorySubject, &u64)| match subject {
             MemorySubject::Set(id) => Some((*id, *bytes)),
@@ -128,7 +134,8 @@ impl Throttle {
         self.hogs.iter().filter_map(set).collect()
     }
 
-    /// Takes a look, at a machine with some memory; sets that are `exempt` never become hogs.
+    /// Evaluates a sample of a machine with non-zero memory. Sets that are `exempt` never become
+    /// hogs.
     pub(crate) fn look(&mut self, look: &MemoryLook, exempt: impl Fn(SetId) -> bool) -> Vec<MemoryAction> {
         self.judge(look);
         if !self.short {
@@ -145,13 +152,13 @@ impl Throttle {
         actions
     }
 
-    /// Releases the hogs that `free` names.
+    /// Releases the hogs selected by `free`.
     pub(crate) fn release(&mut self, free: impl Fn(SetId) -> bool) -> Vec<MemoryAction> {
         self.hogs.retain(|subject, _| !matches!(subject, MemorySubject::Set(id) if free(*id)));
         self.relieve()
     }
 
-    /// Releases all hogs, and judges again at the next look.
+    /// Releases all hogs; the next sample is judged from scratch.
     pub(crate) fn stop(&mut self) -> Vec<MemoryAction> {
         (self.short, self.plentiful_since) = (false, None);
         self.hogs.clear();
@@ -183,7 +190,8 @@ impl Throttle {
         }
     }
 
-    /// Notes whose the groups are now, and takes the limits of those away that are no hog's any more.
+    /// Updates the owners of all groups and removes the limits of those that no longer belong to a
+    /// hog.
     fn hand_over(&mut self, look: &MemoryLook) -> Vec<MemoryAction> {
         for (subject, groups) in &look.subjects {
             for group in groups {
@@ -193,7 +201,7 @@ impl Throttle {
         self.relieve()
     }
 
-    /// Goes a step further with each group of a hog; `missing` is what is still to be given back.
+    /// Squeezes each group of a hog by one step; `missing` is the number of bytes still to reclaim.
     fn press(
         &mut self,
         look: &MemoryLook,
@@ -216,18 +224,18 @@ impl Throttle {
         actions
     }
 
-    /// Takes the limits away from processes that `free` names, whatever their hog was.
+    /// Removes the limits of processes selected by `free`, whichever hog they belonged to.
     pub(crate) fn release_processes(&mut self, free: impl Fn(Identity) -> bool) -> Vec<MemoryAction> {
         relieve(&mut self.pressed, |group, _| !matches!(group, MemoryGroup::Process(who) if free(*who)))
     }
 
-    /// Takes the limits of all away that belong to no hog.
+    /// Removes the limits of all groups that belong to no hog.
     fn relieve(&mut self) -> Vec<MemoryAction> {
         relieve(&mut self.pressed, |_, pressed| self.hogs.contains_key(&pressed.of))
     }
 }
 
-/// Takes the limits of all away that do not stay.
+/// Removes the limits of all groups for which `stays` is false.
 fn relieve(
     pressed: &mut BTreeMap<MemoryGroup, GroupPressure>,
     stays: impl Fn(&MemoryGroup, &GroupPressure) -> bool,
@@ -243,7 +251,7 @@ fn relieve(
     actions
 }
 
-/// Subjects with their groups, who has the most first.
+/// Returns the subjects with their groups, largest first.
 fn by_size<'a, 'b>(look: &'b MemoryLook<'a>) -> Vec<(&'b MemorySubject, &'b [&'a GroupMemory])> {
     let mut list: Vec<_> = look.subjects.iter().map(|(subject, groups)| (subject, groups.as_slice())).collect();
     list.sort_by_key(|(_, groups)| std::cmp::Reverse(sum(groups)));
@@ -276,7 +284,7 @@ impl GroupPressure {
         cold.into_iter().chain(high).chain(reclaim).collect()
     }
 
-    /// Lowers the limit; it never rises here.
+    /// Lowers the limit, never raises it.
     fn lower(&mut self, look: &MemoryLook, group: &GroupMemory, floor: u64) -> Option<MemoryAction> {
         let has = group.bytes.min(look.total);
         let bytes = (has - has / 10).max(floor);
@@ -287,7 +295,8 @@ impl GroupPressure {
         Some(MemoryAction::High { group: group.group.clone(), bytes })
     }
 
-    /// Leaves a strained group alone, and gives it some back when it has been so for long.
+    /// Leaves a strained group alone, and returns some memory to it once it has been strained for
+    /// long enough.
     fn spare(&mut self, look: &MemoryLook, group: &MemoryGroup) -> Option<MemoryAction> {
         let since = *self.strained_since.get_or_insert(look.now);
         let limit = self.limit.filter(|limit| *limit < look.total && look.now.since(since) >= STRAINED_FOR)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From events to actions.
+//! Translation of events into actions.
 
 use crate::attention::{AttentionState, WILL_NEED};
 use crate::entry::{RoleStanding, SetEntry};
@@ -17,19 +17,19 @@ use tipme_record::Nanos;
 #[derive(Clone, Debug)]
 pub struct Policy {
     strength: Strength,
-    /// The latest time that was told.
+    /// Latest time seen in an event.
     now: Nanos,
     attention: AttentionState,
     sets: Sets,
     throttle: Throttle,
     protection: Protection,
-    /// The room that the rest was told; while memory is short, with the time.
+    /// Room last assigned to the rest; during a shortage, with the time of that assignment.
     room: Option<(MemoryAction, Option<Nanos>)>,
     dropped: u64,
 }
 
 impl Policy {
-    /// A policy that knows of nobody yet.
+    /// Returns a policy without any known sets.
     pub fn new(strength: Strength) -> Policy {
         Policy {
             strength,
@@ -43,8 +43,8 @@ impl Policy {
         }
     }
 
-    /// Takes in an event, and says what is to be done now, in this order; nothing where nothing changes. A time before
-    /// the latest one counts as the latest one.
+    /// Handles an event and returns the actions to take now, in this order; empty if nothing
+    /// changes. A time before the latest one counts as the latest one.
     pub fn handle(&mut self, now: Nanos, event: DesktopEvent) -> Vec<Action> {
         self.now = self.now.max(now);
         if let DesktopEvent::Memory(sample) = event {
@@ -54,7 +54,8 @@ impl Policy {
         self.settle(memory)
     }
 
-    /// When it wants [`DesktopEvent::Time`]; always later than the latest time that it was told.
+    /// Returns the time at which the policy wants [`DesktopEvent::Time`]; always later than the
+    /// latest time seen.
     pub fn next(&self) -> Option<Nanos> {
         if self.strength == Strength::Off {
             return None;
@@ -63,13 +64,14 @@ impl Policy {
         [away, self.sets.deadline(self.now)].into_iter().flatten().min()
     }
 
-    /// The role of the process that has this id, and why; `None` for one that is in no set, and while the policy is
-    /// off.
+    /// Returns the role of the process that has this id, with its reason. Returns `None` for a
+    /// process in no set, and while the policy is off.
     pub fn role(&self, pid: u32) -> Option<(Role, &Reason)> {
         self.sets.role(pid)
     }
 
-    /// Sets, members, processes of the core, busy ones, groups of memory and hogs that were left out for the bounds.
+    /// Number of sets, members, core processes, busy processes, memory groups and hogs dropped at
+    /// the bounds.
     pub fn dropped(&self) -> u64 {
         self.dropped + self.sets.dropped + self.throttle.dropped
     }
@@ -128,8 +130,8 @@ impl Policy {
         focused.map(MemoryAction::WillNeed).into_iter().collect()
     }
 
-    /// A look at memory is judged by the roles of this moment, also where a deadline was not kept. What sets have is
-    /// learned by the roles that follow from it: a hog that it releases is a set no more.
+    /// Evaluates a memory sample by the roles of this moment, even if a deadline was missed. The
+    /// sizes of sets are learned by the roles that result: a released hog is no longer a set.
     fn look(&mut self, sample: &MemorySample) -> Vec<Action> {
         let mut actions = self.settle(Vec::new());
         if self.strength == Strength::Off || sample.total == 0 {
@@ -148,7 +150,8 @@ impl Policy {
         let look = MemoryLook { now: self.now, total, available, some_percent, subjects: self.subjects(sample) };
         let (attention, sets) = (&self.attention, &self.sets);
         let mut actions = self.throttle.look(&look, |id| is_exempt(attention, sets, id));
-        // While memory is short each look tells it: the rest may wait for memory though there is as much room as before.
+        // Repeat the room at each sample during a shortage: the rest may wait for memory although
+        // its room is the same as before.
         let room = (look.room(), self.throttle.is_short().then_some(self.now));
         if self.room.as_ref() != Some(&room) {
             actions.push(room.0.clone());
@@ -157,7 +160,7 @@ impl Policy {
         actions
     }
 
-    /// Notes what each set has.
+    /// Records the memory of each set.
     fn learn(&mut self, sample: &MemorySample) {
         let sums = self.subjects(sample).into_iter().filter_map(|(subject, groups)| match subject {
             MemorySubject::Set(id) => Some((id, sum(&groups))),
@@ -166,7 +169,7 @@ impl Policy {
         self.protection.learn(sample.total, sums.collect(), |id| self.sets.get(id).is_some());
     }
 
-    /// The groups of a sample, by whose they are now.
+    /// Returns the groups of a sample by their present owners.
     fn subjects<'a>(&self, sample: &'a MemorySample) -> BTreeMap<MemorySubject, Vec<&'a GroupMemory>> {
         let mut subjects: BTreeMap<MemorySubject, Vec<&GroupMemory>> = BTreeMap::new();
         let mut seen = BTreeSet::new();
@@ -178,7 +181,8 @@ impl Policy {
         subjects
     }
 
-    /// Whose memory it is: of the set that a process belongs to, of the client that the caller names, or its own.
+    /// Returns the owner of a group: the set of the process, the client that the caller names, or
+    /// the group itself.
     fn subject(&self, group: &GroupMemory) -> MemorySubject {
         let named = group.set.filter(|id| self.sets.get_firm(*id).is_some());
         match &group.group {
@@ -208,7 +212,7 @@ impl Policy {
         actions
     }
 
-    /// The sets whose memory is kept: with the keyboard focus, of the core, and with a focus just lost.
+    /// Returns the sets with protected memory: keyboard focus, core, and a focus lost just now.
     fn protected(&self) -> Vec<SetId> {
         let focused = self.attention.keyboard.filter(|id| self.sets.get_firm(*id).is_some());
         let with = |role: Role| {
@@ -219,7 +223,7 @@ impl Policy {
     }
 }
 
-/// As much room as there could be.
+/// Removes the limit of the rest.
 const NO_LIMIT: MemoryAction = MemoryAction::Room { more: i64::MAX, least: 0 };
 
 /// No process has the id 0.
@@ -227,7 +231,8 @@ fn names_someone(group: &GroupMemory) -> bool {
     !matches!(&group.group, MemoryGroup::Process(who) if who.pid == 0)
 }
 
-/// A set that is never a hog: of the core, or with the keyboard focus, also one that has just been lost.
+/// Returns `true` for a set that can never be a hog: part of the core, or with the keyboard focus,
+/// even if just lost.
 fn is_exempt(attention: &AttentionState, sets: &Sets, id: SetId) -> bool {
     let told = |entry: &SetEntry| entry.standing.as_ref().map(|standing| standing.role);
     attention.keyboard == Some(id)

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which files a person's programs use, and which of them are read ahead at login.
+//! Files used by a person's programs, and the choice of those to read ahead at login.
 //!
-//! The history holds, for each of the programs that were used last, the files that its processes had mapped: paths,
-//! sizes and times, no contents. It can be written down and read again; whatever is read keeps the bounds. Which files
-//! may be remembered, and reading them, are the caller's.
+//! For each of the most recently used programs the history holds the files that its processes had
+//! mapped: paths, sizes and times, but no contents. It can be serialized; any deserialized history
+//! keeps the bounds. The caller decides which files may be remembered, and reads them.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::text::cut;
 
-/// Programs whose files are known; beyond, the one that was used longest ago is dropped.
+/// Maximum number of remembered programs; the least recently used one is dropped.
 pub const PROGRAMS_MAX: usize = 16;
-/// Files of a program; those that it had mapped last are left out.
+/// Maximum number of files per program; those mapped last are dropped.
 pub const FILES_MAX: usize = 256;
-/// Bytes of a path; a file with a longer one is not remembered.
+/// Maximum length of a path in bytes; a file with a longer one is not remembered.
 pub const PATH_BYTES_MAX: usize = 512;
-/// Bytes of a program's name; longer ones are cut.
+/// Maximum length of a program's name in bytes; longer ones are truncated.
 const NAME_BYTES_MAX: usize = 64;
 
 /// A file as it was when a program had it mapped.
@@ -23,20 +23,20 @@ const NAME_BYTES_MAX: usize = 64;
 pub struct RememberedFile {
     pub path: String,
     pub bytes: u64,
-    /// When it was changed last, in seconds since 1970.
+    /// Time of its last change, in seconds since 1970.
     pub changed_s: i64,
 }
 
-/// The files of the programs that were used last.
+/// Files of the most recently used programs.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "WrittenFiles")]
 pub struct FileHistory {
     programs: BTreeMap<String, ProgramFiles>,
-    /// Programs remembered, which is also the clock of the bounds.
+    /// Count of programs remembered so far, used as a clock to find the least recently used one.
     turn: u64,
 }
 
-/// What a program had mapped, in that order.
+/// Files that a program had mapped, in that order.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct ProgramFiles {
@@ -44,7 +44,7 @@ struct ProgramFiles {
     turn: u64,
 }
 
-/// A history as it was written down, by whomever.
+/// A serialized history from an untrusted source.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct WrittenFiles {
@@ -63,14 +63,15 @@ impl From<WrittenFiles> for FileHistory {
 }
 
 impl FileHistory {
-    /// A program has these files mapped now, in this order; they take the place of those of before.
+    /// Remembers the files that a program has mapped now, in this order; they replace earlier ones.
     pub fn remember(&mut self, program: &str, files: Vec<RememberedFile>) {
         self.turn = self.turn.saturating_add(1);
         self.put(program, ProgramFiles { files: sound(files), turn: self.turn });
     }
 
-    /// Returns the files to read ahead, by program, the program remembered last first. Each file stands with the first
-    /// program that has it. A program of which not all fits into what is left of `bytes_max` is left out.
+    /// Returns the files to read ahead by program, the most recently remembered program first. Each
+    /// file is listed with the first program that has it. A program that does not fit entirely into
+    /// the rest of `bytes_max` is skipped.
     pub fn plan(&self, bytes_max: u64) -> Vec<Vec<RememberedFile>> {
         let (mut left, mut planned) = (bytes_max, BTreeSet::new());
         let mut plan = Vec::new();
@@ -102,7 +103,7 @@ impl FileHistory {
     }
 }
 
-/// Those with an absolute path within the bound, each once, as many as are kept.
+/// Keeps files with an absolute path within the bound, each once, up to [`FILES_MAX`].
 fn sound(mut files: Vec<RememberedFile>) -> Vec<RememberedFile> {
     let mut seen = BTreeSet::new();
     files.retain(|file| file.path.starts_with('/') && file.path.len() <= PATH_BYTES_MAX && file.bytes > 0);

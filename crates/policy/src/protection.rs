@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory that is kept for the focused set and the core.
+//! Memory protection for the focused set and the core.
 //!
-//! They are protected for what they have, half of all memory together at most, the focused set first. What they have is
-//! known from the last sample that told of them.
+//! Their whole memory is protected, up to half of all memory together, the focused set first. Their
+//! sizes come from the last sample that listed them.
 
 use crate::event::MemoryAction;
 use crate::identity::SetId;
 use std::collections::BTreeMap;
 
-/// All protection together is at most this part of memory.
+/// Upper bound of all protection together, as a fraction of memory.
 const PROTECTED_DIVISOR: u64 = 2;
-/// Protection follows what a set has in steps of at least this part of memory.
+/// Minimum change of a set's size that updates its protection, as a fraction of memory.
 const STEP_DIVISOR: u64 = 64;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Protection {
     total: u64,
-    /// What sets had when a sample told of them last.
+    /// Size of each set in the last sample that listed it.
     bytes: BTreeMap<SetId, u64>,
-    /// What was told.
+    /// Protection as last assigned.
     told: BTreeMap<SetId, u64>,
 }
 
 impl Protection {
-    /// Notes what sets have; forgets those that are not `known`.
+    /// Records the sizes of sets; forgets sets that are not `known`.
     pub(crate) fn learn(&mut self, total: u64, bytes: BTreeMap<SetId, u64>, known: impl Fn(SetId) -> bool) {
         self.total = total;
         self.bytes.extend(bytes);
         self.bytes.retain(|id, _| known(*id));
     }
 
-    /// Protects just these sets, the first one first.
+    /// Protects exactly these sets, in order of precedence.
     pub(crate) fn settle(&mut self, sets: &[SetId]) -> Vec<MemoryAction> {
         let mut left = self.total / PROTECTED_DIVISOR;
         let mut wanted = BTreeMap::new();
@@ -45,13 +45,13 @@ impl Protection {
         let raised =
             wanted.iter().filter(|(id, bytes)| self.told.get(id) != Some(bytes)).map(|(id, bytes)| (*id, *bytes));
         let mut changes: Vec<(SetId, u64)> = ended.chain(raised).collect();
-        // What shrinks goes first, so that the sum is never over its bound.
+        // Shrink first, so that the sum never exceeds its bound.
         changes.sort_by_key(|(id, bytes)| *bytes > self.told.get(id).copied().unwrap_or(0));
         self.told = wanted;
         changes.into_iter().map(|(set, bytes)| MemoryAction::Protect { set, bytes }).collect()
     }
 
-    /// What it has, or what was told where that is nearly the same.
+    /// Returns the size of the set, or the assigned protection if that is nearly the same.
     fn wanted(&self, id: SetId, left: u64) -> u64 {
         let bytes = self.bytes.get(&id).copied().unwrap_or(0).min(left);
         let near = |told: &u64| told.abs_diff(bytes) < self.total / STEP_DIVISOR && *told <= left;

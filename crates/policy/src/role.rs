@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a set of processes is to the user, and why.
+//! Roles of sets of processes for the user, and their reasons.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a set is to the user, the most favoured first.
+/// Role of a set for the user, most favoured first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// S: the session needs it: display server, window manager, sound, input method, the manager.
+    /// S: required by the session: display server, window manager, sound, input method, the
+    /// manager.
     Core,
-    /// F: it has the keyboard focus.
+    /// F: has the keyboard focus.
     Focused,
-    /// V: it has the pointer, or one of its windows can be seen.
+    /// V: has the pointer, or a visible window.
     Visible,
-    /// R: it had the keyboard focus in the last [`RECENT`](crate::RECENT); the favour fades.
+    /// R: had the keyboard focus within the last [`RECENT`](crate::RECENT); its favour fades.
     Recent,
-    /// N: nobody attends to it.
+    /// N: has no attention.
     Rest,
     /// H: memory is short, and it has more than its share.
     Hog,
 }
 
 impl Role {
-    /// All roles, the most favoured first.
+    /// All roles, most favoured first.
     pub const ALL: [Role; 6] = [Role::Core, Role::Focused, Role::Visible, Role::Recent, Role::Rest, Role::Hog];
 
-    /// Whether it gets more than what nobody attends to.
+    /// Returns `true` if the role gets more than a set without attention.
     pub fn is_favoured(self) -> bool {
         !matches!(self, Role::Rest | Role::Hog)
     }
 
-    /// The name in words and in JSON.
+    /// Returns the name used in text and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Role::Core => "core",
@@ -50,27 +51,27 @@ impl fmt::Display for Role {
     }
 }
 
-/// Why a set has its role. `Display` gives words for people.
+/// Reason for a set's role. `Display` formats it for people.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// It was told to belong to the session's core.
+    /// Listed as part of the session's core.
     Session,
     KeyboardFocus,
     PointerFocus,
     VisibleWindow,
-    /// It lost the keyboard focus so many whole minutes ago, in seconds.
+    /// Time since the loss of the keyboard focus in seconds, rounded down to whole minutes.
     RecentFocus {
         seconds: u32,
     },
     NoAttention,
-    /// It belongs to no window, and computes without a pause.
+    /// Belongs to no window and computes without a pause.
     Busy,
-    /// It had so many bytes when it was found to be a hog.
+    /// Size in bytes at the time when it became a hog.
     MemoryHog {
         bytes: u64,
     },
-    /// It has the keyboard focus, and nobody is at the desk.
+    /// Has the keyboard focus, but the user is away.
     Away,
 }
 

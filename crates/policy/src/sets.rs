@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sets that are known, to which of them each process belongs, and what of it was told.
+//! All known sets: the owner of each process, and the assignments made so far.
 
 use crate::attention::AttentionState;
 use crate::entry::{DisplayClient, RoleStanding, SetEntry, approach, deadline};
@@ -10,13 +10,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::Nanos;
 
-/// Clients of the display at a time.
+/// Maximum number of display clients.
 pub const SETS_MAX: usize = 256;
-/// Members of a set, as it is told.
+/// Maximum number of members of a set, as reported.
 pub const MEMBERS_MAX: usize = 512;
-/// Processes of the session's core.
+/// Maximum number of processes in the session's core.
 pub const CORE_MAX: usize = 64;
-/// Processes that compute and belong to nobody's window.
+/// Maximum number of busy processes outside of all windows.
 pub const BUSY_MAX: usize = 64;
 
 const NOBODY: Identity = Identity { pid: 0, start: 0 };
@@ -25,14 +25,14 @@ const LAST: SetId = SetId(Identity { pid: u32::MAX, start: u64::MAX });
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sets {
     entries: BTreeMap<SetId, SetEntry>,
-    /// Which sets list a process.
+    /// Sets that list a process.
     claims: BTreeSet<(Identity, SetId)>,
-    /// The set that a process belongs to.
+    /// The owning set of each process.
     owners: BTreeMap<Identity, SetId>,
-    /// Processes whose claims, and sets whose members, have changed since they were told.
+    /// Processes with changed claims, and sets with changed members, since the last assignment.
     touched: BTreeSet<Identity>,
     revised: BTreeSet<SetId>,
-    /// Sets that were told and are gone.
+    /// Assigned sets that no longer exist.
     gone: Vec<SetId>,
     pub(crate) dropped: u64,
 }
@@ -42,7 +42,7 @@ impl Sets {
         self.entries.get(&id)
     }
 
-    /// A set that is more than a hog or busy.
+    /// Returns a set that is more than a hog or busy.
     pub(crate) fn get_firm(&self, id: SetId) -> Option<&SetEntry> {
         self.get(id).filter(|entry| !entry.is_loose())
     }
@@ -51,7 +51,7 @@ impl Sets {
         self.entries.iter().map(|(id, entry)| (*id, entry))
     }
 
-    /// Takes in what is told of a client.
+    /// Updates a client.
     pub(crate) fn put(&mut self, id: SetId, mut members: Vec<Member>, visible: bool, now: Nanos) {
         let clients = self.entries.values().filter(|entry| entry.client.is_some()).count();
         let known = self.get(id).is_some_and(|entry| entry.client.is_some());
@@ -80,12 +80,12 @@ impl Sets {
         self.set_named(core, CORE_MAX, now, |entry| &mut entry.core);
     }
 
-    /// Makes these processes, and no others, sets for their computing.
+    /// Marks exactly these processes as busy sets.
     pub(crate) fn set_busy(&mut self, busy: &[Identity], now: Nanos) {
         self.set_named(busy, BUSY_MAX, now, |entry| &mut entry.busy);
     }
 
-    /// Says of these processes, of so many at most, and of no others, what `says` tells of an entry.
+    /// Sets the flag selected by `says` for exactly these processes, at most `most` of them.
     fn set_named(&mut self, named: &[Identity], most: usize, now: Nanos, says: fn(&mut SetEntry) -> &mut bool) {
         self.dropped += named.len().saturating_sub(most) as u64;
         let named = named.iter().take(most).filter(|who| who.pid != 0);
@@ -97,7 +97,7 @@ impl Sets {
         }
     }
 
-    /// A busy process that a client or the core lists has its place there.
+    /// Drops the busy mark of processes that a client or the core lists.
     fn leave_busy_to_clients(&mut self) {
         let busy = self.iter().filter(|(id, entry)| entry.busy && self.is_superseded(*id));
         for id in busy.map(|(id, _)| id).collect::<Vec<SetId>>() {
@@ -106,7 +106,7 @@ impl Sets {
         }
     }
 
-    /// Makes these sets the hogs, with the bytes that each had.
+    /// Makes exactly these sets hogs, each with its size in bytes.
     pub(crate) fn set_hogs(&mut self, hogs: &BTreeMap<SetId, u64>, now: Nanos) {
         let was: BTreeSet<SetId> = self.iter().filter(|(_, entry)| entry.hog.is_some()).map(|(id, _)| id).collect();
         for id in was.into_iter().chain(hogs.keys().copied()).collect::<BTreeSet<SetId>>() {
@@ -124,18 +124,18 @@ impl Sets {
         }
     }
 
-    /// The set that a process belongs to.
+    /// Returns the set that owns a process.
     pub(crate) fn owner(&self, who: Identity) -> Option<SetId> {
         self.owners.get(&who).copied()
     }
 
-    /// Whether a set is known as a hog, or as busy, only, and its process is listed by another set meanwhile.
+    /// Returns `true` if a set is only a hog or busy, and another set lists its process meanwhile.
     pub(crate) fn is_superseded(&self, id: SetId) -> bool {
         let loose = self.get(id).is_some_and(SetEntry::is_loose);
         loose && self.claimants(id.0).any(|other| self.get_firm(other).is_some())
     }
 
-    /// The role of the process that has this id now, as it was told.
+    /// Returns the assigned role of the process that has this id now.
     pub(crate) fn role(&self, pid: u32) -> Option<(Role, &Reason)> {
         let (first, last) = (Identity { pid, start: 0 }, Identity { pid, start: u64::MAX });
         let (_, owner) = self.owners.range(first..=last).next_back()?;
@@ -143,12 +143,12 @@ impl Sets {
         Some((standing.role, &standing.reason))
     }
 
-    /// When time alone changes something next.
+    /// Returns the next time at which anything changes without an event.
     pub(crate) fn deadline(&self, now: Nanos) -> Option<Nanos> {
         self.entries.values().filter_map(|entry| deadline(entry, now)).filter(|due| *due > now).min()
     }
 
-    /// Takes everything back that was told; what is known stays.
+    /// Revokes all assignments; known sets remain.
     pub(crate) fn forget_all(&mut self) -> Vec<Action> {
         let mut actions: Vec<Action> = self.gone.drain(..).map(Action::Forget).collect();
         for (id, entry) in &mut self.entries {
@@ -162,8 +162,8 @@ impl Sets {
         actions
     }
 
-    /// Tells what has changed: first what is gone, then sets that lose processes to others, then the rest, the
-    /// most favoured first. So no process is in two assignments, at no time.
+    /// Returns the changed assignments: sets that are gone, then sets that lose processes to
+    /// others, then the rest, most favoured first. A process is thus never in two assignments.
     pub(crate) fn settle(&mut self, attention: &AttentionState, now: Nanos) -> Vec<Action> {
         self.leave_busy_to_clients();
         let moved = self.move_on(attention, now);
@@ -177,7 +177,7 @@ impl Sets {
         actions
     }
 
-    /// Brings the members of a set and the claims up to date with what is known of it.
+    /// Updates the members and claims of a set.
     fn revise(&mut self, id: SetId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let members = entry.listed(id);
@@ -189,7 +189,8 @@ impl Sets {
                 self.claims.insert(claim);
             }
         }
-        // Also those that stay: a set that stops being one of the core, say, has another right to them.
+        // Includes processes that stay: a set that leaves the core, for example, has a different
+        // claim to them.
         self.touched.extend(old.union(&new));
         self.revised.insert(id);
         if let Some(gone) = self.entries.get(&id).filter(|entry| !entry.has_ground()) {
@@ -198,7 +199,7 @@ impl Sets {
         }
     }
 
-    /// Lets each set go towards its role; those that have changed.
+    /// Moves each set towards its role; returns those that changed.
     fn move_on(&mut self, attention: &AttentionState, now: Nanos) -> BTreeSet<SetId> {
         let step = |(id, entry): (&SetId, &mut SetEntry)| {
             let target = attention.wanted(*id, entry, now);
@@ -211,7 +212,7 @@ impl Sets {
         self.entries.iter_mut().filter_map(step).collect()
     }
 
-    /// Gives each process that is concerned to one set; the sets that need a look.
+    /// Assigns each affected process to one set; returns the sets to review.
     fn share_out(&mut self, moved: &BTreeSet<SetId>) -> BTreeSet<SetId> {
         let mut concerned = std::mem::take(&mut self.touched);
         let members = moved.iter().filter_map(|id| self.entries.get(id)).flat_map(|entry| &entry.members);
@@ -244,7 +245,7 @@ impl Sets {
         self.claimants(who).max_by_key(right)
     }
 
-    /// What is to be told of a set, if that is anything new.
+    /// Returns the new assignment of a set, if it differs from the last one.
     fn plan(&self, id: SetId, moved: bool) -> Option<SetPlan> {
         let entry = self.entries.get(&id)?;
         let own = |member: &&Member| self.owners.get(&member.who) == Some(&id);
@@ -255,7 +256,7 @@ impl Sets {
     }
 }
 
-/// What is to be told of a set.
+/// A new assignment of a set.
 struct SetPlan {
     id: SetId,
     standing: RoleStanding,
@@ -270,7 +271,7 @@ impl SetPlan {
         Assignment { set: self.id, role, reason, faded, members }
     }
 
-    /// Those that it had before and keeps.
+    /// Returns the members that it had before and keeps.
     fn kept(&self) -> Vec<Member> {
         self.members.iter().filter(|member| self.told.contains(&member.who)).copied().collect()
     }
@@ -280,8 +281,8 @@ fn names(members: &[Member]) -> BTreeSet<Identity> {
     members.iter().map(|member| member.who).collect()
 }
 
-/// The assignments in an order in which no process is in two: whoever loses a process to another set goes first,
-/// and a set that also gains some is told twice.
+/// Orders assignments so that no process is in two of them: sets that lose a process to another
+/// come first, and a set that also gains some is assigned twice.
 fn in_order(plans: &[SetPlan]) -> Vec<Assignment> {
     let gained: BTreeSet<Identity> = plans.iter().flat_map(|plan| plan.gains.iter().copied()).collect();
     let gives = |plan: &&SetPlan| plan.told.iter().any(|who| gained.contains(who));

@@ -1,52 +1,59 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one table of what each role gets. Whoever wants to know what the manager may do reads [`TABLE`].
+//! The single table of values for each role. [`TABLE`] lists everything that the manager may
+//! change.
 //!
-//! **What the numbers mean.** Shares of a CPU are as the weights: a cgroup's weight, or what the kernel makes of a
-//! nice value, a factor of 1.25 for each step and 1024 for 0. The ratio of the weights is what shortens a burst of
-//! work of many milliseconds. How soon a short one begins is a matter of the slice: beside twenty computing sessions
-//! a wake-up took 4 ms in the median, with a favoured weight as well, and 0.1 ms with a slice of 0.1 ms.
-//! The slice of those who are not attended to counts as much. The scheduler takes the earliest deadline, and a slice
-//! shorter than a tick leaves a computing thread behind its own: one wake-up in ten then waited behind such
-//! threads, 4 ms and more, whatever its weight. With a slice of 20 ms for them 99 of 100 took less than
-//! 2 ms and 95 took 0.16 ms (8 ms: 0.27), at no cost in shares, and they are interrupted less often.
-//! Strength moves the focused set away from the rest. In a gentle table the visible sets stay below the focused one. A
-//! recent set's favour goes down from its value in the table to that of the rest.
+//! **Meaning of the numbers.** CPU shares are proportional to weights: a cgroup's weight, or the
+//! weight that the kernel derives from a nice value (a factor of 1.25 for each step, 1024 for 0).
+//! The ratio of the weights shortens a burst of work of many milliseconds. The start of a short one
+//! depends on the slice: beside twenty computing sessions the median wakeup latency was 4 ms even
+//! with a favoured weight, and 0.1 ms with a slice of 0.1 ms. The slice of sets without attention
+//! matters as much. The scheduler picks the earliest deadline, and a slice shorter than a tick
+//! leaves a computing thread behind its own deadline: one wakeup in ten then waited for such
+//! threads, 4 ms and more, whatever its weight. With a slice of 20 ms for those threads, 99% of the
+//! wakeups took less than 2 ms and 95% at most 0.16 ms (8 ms: 0.27), at no cost in shares and with
+//! fewer preemptions of the computing threads. The strength moves the focused set away from the
+//! rest. In the gentle table the visible sets stay below the focused one. The favour of a recent
+//! set decays from its value in the table to that of the rest.
 //!
-//! **Nothing starves**, under any back end and strength:
-//! 1. No real-time policy and no frozen process: every process has a weight, and the scheduler gives each its share.
-//! 2. A set of the rest has at least 1 % of a CPU ([`REST_SHARE_MIN_PERCENT`]), even while a set of each of the
-//!    four favoured roles works on this CPU without a pause. That bounds the ratio of the weights, and is why the
-//!    strong focus has 8900 and not the 10000 that the kernel would allow.
-//! 3. A hog has at least [`HOG_RUN_MIN_MS`] ms in every 10 s, one slice, beside a focused set that works without a
-//!    pause. It is a hog only while memory is short, and its memory is never taken below its share.
-//! 4. No I/O class `idle`: a hog's requests are the last of their class, and have their turn.
+//! **Nothing starves**, under any backend and strength:
+//! 1. No real-time policy and no frozen process: every process has a weight, and the scheduler
+//!    gives each its share.
+//! 2. A set of the rest has at least 1% of a CPU ([`REST_SHARE_MIN_PERCENT`]), even while a set of
+//!    each of the four favoured roles works on this CPU without a pause. This bounds the ratio of
+//!    the weights, and is why the strong focus has 8900 instead of the kernel's maximum of 10000.
+//! 3. A hog has at least [`HOG_RUN_MIN_MS`] ms in every 10 s, one slice, beside a focused set that
+//!    works without a pause. It is a hog only while memory is short, and its memory never shrinks
+//!    below its share.
+//! 4. No I/O class `idle`: a hog's requests come last within their class, but are served.
 //!
-//! Tests compute 2 and 3 from the table, with the kernel's weights. More sets divide what their role has, as
-//! they do without a manager.
+//! Tests compute 2 and 3 from the table with the kernel's weights. Several sets of one role divide
+//! its share, as they do without a manager.
 //!
-//! **Autogroup.** The kernel weighs sessions then, and a nice value counts within a session only. So the session's
-//! value is set, and the nice value as well, which tells apart what shares a session, such as everything that one
-//! start script has started. Where another scheduler (sched_ext) ignores cgroup weights, the nice values of the
-//! rows `Nice` are set besides.
+//! **Autogroup.** With autogroups the kernel weighs sessions, and a nice value counts within a
+//! session only. The backend therefore sets the session's value and also the nice value, which
+//! distinguishes the processes of one session, such as everything started by one start script. If
+//! another scheduler (sched_ext) ignores cgroup weights, the nice values of the rows `Nice` are set
+//! in addition.
 
 use crate::knobs::{Backend, IoPriority, Knobs, Scheduling, Strength};
 use crate::role::Role;
 
-/// Percent of a CPU that a busy set of the rest has at least, beside a busy set of each favoured role.
+/// Minimum share of a CPU for a busy set of the rest beside a busy set of each favoured role, in
+/// percent.
 pub const REST_SHARE_MIN_PERCENT: u32 = 1;
-/// Milliseconds in 10 s that a busy hog has at least, beside a busy focused set.
+/// Minimum CPU time in 10 s for a busy hog beside a busy focused set, in milliseconds.
 pub const HOG_RUN_MIN_MS: u32 = 3;
 
-/// What a role gets, under the strengths gentle, normal and strong.
+/// Values of a role under the strengths gentle, normal and strong.
 struct KnobRow(Backend, Role, [Knobs; 3]);
 
 use Backend::{Autogroup, Cgroup, Nice};
 use Role::{Core, Focused, Hog, Recent, Rest, Visible};
 
-/// All that the manager sets. What is not here is left as it was found.
+/// Everything that the manager sets. Settings not listed here are left as found.
 #[rustfmt::skip]
 const TABLE: [KnobRow; 18] = [
-    // back end, role             gentle                       normal                       strong
+    // backend, role              gentle                       normal                       strong
     KnobRow(Cgroup, Core,    [weight(500).disk(500).slice(300), weight(500).disk(500).slice(100),  weight(500).disk(500).slice(100)]),
     KnobRow(Cgroup, Focused, [weight(300).disk(500).slice(300), weight(3000).disk(500).slice(100), weight(8900).disk(500).slice(100)]),
     KnobRow(Cgroup, Visible, [weight(200),                 weight(300),                 weight(300)]),
@@ -109,9 +116,9 @@ impl Knobs {
     }
 }
 
-/// What a set of this role is to have. `faded` counts for [`Role::Recent`] only: 0 has just lost the focus, 1 lost
-/// it ten minutes ago and has what the rest has; what lies outside counts as the nearer end, and NaN as 1.
-/// [`Strength::Off`] gives no knobs.
+/// Returns the knobs for a set of this role. `faded` applies to [`Role::Recent`] only: 0 has just
+/// lost the focus, 1 lost it ten minutes ago and gets the values of the rest. Values outside of
+/// this range are clamped; NaN counts as 1. [`Strength::Off`] sets no knobs.
 pub fn knobs(backend: Backend, strength: Strength, role: Role, faded: f32) -> Knobs {
     let column = match strength {
         Strength::Off => return AS_FOUND,
@@ -125,14 +132,14 @@ pub fn knobs(backend: Backend, strength: Strength, role: Role, faded: f32) -> Kn
     }
 }
 
-/// Units of systemd have the numbers of plain cgroups: they are the same knobs, set by another hand.
+/// Systemd units use the numbers of plain cgroups: the kernel knobs are the same.
 fn entry(backend: Backend, role: Role, column: usize) -> Knobs {
     let backend = if backend == Backend::Systemd { Cgroup } else { backend };
     let row = TABLE.iter().find(|row| row.0 == backend && row.1 == role);
     row.map_or(AS_FOUND, |row| row.2[column])
 }
 
-/// What lies between two entries, where both are numbers or the rest is left as found.
+/// Interpolates between two entries if both have a number, or if the rest is left as found.
 fn fade(from: Knobs, to: Knobs, faded: f32) -> Knobs {
     let faded = if faded.is_nan() { 1.0 } else { faded.clamp(0.0, 1.0) };
     let between = |from: f32, to: f32| (from + (to - from) * faded).round();
@@ -150,7 +157,7 @@ fn fade(from: Knobs, to: Knobs, faded: f32) -> Knobs {
     }
 }
 
-/// The table as text, a line for each back end, strength and role.
+/// Formats the table as text, with a line for each backend, role and strength.
 pub fn table() -> String {
     let mut text = String::new();
     for KnobRow(backend, role, columns) in &TABLE {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which files are remembered, and in which order they are read ahead.
+//! Files that are remembered, and the order in which they are read ahead.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn files(paths: &[&str]) -> Vec<RememberedFile> {
     paths.iter().map(|path| file(path, 10)).collect()
 }
 
-/// The paths of a plan, by program.
+/// Returns the paths of a plan by program.
 fn paths(plan: &[Vec<RememberedFile>]) -> Vec<Vec<&str>> {
     plan.iter().map(|files| files.iter().map(|file| file.path.as_str()).collect()).collect()
 }

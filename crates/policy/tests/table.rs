@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table, and what it promises.
+//! The table and its guarantees.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use tipme_policy::{
     Backend, HOG_RUN_MIN_MS, IoPriority, Knobs, REST_SHARE_MIN_PERCENT, Role, Scheduling, Strength, knobs, table,
 };
 
-/// What the kernel makes of the nice values -20 to 19 (`sched_prio_to_weight`).
+/// Weights that the kernel assigns to the nice values -20 to 19 (`sched_prio_to_weight`).
 const NICE_WEIGHTS: [u32; 40] = [
     88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501,
     1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
 ];
-/// The weight of SCHED_IDLE.
+/// Weight of SCHED_IDLE.
 const IDLE_WEIGHT: u32 = 3;
-/// The weight of a cgroup that nobody has changed.
+/// Default weight of a cgroup.
 const CGROUP_WEIGHT: u32 = 100;
 
-/// A tick of the slowest usual clock, 250 Hz, in microseconds.
+/// Tick length at the slowest common rate, 250 Hz, in microseconds.
 const TICK_US: u32 = 4_000;
 
 const ON: [Strength; 3] = [Strength::Gentle, Strength::Normal, Strength::Strong];
@@ -33,8 +33,8 @@ fn thread_weight(knobs: Knobs) -> u32 {
     if knobs.scheduling == Some(Scheduling::Idle) { IDLE_WEIGHT } else { nice_weight(knobs.nice) }
 }
 
-/// The weights that decide between two sets, one list for each way in which they may meet: sets in sessions of
-/// their own, and, with autogroups, also sets in the same session.
+/// Returns the weights that decide between two sets, one list for each way in which they compete:
+/// in separate sessions and, with autogroups, also in the same session.
 fn weights(backend: Backend, strength: Strength) -> Vec<[u32; 6]> {
     let each = |weight: &dyn Fn(Knobs) -> u32| Role::ALL.map(|role| weight(of(backend, strength, role)));
     let threads = each(&thread_weight);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Advice about the memory of another process, where no control group can limit it.
+//! Memory advice (`process_madvise`) for another process, used if no control group can limit it.
 //!
-//! Advice changes no setting, so it is not journaled: pages that were sent away come back when they
-//! are used. The caller bounds the bytes of a call; the next one for the same process goes on where it stopped.
+//! Advice changes no setting, so it is not journaled: paged-out memory returns when it is used. The
+//! caller bounds the bytes of a call; the next call for the same process continues where the last
+//! one stopped.
 
 use crate::processes;
 use crate::world::{Advice, KnobFault, fault};
@@ -13,14 +14,14 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use tipme_policy::Identity;
 
-/// Bytes of a list of mappings that are read at most.
+/// Maximum number of bytes read from a list of mappings.
 const MAPS_BYTES_MAX: u64 = 8 << 20;
-/// Ranges that are handed to the kernel at once; its own limit is 1024.
+/// Maximum number of ranges per system call; the kernel's own limit is 1024.
 const RANGES_MAX: usize = 512;
-/// Processes whose place is remembered; beyond it all start over.
+/// Maximum number of remembered positions; beyond it, all processes start over.
 const CURSORS_MAX: usize = 256;
 
-/// Where the advice of each process goes on.
+/// Address at which the advice for each process continues.
 pub(crate) type Cursors = BTreeMap<Identity, u64>;
 
 /// A range of addresses in another process.
@@ -30,7 +31,7 @@ struct AddressRange {
     bytes: u64,
 }
 
-/// Gives the advice for the next `most` bytes of the process's memory; returns the bytes that took it.
+/// Advises the next `most` bytes of the process's memory; returns the number of bytes affected.
 pub(crate) fn give(
     proc: &Path,
     who: Identity,
@@ -49,7 +50,7 @@ pub(crate) fn give(
     advise(&process, &ranges, advice)
 }
 
-/// A descriptor of exactly this process: the start is read after the descriptor holds it.
+/// Opens a pidfd of exactly this process: the start time is checked after the open.
 fn open(proc: &Path, who: Identity) -> Result<OwnedFd, KnobFault> {
     let pid = i32::try_from(who.pid).ok().and_then(Pid::from_raw).ok_or(KnobFault::Vanished)?;
     let process = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| fault(error.into()))?;
@@ -61,7 +62,8 @@ fn read_maps(proc: &Path, pid: u32) -> Result<String, KnobFault> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The mappings from address `from` on that the advice fits, up to the bound, and where to go on.
+/// Returns the mappings from address `from` on that suit the advice, up to the bound, and the
+/// address at which to continue.
 fn choose(maps: &str, advice: Advice, from: u64, most: u64) -> (Vec<AddressRange>, Option<u64>) {
     let (mut ranges, mut bytes) = (Vec::new(), 0);
     for mut range in maps.lines().filter_map(|line| parse(line, advice)) {
@@ -80,8 +82,8 @@ fn choose(maps: &str, advice: Advice, from: u64, most: u64) -> (Vec<AddressRange
     (ranges, None)
 }
 
-/// A mapping, if advice of this kind fits it: none of the kernel's own, none of devices. Pages are only
-/// sent away where they are the process's own.
+/// Parses a mapping that suits the advice: no kernel or device mappings. Only private pages of the
+/// process are paged out.
 fn parse(line: &str, advice: Advice) -> Option<AddressRange> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
@@ -102,7 +104,7 @@ fn advise(process: &OwnedFd, ranges: &[AddressRange], advice: Advice) -> Result<
                 done += bytes;
                 next += passed(batch, bytes);
             }
-            // The first mapping of the batch does not take it, or is gone.
+            // The first mapping of the batch rejects the advice, or is gone.
             Err(libc::EINVAL | libc::ENOMEM | libc::EFAULT | libc::EBADF) => next += 1,
             Err(code) => return Err(fault(io::Error::from_raw_os_error(code))),
         }
@@ -110,7 +112,8 @@ fn advise(process: &OwnedFd, ranges: &[AddressRange], advice: Advice) -> Result<
     Ok(done)
 }
 
-/// How many ranges are finished when so many bytes were taken; the one at which the kernel stopped counts.
+/// Returns the number of ranges covered by this many bytes, including the one at which the kernel
+/// stopped.
 fn passed(batch: &[AddressRange], mut bytes: u64) -> usize {
     for (index, range) in batch.iter().enumerate() {
         if bytes < range.bytes {

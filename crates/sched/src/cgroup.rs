@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files of control groups, version 2.
+//! Files of control groups, version 2.
 //!
-//! In a folder of plain files the same code reads and writes what the kernel would: numbers take the
-//! place of the old ones, process numbers are added to a list.
+//! The same code also works on a folder of plain files: numbers replace the old ones, PIDs are
+//! appended to a list.
 
 use crate::processes::text;
 use crate::units_names;
@@ -12,10 +12,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use tipme_record::proc_text::control_group;
 
-/// Members of a group that are looked at in one round.
+/// Maximum number of members read from a group.
 const MEMBERS_MAX: usize = 8_192;
 
-/// The number in a file: `max` is -1, and of several lines the one of the default counts.
+/// Reads the number in a file: `max` is -1; in a multi-line file the `default` line counts.
 pub(crate) fn get(path: &str) -> Result<i64, KnobFault> {
     parse(&text(Path::new(path)).ok_or(KnobFault::Vanished)?).ok_or(KnobFault::Refused(libc::EINVAL))
 }
@@ -26,7 +26,7 @@ pub(crate) fn set(path: &str, number: i64) -> Result<(), KnobFault> {
     write(path, &words, false)
 }
 
-/// 1 where the children of `group` have the controller, 0 where they could.
+/// Returns 1 if the controller is enabled for the children of `group`, 0 if it is available.
 pub(crate) fn has_controller(group: &str, name: &str) -> Result<i64, KnobFault> {
     let list = |file: &str| text(&Path::new(group).join(file)).ok_or(KnobFault::Vanished);
     let has = |list: String| list.split_ascii_whitespace().any(|word| word == name);
@@ -42,14 +42,14 @@ pub(crate) fn set_controller(group: &str, name: &str, on: bool) -> Result<(), Kn
     write(&format!("{group}/cgroup.subtree_control"), &format!("{sign}{name}"), false)
 }
 
-/// The folder of the group that a process is in.
+/// Returns the folder of a process's group.
 pub(crate) fn group_of(proc: &Path, pid: u32, root: &str) -> Option<String> {
     let groups = text(&proc.join(format!("{pid}/cgroup")))?;
     Some(format!("{root}{}", control_group(&groups)?.trim_end_matches('/')))
 }
 
-/// Moves a process into a group. Where that group is gone, into the nearest one above that is still there, but not
-/// out of the service manager's unit that the group was in: where that is gone, there is no way back.
+/// Moves a process into a group. If that group is gone, uses the nearest existing ancestor, but
+/// stays within the systemd unit of the group: if the unit is gone, there is no way back.
 pub(crate) fn enter(pid: u32, root: &str, group: &str) -> Result<(), KnobFault> {
     let unit = units_names::unit_folder(root, group).unwrap_or_else(|| root.to_owned());
     let inside = |path: &&Path| path.starts_with(&unit);
@@ -58,13 +58,13 @@ pub(crate) fn enter(pid: u32, root: &str, group: &str) -> Result<(), KnobFault> 
     write(&found.join("cgroup.procs").to_string_lossy(), &format!("{pid}\n"), true)
 }
 
-/// The processes in a group, [`MEMBERS_MAX`] at most.
+/// Returns the processes in a group, at most [`MEMBERS_MAX`].
 pub(crate) fn members(group: &str) -> Vec<u32> {
     let list = text(&Path::new(group).join("cgroup.procs")).unwrap_or_default();
     list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).take(MEMBERS_MAX).collect()
 }
 
-/// The processes in a group and in those below it, [`MEMBERS_MAX`] at most.
+/// Returns the processes in a group and its descendants, at most [`MEMBERS_MAX`].
 pub(crate) fn tree(group: &str) -> Vec<u32> {
     let (mut found, mut open) = (Vec::new(), vec![PathBuf::from(group)]);
     while let Some(folder) = open.pop().filter(|_| found.len() < MEMBERS_MAX) {
@@ -82,7 +82,7 @@ pub(crate) fn make(path: &str) -> Result<(), KnobFault> {
     }
 }
 
-/// Removes an empty group; one that is gone is removed.
+/// Removes an empty group; succeeds if it is already gone.
 pub(crate) fn remove(path: &str) -> Result<(), KnobFault> {
     match fs::remove_dir(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -90,7 +90,7 @@ pub(crate) fn remove(path: &str) -> Result<(), KnobFault> {
     }
 }
 
-/// Has the kernel take memory back. That it could not take all of it is not a failure.
+/// Reclaims memory of a group. A partial reclaim is not a failure.
 pub(crate) fn reclaim(group: &str, bytes: u64) -> Result<(), KnobFault> {
     match write(&format!("{group}/memory.reclaim"), &bytes.to_string(), false) {
         Err(KnobFault::Later) => Ok(()),
@@ -98,7 +98,7 @@ pub(crate) fn reclaim(group: &str, bytes: u64) -> Result<(), KnobFault> {
     }
 }
 
-/// Bytes of a group's file pages, active and not.
+/// Returns the size of a group's file pages, active and inactive, in bytes.
 pub(crate) fn file_bytes(group: &str) -> u64 {
     let stat = text(&Path::new(group).join("memory.stat")).unwrap_or_default();
     let words = stat.lines().filter_map(|line| line.split_once(' '));
@@ -106,19 +106,19 @@ pub(crate) fn file_bytes(group: &str) -> u64 {
     of_files.filter_map(|(_, number)| number.parse::<u64>().ok()).fold(0, u64::saturating_add)
 }
 
-/// The ten seconds' average of the time in which all in a group waited for memory; 0 where the kernel does not tell.
+/// Returns the 10 s average of PSI `full` for a group's memory, in percent; 0 without PSI.
 pub(crate) fn full_percent(group: &str) -> f32 {
     text(&Path::new(group).join("memory.pressure")).and_then(|text| full_average(&text)).unwrap_or(0.0)
 }
 
-/// Percent of the last ten seconds in which all waited, from the text of a pressure file.
+/// Parses the `full avg10` percentage of a pressure file.
 pub fn full_average(text: &str) -> Option<f32> {
     let rest = text.lines().find_map(|line| line.strip_prefix("full avg10="))?;
     let percent: f32 = rest.split(' ').next()?.parse().ok()?;
     percent.is_finite().then_some(percent)
 }
 
-/// The folder where the hierarchy of `dir` is mounted: the highest one above it that is a group.
+/// Returns the mount point of the hierarchy of `dir`: its topmost ancestor that is a group.
 pub(crate) fn root_of(dir: &Path) -> Option<PathBuf> {
     let is_group = |path: &&Path| path.join("cgroup.procs").exists();
     dir.ancestors().take_while(is_group).last().map(Path::to_owned)

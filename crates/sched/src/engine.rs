@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From assignments to values: what each process is to have, compared with what it has.
+//! Derives the values of each process from assignments and compares them with the present ones.
 //!
 //! The engine remembers the assignment of each set. A process in several sets has the most favoured
-//! role among them. After each call the processes that the call has touched are settled: their
-//! threads, their sessions, their groups, each by the knobs that the policy's table gives for the back end.
+//! of their roles. At the end of each call the engine settles all affected processes: their
+//! threads, sessions and groups, each with the knobs of the policy's table for the backend.
 
 use crate::journal::Log;
 use crate::ledger::{Done, Ledger};
@@ -17,12 +17,12 @@ use crate::world::{Autogroup, KnobPlace, ThreadKnob, World};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::{Action, Assignment, Backend, Identity, Knobs, MemoryAction, Role, SetId, Strength};
 
-/// Sets that are remembered at most; twice of what the policy keeps.
+/// Maximum number of remembered sets, twice that of the policy.
 pub(crate) const SETS_MAX: usize = 512;
-/// Members of a set that are looked at; what the policy keeps.
+/// Maximum number of members of a set, the same as in the policy.
 pub(crate) const MEMBERS_MAX: usize = 512;
 
-/// What a process is to be, by the most favoured of its sets.
+/// Role of a process, from the most favoured of its sets.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Standing {
     pub(crate) set: SetId,
@@ -37,14 +37,14 @@ pub(crate) struct Engine<W, L> {
     pub(crate) subtree: Option<Subtree>,
     pub(crate) units: Option<Units>,
     pub(crate) memory_requests: MemoryRequests,
-    /// A scheduler that ignores weights is at work: nice values are set besides.
+    /// Sets nice values as well, because the active scheduler ignores weights.
     pub(crate) nice_too: bool,
     pub(crate) sets: BTreeMap<SetId, Assignment>,
     pub(crate) roles: BTreeMap<Identity, Standing>,
-    /// Processes that nobody has listed, with the listed one that they follow.
+    /// Unlisted processes, each with the listed process that it follows.
     pub(crate) followers: BTreeMap<Identity, Identity>,
     pub(crate) autogroups: BTreeMap<Identity, Autogroup>,
-    /// Processes that wait for the kernel.
+    /// Processes deferred by the kernel.
     pub(crate) later: BTreeSet<Identity>,
     pub(crate) notes: Notes,
 }
@@ -68,7 +68,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Does what the actions say; with no actions, what had to wait.
+    /// Applies the actions; an empty list retries deferred changes.
     pub(crate) fn apply(&mut self, actions: &[Action]) -> Applied {
         self.ledger.begin();
         let mut applied = Applied::default();
@@ -93,7 +93,7 @@ impl<W: World, L: Log> Engine<W, L> {
         applied
     }
 
-    /// Sets everything again with the numbers of another strength.
+    /// Changes the strength and applies its values to all sets.
     pub(crate) fn set_strength(&mut self, strength: Strength) -> Applied {
         self.ledger.begin();
         self.strength = strength;
@@ -105,7 +105,7 @@ impl<W: World, L: Log> Engine<W, L> {
         applied
     }
 
-    /// Takes everything back and forgets all assignments.
+    /// Restores everything and forgets all assignments.
     pub(crate) fn restore(&mut self) -> Restored {
         self.sets.clear();
         self.roles.clear();
@@ -122,7 +122,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.ledger.restore()
     }
 
-    /// The knobs of a role, from the policy's table.
+    /// Returns the knobs of a role from the policy's table.
     pub(crate) fn knobs(&self, standing: Standing) -> Knobs {
         let of = |backend| tipme_policy::knobs(backend, self.strength, standing.role, standing.faded);
         match self.backend {
@@ -133,7 +133,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Writes down what came of a commit, in the words of people.
+    /// Records the result of a commit in `applied` and the notes.
     pub(crate) fn report(&mut self, done: Done, applied: &mut Applied) {
         applied.changed += done.changed;
         applied.vanished += done.vanished.len();
@@ -149,7 +149,7 @@ impl<W: World, L: Log> Engine<W, L> {
         if why == SkipReason::Later {
             self.later.insert(who);
         }
-        // Nobody sets weights any more: nice values are what is left.
+        // Nothing applies weights any more: nice values remain.
         self.nice_too |= self.backend == Backend::Systemd && matches!(why, SkipReason::Refused(code) if is_down(code));
         self.notes.add(who, knob, why.clone());
         applied.skip(who, knob, why);
@@ -179,7 +179,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.notes.keep(&self.roles);
     }
 
-    /// A process to name when a session or a group could not be changed.
+    /// Returns a process on which to report a failure for a session or a group.
     fn someone_in(&self, place: &KnobPlace) -> Option<Identity> {
         match place {
             KnobPlace::Autogroup { number, .. } => {
@@ -190,7 +190,7 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 }
 
-/// The role of each process: the most favoured of the sets that list it.
+/// Returns the role of each process: the most favoured of the sets that list it.
 fn best_roles(sets: &BTreeMap<SetId, Assignment>) -> BTreeMap<Identity, Standing> {
     let mut roles: BTreeMap<Identity, Standing> = BTreeMap::new();
     for assignment in sets.values() {
@@ -209,7 +209,7 @@ fn listed(assignment: &Assignment) -> impl Iterator<Item = Identity> + use<'_> {
     assignment.members.iter().map(|member| member.who)
 }
 
-/// The smaller, the more favoured.
+/// Sort key of a standing; a smaller rank is more favoured.
 pub(crate) fn rank(standing: Standing) -> (Role, u32) {
     (standing.role, (standing.faded.clamp(0.0, 1.0) * 1e6) as u32)
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why the mechanism could not be opened.
+//! Errors of opening the mechanism.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why the mechanism could not be opened.
+/// Reason for which the mechanism cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum MechanismError {
     #[error("cannot open the journal {path}: {source}; name a folder that exists and that this user can write to", path = .path.display())]

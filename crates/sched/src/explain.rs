@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a process has what it has.
+//! Explanations of the knobs of a process.
 
 use crate::engine::{Engine, knob_of};
 use crate::journal::{Cell, Log};
@@ -8,34 +8,34 @@ use crate::world::{KnobPlace, World};
 use serde::{Deserialize, Serialize};
 use tipme_policy::{Identity, Membership, Reason, Role, SetId};
 
-/// A process as the manager sees it.
+/// Knobs of a process and their reasons.
 #[derive(Clone, Debug)]
 pub struct ProcessExplanation {
-    /// `None`: it only has what it inherited, and that goes back.
+    /// `None` if the process only has inherited values, which will be restored.
     pub role: Option<RoleExplanation>,
     pub knobs: Vec<KnobState>,
-    /// What was left as it was, with the reason.
+    /// Knobs left alone, each with the reason.
     pub left: Vec<(Knob, SkipReason)>,
 }
 
-/// Why a process has its role.
+/// Reason for the role of a process.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RoleExplanation {
-    /// The set that gives it its role.
+    /// Set that gives the process its role.
     pub set: SetId,
     pub role: Role,
     pub reason: Reason,
-    /// How it came into the set.
+    /// Reason for the membership in the set.
     pub because: Membership,
 }
 
-/// A knob that is changed, with what it was. Values are words for people.
+/// A changed knob with its baseline. Values are formatted for people.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct KnobState {
     pub knob: Knob,
     pub baseline: String,
     pub applied: String,
-    /// What the kernel says now; `None` where it is gone.
+    /// Present value in the kernel; `None` if the process or group is gone.
     pub present: Option<String>,
 }
 
@@ -67,15 +67,15 @@ impl<W: World, L: Log> Engine<W, L> {
         })
     }
 
-    /// The knobs of the first thread of a process without a role that were turned with those of another one, or that it has
-    /// inherited.
+    /// Returns the knobs of the first thread of a process without a role: those changed together
+    /// with another process, and inherited ones.
     fn inherited(&self, who: Identity) -> Vec<KnobState> {
         let first = |place: &KnobPlace| matches!(place, KnobPlace::Thread { tid, .. } if *tid == who.pid);
         let known = self.ledger.threads_of(who).filter(|(place, cell)| first(place) && self.holds(place, cell));
         known.filter(is_turned).map(|(place, cell)| self.state(place, cell)).chain(self.lent(who)).collect()
     }
 
-    /// What the first thread of a process has inherited, and nobody has taken down yet.
+    /// Returns inherited values of a process's first thread that have no cell yet.
     fn lent(&self, who: Identity) -> impl Iterator<Item = KnobState> {
         let first = move |place: &KnobPlace| matches!(place, KnobPlace::Thread { tid, .. } if *tid == who.pid);
         let is_known = |place: &KnobPlace| self.ledger.cell(place).is_some();
@@ -104,7 +104,8 @@ impl<W: World, L: Log> Engine<W, L> {
         self.ledger.cells().filter(move |(place, _)| concerns(place))
     }
 
-    /// Whether nobody has set it to something else since; what cannot be asked for is not said to be changed.
+    /// Returns `true` if the place still has the applied value. An unreadable place counts as
+    /// unchanged.
     fn holds(&self, place: &KnobPlace, cell: &Cell) -> bool {
         self.ledger.world.get(place).map_or(true, |present| cell.put(&present))
     }
@@ -121,12 +122,12 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 }
 
-/// Whether a knob has another value than it is to have. What somebody has wished for is remembered, and nothing was turned.
+/// Returns `true` if the knob differs from its baseline. A remembered user wish changes nothing.
 fn is_turned((_, cell): &(&KnobPlace, &Cell)) -> bool {
     cell.applied != cell.baseline
 }
 
-/// A value as people write it: names of policies and classes, `max` for no limit.
+/// Formats a value for people: names of policies and classes, `max` for no limit.
 pub(crate) fn words(place: &KnobPlace, value: &crate::world::Value) -> String {
     use crate::world::{ThreadKnob, Value};
     match (place, value) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A machine in memory that can be stopped before any step, and a journal in memory.
+//! An in-memory machine that can crash before any step, and an in-memory journal.
 
 use crate::journal::Log;
 use crate::units_names::Property;
@@ -11,28 +11,28 @@ use std::io;
 use std::rc::Rc;
 use tipme_policy::Identity;
 
-/// Where the hierarchy of control groups is.
+/// Mount point of the cgroup hierarchy.
 pub(crate) const ROOT: &str = "/cg";
 /// The delegated group.
 pub(crate) const DIR: &str = "/cg/user";
-/// Bytes of memory that the machine has.
+/// Total memory in bytes.
 pub(crate) const TOTAL: u64 = 32 << 20;
-/// Units: of a login, of a program, of a service with several processes.
+/// Units: a login, a program, and a service with several processes.
 pub(crate) const LOGIN: &str = "/cg/user.slice/user-1000.slice/session-2.scope";
 pub(crate) const APP: &str = "/cg/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope";
 pub(crate) const SERVICE: &str = "/cg/system.slice/display.service";
 
-/// What the controllers keep in each group, with the kernel's values.
+/// Files of the controllers in each group, with the kernel's defaults.
 const FILES: [(&str, i64); 5] =
     [("cpu.weight", 100), ("io.weight", 100), ("memory.low", 0), ("memory.high", -1), ("memory.current", 5 << 20)];
 
-/// Counts steps and stops the program after some: from then on nothing works any more.
+/// Counts steps and simulates a crash after some of them: from then on every operation fails.
 #[derive(Clone, Default)]
 pub(crate) struct CrashPoint {
     left: Rc<Cell<Option<usize>>>,
-    /// Steps that were not taken.
+    /// Number of steps refused after the crash.
     missed: Rc<Cell<usize>>,
-    /// Steps that were taken in all.
+    /// Total number of attempted steps.
     pub(crate) taken: Rc<Cell<usize>>,
 }
 
@@ -46,7 +46,7 @@ impl CrashPoint {
         self.left.get() == Some(0)
     }
 
-    /// True where the step is still taken.
+    /// Returns `true` if the step still happens.
     fn burn(&self) -> bool {
         self.taken.set(self.taken.get() + 1);
         match self.left.get() {
@@ -63,12 +63,12 @@ impl CrashPoint {
     }
 }
 
-/// A journal that several lives of the program share.
+/// A journal shared by successive runs of the program.
 #[derive(Clone, Default)]
 pub(crate) struct MemoryLog {
     bytes: Rc<RefCell<Vec<u8>>>,
     pub(crate) crash_point: CrashPoint,
-    /// Bytes of the last line that a stopped write has left.
+    /// Number of bytes of the last line that a crashed write leaves behind.
     pub(crate) torn: Rc<Cell<usize>>,
 }
 
@@ -92,7 +92,7 @@ impl Log for MemoryLog {
             self.bytes.borrow_mut().extend(bytes);
             return Ok(());
         }
-        // Only the write in the midst of which it stops is torn.
+        // Only the write interrupted by the crash is torn.
         if self.crash_point.missed.get() == 1 {
             let torn = self.torn.take().min(bytes.len());
             self.bytes.borrow_mut().extend(&bytes[..torn]);
@@ -115,11 +115,11 @@ pub(crate) struct Process {
     pub(crate) session: u32,
     pub(crate) uid: u32,
     pub(crate) group: String,
-    /// Nice, policy, I/O by thread number and start.
+    /// Nice value, slice, policy and I/O priority by thread id and start time.
     pub(crate) threads: BTreeMap<(u32, u64), [i64; 4]>,
 }
 
-/// All that can be changed.
+/// All changeable state.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct FakeState {
     pub(crate) processes: BTreeMap<Identity, Process>,
@@ -127,41 +127,41 @@ pub(crate) struct FakeState {
     /// Files by group.
     pub(crate) groups: BTreeMap<String, BTreeMap<String, i64>>,
     pub(crate) controllers: BTreeSet<(String, String)>,
-    /// Properties of units that somebody has set.
+    /// Explicitly set properties of units.
     pub(crate) units: BTreeMap<(String, Property), i64>,
 }
 
-/// A machine that several lives of the program share.
+/// A machine shared by successive runs of the program.
 #[derive(Clone, Default)]
 pub(crate) struct FakeMachine {
     pub(crate) state: Rc<RefCell<FakeState>>,
     pub(crate) clock: Rc<Cell<u64>>,
     pub(crate) crash_point: CrashPoint,
-    /// Only processes of this user.
+    /// Restricts changes to processes of this user.
     pub(crate) owner: Option<u32>,
-    /// How often the threads of a process were listed.
+    /// Number of thread listings.
     pub(crate) looks: Rc<Cell<usize>>,
-    /// All processes have just been forked.
+    /// Makes all processes count as just forked.
     pub(crate) young: Rc<Cell<bool>>,
-    /// A child of this process is forked, with this number, just before the next change.
+    /// Forks a child of this process, with this PID, just before the next change.
     pub(crate) fork_before_change: Rc<Cell<Option<(Identity, u32)>>>,
-    /// Nobody answers who keeps units.
+    /// Makes systemd unresponsive.
     pub(crate) mute: Rc<Cell<bool>>,
-    /// Who keeps units is not asked before everything is taken back.
+    /// Blocks requests to systemd until the restore.
     pub(crate) closed: Rc<Cell<bool>>,
-    /// What is asked of units and scopes is not answered, and happens when [`FakeMachine::land`] is called.
+    /// Delays requests for units and scopes until [`FakeMachine::land`] is called.
     pub(crate) slow: Rc<Cell<bool>>,
     pub(crate) late: Rc<RefCell<Vec<(KnobPlace, Value)>>>,
-    /// Bytes of processes that are in memory.
+    /// Resident size of processes in bytes.
     pub(crate) resident: Rc<RefCell<BTreeMap<Identity, u64>>>,
-    /// Bytes of file pages in each group, free swap, and the percentage of waiting in each group.
+    /// File pages of each group in bytes, free swap, and memory pressure of each group in percent.
     pub(crate) file_bytes: Rc<Cell<u64>>,
     pub(crate) swap: Rc<Cell<u64>>,
     pub(crate) full_percent: Rc<Cell<f32>>,
 }
 
 impl FakeMachine {
-    /// A machine with a delegated group and no process.
+    /// Creates a machine with a delegated group and no process.
     pub(crate) fn new() -> FakeMachine {
         let machine = FakeMachine::default();
         machine.clock.set(100);
@@ -176,7 +176,7 @@ impl FakeMachine {
         self.clock.get()
     }
 
-    /// A new process: a child inherits all that the kernel hands on.
+    /// Forks a process; a child inherits everything that the kernel passes on.
     pub(crate) fn fork(&self, pid: u32, parent: Option<Identity>, own_session: bool) -> Identity {
         let who = Identity { pid, start: self.tick() };
         let mut state = self.state.borrow_mut();
@@ -197,7 +197,7 @@ impl FakeMachine {
         who
     }
 
-    /// A new thread with the values of the first one.
+    /// Adds a thread with the values of the first one.
     pub(crate) fn spawn(&self, who: Identity, tid: u32) {
         let start = self.tick();
         if let Some(process) = self.state.borrow_mut().processes.get_mut(&who) {
@@ -215,7 +215,7 @@ impl FakeMachine {
         state.reap();
     }
 
-    /// What was asked for and not answered happens now.
+    /// Executes the delayed requests.
     pub(crate) fn land(&self) {
         for (place, value) in self.late.take() {
             self.state.borrow_mut().set(&place, &value).ok();
@@ -317,7 +317,7 @@ impl FakeState {
         Ok(())
     }
 
-    /// As systemd: a scope ends with its last process, and is forgotten with what was set for it.
+    /// Removes empty scopes together with their properties, as systemd does.
     pub(crate) fn reap(&mut self) {
         let FakeState { processes, groups, units, .. } = self;
         let lives = |group: &str| !is_ours(group) || processes.values().any(|process| process.group == group);
@@ -325,7 +325,8 @@ impl FakeState {
         units.retain(|(group, _), _| lives(group));
     }
 
-    /// As the kernel: a group with processes of its own gives no controllers to its children.
+    /// Switches a controller. As in the kernel, a group with processes of its own cannot enable
+    /// controllers for its children.
     fn control(&mut self, group: &str, name: &str, on: bool) -> Result<(), KnobFault> {
         let key = (group.to_owned(), name.to_owned());
         if on && self.processes.values().any(|process| process.group == group) {
@@ -361,13 +362,14 @@ impl FakeState {
     }
 }
 
-/// True where a controller that the group `of` gives to its children keeps a file in the group `path`.
+/// Returns `true` for a file in the group `path` of a controller that the group `of` enables for
+/// its children.
 fn is_file_of(path: &str, of: &str, controller: &str, file: &str) -> bool {
     let is_child = path.rsplit_once('/').is_some_and(|(above, _)| above == of);
     is_child && file.split('.').next() == Some(controller)
 }
 
-/// True for a scope that was begun here.
+/// Returns `true` for a scope started by the engine.
 fn is_ours(group: &str) -> bool {
     group.rsplit('/').next().is_some_and(|name| name.starts_with("tipme-") && name.ends_with(".scope"))
 }
@@ -530,5 +532,5 @@ impl World for FakeMachine {
     }
 }
 
-/// What is used of [`ThreadKnob`] as a place in an array.
+/// Some code uses [`ThreadKnob`] as an array index.
 const _: () = assert!(ThreadKnob::Nice as usize == 0 && ThreadKnob::Io as usize == 3);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entries for fuzzing: bytes of a journal, and what the kernel says of processes.
+//! Fuzzing entry points: journals, and process files of the kernel.
 
 use crate::journal::tell_any;
 use crate::processes::parse_any;
 
-/// Reads a journal, as it is and with the check sums of its lines made right, and says whether one was good; it must
-/// not panic.
+/// Reads a journal as it is, and with corrected check sums; returns `true` if some line was valid.
+/// Must not panic.
 pub fn exercise_journal(bytes: &[u8]) -> bool {
     tell_any(bytes)
 }
 
-/// Reads a process's line and its status; whether one was understood; it must not panic.
+/// Parses a `stat` line and a `status` file; returns `true` if one was valid. Must not panic.
 pub fn exercise_processes(bytes: &[u8]) -> bool {
     parse_any(&String::from_utf8_lossy(bytes))
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plain control groups (version 2) below one delegated group.
 //!
-//! Each set gets a group of its own and its processes are moved once; afterwards only weights are
-//! written. Processes that are in the delegated group itself go to its group `rest`, since a group
-//! with processes of its own cannot give controllers to its children. A process that is forgotten
-//! goes back to where it came from (to `rest` for the time being, if that was the delegated group),
-//! and an empty group is removed.
+//! Each set gets a group of its own, and its processes are moved once; afterwards only weights are
+//! written. Processes in the delegated group itself move to its child `rest`, since a group with
+//! processes of its own cannot enable controllers for its children. A forgotten process returns to
+//! its origin (or to `rest` for now, if that was the delegated group), and an empty group is
+//! removed.
 
 use crate::engine::{Engine, Standing};
 use crate::journal::{Cell, Log};
@@ -16,11 +16,12 @@ use crate::world::{KnobFault, KnobPlace, Value, World};
 use std::collections::BTreeSet;
 use tipme_policy::{Assignment, Backend, Identity, Reason, Role, SetId};
 
-/// Controllers that the children of the delegated group are to have.
+/// Controllers to enable for the children of the delegated group.
 const CONTROLLERS: [&str; 3] = ["cpu", "io", "memory"];
-/// Switching the controllers on is tried again after so many clock ticks: ten seconds, where they last 10 ms.
+/// Clock ticks between two attempts to enable the controllers: ten seconds with 10 ms ticks.
 const RETRY_TICKS: u64 = 1_000;
-/// How often the delegated group is looked at again for children that were forked in it while their parents moved out.
+/// Maximum number of passes over the delegated group for children forked in it while their parents
+/// moved out.
 const LOOKS_MAX: usize = 8;
 
 impl<W: World, L: Log> Engine<W, L> {
@@ -33,7 +34,7 @@ impl<W: World, L: Log> Engine<W, L> {
         let Some(subtree) = self.subtree.clone().filter(|_| self.backend == Backend::Cgroup) else { return };
         let active: Vec<SetId> = affected.iter().copied().filter(|set| self.can_have_group(&subtree, *set)).collect();
         let late = !active.is_empty() && !subtree.prepared && self.prepare(&subtree, applied);
-        // What was made while there was no controller has no weights and no protection yet.
+        // Groups created without the controllers have no weights and no protection yet.
         let made = |set: &SetId| late && self.has_group(&subtree, &subtree.group(*set));
         let made: Vec<SetId> = self.sets.keys().copied().filter(made).collect();
         for set in &active {
@@ -57,7 +58,8 @@ impl<W: World, L: Log> Engine<W, L> {
         self.release_controllers(applied);
     }
 
-    /// Whether a set is weighed and has a group, or a process that may be moved into one.
+    /// Returns `true` if a set has weights, and has a group or a process that may be moved into
+    /// one.
     fn can_have_group(&self, subtree: &Subtree, set: SetId) -> bool {
         let path = subtree.group(set);
         let may_move = |who: Identity| {
@@ -74,7 +76,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.ledger.cell(&KnobPlace::Group { path: path.to_owned(), root: subtree.root.clone() }).is_some()
     }
 
-    /// Switches the controllers off again once no group needs them.
+    /// Disables the controllers once no group needs them.
     fn release_controllers(&mut self, applied: &mut Applied) {
         let needs = |place: &KnobPlace| matches!(place, KnobPlace::Group { path, .. } if !path.ends_with("/rest"));
         if self.ledger.cells().any(|(place, _)| needs(place)) {
@@ -90,7 +92,8 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Makes a group unless it is there, with the folder that the process comes from as the one to return to.
+    /// Creates a group if it does not exist; the origin of the process becomes the group to return
+    /// to.
     pub(crate) fn make_group(&mut self, subtree: &Subtree, path: &str, who: Identity, applied: &mut Applied) {
         let place = KnobPlace::Group { path: path.to_owned(), root: subtree.root.clone() };
         if self.ledger.cell(&place).is_some() {
@@ -102,7 +105,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.commit_for(who, vec![LedgerStep { details, ..step(place, 1.into(), 0.into()) }], applied);
     }
 
-    /// Moves one process, unless a unit of a service manager holds it.
+    /// Plans the move of a process, unless a systemd unit holds it.
     pub(crate) fn plan_move(
         &self,
         subtree: &Subtree,
@@ -122,7 +125,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Moves a process on, unless somebody else has moved it, or it is gone.
+    /// Plans a further move, unless another program has moved the process, or it is gone.
     fn plan_next_move(&self, place: KnobPlace, cell: &Cell, to: Value) -> Result<Option<LedgerStep>, SkipReason> {
         match self.ledger.world.get(&place) {
             Ok(from) if cell.put(&from) => Ok(Some(LedgerStep { from, ..step(place, to, cell.baseline.clone()) })),
@@ -131,7 +134,8 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Where a process belongs: its group, or, where that is one of ours, the one to which it returns.
+    /// Returns the origin of a process: its group, or the group to return to if it is in one of
+    /// ours.
     fn origin(&self, subtree: &Subtree, who: Identity) -> Option<String> {
         let place = KnobPlace::Member { process: who, root: subtree.root.clone() };
         let Ok(Value::Text(present)) = self.ledger.world.get(&place) else { return None };
@@ -142,14 +146,14 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// `rest` where it exists, else the delegated group.
+    /// Returns `rest` if it exists, else the delegated group.
     fn fallback_group(&self, subtree: &Subtree) -> String {
         let place = KnobPlace::Group { path: subtree.rest(), root: subtree.root.clone() };
         if self.ledger.cell(&place).is_some() { subtree.rest() } else { subtree.dir.clone() }
     }
 
-    /// Empties the delegated group into `rest` and turns on the controllers that there are. True where one has come on;
-    /// where not all have, it is tried again at a change some time later.
+    /// Empties the delegated group into `rest` and enables the available controllers. Returns
+    /// `true` if one was newly enabled; if some are still missing, a later change tries again.
     fn prepare(&mut self, subtree: &Subtree, applied: &mut Applied) -> bool {
         let (first, now) = (self.roles.keys().next().copied(), self.ledger.world.ticks());
         let rests = subtree.failed.is_some_and(|failed| now.saturating_sub(failed) < RETRY_TICKS);
@@ -168,8 +172,8 @@ impl<W: World, L: Log> Engine<W, L> {
         self.ledger.cells().filter(|(place, _)| matches!(place, KnobPlace::Controller { .. })).count()
     }
 
-    /// Moves everybody into `rest`. A child that is forked meanwhile may be left behind, and would keep the controllers
-    /// off.
+    /// Moves all processes into `rest`. A child forked meanwhile may be left behind and would block
+    /// the controllers.
     fn empty(&mut self, subtree: &Subtree, applied: &mut Applied) {
         let mut tried = BTreeSet::new();
         for _ in 0..LOOKS_MAX {
@@ -192,7 +196,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// True where the controller is on now, or there is none.
+    /// Returns `true` if the controller is enabled now, or does not exist.
     fn turn_on(&mut self, subtree: &Subtree, name: &str, who: Identity, applied: &mut Applied) -> bool {
         let place = KnobPlace::Controller { group: subtree.dir.clone(), name: name.to_owned() };
         if self.ledger.cell(&place).is_some() || self.ledger.world.get(&place) != Ok(Value::Number(0)) {
@@ -207,7 +211,8 @@ impl<W: World, L: Log> Engine<W, L> {
         for &who in touched {
             let step = match self.target(subtree, who) {
                 Some(to) if self.has_group(subtree, &to) => self.plan_move(subtree, who, to),
-                // There is none, perhaps since nobody may be moved; then it is told why.
+                // The set has no group, perhaps because its processes may not be moved; this
+                // reports the reason.
                 Some(to) => self.plan_move(subtree, who, to).and_then(|_| self.plan_return(subtree, who)),
                 None => self.plan_return(subtree, who),
             };
@@ -220,7 +225,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.report(done, applied);
     }
 
-    /// The group in which a process is to be; `None` for where it came from.
+    /// Returns the target group of a process; `None` for its origin.
     fn target(&self, subtree: &Subtree, who: Identity) -> Option<String> {
         let standing = self.roles.get(&who).filter(|standing| self.weights(standing.set) != [None, None])?;
         Some(subtree.group(standing.set))
@@ -234,7 +239,7 @@ impl<W: World, L: Log> Engine<W, L> {
         if cell.applied == to { Ok(None) } else { self.plan_next_move(place, cell, to) }
     }
 
-    /// For the CPUs and for I/O.
+    /// Returns the CPU and I/O weights of a set.
     pub(crate) fn weights(&self, set: SetId) -> [Option<u32>; 2] {
         let Some(assignment) = self.sets.get(&set).filter(|assignment| !self.stays_in_rest(assignment)) else {
             return [None, None];
@@ -244,14 +249,15 @@ impl<W: World, L: Log> Engine<W, L> {
         [knobs.cpu_weight, knobs.io_weight]
     }
 
-    /// What a set of this role has.
+    /// Returns the weights of a role.
     pub(crate) fn weights_of_role(&self, role: Role) -> [Option<u32>; 2] {
         let set = SetId(crate::memory::NOBODY);
         let knobs = self.knobs(Standing { set, role, faded: 0.0 });
         [knobs.cpu_weight, knobs.io_weight]
     }
 
-    /// A process without a window that is in `rest` stays there, where its memory is counted and limited.
+    /// A process without a window stays in `rest` if it is there, since its memory is accounted and
+    /// limited there.
     fn stays_in_rest(&self, assignment: &Assignment) -> bool {
         let is_loose = matches!(assignment.reason, Reason::Busy | Reason::MemoryHog { .. });
         let Some(subtree) = self.subtree.as_ref().filter(|_| is_loose) else { return false };
@@ -272,12 +278,13 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Writes a number into a file of a group; `None` for what was there before.
+    /// Writes a number into a file of a group; `None` restores the baseline.
     pub(crate) fn write(&mut self, path: &str, want: Option<i64>, who: Identity, applied: &mut Applied) {
         self.put(KnobPlace::File { path: path.to_owned() }, want, who, applied);
     }
 
-    /// Sets a number of a group or unit, unless somebody else has set it; `None` for what was there before.
+    /// Sets a number of a group or unit, unless another program has set it; `None` restores the
+    /// baseline.
     pub(crate) fn put(&mut self, place: KnobPlace, want: Option<i64>, who: Identity, applied: &mut Applied) {
         let cell = self.ledger.cell(&place);
         if cell.is_some_and(|cell| Some(&cell.applied) == want.map(Value::Number).as_ref())
@@ -287,7 +294,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
         let knob = crate::engine::knob_of(&place);
         let known = cell.is_some();
-        // Asked before systemd is: it has little time for us.
+        // Checked before the request to systemd, which limits its time for us.
         if let (None, Err(why)) = (cell, self.ledger.world.admit(&place)) {
             return self.skip(who, knob, why, applied);
         }
@@ -315,7 +322,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Moves all processes of a group back to where they came from, and removes it.
+    /// Moves all processes of a group back to their origins, and removes it.
     pub(crate) fn remove_group(&mut self, subtree: &Subtree, path: &str, who: Identity, applied: &mut Applied) {
         let place = KnobPlace::Group { path: path.to_owned(), root: subtree.root.clone() };
         let Some(return_to) = self.ledger.cell(&place).map(|cell| cell.return_to.clone().unwrap_or_default()) else {
@@ -334,7 +341,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Processes that have a group of their own because of their memory.
+    /// Returns the processes with a group of their own because of their memory.
     fn hogs(&self, subtree: &Subtree) -> Vec<Identity> {
         let prefix = format!("{}/hog-", subtree.dir);
         let hog = |place: &KnobPlace| match place {
@@ -347,7 +354,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.ledger.cells().filter_map(|(place, _)| hog(place)).collect()
     }
 
-    /// Commits steps; failures at places that are no process's are told of `who`.
+    /// Commits steps. Failures at places without a process are reported for this process.
     pub(crate) fn commit_for(&mut self, who: Identity, steps: Vec<LedgerStep>, applied: &mut Applied) {
         let mut done = self.ledger.commit(steps);
         for (place, why) in std::mem::take(&mut done.failed) {
@@ -359,8 +366,8 @@ impl<W: World, L: Log> Engine<W, L> {
 
 const NO_CONTROLLER: &str = "the group has no such controller: the kernel or the group above does not offer it";
 
-/// True for a unit that has not what units have by themselves. Of the files of groups only protection is looked at: groups
-/// that were made here begin with the kernel's values, and above them only protection is set.
+/// Returns `true` for a unit with a non-default value. For group files only protection is checked:
+/// groups created here start with the kernel's defaults, and above them only protection is set.
 fn is_set_by_other(place: &KnobPlace, present: &Value) -> bool {
     match (place, present) {
         (KnobPlace::Unit { property, .. }, Value::Number(number)) => !property.is_default(*number),
@@ -369,7 +376,7 @@ fn is_set_by_other(place: &KnobPlace, present: &Value) -> bool {
     }
 }
 
-/// The first change of a place: it holds the baseline.
+/// First change of a place: the present value becomes the baseline.
 pub(crate) fn step(place: KnobPlace, to: Value, baseline: Value) -> LedgerStep {
     LedgerStep { place, to, from: baseline.clone(), baseline, details: CellDetails::default() }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A process that is held fast while it is changed.
+//! A process pinned for the time of its changes.
 //!
-//! Its folder in /proc stays open, and such a descriptor is of one process for ever: signal 0, sent through
-//! it, says whether that process is still there, and its owner is the process's effective user. So identity
-//! and rights are read once, and what can change is asked again, by one cheap system call, directly before
-//! each change.
+//! The descriptor of its `/proc` folder refers to one process forever: signal 0 sent through it
+//! shows whether that process still exists, and its owner is the effective user of the process.
+//! Identity and user are therefore read once, and directly before each change one cheap system call
+//! checks the parts that can change.
 //!
-//! System calls that name a thread by its number cannot also name the process. What remains is the time
-//! between two such calls, in which the thread would have to end and the kernel to go through all its numbers.
+//! System calls that take a thread id cannot name the process as well. A race remains between two
+//! such calls, in which the thread would have to end and the kernel to wrap around all ids.
 
 use crate::processes::{ProcFolder, Stat};
 use crate::world::{KnobFault, fault};
@@ -18,17 +18,17 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use tipme_policy::Identity;
 
-/// A process that lived when it was looked at.
+/// A process that was alive when it was opened.
 #[derive(Debug)]
 pub(crate) struct HeldProcess {
     folder: ProcFolder,
     who: Identity,
-    /// What was read last.
+    /// Last data read.
     latest: RefCell<Stat>,
-    /// Nobody has asked yet what is known of it now.
+    /// Set until the data of the open is used.
     fresh: Cell<bool>,
     users: OnceCell<Option<(u32, u32)>>,
-    /// When the threads that were listed started; the first one's start is the process's.
+    /// Start times of the listed threads; the first thread started with the process.
     starts: RefCell<BTreeMap<u32, u64>>,
 }
 
@@ -45,12 +45,12 @@ impl HeldProcess {
         self.who
     }
 
-    /// What was known of it when somebody looked last.
+    /// Returns the last data read.
     pub(crate) fn latest(&self) -> Stat {
         self.latest.borrow().clone()
     }
 
-    /// What is known of it now: the first call gets what was read when it was opened.
+    /// Returns current data; the first call returns the data of the open.
     pub(crate) fn stat(&self) -> Result<Stat, KnobFault> {
         if !self.fresh.take() {
             let stat = self.folder.stat().filter(Stat::is_alive).ok_or(KnobFault::Vanished)?;
@@ -59,19 +59,20 @@ impl HeldProcess {
         Ok(self.latest())
     }
 
-    /// The real user and the effective one, as they were when they were first asked for.
+    /// Returns the real and the effective user as of the first call.
     pub(crate) fn users(&self) -> Option<(u32, u32)> {
         *self.users.get_or_init(|| self.folder.users())
     }
 
-    /// The effective user now: a program with another user's rights may have been started since.
+    /// Returns the effective user now: the process may have started a set-user-ID program since.
     pub(crate) fn effective_user(&self) -> Option<u32> {
         rustix::fs::fstat(&self.folder).ok().map(|stat| stat.st_uid)
     }
 
-    /// The threads with their starts, the first one first. One that ends meanwhile is left out.
+    /// Returns the threads with their start times, the first thread first. Threads that end
+    /// meanwhile are left out.
     pub(crate) fn threads(&self, count: u32) -> Vec<(u32, u64)> {
-        // A process of one thread has the one that is known.
+        // The only thread of a single-threaded process is known.
         let tids = if count > 1 { self.folder.threads(self.who.pid) } else { vec![self.who.pid] };
         tids.into_iter().filter_map(|tid| Some((tid, self.start(tid)?))).collect()
     }
@@ -85,11 +86,11 @@ impl HeldProcess {
         })
     }
 
-    /// Whether the process is still there. Asked directly before a change.
+    /// Checks directly before a change that the process still exists.
     pub(crate) fn check(&self) -> Result<(), KnobFault> {
         let fd = self.folder.as_fd().as_raw_fd();
         let none = std::ptr::null::<libc::siginfo_t>();
-        // SAFETY: the call takes numbers and an empty pointer; signal 0 is sent to nobody.
+        // SAFETY: the call takes numbers and a null pointer; signal 0 is not delivered.
         let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, 0, none, 0) };
         match answer(sent) {
             Err(KnobFault::Refused(_)) => self.folder.stat().map(drop).ok_or(KnobFault::Vanished),
@@ -97,7 +98,7 @@ impl HeldProcess {
         }
     }
 
-    /// The same of one thread, which started then.
+    /// Checks the same for one thread with this start time.
     pub(crate) fn check_thread(&self, tid: u32, start: u64) -> Result<(), KnobFault> {
         self.check()?;
         if self.start(tid) != Some(start) {
@@ -106,12 +107,12 @@ impl HeldProcess {
         if tid == self.who.pid {
             return Ok(());
         }
-        // SAFETY: the call takes numbers; signal 0 is sent to nobody.
+        // SAFETY: the call takes numbers; signal 0 is not delivered.
         answer(unsafe { libc::syscall(libc::SYS_tgkill, self.who.pid, tid, 0) })
     }
 }
 
-/// Who may not be sent a signal is there all the same.
+/// A process that may not be signalled exists nevertheless.
 fn answer(sent: libc::c_long) -> Result<(), KnobFault> {
     let error = io::Error::last_os_error();
     if sent == 0 || error.raw_os_error() == Some(libc::EPERM) { Ok(()) } else { Err(fault(error)) }

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What children and threads inherit, so that taking back reaches them too.
+//! Values inherited by children and threads, so that a restore covers them too.
 //!
-//! The kernel hands nice value, slice, policy and I/O priority on to every child and thread. Such a value is
-//! nobody's wish. It is told from one that the user has set by all of: it is a value that was put
-//! into a process here; the thread that has it was forked after that; and one of these says that it came from there:
-//! the thread descends from that process; it, or one above it, shares the session of that process; it could not have
-//! got a negative nice value by itself; it has a slice that was put into a process here. Next to nobody sets slices, and
-//! a daemon keeps its own whatever it leaves, so a slice of ours says where the other values come from, too.
-//! On a kernel without slices, a child that leaves its session and loses its parent, and whose value the user could
-//! have set, is taken for the user's own.
+//! The kernel passes nice value, slice, policy and I/O priority on to every child and thread. An
+//! inherited value is not the user's choice. All of these distinguish it from a value set by the
+//! user: the mechanism has applied this value to some process; the thread was forked after that;
+//! and its origin is shown by one of four facts. The thread descends from that process; it or one
+//! of its ancestors shares the session of that process; it could not have set a negative nice value
+//! itself; or it has a slice applied by the mechanism. Hardly any program sets slices, and a daemon
+//! keeps its slice whatever else it leaves, so one of our slices also shows the origin of the other
+//! values. On a kernel without slices, a child that leaves its session and loses its parent, with a
+//! value that the user could have set, counts as set by the user.
 //!
-//! `nice -n 5` adds to what it has inherited. So where a process has a slice of ours and a nice value that was not put
-//! anywhere, the difference from what comes with the slice is what the user *wishes*, counted from the baseline: the
-//! value of the nearest listed process above it that has the slice, else of those that are listed with it. A thread with
-//! a value of its own has no such wish: programs set theirs outright.
+//! `nice -n 5` adds to the inherited nice value. If a process has one of our slices and a nice
+//! value that was never applied, the difference from the value that comes with the slice is the
+//! user's *wish*, relative to the baseline. The reference is the nearest listed ancestor with that
+//! slice, else any listed process with it. A single thread with a value of its own has no such
+//! wish: programs set thread values outright.
 //!
-//! What a process of another user has inherited goes back as well, where it descends from ours. Its slice and its session
-//! say nothing, since that user may have a manager, too.
+//! Inherited values of another user's process are restored as well if it descends from ours. Its
+//! slice and session prove nothing, since that user may run a manager, too.
 //!
-//! The process that a value came from may be gone, or have another value since. So each value that is put
-//! into a session leaves a *trace* in the ledger and the journal, until everything is taken back.
+//! The process from which a value was inherited may be gone, or have another value since. Each
+//! value applied to a session therefore leaves a *trace* in the ledger and the journal until
+//! everything is restored.
 
 use crate::journal::Cell;
 use crate::why::SkipReason;
@@ -27,28 +30,28 @@ use crate::world::{KnobPlace, ThreadKnob, ThreadSettings, Value, World};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::Identity;
 
-/// What nice values there are.
+/// Range of nice values.
 const NICE_MIN: i64 = -20;
 const NICE_MAX: i64 = 19;
 
-/// The values that could have been inherited.
+/// Values that may have been inherited.
 #[derive(Default, Debug)]
 pub(crate) struct Marks {
     by_process: BTreeMap<(Identity, ThreadKnob), Vec<Cell>>,
     by_session: BTreeMap<(u32, ThreadKnob), Vec<Cell>>,
     processes: BTreeSet<Identity>,
-    /// All values that there are.
+    /// All applied values.
     values: BTreeSet<(ThreadKnob, i64)>,
     first: Option<u64>,
 }
 
-/// The ancestors and sessions of a thread with an unexpected value; asked for only then.
+/// Ancestors and sessions of a thread with an unexpected value; read only then.
 struct Ancestry {
     lineage: Vec<Identity>,
-    /// Its session and those of the processes above it.
+    /// Its session and those of its ancestors.
     sessions: BTreeSet<u32>,
     unprivileged: bool,
-    /// It may be changed, and not only lose what it inherited.
+    /// The process may be changed, not only restored.
     admitted: bool,
 }
 
@@ -75,7 +78,7 @@ impl Marks {
         marks
     }
 
-    /// Clock ticks of the oldest mark; `None` where there is none.
+    /// Returns the clock ticks of the oldest mark; `None` without marks.
     pub(crate) fn first(&self) -> Option<u64> {
         self.first
     }
@@ -88,8 +91,8 @@ impl Marks {
         self.by_session.range((session, ThreadKnob::Nice)..=(session, ThreadKnob::Io)).next().is_some()
     }
 
-    /// The thread knobs of a process that are inherited, with their baselines, or with what is wished for; but for
-    /// places that are known.
+    /// Returns the inherited thread knobs of a process, each with its baseline or the user's wish,
+    /// except for places with a cell.
     pub(crate) fn inherited(
         &self,
         world: &impl World,
@@ -101,7 +104,7 @@ impl Marks {
         found.map(|((index, knob), baseline)| (threads[index].place(who, knob), baseline)).collect()
     }
 
-    /// The same for threads that were listed already, by their index and knob.
+    /// Same for threads that are already listed; returns index and knob.
     pub(crate) fn inherited_by(
         &self,
         world: &impl World,
@@ -122,7 +125,7 @@ impl Marks {
                 }
                 let ancestry = ancestry.get_or_insert_with(|| Ancestry::new(world, who));
                 let Some(ancestry) = &*ancestry else { return found };
-                // Who was given nice value or slice here has not inherited it.
+                // A nice value or slice applied to this process was not inherited.
                 let first = |knob| is_known(&threads[0].place(who, knob));
                 let given = first(ThreadKnob::Slice) || first(ThreadKnob::Nice) && !self.is_wishing(who);
                 let put = || self.baseline(ancestry, thread, knob);
@@ -159,14 +162,16 @@ impl Marks {
         !ThreadKnob::Slice.is_default(thread.slice) && self.values.contains(&(ThreadKnob::Slice, thread.slice))
     }
 
-    /// Whether a nice value can be of `nice`, which is run before the program is: all of its threads have it then.
+    /// Returns `true` if a nice value may result from `nice`, which runs before the program does:
+    /// then all its threads have it.
     fn may_be_wish(&self, thread: &ThreadSettings, first: &ThreadSettings) -> bool {
         self.has_our_slice(thread) && thread.nice == first.nice
     }
 
-    /// What was wished for by who has added to the nice value that came with the slice from a process above. What that
-    /// has now counts, and not another value that was put somewhere and happens to be the sum. `Some(None)` where it is
-    /// not clear; `None` where no process above has the slice.
+    /// Returns the wish behind a nice value that adds to the one inherited with the slice from an
+    /// ancestor. The ancestor's present value is the reference, not another applied value that
+    /// happens to match. Returns `Some(None)` if the ancestor is unclear, `None` if no ancestor has
+    /// the slice.
     fn wish_from_above(
         &self,
         world: &impl World,
@@ -183,7 +188,7 @@ impl Marks {
         None
     }
 
-    /// The same of one whose parents have gone, from whoever else has the slice.
+    /// Same for a process without its parents, from any other process with the slice.
     fn wish_from_others(&self, world: &impl World, ancestry: &Ancestry, thread: &ThreadSettings) -> Option<Value> {
         let others = self.by_process.keys().filter(|(_, knob)| *knob == ThreadKnob::Slice && ancestry.admitted);
         others.map(|(who, _)| self.favour(world, *who, thread.slice)).find_map(|origin| match origin {
@@ -192,7 +197,7 @@ impl Marks {
         })
     }
 
-    /// What came with a slice to those that have it from this process.
+    /// Returns the favour that a process passes on together with its slice.
     fn favour(&self, world: &impl World, who: Identity, slice: i64) -> Origin {
         let cells = |knob| self.by_process.get(&(who, knob));
         let first = world.threads(who).ok().and_then(|threads| threads.into_iter().next());
@@ -215,23 +220,24 @@ impl Marks {
     }
 }
 
-/// What a process says of a slice that those below it have.
+/// Role of a process in the origin of an inherited slice.
 enum Origin {
-    /// They have it from it, with a nice value in place of a baseline.
+    /// Descendants have the slice from it, with this nice value in place of the baseline.
     Favoured { baseline: i64, nice: i64 },
-    /// It has another nice value than was put there, or a change of it was stopped half-way.
+    /// Its nice value differs from the applied one, or a change was interrupted.
     Unclear,
-    /// They have it from elsewhere.
+    /// The slice has another origin.
     Other,
 }
 
-/// As far from the baseline as a value is from the one that came with the slice.
+/// Returns the nice value at the same distance from the baseline as `nice` from the inherited
+/// value.
 fn wished(baseline: i64, inherited: i64, nice: i64) -> Value {
     Value::Number(baseline.saturating_add(nice.saturating_sub(inherited)).clamp(NICE_MIN, NICE_MAX))
 }
 
 impl Ancestry {
-    /// `None` of a process that nothing is done to.
+    /// Returns `None` for a process that the mechanism must not touch at all.
     fn new(world: &impl World, who: Identity) -> Option<Ancestry> {
         let first = KnobPlace::Thread { process: who, tid: who.pid, start: who.start, knob: ThreadKnob::Nice };
         let admitted = match world.admit(&first) {

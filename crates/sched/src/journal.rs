@@ -1,80 +1,83 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The journal: what is going to be changed, written before it is.
+//! Write-ahead journal of all changes.
 //!
-//! A line is one JSON object with a check sum over what it says and the number of the boot it
-//! belongs to, so any damaged line is noticed by itself and the others are still good. Lines are
-//! appended with one write each batch. They are in the kernel's hands when the change is made, which
-//! is enough for a process that is killed; there is no `fsync`, since a machine that loses its
-//! memory also loses every change that the journal could take back.
+//! A line is a JSON object with a check sum over its entry and the boot id, so a damaged line is
+//! detected by itself and the others remain valid. Each batch of lines is appended with a single
+//! write. The lines are in the page cache before the change is made, which suffices if the process
+//! is killed. There is no `fsync`, since a machine that loses its memory also loses every change
+//! that the journal could restore.
 //!
-//! What is no longer needed is left out when the journal is rewritten, to a second file that then
-//! takes the name of the first: at every moment one of them is whole under that name.
+//! A rewrite drops obsolete lines: it writes a second file, which is then renamed over the first.
+//! At every moment one complete file exists under that name.
 
 use crate::world::{KnobPlace, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
 
-/// The journal is rewritten when it has grown by this many bytes, and to twice of what is needed.
+/// Growth beyond twice the needed size after which the journal is rewritten, in bytes.
 const COMPACT_BYTES: usize = 256 << 10;
-/// Bytes that are read of a journal at most: above what [`COMPACT_BYTES`] and the ledger's bound let it grow to.
+/// Maximum number of bytes read from a journal, above the size that [`COMPACT_BYTES`] and the
+/// ledger's bound allow.
 pub(crate) const READ_BYTES_MAX: usize = 16 << 20;
 
-/// What was done to a place.
+/// Changes made to a place.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct Cell {
     pub(crate) baseline: Value,
     pub(crate) applied: Value,
-    /// What was put there before that.
+    /// Value applied before the present one.
     pub(crate) before: Option<Value>,
-    /// Clock ticks when the place was first changed.
+    /// Time of the first change, in clock ticks.
     pub(crate) since: u64,
-    /// The session of the process.
+    /// Session of the process.
     pub(crate) session: u32,
-    /// Of a group: the folder where its processes came from.
+    /// For a group: the folder from which its processes came.
     #[serde(rename = "home")]
     pub(crate) return_to: Option<String>,
-    /// The last change is known to be done, so the place does not hold what it held before that.
+    /// The last change is known to be done, so the place no longer has the value before it.
     #[serde(skip)]
     pub(crate) done: bool,
 }
 
 impl Cell {
-    /// What is known after nobody has answered: the place has what it had before, or will have the new value.
+    /// Returns the cell after an unanswered request: the place has its old value, or will get the
+    /// new one.
     pub(crate) fn undecided(self) -> Cell {
         let applied = self.before.unwrap_or_else(|| self.baseline.clone());
         Cell { before: Some(self.applied), applied, ..self }
     }
 
-    /// True where the place holds what was put there: by the last change, or by the one before it where it is not known
-    /// that the last one was done.
+    /// Returns `true` if the place has an applied value: that of the last change, or the one before
+    /// if the last change is unconfirmed.
     pub(crate) fn put(&self, value: &Value) -> bool {
         self.applied == *value || !self.done && self.before.as_ref() == Some(value)
     }
 
-    /// True where a value was there that whoever was forked meanwhile may have.
+    /// Returns `true` if the place had this value, so that a child forked meanwhile may have
+    /// inherited it.
     pub(crate) fn lent(&self, value: &Value) -> bool {
         self.applied == *value || self.before.as_ref() == Some(value)
     }
 }
 
-/// Where the lines are kept.
+/// Storage of the journal's lines.
 pub(crate) trait Log {
-    /// All bytes, [`READ_BYTES_MAX`] at most.
+    /// Reads all bytes, at most [`READ_BYTES_MAX`].
     fn read(&mut self) -> io::Result<Vec<u8>>;
-    /// Adds bytes at the end.
+    /// Appends bytes.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Has exactly these bytes instead, or still all the old ones where it fails.
+    /// Replaces the contents atomically: on failure all old bytes remain.
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// What a line says.
+/// An entry of the journal.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum JournalLine {
-    /// The place is about to hold `cell.applied`.
+    /// The place is about to get the value `cell.applied`.
     Change { place: KnobPlace, cell: Cell },
-    /// The place needs nothing any more.
+    /// The place needs no restore any more.
     Clear { place: KnobPlace },
 }
 
@@ -85,7 +88,7 @@ struct Line {
     entry: JournalLine,
 }
 
-/// What a journal tells.
+/// Contents of a journal.
 #[derive(Default, Debug)]
 pub(crate) struct Contents {
     pub(crate) cells: BTreeMap<KnobPlace, Cell>,
@@ -95,16 +98,16 @@ pub(crate) struct Contents {
 pub(crate) struct Journal<L> {
     log: L,
     boot: u64,
-    /// Bytes in the log.
+    /// Size of the log in bytes.
     size: usize,
-    /// Bytes in it when it was last rewritten.
+    /// Size of the log after its last rewrite, in bytes.
     compact: usize,
-    /// The last append may have left half a line.
+    /// The last append may have left a partial line.
     torn: bool,
 }
 
 impl<L: Log> Journal<L> {
-    /// Opens the log and reads what it tells of this boot. It is left as it is.
+    /// Opens the log, without changes to it, and reads the entries of this boot.
     pub(crate) fn open(mut log: L, boot: u64) -> io::Result<(Journal<L>, Contents)> {
         let bytes = log.read()?;
         let torn = bytes.last().is_some_and(|&last| last != b'\n');
@@ -112,7 +115,7 @@ impl<L: Log> Journal<L> {
         Ok((journal, tell(&bytes, boot)))
     }
 
-    /// Adds entries; where it fails, none of what they announce may be done.
+    /// Appends entries. If that fails, none of the announced changes may be made.
     pub(crate) fn append(&mut self, entries: &[JournalLine]) -> io::Result<()> {
         if entries.is_empty() {
             return Ok(());
@@ -126,12 +129,12 @@ impl<L: Log> Journal<L> {
         Ok(())
     }
 
-    /// True where much of the log is no longer needed.
+    /// Returns `true` if much of the log is obsolete.
     pub(crate) fn is_long(&self) -> bool {
         self.size > COMPACT_BYTES + 2 * self.compact
     }
 
-    /// Rewrites the log so that it tells exactly `cells`.
+    /// Rewrites the log so that it contains exactly `cells`.
     pub(crate) fn compact(&mut self, cells: &BTreeMap<KnobPlace, Cell>) -> io::Result<()> {
         let mut bytes = Vec::new();
         for (place, cell) in cells {
@@ -149,7 +152,8 @@ impl<L: Log> Journal<L> {
     }
 }
 
-/// What the bytes of a journal tell of boot `boot`. Lines of another boot need nothing: the machine has forgotten.
+/// Parses the entries of boot `boot`. Lines of another boot need no restore: a reboot undoes all
+/// changes.
 fn tell(bytes: &[u8], boot: u64) -> Contents {
     let mut told = Contents::default();
     for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
@@ -163,7 +167,8 @@ fn tell(bytes: &[u8], boot: u64) -> Contents {
     told
 }
 
-/// Reads any bytes, as they are and with right check sums; whether a line was good then.
+/// Parses arbitrary bytes, as they are and with corrected check sums; returns `true` if a line was
+/// valid then.
 pub(crate) fn tell_any(bytes: &[u8]) -> bool {
     let lines = bytes.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice::<Line>(line).ok());
     let mut mended = Vec::new();
@@ -180,7 +185,7 @@ fn check(boot: u64, entry: &JournalLine) -> u64 {
     hash(format!("{boot} {}", serde_json::to_string(entry).expect("numbers and texts can be written")).as_bytes())
 }
 
-/// FNV-1a: each step can be undone, so a single changed byte always changes the sum.
+/// FNV-1a: each step is invertible, so a single changed byte always changes the sum.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is changed now, and the only way to change something: announced in the journal, then done.
+//! All present changes, and the only path to make one: announced in the journal, then done.
 //!
-//! A *cell* remembers what a place held before (the baseline) and what was put there. A place goes
-//! back only where it still holds what was put there, so a value that somebody else has set
-//! in between stays. The journal tells a place's last two values: after a kill between journal and
-//! change the place still holds the one before. So it does while nobody has answered who was asked for a change of a
-//! unit: that cell stays too, since the change can come later.
+//! A *cell* remembers a place's original value (the baseline) and the applied one. A place is
+//! restored only if it still has the applied value, so a value set by another program in between
+//! stays. The journal holds the last two values of a place: after a kill between journal and change
+//! the place still has the earlier one. The same is true while a request to systemd is unanswered:
+//! the cell stays, since the change can come later.
 
 use crate::inherit::Marks;
 use crate::journal::{Cell, Journal, JournalLine, Log};
@@ -15,33 +15,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use tipme_policy::Identity;
 
-/// Places that may be changed at the same time.
+/// Maximum number of simultaneously changed places.
 pub(crate) const PLACES_MAX: usize = 16_384;
-/// Values of sessions that are remembered for what inherited them.
+/// Maximum number of remembered session values, used to find inherited ones.
 const TRACES_MAX: usize = 1_024;
-/// Searches for what was inherited meanwhile, when everything is taken back.
+/// Maximum number of searches for values inherited meanwhile, during a restore.
 const SEARCHES_MAX: usize = 4;
 
-/// What the journal keeps with a change besides the values; see [`Cell`].
+/// Journaled details of a change besides its values; see [`Cell`].
 #[derive(Clone, Default, Debug)]
 pub(crate) struct CellDetails {
     pub(crate) session: u32,
     pub(crate) return_to: Option<String>,
 }
 
-/// A change that is wanted.
+/// A planned change.
 #[derive(Clone, Debug)]
 pub(crate) struct LedgerStep {
     pub(crate) place: KnobPlace,
     pub(crate) to: Value,
     pub(crate) baseline: Value,
-    /// What the place holds now.
+    /// Present value of the place.
     pub(crate) from: Value,
     pub(crate) details: CellDetails,
 }
 
 impl LedgerStep {
-    /// Nobody gets anything by it, so it is done to whoever has inherited something.
+    /// A pure restore favours no process, so it also applies to processes that may not be changed.
     fn only_takes_back(&self) -> bool {
         self.to == self.baseline
     }
@@ -51,13 +51,13 @@ impl LedgerStep {
     }
 }
 
-/// True where the place needs nothing more once it has this value. A wish is remembered for as long as there is the
-/// process: to what it was added, the next look could not tell.
+/// Returns `true` if the place needs no cell once it has this value. A user's wish is remembered
+/// for the lifetime of the process: the next look could not find its reference value.
 fn is_back(place: &KnobPlace, to: &Value, baseline: &Value) -> bool {
     to == baseline && !matches!(place, KnobPlace::Thread { knob, .. } if knob.is_wish(baseline))
 }
 
-/// What came of some steps.
+/// Result of committing steps.
 #[derive(Default, Debug)]
 pub(crate) struct Done {
     pub(crate) changed: usize,
@@ -69,20 +69,20 @@ pub(crate) struct Ledger<W, L> {
     pub(crate) world: W,
     journal: Journal<L>,
     cells: BTreeMap<KnobPlace, Cell>,
-    /// What was taken back since [`Ledger::begin`]: a child forked just before still has the value.
+    /// Cells restored since [`Ledger::begin`]: a child forked just before still has the value.
     recent: Vec<(KnobPlace, Cell)>,
 }
 
 impl<W: World, L: Log> Ledger<W, L> {
-    /// Opens the journal and takes back what a dead predecessor has left changed.
+    /// Opens the journal and restores the leftovers of a dead predecessor.
     pub(crate) fn open(world: W, log: L) -> io::Result<(Ledger<W, L>, Restored)> {
         let (mut ledger, unreadable) = Ledger::read(world, log)?;
         let restored = ledger.restore();
         Ok((ledger, Restored { unreadable, ..restored }))
     }
 
-    /// Takes back what a dead predecessor has left changed and is listed. What was inherited from it is left to
-    /// [`Ledger::open`], which knows whose processes are meant.
+    /// Restores the listed leftovers of a dead predecessor. Inherited values are left to
+    /// [`Ledger::open`], which knows the admitted processes.
     pub(crate) fn take_back_listed(world: W, log: L) -> io::Result<Restored> {
         let (mut ledger, unreadable) = Ledger::read(world, log)?;
         ledger.world.begin_call();
@@ -96,19 +96,19 @@ impl<W: World, L: Log> Ledger<W, L> {
         Ok(restored)
     }
 
-    /// The ledger as the journal tells it, and how many of its lines cannot be read.
+    /// Reads the ledger from the journal; also returns the number of unreadable lines.
     fn read(world: W, log: L) -> io::Result<(Ledger<W, L>, usize)> {
         let (journal, told) = Journal::open(log, world.boot())?;
         Ok((Ledger { world, journal, cells: told.cells, recent: Vec::new() }, told.unreadable))
     }
 
-    /// Begins a new call: what the last one has taken back is no longer looked at.
+    /// Starts a call: forgets the cells restored by the last one.
     pub(crate) fn begin(&mut self) {
         self.recent.clear();
         self.world.begin_call();
     }
 
-    /// The call is over.
+    /// Ends a call.
     pub(crate) fn finish(&mut self) {
         self.world.end_call();
     }
@@ -121,18 +121,18 @@ impl<W: World, L: Log> Ledger<W, L> {
         self.cells.iter()
     }
 
-    /// The thread knobs of a process that are changed.
+    /// Returns the changed thread knobs of a process.
     pub(crate) fn threads_of(&self, process: Identity) -> impl Iterator<Item = (&KnobPlace, &Cell)> {
         let edge = |end: u64, knob| KnobPlace::Thread { process, tid: end as u32, start: end, knob };
         self.cells.range(edge(0, ThreadKnob::Nice)..=edge(u64::MAX, ThreadKnob::Io))
     }
 
-    /// Values that a child or thread forked since may have inherited.
+    /// Returns values that children or threads forked since may have inherited.
     pub(crate) fn marks(&self) -> Marks {
         Marks::new(self.cells.iter().chain(self.recent.iter().map(|(place, cell)| (place, cell))))
     }
 
-    /// Announces the steps in the journal, then takes them one after the other.
+    /// Announces the steps in the journal, then performs them one by one.
     pub(crate) fn commit(&mut self, steps: Vec<LedgerStep>) -> Done {
         let mut done = Done::default();
         let mut gate = AccessGate::default();
@@ -146,19 +146,19 @@ impl<W: World, L: Log> Ledger<W, L> {
         done
     }
 
-    /// Forgets places: they are gone, or others have them in hand.
+    /// Forgets places that are gone, or that other programs have changed.
     pub(crate) fn abandon(&mut self, places: impl IntoIterator<Item = KnobPlace>) {
         let places: Vec<KnobPlace> = places.into_iter().filter(|place| self.cells.remove(place).is_some()).collect();
         self.clear(places);
     }
 
-    /// Takes everything back. What the kernel refuses stays in the journal.
+    /// Restores everything. Places refused by the kernel stay in the journal.
     pub(crate) fn restore(&mut self) -> Restored {
         self.world.begin_call();
         self.world.begin_restore();
         let mut restored = Restored::default();
         let marks = self.marks();
-        // While that is still there which they have added to.
+        // Before the restore, while the reference values of the wishes still exist.
         let wishes = self.wishes(&marks);
         restored.restored += self.commit(wishes).changed;
         let own: BTreeSet<KnobPlace> = self.cells.keys().cloned().collect();
@@ -170,13 +170,13 @@ impl<W: World, L: Log> Ledger<W, L> {
                 break;
             }
         }
-        // Where this fails, the next start finds every place at its baseline already.
+        // If this fails, the next start finds every place at its baseline already.
         self.journal.compact(&self.cells).ok();
         self.world.end_call();
         restored
     }
 
-    /// All places, in the order in which they are taken back.
+    /// Returns all places in restore order.
     fn in_order(&self) -> Vec<KnobPlace> {
         let mut places: Vec<KnobPlace> = self.cells.keys().cloned().collect();
         places.sort_by_key(KnobPlace::phase);
@@ -193,7 +193,7 @@ impl<W: World, L: Log> Ledger<W, L> {
                 Ok(()) => announced.push((self.next_cell(&step), step)),
             }
         }
-        // Groups are left before others are entered; the steps of threads have their own order.
+        // Processes leave groups before others enter; thread steps have an order of their own.
         let is_thread = |step: &LedgerStep| matches!(step.place, KnobPlace::Thread { .. });
         announced.sort_by_key(|(_, step)| is_thread(step) || !step.is_back());
         let traces = self.new_traces(&announced);
@@ -213,7 +213,7 @@ impl<W: World, L: Log> Ledger<W, L> {
         announced.into_iter().map(|(cell, step)| (step, cell)).collect()
     }
 
-    /// The traces that the steps leave and that are not there yet.
+    /// Returns the missing traces of the steps.
     fn new_traces(&mut self, steps: &[(Cell, LedgerStep)]) -> BTreeMap<KnobPlace, Cell> {
         let trace = |(cell, step): &(Cell, LedgerStep)| match (&step.place, &step.to) {
             (KnobPlace::Thread { knob, .. }, Value::Number(value)) if step.to != step.baseline => {
@@ -235,7 +235,8 @@ impl<W: World, L: Log> Ledger<W, L> {
         self.cells.keys().filter(|place| matches!(place, KnobPlace::Trace { .. })).count()
     }
 
-    /// Makes room: what left a session that is gone is no longer told from what a user has set.
+    /// Drops traces of ended sessions to make room; leftovers of those sessions then look like
+    /// values set by the user.
     fn forget_dead_sessions(&mut self) {
         let world = &self.world;
         let live: BTreeSet<u32> = world.all().into_iter().filter_map(|who| world.session(who)).collect();
@@ -313,13 +314,13 @@ impl<W: World, L: Log> Ledger<W, L> {
                 done.failed.push((place.clone(), why));
             }
         }
-        // An older cell stays after a failure: the journal tells both of its values.
+        // An older cell stays after a failure: the journal holds both of its values.
         if !self.cells.contains_key(&place) {
             cleared.push(place);
         }
     }
 
-    /// A journal that cannot say that a place is done costs one look at it at the next start.
+    /// A missing clear entry costs one look at the place at the next start.
     fn clear(&mut self, places: Vec<KnobPlace>) {
         let entries: Vec<JournalLine> = places.into_iter().map(|place| JournalLine::Clear { place }).collect();
         self.journal.append(&entries).ok();
@@ -334,7 +335,7 @@ impl<W: World, L: Log> Ledger<W, L> {
             self.cells.remove(&place);
             return;
         }
-        // A scope that comes late is waited for before anybody is looked for in it.
+        // Wait for a late scope before searching it for processes.
         let found = retried(|| self.world.get(&place));
         if let (Some((path, root)), Some(return_to)) = (place.group_folder(), &cell.return_to) {
             self.evacuate(path, root, return_to);
@@ -358,14 +359,15 @@ impl<W: World, L: Log> Ledger<W, L> {
         self.cells.remove(&place);
     }
 
-    /// True for a scope whose processes have no place to go back to: it is theirs from now on, and ends with them.
+    /// Returns `true` for a scope without a group for its processes to return to: it is theirs from
+    /// now on, and ends with them.
     fn is_stranded(&self, place: &KnobPlace, cell: &Cell) -> bool {
         let KnobPlace::Scope { folder, root, .. } = place else { return false };
         let origin = KnobPlace::Group { path: cell.return_to.clone().unwrap_or_default(), root: root.clone() };
         self.world.get(&origin) != Ok(1.into()) && !self.world.members(folder).is_empty()
     }
 
-    /// Moves the processes of a group out that nobody has listed: they were forked in it.
+    /// Moves unlisted processes, which were forked in the group, out of it.
     pub(crate) fn evacuate(&mut self, group: &str, root: &str, return_to: &str) {
         for _ in 0..SEARCHES_MAX {
             let members = self.world.members(group);
@@ -375,13 +377,14 @@ impl<W: World, L: Log> Ledger<W, L> {
             for process in members {
                 let place = KnobPlace::Member { process, root: root.to_owned() };
                 let return_to = Value::Text(self.origin(process, root).unwrap_or_else(|| return_to.to_owned()));
-                // A process that cannot go keeps the group, which is then told as not removed.
+                // A process that cannot leave keeps the group, which is then reported as not
+                // removed.
                 self.world.set(&place, &return_to).ok();
             }
         }
     }
 
-    /// The group that a process, or the nearest one above it that was moved, came from.
+    /// Returns the original group of a process, or of its nearest moved ancestor.
     pub(crate) fn origin(&self, process: Identity, root: &str) -> Option<String> {
         let baseline = |process| match &self.cells.get(&KnobPlace::Member { process, root: root.to_owned() })?.baseline
         {
@@ -391,7 +394,8 @@ impl<W: World, L: Log> Ledger<W, L> {
         baseline(process).or_else(|| self.world.lineage(process).into_iter().find_map(|(above, _)| baseline(above)))
     }
 
-    /// The steps that give those what they wish for who have added to what they inherited, and whom nobody has listed.
+    /// Returns the steps that grant unlisted processes the wish that they added to an inherited
+    /// value.
     fn wishes(&self, marks: &Marks) -> Vec<LedgerStep> {
         let is_known = |place: &KnobPlace| self.cells.contains_key(place);
         let inherited = self.heirs(marks).into_iter().map(|who| marks.inherited(&self.world, who, is_known));
@@ -404,14 +408,15 @@ impl<W: World, L: Log> Ledger<W, L> {
         inherited.filter(|found| found.iter().any(is_wish)).flatten().filter_map(step).collect()
     }
 
-    /// Who may have inherited something: an old process has young threads only where it, or its session, was changed.
+    /// Returns processes that may have inherited a value: an old process has young threads only if
+    /// it or its session was changed.
     fn heirs(&self, marks: &Marks) -> Vec<Identity> {
         let Some(first) = marks.first() else { return Vec::new() };
         let in_known_session = |who| self.world.session(who).is_some_and(|session| marks.knows_session(session));
         self.world.all().into_iter().filter(|who| who.start >= first || in_known_session(*who)).collect()
     }
 
-    /// Sets back what children and threads have inherited and nobody has listed; returns how many.
+    /// Restores inherited values of unlisted children and threads; returns their number.
     fn take_back_inherited(&mut self, marks: &Marks, own: &BTreeSet<KnobPlace>, restored: &mut Restored) -> usize {
         let mut found = 0;
         for who in self.heirs(marks) {
@@ -426,7 +431,7 @@ impl<W: World, L: Log> Ledger<W, L> {
     }
 }
 
-/// Tries until the kernel, or whoever else wants time for it, has had it.
+/// Retries while the kernel or systemd defers the work.
 fn retried<T>(mut work: impl FnMut() -> Result<T, KnobFault>) -> Result<T, KnobFault> {
     for _ in 0..LATER_TRIES_MAX {
         match work() {
@@ -437,7 +442,7 @@ fn retried<T>(mut work: impl FnMut() -> Result<T, KnobFault>) -> Result<T, KnobF
     work()
 }
 
-/// Asks once for the places of a process that follow each other.
+/// Caches the admission for consecutive places of a process.
 #[derive(Default)]
 struct AccessGate {
     last: Option<(Identity, Result<(), SkipReason>)>,

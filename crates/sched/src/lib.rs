@@ -1,50 +1,54 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The manager's mechanism: what is changed of processes and groups, with a journal.
+//! The manager's mechanism: changes processes and groups, and journals every change.
 //!
-//! The policy says which role each set of processes has; this crate makes it so, and can take it all
-//! back. Four rules stand above everything else.
+//! The policy assigns a role to each set of processes; this crate applies it, and can restore
+//! everything. Four rules take precedence over all else.
 //!
-//! 1. *Announced, then done.* Each change is in the journal before it is made: what, the baseline,
-//!    the new value; a process is its number and its start. It is taken back on request, on drop, and
-//!    at the next start after a crash. The journal is not synced to disk: it outlives a killed process,
-//!    and a machine that stops has forgotten the changes as well.
-//! 2. *What others set stays.* A process whose nice value, policy or I/O priority is not the default is left alone; of one
-//!    that has only a slice of its own, the slice is. So is whatever somebody changes after us. Both are told with the
-//!    reason.
-//! 3. *Only what may be taken back, only whom we may touch.* Owner and tree are checked directly before each change: the
-//!    effective user, since starting a program can change that; the real user is checked once in a call. Without the right
-//!    to undo a change it is not made. No real-time policy is ever set.
-//! 4. *A process that is gone is normal.* It is counted, never an error.
+//! 1. *Announced, then done.* Each change is in the journal before it is made: place, baseline, and
+//!    new value; a process is identified by PID and start time. Changes are restored on request, on
+//!    drop, and at the next start after a crash. The journal is not synced to disk: it survives a
+//!    killed process, and a machine that stops has lost the changes as well.
+//! 2. *Values set by others stay.* A process with a non-default nice value, policy or I/O priority
+//!    is left alone; if it only has a slice of its own, that slice is. The same applies to any
+//!    value that another program changes after us. Both are reported with the reason.
+//! 3. *Only reversible changes, only on admitted processes.* Owner and tree are checked directly
+//!    before each change: the effective user, since an exec can change it; the real user is checked
+//!    once in a call. A change that could not be undone with the present privileges is not made. No
+//!    real-time policy is ever set.
+//! 4. *A vanished process is normal.* It is counted, and never an error.
 //!
-//! # What each back end cannot do
+//! # Limits of each backend
 //!
-//! `Nice` sets nice value, time slice, SCHED_IDLE and I/O priority of each thread; the others set slices too. Children
-//! inherit them; those that nobody lists are found by their slice, their descent and their session. Without slices (before
-//! Linux 6.12) a daemon that leaves both before it is noticed keeps what it has inherited, but for a negative nice value
-//! that it could not have set. With autogroup on, these values count within a session only. There is no
-//! limit for memory, only advice.
+//! `Nice` sets nice value, time slice, SCHED_IDLE and I/O priority of each thread; the other
+//! backends set slices too. Children inherit these values; unlisted children are found by their
+//! slice, their ancestry and their session. Without slices (before Linux 6.12) a daemon that leaves
+//! both before it is noticed keeps its inherited values, except for a negative nice value that it
+//! could not have set. With autogroup enabled, these values count within a session only. Memory has
+//! no limit, only advice.
 //!
-//! `Autogroup` weighs whole sessions. Processes of one session cannot be told apart: the most favoured
-//! of them decides, and the others are reported as sharing it. The leader of a session answers for
-//! it: who runs a program as another user inside of the session takes that program along. A process in a group of a
-//! cpu controller has no autogroup, and the kernel bounds the rate of changes for all but root.
+//! `Autogroup` weighs whole sessions. It cannot distinguish processes of one session: the most
+//! favoured of them decides, and the others are reported as sharing it. Admission of a session is
+//! checked on its leader: a program run as another user inside of the session is changed with it. A
+//! process in a group of a cpu controller has no autogroup, and the kernel limits the rate of
+//! changes for all users but root.
 //!
-//! `Systemd` sets properties of units, and splits sets that share a unit by moving them to scopes of their own
-//! beside it (`units.rs`). Weights count inside of the user's slice: what other users and the system's
-//! services run competes with all of it. No process is taken out of a service, so a set that shares one is not
-//! weighed. What systemd was told once it keeps in a file below /run until the machine stops, also after
-//! it was told the value of before. Where it no longer answers, nice values are set instead.
+//! `Systemd` sets properties of units, and splits sets that share a unit by moving them to scopes
+//! of their own beside it (`units.rs`). Weights count inside of the user's slice: other users and
+//! system services compete with all of it. No process is taken out of a service, so a set that
+//! shares one has no weight. systemd keeps each property that was ever set in a file below `/run`
+//! until shutdown, even after it was reset. If systemd no longer answers, nice values are set
+//! instead.
 //!
-//! `Cgroup` makes groups below one delegated group of version 2. Weights count among these groups;
-//! what runs outside of the delegated group competes with all of them together. Processes that a
-//! service manager holds in a unit of its own are not moved, since the unit would lose them.
-//! `memory.low` is written up to the delegated group;
-//! groups above it are not touched, and without theirs the protection is void. The kernel counts memory where a process
-//! was when it got it, so a new group neither protects nor limits what its processes had before. What stays
-//! together in `rest` can be limited as one.
+//! `Cgroup` creates groups below one delegated group of version 2. Weights count among these
+//! groups; processes outside of the delegated group compete with all of them together. Processes
+//! that a service manager holds in a unit of its own are not moved, since the unit would lose them.
+//! `memory.low` is written up to the delegated group; groups above it are not touched, and without
+//! theirs the protection is void. The kernel accounts memory to the group in which it was
+//! allocated, so a new group neither protects nor limits earlier memory of its processes. Processes
+//! that stay together in `rest` can be limited as one.
 //!
-//! A process that is advised about its memory ([`tipme_policy::MemoryAction`]) needs no taking back.
-//! A process may change its own values at any time; then they are its own, by rule 2.
+//! Memory advice ([`tipme_policy::MemoryAction`]) needs no restore. A process may change its own
+//! values at any time; then rule 2 protects them.
 
 #![warn(unreachable_pub)]
 
@@ -103,34 +107,34 @@ use std::path::{Path, PathBuf};
 use subtree::Subtree;
 use tipme_policy::{Action, Backend, Identity, Strength};
 
-/// What to change, of whom, and where things lie.
+/// Backend, scope and file locations of the mechanism.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     pub backend: Backend,
     pub strength: Strength,
-    /// Where /proc is.
+    /// Mount point of `/proc`.
     pub proc: PathBuf,
-    /// The folder of a delegated control group of version 2; needed by the back end of that name.
+    /// Folder of a delegated control group (version 2), required by the backend of that name.
     pub cgroup: Option<PathBuf>,
-    /// The journal's file. Beside it lie a lock and, for moments, its successor.
+    /// Path of the journal. A lock file and, briefly, the journal's successor lie beside it.
     pub journal: PathBuf,
-    /// Only processes of this user, and that run as this user.
+    /// Restricts changes to processes that belong to this user and run as this user.
     pub owner: Option<u32>,
-    /// Only this process and those below it.
+    /// Restricts changes to this process and its descendants.
     pub under: Option<Identity>,
 }
 
-/// The mechanism at work. Dropping it takes everything back.
+/// The active mechanism. Dropping it restores everything.
 pub struct Mechanism {
     engine: Engine<Linux, FileLog>,
 }
 
 impl Mechanism {
-    /// Opens the journal, takes back what a dead predecessor has left changed, and is ready.
+    /// Opens the journal, restores the leftovers of a dead predecessor, and gets ready.
     ///
     /// # Errors
-    /// Where the journal cannot be opened, is not safe, or belongs to a mechanism that runs; and where
-    /// the back end needs a control group that is not there.
+    /// Fails if the journal cannot be opened, is unsafe, or belongs to a running mechanism, and if
+    /// the backend needs a control group that does not exist.
     pub fn open(config: Config) -> Result<(Mechanism, Restored), MechanismError> {
         let subtree = find_subtree(&config)?;
         let log = FileLog::open(&config.journal)?;
@@ -144,26 +148,27 @@ impl Mechanism {
         Ok((Mechanism { engine }, restored))
     }
 
-    /// Does what the actions say. With no actions, tries again what had to wait ([`Applied::later`]).
+    /// Applies the actions. An empty list retries deferred changes ([`Applied::later`]).
     pub fn apply(&mut self, actions: &[Action]) -> Applied {
         let applied = self.engine.apply(actions);
         self.engine.ledger.finish();
         applied
     }
 
-    /// Goes over to the numbers of another strength; [`Strength::Off`] takes everything back and keeps the assignments.
+    /// Changes the strength; [`Strength::Off`] restores everything and keeps the assignments.
     pub fn set_strength(&mut self, strength: Strength) -> Applied {
         let applied = self.engine.set_strength(strength);
         self.engine.ledger.finish();
         applied
     }
 
-    /// What a process has, and why; `None` where it has no role, and nothing that it has inherited from one that has.
+    /// Explains the knobs of a process; `None` if it has no role and inherited nothing from a
+    /// process with one.
     pub fn explain(&self, who: Identity) -> Option<ProcessExplanation> {
         self.engine.explain(who)
     }
 
-    /// Takes everything back and forgets all assignments.
+    /// Restores everything and forgets all assignments.
     pub fn restore(&mut self) -> Restored {
         let restored = self.engine.restore();
         self.engine.ledger.finish();
@@ -171,11 +176,11 @@ impl Mechanism {
     }
 }
 
-/// Takes back what a mechanism that was killed has left changed, where no new one can be opened. What children have
-/// inherited from it is left to one that is opened later.
+/// Restores the leftovers of a killed mechanism if no new one can be opened. Inherited values of
+/// children are left to a mechanism that is opened later.
 ///
 /// # Errors
-/// As [`Mechanism::open`].
+/// Same as [`Mechanism::open`].
 pub fn take_back(journal: &Path, proc: &Path) -> Result<Restored, MechanismError> {
     let log = FileLog::open(journal)?;
     let wrap = |source| MechanismError::Journal { path: journal.to_owned(), source };

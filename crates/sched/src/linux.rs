@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The real machine: /proc below a root, the scheduler's system calls, and control group files.
+//! The real machine: `/proc` below a root, the scheduler's system calls, and control group files.
 //!
-//! A process is looked at once in a call and held fast (`held`). Directly before a change it is asked whether
-//! it is still there and whose rights it has. Advice about memory goes through a process file descriptor
-//! that is checked after it was opened.
+//! A process is read once per call and pinned (`held`). Directly before a change, its existence and
+//! its effective user are checked again. Memory advice uses a pidfd that is verified after the
+//! open.
 
 mod world;
 
@@ -25,21 +25,22 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tipme_policy::Identity;
 
-/// The kernel's thread daemon, the parent of all its threads.
+/// PID of kthreadd, the parent of all kernel threads.
 const KTHREADD: u32 = 2;
-/// `who` of the I/O priority calls is a thread number.
+/// Target type of the I/O priority calls: a thread id.
 const IOPRIO_WHO_PROCESS: libc::c_int = 1;
-/// Where the sockets of systemd are.
+/// Folder of systemd's sockets.
 pub(crate) const RUN: &str = "/run";
-/// Processes that are held fast at a time, a file descriptor each. Beyond it all are let go, and looked at again.
+/// Maximum number of pinned processes, one file descriptor each. Beyond it all are released and
+/// read again.
 const HELD_MAX: usize = 128;
 
 /// The machine.
 pub(crate) struct Linux {
     proc: PathBuf,
-    /// Only processes of this user.
+    /// Restricts changes to processes of this user.
     owner: Option<u32>,
-    /// Only this process and those below it.
+    /// Restricts changes to this process and its descendants.
     under: Option<Identity>,
     /// This process may set any nice value.
     may_nice: bool,
@@ -47,7 +48,7 @@ pub(crate) struct Linux {
     load: LoadFile,
     cursors: advice::Cursors,
     held: RefCell<BTreeMap<Identity, Rc<HeldProcess>>>,
-    /// The managers of units.
+    /// Connections to the service managers.
     pub(crate) bus: Bus,
 }
 
@@ -66,7 +67,7 @@ impl Linux {
         }
     }
 
-    /// The process, kept open until [`World::end_call`].
+    /// Returns the pinned process, which stays open until [`World::end_call`].
     pub(crate) fn held(&self, who: Identity) -> Result<Rc<HeldProcess>, KnobFault> {
         if let Some(held) = self.held.borrow().get(&who) {
             return Ok(Rc::clone(held));
@@ -80,7 +81,7 @@ impl Linux {
         Ok(held)
     }
 
-    /// What is known of a process that is held and still has this number.
+    /// Returns the data of a pinned process that still has this PID.
     fn known(&self, pid: u32) -> Option<Stat> {
         let [first, last] = [0, u64::MAX].map(|start| Identity { pid, start });
         let all = self.held.borrow();
@@ -88,7 +89,7 @@ impl Linux {
         Some(held.latest().clone())
     }
 
-    /// A thread with what is set for it; `None` where it has ended.
+    /// Reads the settings of a thread; `None` if it has ended.
     fn thread(&self, tid: u32, start: u64, session: u32) -> Option<ThreadSettings> {
         let found = SchedAttributes::get(tid).ok()?;
         let (nice, slice, scheduling) = (nice_of(tid, &found).ok()?, self.slices.of(&found), found.scheduling());
@@ -109,7 +110,7 @@ impl Linux {
         self.proc.join(format!("{pid}/autogroup"))
     }
 
-    /// A process of the session, the leader if it lives, whose autogroup has that number.
+    /// Finds a process of the session with this autogroup number, the leader if it is alive.
     fn speaker(&self, number: u64, session: u32) -> Result<(u32, i64), KnobFault> {
         let nice = |pid: u32| {
             let (found, nice) = parse_autogroup(&processes::record(CWD, self.autogroup_file(pid))?)?;
@@ -130,7 +131,7 @@ impl Linux {
         &self.proc
     }
 
-    /// A process that is gone is told by the change itself.
+    /// A vanished process is admitted: the change itself reports it.
     pub(crate) fn admit_process(&self, who: Identity) -> Result<(), SkipReason> {
         let Ok(held) = self.held(who) else { return Ok(()) };
         if who.pid == 1 || who.pid == KTHREADD || held.latest().parent == KTHREADD {
@@ -143,14 +144,14 @@ impl Linux {
         }
     }
 
-    /// Who is in a session descends from its leader, so the leader answers for it. Where the leader
-    /// is gone, each process that is in it has to be admitted.
+    /// Checks the leader of a session, since its members descend from it. If the leader is gone,
+    /// every process in the session must be admitted.
     fn admit_session(&self, number: u64, session: u32) -> Result<(), SkipReason> {
         if self.owner.is_none() && self.under.is_none() && session > 1 {
             return Ok(());
         }
         let inside = |pid: u32| processes::stat(&self.proc, pid).filter(|stat| stat.session == session);
-        // A dead one is admitted as any that is gone, and answers for nobody.
+        // A dead leader counts as vanished and cannot represent the session.
         let lives = |stat: &Stat| stat.is_alive() && self.held(stat.identity).is_ok();
         let leader = inside(session).filter(lives);
         let leader = leader.filter(|_| self.speaker(number, session).is_ok_and(|(pid, _)| pid == session));
@@ -163,7 +164,7 @@ impl Linux {
     }
 }
 
-/// The real user and the effective one must be the owner, and the effective one must be so still.
+/// Checks that the real and the effective user are the owner, and that the effective one still is.
 fn admit_users(held: &HeldProcess, owner: u32) -> Result<(), SkipReason> {
     let why = match (held.users(), held.effective_user()) {
         (Some((real, effective)), Some(now)) => match [real, effective, now].into_iter().find(|uid| *uid != owner) {
@@ -172,11 +173,11 @@ fn admit_users(held: &HeldProcess, owner: u32) -> Result<(), SkipReason> {
         },
         _ => SkipReason::Refused(libc::EACCES),
     };
-    // What is gone belongs to nobody.
+    // A vanished process has no owner.
     if held.check() == Err(KnobFault::Vanished) { Ok(()) } else { Err(why) }
 }
 
-/// The kernel tells it with the other attributes only of a thread whose policy has one.
+/// The kernel returns the nice value with the other attributes only for policies that have one.
 fn nice_of(tid: u32, found: &SchedAttributes) -> Result<i64, KnobFault> {
     if found.is_fair() {
         return Ok(found.nice.into());
@@ -186,7 +187,7 @@ fn nice_of(tid: u32, found: &SchedAttributes) -> Result<i64, KnobFault> {
 }
 
 fn io_of(tid: u32) -> Result<i64, KnobFault> {
-    // SAFETY: the call takes numbers and has no memory of ours in hand.
+    // SAFETY: the call takes numbers and touches no memory of this process.
     let packed = unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, tid) };
     if packed < 0 { Err(fault(io::Error::last_os_error())) } else { Ok(packed) }
 }
@@ -204,7 +205,8 @@ fn set_thread(tid: u32, knob: ThreadKnob, value: i64) -> Result<(), KnobFault> {
     if result < 0 { Err(fault(io::Error::last_os_error())) } else { Ok(()) }
 }
 
-/// Sets the policy; the thread keeps its nice value. Only policies without a real-time priority.
+/// Sets the policy; the thread keeps its nice value. Accepts only policies without a real-time
+/// priority.
 fn set_policy(tid: u32, policy: libc::c_int) -> Result<(), KnobFault> {
     if !matches!(policy, libc::SCHED_OTHER | libc::SCHED_IDLE) {
         return Err(KnobFault::Refused(libc::EINVAL));
@@ -216,7 +218,7 @@ fn set_policy(tid: u32, policy: libc::c_int) -> Result<(), KnobFault> {
     if result < 0 { Err(fault(io::Error::last_os_error())) } else { Ok(()) }
 }
 
-/// Reads `/autogroup-65 nice -5`.
+/// Parses `/autogroup-65 nice -5`.
 fn parse_autogroup(text: &str) -> Option<(u64, i64)> {
     let (number, nice) = text.trim().strip_prefix("/autogroup-")?.split_once(" nice ")?;
     Some((number.parse().ok()?, nice.parse().ok()?))
@@ -227,14 +229,14 @@ pub(crate) fn may_nice() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_NICE))
 }
 
-/// True where the limits of a thread let it, and its user, set this nice value. They are read from /proc: the call for
-/// it wants more rights than knobs do.
+/// Returns `true` if the limits of a thread let its user set this nice value. They are read from
+/// `/proc`: `prlimit` needs more privileges than the knobs do.
 fn nice_allowed(proc: &Path, tid: u32, nice: i64) -> bool {
     let text = processes::text(&proc.join(format!("{tid}/limits"))).unwrap_or_default();
     nice_limit(&text).is_some_and(|limit| limit >= u64::try_from(20 - nice).unwrap_or(0))
 }
 
-/// 20 less the lowest nice value that is allowed, from the lines of `/proc/PID/limits`.
+/// Returns 20 minus the lowest allowed nice value, from the lines of `/proc/PID/limits`.
 fn nice_limit(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("Max nice priority"))?;
     let word = line.split_whitespace().next()?;

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What /proc/loadavg tells, by one read of one open file: whether any process or thread has been forked since, and how many want a
-//! CPU.
+//! `/proc/loadavg` with one read of one open file: shows whether any process or thread has been
+//! forked since, and the number of runnable ones.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What the kernel's own /proc says of itself: a file that something else has put in its place may be old.
+/// File system type of the kernel's own `/proc`: a file that replaces it may be outdated.
 const PROC_MAGIC: u64 = 0x9fa0;
-/// Bytes of the file: more than the kernel writes.
+/// Maximum size of the file, more than the kernel writes.
 const BYTES_MAX: usize = 128;
 
-/// The file, where it is the kernel's.
+/// The open file, if it is the kernel's.
 #[derive(Debug)]
 pub struct LoadFile(Option<File>);
 
 impl LoadFile {
-    /// Of the /proc that is at this root.
+    /// Opens the file below this `/proc`.
     pub fn open(proc: &Path) -> LoadFile {
         let is_kernels =
             |file: &File| rustix::fs::fstatfs(file).is_ok_and(|found| u64::try_from(found.f_type) == Ok(PROC_MAGIC));
         LoadFile(File::open(proc.join("loadavg")).ok().filter(is_kernels))
     }
 
-    /// The number that the kernel has given last to a process or thread, whoever got it: where it is still the same, nobody was
-    /// forked since. `None` where that cannot be told.
+    /// Returns the last id given to a process or thread: while it is unchanged, nothing was forked.
+    /// Returns `None` if it is unknown.
     pub fn last_pid(&self) -> Option<u64> {
         self.read(last)
     }
 
-    /// Processes and threads that have a CPU or wait for one, the asking one among them.
+    /// Returns the number of running and runnable processes and threads, including the calling one.
     pub fn runnable(&self) -> Option<u64> {
         self.read(runnable)
     }
@@ -41,12 +41,12 @@ impl LoadFile {
     }
 }
 
-/// The last field of `0.00 0.01 0.05 1/80 11206`.
+/// Parses the last field of `0.00 0.01 0.05 1/80 11206`.
 fn last(text: &str) -> Option<u64> {
     text.split_ascii_whitespace().nth(4)?.parse().ok()
 }
 
-/// The 1 in it.
+/// Parses the 1 in it.
 pub fn runnable(text: &str) -> Option<u64> {
     text.split_ascii_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
 }

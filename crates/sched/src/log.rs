@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The journal's file, which one process at a time may have.
+//! The journal file, which one process at a time may use.
 //!
-//! Whoever can write to the journal can have processes changed, so only a plain file counts that
-//! belongs to this user and that nobody else can write to. The lock is on a file beside it,
-//! since the journal itself is replaced from time to time.
+//! A user with write access to the journal could have processes changed. It must therefore be a
+//! regular file that belongs to this user, with no write access for others. The lock is on a file
+//! beside it, since the journal itself is replaced from time to time.
 
 use crate::error::MechanismError;
 use crate::journal::{Log, READ_BYTES_MAX};
@@ -18,15 +18,15 @@ use std::path::{Path, PathBuf};
 pub(crate) struct FileLog {
     path: PathBuf,
     file: File,
-    /// Held for as long as this lives.
+    /// Locked for the lifetime of this value.
     lock: File,
 }
 
 impl FileLog {
-    /// Opens or makes the file.
+    /// Opens or creates the file.
     ///
     /// # Errors
-    /// Where another process has it, where it is not safe to follow, and where it cannot be opened.
+    /// Fails if another process holds the lock, if the file is unsafe, or if it cannot be opened.
     pub(crate) fn open(path: &Path) -> Result<FileLog, MechanismError> {
         let wrap = |source| MechanismError::Journal { path: path.to_owned(), source };
         let lock = private(&beside(path, ".lock")).map_err(wrap)?;
@@ -39,7 +39,7 @@ impl FileLog {
 }
 
 impl Drop for FileLog {
-    /// Unlocks: a child that was forked and has not yet begun its own program holds the lock's file too.
+    /// Unlocks explicitly: a forked child before its exec holds the lock file too.
     fn drop(&mut self) {
         flock(&self.lock, FlockOperation::Unlock).ok();
     }
@@ -56,7 +56,7 @@ impl Log for FileLog {
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
         let new = beside(&self.path, ".new");
-        // One that a killed process has left.
+        // Leftover of a killed process.
         fs::remove_file(&new).ok();
         let mut file = private(&new)?;
         file.write_all(bytes)?;
@@ -66,7 +66,7 @@ impl Log for FileLog {
     }
 }
 
-/// Opens a file for adding at its end; makes one that only its owner can read and write. No link is followed.
+/// Opens a file for appending; a new one is accessible by its owner only. Does not follow links.
 fn private(path: &Path) -> io::Result<File> {
     let (mut options, flags) = (OpenOptions::new(), libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK);
     options.append(true).create(true).mode(0o600).custom_flags(flags).open(path)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is done about memory: limits and protection of groups, or advice about processes.
+//! Applies memory actions: limits and protection of groups, or advice for processes.
 //!
-//! With control groups, a set's group is protected or limited, and one process that takes too much
-//! gets a group of its own. What a process has stays counted where it was when it got it, also when it moves: so who
-//! is in `rest` is limited there, together with all others in it. Without, there is no limit to set: a process
-//! that should be limited has its pages marked as the first to go, what is asked to be reclaimed of it is paged out,
-//! and protection is told as not possible.
+//! With control groups, a set's group is protected or limited, and a single oversized process gets
+//! a group of its own. Memory stays accounted to the group in which it was allocated, even after a
+//! move: processes in `rest` are therefore limited there, together with all others in it. Without
+//! groups there are no limits: the pages of a process to limit are marked cold, a reclaim becomes a
+//! page-out, and protection is reported as unsupported.
 //!
-//! Here is what each action leads to, for groups and by advice; in `memory_high` are the limits that are asked for, in
-//! `memory_of_rest` the limit of `rest`, and in `memory_of_units` what is done otherwise with systemd.
+//! This module maps each action to groups or advice; `memory_high` holds the requested limits,
+//! `memory_of_rest` the limit of `rest`, and `memory_of_units` the differences with systemd.
 
 use crate::engine::Engine;
 use crate::journal::Log;
@@ -17,13 +17,14 @@ use crate::why::{Applied, Knob, SkipReason};
 use crate::world::{Advice, KnobFault, KnobPlace, Value, World};
 use tipme_policy::{Backend, Identity, MemoryAction, MemoryGroup, SetId};
 
-/// Bytes that one action reclaims of a group at most: the kernel does it while the caller waits.
+/// Maximum number of bytes that one action reclaims from a group: the kernel does it while the
+/// caller waits.
 const RECLAIM_BYTES_MAX: u64 = 64 << 20;
-/// Bytes that one action gives advice for at most: the kernel does it while the caller waits.
+/// Maximum number of bytes that one action advises: the kernel does it while the caller waits.
 const ADVICE_BYTES_MAX: u64 = 256 << 20;
-/// Who is named with a group that is nobody's.
+/// Identity reported for a group without an owner.
 pub(crate) const NOBODY: Identity = Identity { pid: 0, start: 0 };
-/// Numbers in memory files are whole pages, of 4 KiB or a multiple.
+/// Granularity of numbers in memory files: whole pages of 4 KiB or a multiple.
 pub(crate) const PAGE_BYTES: u64 = 4_096;
 
 impl<W: World, L: Log> Engine<W, L> {
@@ -44,7 +45,8 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Protects memory of a set's group. The delegated group above must carry the sum to make it count.
+    /// Protects memory of a set's group. The protection is effective only if the delegated group
+    /// above carries the sum.
     pub(crate) fn protect(&mut self, set: SetId, bytes: u64, applied: &mut Applied) {
         let Some(mut subtree) = self.own_subtree() else {
             return self.skip(set.0, Knob::MemoryLow, SkipReason::Unsupported(NO_GROUPS), applied);
@@ -66,7 +68,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.advise(who, advice, ADVICE_BYTES_MAX, applied);
     }
 
-    /// The processes of a set share what one call may bring back.
+    /// Prefetches the memory of a set; its processes share the bound of one call.
     fn want_back(&mut self, set: SetId, applied: &mut Applied) {
         let members = self.sets.get(&set).map(|set| set.members.iter().map(|member| member.who).collect());
         let members: Vec<Identity> = members.unwrap_or_default();
@@ -79,8 +81,8 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Whether nothing is done about a process: it is gone, or is in `rest`, where what it has is counted, and would
-    /// stay so if it were moved.
+    /// Returns `true` if a process must be left alone: it is gone, or its memory is accounted in
+    /// `rest` and would stay there after a move.
     fn is_left_alone(&self, group: &MemoryGroup, applied: &mut Applied) -> bool {
         let (MemoryGroup::Process(who), Some(subtree)) = (group, self.own_subtree()) else { return false };
         let place = KnobPlace::Member { process: *who, root: subtree.root.clone() };
@@ -93,7 +95,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// The folder to limit for a group or process.
+    /// Returns the folder to limit for a group or process.
     pub(crate) fn group_to_limit(&mut self, group: &MemoryGroup, applied: &mut Applied) -> Option<String> {
         if self.is_left_alone(group, applied) {
             return None;
@@ -120,7 +122,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// The folder of the group that is meant; a process gets one of its own where it needs one.
+    /// Returns the folder of a group; creates one for a process that needs it.
     fn group_of(&mut self, group: &MemoryGroup, applied: &mut Applied) -> Result<String, SkipReason> {
         let subtree = self.own_subtree().ok_or(SkipReason::Unsupported(NO_GROUPS))?;
         match group {
@@ -144,16 +146,16 @@ impl<W: World, L: Log> Engine<W, L> {
             return Ok(present);
         }
         let path = subtree.hog(who);
-        // Asked before the group is made: a process that may not be moved needs none.
+        // Checked before the group is created: a process that may not be moved needs none.
         self.ledger.world.admit(&place)?;
-        // It was there, and somebody else has moved it.
+        // It was in this group, and another program has moved it.
         let step = self.plan_move(subtree, who, path.clone())?.ok_or(SkipReason::ChangedByOther(present))?;
         self.make_group(subtree, &path, who, applied);
         self.commit_for(who, vec![step], applied);
         Ok(path)
     }
 
-    /// Gives advice for up to `bytes`; returns for how many it was given.
+    /// Advises up to `bytes`; returns the number of bytes advised.
     pub(crate) fn advise(&mut self, who: Identity, advice: Advice, bytes: u64, applied: &mut Applied) -> u64 {
         let place = KnobPlace::Member { process: who, root: String::new() };
         let bytes = whole_pages(bytes.min(ADVICE_BYTES_MAX));
@@ -174,7 +176,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.subtree.clone().filter(|_| self.backend == Backend::Cgroup)
     }
 
-    /// A process to name with a group.
+    /// Returns a process on which to report a group.
     fn named(&self, group: &MemoryGroup) -> Identity {
         match group {
             MemoryGroup::Process(who) => *who,
@@ -193,12 +195,12 @@ pub(crate) fn whole_pages(bytes: u64) -> u64 {
     bytes / PAGE_BYTES * PAGE_BYTES
 }
 
-/// What one action reclaims of a group at most.
+/// Clamps a reclaim to the bound of one action.
 pub(crate) fn reclaimable(bytes: u64) -> u64 {
     whole_pages(bytes.min(RECLAIM_BYTES_MAX))
 }
 
-/// Why a group's memory could not be taken.
+/// Converts a fault of a memory file into a reason.
 pub(crate) fn why(fault: KnobFault) -> SkipReason {
     match fault {
         KnobFault::Vanished => SkipReason::Unsupported("the group has no memory controller"),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `memory.high`: asked for a process, and set for all that are in its group or unit.
+//! `memory.high`: requested for one process, and set for all processes of its group or unit.
 //!
-//! So each folder is limited to what its limited processes may have and what all others in it have now. It is reckoned
-//! again whenever one of its processes is asked to have more or less, is free, is gone or runs elsewhere, and the last
-//! one gives back what was there before. Taking a limit away makes and moves nothing: what no process wants any more
-//! is taken off, in this call or in the next one that gets through.
+//! The limit of each folder is the sum of the requests for its limited processes and the present
+//! memory of all others in it. It is recomputed whenever a request changes, is withdrawn, or its
+//! process ends or moves; the last withdrawal restores the baseline. Removing a limit creates and
+//! moves nothing: an unwanted limit is removed in this call, or in the next one that succeeds.
 
 use crate::engine::Engine;
 use crate::journal::Log;
@@ -17,14 +17,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tipme_policy::{Backend, Identity, MemoryGroup};
 
-/// Processes and groups that are limited at most; twice of what the policy presses.
+/// Maximum number of limited processes and groups, twice the policy's bound.
 const LIMITS_MAX: usize = 512;
-/// A folder that is limited for a process keeps this part of all memory.
+/// Fraction of all memory that a limited folder keeps.
 const LEAST_DIVISOR: u64 = 32;
 const FILE: &str = "/memory.high";
 
 impl<W: World, L: Log> Engine<W, L> {
-    /// Asks for a limit. It is set by [`Engine::settle_limits`].
+    /// Requests a limit, which [`Engine::settle_limits`] applies.
     pub(crate) fn limit(&mut self, group: &MemoryGroup, bytes: u64, applied: &mut Applied) {
         if self.memory_requests.asked.len() >= LIMITS_MAX && !self.memory_requests.asked.contains_key(group) {
             return self.skip(who_of(group), Knob::MemoryHigh, SkipReason::TooMany("limits of memory"), applied);
@@ -38,7 +38,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Asks for more, or for no limit: only of what has one.
+    /// Raises or removes the requested limit, if there is one.
     pub(crate) fn relieve(&mut self, group: &MemoryGroup, bytes: u64) {
         if i64::try_from(bytes).is_err() {
             self.memory_requests.asked.remove(group);
@@ -47,7 +47,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Sets the limits that are wanted, and takes off what is not wanted any more; also what was refused before.
+    /// Applies the requested limits and removes obsolete ones, including changes refused earlier.
     pub(crate) fn settle_limits(&mut self, applied: &mut Applied) {
         if !self.has_limits() {
             return;
@@ -79,12 +79,13 @@ impl<W: World, L: Log> Engine<W, L> {
         self.memory_requests.folders.contains_key(folder)
     }
 
-    /// True for a process that is to have a limit.
+    /// Returns `true` for a process with a requested limit.
     pub(crate) fn is_limited(&self, who: Identity) -> bool {
         self.memory_requests.asked.contains_key(&MemoryGroup::Process(who))
     }
 
-    /// Looks where the limited processes are now, and forgets those that are gone or have no group of ours.
+    /// Updates the groups of limited processes, and forgets those that are gone or have no group of
+    /// ours.
     fn follow_limited(&mut self) {
         let mut asked = std::mem::take(&mut self.memory_requests.asked);
         asked.retain(|group, asked| match self.group_folder_of(group, &asked.folder) {
@@ -113,7 +114,7 @@ impl<W: World, L: Log> Engine<W, L> {
         (subtree.owns(&present) && present != subtree.rest()).then_some(present)
     }
 
-    /// Reckons the limits of those folders of which something else is asked than before.
+    /// Recomputes the limits of folders with changed requests.
     fn reckon(&mut self) {
         let mut wanted: BTreeMap<String, BTreeMap<MemoryGroup, u64>> = BTreeMap::new();
         for (group, asked) in &self.memory_requests.asked {
@@ -138,14 +139,15 @@ impl<W: World, L: Log> Engine<W, L> {
                 }
             }
         }
-        // What a process had before it came here is counted where it was: then the others have less than nothing.
+        // Memory from before a move is accounted elsewhere, so the remainder for the others can be
+        // negative.
         let others = || self.usage(folder).saturating_sub(have);
         let least = self.ledger.world.memory().total / LEAST_DIVISOR;
         let limit = may.map_or(u64::MAX, |may| may.saturating_add(others()).max(least)).min(whole);
         i64::try_from(whole_pages(limit)).unwrap_or(i64::MAX)
     }
 
-    /// What a group has; without a memory controller, what its processes have.
+    /// Returns the memory of a group; without a memory controller, that of its processes.
     fn usage(&self, folder: &str) -> u64 {
         let world = &self.ledger.world;
         match world.get(&KnobPlace::File { path: format!("{folder}/memory.current") }) {
@@ -161,7 +163,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Moves those back that had a placement of their own for a limit that they have no more.
+    /// Moves processes back that had a placement of their own for a withdrawn limit.
     fn free_limited(&mut self, applied: &mut Applied) {
         let Some(mut units) = self.units.take_if(|_| self.backend == Backend::Systemd) else { return };
         let free: BTreeSet<Identity> = units.limited.iter().copied().filter(|who| !self.is_limited(*who)).collect();
@@ -176,7 +178,7 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 }
 
-/// The folder whose limit a place is.
+/// Returns the folder to which a limit applies.
 fn limited_folder(place: &KnobPlace) -> Option<&str> {
     match place {
         KnobPlace::Unit { folder, property: Property::MemoryHigh } => Some(folder),

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `memory.high` of the group `rest`: the one limit to the memory of all that nobody attends to.
+//! `memory.high` of the group `rest`: the single memory limit for all processes without attention.
 //!
-//! It follows the room that there is, both ways. Where that is less than what is used again and again, all in `rest`
-//! would wait for memory and do little else: so a strained `rest` is not lowered further, and has half of what is kept
-//! free besides. No more than that: a guest's display server, which had its memory before there was a group to
-//! protect it, lost pages to a load that was given all.
+//! The limit follows the available room in both directions. If the room is smaller than the working
+//! set, all processes in `rest` would wait for memory and do little else. A strained `rest` is
+//! therefore not lowered further, and gets half of the memory that the policy keeps free in
+//! addition. It gets no more than that: on a guest, the display server had its memory before there
+//! was a group to protect it, and lost pages to a load that got everything.
 
 use crate::engine::Engine;
 use crate::journal::Log;
@@ -12,17 +13,19 @@ use crate::memory::{NOBODY, PAGE_BYTES};
 use crate::why::Applied;
 use crate::world::{KnobPlace, Value, World};
 
-/// A limit is rewritten where it differs by this part of it.
+/// Minimum relative difference for which a limit is rewritten.
 const NEAR_DIVISOR: u64 = 64;
-/// A group whose tasks all wait for memory for a larger share of ten seconds is strained: of many, one is soon at work.
+/// A group is strained if all its tasks wait for memory for a larger share of ten seconds: with
+/// many tasks, one of them is usually running.
 const STRAINED_PERCENT: f32 = 40.0;
-/// Then this part of all memory is added to its room: half of what the policy keeps free.
+/// Fraction of all memory added to the room of a strained group: half of what the policy keeps
+/// free.
 const RELIEF_DIVISOR: u64 = 32;
 const PAGE: i64 = PAGE_BYTES as i64;
 
 impl<W: World, L: Log> Engine<W, L> {
-    /// Limits `rest` to what it has and so much more, but not below what the kernel cannot take from it. A limit that is
-    /// nearly the same stays.
+    /// Limits `rest` to its present size plus `more`, but not below the part that the kernel cannot
+    /// reclaim. Keeps a limit that is nearly the same.
     pub(crate) fn limit_rest(&mut self, more: i64, least: u64, applied: &mut Applied) {
         let subtree = self.own_subtree().filter(|subtree| self.has_group(subtree, &subtree.rest()));
         let Some(path) = subtree.map(|subtree| subtree.rest()) else { return };
@@ -45,7 +48,8 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Bytes of a group that has so many which cannot be taken: all but its file pages and what there is swap for.
+    /// Returns the part of a group's memory that cannot be reclaimed: all but its file pages and
+    /// the amount of free swap.
     fn fixed(&self, group: &str, has: i64) -> i64 {
         let free = self.ledger.world.file_bytes(group).saturating_add(self.ledger.world.memory().swap);
         has.saturating_sub(signed(free)).max(0)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory of units: protection of what the user attends to, limits for what takes too much.
+//! Memory of units: protection of attended sets, limits for oversized ones.
 //!
-//! Protection counts only as far as all that is above carries it, so slices up to the root get the
-//! sum of what is protected below them. A process that is to be limited gets a scope of its own where its unit holds
-//! others as well; what it had before stays counted where it was. Where it cannot leave, as from a service, its
-//! pages are marked as the first to go instead.
+//! Protection is effective only as far as all ancestors carry it, so slices up to the root get the
+//! sum of the protection below them. A process to limit gets a scope of its own if its unit holds
+//! other processes as well; its earlier memory stays accounted to the old unit. If it cannot leave,
+//! as from a service, its pages are marked cold instead.
 
 use crate::engine::Engine;
 use crate::journal::Log;
@@ -16,7 +16,7 @@ use crate::world::{Advice, KnobPlace, World};
 use tipme_policy::{Backend, Identity, MemoryAction, MemoryGroup, SetId};
 
 impl<W: World, L: Log> Engine<W, L> {
-    /// Does what concerns units; gives back what does not.
+    /// Applies actions that concern units; returns the others.
     pub(crate) fn settle_memory_of_unit<'a>(
         &mut self,
         action: &'a MemoryAction,
@@ -50,7 +50,8 @@ impl<W: World, L: Log> Engine<W, L> {
         self.settle_properties(units, applied);
     }
 
-    /// The unit to limit for a group or process. Where there is none, the pages of the process are marked.
+    /// Returns the unit to limit for a group or process. If there is none, marks the pages of the
+    /// process cold.
     pub(crate) fn unit_to_limit(&mut self, group: &MemoryGroup, applied: &mut Applied) -> Option<String> {
         let mut units = self.units.take()?;
         let (who, unit) = match group {
@@ -64,7 +65,7 @@ impl<W: World, L: Log> Engine<W, L> {
         unit
     }
 
-    /// The unit of a process; one of its own is begun where there is none.
+    /// Returns the unit of a process alone; starts one if necessary.
     fn unit_of_process(&mut self, units: &mut Units, who: Identity, applied: &mut Applied) -> Option<String> {
         if units.own_unit(who).is_none() {
             let admitted = self.ledger.world.admit(&KnobPlace::Member { process: who, root: units.root.clone() });
@@ -81,12 +82,12 @@ impl<W: World, L: Log> Engine<W, L> {
         units.own_unit(who).map(str::to_owned)
     }
 
-    /// Gives a process another placement, for it has got a limit, or lost it.
+    /// Places a process again after it has gained or lost a limit.
     pub(crate) fn settle_again(&mut self, units: &mut Units, who: Identity, applied: &mut Applied) {
         let origin = self.origin_of(units, who).and_then(|origin| units_names::unit_folder(&units.root, &origin));
         match (origin, units.origin_unit_of(who)) {
             (Some(origin_unit), _) => self.settle_unit(units, &origin_unit, &[who], applied),
-            // It is gone, and its placement with it.
+            // The process is gone, and its placement with it.
             (None, Some(origin_unit)) => self.settle_unit(units, &origin_unit, &[], applied),
             (None, None) => {}
         }
@@ -110,7 +111,7 @@ impl<W: World, L: Log> Engine<W, L> {
 
 const NO_UNIT: &str = "it shares its unit with others, so there is no protection";
 
-/// The unit of a set that is named by its path in the hierarchy, and a process of it.
+/// Finds the unit of a set by its path in the hierarchy, and a process of it.
 fn named(units: &Units, path: &str) -> (Identity, Option<String>) {
     let inside = path.strip_prefix(&units.root).is_some_and(|rest| rest.starts_with('/'));
     let folder = if inside { path.to_owned() } else { format!("{}/{}", units.root, path.trim_start_matches('/')) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The limits of memory that are asked for, and those of folders that follow from them (`memory.high`).
+//! Requested memory limits, and the resulting limits of folders (`memory.high`).
 
 use std::collections::BTreeMap;
 use tipme_policy::MemoryGroup;
@@ -17,7 +17,7 @@ pub(crate) struct RequestedLimit {
     pub(crate) bytes: u64,
 }
 
-/// The limit of a folder, with what it was reckoned from.
+/// The limit of a folder, with the requests from which it was computed.
 #[derive(Clone, Debug)]
 pub(crate) struct FolderLimit {
     pub(crate) asked: BTreeMap<MemoryGroup, u64>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each back end can do on this machine, and what it cannot.
+//! Capabilities and limits of each backend on this machine.
 
 use crate::cgroup;
 use crate::linux::RUN;
@@ -11,33 +11,33 @@ use crate::units_names::{self, ServiceManager, Unit};
 use std::path::Path;
 use tipme_policy::Backend;
 
-/// Where a scheduler that was loaded as a program tells of itself.
+/// State folder of sched_ext schedulers.
 const SCHED_EXT: &str = "/sys/kernel/sched_ext";
-/// Exists where systemd runs the machine.
+/// Exists if systemd is the init system.
 const SYSTEMD: &str = "/run/systemd/system";
-/// Where systemd mounts control groups, version 2.
+/// Mount point of cgroup v2 under systemd.
 const HIERARCHY: &str = "/sys/fs/cgroup";
 
-/// Whose desktop it is.
+/// Owner of a desktop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DesktopOwner {
     pub user: u32,
-    /// The window manager's process, where it is known.
+    /// Process of the window manager, if known.
     pub window_manager: Option<u32>,
 }
 
-/// A back end as this machine offers it.
+/// A backend as this machine offers it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Offer {
     pub backend: Backend,
-    /// Why it cannot be used; `None` where it can.
+    /// Reason for which the backend is unusable; `None` if it is usable.
     pub unusable: Option<String>,
-    /// What it cannot do, in sentences for people.
+    /// Limits of the backend, in sentences for people.
     pub limits: Vec<String>,
 }
 
-/// The back ends, the best first. `cgroup` is the delegated group that could be used; who names one wants it used.
-/// `user` is the one whose programs are to be weighed, where that is known.
+/// Returns the backends, best first. `cgroup` is a delegated group that could be used; a named
+/// group is preferred. `desktop` names the user with the programs to weigh, if known.
 pub fn offers(proc: &Path, cgroup: Option<&Path>, desktop: Option<DesktopOwner>) -> Vec<Offer> {
     let ext = extension();
     let systemd = Path::new(SYSTEMD).is_dir();
@@ -47,7 +47,7 @@ pub fn offers(proc: &Path, cgroup: Option<&Path>, desktop: Option<DesktopOwner>)
     [first, second].into_iter().chain(plain_offers(proc, cgroup)).collect()
 }
 
-/// Those of [`offers`] that change nothing but processes and their sessions.
+/// Returns the backends of [`offers`] that change only processes and their sessions.
 pub fn plain_offers(proc: &Path, cgroup: Option<&Path>) -> [Offer; 2] {
     [autogroup_offer(proc, cgroup), nice_offer(proc)]
 }
@@ -66,7 +66,7 @@ fn units_offer(proc: &Path, desktop: Option<DesktopOwner>, ext: Option<&str>) ->
     Offer { backend: Backend::Systemd, unusable: units_fault(proc, desktop), limits }
 }
 
-/// Why the units of systemd cannot be weighed.
+/// Returns the reason for which systemd units cannot be weighed.
 fn units_fault(proc: &Path, desktop: Option<DesktopOwner>) -> Option<String> {
     if !Path::new(SYSTEMD).is_dir() {
         return Some("systemd does not run this machine".to_owned());
@@ -87,7 +87,7 @@ fn units_fault(proc: &Path, desktop: Option<DesktopOwner>) -> Option<String> {
         ServiceManager::System => {
             processes::all(proc).into_iter().any(|pid| of_user(pid, desktop.user) && unit(pid).is_some())
         }
-        // Where the window manager is a unit of the user's manager, the programs are, too.
+        // If the window manager is a unit of the user's manager, the programs are, too.
         ServiceManager::User(_) => {
             desktop.window_manager.and_then(unit).is_some_and(|unit| unit.service_manager == service_manager)
         }
@@ -96,10 +96,10 @@ fn units_fault(proc: &Path, desktop: Option<DesktopOwner>) -> Option<String> {
     Bus::new(Path::new(RUN)).defect(service_manager).or_else(|| (!in_units).then(no_units))
 }
 
-/// Where the hierarchy of units is mounted.
+/// Returns the mount point of the unit hierarchy.
 ///
 /// # Errors
-/// Where it is not of version 2, or has no cpu controller.
+/// Fails if it is not of version 2, or has no cpu controller.
 pub(crate) fn hierarchy() -> Result<String, String> {
     let Some(controllers) = text(&Path::new(HIERARCHY).join("cgroup.controllers")) else {
         return Err(format!(
@@ -114,14 +114,14 @@ fn ignores_weights(name: &str) -> String {
     format!("the scheduler {name} (sched_ext) may ignore cpu.weight: nice values are set besides")
 }
 
-/// The scheduler that was loaded as a program and is at work.
+/// Returns the name of the active sched_ext scheduler.
 fn sched_ext(folder: &Path) -> Option<String> {
     let enabled = text(&folder.join("state"))?.trim() == "enabled";
     let name = text(&folder.join("root/ops")).map(|name| name.trim().to_owned());
     enabled.then(|| name.unwrap_or_else(|| "unknown".to_owned()))
 }
 
-/// The scheduler of the class sched_ext that is at work on this machine; such a one may ignore weights.
+/// Returns the sched_ext scheduler that is active on this machine; it may ignore weights.
 pub fn extension() -> Option<String> {
     sched_ext(Path::new(SCHED_EXT))
 }
@@ -145,7 +145,7 @@ fn cgroup_offer(dir: Option<&Path>, ext: Option<&str>, systemd: bool) -> Offer {
     Offer { backend: Backend::Cgroup, unusable, limits }
 }
 
-/// Why a group cannot be used; what it lacks is added to the limits.
+/// Returns the reason for which a group is unusable; appends its deficiencies to the limits.
 fn cgroup_fault(dir: &Path, limits: &mut Vec<String>) -> Option<String> {
     let name = dir.display();
     let Some(controllers) = text(&dir.join("cgroup.controllers")) else {
@@ -204,7 +204,8 @@ fn nice_offer(proc: &Path) -> Offer {
     Offer { backend: Backend::Nice, unusable, limits }
 }
 
-/// True where this process is in a group of the cpu controller, so that its autogroup does not count.
+/// Returns `true` if this process is in a group of the cpu controller, so that its autogroup has no
+/// effect.
 fn in_cpu_group(proc: &Path) -> bool {
     let groups = text(&proc.join("self/cgroup")).unwrap_or_default();
     let of_cpu = |line: &&str| line.split(':').nth(1).is_some_and(|names| names.split(',').any(|name| name == "cpu"));

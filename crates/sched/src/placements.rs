@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the processes of sets were put, of units of systemd.
+//! Placements of the processes of sets in systemd units.
 
 use crate::world::KnobPlace;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::{Identity, SetId};
 
-/// Where the processes of sets were put.
+/// Placements of all processes.
 #[derive(Clone, Debug)]
 pub(crate) struct Units {
-    /// Where the hierarchy is mounted.
+    /// Mount point of the hierarchy.
     pub(crate) root: String,
     pub(crate) placements: BTreeMap<Identity, Placement>,
-    /// Bytes of sets that are protected.
+    /// Protected bytes of each set.
     pub(crate) protected: BTreeMap<SetId, u64>,
-    /// Processes that have a limit, and so a placement of their own.
+    /// Processes with a limit, and therefore a placement of their own.
     pub(crate) limited: BTreeSet<Identity>,
 }
 
-/// Where a process was put.
+/// Placement of a process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Placement {
     pub(crate) set: SetId,
     pub(crate) origin_unit: String,
-    /// The folder of the unit that is for its set alone.
+    /// Folder of the unit used by its set alone.
     pub(crate) unit: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl Units {
         self.limited.clear();
     }
 
-    /// The folder of the unit that is for the set of this process alone.
+    /// Returns the folder of the unit used by the set of this process alone.
     pub(crate) fn own_unit(&self, who: Identity) -> Option<&str> {
         self.placements.get(&who)?.unit.as_deref()
     }
@@ -46,7 +46,7 @@ impl Units {
         self.placements.get(&who).map(|placement| placement.origin_unit.clone())
     }
 
-    /// The unit of the set's first process, else of any that has one.
+    /// Returns the unit of the set's first process, else that of any process with a unit.
     pub(crate) fn unit_of_set(&self, set: SetId) -> Option<&str> {
         let of_set = |placement: &&Placement| placement.set == set && placement.unit.is_some();
         let first = self.placements.get(&set.0).filter(of_set).or_else(|| self.placements.values().find(of_set));

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes as /proc tells of them, read below a root that is an argument.
+//! Processes in `/proc`, read below a configurable root.
 //!
-//! Everything here can vanish between two reads, so "not there" is the normal answer `None` or a
-//! shorter list, never an error. Nothing that stands in a file can make a reader fail in another
-//! way: names hold spaces, brackets and bytes that are not UTF-8 text; numbers are checked; every list
-//! and every file has a bound.
+//! Every process can vanish between two reads, so absence is normal: `None` or a shorter list,
+//! never an error. No file contents can make a reader fail otherwise: names may contain spaces,
+//! brackets and invalid UTF-8; numbers are checked; every list and every file has a bound.
 
 use rustix::fs::{CWD, Mode, OFlags};
 use std::collections::{BTreeSet, VecDeque};
@@ -15,62 +14,63 @@ use std::path::Path;
 use tipme_policy::Identity;
 use tipme_record::proc_text::{StatLine, users};
 
-/// Processes that [`all`] lists at most.
+/// Maximum number of processes listed by [`all`].
 pub const PROCESSES_MAX: usize = 32_768;
-/// Processes that [`descendants`] lists at most.
+/// Maximum number of processes listed by [`descendants`].
 pub(crate) const DESCENDANTS_MAX: usize = 4_096;
-/// Threads that [`threads`] lists at most.
+/// Maximum number of threads listed by [`threads`].
 pub const THREADS_MAX: usize = 4_096;
-/// Parents that [`ancestors`] follows at most.
+/// Maximum number of parents followed by [`ancestors`].
 pub const ANCESTORS_MAX: usize = 128;
-/// What a small file usually fits into.
+/// Buffer size that fits most small files.
 const TEXT_BYTES: usize = 4_096;
-/// Bytes that are read of one small file at most.
+/// Maximum number of bytes read from a small file.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// What `/proc/PID/stat` and `/proc/PID/status` tell of a process.
+/// Data of a process from `/proc/PID/stat` and `/proc/PID/status`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stat {
     pub identity: Identity,
-    /// The name of the program: at most 15 bytes, chosen by the program itself.
+    /// Name of the program: at most 15 bytes, chosen by the program itself.
     pub command: String,
     pub state: char,
     pub parent: u32,
-    /// The process group.
+    /// Process group.
     pub group: u32,
     pub session: u32,
-    /// The device number of the controlling terminal, 0 without one.
+    /// Device number of the controlling terminal; 0 without one.
     pub terminal: i32,
-    /// The terminal's foreground process group; -1 without a terminal.
+    /// Foreground process group of the terminal; -1 without a terminal.
     pub tpgid: i32,
     /// User and system time since the start, in clock ticks.
     pub ticks: u64,
-    /// The same of the children that have ended and of theirs, once it has taken note of that.
+    /// Same for reaped children and their reaped descendants.
     pub ended_ticks: u64,
     pub nice: i8,
     pub threads: u32,
-    /// The scheduling policy's number, 0 for SCHED_OTHER.
+    /// Number of the scheduling policy; 0 for SCHED_OTHER.
     pub policy: u32,
-    /// The real user.
+    /// Real user.
     pub uid: u32,
-    /// The user whose rights count, another one in a set-user-id program.
+    /// Effective user, which differs in a set-user-ID program.
     pub effective_uid: u32,
 }
 
 impl Stat {
-    /// False for a zombie: it is gone but for its number. One whose first thread alone has ended lives on.
+    /// Returns `false` for a zombie, of which only the PID is left. A process with living threads
+    /// is alive even if its first thread has ended.
     pub fn is_alive(&self) -> bool {
         !self.has_ended() || (self.state == 'Z' && self.threads > 1)
     }
 
-    /// The same of a thread: whether this one has ended.
+    /// Returns `true` if this thread has ended.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
 }
 
-/// A process's folder below the root, held open. What is read through it is of one process: when that is
-/// gone nothing can be read any more, whoever has its number then.
+/// The folder of a process below the root, held open. It refers to one process: once that process
+/// is gone, all reads fail, even if its PID is reused.
 #[derive(Debug)]
 pub(crate) struct ProcFolder(OwnedFd);
 
@@ -79,22 +79,22 @@ impl ProcFolder {
         open_folder(CWD, &root.join(pid.to_string())).map(ProcFolder)
     }
 
-    /// As [`read`] without the users, which cost a second file: they are given as `u32::MAX`.
+    /// Same as [`read`] without the users, which need a second file: they are `u32::MAX`.
     pub(crate) fn stat(&self) -> Option<Stat> {
         parse(&record(self.0.as_fd(), "stat")?)
     }
 
-    /// The real and the effective user.
+    /// Returns the real and the effective user.
     pub(crate) fn users(&self) -> Option<(u32, u32)> {
         users(&record(self.0.as_fd(), "status")?)
     }
 
-    /// The same of one thread: state, nice, policy and start are the thread's own.
+    /// Same for a single thread: state, nice value, policy and start time are those of the thread.
     pub(crate) fn thread(&self, tid: u32) -> Option<Stat> {
         parse(&record(self.0.as_fd(), format!("task/{tid}/stat"))?)
     }
 
-    /// The threads, the first one (`pid`) first, [`THREADS_MAX`] at most.
+    /// Returns the threads, the first one (`pid`) first, at most [`THREADS_MAX`].
     pub(crate) fn threads(&self, pid: u32) -> Vec<u32> {
         open_folder(self.0.as_fd(), Path::new("task")).map(|task| sorted_threads(task, pid)).unwrap_or_default()
     }
@@ -106,7 +106,7 @@ impl AsFd for ProcFolder {
     }
 }
 
-/// Reads what is known of process `pid`; `None` where it is gone.
+/// Reads the data of process `pid`; `None` if it is gone.
 pub fn read(root: &Path, pid: u32) -> Option<Stat> {
     let folder = ProcFolder::open(root, pid)?;
     let mut stat = folder.stat()?;
@@ -114,34 +114,34 @@ pub fn read(root: &Path, pid: u32) -> Option<Stat> {
     Some(stat)
 }
 
-/// The identity of the process that has the number `pid` now.
+/// Returns the identity of the process that has the id `pid` now.
 pub fn identity(root: &Path, pid: u32) -> Option<Identity> {
     Some(stat(root, pid)?.identity)
 }
 
-/// True while exactly this process lives; a zombie is gone.
+/// Returns `true` while exactly this process is alive; a zombie is not.
 pub fn lives(root: &Path, who: Identity) -> bool {
     living(root, who).is_some()
 }
 
-/// What is known of exactly this process while it lives, without the users; see [`stat`].
+/// Returns the data of exactly this process while it is alive, without the users; see [`stat`].
 pub fn living(root: &Path, who: Identity) -> Option<Stat> {
     stat(root, who.pid).filter(|stat| stat.identity == who && stat.is_alive())
 }
 
-/// As [`read`] without the users, which cost a second file: they are given as `u32::MAX`.
+/// Same as [`read`] without the users, which need a second file: they are `u32::MAX`.
 pub fn stat(root: &Path, pid: u32) -> Option<Stat> {
     parse(&record(CWD, root.join(pid.to_string()).join("stat"))?)
 }
 
-/// Bytes of a process that are in memory.
+/// Returns the resident memory of a process in bytes.
 pub fn resident(root: &Path, pid: u32) -> Option<u64> {
     let text = record(CWD, root.join(pid.to_string()).join("statm"))?;
     let page = rustix::param::page_size() as u64;
     Some(text.split(' ').nth(1)?.parse::<u64>().ok()?.saturating_mul(page))
 }
 
-/// The threads of a process, the first one first, [`THREADS_MAX`] at most.
+/// Returns the threads of a process, the first one first, at most [`THREADS_MAX`].
 pub fn threads(root: &Path, pid: u32) -> Vec<u32> {
     let task = open_folder(CWD, &root.join(format!("{pid}/task")));
     task.map(|task| sorted_threads(task, pid)).unwrap_or_default()
@@ -153,27 +153,28 @@ fn sorted_threads(task: OwnedFd, pid: u32) -> Vec<u32> {
     threads
 }
 
-/// All processes by number, [`PROCESSES_MAX`] at most.
+/// Returns all processes by PID, at most [`PROCESSES_MAX`].
 pub fn all(root: &Path) -> Vec<u32> {
     open_folder(CWD, root).map(|folder| numbers(folder, PROCESSES_MAX)).unwrap_or_default()
 }
 
-/// The processes below `pid`, nearest first, without itself; `DESCENDANTS_MAX` at most.
+/// Returns the descendants of `pid`, nearest first, without itself; at most `DESCENDANTS_MAX`.
 pub fn descendants(root: &Path, pid: u32) -> Vec<Identity> {
     let top = stat(root, pid);
     top.iter().flat_map(|top| below(root, top, |_| false)).map(|stat| stat.identity).collect()
 }
 
-/// The same with what is known of each, but for the users. Those that `leads` knows, and what is below them,
-/// are left out.
+/// Same with the data of each process except the users. Leaves out processes selected by `leads`,
+/// and their descendants.
 ///
-/// Uses the kernel's lists of children. While processes end, such a list can lack one of their
-/// neighbours; who needs all of them looks again. A kernel without the lists has all of /proc searched.
+/// Uses the kernel's lists of children. While processes end, such a list can miss one of their
+/// siblings; a caller that needs all of them must repeat the call. Without the lists in the kernel,
+/// searches all of `/proc`.
 pub fn below(root: &Path, top: &Stat, leads: impl Fn(Identity) -> bool) -> Vec<Stat> {
     below_with(root, top, leads, |pid| stat(root, pid))
 }
 
-/// The same with what is known of each process from elsewhere.
+/// Same with the data of each process supplied by the caller.
 pub(crate) fn below_with(
     root: &Path,
     top: &Stat,
@@ -194,26 +195,27 @@ pub(crate) fn below_with(
     }
 }
 
-/// The foreground process group of the terminal that this process leads a session on; `None` where it has
-/// ended. It is asked five times a second while somebody types.
+/// Returns the foreground process group of the terminal on which this process leads a session;
+/// `None` if it has ended. Called five times a second while the user types.
 pub fn foreground(root: &Path, leader: Identity) -> Option<i32> {
     stat(root, leader.pid).filter(|stat| stat.identity == leader).map(|stat| stat.tpgid)
 }
 
-/// The parents of a process, the nearest first; [`ANCESTORS_MAX`] at most. Empty where it is gone.
+/// Returns the ancestors of a process, nearest first; at most [`ANCESTORS_MAX`]. Empty if it is
+/// gone.
 pub fn ancestors(root: &Path, who: Identity) -> Vec<Identity> {
     lineage(root, who).skip(1).map(|stat| stat.identity).collect()
 }
 
-/// True where `who` is `top` or lies below it, and both are the processes that are meant.
+/// Returns `true` if the first process is `top` or its descendant, and neither PID was reused.
 pub fn is_below(root: &Path, who: Identity, top: Identity) -> bool {
     lineage(root, who).any(|stat| stat.identity == top)
 }
 
-/// The process itself and its parents, each looked at when it is asked for; [`ANCESTORS_MAX`] of these at most.
+/// Iterates over the process itself and at most [`ANCESTORS_MAX`] ancestors.
 pub fn lineage(root: &Path, who: Identity) -> impl Iterator<Item = Stat> + '_ {
     let mut last: Option<Stat> = None;
-    // Each is read when it is asked for, and not before.
+    // Each is read only when it is requested.
     let next = move || {
         last = match &last {
             None => stat(root, who.pid).filter(|stat| stat.identity == who),
@@ -246,7 +248,8 @@ fn gather(top: &Stat, leads: impl Fn(Identity) -> bool, children: impl Fn(&Stat)
     found
 }
 
-/// The children of a process by number; `None` where the kernel has no lists of them, or the process is gone.
+/// Returns the PIDs of a process's children; `None` if the kernel has no lists of them, or the
+/// process is gone.
 fn children(root: &Path, parent: &Stat) -> Option<Vec<u32>> {
     let pid = parent.identity.pid;
     let tids = if parent.threads > 1 { threads(root, pid) } else { vec![pid] };
@@ -265,23 +268,25 @@ fn numbers(folder: OwnedFd, most: usize) -> Vec<u32> {
     entries.flatten().filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok()).take(most).collect()
 }
 
-/// The bytes of a file, so many of them at most.
+/// Reads at most `bytes_max` bytes of a file.
 ///
 /// # Errors
-/// Where it cannot be opened or read.
+/// Fails if the file cannot be opened or read.
 pub fn read_up_to(path: &Path, bytes_max: u64) -> std::io::Result<Vec<u8>> {
-    // Room for a whole small one: a buffer that grows would take several reads, each of which the kernel writes again.
+    // Room for a whole small file: a growing buffer takes several reads, for each of which the
+    // kernel formats the file again.
     let mut bytes = Vec::with_capacity(TEXT_BYTES);
     File::open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// A small file's text, [`FILE_BYTES_MAX`] at most; bytes that are not UTF-8 text are replaced.
+/// Returns the text of a small file, at most [`FILE_BYTES_MAX`]; invalid UTF-8 is replaced.
 pub(crate) fn text(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&read_up_to(path, FILE_BYTES_MAX).ok()?).into_owned())
 }
 
-/// The same of a file that the kernel writes in one piece and that fits: one read, which is all of it.
+/// Same for a file that the kernel writes in one piece and that fits the buffer: a single read gets
+/// all of it.
 pub(crate) fn record(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Option<String> {
     let file = rustix::fs::openat(at, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut bytes = [0; TEXT_BYTES];
@@ -289,13 +294,13 @@ pub(crate) fn record(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Option
     Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
 }
 
-/// Reads any text as each of the kernel's files.
+/// Parses any text as each of the kernel's files.
 pub(crate) fn parse_any(text: &str) -> bool {
     let (line, status) = (parse(text), users(text));
     line.is_some() || status.is_some()
 }
 
-/// Reads a line of `/proc/PID/stat`.
+/// Parses a line of `/proc/PID/stat`.
 fn parse(line: &str) -> Option<Stat> {
     let stat = StatLine::read(line)?;
     let field = |number: usize| stat.field(number);

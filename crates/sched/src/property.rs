@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whatever happens, and wherever the program is stopped: afterwards the machine is as if it had never run.
+//! Property test: whatever happens, and wherever the program crashes, afterwards the machine is as
+//! if it had never run.
 //!
-//! Everything that users and programs do happens on two machines, one of which the engine never
-//! touches. The other one must look the same after the next start, wherever the engine was stopped:
-//! before or after any line of the journal, in the middle of a line, and between any two changes.
+//! All actions of users and programs happen on two machines, one of which the engine never touches.
+//! The other one must look the same after the next start, wherever the engine crashed: before or
+//! after any line of the journal, within a line, and between any two changes.
 
 use crate::engine::Engine;
 use crate::fake::{APP, CrashPoint, DIR, FakeMachine, LOGIN, MemoryLog, Process, ROOT, SERVICE};
@@ -19,13 +20,13 @@ use tipme_policy::{
     Action, Assignment, Backend, Identity, Member, Membership, MemoryAction, MemoryGroup, Reason, Role, SetId, Strength,
 };
 
-/// A group that belongs to somebody else.
+/// A group of another program.
 const OTHER: &str = "/cg/other";
 const SETS: usize = 4;
-/// Who was there before the engine is older.
+/// Minimum start time of processes forked after the engine started.
 const FORKED_START: u64 = 107;
 
-/// Something that happens.
+/// An event on the machine.
 #[derive(Clone, Debug)]
 enum Operation {
     Assign {
@@ -52,7 +53,7 @@ enum Operation {
     Fork {
         parent: usize,
         own_session: bool,
-        /// By `nice`, which adds to what it inherits.
+        /// Runs it with `nice`, which adds to the inherited value.
         nice: bool,
     },
     Spawn {
@@ -61,7 +62,7 @@ enum Operation {
     Exit {
         process: usize,
     },
-    /// The user sets values that the table does not know.
+    /// The user sets values that are not in the table.
     Renice {
         process: usize,
     },
@@ -98,13 +99,13 @@ fn acts() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(act, 1..14)
 }
 
-/// The two machines, and what happens on both.
+/// The two machines, and the state common to both.
 struct PropertyFixture {
     machine: FakeMachine,
     shadow: FakeMachine,
     log: MemoryLog,
     pids: u32,
-    /// Those that have added to what they inherited, and what these have forked.
+    /// Processes that added to their inherited value, and their children.
     niced: BTreeSet<Identity>,
 }
 
@@ -147,38 +148,40 @@ impl PropertyFixture {
         change(&self.machine);
     }
 
-    /// The child of a process that has the default or what was put there, with its slice, by `nice -n 5`.
+    /// Runs `nice -n 5` in the child of a process that has the default or the applied value
+    /// together with the slice.
     fn nice(&mut self, child: Identity, parent: Identity) {
         let values =
             |machine: &FakeMachine| machine.state.borrow().processes[&parent].threads[&(parent.pid, parent.start)];
         let [nice, slice, ..] = values(&self.machine);
-        // What is half done after a stop cannot be told from what was not.
+        // After a crash, half-done changes are indistinguishable from foreign ones.
         if self.machine.crash_point.is_reached() {
             return;
         }
         if nice == 0 || (slice != 0 && nice != values(&self.shadow)[0]) {
             self.niced.insert(child);
-            // As far as the normal favour goes, or to that of another role, or neither.
+            // An increment that cancels the normal favour, one that gives the value of another
+            // role, or neither.
             let more = [8, 5, 4][child.pid as usize / 10 % 3];
             self.both(|machine| machine.renice(child, values(machine)[0] + more));
         }
     }
 
-    /// A child that nobody has listed, and that is reniced outright, looks as one that has added to what it inherited.
+    /// An unlisted child that is reniced outright looks like one that added to its inherited value.
     fn is_not_taken_for_nice(&self, who: Identity) -> bool {
         let threads = &self.machine.state.borrow().processes[&who].threads;
         let is_told = who.start < FORKED_START || threads[&(who.pid, who.start)][1] == 0;
         is_told && !self.is_added_to(who)
     }
 
-    /// Somebody below it has added to what it inherited.
+    /// Returns `true` if a descendant has added to its inherited value.
     fn is_added_to(&self, who: Identity) -> bool {
         let is_below = |child: &Identity| self.machine.lineage(*child)[1..].iter().any(|(above, _)| *above == who);
         self.machine.all().iter().any(|child| self.niced.contains(child) && is_below(child))
     }
 
-    /// What is not tested, since it is not promised: a child whose session was never touched, or that has added to what
-    /// it inherited, loses its parent.
+    /// Returns `true` unless the exit is outside of the guarantees: a child with an untouched
+    /// session, or with an addition to its inherited value, would lose its parent.
     fn may_exit(&self, who: Identity) -> bool {
         let state = self.machine.state.borrow();
         let first_sessions = [20, 40, 60];
@@ -204,7 +207,8 @@ impl PropertyFixture {
         };
         let Some(who) = self.pick(*index) else { return };
         match act {
-            // A child of one that somebody has moved goes back to where the display's programs are, and not to that group.
+            // The child of a process moved by another program returns to the group of the display's
+            // programs, not to that group.
             Operation::Fork { .. } if self.shadow.state.borrow().processes[&who].group == OTHER => {}
             Operation::Fork { own_session, nice, .. } => {
                 let child = self.fork(Some(who), *own_session);
@@ -225,7 +229,7 @@ impl PropertyFixture {
                 let session = machine.state.borrow().processes[&who].session;
                 machine.state.borrow_mut().autogroups.insert(session, 13);
             }),
-            // Its children would have a share in it, so only who has none.
+            // Children would share the move, so only processes without any are moved.
             Operation::Move { .. } if self.has_no_family(who) => self.both(|machine| {
                 let mut state = machine.state.borrow_mut();
                 state.processes.get_mut(&who).expect("the test made it").group = OTHER.to_owned();
@@ -278,7 +282,7 @@ fn open(fixture: &PropertyFixture, backend: Backend) -> (Engine<FakeMachine, Mem
     (engine, restored)
 }
 
-/// Plays the acts with an engine that is stopped after `steps`; returns the fixture as it is then.
+/// Plays the operations with an engine that crashes after `steps`; returns the final fixture.
 fn play(
     acts: &[Operation],
     backend: Backend,
@@ -334,7 +338,7 @@ proptest! {
     }
 }
 
-/// Processes of sessions of their own that the engine has favoured and then was stopped.
+/// Returns processes in sessions of their own, favoured by an engine that then crashed.
 fn favoured(count: u16) -> PropertyFixture {
     let crash_point = CrashPoint::default();
     let mut fixture = PropertyFixture::new(&crash_point, Backend::Nice);
@@ -378,7 +382,8 @@ fn a_journal_cut_at_any_byte_restores_what_is_left_of_it() {
         let fixture = favoured(6);
         fixture.log.set(&whole[..end]);
         let lines = whole[..end].split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
-        // A line of a thread's knob is one to take back; those of traces say nothing by themselves.
+        // A line of a thread knob must be restored; lines of traces count for nothing by
+        // themselves.
         let knobs = lines.filter(|line| String::from_utf8_lossy(line).contains("\"thread\":")).count();
         let (_, restored) = open(&fixture, Backend::Nice);
         assert!(restored.restored >= knobs, "cut at {end}: {knobs} knobs, {restored:?}");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Autogroups: the scheduler's weight of a whole session.
 //!
-//! A session has one weight, so it gets what its most favoured process is to have. Where the others in
-//! it should have less, they cannot be told apart, and each of them is reported.
+//! A session has one weight, so it gets that of its most favoured process. The other processes
+//! cannot be treated differently, and each of them is reported.
 
 use crate::engine::{Engine, Standing, rank};
 use crate::journal::Log;
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use tipme_policy::{Backend, Identity};
 
 impl<W: World, L: Log> Engine<W, L> {
-    /// Brings the sessions of the processes to what the most favoured process of each is to have.
+    /// Gives each session of these processes the value of its most favoured process.
     pub(crate) fn settle_sessions(&mut self, touched: &BTreeSet<Identity>, applied: &mut Applied) {
         if self.backend != Backend::Autogroup {
             return;
@@ -36,7 +36,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.autogroups.retain(|who, _| roles.contains_key(who));
     }
 
-    /// The autogroups that the processes were in and are in.
+    /// Returns the former and the present autogroups of the processes.
     fn find_sessions(&mut self, touched: &BTreeSet<Identity>) -> BTreeSet<Autogroup> {
         let mut found = BTreeSet::new();
         for who in touched {
@@ -108,6 +108,6 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 }
 
-/// Stands for a session in which nobody has a role any more.
+/// Stands for a session in which no process has a role any more.
 const NOBODY: Standing =
     Standing { set: tipme_policy::SetId(Identity { pid: 0, start: 0 }), role: tipme_policy::Role::Rest, faded: 1.0 };

@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time slice of a thread.
+//! Time slice of a thread.
 //!
-//! From Linux 6.12 on a thread of the usual policy may ask for a slice of its own, 0.1 to 100 ms. It changes no
-//! share of a CPU. But whoever wakes up with a shorter slice than the running thread's, and has not had
-//! more than its share, takes the CPU at once, where
-//! it would else wait for the end of the other's slice, which without a weight of its own comes with the next tick
-//! of the timer: 4 ms at 250 Hz.
+//! From Linux 6.12 on, a thread of the normal policy may request a slice of its own, 0.1 to 100 ms.
+//! CPU shares do not change. But a thread that wakes up with a shorter slice than the running
+//! thread's, and has not used more than its share, preempts it at once. Otherwise it would wait for
+//! the end of the running thread's slice, which comes at the next timer tick for default slices: 4
+//! ms at 250 Hz.
 //!
-//! The slice that threads have by themselves changes with the number of CPUs. A thread that sleeps meanwhile keeps
-//! the old one until it runs, so every one that was ever the usual one says nothing of a wish.
+//! The default slice of threads depends on the number of CPUs. A sleeping thread keeps the old
+//! default until it runs, so any value that was ever the default does not count as the user's wish.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Usual slices that are remembered: the kernel has four, by the number of CPUs.
+/// Maximum number of remembered default slices: the kernel has four, depending on the number of
+/// CPUs.
 const USUAL_MAX: usize = 8;
-/// Where the kernel lists the CPUs that are there, as in `0-3`.
+/// The kernel's list of online CPUs, such as `0-3`.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
-/// Bytes of that list that are read; a longer one is of a machine whose CPUs come and go beyond them unnoticed.
+/// Number of bytes read from that list; changes beyond them go unnoticed.
 const ONLINE_BYTES: usize = 64;
-/// The flag that resets the policy on fork, as the scheduler's attributes have it.
+/// Flag of `sched_attr` that resets the policy on fork.
 const RESET_ON_FORK: u64 = 1;
 
-/// What the kernel keeps of a thread: `struct sched_attr` in its first form.
+/// Scheduling attributes of a thread: `struct sched_attr` in its first version.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SchedAttributes {
@@ -39,11 +40,12 @@ pub(crate) struct SchedAttributes {
 }
 
 impl SchedAttributes {
-    /// Those of a thread; 0 is the caller.
+    /// Reads the attributes of a thread; 0 is the caller.
     pub(crate) fn get(tid: u32) -> io::Result<SchedAttributes> {
         let mut found = SchedAttributes::default();
         let size = size_of::<SchedAttributes>();
-        // SAFETY: the kernel writes at most `size` bytes to `found`, which is made of numbers only.
+        // SAFETY: the kernel writes at most `size` bytes to `found`, which consists of numbers
+        // only.
         let result = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut found, size, 0) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(found) }
     }
@@ -55,27 +57,28 @@ impl SchedAttributes {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Whether the policy has nice values: neither a real-time priority nor a deadline.
+    /// Returns `true` if the policy has nice values, i.e. neither a real-time priority nor a
+    /// deadline.
     pub(crate) fn is_fair(&self) -> bool {
         let others = [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_DEADLINE];
         !others.contains(&(self.policy as libc::c_int))
     }
 
-    /// The policy's number, with the flag that resets it on fork, as `sched_getscheduler` has it.
+    /// Returns the policy with the reset-on-fork flag, in the format of `sched_getscheduler`.
     pub(crate) fn scheduling(&self) -> i64 {
         let flag = if self.flags & RESET_ON_FORK == 0 { 0 } else { libc::SCHED_RESET_ON_FORK };
         i64::from(self.policy) | i64::from(flag)
     }
 }
 
-/// How this kernel tells of slices.
+/// Slice support of this kernel.
 #[derive(Default, Debug)]
 pub(crate) struct Slices {
-    /// Nanoseconds that threads have had by themselves; empty where the kernel knows no slices of threads.
+    /// Observed default slices in nanoseconds; empty if the kernel has no per-thread slices.
     usual: BTreeSet<u64>,
-    /// The list of CPUs; `None` where there is none.
+    /// The list of CPUs; `None` if there is none.
     online: Option<File>,
-    /// As it was when the usual slice was last measured.
+    /// Contents of the list when the default slice was last measured.
     cpus: Option<[u8; ONLINE_BYTES]>,
 }
 
@@ -84,10 +87,10 @@ impl Slices {
         Slices { online: File::open(ONLINE).ok(), ..Slices::default() }
     }
 
-    /// Measures the usual slice again where other CPUs are there than before.
+    /// Measures the default slice again if the set of CPUs has changed.
     pub(crate) fn look(&mut self) {
         let mut cpus = [0; ONLINE_BYTES];
-        // A list that cannot be read stays empty: then the slice is measured once.
+        // An unreadable list stays empty: then the slice is measured once.
         self.online.as_ref().and_then(|online| online.read_at(&mut cpus, 0).ok());
         self.learn(cpus, measure);
     }
@@ -102,23 +105,25 @@ impl Slices {
         !self.usual.is_empty()
     }
 
-    /// Nanoseconds, 0 where the thread has what threads have by themselves. Deadline threads have no slice.
+    /// Returns the slice in nanoseconds, 0 for the default. Deadline threads have no slice.
     pub(crate) fn of(&self, found: &SchedAttributes) -> i64 {
         let own = found.is_fair() && self.are_there() && !self.usual.contains(&found.runtime);
         if own { found.runtime as i64 } else { 0 }
     }
 }
 
-/// Nanoseconds that a thread has by itself: a new one asks for nothing of its own. 0 where the kernel knows no slices.
+/// Measures the default slice in nanoseconds on a new thread. Returns 0 if the kernel has no
+/// per-thread slices.
 fn measure() -> u64 {
     let ask = || set(0, 0).and_then(|()| SchedAttributes::get(0)).map_or(0, |found| found.runtime);
     let asked = std::thread::Builder::new().spawn(ask).ok().and_then(|thread| thread.join().ok());
     asked.unwrap_or(0)
 }
 
-/// Gives a thread a slice, or with 0 the scheduler's own; policy and nice value stay.
+/// Sets the slice of a thread, 0 for the default; policy and nice value stay.
 ///
-/// A thread of the policy for idle time takes a slice only as one of the usual policy, which it is for a moment.
+/// A SCHED_IDLE thread accepts a slice only under the normal policy, to which it is switched for a
+/// moment.
 pub(crate) fn set(tid: u32, nanos: libc::c_int) -> io::Result<()> {
     let found = SchedAttributes::get(tid)?;
     let usual = SchedAttributes { policy: libc::SCHED_OTHER as u32, runtime: nanos.unsigned_abs().into(), ..found };

@@ -9,12 +9,12 @@ use tipme_policy::{Identity, SetId};
 pub(crate) struct Subtree {
     /// Its folder.
     pub(crate) dir: String,
-    /// The folder where its hierarchy is mounted.
+    /// Mount point of its hierarchy.
     pub(crate) root: String,
     pub(crate) prepared: bool,
-    /// When switching the controllers on failed, in clock ticks.
+    /// Time at which enabling the controllers failed, in clock ticks.
     pub(crate) failed: Option<u64>,
-    /// The memory of sets that is protected, in bytes.
+    /// Protected memory of each set, in bytes.
     pub(crate) protected: BTreeMap<SetId, u64>,
 }
 
@@ -27,12 +27,12 @@ impl Subtree {
         &self.dir
     }
 
-    /// The folder of a set's group.
+    /// Returns the folder of a set's group.
     pub(crate) fn group(&self, set: SetId) -> String {
         format!("{}/set-{}-{}", self.dir, set.0.pid, set.0.start)
     }
 
-    /// The folder of the group of one process that takes too much memory.
+    /// Returns the folder of the group for one oversized process.
     pub(crate) fn hog(&self, who: Identity) -> String {
         format!("{}/hog-{}-{}", self.dir, who.pid, who.start)
     }
@@ -41,20 +41,20 @@ impl Subtree {
         format!("{}/rest", self.dir)
     }
 
-    /// The folder of a group that is named by its folder, or by its path in the hierarchy.
+    /// Returns the folder of a group named by its folder or by its path in the hierarchy.
     pub(crate) fn folder(&self, path: &str) -> String {
         let named = path.strip_prefix(&self.root).is_some_and(|rest| rest.starts_with('/'));
         if named { path.to_owned() } else { format!("{}/{}", self.root, path.trim_start_matches('/')) }
     }
 
-    /// True for a group that was made here.
+    /// Returns `true` for a group created by the engine.
     pub(crate) fn owns(&self, group: &str) -> bool {
         let name = group.strip_prefix(&self.dir).and_then(|rest| rest.strip_prefix('/'));
         let ours = |name: &str| name == "rest" || name.starts_with("set-") || name.starts_with("hog-");
         name.is_some_and(|name| ours(name) && !name.contains('/'))
     }
 
-    /// The service manager's unit that a group belongs to, unless the delegated group is inside the same unit.
+    /// Returns the systemd unit of a group, unless the delegated group is inside the same unit.
     pub(crate) fn unit(&self, group: &str) -> Option<String> {
         let parts: Vec<&str> = group.split('/').collect();
         let at = parts.iter().rposition(|part| part.ends_with(".service") || part.ends_with(".scope"))?;

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nice value, time slice, scheduling policy and I/O priority, thread by thread.
+//! Nice value, time slice, scheduling policy and I/O priority, per thread.
 //!
-//! The kernel keeps them per thread, and hands them on to threads and children forked later. So a
-//! process is settled in rounds until nobody was forked meanwhile, or one finds nothing to do: first what is listed,
-//! then what has been forked with the old value. Children that nobody has listed *follow* the process that
-//! they have the value from: they change with it and go back with it.
+//! The kernel keeps them per thread, and passes them on to threads and children forked later. A
+//! process is therefore settled in rounds until nothing was forked meanwhile, or a round finds
+//! nothing to do: first the listed threads, then those forked with the old value. Unlisted children
+//! *follow* the process from which they inherited the value: they change and are restored together
+//! with it.
 //!
-//! Who has just been forked, with values of its parent's, is left as it is for half a second: `nice`, which is run before a
-//! program, adds to what it has inherited. What is set or taken down in between would be taken for something else.
+//! A process just forked with its parent's values is left alone for half a second: `nice`, which
+//! runs before a program, adds to the inherited value. A value set or read in between would be
+//! misinterpreted.
 //!
-//! A process whose first thread has a value that is neither the default nor from here is left alone
-//! as a whole; another thread with such a value (many programs lower some of their own) is left alone
-//! by itself.
+//! A process with a foreign value (neither the default nor ours) in its first thread is left alone
+//! as a whole. A foreign value in another thread exempts only that thread; many programs lower some
+//! of their own.
 
 use crate::engine::Engine;
 use crate::inherit::Marks;
@@ -22,14 +24,15 @@ use crate::world::{KnobFault, KnobPlace, ThreadKnob, ThreadSettings, Value, Worl
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::{Identity, IoPriority, Knobs, Scheduling};
 
-/// Rounds in which what was forked meanwhile is looked for.
+/// Maximum number of rounds that search for threads and children forked meanwhile.
 const ROUNDS_MAX: usize = 4;
-/// Nanoseconds: longer than the slices of the favoured, and shorter than those of the rest.
+/// Upper bound of a short slice in nanoseconds: above the slices of favoured roles, below those of
+/// the rest.
 const SHORT_SLICE_MAX: i64 = 1_000_000;
-/// Followers that are remembered at most; more are found again when everything is taken back.
+/// Maximum number of remembered followers; further ones are found again by the restore.
 const FOLLOWERS_MAX: usize = 4_096;
 
-/// What the threads of a process are to have; `None` is the baseline.
+/// Target values of the threads of a process; `None` is the baseline.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 struct Wants([Option<i64>; 4]);
 
@@ -50,15 +53,16 @@ impl Wants {
     }
 }
 
-/// Whose value a thread has.
+/// Origin of a thread's value.
 enum Claim {
-    /// The default, or what was there when it was changed here and is there again.
+    /// The default, or the original value that has come back.
     Untouched,
-    /// Put there, or inherited from what was put elsewhere, in place of this baseline.
+    /// Applied here, or inherited from a process to which it was applied; its baseline.
     Ours(Value),
-    /// The user's, once what was inherited is taken from it: this is what they have asked for.
+    /// The user's wish after subtraction of the inherited favour.
     Wish(Value),
-    /// Somebody else's. A cell stays: so the place is theirs even when they put the default there.
+    /// Set by another program. A cell remains: the place is theirs even if they set it to the
+    /// default.
     Foreign,
 }
 
@@ -68,8 +72,8 @@ impl Claim {
     }
 }
 
-/// A short slice is given after the nice value that belongs to it, and is taken back before that. Who is forked meanwhile
-/// has no short slice with another nice value than belongs to it.
+/// Returns `true` for slice changes that come first. A short slice is set after its nice value and
+/// restored before it, so that no child forked meanwhile has a short slice with another nice value.
 fn comes_first(step: &LedgerStep) -> bool {
     let is_slice = matches!(step.place, KnobPlace::Thread { knob: ThreadKnob::Slice, .. });
     is_slice && step.to.number().is_none_or(|nanos| nanos == 0 || nanos > SHORT_SLICE_MAX)
@@ -78,20 +82,21 @@ fn comes_first(step: &LedgerStep) -> bool {
 #[derive(Default)]
 struct ThreadPlan {
     steps: Vec<LedgerStep>,
-    /// Who has a wish in what it inherited. They are settled first, while what they inherited is still there to see.
+    /// Processes with a wish in an inherited value. They are settled first, while the inherited
+    /// value still exists.
     wishing: BTreeSet<Identity>,
-    /// Who has inherited something, and may have handed it on.
+    /// Processes with inherited values, which they may have passed on.
     heirs: BTreeSet<Identity>,
     /// Places that are gone.
     abandoned: Vec<KnobPlace>,
     left: Vec<(Identity, Knob, SkipReason)>,
     vanished: Vec<Identity>,
-    /// Who has just been forked with what its parent has, and may be about to add to it.
+    /// Processes just forked with their parent's values, which may be about to add to them.
     young: BTreeSet<Identity>,
 }
 
 impl<W: World, L: Log> Engine<W, L> {
-    /// Brings the threads of the processes, and of those that follow them, to what their roles say.
+    /// Applies the roles to the threads of the processes and their followers.
     pub(crate) fn settle_threads(&mut self, touched: &BTreeSet<Identity>, applied: &mut Applied) {
         let idle = touched.iter().all(|who| self.wants(*who) == Wants::default());
         if idle && self.ledger.marks().first().is_none() {
@@ -125,7 +130,7 @@ impl<W: World, L: Log> Engine<W, L> {
 
     fn plan(&mut self, touched: &BTreeSet<Identity>) -> ThreadPlan {
         let (mut plan, marks) = (ThreadPlan::default(), self.ledger.marks());
-        // What a process that is left alone does not get, those that follow it do not get either.
+        // Followers of a process that is left alone are left alone too.
         let mut wanted: BTreeMap<Identity, Wants> = BTreeMap::new();
         for who in touched {
             wanted.insert(*who, self.plan_process(*who, self.wants(*who), &marks, &mut plan));
@@ -141,7 +146,8 @@ impl<W: World, L: Log> Engine<W, L> {
         plan
     }
 
-    /// Plans for one process; returns what it gets, which is the baseline where it is left alone.
+    /// Plans for one process; returns its target values, which are the baseline if it is left
+    /// alone.
     fn plan_process(&self, who: Identity, mut wants: Wants, marks: &Marks, plan: &mut ThreadPlan) -> Wants {
         let threads = match self.ledger.world.threads(who) {
             Ok(threads) => threads,
@@ -182,7 +188,7 @@ impl<W: World, L: Log> Engine<W, L> {
         wants
     }
 
-    /// Why a process only loses what it inherited.
+    /// Returns the reason for which a process only loses its inherited values.
     fn refusal(&self, who: Identity, first: &ThreadSettings) -> Option<SkipReason> {
         self.ledger.world.admit(&first.place(who, ThreadKnob::Nice)).err()
     }
@@ -206,7 +212,8 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// True where the process is not to be changed, since the user or another program has a hand in it.
+    /// Returns `true` if the process must be left alone, since the user or another program has set
+    /// a value.
     fn find_foreign(
         &self,
         who: Identity,
@@ -223,7 +230,8 @@ impl<W: World, L: Log> Engine<W, L> {
                 Claim::Wish(wish) => wish,
                 Claim::Foreign => &present,
             };
-            // A slice changes nobody's share, and the usual one differs with the number of CPUs: it says little.
+            // A foreign slice does not exempt the process: it changes no share, and the default
+            // depends on the number of CPUs.
             found |= knob != ThreadKnob::Slice;
             let place = thread.place(who, knob);
             let value = crate::explain::words(&place, wish);
@@ -268,12 +276,12 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Children that nobody has listed and that have an old value of the process they descend from.
+    /// Plans unlisted descendants that have an old value of their ancestor.
     fn plan_followers(&mut self, wanted: &BTreeMap<Identity, Wants>, marks: &Marks, plan: &mut ThreadPlan) {
         let heirs = std::mem::take(&mut plan.heirs);
         let leaders = wanted.iter().filter(|(who, _)| marks.knows(**who) || heirs.contains(who));
         for (leader, wants) in leaders {
-            // Who has a role, or has just lost one, leads those below it.
+            // A process that has a role, or has just lost one, leads its own descendants.
             let leads = |who: Identity| self.roles.contains_key(&who) || wanted.contains_key(&who);
             for who in self.ledger.world.below(*leader, &leads) {
                 let follows = self.followers.contains_key(&who);
@@ -284,7 +292,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// True where it follows now. A child that has the new value already needs nothing.
+    /// Returns `true` if it follows now. A child that already has the target value needs no change.
     fn plan_follower(&self, who: Identity, mut wants: Wants, marks: &Marks, plan: &mut ThreadPlan) -> bool {
         let Ok(threads) = self.ledger.world.threads(who) else { return false };
         let mut inherited = marks.inherited_by(&self.ledger.world, who, &threads, |_| false);
@@ -315,7 +323,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// A follower without a changed knob, or with a role of its own, follows no more.
+    /// Forgets followers without a changed knob, or with a role of their own.
     fn forget_followers(&mut self) {
         let (ledger, roles) = (&self.ledger, &self.roles);
         self.followers.retain(|who, _| !roles.contains_key(who) && ledger.threads_of(*who).next().is_some());

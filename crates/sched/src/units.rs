@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Units of systemd: a set is weighed by a unit that holds nobody else.
+//! systemd units: a set gets its weight through a unit of its own.
 //!
-//! A process runs in a unit, its *origin unit*, and gets a *placement*: its origin unit, where that holds only its
-//! set; a scope beside it, which is begun for the set and its origin unit; or the origin unit together with others,
-//! unweighed, where nothing else is wanted or possible. Which set may keep an origin unit for itself:
+//! A process runs in a unit, its *origin unit*, and gets a *placement*. The placement is the origin
+//! unit, if it holds only the set of the process; a scope beside it, started for the set and its
+//! origin unit; or the shared origin unit, unweighed, if nothing else is wanted or possible. Rules
+//! for a set to keep an origin unit to itself:
 //!
-//! - The scope of a program belongs to the set of its oldest process; the other sets in it are split
-//!   out. Processes without a role stay.
-//! - The scope of a login belongs to nobody: the sets that are to have more or less than others are split out. But one
-//!   where all have a role is treated as that of a program, since a scope that is empty ends, and the login with it.
-//! - No process is taken out of a service, which its manager would then take for ended. Where all its
-//!   processes have the same role the service itself is weighed, else it is left alone, and that is told.
+//! - The scope of a program belongs to the set of its oldest process; the other sets in it are
+//!   split out. Processes without a role stay.
+//! - The scope of a login belongs to no set: sets with other weights than the rest are split out. A
+//!   login scope in which every process has a role is treated as that of a program, since an empty
+//!   scope ends, and the login with it.
+//! - No process is taken out of a service, because its manager would consider the service ended. If
+//!   all its processes have the same role, the service itself gets the weight; otherwise it is left
+//!   alone and reported.
 //!
-//! Weights count among siblings only. So what lies between the user's slice and a favoured unit is weighed
-//! as well: a slice of one program as its most favoured unit; the user's manager and the slices directly
-//! below it, which divide a whole session, as the core, and all alike. The user's slice itself is not touched: what
-//! other users and the system's services run competes with all of it.
+//! Weights count among siblings only, so everything between the user's slice and a favoured unit is
+//! weighed as well. The slice of one program gets the weight of its most favoured unit. The user's
+//! manager and the slices directly below it, which divide a whole session, all get the weight of
+//! the core. The user's slice itself is not touched: other users and system services compete with
+//! all of it.
 
 use crate::engine::Engine;
 use crate::groups::step;
@@ -29,24 +33,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::{Backend, Identity, Role, SetId};
 
 const NO_UNIT: &str = "it runs in no unit of systemd";
-/// Weights that siblings have by themselves.
+/// Default weight of siblings.
 const PLAIN: u32 = 100;
 
-/// Where a process is to be placed.
+/// Target placement of a process.
 enum PlacementTarget {
-    /// It has no role: it goes back to its origin unit.
+    /// No role: returns to its origin unit.
     Nothing,
-    /// In its origin unit, together with others.
+    /// Stays in its shared origin unit.
     Shared,
-    /// In its origin unit, which is its set's.
+    /// In its origin unit, which its set has to itself.
     Own(SetId),
-    /// In a scope of the set's.
+    /// In a scope of the set.
     Apart(SetId),
-    /// It cannot have what its role is worth.
+    /// The weight of its role is unavailable.
     Refused(SkipReason),
 }
 
-/// An origin unit, with the processes in it, and those that were moved out of it.
+/// An origin unit with its processes, including those moved out of it.
 struct UnitMembers<'a> {
     origin_unit: &'a str,
     all: BTreeSet<Identity>,
@@ -54,7 +58,7 @@ struct UnitMembers<'a> {
 }
 
 impl<W: World, L: Log> Engine<W, L> {
-    /// Places the processes, and weighs the units that they are placed in.
+    /// Places the processes, and sets the weights of their units.
     pub(crate) fn settle_units(&mut self, touched: &BTreeSet<Identity>, applied: &mut Applied) {
         let Some(mut units) = self.units.take() else { return };
         if self.backend == Backend::Systemd {
@@ -67,7 +71,7 @@ impl<W: World, L: Log> Engine<W, L> {
         self.units = Some(units);
     }
 
-    /// The processes whose placement is not as it is to be, by their origin units.
+    /// Returns the misplaced processes by origin unit.
     fn find_news(
         &mut self,
         units: &Units,
@@ -106,13 +110,14 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// The group where a process belongs: where it was before it was moved, or where the one above it was.
+    /// Returns the original group of a process: its own from before it was moved, or that of its
+    /// moved ancestor.
     pub(crate) fn origin_of(&self, units: &Units, who: Identity) -> Option<String> {
         let Ok(Value::Text(present)) = self.ledger.world.get(&units.member(who)) else { return None };
         Some(self.origin_from(units, who, present))
     }
 
-    /// The same for a process whose group is known to be `present`.
+    /// Same for a process with the known group `present`.
     fn origin_from(&self, units: &Units, who: Identity, present: String) -> String {
         let scope = self.scope_place(&present).and_then(|scope| self.ledger.cell(&scope)?.return_to.clone());
         let moved = scope.is_some() || self.ledger.cell(&units.member(who)).is_some();
@@ -120,13 +125,13 @@ impl<W: World, L: Log> Engine<W, L> {
         known.or(scope).unwrap_or(present)
     }
 
-    /// The scope of ours that has this folder.
+    /// Returns our scope with this folder.
     fn scope_place(&self, group: &str) -> Option<KnobPlace> {
         let ours = |place: &&KnobPlace| matches!(place, KnobPlace::Scope { folder, .. } if folder == group);
         self.ledger.cells().map(|(place, _)| place).find(ours).cloned()
     }
 
-    /// Looks again at the processes of an origin unit, and places each.
+    /// Places each process of an origin unit again.
     pub(crate) fn settle_unit(
         &mut self,
         units: &mut Units,
@@ -135,7 +140,7 @@ impl<W: World, L: Log> Engine<W, L> {
         applied: &mut Applied,
     ) {
         let members = self.find_members(units, origin_unit, news);
-        // Who is gone needs no placement.
+        // Processes that are gone need no placement.
         units.placements.retain(|who, placement| placement.origin_unit != origin_unit || members.all.contains(who));
         let mut steps = Vec::new();
         for &who in &members.all {
@@ -179,7 +184,7 @@ impl<W: World, L: Log> Engine<W, L> {
         UnitMembers { origin_unit, all, holder }
     }
 
-    /// The set whose processes an origin unit is for.
+    /// Returns the set that may keep the origin unit to itself.
     fn holder(&self, origin_unit: &str, all: &BTreeSet<Identity>) -> Option<SetId> {
         let oldest = all.iter().min_by_key(|who| (who.start, who.pid))?;
         let first = self.roles.get(oldest)?;
@@ -187,7 +192,7 @@ impl<W: World, L: Log> Engine<W, L> {
             let alike = |who: &Identity| self.roles.get(who).is_some_and(|other| other.role == first.role);
             return all.iter().all(alike).then_some(first.set);
         }
-        // A login's scope would end, and the login with it, if everybody left it.
+        // A login's scope would end, and the login with it, if all processes left it.
         let listed = |who: &Identity| self.roles.contains_key(who);
         (!units_names::is_login(origin_unit) || all.iter().all(listed)).then_some(first.set)
     }
@@ -209,7 +214,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// The set's scope beside an origin unit; begun with this process where there is none.
+    /// Returns the set's scope beside an origin unit; starts it with this process if necessary.
     fn scope_for(
         &mut self,
         units: &Units,
@@ -234,12 +239,12 @@ impl<W: World, L: Log> Engine<W, L> {
         let origin = self.origin_of(units, who)?;
         let details = CellDetails { session: 0, return_to: Some(origin) };
         self.commit_for(who, vec![LedgerStep { details, ..step(place.clone(), 1.into(), 0.into()) }], applied);
-        // A process cannot be placed in one that may still come.
+        // A scope that may still come cannot take a process.
         self.ledger.cell(&place).filter(|cell| cell.applied == 1.into()).map(|_| folder)
     }
 
-    /// Moves a process to another group, or back to its origin unit where none is named; not where somebody else has
-    /// moved it.
+    /// Plans the move of a process to another group, or back to its origin unit if `away` is
+    /// `None`. Skips a process that another program has moved.
     fn plan_placement(
         &mut self,
         units: &Units,
@@ -261,17 +266,17 @@ impl<W: World, L: Log> Engine<W, L> {
             None => (Value::Text(self.origin_from(units, who, present.to_string())), false),
         };
         let to = away.map_or_else(|| baseline.clone(), Value::Text);
-        // Who was begun with the scope is in it already, and has no cell yet.
+        // The first process of a scope is in it already, and has no cell yet.
         let done = to == present && (known || to == baseline);
         (!done || known && to == baseline).then(|| LedgerStep { from: present, ..step(place, to, baseline) })
     }
 
-    /// Gives each unit and each slice what it is to have, and takes back what none is to have any more.
+    /// Sets the properties of all units and slices, and restores obsolete ones.
     pub(crate) fn settle_properties(&mut self, units: &Units, applied: &mut Applied) {
         let mut wanted = self.wanted_weights(units);
         wanted.extend(wanted_protection(units));
         let changed = self.ledger.cells().filter_map(|(place, _)| match place {
-            // Limits have their own way: see `settle_limits`.
+            // `settle_limits` handles these limits.
             KnobPlace::Unit { property: Property::MemoryHigh, .. } => None,
             KnobPlace::Unit { folder, property } => Some((folder.clone(), *property)),
             _ => None,
@@ -308,7 +313,7 @@ impl<W: World, L: Log> Engine<W, L> {
         wanted
     }
 
-    /// Ends scopes of ours in which no process is placed.
+    /// Ends our scopes without placed processes.
     pub(crate) fn close_scopes(&mut self, units: &Units, applied: &mut Applied) {
         let used: BTreeSet<&str> =
             units.placements.values().filter_map(|placement| placement.unit.as_deref()).collect();
@@ -332,7 +337,7 @@ impl<W: World, L: Log> Engine<W, L> {
         }
     }
 
-    /// Forgets a scope that is gone, and what was set for it.
+    /// Forgets a scope that is gone, with its properties.
     fn abandon_scope(&mut self, scope: KnobPlace) {
         let Some((gone, _)) = scope.group_folder() else { return };
         let of_scope = |place: &&KnobPlace| matches!(place, KnobPlace::Unit { folder, .. } if folder == gone);
@@ -343,7 +348,7 @@ impl<W: World, L: Log> Engine<W, L> {
     }
 }
 
-/// What protected sets ask of their units and of all that is above them.
+/// Returns the protection that sets need on their units and all ancestors.
 fn wanted_protection(units: &Units) -> BTreeMap<(String, Property), (i64, Identity)> {
     let mut wanted: BTreeMap<(String, Property), (i64, Identity)> = BTreeMap::new();
     for (set, bytes) in &units.protected {
@@ -357,7 +362,7 @@ fn wanted_protection(units: &Units) -> BTreeMap<(String, Property), (i64, Identi
     wanted
 }
 
-/// What every unit has by itself, so that no unit is needed for it.
+/// Returns `true` for default weights, which need no unit.
 fn is_plain(weights: [Option<u32>; 2]) -> bool {
     weights.iter().all(|weight| weight.is_none_or(|weight| weight == PLAIN))
 }

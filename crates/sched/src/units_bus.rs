@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Talks with systemd: reads and sets properties of units, starts scopes.
+//! D-Bus connections to systemd: reads and sets properties of units, starts scopes.
 //!
-//! The system's manager is on the system's message bus, a user's manager on the bus of that user. Such a bus
-//! serves its own user only, not even root. So root connects to it as that user would: in a thread that
-//! has the user's number for just this one call. The kernel is asked whether the one at the other
-//! end is the user that is meant. (The sockets of the managers themselves, `systemd/private`, are no way: zbus does
-//! not accept the name that systemd signs with there.)
+//! The system manager is on the system bus, a user's manager on the bus of that user. A user bus
+//! serves only its own user, not even root. Root therefore connects as that user, in a thread that
+//! has the user's id for this one call. Peer credentials show whether the other end belongs to the
+//! right user. (The managers' own sockets, `systemd/private`, are unusable: zbus rejects the name
+//! with which systemd signs its messages there.)
 //!
-//! Nothing here can hold up the caller for long. Opening a connection and each call are bounded by
-//! [`TIMEOUT`]; calls that follow one another have [`CREDIT`] in all, which time without calls gives
-//! back; who wants more is told to try later. A manager that did not answer is not asked for [`REST`], but once more
-//! when everything is taken back, which has [`RESTORE_TIME_MAX`] in all.
+//! No call here blocks the caller for long. Opening a connection and each call are bounded by
+//! [`TIMEOUT`]; consecutive calls share a [`CREDIT`], which idle time replenishes, and a call
+//! beyond it is deferred. A manager that did not answer is not called for [`REST`], except once
+//! more for a restore, which is bounded by [`RESTORE_TIME_MAX`] in total.
 //!
-//! `ETIMEDOUT` says that a manager was asked and may still do it; whoever was not asked at all, is `ENOTCONN`.
+//! `ETIMEDOUT` means that a manager got the request and may still execute it; `ENOTCONN` means that
+//! the request was never sent.
 
 use crate::units_names::{Property, ServiceManager, Unit};
 use crate::world::{KnobFault, fault};
@@ -28,19 +29,19 @@ use zbus::blocking::Connection;
 use zbus::blocking::connection::Builder;
 use zbus::zvariant::{DynamicType, OwnedValue, Value};
 
-/// How long one call, or opening a connection, may take.
+/// Timeout of one call, and of opening a connection.
 const TIMEOUT: Duration = Duration::from_millis(1_500);
-/// How long calls may take together that follow one another.
+/// Total time for consecutive calls.
 const CREDIT: Duration = Duration::from_millis(500);
-/// How long a manager is not asked after it did not answer.
+/// Time without calls after a manager did not answer.
 const REST: Duration = Duration::from_secs(60);
-/// How long calls may be made while everything is taken back.
+/// Total time for calls during a restore.
 const RESTORE_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long a scope may come late: above the 90 s that systemd gives a job by itself.
+/// Time within which a late scope may still appear: above systemd's default job timeout of 90 s.
 const LATE: Duration = Duration::from_secs(120);
-/// Connections that may hang while they are opened; each keeps a thread.
+/// Maximum number of connections that hang while they are opened; each occupies a thread.
 const HANGING_MAX: usize = 4;
-/// The oldest systemd that has all that is needed.
+/// Oldest systemd version with all required functions.
 const VERSION_MIN: u32 = 238;
 
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
@@ -48,29 +49,30 @@ const OBJECT: &str = "/org/freedesktop/systemd1";
 const DESTINATION: &str = "org.freedesktop.systemd1";
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
-/// The connections to the managers that were asked.
+/// Connections to the managers.
 pub(crate) struct Bus {
-    /// Where the sockets are: /run.
+    /// Folder of the sockets, `/run`.
     run: PathBuf,
     state: RefCell<BusState>,
-    /// Scopes that were asked for and had not come when nobody waited any longer, with the time of that.
+    /// Requested scopes that did not appear within the timeout, each with the time at which we
+    /// stopped waiting.
     late: RefCell<BTreeMap<String, Instant>>,
 }
 
 struct BusState {
     lines: BTreeMap<ServiceManager, Connection>,
-    /// How long the last calls took, less the time that has gone by between them.
+    /// Duration of the last calls, minus the idle time between them.
     spent: Duration,
     last: Instant,
-    /// Who is not asked before.
+    /// Time before which each unresponsive manager is not called.
     closed: BTreeMap<ServiceManager, Instant>,
-    /// Nobody is asked after that, while everything is taken back.
+    /// Deadline for calls during a restore.
     until: Option<Instant>,
-    /// Connections that are being opened, also those that nobody waits for any more.
+    /// Number of connections being opened, including abandoned ones.
     opening: Arc<AtomicUsize>,
 }
 
-/// One connection that is being opened.
+/// Counts one connection being opened.
 struct Opening(Arc<AtomicUsize>);
 
 impl Drop for Opening {
@@ -92,26 +94,26 @@ impl Bus {
         Bus { run: run.to_owned(), state: RefCell::new(state), late: RefCell::default() }
     }
 
-    /// A property of a unit; -1 is "not set" and "infinity".
+    /// Reads a property of a unit; -1 is "not set" and "infinity".
     pub(crate) fn get(&self, unit: &Unit, property: Property) -> Result<i64, KnobFault> {
         let body = (unit.interface(), property.name());
         let number = self.call(unit.service_manager, &unit.object(), PROPERTIES, "Get", &body, number)?;
         Ok(number.try_into().unwrap_or(-1))
     }
 
-    /// Sets a property until the machine stops.
+    /// Sets a property until the next boot.
     pub(crate) fn set(&self, unit: &Unit, property: Property, number: i64) -> Result<(), KnobFault> {
         let number = u64::try_from(number).unwrap_or(u64::MAX);
         let body = (unit.name.as_str(), true, vec![(property.name(), Value::from(number))]);
         self.call(unit.service_manager, OBJECT, MANAGER, "SetUnitProperties", &body, |_| Some(()))
     }
 
-    /// Has a scope begun that holds this process. It is there some moments later.
+    /// Starts a scope with this process. The scope appears some moments later.
     pub(crate) fn start(&self, unit: &Unit, pid: u32) -> Result<(), KnobFault> {
         let properties = vec![
             ("Description", Value::from("processes that tipme weighs together")),
             ("Slice", Value::from(unit.slice.as_str())),
-            // Processes are added by whoever has it begun.
+            // Allows us to add processes ourselves.
             ("Delegate", Value::from(true)),
             ("CollectMode", Value::from("inactive-or-failed")),
             ("PIDs", Value::from(vec![pid])),
@@ -121,12 +123,12 @@ impl Bus {
         self.call(unit.service_manager, OBJECT, MANAGER, "StartTransientUnit", &body, |_| Some(()))
     }
 
-    /// Opens the connection, so that the next call need not.
+    /// Opens the connection in advance of the next call.
     pub(crate) fn open(&self, service_manager: ServiceManager) -> Result<(), KnobFault> {
         self.ask(service_manager, |_| Ok(()))
     }
 
-    /// Nobody waits for this scope any longer; its manager is not asked for a while.
+    /// Gives up on a scope that did not appear; its manager is not called for a while.
     pub(crate) fn give_up(&self, unit: &Unit, folder: &str) {
         let now = Instant::now();
         self.state.borrow_mut().closed.insert(unit.service_manager, now + REST);
@@ -135,12 +137,12 @@ impl Bus {
         late.insert(folder.to_owned(), now);
     }
 
-    /// Whether a scope that is not there may still come.
+    /// Returns `true` if a missing scope may still appear.
     pub(crate) fn is_late(&self, folder: &str) -> bool {
         self.late.borrow().get(folder).is_some_and(|since| since.elapsed() < LATE)
     }
 
-    /// Everything is going to be taken back: all managers get a new chance, for a time that is bounded.
+    /// Starts a restore: all managers get a new chance, within a bounded time.
     pub(crate) fn begin_restore(&self) {
         let mut state = self.state.borrow_mut();
         state.closed.clear();
@@ -148,12 +150,12 @@ impl Bus {
         state.until = Some(Instant::now() + RESTORE_TIME_MAX);
     }
 
-    /// Everything is taken back.
+    /// Ends a restore.
     pub(crate) fn end_restore(&self) {
         self.state.borrow_mut().until = None;
     }
 
-    /// Why this manager cannot be used; `None` where it can.
+    /// Returns the reason for which this manager is unusable; `None` if it is usable.
     pub(crate) fn defect(&self, service_manager: ServiceManager) -> Option<String> {
         let whose = match service_manager {
             ServiceManager::System => "systemd".to_owned(),
@@ -194,8 +196,8 @@ impl Bus {
         self.ask(service_manager, call).and_then(|reply| read(&reply).ok_or(KnobFault::Refused(libc::EPROTO)))
     }
 
-    /// Does something with a connection, which is opened where there is none. A manager that has replaced itself has
-    /// closed its connections, so a broken one is opened again once.
+    /// Runs `work` with a connection, which is opened if necessary. A restarted manager closes its
+    /// connections, so a broken one is reopened once.
     fn ask<T>(
         &self,
         service_manager: ServiceManager,
@@ -251,7 +253,7 @@ impl BusState {
         }
     }
 
-    /// Opens a connection in a thread of its own, which is left behind where it hangs.
+    /// Opens a connection in a thread of its own, which is abandoned if it hangs.
     fn connect(&mut self, path: PathBuf, user: Option<u32>) -> Result<Connection, KnobFault> {
         let opening = Opening(Arc::clone(&self.opening));
         if self.opening.fetch_add(1, Ordering::Relaxed) >= HANGING_MAX {
@@ -261,7 +263,7 @@ impl BusState {
         let work = move || {
             let line = connect(path, user);
             drop(opening);
-            // Where nobody waits any more, the connection ends here.
+            // If the receiver is gone, the connection is dropped here.
             sender.send(line).ok();
         };
         std::thread::Builder::new().name("bus".to_owned()).spawn(work).map_err(fault)?;
@@ -272,12 +274,12 @@ impl BusState {
     }
 }
 
-/// True for a refusal that says that nobody is there who could answer.
+/// Returns `true` for an error that means an unreachable manager.
 pub(crate) fn is_down(code: i32) -> bool {
     [libc::ETIMEDOUT, libc::ENOTCONN, libc::ECONNREFUSED].contains(&code)
 }
 
-/// Connects to a message bus, to one of a user as that user.
+/// Connects to a message bus; to that of a user as that user.
 fn connect(path: PathBuf, user: Option<u32>) -> Result<Connection, KnobFault> {
     let stream = match user {
         Some(uid) if rustix::process::geteuid().as_raw() != uid => connect_as(path, uid)?,
@@ -292,8 +294,9 @@ fn connect(path: PathBuf, user: Option<u32>) -> Result<Connection, KnobFault> {
     builder.build().map_err(translate)
 }
 
-/// Connects in a thread that has the user's number meanwhile. The call of the kernel changes its own thread only, other
-/// than that of the C library; the real user stays, so that nobody else may send the thread a signal.
+/// Connects in a thread that temporarily has the user's effective id. The raw system call changes
+/// only its own thread, unlike that of the C library; the real user stays, so that no other user
+/// may signal the thread.
 fn connect_as(path: PathBuf, uid: u32) -> Result<UnixStream, KnobFault> {
     let work = move || {
         // SAFETY: the call takes numbers only.
@@ -306,7 +309,7 @@ fn connect_as(path: PathBuf, uid: u32) -> Result<UnixStream, KnobFault> {
     thread.join().map_err(|_| KnobFault::Refused(libc::EIO))?.map_err(fault)
 }
 
-/// What an error means for a place.
+/// Translates a bus error into a fault.
 fn translate(error: zbus::Error) -> KnobFault {
     match error {
         zbus::Error::InputOutput(error) if error.kind() == std::io::ErrorKind::TimedOut => {
@@ -335,7 +338,7 @@ fn number(reply: &zbus::Message) -> Option<u64> {
     u64::try_from(reply.body().deserialize::<OwnedValue>().ok()?).ok()
 }
 
-/// The number in `252.38-1~deb12u1`, `v255` or `systemd 239`.
+/// Parses the version in `252.38-1~deb12u1`, `v255` or `systemd 239`.
 fn version(text: &str) -> Option<u32> {
     let digits = text.trim_start_matches(|one: char| !one.is_ascii_digit());
     digits.split(|one: char| !one.is_ascii_digit()).next()?.parse().ok()

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Units of systemd as the folders of their control groups name them.
+//! systemd units, derived from the folders of their control groups.
 //!
-//! A path says all that is needed: `/user.slice/user-1000.slice/session-2.scope` is a unit of the
-//! system's manager, `/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope` one of the
-//! manager of user 1000. What is below a scope or a service is its own affair.
+//! A path suffices: `/user.slice/user-1000.slice/session-2.scope` is a unit of the system manager,
+//! `/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope` one of user 1000's
+//! manager. Groups below a scope or a service are internal to it.
 
 use serde::{Deserialize, Serialize};
 
-/// A number of a unit that can be set while it runs.
+/// A numeric property of a unit that can be set at run time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Property {
@@ -18,7 +18,7 @@ pub(crate) enum Property {
 }
 
 impl Property {
-    /// The name that systemd has for it.
+    /// Returns systemd's name of the property.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Property::CpuWeight => "CPUWeight",
@@ -28,7 +28,7 @@ impl Property {
         }
     }
 
-    /// True for what a unit has that nobody has given a value.
+    /// Returns `true` for the value of a unit without an explicit setting.
     pub(crate) fn is_default(self, value: i64) -> bool {
         match self {
             Property::CpuWeight | Property::IoWeight => value == -1 || value == 100,
@@ -38,25 +38,25 @@ impl Property {
     }
 }
 
-/// Whose service manager a unit belongs to.
+/// The service manager of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum ServiceManager {
     System,
-    /// The manager of this user.
+    /// Manager of this user.
     User(u32),
 }
 
-/// A unit, by the folder of its control group.
+/// A unit, derived from the folder of its control group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unit {
     pub(crate) service_manager: ServiceManager,
     pub(crate) name: String,
-    /// The slice that it is in.
+    /// Slice of the unit.
     pub(crate) slice: String,
 }
 
 impl Unit {
-    /// The unit whose group this folder is; `None` where that is not a scope, service or slice.
+    /// Returns the unit of this group folder; `None` if it is not a scope, service or slice.
     pub(crate) fn of(folder: &str) -> Option<Unit> {
         let (above, last) = folder.rsplit_once('/')?;
         let name = unescape(last).to_owned();
@@ -67,12 +67,12 @@ impl Unit {
         Some(Unit { service_manager: user.map_or(ServiceManager::System, ServiceManager::User), name, slice })
     }
 
-    /// The interface of the unit's own properties.
+    /// Returns the D-Bus interface of the unit's own properties.
     pub(crate) fn interface(&self) -> &'static str {
         kind(&self.name).unwrap_or("org.freedesktop.systemd1.Unit")
     }
 
-    /// The unit's object: what is neither letter nor digit is written as a number.
+    /// Returns the unit's object path; bytes other than letters and digits are hex-escaped.
     pub(crate) fn object(&self) -> String {
         let escape = |(at, byte): (usize, u8)| match byte {
             b'0'..=b'9' if at > 0 => char::from(byte).to_string(),
@@ -84,7 +84,7 @@ impl Unit {
     }
 }
 
-/// The folder of the scope or service that a group lies in, below the hierarchy's `root`.
+/// Returns the folder of the scope or service that contains a group, below the hierarchy's `root`.
 pub(crate) fn unit_folder(root: &str, group: &str) -> Option<String> {
     let (mut folder, mut in_user) = (root.to_owned(), false);
     for part in group.strip_prefix(root)?.split('/').filter(|part| !part.is_empty()) {
@@ -99,14 +99,14 @@ pub(crate) fn unit_folder(root: &str, group: &str) -> Option<String> {
     None
 }
 
-/// The folders above, the nearest first, that lie inside a user's slice: it and what is above it do not count.
+/// Returns the ancestor folders inside a user's slice, nearest first, without the slice itself.
 pub(crate) fn above_in_user_slice(root: &str, folder: &str) -> Vec<String> {
     let all = above(root, folder);
     let edge = all.iter().position(|folder| user_slice(root, folder).is_some());
     all.into_iter().take(edge.unwrap_or(0)).collect()
 }
 
-/// The folders above, the nearest first, without the root.
+/// Returns the ancestor folders, nearest first, without the root.
 pub(crate) fn above(root: &str, folder: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = folder;
@@ -117,13 +117,14 @@ pub(crate) fn above(root: &str, folder: &str) -> Vec<String> {
     found
 }
 
-/// The user whose slice this folder is.
+/// Returns the user if this folder is a user slice.
 pub(crate) fn user_slice(root: &str, folder: &str) -> Option<u32> {
     let name = folder.strip_prefix(root)?.strip_prefix("/user.slice/user-")?;
     name.strip_suffix(".slice")?.parse().ok()
 }
 
-/// True for the manager of a user and for the slices directly below it, which divide a whole session.
+/// Returns `true` for a user's manager and the slices directly below it, which divide a whole
+/// session.
 pub(crate) fn divides_session(folder: &str) -> bool {
     let mut parts = folder.rsplit('/');
     let (last, parent) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -134,12 +135,12 @@ pub(crate) fn is_service(folder: &str) -> bool {
     folder.ends_with(".service")
 }
 
-/// True for the scope of a login: what was started from there belongs to no program in particular.
+/// Returns `true` for a login scope: processes started there belong to no particular program.
 pub(crate) fn is_login(folder: &str) -> bool {
     folder.ends_with(".scope") && folder.rsplit('/').next().is_some_and(|name| name.starts_with("session-"))
 }
 
-/// True for what holds processes itself.
+/// Returns `true` for units that contain processes themselves.
 pub(crate) fn is_scope_or_service(part: &str) -> bool {
     part.ends_with(".scope") || part.ends_with(".service")
 }
@@ -157,7 +158,8 @@ fn kind(name: &str) -> Option<&'static str> {
     }
 }
 
-/// A folder has one more underscore where the unit's name could be taken for a file of the kernel's.
+/// Removes the underscore that systemd prepends if a unit's name could be mistaken for a kernel
+/// file.
 fn unescape(part: &str) -> &str {
     part.strip_prefix('_').unwrap_or(part)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Units on the real machine: what is asked of systemd, and what is read from the hierarchy beside it.
+//! Units on the real machine: requests to systemd, and reads from the hierarchy beside it.
 
 use crate::cgroup;
 use crate::held::HeldProcess;
@@ -12,13 +12,13 @@ use std::path::Path;
 use std::time::Duration;
 use tipme_policy::Identity;
 
-/// Looks for a scope that was asked for, and the time from one to the next.
+/// Number of polls for a requested scope, and the interval between them.
 const LOOKS_MAX: u32 = 100;
 const LOOK: Duration = Duration::from_millis(5);
-/// Processes of a unit whose rights are looked at before the unit is changed. One with more is left alone.
+/// Maximum number of a unit's processes checked before a change. A larger unit is left alone.
 const ADMITTED_MAX: usize = 512;
 
-/// What the unit has now. One whose group is gone is gone.
+/// Returns the present value of the property. A unit without its group is gone.
 pub(crate) fn get(linux: &Linux, folder: &str, property: Property) -> Result<i64, KnobFault> {
     linux.bus.get(&there(folder)?, property)
 }
@@ -27,10 +27,11 @@ pub(crate) fn set(linux: &Linux, folder: &str, property: Property, number: i64) 
     linux.bus.set(&there(folder)?, property, number)
 }
 
-/// Begins a scope, and waits until the process is in it.
+/// Starts a scope, and waits until the process is in it.
 ///
-/// systemd is told a number only. So the connection is opened first, then the process is looked at, and once more
-/// when the scope is there: one that holds another process by then is left to end with it.
+/// systemd only gets a PID. The connection is therefore opened first, and the process is checked
+/// after that and again when the scope exists: a scope that holds another process by then is left
+/// to end with it.
 pub(crate) fn begin(linux: &Linux, folder: &str, root: &str, first: Identity) -> Result<(), KnobFault> {
     let unit = Unit::of(folder).ok_or(KnobFault::Refused(libc::EINVAL))?;
     linux.bus.open(unit.service_manager)?;
@@ -56,7 +57,7 @@ fn await_scope(linux: &Linux, folder: &str, root: &str, first: &HeldProcess) -> 
     Err(KnobFault::Refused(libc::ETIMEDOUT))
 }
 
-/// Whether a scope is there; [`KnobFault::Later`] for one that may still come.
+/// Returns 1 if a scope exists; [`KnobFault::Later`] if it may still appear.
 pub(crate) fn exists(linux: &Linux, folder: &str) -> Result<i64, KnobFault> {
     match Path::new(folder).is_dir() {
         false if linux.bus.is_late(folder) => Err(KnobFault::Later),
@@ -64,7 +65,8 @@ pub(crate) fn exists(linux: &Linux, folder: &str) -> Result<i64, KnobFault> {
     }
 }
 
-/// A scope ends by itself some moments after its last process has left. Nobody waits for it: no other has its name.
+/// Ends a scope. It ends by itself some moments after its last process has left; there is no wait,
+/// as its name is unique.
 pub(crate) fn end(linux: &Linux, folder: &str) -> Result<(), KnobFault> {
     match exists(linux, folder) {
         Err(_) => Err(KnobFault::Refused(libc::EINPROGRESS)),
@@ -73,8 +75,8 @@ pub(crate) fn end(linux: &Linux, folder: &str) -> Result<(), KnobFault> {
     }
 }
 
-/// Whether a unit may be changed: of a user's slice only that of the owner; elsewhere, and where only a tree may be
-/// changed, each process in it has to be one that may be changed.
+/// Checks whether a unit may be changed. In a user's slice, only the owner's units may be;
+/// elsewhere, or if changes are restricted to a tree, every process of the unit must be admitted.
 pub(crate) fn admit(
     linux: &Linux,
     folder: &str,
@@ -90,7 +92,7 @@ pub(crate) fn admit(
         (None, None, _) => Ok(()),
         (None, Some(owner), Some(user)) if owner == user => Ok(()),
         (None, Some(_), Some(user)) => Err(SkipReason::NotOwner(user)),
-        // What all users are in carries the protection of each of them.
+        // The parent of all user slices carries the protection of each of them.
         (None, Some(_), None) if folder.ends_with("/user.slice") && above.is_empty() => Ok(()),
         _ => admit_all(linux, folder),
     }

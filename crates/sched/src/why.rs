@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What came of a request, and why something was left as it was.
+//! Results of requests, and reasons for skipped changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use tipme_policy::{Identity, Role};
 
-/// What can be changed, as people know it.
+/// A changeable setting, in the user's terms.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Knob {
@@ -14,7 +14,7 @@ pub enum Knob {
     Scheduling,
     Io,
     Autogroup,
-    /// The control group that a process is in.
+    /// Control group of a process.
     Group,
     CpuWeight,
     IoWeight,
@@ -44,30 +44,30 @@ impl fmt::Display for Knob {
     }
 }
 
-/// Why something was left as it was.
+/// Reason for which a setting was left alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SkipReason {
-    /// It is not the default, and not from here: the user or another program wants it so.
+    /// Neither the default nor ours: set by the user or another program.
     SetByOther(String),
-    /// It was changed here, and then by somebody else.
+    /// Changed by us, and then by another program.
     ChangedByOther(String),
-    /// The process belongs to this user, not to the one whose processes may be changed.
+    /// The process belongs to this user, not to the admitted one.
     NotOwner(u32),
-    /// The process is not below the one that was named.
+    /// The process is not below this one, to which changes are restricted.
     NotBelow(Identity),
-    /// Process 1, or a thread of the kernel.
+    /// Process 1, or a kernel thread.
     System,
-    /// The change could not be taken back with the rights at hand.
+    /// The change could not be undone with the present privileges.
     Irreversible,
-    /// The session is shared with processes of a more favoured role, which it now serves.
+    /// The session is shared with processes of a more favoured role, which determines its weight.
     SharedSession { session: u32, serves: Role },
-    /// The kernel or systemd gives only so many changes in a time; the next call tries again.
+    /// The kernel or systemd limits the rate of changes; the next call retries.
     Later,
     /// The kernel refused, with this error number.
     Refused(i32),
-    /// This service manager's unit holds the process.
+    /// The process is in this unit of a service manager.
     Unit(String),
-    /// This back end or machine has nothing of the kind.
+    /// The backend or machine has no such setting.
     Unsupported(&'static str),
     /// A bound was reached.
     TooMany(&'static str),
@@ -99,7 +99,7 @@ impl fmt::Display for SkipReason {
     }
 }
 
-/// Something that was asked for and not done.
+/// A requested change that was not made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Skipped {
     pub who: Identity,
@@ -107,22 +107,23 @@ pub struct Skipped {
     pub why: SkipReason,
 }
 
-/// What a call has done.
+/// Result of a call.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Applied {
-    /// Knobs that have another value now, counted per thread, session, group and process.
+    /// Number of changed values, counted per thread, session, group and process.
     pub changed: usize,
-    /// What was asked for and not done, once for each process and knob; `SKIPPED_MAX` at most.
+    /// Changes not made, once for each process and knob; at most `SKIPPED_MAX`.
     pub skipped: Vec<Skipped>,
-    /// What is missing in `skipped`.
+    /// Number of entries missing in `skipped`.
     pub skipped_more: usize,
-    /// Processes that were gone, which is normal.
+    /// Number of processes that were gone, which is normal.
     pub vanished: usize,
-    /// Something waits for the kernel or systemd: call again with no actions after [`crate::LATER_MS`].
+    /// The kernel or systemd deferred a change: call again with no actions after
+    /// [`crate::LATER_MS`].
     pub later: bool,
 }
 
-/// Entries of [`Applied::skipped`] at most.
+/// Maximum number of entries in [`Applied::skipped`].
 pub(crate) const SKIPPED_MAX: usize = 1_024;
 
 impl Applied {
@@ -139,24 +140,24 @@ impl Applied {
     }
 }
 
-/// What taking back has done. Nothing is left changed by this program where `failed` is zero.
+/// Result of a restore. If `failed` is zero, nothing is left changed by this program.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize)]
 pub struct Restored {
     /// Back at the baseline now.
     pub restored: usize,
     /// At the baseline already.
     pub unchanged: usize,
-    /// Left alone, since somebody else has changed it in between.
+    /// Left alone, since another program has changed it in between.
     pub changed_by_others: usize,
-    /// Of processes that are gone.
+    /// Belonged to vanished processes.
     pub vanished: usize,
-    /// Refused, or not answered in time; they stay in the journal for the next time.
+    /// Refused or unanswered; they stay in the journal for the next restore.
     pub failed: usize,
-    /// Lines of the journal that could not be read.
+    /// Number of unreadable journal lines.
     pub unreadable: usize,
 }
 
-/// Why something of a process was left as it was, from the last time that it was settled.
+/// Reasons for skipped changes of each process, from its last settling.
 #[derive(Default, Debug)]
 pub(crate) struct Notes {
     pub(crate) left: BTreeMap<Identity, BTreeMap<Knob, SkipReason>>,
@@ -171,7 +172,7 @@ impl Notes {
         self.left.retain(|who, _| !touched.contains(who));
     }
 
-    /// Forgets processes that have no role, so that the notes have the bound of the roles.
+    /// Forgets processes without a role, so that the notes share the bound of the roles.
     pub(crate) fn keep<T>(&mut self, roles: &BTreeMap<Identity, T>) {
         self.left.retain(|who, _| roles.contains_key(who));
     }

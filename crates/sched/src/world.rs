@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The few primitive operations that the mechanism needs of a machine.
+//! The few primitive operations that the mechanism needs from a machine.
 //!
 //! A *place* is one thing that can hold a *value*: a thread's nice value, a session's autogroup, a
-//! file of a control group, the group of a process, whether a group exists. Whatever is changed, is
-//! changed by [`World::set`] of one place, so one journal covers everything, and a world in memory
-//! can stop at every step.
+//! file of a control group, the group of a process, the existence of a group. Every change is a
+//! [`World::set`] of one place, so a single journal covers everything, and an in-memory world can
+//! crash at every step.
 
 use crate::units_names::Property;
 use crate::why::SkipReason;
@@ -12,25 +12,25 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use tipme_policy::Identity;
 
-/// A process is young for so many clock ticks: half a second.
+/// Age in clock ticks up to which a process counts as young: half a second.
 const YOUNG_TICKS: u64 = 50;
 
-/// Milliseconds after which something that had to wait for the kernel can be tried again.
+/// Milliseconds after which a change deferred by the kernel can be retried.
 pub const LATER_MS: u64 = 110;
-/// Tries, that far apart, to take something back that the kernel wants to wait for.
+/// Maximum number of retries, at that interval, for a deferred restore.
 pub(crate) const LATER_TRIES_MAX: usize = 20;
 
-/// What is set for each thread of a process. The number is the order in which it is set.
+/// Per-thread settings of a process. The discriminant is the order in which they are set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ThreadKnob {
     /// -20 to 19.
     Nice,
-    /// Nanoseconds of the thread's time slice; 0 is what the scheduler gives by itself.
+    /// Time slice in nanoseconds; 0 is the scheduler's default.
     Slice,
-    /// The policy's number, with the flag that resets it on fork.
+    /// Policy number with the reset-on-fork flag.
     Scheduling,
-    /// Class and level as the kernel packs them.
+    /// Class and level as packed by the kernel.
     Io,
 }
 
@@ -38,16 +38,16 @@ impl ThreadKnob {
     pub(crate) const ALL: [ThreadKnob; 4] =
         [ThreadKnob::Nice, ThreadKnob::Slice, ThreadKnob::Scheduling, ThreadKnob::Io];
 
-    /// True for what a thread has that nobody has touched.
+    /// Returns `true` for the value of an untouched thread.
     pub(crate) fn is_default(self, value: i64) -> bool {
         match self {
             ThreadKnob::Nice | ThreadKnob::Slice | ThreadKnob::Scheduling => value == 0,
-            // No class at all, or what older kernels say in its stead: best effort, level 4.
+            // No class at all, or the equivalent reported by older kernels: best effort, level 4.
             ThreadKnob::Io => value == 0 || value == (2 << 13 | 4),
         }
     }
 
-    /// True for a baseline that somebody wants.
+    /// Returns `true` for a baseline that the user chose.
     pub(crate) fn is_wish(self, baseline: &Value) -> bool {
         baseline.number().is_some_and(|value| !self.is_default(value))
     }
@@ -57,41 +57,43 @@ impl ThreadKnob {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum KnobPlace {
-    /// A knob of one thread. Thread numbers are reused as process numbers are, so the start belongs to it.
+    /// A knob of one thread. Thread ids are reused like PIDs, so the start time is part of the
+    /// place.
     Thread { process: Identity, tid: u32, start: u64, knob: ThreadKnob },
-    /// Nothing that can be set: says that this value was put into a process of the session, for what inherited it.
+    /// A record, not a setting: this value was applied to a process of the session and may have
+    /// been inherited.
     Trace { session: u32, knob: ThreadKnob, value: i64 },
-    /// The autogroup of a session: its number is unique until the machine stops.
+    /// Autogroup of a session; its number is unique until the next boot.
     Autogroup { number: u64, session: u32 },
     /// A number in a file of a control group; -1 is `max`.
     File { path: String },
-    /// Whether a group's children have a controller: 0 or 1.
+    /// State of a controller for a group's children: 0 or 1.
     Controller { group: String, name: String },
-    /// The folder of the control group that a process is in.
+    /// Folder of a process's control group.
     Member { process: Identity, root: String },
-    /// Whether a control group exists: 0 or 1. `root` is where its hierarchy is mounted.
+    /// Existence of a control group: 0 or 1. `root` is the mount point of its hierarchy.
     Group { path: String, root: String },
-    /// A property of the unit that has this folder; -1 is "not set" and "infinity".
+    /// A property of the unit with this folder; -1 is "not set" and "infinity".
     Unit { folder: String, property: Property },
-    /// Whether a scope of ours exists: 0 or 1. It begins with the process `first`.
+    /// Existence of one of our scopes: 0 or 1. It starts with the process `first`.
     Scope { folder: String, root: String, first: Identity },
 }
 
 impl KnobPlace {
-    /// When it is taken back: groups lose their limits, then controllers, then processes, then they go.
+    /// Returns the restore phase: limits first, then controllers, then processes, then groups.
     pub(crate) fn phase(&self) -> u8 {
         match self {
             KnobPlace::Thread { .. } | KnobPlace::Trace { .. } | KnobPlace::Autogroup { .. } => 0,
             KnobPlace::File { .. } | KnobPlace::Unit { .. } => 0,
             KnobPlace::Controller { .. } => 1,
             KnobPlace::Member { .. } => 2,
-            // The others send their processes there.
+            // Last, since the other groups send their processes there.
             KnobPlace::Group { path, .. } if path.ends_with("/rest") => 4,
             KnobPlace::Group { .. } | KnobPlace::Scope { .. } => 3,
         }
     }
 
-    /// Folder and root of a group that was made here for processes.
+    /// Returns folder and root of a group that the engine created for processes.
     pub(crate) fn group_folder(&self) -> Option<(&str, &str)> {
         match self {
             KnobPlace::Group { path, root } => Some((path, root)),
@@ -108,7 +110,7 @@ impl KnobPlace {
     }
 }
 
-/// What a place holds.
+/// Value of a place.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Value {
@@ -146,18 +148,18 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// Why an operation on a place did not happen.
+/// Reason for which an operation on a place failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum KnobFault {
     /// The process, thread, session or group is gone.
     Vanished,
-    /// The kernel, or who keeps units, wants fewer changes in a time, or is not done: try again later.
+    /// The kernel or systemd limits the rate of changes or is busy: retry later.
     Later,
-    /// Whoever was asked said no, with this error number. With `ETIMEDOUT` the change may still happen.
+    /// Refused with this error number. After `ETIMEDOUT` the change may still happen.
     Refused(i32),
 }
 
-/// A thread with what is set for it now.
+/// Present settings of a thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ThreadSettings {
     pub(crate) tid: u32,
@@ -179,7 +181,7 @@ impl ThreadSettings {
         }
     }
 
-    /// Whether it has one of the policies without a real-time priority, whatever is reset on fork.
+    /// Returns `true` for policies without a real-time priority, regardless of reset-on-fork.
     pub(crate) fn is_fair(&self) -> bool {
         let policy = self.scheduling & !i64::from(libc::SCHED_RESET_ON_FORK);
         [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].map(i64::from).contains(&policy)
@@ -190,95 +192,99 @@ impl ThreadSettings {
     }
 }
 
-/// A session's autogroup as a process in it shows it.
+/// A session's autogroup, as read from one of its processes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Autogroup {
     pub(crate) number: u64,
     pub(crate) session: u32,
 }
 
-/// What is said about the memory of a process.
+/// Advice about the memory of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Advice {
-    /// Its pages go first when memory is short.
+    /// Its pages are the first to reclaim.
     Cold,
-    /// Its pages go now.
+    /// Its pages are reclaimed now.
     PageOut,
-    /// Its pages are wanted back.
+    /// Its pages are read back.
     WillNeed,
 }
 
-/// The memory of the machine, in bytes.
+/// The machine's memory in bytes.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Stock {
     pub(crate) total: u64,
-    /// Swap that is free.
+    /// Free swap.
     pub(crate) swap: u64,
 }
 
-/// The machine, or a picture of one.
+/// The machine, or a simulation of one.
 pub(crate) trait World {
-    /// A call begins: forgets what was looked at before.
+    /// Starts a call: forgets data from earlier calls.
     fn begin_call(&mut self);
-    /// A call is over: holds nothing any more.
+    /// Ends a call: releases all held processes.
     fn end_call(&mut self);
-    /// Everything is going to be taken back: who did not answer lately gets a new chance until [`World::end_call`], for
-    /// a time that is bounded.
+    /// Starts a restore: unresponsive managers get a new chance, within a bounded time, until
+    /// [`World::end_call`].
     fn begin_restore(&mut self);
-    /// What the place holds now.
+    /// Returns the present value of the place.
     fn get(&self, place: &KnobPlace) -> Result<Value, KnobFault>;
-    /// Changes it, having made sure that process and thread are still the ones that are meant.
+    /// Sets the place after checking that process and thread are still the same.
     fn set(&mut self, place: &KnobPlace, value: &Value) -> Result<(), KnobFault>;
-    /// Whether the place may be changed at all: owner, tree, kind of process, as they are now. Not asked for taking back.
+    /// Checks whether the place may be changed now: owner, tree, kind of process. Not checked for a
+    /// restore.
     fn admit(&self, place: &KnobPlace) -> Result<(), SkipReason>;
-    /// Whether a change from `baseline` can be taken back later with the rights at hand.
+    /// Returns `true` if a change from `baseline` can be undone later with the present privileges.
     fn reversible(&self, place: &KnobPlace, baseline: &Value) -> bool;
 
-    /// Whether a process has just been forked, so that what is run before its program may still be at work.
+    /// Returns `true` if a process has just been forked, so that a wrapper such as `nice` may still
+    /// be running.
     fn is_young(&self, process: Identity) -> bool {
         self.ticks().saturating_sub(process.start) < YOUNG_TICKS
     }
-    /// Whether a thread can have a time slice of its own: from Linux 6.12 on.
+    /// Returns `true` if threads can have time slices of their own, from Linux 6.12 on.
     fn has_slices(&self) -> bool;
-    /// The threads of a process, the first one first.
+    /// Returns the threads of a process, the first one first.
     fn threads(&self, process: Identity) -> Result<Vec<ThreadSettings>, KnobFault>;
-    /// The session that the process belongs to now.
+    /// Returns the present session of the process.
     fn session(&self, process: Identity) -> Option<u32>;
-    /// The session's autogroup.
+    /// Returns the session's autogroup.
     fn autogroup(&self, process: Identity) -> Option<Autogroup>;
-    /// True where the process has no right to a negative nice value, so that it can only have inherited one.
+    /// Returns `true` if the process lacks the privilege for a negative nice value, and can only
+    /// have inherited one.
     fn is_unprivileged(&self, process: Identity) -> bool;
-    /// The process and those above it, the nearest first, each with its session.
+    /// Returns the process and its ancestors, nearest first, each with its session.
     fn lineage(&self, process: Identity) -> Vec<(Identity, u32)>;
-    /// The processes below it, without those that `leads` knows and what is below them.
+    /// Returns its descendants, without those selected by `leads` and their descendants.
     fn below(&self, process: Identity, leads: &dyn Fn(Identity) -> bool) -> Vec<Identity>;
-    /// A number that is another one once any process or thread was forked; `None` where that cannot be told.
+    /// Returns a number that changes with every fork of a process or thread; `None` if it is
+    /// unknown.
     fn last_pid(&self) -> Option<u64>;
-    /// All processes.
+    /// Returns all processes.
     fn all(&self) -> Vec<Identity>;
-    /// The processes in a control group.
+    /// Returns the processes in a control group.
     fn members(&self, group: &str) -> Vec<Identity>;
-    /// The processes in a control group and in those below it.
+    /// Returns the processes in a control group and its descendants.
     fn tree(&self, group: &str) -> Vec<Identity>;
-    /// Has the kernel take up to `bytes` of a group's memory back.
+    /// Reclaims up to `bytes` of a group's memory.
     fn reclaim(&mut self, group: &str, bytes: u64) -> Result<(), KnobFault>;
-    /// Bytes of a process that are in memory; 0 where it is gone.
+    /// Returns the resident memory of a process in bytes; 0 if it is gone.
     fn resident(&self, process: Identity) -> u64;
-    /// What the machine has.
+    /// Returns the machine's memory.
     fn memory(&self) -> Stock;
-    /// Bytes of a group that are pages of files.
+    /// Returns the size of a group's file pages in bytes.
     fn file_bytes(&self, group: &str) -> u64;
-    /// How much of the last 10 s all in a group waited for memory, in percent.
+    /// Returns PSI `full` of a group's memory over the last 10 s, in percent.
     fn full_percent(&self, group: &str) -> f32;
-    /// Gives advice about up to `most` bytes of the memory of a process; returns the bytes that it was given for.
+    /// Advises up to `most` bytes of the memory of a process; returns the number of bytes advised.
     fn advise(&mut self, process: Identity, advice: Advice, most: u64) -> Result<u64, KnobFault>;
-    /// Clock ticks since the machine started, as in [`Identity::start`].
+    /// Returns the clock ticks since boot, as in [`Identity::start`].
     fn ticks(&self) -> u64;
-    /// A number that is another one after the machine has been started again.
+    /// Returns a number that changes with every boot.
     fn boot(&self) -> u64;
 }
 
-/// The fault that an error of the kernel stands for.
+/// Converts a kernel error into a fault.
 pub(crate) fn fault(error: io::Error) -> KnobFault {
     match error.raw_os_error() {
         Some(libc::ESRCH | libc::ENOENT | libc::ENODEV) => KnobFault::Vanished,

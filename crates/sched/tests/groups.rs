@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Control groups: real ones for moving processes, a folder of plain files for what is written. Runs as root.
+//! Control groups: real ones for moves of processes, a folder of plain files for writes. Runs as
+//! root.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod support;
@@ -11,7 +12,7 @@ use support::{Fixture, Forked, Started, assign, own_session, proc, wait_for};
 use tipme_policy::{Action, Backend, Identity, MemoryAction, MemoryGroup, Role, SetId};
 use tipme_sched::{Knob, Mechanism, MechanismError, SkipReason, processes};
 
-/// A group of the real hierarchy that belongs to this test.
+/// A group of the real hierarchy for this test.
 struct Delegated {
     path: PathBuf,
 }
@@ -36,7 +37,7 @@ impl Delegated {
 
 impl Drop for Delegated {
     fn drop(&mut self) {
-        // A process that was killed is in its group until it is reaped.
+        // A killed process stays in its group until it is reaped.
         while fs::remove_dir(&self.path).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY)) {
             if std::thread::panicking() {
                 return;
@@ -101,7 +102,7 @@ fn a_killed_manager_leaves_no_group_after_the_next_start() {
     drop(inside);
 }
 
-/// A hierarchy of plain files, with the files that the kernel would make for the group of each set.
+/// Creates a hierarchy of plain files, including the kernel's files for the group of each set.
 fn plain(folder: &Path, sets: &[Identity]) -> PathBuf {
     let dir = folder.join("mount/user");
     fs::create_dir_all(&dir).unwrap();
@@ -196,7 +197,7 @@ fn the_rest_is_limited_to_what_it_has_and_its_room() {
         fs::write(rest.join(name), text).unwrap();
     }
     let (mut mechanism, _) = fixture.open();
-    // Somebody is in the delegated group, so `rest` is made for him.
+    // A process in the delegated group causes the creation of `rest`.
     fs::write(dir.join("cgroup.procs"), format!("{}\n", other.who.pid)).unwrap();
     mechanism.apply(&[assign(Role::Focused, &[front.who])]);
     let mut high = |more, least| {
@@ -213,7 +214,7 @@ fn the_rest_is_limited_to_what_it_has_and_its_room() {
     assert_eq!(high(i64::MAX, 0), "max");
 }
 
-/// A /proc of plain files whose one process is in the unit of a service manager.
+/// Creates a `/proc` of plain files with a single process, in the unit of a service manager.
 fn plain_proc(folder: &Path, group: &str) -> PathBuf {
     let (proc, pid) = (folder.join("proc"), 4_711);
     let task = proc.join(format!("{pid}/task/{pid}"));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nothing starves: beside focused processes that never rest, one of the rest keeps its share of the CPU.
+//! Nothing starves: beside busy focused processes, one of the rest keeps its CPU share.
 //!
-//! All of them are on one CPU, and the tests on different ones. The window is not a time on the clock but ten seconds of CPU
-//! time that they have together, so whatever else the machine does only makes the test longer.
+//! All processes of a test share one CPU, and the tests use different ones. The window is ten
+//! seconds of their total CPU time instead of wall time, so other load on the machine only prolongs
+//! the test.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod support;
@@ -15,10 +16,10 @@ use tipme_policy::{Backend, Role, Strength};
 
 /// CPU time of a window, in clock ticks of 10 ms.
 const WINDOW_TICKS: u64 = 1_000;
-/// What the rest keeps of one CPU.
+/// Minimum share of one CPU for the rest.
 const SHARE_MIN: f64 = 0.01;
 
-/// The first CPU and the last one that this process may use.
+/// Returns the first and the last CPU that this process may use.
 fn cpus() -> [usize; 2] {
     let allowed = rustix::thread::sched_getaffinity(None).unwrap();
     let mut cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
@@ -26,7 +27,7 @@ fn cpus() -> [usize; 2] {
     [first, cpus.next_back().unwrap_or(first)]
 }
 
-/// A program that never rests, on this CPU; in a session of its own or in that of the test.
+/// Starts a busy loop on this CPU, in a session of its own or in that of the test.
 fn spinner(alone: bool, cpu: usize) -> Started {
     let mut command = Command::new("sh");
     quiet(command.args(["-c", "while :; do :; done"]));
@@ -42,7 +43,7 @@ fn spinner(alone: bool, cpu: usize) -> Started {
     Started::new(if alone { own_session(&mut command) } else { &mut command })
 }
 
-/// The share that the last one of the processes has of what all of them have in one window.
+/// Returns the last process's share of the CPU time of all processes in one window.
 fn share(processes: &[Started]) -> f64 {
     let ticks = || processes.iter().map(|process| process.stat().ticks).collect::<Vec<_>>();
     let before = ticks();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme agent`: the session's hot keys, and what follows a mark.
+//! `tipme agent`: the session's hot keys, and the response to a mark.
 //!
-//! The thread with the keys does nothing but wait for keys. Each press has a thread that asks the recorder; one more
-//! thread diagnoses incidents in the order in which they are written, one tells, and each button that is pressed has a
-//! thread again. So several marks in a row never wait for a dialog, a diagnosis or a notification daemon. Nothing takes the
-//! focus that was not asked for; only where nothing is to be shown, a mark asks for words.
+//! The key thread only waits for keys. Each press gets a thread that calls the recorder; one more
+//! thread diagnoses incidents in the order in which they are written, one shows notifications, and
+//! each notification button starts a thread of its own. Marks in quick succession thus never wait
+//! for a dialog, a diagnosis or a notification daemon. The agent takes the focus only on request;
+//! if it may show no notifications, a mark opens a dialog for a note.
 
 mod choices;
 mod ending;
@@ -50,47 +51,47 @@ use workers::Workers;
 
 /// Time between two looks for the incident that the recorder marks by itself.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Marks that are being written or described at a time; a further press is refused.
+/// Maximum number of marks being written or described; a further press is refused.
 const MARKS_MAX: usize = 8;
-/// Incidents that wait for their diagnosis; the next one is left to `tipme diagnose`.
+/// Maximum number of incidents queued for diagnosis; the next one is left to `tipme diagnose`.
 const DIAGNOSES_MAX: usize = 16;
-/// How long a dialog stays open.
+/// Time for which a dialog stays open.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long the details of a verdict stay open.
+/// Time for which the details of a verdict stay open.
 const READ_TIMEOUT: Duration = Duration::from_secs(3600);
-/// The longest wait for a request of the clipboard at a time; there is no harm in waiting again.
+/// Longest single wait for a clipboard request; repeating the wait does no harm.
 const CLIPBOARD_POLL_INTERVAL: Nanos = Nanos::from_secs(3600);
-/// The recorder sees a key that it takes itself before the agent does, by no more than this.
+/// Maximum time by which the recorder sees its own hot keys before the agent does.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(1);
-/// How long the recorder may take to write what it marked by itself.
+/// Timeout for the incident that the recorder marks by itself.
 const MARK_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the recorder may take to say how far it reaches, and whether it takes the keys itself; a mark waits no longer,
-/// and the press is answered within 300 ms.
+/// Timeout of a status request about the recorder's window and hot keys; a mark waits no longer,
+/// and the press gets its response within 300 ms.
 const STATUS_TIMEOUT: Duration = Duration::from_millis(150);
 
-/// A mark that is refused is so within this time.
+/// Time within which the recorder refuses a mark, if it does.
 const REFUSED_WITHIN: Duration = Duration::from_millis(60);
 
-/// What the recorder says of itself.
+/// A response of the recorder.
 type Answer = Result<RecorderResponse, CallError>;
 
-/// What presses are answered with.
+/// Shared state for handling presses.
 struct Agent {
     client: Client,
     display: String,
     asker: Option<DialogProgram>,
-    /// Incidents to be diagnosed.
+    /// Queue of incidents to diagnose.
     diagnoses: SyncSender<(PathBuf, PressNumber, bool)>,
     teller: Teller,
     marks: Workers,
-    /// What is done with verdicts: dialogs and details.
+    /// Threads for dialogs and details of verdicts.
     choices: Workers,
     presses: AtomicU64,
-    /// Where the recorder writes.
+    /// The recorder's folder of incidents.
     incidents: IncidentFolder,
-    /// The key that restarts the recording of input.
+    /// Key that restarts the recording of input.
     restart_key: String,
-    /// The last incident in which something took long.
+    /// Last incident with a noticeable delay.
     last_answered: Mutex<Option<PathBuf>>,
 }
 
@@ -121,7 +122,8 @@ impl Agent {
         agent
     }
 
-    /// Says which keys do what, here and at the screen; where the key that marks cannot be had, it takes another.
+    /// Announces the keys on standard error and on screen; uses a fallback if the mark key is
+    /// unavailable.
     fn announce(&self, keys: &mut HotKeys, place: &AgentPlace) -> Result<()> {
         let held = keys::settle(keys)?;
         place.say(&held.to_string());
@@ -134,7 +136,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Says at the start what a press would say, where it could not be answered.
+    /// Warns at startup if a press would fail.
     fn look_for_recorder(&self) {
         let answer = self.client.clone().with_timeout(STATUS_TIMEOUT).call(&RecorderRequest::Status);
         if let Err(error) = answer {
@@ -142,7 +144,7 @@ impl Agent {
         }
     }
 
-    /// Answers a key on a thread of its own.
+    /// Handles a key on a thread of its own.
     fn press(self: &Arc<Agent>, action: HotKeyAction) {
         let (agent, press) = (Arc::clone(self), PressNumber(self.presses.fetch_add(1, Ordering::Relaxed)));
         let begun = self.marks.start(move || {
@@ -156,14 +158,14 @@ impl Agent {
         }
     }
 
-    /// Tells what failed, and why.
+    /// Reports a failure and its reason.
     fn fail(&self, what: &str, why: &Error, press: Option<PressNumber>) {
         journal::error(format!("{why:#}")).tell();
         let notice = Notice::new(what, format!("{why:#}"));
         self.teller.tell(Message { press, ..notice.into() });
     }
 
-    /// Tells what was done.
+    /// Reports a completed action.
     fn done(&self, summary: &str, body: &str, press: PressNumber) {
         journal::info(summary.to_lowercase()).tell();
         self.teller.tell(Message { press: Some(press), ..Notice::new(summary, body).into() });
@@ -188,7 +190,7 @@ impl Agent {
         Ok(())
     }
 
-    /// What the recorder does now, in a sentence.
+    /// Describes the recorder's state in a sentence.
     fn state(&self) -> String {
         match self.client.call(&RecorderRequest::Status) {
             Ok(RecorderResponse::Status(status)) if status.input_stopped_s > 0.0 => {
@@ -232,7 +234,7 @@ impl Agent {
         self.marked(incident, press, input_stopped)
     }
 
-    /// Has an incident diagnosed, and the person asked for words where no verdict is shown.
+    /// Queues an incident for diagnosis, and opens a dialog for a note if no verdict is shown.
     fn marked(&self, incident: PathBuf, press: PressNumber, input_stopped: bool) -> Result<()> {
         journal::info(format!("marked {}", incident.display())).tell();
         if self.diagnoses.try_send((incident.clone(), press, input_stopped)).is_err() {
@@ -245,7 +247,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Tells the cause of what the recorder marked by itself, which sees the keys in any session: one press is one mark.
+    /// Shows the cause of an incident that the recorder marked by itself; it sees the keys in any
+    /// session, and one press is one mark.
     fn follow(&self, press: PressNumber, status: &Answer) -> Result<()> {
         let earliest = id_ago(FOLLOWED_WITHIN);
         self.tell_capture(press, status);
@@ -261,7 +264,8 @@ impl Agent {
         bail!("the recorder takes the keys itself, and wrote no incident of yours; see: tipme incidents")
     }
 
-    /// Says at once that the press was seen. The recorder answers a mark after it has copied what that is about.
+    /// Acknowledges the press at once. The recorder responds to a mark only after it has copied the
+    /// records.
     fn tell_capture(&self, press: PressNumber, status: &Answer) {
         let (summary, body) = match status {
             Ok(RecorderResponse::Status(status)) => {
@@ -274,13 +278,13 @@ impl Agent {
                     MARK_TIMEOUT.as_secs()
                 ),
             ),
-            // The mark itself tells why.
+            // The mark itself reports the reason.
             _ => return,
         };
         self.teller.tell(Message { press: Some(press), passing: true, ..Notice::new(summary, body).into() });
     }
 
-    /// Diagnoses an incident and tells the cause.
+    /// Diagnoses an incident and shows the cause.
     fn tell_cause(&self, incident: PathBuf, press: PressNumber, input_stopped: bool) {
         let (mut notice, conclusion) = diagnose::notice(&incident);
         if input_stopped {
@@ -299,7 +303,7 @@ impl Agent {
         self.last_answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what a button asks for, on a thread of its own.
+    /// Handles a notification button on a thread of its own.
     fn choose(self: &Arc<Agent>, (choice, incident, press): Chosen) {
         let agent = Arc::clone(self);
         let begun = self.choices.start(move || {
@@ -326,7 +330,7 @@ impl Agent {
         }
     }
 
-    /// As a page in the browser, or where none opens it as text.
+    /// Shows the details as a page in the browser, or as text if no browser opens.
     fn details(&self, incident: &Path) -> Result<()> {
         let Err(why) = opened::open(incident, Some(&self.display)) else { return Ok(()) };
         journal::warning(format!("{why:#}")).tell();
@@ -338,7 +342,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Lets the verdict be pasted until something else is copied, however long the notification stays.
+    /// Serves the verdict from the clipboard until something else is copied, regardless of the
+    /// notification.
     fn copy(&self, incident: &Path) -> Result<()> {
         let text = tipme_report::text(&judge::verdict(incident)?, &Layout::default());
         let mut clipboard = Clipboard::take(&self.display, &text)?;
@@ -348,7 +353,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Keeps whether the cause was the one.
+    /// Records the user's answer about the cause.
     fn judge(&self, incident: &Path, right: bool, press: PressNumber) -> Result<()> {
         self.client.call(&RecorderRequest::Describe {
             incident: incident.to_owned(),
@@ -363,7 +368,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Asks for the user's words and adds them to the incident; without a program that asks, there are none.
+    /// Asks for a note and adds it to the incident; does nothing without a dialog program.
     fn describe(&self, incident: &Path) -> Result<()> {
         let how = || format!("no program asks for words; run: tipme incidents note {} WORDS", incident.display());
         let asker = match &self.asker {
@@ -382,7 +387,7 @@ fn held(status: &RecorderStatus) -> f64 {
     status.held_s.min(status.window_s)
 }
 
-/// What a press that failed was for.
+/// Summary for a failed press.
 fn failure(action: HotKeyAction) -> &'static str {
     match action {
         HotKeyAction::Mark => "The mark failed",
@@ -392,7 +397,8 @@ fn failure(action: HotKeyAction) -> &'static str {
     }
 }
 
-/// A verdict for the journal, or on the terminal. Its cause is known where the diagnosis has kept it.
+/// Reports a verdict in the journal, or on the terminal. The cause is available if the diagnosis
+/// has cached it.
 fn tell_verdict(incident: &Path, notice: &Notice) {
     let entry = journal::info(format!("{}\n{}", notice.summary, notice.body)).event(journal::JournalEvent::Judged);
     let entry = entry.field(Field::Incident, incident.file_stem().unwrap_or_default().display());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Verbs and their options: the one place from which help, man pages and completions come.
+//! Verbs and their options: the single source of help, man pages and completions.
 
 mod day;
 mod diagnose;
@@ -180,7 +180,7 @@ pub struct Record {
     pub hot_keys: HotKeyArguments,
 }
 
-/// What `--auto` does with what it finds, if it looks for anything.
+/// Action of `--auto` on a finding; `None` if auto marks are off.
 type AutoChoice = Option<AutoMode>;
 
 fn auto() -> impl TypedValueParser<Value = AutoChoice> {
@@ -189,7 +189,7 @@ fn auto() -> impl TypedValueParser<Value = AutoChoice> {
     choice(all, |mode| mode.map_or("off", AutoMode::name), about)
 }
 
-/// A display to record.
+/// Selection of the display to record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DisplayChoice {
     Only(u32),
@@ -398,7 +398,7 @@ pub struct CountArguments {
     pub hertz: Option<u64>,
 }
 
-/// Some numbers with commas between them.
+/// A comma-separated list of numbers.
 #[derive(Clone, Debug)]
 pub struct Numbers(pub Vec<u32>);
 
@@ -416,7 +416,7 @@ pub struct Confined {
     pub seconds: u32,
 }
 
-/// A span that is more than none.
+/// Parses a positive number of seconds.
 fn seconds(text: &str) -> Result<f64, String> {
     let span = text.parse().ok().filter(|span: &f64| *span > 0.0 && span.is_finite());
     span.ok_or_else(|| format!("{text:?} is not a number of seconds above 0"))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Verbs that nobody types: what the recorder and the agent have done by processes that have given up all rights before
-//! they read a byte. They get what they need as open files; who names functions may open files for reading besides, where
-//! the user who marked may, and who counts has one capability, and some kernel
-//! programs.
+//! Internal verbs: work of the recorder and the agent in processes that drop all privileges before
+//! they read a byte. These processes get their input as open files. The one that names functions
+//! may also open files for reading, with the permissions of the user that marked; the one that
+//! counts keeps one capability and some BPF programs.
 
 use crate::arguments::{Confined, CountArguments, JudgeArguments};
 use crate::diagnose;
@@ -18,16 +18,18 @@ use tipme_recorder::{Attachable, CPUS_MAX, open_programs};
 use tipme_report::Layout;
 use tipme_store::{MAX_TOTAL_BYTES, PackedIncident};
 
-/// What is not stated otherwise.
+/// Defaults of the bounds.
 const NOTHING: ResourceBounds =
     ResourceBounds { time: Duration::ZERO, memory: 0, file: 0, reach: Reach::Nothing, nice: 0 };
 
-/// Memory of a diagnosis, in bytes: four times the largest recording with default options, and room for the largest file.
+/// Memory of a diagnosis in bytes: four times the largest recording with default options, and room
+/// for the largest file.
 const JUDGE_MEMORY: u64 = 4 << 30;
-/// Who presses a key waits for the verdict, but less urgently than for the key's answer.
+/// The user waits for the verdict, but less urgently than for the response to the key.
 const JUDGE_NICE: i32 = 10;
 
-/// Prints the verdict on the incident at the standard input; exit codes as those of `tipme diagnose`.
+/// Prints the verdict on the incident on standard input; the exit codes are those of `tipme
+/// diagnose`.
 pub fn judge(arguments: &JudgeArguments) -> Result<ExitCode> {
     let bounds = ResourceBounds { memory: JUDGE_MEMORY, nice: JUDGE_NICE, ..NOTHING };
     give_up(&arguments.confined, bounds, || ())?;
@@ -37,14 +39,14 @@ pub fn judge(arguments: &JudgeArguments) -> Result<ExitCode> {
     Ok(diagnose::print(&verdict, arguments.json, &Layout::default()))
 }
 
-/// Memory of who seals, in bytes: beside what was captured and what it becomes, both packed, most of it is what packing
-/// takes.
+/// Memory for sealing in bytes, most of it for compression, in addition to the compressed input and
+/// output.
 const SEAL_MEMORY: u64 = 512 << 20;
-/// Who marked waits for the file.
+/// The user waits for the file.
 const SEAL_NICE: i32 = 0;
 
-/// Writes the incident at the standard input to the standard output, concealed, all but its seal. The exit code tells of a
-/// full disk.
+/// Writes the incident on standard input to standard output, concealed but without its seal. The
+/// exit code reports a full disk.
 pub fn seal(arguments: &Confined) -> Result<ExitCode> {
     let captured = rustix::fs::fstat(std::io::stdin())?.st_size.unsigned_abs();
     let memory = SEAL_MEMORY + 3 * captured;
@@ -64,12 +66,13 @@ pub fn seal(arguments: &Confined) -> Result<ExitCode> {
     }
 }
 
-/// Memory of who names functions, in bytes: most of it is room that the allocator sets aside for each thread.
+/// Memory for naming functions in bytes, mostly address space that the allocator reserves for each
+/// thread.
 const NAME_MEMORY: u64 = 1 << 30;
-/// Names count for a few seconds only, and a machine that is marked is busy.
+/// Names are valid for a few seconds only, and a marked machine is busy.
 const NAME_NICE: i32 = 0;
 
-/// Writes the names of the functions that the standard input asks for to the standard output.
+/// Writes the names of the functions requested on standard input to standard output.
 pub fn name(arguments: &Confined) -> Result<ExitCode> {
     let reach = Reach::Files(tipme_recorder::NAMER_FILES);
     let bounds = ResourceBounds { memory: NAME_MEMORY, reach, nice: NAME_NICE, ..NOTHING };
@@ -78,11 +81,11 @@ pub fn name(arguments: &Confined) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Memory of who counts, in bytes: that of a program.
+/// Memory for counting in bytes: that of the program itself.
 const COUNT_MEMORY: u64 = 256 << 20;
 
-/// Has the kernel count what its programs cost as the standard input says, and writes how long it did to the standard output;
-/// attaches and detaches programs, and samples CPUs, likewise.
+/// Makes the kernel count the cost of its BPF programs as standard input requests, and writes the
+/// duration to standard output; attaches and detaches programs and samples CPUs in the same way.
 pub fn count(arguments: &CountArguments) -> Result<ExitCode> {
     let programs = arguments.standby.iter().map(|lot| lot.0.len() as u32).sum::<u32>();
     let (clocks, cpus) = arguments.sample.map_or((0, 0), |_| (1, CPUS_MAX as u32));
@@ -100,7 +103,7 @@ fn attachable(arguments: &CountArguments) -> Result<Attachable> {
     Ok(Attachable { standby: lots.collect::<Result<_>>()?, clock: clock.pop().zip(arguments.hertz) })
 }
 
-/// Who started the process ends it in time, and says so; it ends itself where that cannot be done.
+/// The parent ends the process in time and reports it; this bound is the fallback.
 const GRACE: Duration = Duration::from_secs(2);
 
 fn give_up<T>(confined: &Confined, bounds: ResourceBounds, open: impl FnOnce() -> T) -> Result<T> {

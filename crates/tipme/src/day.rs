@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme day`: what a person lived with, as the recorder counted it.
+//! `tipme day`: the interactive performance of a day, as counted by the recorder.
 
 use crate::arguments::{DateChoice, Day};
 use crate::incidents::named::{all, is_own};
@@ -19,7 +19,7 @@ use tipme_recorder::StateDirs;
 use tipme_report::day::{picture, text};
 use tipme_store::IncidentFolder;
 
-/// A mark so many seconds after a wait still holds it.
+/// Time after a wait within which a mark still contains it, in seconds.
 const MARKED_WITHIN_S: f64 = 40.0;
 
 /// What a person lived with on one day, as `tipme day --json` prints it.
@@ -32,7 +32,7 @@ pub struct DayDocument {
     pub figures: DayFigures,
 }
 
-/// Prints what was counted. Exit code 1 where nothing was.
+/// Prints the figures. Exit code 1 if there are none.
 pub fn run(arguments: &Day) -> Result<ExitCode> {
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
     let client = Client::new(dirs.run_dir());
@@ -71,7 +71,7 @@ fn date(choice: DateChoice) -> Result<Date> {
     }
 }
 
-/// The begin of a day and of the next one, in seconds since 1970.
+/// Returns the start of a day and of the next one, in seconds since 1970.
 fn bounds(date: Date) -> Result<(u64, u64)> {
     let begin = |date: Date| -> Option<u64> {
         let begin = TimeZone::system().to_timestamp(date.at(0, 0, 0, 0)).ok()?.as_second();
@@ -81,19 +81,19 @@ fn bounds(date: Date) -> Result<(u64, u64)> {
     bounds.with_context(|| format!("no day like {date} is counted; name one of the last 32, such as yesterday"))
 }
 
-/// `14:03:21`, by the clock on the wall.
+/// Formats a time as `14:03:21` in local time.
 fn time_of_day(at_s: f64) -> String {
     let time = Timestamp::from_second(at_s as i64);
     time.map(|time| TimeZone::system().to_datetime(time).strftime("%H:%M:%S").to_string()).unwrap_or_default()
 }
 
-/// The same, with the first of the caller's incidents that was marked while a wait was still held.
+/// Adds the caller's first incident that was marked soon enough after each wait.
 fn with_incidents(mut figures: DayFigures, folder: &IncidentFolder) -> DayFigures {
     let listed = all(folder).unwrap_or_default();
     let own = listed.into_iter().filter(is_own);
     let marks: Vec<(f64, String)> = own.filter_map(|one| Some((when::seconds(&one.id)? as f64, one.id))).collect();
     for long in &mut figures.longest {
-        // Ids tell whole seconds.
+        // Ids have a resolution of one second.
         let (from, to) = (long.at_s - long.latency_ms / 1e3 - 1.0, long.at_s + MARKED_WITHIN_S);
         long.incident = marks.iter().find(|(at, _)| (from..to).contains(at)).map(|(_, id)| id.clone());
     }

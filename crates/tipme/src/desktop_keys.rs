@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hot keys in the settings of a Wayland desktop, for those desktops that lend keys to no program: each key is bound to
-//! a command that has the session's agent do what the key is for.
+//! Hot keys in the settings of a Wayland desktop, for desktops without a usable portal: each key is
+//! bound to a command that triggers the session's agent.
 
 mod by_hand;
 mod gnome;
@@ -20,7 +20,7 @@ pub use state::KeyState;
 
 use anyhow::Result;
 
-/// A desktop whose settings bind keys to commands.
+/// A desktop with settings that bind keys to commands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DesktopKeys {
     Sway,
@@ -29,10 +29,10 @@ pub enum DesktopKeys {
 }
 
 impl DesktopKeys {
-    /// All of them.
+    /// All supported desktops.
     pub const ALL: [DesktopKeys; 3] = [DesktopKeys::Sway, DesktopKeys::Gnome, DesktopKeys::Kde];
 
-    /// The desktop of this session, where it is one of these.
+    /// Returns the desktop of this session, if it is one of these.
     pub fn of_session() -> Option<DesktopKeys> {
         if std::env::var_os("SWAYSOCK").is_some_and(|socket| !socket.is_empty()) {
             return Some(DesktopKeys::Sway);
@@ -46,7 +46,7 @@ impl DesktopKeys {
         })
     }
 
-    /// As people call it.
+    /// Returns the desktop's usual name.
     pub fn name(self) -> &'static str {
         match self {
             DesktopKeys::Sway => "sway",
@@ -55,7 +55,7 @@ impl DesktopKeys {
         }
     }
 
-    /// Whether its settings have a key that marks.
+    /// Returns `true` if its settings have a mark key.
     pub fn is_bound(self) -> bool {
         let key = match self {
             DesktopKeys::Sway => sway::mark_key(),
@@ -65,7 +65,7 @@ impl DesktopKeys {
         key.is_some()
     }
 
-    /// What it does with the key that marks.
+    /// Returns the state of the mark key in this desktop.
     pub fn state(self) -> KeyState {
         let missing = || KeyState::Missing(format!("{} has no key for tipme; run: tipme setup", self.name()));
         let state = match self {
@@ -76,7 +76,7 @@ impl DesktopKeys {
         state.unwrap_or_else(missing)
     }
 
-    /// Whether its settings have just these keys.
+    /// Returns `true` if its settings have exactly these keys.
     pub fn has(self, keys: &KeyBindings) -> bool {
         match self {
             DesktopKeys::Sway => sway::has(keys),
@@ -85,10 +85,10 @@ impl DesktopKeys {
         }
     }
 
-    /// Puts these keys into its settings; what tipme had there before goes.
+    /// Writes these keys into its settings, in place of earlier ones of tipme.
     ///
     /// # Errors
-    /// Where the settings cannot be written, or the desktop refuses.
+    /// Fails if the settings cannot be written, or the desktop refuses.
     pub fn bind(self, keys: &KeyBindings) -> Result<()> {
         match self {
             DesktopKeys::Sway => sway::bind(keys),
@@ -97,10 +97,10 @@ impl DesktopKeys {
         }
     }
 
-    /// Takes out of its settings what tipme has put there.
+    /// Removes all keys of tipme from its settings.
     ///
     /// # Errors
-    /// Where the settings cannot be written, or the desktop refuses.
+    /// Fails if the settings cannot be written, or the desktop refuses.
     pub fn unbind(self) -> Result<()> {
         match self {
             DesktopKeys::Sway => sway::unbind(),

@@ -19,7 +19,7 @@ use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Notice};
 use tipme_store::IncidentFolder;
 
-/// Exit code where the incident was read and nothing unusual is in it.
+/// Exit code for a readable incident without a finding.
 const NO_FINDING: u8 = 3;
 
 /// Every interaction of an incident, by the time of its input.
@@ -56,7 +56,7 @@ pub fn run(arguments: &Diagnose) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Prints a verdict; the exit code says whether it has a finding.
+/// Prints a verdict; the exit code reports a finding.
 pub fn print(verdict: &Verdict, json: bool, layout: &Layout) -> ExitCode {
     if json {
         println!("{}", tipme_report::json(verdict));
@@ -66,12 +66,12 @@ pub fn print(verdict: &Verdict, json: bool, layout: &Layout) -> ExitCode {
     if verdict.findings.is_empty() { ExitCode::from(NO_FINDING) } else { ExitCode::SUCCESS }
 }
 
-/// The kind of that name; `None` where the kinds of a verdict are meant.
+/// Returns the kind with that name; `None` for the kinds named by the verdict.
 fn known(name: &str) -> Option<CauseKind> {
     CauseKind::CAUSES.iter().chain([&CauseKind::Unattributed]).find(|kind| kind.name() == name).copied()
 }
 
-/// What the kinds of a verdict's causes are, each told once.
+/// Explains the kinds of a verdict's causes, each once.
 fn explanations(verdict: &Verdict, layout: &Layout) -> String {
     let mut kinds: Vec<CauseKind> = Vec::new();
     for finding in &verdict.findings {
@@ -82,7 +82,7 @@ fn explanations(verdict: &Verdict, layout: &Layout) -> String {
     kinds.into_iter().map(|kind| "\n".to_owned() + &tipme_report::explanation(kind, layout)).collect()
 }
 
-/// Prints every interaction. Exit code 3 where there is none.
+/// Prints every interaction. Exit code 3 if there is none.
 fn list(incident: &Incident, json: bool) -> Result<ExitCode> {
     let document = InteractionsDocument { schema: 2, interactions: tipme_analysis::timed(incident)? };
     if json {
@@ -94,22 +94,22 @@ fn list(incident: &Incident, json: bool) -> Result<ExitCode> {
     Ok(if document.interactions.is_empty() { ExitCode::from(NO_FINDING) } else { ExitCode::SUCCESS })
 }
 
-/// What a list shows of an incident, which is found where it is not known.
+/// Returns the list entry of an incident, from the cache if possible.
 pub fn summary(path: &Path) -> Result<VerdictSummary> {
     VerdictFolder::open().get(path).map_or_else(|| Ok(VerdictSummary::of(&verdict(path)?)), Ok)
 }
 
-/// What a verdict offers to a person: a cause to accept or reject, or none.
+/// Outcome of a verdict for the user: a cause to accept or reject, or none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Conclusion {
     Cause,
-    /// A cause that is not sure, or that explains the longest wait only.
+    /// A doubtful cause, or one that explains only the longest wait.
     DoubtfulCause,
-    /// Nothing took long, or nothing explains why it did.
+    /// No delay, or a delay without an explanation.
     NoCause,
-    /// Nothing took long since the last answer, and something did before it.
+    /// No delay since the last response, but one before it.
     NothingNew,
-    /// The incident cannot be read.
+    /// The incident is unreadable.
     Failed,
 }
 
@@ -125,7 +125,8 @@ impl Conclusion {
     }
 }
 
-/// The verdict at a glance, found by another process within a time, also of an incident that cannot be read.
+/// Returns a short form of the verdict, computed by another process with a timeout; also for an
+/// unreadable incident.
 pub fn notice(path: &Path) -> (Notice, Conclusion) {
     let before = std::fs::metadata(path);
     let verdict = crate::judge::verdict(path).inspect(|verdict| {
@@ -141,7 +142,7 @@ pub fn notice(path: &Path) -> (Notice, Conclusion) {
     )
 }
 
-/// Finds the verdict, and keeps it.
+/// Computes the verdict and caches it.
 pub fn verdict(path: &Path) -> Result<Verdict> {
     let before = std::fs::metadata(path);
     let verdict = tipme_analysis::diagnose(&read(path)?, &DiagnoseOptions::default())?;

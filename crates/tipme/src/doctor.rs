@@ -17,8 +17,8 @@ use tipme_record::proc_text::{PREEMPTION, preemption};
 use tipme_recorder::KernelCheck;
 use tipme_report::{Layout, Tone};
 
-/// Says whether a press will find its cause, and then what is missing and matters to that; with `--verbose` everything.
-/// Exit code 1 where it will not.
+/// Reports whether a press will find its cause, and then the relevant missing functions; with
+/// `--verbose` everything. Exit code 1 if it will not.
 pub fn run(arguments: &Doctor) -> Result<ExitCode> {
     let (mut findings, state) = (vec![rights()], SystemState::look(arguments.state_dir.as_deref()));
     findings.extend(recording(&state, arguments.verbose));
@@ -35,8 +35,8 @@ pub fn run(arguments: &Doctor) -> Result<ExitCode> {
     Ok(if state.hindrance().is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What this kernel has recorded: root can try it; else a recorder that runs already knows, and without one that is what is
-/// missing.
+/// Returns the kernel's recording capabilities. Root can test them; otherwise returns the missing
+/// ones known to the running recorder, or the missing recorder itself.
 fn recording(state: &SystemState, verbose: bool) -> Vec<KernelCheck> {
     if verbose || geteuid().is_root() {
         return tipme_recorder::check();
@@ -45,7 +45,8 @@ fn recording(state: &SystemState, verbose: bool) -> Vec<KernelCheck> {
     state.missing().iter().map(missing).collect()
 }
 
-/// What a press needs, or what its verdict says less without; not the rest, such as what the manager can use.
+/// Returns `true` for functions that a press needs or that improve its verdict, unlike those of the
+/// manager.
 fn matters(finding: &KernelCheck) -> bool {
     let foreign = std::env::var("DISPLAY").is_ok_and(|own| {
         let display = finding.what.strip_prefix("display ").filter(|display| display.starts_with(':'));
@@ -77,7 +78,7 @@ fn displays() -> Vec<KernelCheck> {
     lines.collect()
 }
 
-/// No protocol of Wayland names the process of a window, and none lets a program grab a key.
+/// No Wayland protocol reveals the process of a window, and none lets a program grab a key.
 fn compositors() -> impl Iterator<Item = KernelCheck> {
     let what = "a Wayland compositor; input is recorded up to the frames that answer it; \
                 hot keys: tipme setup, or tipme record --hot-keys always; the manager follows its keyboard focus, \
@@ -86,7 +87,7 @@ fn compositors() -> impl Iterator<Item = KernelCheck> {
     found.map(move |socket| KernelCheck { what: format!("display {socket}"), result: Ok(what.to_owned()) })
 }
 
-/// What the desktop of this session does with the keys, as it says itself.
+/// Returns the state of the keys according to this session's desktop.
 fn desktop_keys(state: &SystemState) -> Option<KernelCheck> {
     let result = match state.key()? {
         (source, KeyState::Works(key)) => Ok(format!("{key} marks, by {}", source.settings())),
@@ -96,7 +97,8 @@ fn desktop_keys(state: &SystemState) -> Option<KernelCheck> {
     Some(KernelCheck { what: "hot keys of the desktop".to_owned(), result })
 }
 
-/// Whether the recorder can see hot keys itself: where there are keyboards, and a console that may show text.
+/// Checks whether the recorder can read hot keys itself: requires keyboards, and a console that may
+/// show text.
 fn console_keys() -> KernelCheck {
     let result = tipme_desktop::input::Devices::open().map_err(|error| error.to_string()).and_then(|devices| {
         let refused = devices.refused.first().map_or("there is none".to_owned(), |(_, why)| why.clone());
@@ -112,7 +114,7 @@ fn console_keys() -> KernelCheck {
     KernelCheck { what: "console hot keys".to_owned(), result }
 }
 
-/// How `tipme manage` can do its work here.
+/// Returns the usable backends of `tipme manage`.
 fn managing() -> Vec<KernelCheck> {
     let offers = tipme_sched::offers(Path::new("/proc"), None, None).into_iter().map(|offer| KernelCheck {
         what: format!("manage by {}", offer.backend),
@@ -131,7 +133,7 @@ fn managing() -> Vec<KernelCheck> {
     offers.chain(more.map(|(what, result)| KernelCheck { what: what.to_owned(), result })).collect()
 }
 
-/// How the kernel preempts, and what that costs where it is lazy.
+/// Describes the kernel's preemption model, and the cost of a lazy one.
 fn preemption_words(text: &str) -> String {
     match preemption(text) {
         Some("lazy") => format!(
@@ -158,7 +160,7 @@ fn text(findings: &[KernelCheck], state: &SystemState, verbose: bool, layout: &L
     format!("{}{head}{}{more}", state.ready(layout), lines.concat())
 }
 
-/// `missing  display :0               why, and the remedy`
+/// Formats a line such as `missing  display :0               why, and the remedy`.
 fn line(finding: &KernelCheck, layout: &Layout) -> String {
     let (tone, word, text) = match &finding.result {
         Ok(found) => (Tone::Good, "ok", found),

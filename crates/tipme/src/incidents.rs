@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme incidents`: what was marked, like a list of crashes.
+//! `tipme incidents`: lists marked incidents, like a list of crashes.
 
 pub mod kept;
 pub mod list;
@@ -22,7 +22,7 @@ use tipme_recorder::StateDirs;
 use tipme_report::Layout;
 use tipme_store::{FolderBounds, IncidentFolder, Listed, Room};
 
-/// Lists incidents, or does one thing with one of them.
+/// Lists incidents, or runs an operation on one of them.
 pub fn run(arguments: &Incidents) -> Result<ExitCode> {
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
     let folder = IncidentFolder::at(dirs.incidents());
@@ -50,7 +50,8 @@ pub fn run(arguments: &Incidents) -> Result<ExitCode> {
     }
 }
 
-/// The id of an incident of the folder that is named like those of [`find`]: a copy that lies elsewhere has the same id.
+/// Returns the id of an incident in the folder, named as for [`find`]. Rejects a copy elsewhere,
+/// which has the same id.
 fn id_of(folder: &IncidentFolder, name: &str) -> Result<String> {
     let path = find(folder, Some(name))?;
     let real = path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?;

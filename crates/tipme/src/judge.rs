@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Has an incident diagnosed by a process of its own, which gives up all rights and may take so much time and memory and
-//! no more: its file may be anything.
+//! Diagnoses an incident in a separate process that drops all privileges and has bounded time and
+//! memory, because the file may contain anything.
 
 use anyhow::{Context, Result, anyhow};
 use std::fs::File;
@@ -12,16 +12,16 @@ use tipme_analysis::Verdict;
 use tipme_command::program;
 use tipme_confine::{ChildFault, hear_both};
 
-/// How long it may take.
+/// Timeout of the diagnosis.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes of its document and of what it says of failures, at most.
+/// Maximum size of its document and of its error messages, in bytes.
 const DOCUMENT_BYTES_MAX: usize = 8 << 20;
 const WHY_BYTES_MAX: usize = 4096;
 
-/// The verdict of this program on an incident.
+/// Returns this program's verdict on an incident.
 ///
 /// # Errors
-/// Where it fails, or takes longer than a minute; for people.
+/// Fails if the diagnosis fails or takes longer than a minute; the message is for people.
 pub fn verdict(incident: &Path) -> Result<Verdict> {
     let program = program::own()?;
     let file = File::open(incident).with_context(|| format!("cannot read {}", incident.display()))?;

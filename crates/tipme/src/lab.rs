@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The verbs of another program, `tipme-lab`, which takes the place of this one with the same arguments: what it reads and
-//! writes, its signals and its exit code are those of `tipme`.
+//! Verbs of the other program, `tipme-lab`, which replaces this process with the same arguments:
+//! its input, output, signals and exit code become those of `tipme`.
 
 use anyhow::{Context, Result};
 use std::convert::Infallible;
@@ -10,16 +10,16 @@ use std::process::Command;
 use tipme_command::program;
 use tipme_command::verbs::{LAB, are_asked_for};
 
-/// Whether this process was called for a verb of the lab, or for its help.
+/// Returns `true` if the arguments name a verb of the lab, or its help.
 pub fn is_asked_for() -> bool {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     are_asked_for(words.iter().map(OsString::as_os_str))
 }
 
-/// Goes on as the lab, under the name by which this process was called.
+/// Executes the lab under the name by which this process was called. Returns only on failure.
 ///
 /// # Errors
-/// Where it is not installed, or cannot be started; otherwise it does not return.
+/// Fails if the lab is not installed or cannot be started.
 pub fn become_lab() -> Result<Infallible> {
     let lab = program::find(LAB)?.with_context(|| {
         format!("this belongs to {LAB}, which is not installed; install the package {LAB}, or run make install")

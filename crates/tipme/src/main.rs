@@ -52,7 +52,7 @@ fn act() -> Result<ExitCode> {
     run(arguments.verb).and_then(finish)
 }
 
-/// The arguments; ends the program with help, or with what is wrong with them.
+/// Parses the arguments; exits with help or a usage error.
 fn arguments() -> Arguments {
     let matches = arguments::groups::command(&layout()).get_matches();
     Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())

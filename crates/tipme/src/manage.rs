@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme manage`, and what a running manager is asked.
+//! `tipme manage`, and requests to a running manager.
 
 use crate::arguments::{HelperChoice, Manage, ManageHelper, ManageVerb};
 use crate::record::user_id;
@@ -12,7 +12,7 @@ use tipme_control::manager::{Client, ManagerRequest, ManagerResponse, ManagerSta
 use tipme_control::{DEFAULT_STATE_DIR, journal};
 use tipme_manager::{Ended, HelperOptions, ManageOptions, StateDir, Strength, UseHelper};
 
-/// Manages until it is stopped, or asks a running manager.
+/// Manages until it is stopped, or sends a request to a running manager.
 pub fn run(arguments: Manage) -> Result<ExitCode> {
     let client = || Client::new(StateDir::find(arguments.state_dir.as_deref()).path());
     match arguments.verb {
@@ -46,7 +46,7 @@ fn manage(arguments: Manage) -> Result<ExitCode> {
     }
 }
 
-/// Turns knobs for managers of users until it is stopped.
+/// Changes knobs for managers of users until it is stopped.
 pub fn help(arguments: ManageHelper) -> Result<ExitCode> {
     if !geteuid().is_root() && arguments.state_dir.is_none() {
         bail!("turning knobs for managers takes root; run: sudo tipme manage-helper");
@@ -82,7 +82,7 @@ fn status(client: &Client, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The status for people.
+/// Formats the status for people.
 fn text(status: &ManagerStatus) -> String {
     let mut lines = vec![format!(
         "managing {} for user {} with {}{}, {}{}{}",
@@ -157,7 +157,7 @@ fn figures(status: &ManagerStatus) -> Vec<String> {
     lines
 }
 
-/// What most of the manager's own CPU time goes to.
+/// Returns the largest parts of the manager's own CPU time.
 fn most_of(own_cpu_by: &BTreeMap<String, f64>) -> String {
     let mut most: Vec<(&String, &f64)> = own_cpu_by.iter().filter(|(_, percent)| **percent >= 0.005).collect();
     most.sort_by(|one, other| other.1.total_cmp(one.1));
@@ -165,7 +165,7 @@ fn most_of(own_cpu_by: &BTreeMap<String, f64>) -> String {
     if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
 }
 
-/// What was read ahead at the start.
+/// Describes the preload at the start.
 fn read_ahead(preload: &PreloadStatus) -> String {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let ended = match preload.state {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use tipme_control::{Client, RecorderRequest, RecorderResponse, Trigger};
 use tipme_recorder::StateDirs;
 
-/// How input is recorded again.
+/// Hint about restarting the recording of input.
 const RESTART: &str = "restart it with the agent's key (Ctrl+Alt+1), or: tipme resume";
 
 /// Marks, and prints the incident's path.

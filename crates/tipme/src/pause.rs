@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use tipme_control::{Client, RecorderRequest, RecorderResponse};
 use tipme_recorder::StateDirs;
 
-/// Stops the recording of everything, or of input.
+/// Pauses the recording of everything, or of input.
 pub fn pause(arguments: &PauseArguments) -> Result<ExitCode> {
     let (request, said) = match arguments.input {
         true => {
@@ -19,7 +19,7 @@ pub fn pause(arguments: &PauseArguments) -> Result<ExitCode> {
     ask(arguments.state_dir.as_deref(), &request, said)
 }
 
-/// Records everything again.
+/// Resumes the recording of everything.
 pub fn resume(arguments: &ResumeArguments) -> Result<ExitCode> {
     ask(arguments.state_dir.as_deref(), &RecorderRequest::Start, "recording, with input")
 }

@@ -11,7 +11,7 @@ use tipme_desktop::console::ACTIVE;
 use tipme_record::{CHUNK_BYTES, Nanos, RingClass};
 use tipme_recorder::{AutoMode, AutoOptions, HotKeyOptions, RecorderOptions, Sealer, StateDirs, Tap};
 
-/// Records until it is stopped; or has the recorder that runs record more closely for a time.
+/// Records until it is stopped, or makes the running recorder record more detail for a time.
 pub fn run(arguments: Record) -> Result<ExitCode> {
     if let Some(seconds) = arguments.for_seconds {
         return record_closely(&arguments, seconds);
@@ -44,7 +44,7 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks the recorder that runs.
+/// Sends the request for detail to the running recorder.
 fn record_closely(arguments: &Record, seconds: u32) -> Result<ExitCode> {
     let dirs = StateDirs::choose(arguments.state_dir.as_deref());
     let details = arguments.detail.iter().map(|detail| detail.name().to_owned()).collect::<Vec<_>>();
@@ -70,10 +70,11 @@ fn machine_cpus() -> u64 {
     std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64)
 }
 
-/// What each CPU has to itself of the recorder's memory: the chunk of each class that it writes to.
+/// Share of each CPU in the recorder's memory: the chunk of each class that it writes to.
 const CPU_BYTES: u64 = (RingClass::ALL.len() * CHUNK_BYTES) as u64;
 
-/// Bytes for records where nothing else is asked for: more on a machine with more memory, which has more CPUs to record.
+/// Default memory for records in bytes: larger on machines with more memory, which have more CPUs
+/// to record.
 fn default_memory(machine: u64, cpus: u64) -> u64 {
     (machine / 128).clamp(64 << 20, (128 << 20) + cpus * CPU_BYTES) >> 20 << 20
 }
@@ -88,14 +89,14 @@ fn hot_keys(arguments: &HotKeyArguments) -> Result<Option<HotKeyOptions>> {
     Ok(Some(HotKeyOptions { scope, bindings, console: ACTIVE.into(), judge }))
 }
 
-/// The user who called sudo, and those that were named.
+/// Returns the user that called sudo, and the named users.
 fn allowed(names: &[String]) -> Result<Vec<u32>> {
     let caller = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
     let named = names.iter().map(|name| user_id(name)).collect::<Result<Vec<u32>>>()?;
     Ok(distinct(caller.into_iter().chain(named)))
 }
 
-/// Each user once, in the order in which they were named first.
+/// Returns each user once, in the order of first mention.
 fn distinct(users: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut seen = Vec::new();
     users.for_each(|user| {
@@ -106,12 +107,12 @@ fn distinct(users: impl Iterator<Item = u32>) -> Vec<u32> {
     seen
 }
 
-/// `anna (1000)`, or the number where the user is not in /etc/passwd.
+/// Returns `anna (1000)`, or the number for a user without an entry in `/etc/passwd`.
 pub fn user_name(uid: u32) -> String {
     accounts::user_name(uid).map_or_else(|| uid.to_string(), |name| format!("{name} ({uid})"))
 }
 
-/// A user as a word of a command: the name, or the number where a shell could read the name as something else.
+/// Returns a user as a shell word: the name, or the number if a shell could misinterpret the name.
 fn user_word(uid: u32) -> String {
     accounts::user_name(uid).filter(|name| is_word(name)).unwrap_or_else(|| uid.to_string())
 }
@@ -120,7 +121,7 @@ fn is_word(name: &str) -> bool {
     !name.starts_with('-') && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter))
 }
 
-/// The id of a user who is named, or whose id is given.
+/// Returns the id of a user given by name or id.
 pub fn user_id(name: &str) -> Result<u32> {
     if let Ok(uid) = name.parse() {
         return Ok(uid);

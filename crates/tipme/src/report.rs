@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme report`: an incident, or a result, as a page for a browser; the timeline of an incident as a picture.
+//! `tipme report`: an incident or a result as a page for a browser, or an incident's timeline as a
+//! picture.
 
 pub mod opened;
 mod page;
@@ -17,7 +18,7 @@ use tipme_record::Pid;
 use tipme_recorder::StateDirs;
 use tipme_store::IncidentFolder;
 
-/// Writes the page of an incident or a result, and prints where it is.
+/// Writes the page of an incident or a result, and prints its path.
 pub fn run(arguments: &Report) -> Result<ExitCode> {
     let options = DiagnoseOptions { app: arguments.app.clone(), pid: arguments.pid.map(Pid), at_s: arguments.at };
     let result = arguments.file.as_ref().map(Path::new).filter(|path| results::is_result(path));
@@ -47,7 +48,7 @@ pub fn run(arguments: &Report) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `tipme-ID.html`
+/// Returns `tipme-ID.html`.
 fn name(of: &Path) -> PathBuf {
     let id = of.file_stem().unwrap_or_default().to_string_lossy();
     PathBuf::from(format!("tipme-{id}.html"))

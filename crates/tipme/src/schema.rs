@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme schema`: what the JSON documents look like, from the very types that are printed.
+//! `tipme schema`: schemas of the JSON documents, derived from the printed types.
 
 use crate::arguments::{Schema, SchemaName};
 use crate::{day, diagnose, doctor, incidents, lab, status};

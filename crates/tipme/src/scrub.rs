@@ -13,10 +13,11 @@ use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::incident::Incident;
 use tipme_record::{Gone, Nanos};
 
-/// The agent's and the recorder's name, by which the analysis tells the mark itself.
+/// Name of the agent and the recorder, by which the analysis recognizes the mark itself.
 const OWN_NAME: &str = "tipme";
 
-/// Writes a copy of an incident that tells nothing of its owner, into a new file that only the caller can read.
+/// Writes a copy of an incident without personal data into a new file that only the caller can
+/// read.
 pub fn run(arguments: &Scrub) -> Result<ExitCode> {
     let mut incident = tipme_command::incident::read(&arguments.file)?;
     if let Some(seconds) = arguments.last {
@@ -34,7 +35,7 @@ pub fn run(arguments: &Scrub) -> Result<ExitCode> {
     let mut file =
         file.with_context(|| format!("cannot write {}; it must be a new file in a folder of yours", out.display()))?;
     if let Err(error) = file.write_all(&bytes) {
-        // A part of it is of no use; what cannot be removed stays.
+        // A partial file is useless; a failed removal leaves it behind.
         let _ = std::fs::remove_file(out);
         return Err(error).with_context(|| format!("cannot write {}; nothing of it is left", out.display()));
     }
@@ -42,7 +43,7 @@ pub fn run(arguments: &Scrub) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What goes, by number, what stays by name, and what can still be learned.
+/// Lists the removed data with counts, the names that stay, and the remaining information.
 fn preview(gone: &Gone, keep: Vec<String>) -> String {
     let names: BTreeSet<String> = keep.into_iter().filter(|name| !name.is_empty()).collect();
     let names: Vec<String> = names.into_iter().collect();
@@ -68,13 +69,13 @@ fn damaged(arguments: &Scrub) -> String {
     format!("cannot scrub {}: its first section is damaged", arguments.file.display())
 }
 
-/// The incident without what was recorded earlier than so many seconds before the mark.
+/// Returns the incident without records from earlier than this many seconds before the mark.
 fn last(incident: &Incident, seconds: f64) -> Result<Incident, serde_json::Error> {
     let span = Nanos((seconds * 1e9) as u64);
     tipme_record::cut(incident, incident.mark()?.before(span))
 }
 
-/// Names of programs that the verdict is about; without them it would mean nothing.
+/// Returns names of programs in the verdict, which would be meaningless without them.
 fn names(verdict: &Verdict) -> Vec<String> {
     let client = verdict.interval.iter().map(|interval| interval.client.comm.clone());
     let pieces = verdict.partition.iter().map(|piece| piece.comm.clone());
@@ -92,7 +93,7 @@ fn names(verdict: &Verdict) -> Vec<String> {
     own.chain(client).chain(pieces).chain(steps).chain(culprits.flatten()).chain(candidates).collect()
 }
 
-/// The program in `make (pid 7)`.
+/// Returns the program in `make (pid 7)`.
 fn program(job: &str) -> String {
     job.rsplit_once(" (").map_or(job, |(name, _)| name).to_owned()
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme setup`: everything that a press of the key needs, and back again.
+//! `tipme setup`: sets up everything that a press of the key needs, and undoes it.
 //!
-//! It is run by the person, in the session, and asks for root by sudo where that is needed: the files of a person are
-//! written by that person only. What is so already is left alone.
+//! The user runs it in the session, and it gains root privileges through sudo where necessary: only
+//! the user writes the user's own files. Steps that are already done are left alone.
 
 mod session;
 mod settings;
@@ -16,7 +16,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 use step::SetupStep;
 
-/// Sets up, or takes it back. Exit code 1 where something did not work, or has to be done by hand.
+/// Sets up, or undoes it. Exit code 1 if a step failed or must be done by hand.
 pub fn run(arguments: &Setup) -> Result<ExitCode> {
     let steps = if arguments.undo { undo(arguments)? } else { plan(arguments)? };
     steps.iter().for_each(|step| println!("{}", step.plan()));
@@ -27,7 +27,7 @@ pub fn run(arguments: &Setup) -> Result<ExitCode> {
     if pending && !arguments.yes && !agreed()? {
         bail!("nothing was done");
     }
-    // What fails keeps nothing else from being done.
+    // A failed step does not prevent the others.
     let results: Vec<bool> = steps.into_iter().map(SetupStep::perform).collect();
     let mut whole = results.into_iter().all(|done| done);
     if !arguments.undo {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme status`: the way from the key to the answer as it is now; and whether it is whole, which `tipme doctor` says
-//! first.
+//! `tipme status`: the present state of everything between the key and the verdict; `tipme doctor`
+//! prints the summary first.
 
 mod agents_bus;
 
@@ -26,13 +26,13 @@ use tipme_recorder::StateDirs;
 use tipme_report::{Layout, Tone};
 use tipme_store::{IncidentFolder, id_at};
 
-/// That input is not recorded, and the remedy.
+/// Message that input is not recorded, with the remedy.
 const NO_INPUT: &str = "not recorded; restart it by the agent's key, Ctrl+Alt+1, or: tipme resume";
 
-/// An incident may take so many bytes on the disk; with less no mark is sure to be written.
+/// Free disk space that a mark may need, in bytes; with less, writing may fail.
 const ROOM_MIN: u64 = 4 << 20;
 
-/// How long the recorder may take to answer.
+/// Timeout of the recorder.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Whether a press of the key finds its cause, and what it depends on, as `tipme status --json` prints it.
@@ -66,24 +66,24 @@ pub struct AgentDocument {
     pub error: Option<String>,
 }
 
-/// A display, and the agent that serves it, if one does; or why that cannot be known.
+/// A display with its agent, if there is one, or the reason why that is unknown.
 type DisplayAgent = (String, Result<Option<RunningAgent>, String>);
 
-/// Everything that a press of the key needs.
+/// State of everything that a press of the key needs.
 pub struct SystemState {
     recorder: Result<RecorderStatus, CallError>,
     agents: Vec<DisplayAgent>,
-    /// In a session of Wayland, what its desktop does with the key that marks.
+    /// State of the mark key in a Wayland session's desktop.
     key: Option<(KeySource, KeyState)>,
     compositors: usize,
     notifications: Result<String, String>,
-    /// The newest incident of this user.
+    /// Newest incident of this user.
     last: Option<PathBuf>,
-    /// The folder of incidents, and how many bytes its disk has room for, where that is known.
+    /// Folder of incidents, and the free space of its disk in bytes, if known.
     room: Option<(PathBuf, u64)>,
 }
 
-/// Prints what is. Exit code 1 where a press would find no cause.
+/// Prints the state. Exit code 1 if a press would find no cause.
 pub fn run(arguments: &arguments::StatusArguments) -> Result<ExitCode> {
     let state = SystemState::look(arguments.state_dir.as_deref());
     if arguments.json {
@@ -119,14 +119,15 @@ impl SystemState {
         }
     }
 
-    /// Why a press of the key would find no cause, with the remedies; `None` where it would.
+    /// Returns the reasons for which a press of the key would find no cause, with remedies; `None`
+    /// if it would.
     pub fn hindrance(&self) -> Option<String> {
         let all = self.without_recording().into_iter().chain(self.without_key()).chain(self.without_room());
         let all: Vec<String> = all.collect();
         (!all.is_empty()).then(|| all.join("; besides, "))
     }
 
-    /// Why nothing, or no input, is recorded.
+    /// Returns the reason for which nothing, or no input, is recorded.
     fn without_recording(&self) -> Option<String> {
         match &self.recorder {
             Ok(status) if status.paused_since_ns.is_some() => Some(format!("recording is {}", paused(status))),
@@ -136,7 +137,7 @@ impl SystemState {
         }
     }
 
-    /// Why no key marks.
+    /// Returns the reason for which no key marks.
     fn without_key(&self) -> Option<String> {
         let status = self.recorder.as_ref().ok();
         let agents = || self.agents.iter().filter_map(|(_, agent)| agent.as_ref().ok()?.as_ref());
@@ -160,7 +161,7 @@ impl SystemState {
             None if self.compositors > 0 => {
                 Some("no agent has the desktop bind a key; start one there: tipme setup (or the recorder with --hot-keys always)".to_owned())
             }
-            // A recorder takes the keys of text consoles itself.
+            // A recorder reads the keys of text consoles itself.
             None if status.is_some_and(|status| status.hot_keys.is_none()) => {
                 Some("no display runs; start the session, then: tipme agent &".to_owned())
             }
@@ -168,20 +169,20 @@ impl SystemState {
         }
     }
 
-    /// Whether an agent serves a display.
+    /// Returns `true` if an agent serves a display.
     fn is_served(&self) -> bool {
         self.agents.iter().any(|(_, agent)| matches!(agent, Ok(Some(_))))
     }
 
-    /// Why no mark can be written.
+    /// Returns the reason for which no mark can be written.
     fn without_room(&self) -> Option<String> {
         let (folder, bytes) = self.room.as_ref().filter(|(_, bytes)| *bytes < ROOM_MIN)?;
         let folder = folder.display();
         Some(format!("the disk of {folder} is full ({} KiB are free); free some space there", bytes / 1024))
     }
 
-    /// Whether the key works of which an agent says that it marks. Where the desktop's settings can be read, they count;
-    /// an agent that was started by a press knows of a key that tipme cannot look up.
+    /// Returns `true` if the agent's claim about its mark key is right. Readable desktop settings
+    /// take precedence; an agent started by a press has a key that tipme cannot look up.
     fn is_true(&self, agent: &RunningAgent) -> bool {
         match self.of_settings() {
             Some(key) => key.hindrance().is_none(),
@@ -189,22 +190,22 @@ impl SystemState {
         }
     }
 
-    /// What the settings of the desktop do with the key that marks, where they can be read.
+    /// Returns the state of the mark key in the desktop's settings, if they are readable.
     fn of_settings(&self) -> Option<&KeyState> {
         self.key.as_ref().filter(|(source, _)| matches!(source, KeySource::Settings(_))).map(|(_, key)| key)
     }
 
-    /// What the desktop of a Wayland session does with the key that marks.
+    /// Returns the state of the mark key in a Wayland session's desktop.
     pub fn key(&self) -> Option<&(KeySource, KeyState)> {
         self.key.as_ref()
     }
 
-    /// What the recorder cannot record, and why.
+    /// Returns the functions that the recorder lacks, with reasons.
     pub fn missing(&self) -> &[String] {
         self.recorder.as_ref().map_or(&[], |status| &status.missing)
     }
 
-    /// `Ready: yes, Ctrl+Alt+Minus marks on :0`.
+    /// Returns a line such as `Ready: yes, Ctrl+Alt+Minus marks on :0`.
     pub fn headline(&self) -> String {
         match (self.hindrance(), &self.key) {
             (Some(why), Some((source, state @ KeyState::AtNextLogin(key)))) if why == state.words() => {
@@ -216,13 +217,13 @@ impl SystemState {
         }
     }
 
-    /// The headline by itself, in its colour.
+    /// Returns the coloured headline.
     pub fn ready(&self, layout: &Layout) -> String {
         let tone = if self.hindrance().is_none() { Tone::Good } else { Tone::Bad };
         layout.paint_lines(tone, &layout.paragraph(&self.headline()))
     }
 
-    /// What marks where.
+    /// Lists all mark keys with their displays.
     fn keys(&self) -> String {
         let of_agent = |(display, agent): &DisplayAgent| {
             let agent = agent.as_ref().ok()?.as_ref()?;
@@ -317,7 +318,7 @@ fn of_recorder(status: &RecorderStatus) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Whether a recorder runs that says nothing to this user; the headline says why.
+/// Describes a recorder that does not answer this user; the headline has the reason.
 fn unheard(error: &CallError) -> &'static str {
     match error {
         CallError::Nobody { .. } => "nothing",
@@ -333,14 +334,14 @@ fn recording(status: &RecorderStatus) -> String {
     }
 }
 
-/// That nothing is recorded, since when and by whom, and the remedy.
+/// Describes a paused recording: time, user, and the remedy.
 fn paused(status: &RecorderStatus) -> String {
     let since = wall(status.paused_since_ns.unwrap_or_default());
     let who = record::user_name(status.paused_by_uid.unwrap_or_default());
     format!("paused since {since} by {who}; start it again by the agent's key, Ctrl+Alt+Plus, or: tipme resume")
 }
 
-/// What is recorded more closely than usual, since when, and until when for whom.
+/// Describes additional detail in the recording: start, end, and the requesting user.
 fn more_detail(detail: &RecordedDetail) -> String {
     let name = clean(&detail.name);
     let until = match (detail.until_ns, detail.by_uid) {
@@ -352,7 +353,7 @@ fn more_detail(detail: &RecordedDetail) -> String {
     format!("{name} since {}{until}", wall(detail.since_ns))
 }
 
-/// Who has the keyboard focus on a compositor.
+/// Describes the client with the keyboard focus on a compositor.
 fn focus(focused: &Focused) -> String {
     let name = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let client =
@@ -369,7 +370,8 @@ fn lost(records: u64) -> String {
     }
 }
 
-/// What a mark would hold, and why it would be less than was asked for, of a recorder that has run so long.
+/// Describes the contents of a mark, and the reason if it holds less than requested; `age` is the
+/// run time of the recorder.
 fn held(status: &RecorderStatus, age: Duration) -> String {
     if status.paused_since_ns.is_some() {
         return "nothing can be marked until recording goes on; what it then holds is new".to_owned();
@@ -385,7 +387,7 @@ fn held(status: &RecorderStatus, age: Duration) -> String {
     format!("the last {held:.0} s{why}; a mark keeps {:.0} s at most", status.window_s)
 }
 
-/// How far back it is known what ended programs were.
+/// Describes the period for which ended programs are known.
 fn ended(status: &RecorderStatus) -> String {
     let why = match status.ended_bound.as_str() {
         "memory" => ", since the memory holds no more (tipme record --memory gives it more)",
@@ -397,32 +399,32 @@ fn ended(status: &RecorderStatus) -> String {
     format!("known for the last {span}{why}")
 }
 
-/// For how long has been recorded.
+/// Returns the time since recording began.
 fn age(status: &RecorderStatus) -> Duration {
     Duration::from_nanos(clock::now().since(Nanos(status.armed_ns)).0)
 }
 
-/// A time of CLOCK_MONOTONIC, by the clock on the wall.
+/// Formats a CLOCK_MONOTONIC time in local time.
 fn wall(at_ns: u64) -> String {
     let (now, at) = (clock::now(), Nanos(at_ns));
     let wall = Duration::from_nanos(at.since(now).0) + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     when::local(&id_at(wall.saturating_sub(Duration::from_nanos(now.since(at).0)).as_nanos() as u64))
 }
 
-/// How many bytes the disk of a folder has room for.
+/// Returns the free space of a folder's disk in bytes.
 fn room(folder: PathBuf) -> Option<(PathBuf, u64)> {
     let disk = rustix::fs::statvfs(&folder).ok()?;
     Some((folder, disk.f_bavail.saturating_mul(disk.f_frsize)))
 }
 
-/// What the desktop of this session does with the default key.
+/// Returns the state of the default key in this session's desktop.
 fn session_key(state_dir: Option<&Path>) -> (KeySource, KeyState) {
     let source = KeySource::of_session();
     let agent = agent_words(state_dir, None).unwrap_or_else(|_| ["tipme", "agent"].map(str::to_owned).to_vec());
     (source, source.state(&Bindings::default(), &agent))
 }
 
-/// Who serves the display of this session; outside of any, who serves those of the machine.
+/// Returns the agents of this session's display; outside of a session, those of all displays.
 fn agents() -> Vec<DisplayAgent> {
     if portal::is_wayland() {
         let display = std::env::var("WAYLAND_DISPLAY").unwrap_or_default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the recorder marked without being asked for, told in passing: a line, and never a popup.
+//! Hint about incidents that the recorder marked by itself: a line, never a popup.
 
 use crate::incidents::when;
 use std::path::Path;
@@ -7,11 +7,11 @@ use std::time::Duration;
 use tipme_analysis::clean;
 use tipme_control::{Client, RecorderRequest, RecorderResponse, RecorderStatus, ToldTolerance};
 
-/// How long the recorder may take to answer.
+/// Timeout of the recorder.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// `3 hitches since this morning: tipme incidents`, as the recorder in this folder says; `None` where there were none,
-/// or it says nothing.
+/// Returns `3 hitches since this morning: tipme incidents` from the recorder in this folder; `None`
+/// if there were none, or it does not answer.
 pub fn ask(run_dir: &Path) -> Option<String> {
     match Client::new(run_dir).with_timeout(TIMEOUT).call(&RecorderRequest::Status).ok()? {
         RecorderResponse::Status(status) => words(&status),
@@ -19,7 +19,7 @@ pub fn ask(run_dir: &Path) -> Option<String> {
     }
 }
 
-/// The same, from what a recorder said.
+/// Returns the same from a status of the recorder.
 pub fn words(status: &RecorderStatus) -> Option<String> {
     let morning = when::morning()?;
     let today = status.suggested.iter().filter_map(|id| when::seconds(id)).filter(|at| *at >= morning).count();
@@ -27,7 +27,7 @@ pub fn words(status: &RecorderStatus) -> Option<String> {
     (today > 0).then(|| format!("{hitches} since this morning: tipme incidents"))
 }
 
-/// `key in xterm: 71 % of the usual limits (marked: 2, "it was this": 1)`.
+/// Formats `key in xterm: 71 % of the usual limits (marked: 2, "it was this": 1)`.
 pub fn tolerance(told: &ToldTolerance) -> String {
     let counts = [
         ("marked", told.bad),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme why`: what the manager does to a process, and why.
+//! `tipme why`: explains the manager's treatment of a process.
 
 use crate::arguments;
 use anyhow::{Result, bail};
@@ -8,7 +8,7 @@ use tipme_analysis::clean;
 use tipme_control::manager::{Client, ManagerRequest, ManagerResponse, ProcessTreatment};
 use tipme_manager::StateDir;
 
-/// Asks the running manager.
+/// Queries the running manager.
 pub fn run(arguments: &arguments::WhyArguments) -> Result<ExitCode> {
     let client = Client::new(StateDir::find(arguments.state_dir.as_deref()).path());
     let ManagerResponse::Why(why) = client.call(&ManagerRequest::Why { pid: arguments.pid })? else {
@@ -22,7 +22,7 @@ pub fn run(arguments: &arguments::WhyArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The answer for people.
+/// Formats the answer for people.
 fn text(why: &ProcessTreatment) -> String {
     let who = format!("{} ({})", why.pid, clean(&why.program));
     let mut lines = match &why.role {

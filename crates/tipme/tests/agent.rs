@@ -14,7 +14,7 @@ use support::{Recording, files, meta, tipme};
 use tipme_control::{Client, RecorderRequest, RecorderResponse};
 use tipme_record::incident::{Section, Words};
 
-/// A folder with a `zenity` that answers once there is a file `answer` beside it.
+/// Creates a folder with a `zenity` that answers once a file `answer` exists beside it.
 fn slow_dialog() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let wait = "while ! [ -e \"${0%/*}/answer\" ]; do sleep 0.1; done";

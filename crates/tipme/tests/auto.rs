@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Marks that the recorder makes by itself, on private displays. Needs root, sway and foot.
+//! Automatic marks of the recorder on private displays. Needs root, sway and foot.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -23,25 +23,26 @@ use tipme_control::{AutoCounts, Client, RecorderRequest, RecorderResponse, Recor
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_record::incident::{Section, StoredBaseline};
 
-/// How long the terminal stands still.
+/// Time for which the terminal is stopped.
 const HITCH: Duration = Duration::from_millis(700);
 
-/// From then on a program is not taken for one that starts.
+/// Time after which a program no longer counts as starting.
 const SETTLES: Duration = Duration::from_secs(12);
 
-/// From one move of the pointer to the next. One that comes so late shows that the machine itself stood still, and so often
-/// it is tried until it does not.
+/// Time between two pointer moves; a move later than `LATE` means that the machine itself stalled;
+/// and the maximum number of attempts without such a stall.
 const MOVE: Duration = Duration::from_millis(10);
 const LATE: Duration = Duration::from_millis(50);
 const CALM_MAX: usize = 5;
 
-/// Has a terminal report each place that the pointer is moved to, which its echo shows.
+/// Makes a terminal report each pointer position, which its echo shows.
 const REPORTS: [&str; 3] = ["sh", "-c", "stty -icanon; printf '\\033[?1003h'; exec cat"];
 
-/// From a hitch to its end: quiet, sealing and diagnosis, and up to twenty seconds after the look before.
+/// Time from a hitch to its mark: quiet, sealing and diagnosis, and up to twenty seconds since the
+/// last look.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// `tipme record` whose lines are read; ended with the value.
+/// `tipme record` with its output lines; ended on drop.
 struct Recorder {
     child: Child,
     lines: Receiver<String>,
@@ -67,7 +68,7 @@ impl Recorder {
         recorder
     }
 
-    /// Waits for a line that begins so; the rest of it.
+    /// Waits for a line with this prefix; returns the rest of it.
     fn wait_for(&self, prefix: &str) -> String {
         let deadline = Instant::now() + TIMEOUT;
         loop {
@@ -78,7 +79,7 @@ impl Recorder {
         }
     }
 
-    /// Ends it as the service manager does.
+    /// Ends it as systemd does.
     fn stop(mut self) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
         assert!(self.child.wait().unwrap().success());
@@ -103,7 +104,7 @@ fn counts(dir: &Path) -> AutoCounts {
     status(dir).auto.unwrap()
 }
 
-/// The limits for keys in the terminal, in percent of the usual.
+/// Returns the limits for keys in the terminal, in percent of the default.
 fn percent(dir: &Path) -> u64 {
     let told = status(dir).tolerances.into_iter().find(|told| told.class == "key" && told.application == "xterm");
     told.map_or(100, |told| told.percent)
@@ -114,7 +115,7 @@ fn text_of(dir: &Path, verb: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Typing during which the terminal is stopped.
+/// Types while the terminal is stopped.
 fn hitch(session: &PrivateSession, typist: &mut Typist) {
     hitch_of(HITCH, session, typist);
 }
@@ -138,7 +139,7 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// What the recorder had learned of keys in the terminal, from an incident.
+/// Returns the learned baseline of keys in the terminal from an incident.
 fn learned(path: &Path) -> StoredBaseline {
     learned_of("key", "xterm", path)
 }
@@ -149,7 +150,8 @@ fn learned_of(class: &str, application: &str, path: &Path) -> StoredBaseline {
     stored.into_iter().find(|one| one.class == class && one.application == application).unwrap()
 }
 
-/// Moves the pointer to and fro over the terminal, a hundred times a second; how late a move came at most.
+/// Moves the pointer back and forth over the terminal, a hundred times a second; returns the
+/// maximum delay of a move.
 fn hover(typist: &mut Typist, length: Duration) -> Duration {
     let (begun, mut latest) = (Instant::now(), Duration::ZERO);
     for step in (0..400).cycle().take_while(|_| begun.elapsed() < length) {
@@ -162,8 +164,8 @@ fn hover(typist: &mut Typist, length: Duration) -> Duration {
     latest
 }
 
-/// A terminal that shows where the pointer is follows it for a while, and then stands still while it moves: that is marked,
-/// and nothing before, unless the machine itself stood still.
+/// Asserts that a terminal that follows the pointer and then stops is marked, and that nothing was
+/// marked before unless the machine itself stalled.
 fn expect_hovered(dir: &Path, recorder: &Recorder, typist: &mut Typist, (terminal, name): (u32, &str)) {
     let is_calm = |typist: &mut Typist| {
         let (before, late) = (counts(dir).marked, hover(typist, SETTLES));
@@ -242,7 +244,8 @@ fn a_hitch_is_marked_once_and_what_is_usual_is_kept() {
     restarted(dir.path(), &session, learned(&path).n);
 }
 
-/// A recorder that starts over knows what was learned, and in a dry run it tells and keeps nothing.
+/// Asserts that a restarted recorder keeps its baselines, and that a dry run reports a hitch
+/// without writing it.
 fn restarted(dir: &Path, session: &PrivateSession, known: u64) {
     let recorder = Recorder::start(dir, session, "--auto=dry-run");
     let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
@@ -256,8 +259,8 @@ fn restarted(dir: &Path, session: &PrivateSession, known: u64) {
     assert!(learned(&path).n > known, "{:?} after {known}", learned(&path));
 }
 
-/// A mark of what was within the limits tightens them, an answer to what was marked by itself moves them, and both outlive
-/// the recorder; nothing more than a line tells of it.
+/// A mark within the limits tightens them, an answer about an automatic mark moves them, and both
+/// survive the recorder; only a line reports an automatic mark.
 #[test]
 fn what_a_person_says_moves_the_limits_and_survives() {
     let dir = TempDir::new().unwrap();
@@ -266,7 +269,7 @@ fn what_a_person_says_moves_the_limits_and_survives() {
     let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 150.0, ..Pace::default() }).unwrap();
     let recorder = Recorder::start(dir.path(), &session, "--auto");
     wait_until("a mark that tightens the limits", || {
-        // Nobody is frustrated by that; on a busy machine it may take several.
+        // Such a delay annoys no user; a busy machine may need several.
         hitch_of(Duration::from_millis(150), &session, &mut typist);
         assert!(tipme().args(["mark", "--state-dir"]).arg(dir.path()).output().unwrap().status.success());
         percent(dir.path()) < 100

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nobody is accused while nothing is wrong: clicks, menus and moves in an unmodified program. Needs root.
+//! No finding while nothing is wrong: clicks, menus and moves in an unmodified program. Needs root.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -16,16 +16,16 @@ use tipme_bench::session::{SessionOptions, SessionWindowManager};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
 
-/// Only a test that fails waits for so long.
+/// Timeout that only a failing test reaches.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A thread that asks for 5 ms and comes this late shows that the machine itself stood still.
+/// Delay of a 5 ms sleep that means that the machine itself stalled.
 const LATE: Duration = Duration::from_millis(50);
 
-/// Sessions that are tried until one ran on a machine that kept going.
+/// Maximum number of sessions until one runs without such a stall.
 const SESSIONS_MAX: usize = 5;
 
-/// Looks from outside whether the machine keeps going: how late a thread comes that sleeps for 5 ms, at most.
+/// Measures stalls of the machine from outside: the maximum delay of a thread that sleeps for 5 ms.
 struct Probe {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Duration>,
@@ -53,7 +53,7 @@ impl Probe {
     }
 }
 
-/// A program on a session's display; ended with the value.
+/// A program on a session's display; ended on drop.
 struct Program {
     child: Child,
     /// Left, top, width and height of its window on the screen.
@@ -61,7 +61,7 @@ struct Program {
 }
 
 impl Program {
-    /// An editor as it comes, its caret blinking.
+    /// Starts an editor with default settings, including the blinking cursor.
     fn open(session: &PrivateSession) -> Program {
         let mut command = Command::new("mousepad");
         command.arg("--disable-server");
@@ -75,7 +75,7 @@ impl Program {
         program
     }
 
-    /// A place inside, in percent of its size.
+    /// Returns a position inside, in percent of its size.
     fn at(&self, x: i16, y: i16) -> (i16, i16) {
         let [left, top, width, height] = self.place;
         let share = |size: i16, percent: i16| (i32::from(size) * i32::from(percent) / 100) as i16;
@@ -102,7 +102,8 @@ fn place(session: &PrivateSession, window: u32) -> [i16; 4] {
     [value("Absolute upper-left X"), value("Absolute upper-left Y"), value("Width"), value("Height")]
 }
 
-/// Half a minute at the desk: typing, clicks into the text, menus, a selection, the pointer moved over all of it.
+/// Works for half a minute: typing, clicks into the text, menus, a selection, pointer moves over
+/// all of it.
 fn work(session: &PrivateSession, program: &Program) {
     let mut typist = Typist::open(&session.target(), Pace { words_per_minute: 80.0, ..Pace::default() }).unwrap();
     typist.text("one two three").unwrap();
@@ -133,7 +134,7 @@ fn work(session: &PrivateSession, program: &Program) {
     std::thread::sleep(Duration::from_secs(2));
 }
 
-/// The verdict of a calm session, and how late the machine itself was meanwhile.
+/// Returns the verdict of a calm session, and the maximum delay of the machine meanwhile.
 fn session(manager: SessionWindowManager) -> (Option<i32>, Value, Duration) {
     let session = PrivateSession::start(SessionOptions { manager, ..SessionOptions::default() }).unwrap();
     let recording = Recording::start(&["--display", &session.display_name()]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands in a terminal that wait, each told by the name of what it waits for. Real programs, recorded, marked and
-//! diagnosed. Needs root, bash and perl.
+//! Waiting commands in a terminal, each with a finding for its wait. Real programs, recorded,
+//! marked and diagnosed. Needs root, bash and perl.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/shell.rs"]
@@ -14,14 +14,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tipme_bench::PrivateSession;
 
-/// Only a test that fails waits for so long.
+/// Timeout that only a failing test reaches.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Somebody who holds something back until told to let go; killed with the value.
+/// A process that holds a resource until it is released; killed on drop.
 struct Holder(Child);
 
 impl Holder {
-    /// A script of perl, which says a line when it is ready; what that line says.
+    /// Starts a perl script that prints a line when it is ready; also returns that line.
     fn start(session: &PrivateSession, script: &str) -> (Holder, String) {
         let mut command = Command::new("perl");
         command.args(["-e", script]).current_dir(session.folder());
@@ -53,7 +53,7 @@ impl Drop for Holder {
     }
 }
 
-/// The verdict on the command after what it waits for was let go.
+/// Returns the verdict on the command after its resource was released.
 fn verdict(session: &PrivateSession, release: impl FnOnce()) -> Value {
     let recording = type_command(session);
     release();
@@ -66,12 +66,12 @@ fn verdict(session: &PrivateSession, release: impl FnOnce()) -> Value {
     marked(&recording)
 }
 
-/// The verdict while it still waits.
+/// Returns the verdict while the command still waits.
 fn verdict_meanwhile(session: &PrivateSession) -> Value {
     marked(&type_command(session))
 }
 
-/// Kind and culprit's process of the first finding, and all that is said as evidence.
+/// Returns kind and culprit of the first finding, and all evidence.
 fn first(verdict: &Value) -> (String, u64, String) {
     let finding = &verdict["findings"][0];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -90,7 +90,7 @@ const HOLDS_RANGE: &str = r#"
     print "ready\n"; <STDIN>; close $file; <STDIN>;
 "#;
 
-/// As a database does: a byte of the file is locked, or tried again after a while.
+/// Locks a byte of the file with retries, as a database does.
 const TRIES_RANGE: &str = r#"
     use Fcntl; open my $file, "+<", "lock" or die;
     my $one = pack "ssx4qqlx4", F_RDLCK, 0, 0x40000000, 1, 0;
@@ -125,7 +125,7 @@ const SILENT: &str = r#"
     print $server->sockport, "\n"; <STDIN>;
 "#;
 
-/// Asks, and polls for an answer three times, as resolvers do.
+/// Sends a request and polls for the answer three times, as resolvers do.
 const ASKS: &str = r#"
     use IO::Socket::INET; use IO::Poll;
     my $socket = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ARGV[0]", Proto => $ARGV[1]) or die;
@@ -135,7 +135,7 @@ const ASKS: &str = r#"
     }
 "#;
 
-/// A server that answers whoever connects after a while, at a port or at a local name.
+/// A server on a port or a local name that answers each client after a delay.
 const ANSWERS_LATE: &str = r#"
     use IO::Socket::INET; use IO::Socket::UNIX; $| = 1;
     my $server = $ARGV[0] ? IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 5)
@@ -144,7 +144,7 @@ const ANSWERS_LATE: &str = r#"
     my $client = $server->accept; select undef, undef, undef, 1.5; syswrite $client, "answer\n"; <STDIN>;
 "#;
 
-/// Waits for an answer from a socket in one of two ways.
+/// Waits for an answer from a socket with poll or epoll.
 const WAITS: &str = r#"
     use IO::Socket::INET; use IO::Socket::UNIX; use IO::Poll;
     my ($where, $how) = @ARGV;
@@ -162,7 +162,7 @@ fn script(session: &PrivateSession, name: &str, text: &str) {
     std::fs::write(session.folder().join(name), text).unwrap();
 }
 
-/// The verdict on a client that waits for a server which answers late.
+/// Returns the verdict on a client of a server that answers late.
 fn late(address: Option<&str>, how: &str) -> (String, u64, u64, Value) {
     let session = shell(&format!("exec 2>&1; perl w $(cat where) {how}"));
     script(&session, "w", WAITS);

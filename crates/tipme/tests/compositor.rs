@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The display tap on a compositor of Wayland that nobody modified, with a terminal. Needs root, sway and foot.
+//! The display tap on an unmodified Wayland compositor with a terminal. Needs root, sway and foot.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -17,24 +17,24 @@ use tipme_record::incident::{Display, Incident, Section};
 use tipme_record::records::WlMessage;
 use tipme_record::wayland::{BUTTON, ENTERED, HIDDEN, NEAR, PRESSED, RELEASED, SHAPE, WlWord};
 
-/// Only a test that fails waits for so long.
+/// Timeout that only a failing test reaches.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// For so long a process is stopped: longer than anything that a busy machine is likely to add to a key.
+/// Time for which a process is stopped: longer than any likely delay of a key on a busy machine.
 const STOPPED: Duration = Duration::from_secs(3);
 
-/// A send whose messages could not be read.
+/// Flag of a send with unreadable messages.
 const UNREAD: u16 = 2;
 
 /// Directions of records.
 const REQUEST_SENT: u8 = 0;
 const EVENT_SENT: u8 = 2;
 
-/// A word that no program of this machine has in its command line, and the keys that it is typed with.
+/// A word in no command line on this machine, and the codes of its keys.
 const WORD: &str = "xyloquartz";
 const CODES: [u32; 10] = [45, 21, 38, 24, 16, 22, 30, 19, 20, 44];
 
-/// A compositor with a terminal that was opened while its display was recorded.
+/// Starts a compositor with a terminal that opens while its display is recorded.
 fn recorded() -> (Compositor, Typist, Recording, Program) {
     let compositor = Compositor::start();
     let keyboard = compositor.keyboard();
@@ -58,8 +58,8 @@ fn messages(incident: &Incident) -> Vec<(WlMessage, Vec<WlWord>)> {
     read.collect()
 }
 
-/// What a client was told that looks like a key, with the time of the record in milliseconds, in order: the messages of an
-/// incident are in order for each CPU only, and a compositor may move to another between two keys.
+/// Returns key-like words sent to a client, ordered by the record's time in milliseconds: messages
+/// of an incident are ordered per CPU only, and a compositor may migrate between two keys.
 fn keys(incident: &Incident, client: u32) -> Vec<(u32, WlWord)> {
     let told = messages(incident).into_iter();
     let told = told.filter(|(message, _)| message.client.0 == client && message.direction == EVENT_SENT);
@@ -69,7 +69,8 @@ fn keys(incident: &Incident, client: u32) -> Vec<(u32, WlWord)> {
     keys.into_iter().map(|(at, word)| ((at.0 / 1_000_000) as u32, word)).collect()
 }
 
-/// Marks until the terminal was told of so many presses and releases: a busy machine may still have some of it on the way.
+/// Marks until the terminal has received this many presses and releases: on a busy machine some may
+/// be in flight.
 fn marked_with_keys(recording: &Recording, terminal: u32, count: usize) -> (PathBuf, Incident) {
     let begun = Instant::now();
     loop {
@@ -87,7 +88,7 @@ fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.windows(wanted.len()).any(|window| window == wanted)
 }
 
-/// No word of an incident has a key's code in it, and no section the text.
+/// Asserts that no word of an incident contains a key code, and no section the text.
 fn check_privacy(incident: &Incident, client: u32) {
     for (at, word) in keys(incident, client) {
         assert_eq!((word.hint & BUTTON, word.hint & NEAR, word.opcode, word.units, word.unused), (0, NEAR, 3, 6, 0));
@@ -157,7 +158,8 @@ fn a_recorder_of_one_display_leaves_others_alone() {
     assert_eq!(seen.count(), 0);
 }
 
-/// Types some keys, then one while a process is stopped; what is said of that, once the verdict is of the key.
+/// Types some keys, then one while a process is stopped; returns the verdict once it is about that
+/// key.
 fn stopped_around_a_key(
     recording: &Recording,
     keyboard: &mut Typist,
@@ -166,7 +168,7 @@ fn stopped_around_a_key(
     stopped_between((recording, client), keyboard, (stopped, client))
 }
 
-/// The same where what the compositor tells of is another client than the program that shows it.
+/// Same if the compositor's client is another process than the visible program.
 fn stopped_between(
     (recording, told): (&Recording, u32),
     keyboard: &mut Typist,
@@ -227,7 +229,7 @@ fn a_stopped_compositor_is_named() {
     assert!(finding.contains("sway"), "{verdict:#}");
 }
 
-/// How many repeats of a held key a client is known to have answered.
+/// Returns the number of key repeats that a client is known to have answered.
 fn answered_repeats(path: &Path, client: u32) -> usize {
     let (_, text) = diagnose(path, &["--interactions", "--json"]);
     let told: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -267,7 +269,7 @@ fn a_key_that_was_released_at_once_is_not_repeated() {
     assert_eq!(answered_repeats(&path, terminal.0.id()), 0);
 }
 
-/// The processes of a verdict's chain.
+/// Returns the processes of a verdict's chain.
 fn chain_pids(verdict: &serde_json::Value) -> Vec<u64> {
     verdict["chain"].as_array().unwrap().iter().filter_map(|piece| piece["pid"].as_u64()).collect()
 }
@@ -280,7 +282,7 @@ fn a_program_of_x11_has_one_chain_through_both_servers() {
     let (terminal, server) = compositor.x_terminal();
     let (client, sway) = (terminal.0.id(), compositor.sway.0.id());
     let recording = Recording::start(&[]);
-    // A connection without a name is known from the first that the X server sends on it: what it shows of a key.
+    // The first key event sent by the X server identifies a connection without a name.
     let begun = Instant::now();
     while keys(&recording.mark().1, server).is_empty() {
         assert!(begun.elapsed() < TIMEOUT, "the X server's connection is not known");
@@ -296,7 +298,7 @@ fn a_program_of_x11_has_one_chain_through_both_servers() {
     assert!(finding.contains("sway"), "{verdict:#}");
 }
 
-/// The X server lets its user in and nobody else, not even root, and its compositor listens at the display.
+/// The X server accepts only its user, not even root, and its compositor listens on the display.
 #[test]
 fn the_extensions_of_an_x_server_that_lets_only_its_user_in_are_known() {
     let _alone = support::alone();

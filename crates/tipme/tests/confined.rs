@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the recorder gives up when it has started, and what those have who judge for it. Needs root.
+//! Privileges dropped by the recorder after its start, and those of its confined processes. Needs
+//! root.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/family.rs"]
@@ -24,7 +25,7 @@ use tipme_recorder::{RecorderOptions, Sealer, StateDirs, Tap, run};
 
 /// A user without an account.
 const USER: u32 = 4242;
-/// Whose a confined process is apart from its files.
+/// Real user of a confined process; only its file system user differs.
 const NOBODY: u32 = 65_534;
 
 /// Capabilities by their numbers: CHOWN, DAC_OVERRIDE, KILL, SETGID, SETUID, SYS_PTRACE, SYSLOG.
@@ -41,7 +42,7 @@ fn field<'a>(status: &'a str, name: &str) -> &'a str {
     value.unwrap_or_else(|| panic!("no {name} in {status}")).trim()
 }
 
-/// Those of all threads of a process; one that ends meanwhile has none.
+/// Returns the statuses of all threads of a process; a thread that ends meanwhile has none.
 fn statuses_of_threads(pid: u32) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let statuses = tasks.map(|task| status(&format!("{pid}/task/{}", task.file_name().display())));
@@ -66,12 +67,12 @@ fn an_armed_recorder_keeps_what_it_needs_in_all_its_threads() {
     }
 }
 
-/// A confined process that waits for its input.
+/// Starts a confined process that waits for its input.
 fn waiting(arguments: &[&str]) -> (Child, impl Write + use<>) {
     let (input, writer) = pipe().unwrap();
     let mut command = tipme();
     command.args(arguments).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // What the caller has open is not for it.
+    // The caller's open files are not inherited.
     let child = command.spawn().unwrap();
     until("its filter", || status(&child.id().to_string()).contains("Seccomp:\t2"));
     (child, writer)
@@ -82,7 +83,7 @@ fn open_files(child: &Child) -> Vec<PathBuf> {
     files.map(|file| std::fs::read_link(file.path()).unwrap()).collect()
 }
 
-/// The bounds of a process, by the names that the kernel has for them.
+/// Returns the limits of a process by their kernel names.
 fn limits<const COUNT: usize>(child: &Child, names: [&str; COUNT]) -> [String; COUNT] {
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
     names.map(|name| {
@@ -94,7 +95,8 @@ fn limits<const COUNT: usize>(child: &Child, names: [&str; COUNT]) -> [String; C
 const LIMITS: [&str; 5] =
     ["Max cpu time", "Max file size", "Max core file size", "Max open files", "Max address space"];
 
-/// That a process is this user for files and nobody else, in this group only, and has no capability.
+/// Asserts that a process has this user for files only, is in this group only, and has no
+/// capability.
 fn has_given_up_all(child: &Child, user: u32, group: u32) {
     let status = status(&child.id().to_string());
     for (name, [real, effective, saved]) in [("Uid", [NOBODY, user, NOBODY]), ("Gid", [group; 3])] {
@@ -111,7 +113,7 @@ fn has_given_up_all(child: &Child, user: u32, group: u32) {
     assert_eq!(given_up, ["1", "2", "1"]);
 }
 
-/// That of the test, whose children have no smaller one.
+/// Nice value of the test, a lower bound for its children.
 fn own_nice() -> i32 {
     rustix::process::getpriority_process(None).unwrap()
 }
@@ -139,7 +141,8 @@ fn who_judges_has_given_up_all_before_it_reads() {
     assert_eq!(said, String::from_utf8(usual.stdout).unwrap());
 }
 
-/// Who names functions has its own memory open besides, for the code that the kernel brings, and may open a few files.
+/// The naming process also has its own memory open, for code mapped by the kernel, and may open a
+/// few files.
 #[test]
 fn who_names_has_given_up_all_before_it_reads() {
     let (child, mut writer) = waiting(&["name", "--user", "4242", "--group", "4343", "--seconds", "300"]);
@@ -156,7 +159,7 @@ fn who_names_has_given_up_all_before_it_reads() {
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"[0,[null]]\n"[..]));
 }
 
-/// Who counts what kernel programs cost has kept what that takes, and can do nothing else with it.
+/// The counting process keeps the privilege that it needs, and cannot use it otherwise.
 #[test]
 fn who_counts_has_given_up_all_but_one_right() {
     let (mut child, mut writer) = waiting(&["count", "--user", "65534", "--seconds", "300"]);
@@ -182,8 +185,8 @@ fn who_counts_has_given_up_all_but_one_right() {
     assert!(child.wait().unwrap().success(), "nobody is left to tell it anything");
 }
 
-/// The same holds for who seals, and is nobody whoever marked; it has what was captured, the kernel's functions and the
-/// file open besides.
+/// The same is true for the sealing process, which runs as nobody regardless of the marking user;
+/// it has the capture, the kernel's functions and the output file open.
 #[test]
 fn who_seals_has_given_up_all_before_it_reads() {
     let (child, writer) = waiting(&["seal", "--user", "65534", "--seconds", "300"]);
@@ -196,7 +199,7 @@ fn who_seals_has_given_up_all_before_it_reads() {
     assert_eq!(output.status.code(), Some(2), "there is nothing to seal");
 }
 
-/// A recorder whose incidents are sealed by a program that fails.
+/// A recorder with a failing sealing program.
 #[test]
 fn what_cannot_be_sealed_is_kept_for_root_as_it_is() {
     let dir = TempDir::new().unwrap();
@@ -218,7 +221,7 @@ fn what_cannot_be_sealed_is_kept_for_root_as_it_is() {
     let client = Client::new(dir.path());
     until("the recorder", || client.call(&RecorderRequest::Status).is_ok());
     let mark = RecorderRequest::Mark { text: "it hung".into(), trigger: Trigger::Command };
-    // As the user, whose incident it would be.
+    // As the user that would own the incident.
     let path = dir.path().to_owned();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     let marked = std::thread::spawn(move || {

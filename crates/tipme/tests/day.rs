@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a person lived with: counted as `tipme measure` measures it at the same time, kept over restarts, told to
-//! nobody else. Needs root, Xvfb, openbox, xterm, sway, foot and Xwayland.
+//! Daily counts: equal to a simultaneous `tipme measure`, kept over restarts, and private. Needs
+//! root, Xvfb, openbox, xterm, sway, foot and Xwayland.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/compositor.rs"]
@@ -33,7 +33,7 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::{COPY_DEPTH_FROM_PARENT, COPY_FROM_PARENT, CURRENT_TIME};
 
-/// A user without an account, who may mark.
+/// A user without an account that may mark.
 const ANN: u32 = 4242;
 
 const SCRIPT: &str = r#"about = "typing"
@@ -46,18 +46,18 @@ seed = 1
 prose = 120
 "#;
 
-/// A recorder of one display that counts.
+/// Starts a recorder of one display with daily counting.
 fn record(dir: TempDir, session: &PrivateSession) -> Recording {
     std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     let display = session.display_name();
     Recording::start_in(dir, &["--day", "--memory", "16M", "--display", &display, "--allow-user", "4242"])
 }
 
-/// Ends a recorder as the service manager does, and starts it again.
+/// Ends a recorder as systemd does, and starts it again.
 fn restarted(mut recording: Recording, session: &PrivateSession) -> Recording {
     kill_process(Pid::from_child(&recording.child), Signal::TERM).unwrap();
     assert!(recording.child.wait().unwrap().success());
-    // The folder outlives the value that is dropped.
+    // The folder outlives the dropped value.
     let dir = std::mem::replace(&mut recording.dir, TempDir::new().unwrap());
     record(dir, session)
 }
@@ -66,7 +66,7 @@ fn day_of(dir: &Path, uid: u32, words: &[&str]) -> Output {
     tipme().arg("day").args(words).arg("--state-dir").arg(dir).env("TZ", noon()).uid(uid).gid(uid).output().unwrap()
 }
 
-/// The figures of an application of root's.
+/// Returns the figures of an application of root.
 fn figures(recording: &Recording, application: &str) -> Value {
     figures_of(recording, 0, application)
 }
@@ -83,13 +83,13 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap()
 }
 
-/// Within a share of what is measured, and so many milliseconds.
+/// Asserts equality within a relative and an absolute bound in milliseconds.
 fn assert_near(what: &str, counted: f64, measured: f64, share: f64, ms: f64) {
     let bound = measured * share + ms;
     assert!((counted - measured).abs() <= bound, "{what}: counted {counted}, measured {measured}, bound {bound}");
 }
 
-/// Plays the script at an xterm beside the recorder.
+/// Plays the script in an xterm beside the recorder.
 fn measure(dir: &Path, session: &PrivateSession) -> Value {
     let (script, result) = (dir.join("typing.toml"), dir.join("result.json"));
     std::fs::write(&script, SCRIPT).unwrap();
@@ -115,9 +115,9 @@ fn a_session_is_counted_as_it_is_measured_and_survives() {
     assert!(n >= 100, "{n} keys");
     let counted = of_day["n"].as_u64().unwrap();
     assert_eq!(counted + of_day["silent"].as_u64().unwrap(), n as u64);
-    // On a busy machine a key may come while the terminal waits for the echo of the one before.
+    // On a busy machine a key may come while the terminal waits for the echo of the previous one.
     assert!(counted as f64 >= 0.9 * n as f64, "{of_day}");
-    // A bucket is an eighth wide; a drawing may be joined otherwise here and there.
+    // A bucket is an eighth wide, and some drawings may be joined differently.
     assert_near("p50", number(&of_day["p50_ms"]), latencies[(n - 1) / 2], 0.2, 0.3);
     assert_near("total", number(&of_day["total_ms"]), total, 0.2, 30.0);
     assert_near("wait", number(&of_day["wait_ms"]), number(&measured["wait_ms"]), 0.2, 30.0);
@@ -131,7 +131,7 @@ fn a_session_is_counted_as_it_is_measured_and_survives() {
     assert_eq!(figures(&recording, "xterm")["n"], Value::Null);
 }
 
-/// A session with a terminal that echoes.
+/// Starts a session with a terminal that echoes.
 fn terminal() -> (PrivateSession, Typist) {
     let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
     session.open_terminal(&[], &["cat".into()]).unwrap();
@@ -177,13 +177,14 @@ fn a_hitch_stands_with_its_incident_and_nobody_else_is_told() {
     assert!(!listed.success(), "another user lists the files");
 }
 
-/// Keys that a compositor tells of at once, since it was stopped meanwhile.
+/// Keys that a compositor delivers in a burst after it was stopped.
 #[test]
 fn keys_of_a_compositor_are_counted_each_and_those_for_x11_once() {
     const KEYS: u64 = 60;
     let _alone = support::alone();
     let compositor = Compositor::start_with_x();
-    // Before the terminal, which is else not told of a key that comes as soon as there is a keyboard.
+    // Before the terminal, which would otherwise miss a key that arrives together with the
+    // keyboard.
     let pace = Pace { words_per_minute: 20_000.0, variation: 0.0, ..Pace::default() };
     let mut keyboard = Typist::on_compositor(&compositor.socket(), pace).unwrap();
     let terminal = compositor.terminal("typed");
@@ -201,7 +202,8 @@ fn keys_of_a_compositor_are_counted_each_and_those_for_x11_once() {
     assert_eq!(["foot", "xterm", "Xwayland"].map(counted), [KEYS, KEYS, 0]);
 }
 
-/// A window that has the focus. For each key it asks the server what draws nothing, by an extension, and draws after a time.
+/// A focused window that answers each key with an extension request that draws nothing, and draws
+/// after a delay.
 fn answers_late(session: &PrivateSession, time: Duration) {
     let connection = x11::connect(session);
     let root = connection.setup().roots[0].root;
@@ -229,7 +231,7 @@ fn answers_late(session: &PrivateSession, time: Duration) {
     std::thread::spawn(answer);
 }
 
-/// The recorder runs before the display is there, as a service does.
+/// The recorder starts before the display, as a service does.
 #[test]
 fn a_request_of_an_extension_that_draws_nothing_answers_no_key() {
     const TIME: Duration = Duration::from_millis(150);
@@ -249,7 +251,8 @@ fn a_request_of_an_extension_that_draws_nothing_answers_no_key() {
         until("the key is counted", || counted().0 == n + 1);
         counted().1 - before
     };
-    // By the first key the recorder learns that there is a server that it does not know. A busy machine answers a key late as well.
+    // The first key makes the recorder detect an unknown server. A busy machine also answers keys
+    // late.
     let wanted = TIME.as_secs_f64() * 1e3;
     let mut in_a_row = 0;
     until("some keys are answered by the drawing", || {

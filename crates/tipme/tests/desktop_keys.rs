@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys in the settings of Wayland desktops: what `tipme setup` puts there, that a press of such a key is one mark, and
-//! that it takes them back. Needs root for the recorder, sway, dunst, and the settings of GNOME (gsettings).
+//! Keys in the settings of Wayland desktops: `tipme setup` writes them, one press is one mark, and
+//! undo removes them. Needs root for the recorder, sway, dunst, and the settings of GNOME
+//! (gsettings).
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -30,7 +31,8 @@ use support::{Recording, files, tipme};
 use tempfile::TempDir;
 use tipme_bench::until;
 
-/// A user who is not root, and has an account on every machine: the daemon of a bus knows no others.
+/// A user without root privileges that has an account on every machine: a message bus rejects
+/// others.
 const NOBODY: u32 = 65534;
 
 /// Exit code and text.
@@ -42,7 +44,7 @@ fn said(mut command: Command) -> Said {
     (output.status.code(), String::from_utf8(output.stdout).unwrap() + &complaint)
 }
 
-/// Ends the agent where a test has failed in between.
+/// Ends the agent of a failed test.
 struct Leftover<'a>(&'a Bus);
 
 impl Drop for Leftover<'_> {
@@ -53,14 +55,14 @@ impl Drop for Leftover<'_> {
     }
 }
 
-/// The process of the agent on a bus.
+/// Returns the agent's process on a bus.
 fn agent(bus: &Bus) -> Option<u32> {
     let connection = zbus::blocking::connection::Builder::address(bus.address.as_str()).unwrap().build().unwrap();
     let daemon = zbus::blocking::fdo::DBusProxy::new(&connection).unwrap();
     daemon.get_connection_unix_process_id("org.tipme.Agent".try_into().unwrap()).ok()
 }
 
-/// A recorder that the user may call.
+/// Starts a recorder that the user may call.
 fn recorder() -> Recording {
     let dir = TempDir::new().unwrap();
     std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
@@ -78,7 +80,7 @@ fn a_key_of_sway_marks_once_and_tells_the_cause() {
     let (recording, mut keyboard) = (recorder(), compositor.keyboard());
     let (_daemon, shown) = bus.start_notifications(&screen);
     let _leftover = Leftover(&bus);
-    // One that refuses, as KDE's does under sway: what works is not left to it.
+    // A refusing portal, like KDE's under sway: working settings do not depend on it.
     let _portal = Portal::start(&bus.address, 2);
     let program = tipme().get_program().to_str().unwrap().to_owned();
     let run = |words: &[&str]| {
@@ -135,7 +137,8 @@ fn a_key_that_is_pressed_without_an_agent_starts_one_and_marks() {
     first.wait().unwrap();
 }
 
-/// The program, as in a session of a desktop: the settings of GNOME are in a file of the home then.
+/// Returns the program in the session of a desktop; GNOME's settings are then in a file of the home
+/// folder.
 fn of_desktop(desktop: &str, home: &Path, bus: &Bus) -> Command {
     let mut command = tipme();
     for unset in ["SUDO_UID", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "DISPLAY", "SWAYSOCK"] {
@@ -146,7 +149,7 @@ fn of_desktop(desktop: &str, home: &Path, bus: &Bus) -> Command {
     command
 }
 
-/// What a set-up leaves in a file, and what is left after it was taken back.
+/// Returns the contents of a file after setup, and after its undo.
 fn set_up_and_back(desktop: &str, home: &Path, file: &Path) -> (String, Option<String>) {
     let (bus, screen, recording) = (Bus::start(), session(), Recording::start(&[]));
     let (_daemon, _shown) = bus.start_notifications(&screen);
@@ -157,7 +160,7 @@ fn set_up_and_back(desktop: &str, home: &Path, file: &Path) -> (String, Option<S
         said(command)
     };
     let (code, text) = setup(&["--yes"]);
-    // Neither KDE's daemon for shortcuts nor GNOME's for settings is on this bus.
+    // Neither KDE's shortcut daemon nor GNOME's settings daemon is on this bus.
     assert!(code == Some(1) && text.contains("done        start the agent of this session"), "{text}");
     let put = std::fs::read_to_string(file).unwrap();
     let (_, text) = setup(&["--dry-run"]);
@@ -167,7 +170,7 @@ fn set_up_and_back(desktop: &str, home: &Path, file: &Path) -> (String, Option<S
     (put, std::fs::read_to_string(file).ok())
 }
 
-/// A setting of the person's own, which stays.
+/// A setting of the user, which stays.
 const OTHER: &str = "[org/gnome/settings-daemon/plugins/media-keys]
 custom-keybindings=['/org/gnome/settings-daemon/plugins/media-keys/custom-keybindings/custom0/']
 ";
@@ -186,7 +189,7 @@ fn keys_of_gnome_are_put_beside_others_and_taken_back() {
     assert!(put.contains(&format!("[{}tipme-mark]", folder.trim_start_matches('/'))), "{put}");
     assert!(put.contains("binding='<Control><Alt>minus'") && put.contains(" --press mark'"), "{put}");
     let left = left.unwrap();
-    // The names of empty groups stay in such a file.
+    // Names of empty groups remain in such a file.
     assert!(left.contains(OTHER.trim()) && !left.contains("--press") && !left.contains("binding="), "{left}");
 }
 

@@ -20,16 +20,16 @@ use tipme_record::RecordKind;
 use tipme_record::incident::{Display, Incident, Section};
 use tipme_record::records::Message;
 
-/// Only a test that fails waits for so long.
+/// Timeout that only a failing test reaches.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A send whose messages could not be read.
+/// Flag of a send with unreadable messages.
 const UNREAD: u16 = 2;
 
-/// Bytes of an answer of the display server.
+/// Size of a reply of the display server in bytes.
 const ANSWER_BYTES: usize = 32;
 
-/// A word that no program of this machine has in its command line.
+/// A word in no command line on this machine.
 const WORD: &str = "xyloquartz";
 
 fn session_with_terminal() -> PrivateSession {
@@ -52,14 +52,15 @@ fn messages(incident: &Incident) -> Vec<(Message, Vec<[u8; 4]>)> {
     read.collect()
 }
 
-/// Codes of all that a client was told of key presses.
+/// Returns the codes of all key presses sent to a client.
 fn presses(incident: &Incident, client: u32) -> Vec<[u8; 4]> {
     let messages = messages(incident).into_iter();
     let told = messages.filter(|(message, _)| message.client.0 == client && message.direction == 2);
     told.flat_map(|(_, words)| words).filter(|word| word[0] == 2).collect()
 }
 
-/// Marks until all of the word has reached the terminal: a busy machine may still have some of it on the way.
+/// Marks until the whole word has reached the terminal: on a busy machine some of it may be in
+/// flight.
 fn marked_with_presses(recording: &Recording, terminal: u32) -> (PathBuf, Incident, Vec<[u8; 4]>) {
     let begun = Instant::now();
     loop {
@@ -93,7 +94,7 @@ fn typed_keys_are_seen_as_events_and_never_as_text() {
     }
 }
 
-/// What a client has sent, as far as it was read: the number of sends that were not, and the codes of the requests.
+/// Returns the number of unread sends of a client, and the opcodes of its requests.
 fn requests(incident: &Incident, client: u32) -> (usize, Vec<u8>) {
     let messages = messages(incident).into_iter();
     let sent: Vec<_> = messages.filter(|(message, _)| message.client.0 == client && message.direction == 0).collect();
@@ -108,7 +109,7 @@ fn what_is_sent_is_read_however_it_is_given() {
     let target = session.target();
     let mut server = UnixStream::connect(format!("/tmp/.X11-unix/X{}", target.display)).unwrap();
     let authority = std::fs::read(target.authority.unwrap()).unwrap();
-    // The cookie is the last that the file has.
+    // The cookie is the last entry of the file.
     let cookie = authority.last_chunk::<16>().unwrap();
     let parts: [&[u8]; 3] = [&[b'l', 0, 11, 0, 0, 0, 18, 0, 16, 0, 0, 0], b"MIT-MAGIC-COOKIE-1\0\0", cookie];
     server.write_all(&parts.concat()).unwrap();
@@ -123,14 +124,14 @@ fn what_is_sent_is_read_however_it_is_given() {
     let both = [IoSlice::new(&bell), IoSlice::new(&nothing)];
     assert_eq!(send(&server, &bell, flags).unwrap(), 4);
     assert_eq!(sendmsg(&server, &both, &mut SendAncillaryBuffer::default(), flags).unwrap(), 8);
-    // Too long to lie in one piece in the receiver's queue: it is read where it is sent from.
+    // Too long for one piece in the receiver's queue: it is read from the sender's buffer.
     let long = [&[127, 0, 0xd0, 7][..], &[0; 4 * 2_000 - 4]].concat();
     let (whole, both) = ([&long[..], &bell].concat(), [IoSlice::new(&long), IoSlice::new(&bell)]);
     server.write_all(&whole).unwrap();
     assert_eq!(server.write_vectored(&both).unwrap(), whole.len());
     assert_eq!(send(&server, &whole, flags).unwrap(), whole.len());
     assert_eq!(sendmsg(&server, &both, &mut SendAncillaryBuffer::default(), flags).unwrap(), whole.len());
-    // Until the server has answered this, it has taken all.
+    // The reply to this request means that the server has read everything.
     server.write_all(&[43, 0, 1, 0]).unwrap();
     let mut rest = Vec::new();
     while rest.len() < setup_bytes(&setup) + ANSWER_BYTES {
@@ -144,7 +145,7 @@ fn what_is_sent_is_read_however_it_is_given() {
     assert_eq!(read, (0, [&[127, 127, 104, 127, 104, 104, 127][..], &long, &[43]].concat()));
 }
 
-/// Bytes that follow the first eight of the server's answer to a set-up.
+/// Returns the number of bytes after the first eight of the server's setup reply.
 fn setup_bytes(head: &[u8; 8]) -> usize {
     4 * usize::from(u16::from_le_bytes([head[6], head[7]]))
 }

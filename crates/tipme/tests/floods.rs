@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a user who asks a lot can do to the recorder and to others. Needs root and perl.
+//! Effects of a flooding user on the recorder and on others. Needs root and perl.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/lines.rs"]
@@ -13,10 +13,10 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use support::{Recording, tipme};
 
-/// A user without an account, who may mark.
+/// A user without an account that may mark.
 const ILL: u32 = 4242;
 
-/// Asks the same so many times, and prints the answers.
+/// Repeats the same request, and prints the responses.
 const ASK: &str = r#"
     use Socket; syscall 157, 1, 9; $SIG{PIPE} = "IGNORE"; my ($path, $line, $times) = @ARGV;
     for (1 .. $times) {
@@ -31,14 +31,14 @@ fn record() -> Recording {
     Recording::start_in(dir, &["--display", "none", "--memory", "16M", "--allow-user", "4242"])
 }
 
-/// A script that is run as a user.
+/// Returns a script to run as a user.
 fn script(recording: &Recording, script: &str, uid: u32) -> Command {
     let mut command = Command::new("perl");
     command.args(["-e", script]).arg(recording.dir.path().join("control.sock")).uid(uid).gid(uid);
     command
 }
 
-/// As the user who means ill.
+/// Sends requests as the flooding user.
 fn ask(recording: &Recording, line: &str, times: usize) -> Vec<String> {
     let output = script(recording, ASK, ILL).args([line, &times.to_string()]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -66,7 +66,7 @@ fn descriptions_hold_nobody_up_and_an_incident_does_not_grow() {
     assert!(growth < 8_000, "{growth} bytes");
 }
 
-/// Connects so many times and says nothing; one more each time that one ends.
+/// Opens many silent connections; reopens each that is closed.
 const SILENT: &str = r#"
     use Socket; syscall 157, 1, 9; my ($path) = @ARGV; my @all; $| = 1;
     for (1 .. 300) {
@@ -76,7 +76,7 @@ const SILENT: &str = r#"
     print "ready\n"; sleep 60;
 "#;
 
-/// Connects so many times, as fast as it can, and prints the seconds of CPU time that it took for that.
+/// Connects as often as requested, as fast as possible, and prints the CPU time used in seconds.
 const STORM: &str = r#"
     use Socket; syscall 157, 1, 9; my ($path, $times) = @ARGV;
     sub spent { my ($user, $system) = times; $user + $system } my $before = spent;
@@ -86,7 +86,7 @@ const STORM: &str = r#"
     print spent() - $before;
 "#;
 
-/// A script that says when it is ready, and is killed with the value.
+/// A script that reports when it is ready; killed on drop.
 struct Script(std::process::Child);
 
 impl Script {
@@ -135,34 +135,35 @@ fn many_marks_at_once_are_refused_in_plain_words_and_roots_is_not() {
     assert!(refused.iter().all(|why| told.iter().any(|told| why.contains(told))), "{refused:?}");
 }
 
-/// CPU time that a process has had, in ticks of 10 ms.
+/// Returns the CPU time of a process, in ticks of 10 ms.
 fn ticks(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
-/// The share of a CPU that a process has in two seconds.
+/// Returns a process's share of a CPU over two seconds.
 fn share(pid: u32) -> f64 {
     let before = ticks(pid);
     std::thread::sleep(std::time::Duration::from_secs(2));
     (ticks(pid) - before) as f64 / 200.0
 }
 
-/// Connections of a storm.
+/// Number of connections in a storm.
 const STORM_CONNECTIONS: u32 = 10_000;
 
-/// Connections of users who may not call that the recorder takes in a second, at most: 64, and then none for 20 ms.
+/// Maximum rate at which the recorder accepts connections of users that may not call: 64, followed
+/// by a pause of 20 ms.
 const TAKEN_PER_S: u32 = 3_200;
 
-/// What the recorder's CPU time for a storm comes to, in terms of the storm's own.
+/// Returns the recorder's CPU time for a storm, relative to that of the storm itself.
 fn storm(recording: &Recording) -> f64 {
     let recorder = recording.child.id();
-    // What else happens on the machine costs the recorder as well.
+    // Other activity on the machine costs the recorder as well.
     let calm = share(recorder);
     let (begun, before) = (std::time::Instant::now(), ticks(recorder));
     let output = script(recording, STORM, 4343).arg(STORM_CONNECTIONS.to_string()).output().unwrap();
-    // Comes last in the queue of the socket, so that the whole storm is taken when it has its answer.
+    // Comes last in the socket's queue: its response means that the whole storm was accepted.
     ask(recording, "\"status\"", 1);
     let took = begun.elapsed().as_secs_f64();
     let spent = (ticks(recorder) - before) as f64 / 100.0 - calm * took;
@@ -172,8 +173,8 @@ fn storm(recording: &Recording) -> f64 {
     spent / own
 }
 
-/// What a connection costs the recorder, in terms of what it costs whoever makes it, is the same on a machine of any speed:
-/// 4.0 where nothing is optimized.
+/// The cost of a connection for the recorder, relative to that for its client, does not depend on
+/// the machine's speed: 4.0 in an unoptimized build.
 #[test]
 fn a_storm_of_connections_of_another_user_costs_little() {
     let recording = record();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who has the keyboard focus on a compositor, by what passes over its sockets: against what sway says itself, told to
-//! nobody else, and followed by the manager. Needs root, sway, foot and perl.
+//! Keyboard focus on a compositor, derived from its socket traffic: equal to sway's own state,
+//! private, and followed by the manager. Needs root, sway, foot and perl.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -34,21 +34,21 @@ use tipme_analysis::focus_changes;
 use tipme_bench::until;
 use tipme_control::{Client, Focused, Following, RecorderRequest, RecorderResponse};
 
-/// Others than the compositor's user: one may mark, and one may not.
+/// Other users than the compositor's: one that may mark, and one that may not.
 const OTHER: u32 = 4343;
 const NOBODY: u32 = 4444;
 
-/// Only a test that fails waits for so long.
+/// Timeout that only a failing test reaches.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How often the focus changes; `TIPME_FOCUS_CHANGES` has another number.
+/// Number of focus changes; `TIPME_FOCUS_CHANGES` overrides it.
 const CHANGES: usize = 40;
 
-/// Follows the focus as a program of another user does, and prints what it is told.
+/// Follows the focus like a program of another user, and prints what it receives.
 const FOLLOW: &str = r#"use IO::Socket::UNIX; $| = 1; $SIG{PIPE} = "IGNORE"; my $s = IO::Socket::UNIX->new($ARGV[0]) or die $!;
     print $s "\"follow\"\n"; $s->flush; print while <$s>;"#;
 
-/// A recorder that two users may call.
+/// Starts a recorder that two users may call.
 fn recorder() -> Recording {
     recorder_in(TempDir::new().unwrap())
 }
@@ -59,14 +59,14 @@ fn recorder_in(dir: TempDir) -> Recording {
     Recording::start_in(dir, &["--display", DISPLAY, "--allow-user", &user, "--allow-user", &other])
 }
 
-/// Has sway give the focus to a window of a process.
+/// Makes sway focus a window of a process.
 fn give(compositor: &Compositor, pid: u32) {
     let mut command = compositor.command("swaymsg");
     command.arg("-s").arg(compositor.control().unwrap()).arg(format!("[pid={pid}] focus"));
     assert!(command.stdout(Stdio::null()).status().unwrap().success());
 }
 
-/// The process of the window that has the focus, as sway says.
+/// Returns the process of the focused window according to sway.
 fn focused(compositor: &Compositor) -> Option<u64> {
     fn of(node: &Value) -> Option<u64> {
         let children = ["nodes", "floating_nodes"].iter().filter_map(|name| node[name].as_array()).flatten();
@@ -84,14 +84,14 @@ fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Hears what is told of a compositor, each with when it came; root is told of all.
+/// Receives the focus changes of a compositor, each with its arrival time; root receives all.
 fn hear(mut following: Following, compositor: &Compositor) -> Receiver<(Focused, u64)> {
     let ((heard, news), sway) = (channel(), compositor.sway.0.id());
     std::thread::spawn(move || {
-        // As the manager does.
+        // As in the manager.
         tipme_confine::be_urgent();
         loop {
-            // It ends with the recorder, or with the test.
+            // Ends with the recorder, or with the test.
             let Ok(told) = following.news() else { return };
             let at = now_ns();
             for focused in told.into_iter().filter_map(|news| focus_of(news, sway)) {
@@ -112,13 +112,15 @@ fn focus_of(news: RecorderResponse, server: u32) -> Option<Focused> {
     }
 }
 
-/// The time slice of a process or thread, as the scheduler's own table has it; `None` where that has none.
+/// Returns the time slice of a process or thread from `/proc/PID/sched`; `None` if the kernel does
+/// not show it.
 fn slice(of: &str) -> Option<String> {
     let table = std::fs::read_to_string(format!("/proc/{of}/sched")).unwrap();
     table.lines().find(|line| line.starts_with("se.slice")).map(str::to_owned)
 }
 
-/// That of a thread that asks for the shortest, where the kernel has slices of threads.
+/// Returns the slice of a thread that requests the shortest one, if the kernel supports per-thread
+/// slices.
 fn urgent_slice() -> Option<String> {
     let asks = || {
         tipme_confine::be_urgent();
@@ -127,7 +129,7 @@ fn urgent_slice() -> Option<String> {
     std::thread::spawn(asks).join().unwrap()
 }
 
-/// What is told until a process has the focus.
+/// Returns the changes received until a process has the focus.
 fn told(news: &Receiver<(Focused, u64)>, pid: u32) -> Vec<(Focused, u64)> {
     let mut told: Vec<(Focused, u64)> = Vec::new();
     while told.last().is_none_or(|(focused, _)| focused.client != Some(pid)) {
@@ -166,7 +168,7 @@ fn the_focus_is_with_whom_sways_own_tree_says() {
     late.sort_unstable();
     let us = |share: usize| late[(late.len() - 1) * share / 100] / 1_000;
     println!("{} changes, told after {} us (p50), {} us (p99), {} us (max)", late.len(), us(50), us(99), us(100));
-    // A machine that does nothing else needs a few hundred microseconds.
+    // An otherwise idle machine needs a few hundred microseconds.
     assert!(us(50) < 1_000_000, "{late:?}");
     let (_, incident) = recording.mark();
     let own =
@@ -175,7 +177,7 @@ fn the_focus_is_with_whom_sways_own_tree_says() {
     assert!(found.ends_with(&expected), "{found:?} does not end with {expected:?}");
 }
 
-/// A program of a user that follows the focus, and the first line that it is told.
+/// Starts a program of a user that follows the focus; also returns its first line.
 fn follower(recording: &Recording, uid: u32) -> (Program, BufReader<ChildStdout>, String) {
     let mut command = Command::new("perl");
     command.args(["-e", FOLLOW]).arg(recording.dir.path().join(tipme_control::SOCKET_NAME)).uid(uid).gid(uid);
@@ -191,7 +193,7 @@ fn status(uid: u32, recording: &Recording) -> Output {
     command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").output().unwrap()
 }
 
-/// What `tipme status` says to a user of the focus.
+/// Returns the focus in the `tipme status` of a user.
 fn focus_told_to(uid: u32, recording: &Recording) -> Value {
     let output = status(uid, recording);
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -218,7 +220,7 @@ fn nobody_is_told_of_the_focus_of_another_user() {
     assert_eq!(focus_told_to(OTHER, &recording), Value::Null);
     let refused: Value = serde_json::from_slice(&status(NOBODY, &recording).stdout).unwrap();
     assert_eq!(refused["recorder"], Value::Null);
-    // When it ends, its followers have been told all that they ever are.
+    // When it ends, its followers have received all that they ever will.
     drop(recording);
     let told = std::io::read_to_string(own.1).unwrap();
     assert!(told.contains(&format!("\"client\":{pid},")), "{told}");
@@ -273,7 +275,7 @@ fn no_more_follow_than_may() {
     drop(follow(&recording));
 }
 
-/// A message of Wayland.
+/// Encodes a Wayland message.
 fn message(object: u32, opcode: u32, arguments: &[u32]) -> Vec<u8> {
     let size = 8 + 4 * arguments.len() as u32;
     [&[object, size << 16 | opcode], arguments].concat().iter().flat_map(|word| word.to_le_bytes()).collect()
@@ -297,13 +299,13 @@ fn a_focus_that_never_rests_is_told_now_and_then() {
         let (client, server) = &mut connections[turn % 2];
         server.write_all(&enter).unwrap();
         client.read_exact(&mut vec![0; enter.len()]).unwrap();
-        // Who does not read is told no more.
+        // A client that does not read gets no more.
         told += following.news().unwrap().len();
     }
     let halves = begun.elapsed().as_millis() as usize / 500 + 1;
-    // The recorder answers in order: all that was told before is there then.
+    // The recorder responds in order: all earlier changes have arrived by then.
     focus_told_to(0, &recording);
     told += following.news().unwrap().len();
-    // With each tick, of which there are ten a second at most, one may be told besides.
+    // One more change per tick, i.e. at most ten a second, may arrive.
     assert!((2..=255 * halves).contains(&told), "{told} in {halves} times half a second");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Folders that another user prepared for the recorder. Needs root.
+//! Folders that another user has prepared for the recorder. Needs root.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use support::tipme;
 
-/// As a user without an account.
+/// Runs a script as a user without an account.
 fn as_other_user(script: &str, dir: &Path) {
     let status = Command::new("sh").args(["-c", script]).current_dir(dir).uid(4242).gid(4242).status();
     assert!(status.unwrap().success(), "{script}");
@@ -39,7 +39,7 @@ fn a_state_folder_of_another_user_is_refused() {
     assert_eq!(std::fs::read_dir(dir.path().join("away")).unwrap().count(), 0);
 }
 
-/// What root is told that starts this with a folder of 4242's, or one that a link of 4242's leads to.
+/// Asserts that root is refused a folder of user 4242, or one behind a link of that user.
 fn refused(arguments: &[&str], dir: &Path) {
     for name in ["own", "link", "own/below"] {
         let mut command = Command::new("timeout");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The helper, and callers of every kind: what it does for them, and what it does not. Needs root.
+//! The helper with callers of every kind. Needs root.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 #[path = "support/family.rs"]
@@ -132,8 +132,8 @@ fn a_number_that_is_used_again_is_another_process() {
     assert_eq!(found["explained"]["knobs"], json!([]), "{found}");
 }
 
-/// A process of Anna's that has this number, which is free, and is not `other`: one that started within the same clock
-/// tick would be.
+/// Starts a process of Anna with this free PID that differs from `other`: a start within the same
+/// clock tick would make them equal.
 fn process_with_number(number: u32, other: &Value) -> Sleeper {
     let mut found = None;
     until("a process with that number", || {
@@ -144,7 +144,7 @@ fn process_with_number(number: u32, other: &Value) -> Sleeper {
     found.unwrap()
 }
 
-/// Whatever is asked for, the values are those of the table.
+/// All values come from the table, whatever the request.
 #[test]
 fn no_value_outside_of_the_table_is_ever_set() {
     let (helper, own) = (HelperDaemon::start(&[]), Sleeper::of(ANNA));
@@ -203,9 +203,9 @@ fn after_a_kill_the_next_helper_puts_everything_back() {
     assert!(!left.iter().any(|name| name.starts_with("64") && name.ends_with(".journal")), "{left:?}");
 }
 
-/// Names the socket for which this program, started again, plays a caller.
+/// Environment variable with the socket for which this program plays a caller.
 const CALLING: &str = "TIPME_CALLING";
-/// What that caller asks for, a line each.
+/// Environment variable with that caller's requests, one per line.
 const REQUESTS: &str = "TIPME_REQUESTS";
 
 #[test]
@@ -214,7 +214,7 @@ fn who_holds_the_session_is_killed_and_everything_goes_back() {
         return call(&path, &std::env::var(REQUESTS).unwrap());
     }
     let (helper, own, folder) = (HelperDaemon::start(&[]), Sleeper::of(ANNA), tempfile::tempdir().unwrap());
-    // Where every user can read it.
+    // A place readable by every user.
     let program = folder.path().join("caller");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -230,7 +230,7 @@ fn who_holds_the_session_is_killed_and_everything_goes_back() {
     until("the end of the favour", || own.nice() == 0);
 }
 
-/// Plays the caller: asks, hears nothing, and stays until its input ends.
+/// Plays the caller: sends the requests, reads nothing, and stays until its input ends.
 fn call(path: &str, requests: &str) {
     let mut stream = std::os::unix::net::UnixStream::connect(path).unwrap();
     stream.write_all(requests.as_bytes()).unwrap();

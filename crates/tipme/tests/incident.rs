@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What stands in an incident of a real recorder, and what must not. Needs root.
+//! Contents of a real recorder's incident, required and forbidden. Needs root.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use rustix::fs::Advice;
@@ -15,7 +15,7 @@ use tipme_record::records::{Reclaim, Sample, Throttled, Wait};
 use tipme_record::{CHUNK_BYTES, Nanos, RecordKind, entries};
 use tipme_recorder::{RecorderOptions, Sealer, StateDirs, Tap, run};
 
-/// A folder that is removed in the end.
+/// A folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -32,8 +32,8 @@ impl Drop for Folder {
     }
 }
 
-/// A process that only computes, in a control group of its own that may use 10 ms per 100 ms, and one that is there for a
-/// second only.
+/// A computing process in a control group with a quota of 10 ms per 100 ms, and another one that is
+/// in the group for only a second.
 struct Limited {
     group: PathBuf,
     child: Child,
@@ -73,7 +73,7 @@ impl Drop for Limited {
     }
 }
 
-/// Reads a file twice in a control group that has not enough memory to keep it.
+/// Reads a file twice in a control group with too little memory to cache it.
 fn read_in_little_memory(path: &Path) {
     let (mount, file) = match Path::new("/sys/fs/cgroup/memory/cgroup.procs").exists() {
         true => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
@@ -88,7 +88,7 @@ fn read_in_little_memory(path: &Path) {
     assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
 }
 
-/// Control groups that are removed in the end, once their processes are gone.
+/// Control groups that are removed on drop, once their processes are gone.
 struct Removed(Vec<PathBuf>);
 
 impl Drop for Removed {
@@ -102,7 +102,7 @@ impl Drop for Removed {
     }
 }
 
-/// Reads pages of a file that is not in memory, through a mapping; the mapping stays.
+/// Reads pages of an uncached file through a mapping, which stays.
 fn page_in(path: &Path) {
     let mut file = File::create_new(path).unwrap();
     let pages = 4_096;
@@ -110,7 +110,7 @@ fn page_in(path: &Path) {
     file.sync_all().unwrap();
     let file = File::open(path).unwrap();
     rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-    // SAFETY: a fresh mapping of a file that nobody writes to any more; it is never unmapped.
+    // SAFETY: a fresh mapping of a file without further writers; it is never unmapped.
     let base = unsafe {
         let (none, flags) = (std::ptr::null_mut(), MapFlags::PRIVATE);
         let base = rustix::mm::mmap(none, pages * 4_096, ProtFlags::READ, flags, &file, 0).unwrap();
@@ -179,7 +179,7 @@ fn reclaim_is_recorded(incident: &Incident) {
     assert!(pages > 1_000, "only {pages} pages were reclaimed inside the group");
 }
 
-/// Whether a number is an address in the kernel's text or that of its modules.
+/// Returns `true` if a number is an address in the text of the kernel or its modules.
 fn is_kernel_text(word: u64) -> bool {
     (0xffff_ffff_8000_0000..0xffff_ffff_ff00_0000).contains(&word)
 }

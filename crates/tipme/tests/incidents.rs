@@ -13,16 +13,16 @@ use std::process::{Command, Output};
 use support::{Recording, schema, tipme};
 use tempfile::TempDir;
 
-/// Somebody who is not root.
+/// A user other than root.
 const USER: u32 = 12_345;
 
-/// A folder of incidents and a folder of verdicts.
+/// A folder of incidents and a folder of cached verdicts.
 struct Desktop {
     dir: TempDir,
 }
 
 impl Desktop {
-    /// With golden incidents under these ids.
+    /// Creates the folders, with golden incidents under these ids.
     fn with(incidents: &[(&str, &str)]) -> Desktop {
         let dir = TempDir::new().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -62,7 +62,7 @@ impl Desktop {
 
 const TWO: [(&str, &str); 2] = [("20260131T230000", "stopped"), ("20260201T120000", "mutex-asleep")];
 
-/// Other bytes of the same number, under the same time.
+/// Overwrites the file with other bytes of the same size and time stamp.
 fn spoil(file: &Path) {
     let meta = fs::metadata(file).unwrap();
     fs::write(file, vec![0; meta.len() as usize]).unwrap();
@@ -139,7 +139,8 @@ fn nothing_is_kept_of_an_incident_that_was_removed() {
     assert_eq!(names().into_iter().collect::<Vec<_>>(), ["20260201T120000.000Z.verdict.json"]);
 }
 
-/// Every id begins with nothing: a script with an empty variable must not remove what is there.
+/// Every id starts with the empty string: a script with an empty variable must not remove an
+/// incident.
 #[test]
 fn an_empty_name_names_nothing() {
     let desktop = Desktop::with(&[("20260131T230000", "cpu-hogs")]);
@@ -149,7 +150,7 @@ fn an_empty_name_names_nothing() {
     assert!(desktop.file("20260131T230000").exists());
 }
 
-/// A copy has the id of the incident that it was made of.
+/// A copy has the id of its original.
 #[test]
 fn a_file_that_lies_elsewhere_does_not_stand_for_the_incident_of_its_name() {
     let desktop = Desktop::with(&TWO[..1]);

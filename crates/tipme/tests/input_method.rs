@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys that an input method takes before the terminal does, on a compositor of Wayland. Needs root, sway, foot and perl.
+//! Keys that an input method intercepts before the terminal, on a Wayland compositor. Needs root,
+//! sway, foot and perl.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -21,16 +22,18 @@ use tipme_record::records::WlMessage;
 use tipme_record::wayland::{HIDDEN, PRESSED, SHAPE, TEXT, WlWord};
 use tipme_record::{Nanos, RecordKind};
 
-/// Only a test that fails waits for so long.
+/// Timeout that only a failing test reaches.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// For so long the input method is stopped: longer than anything that a busy machine is likely to add to a key.
+/// Time for which the input method is stopped: longer than any likely delay of a key on a busy
+/// machine.
 const STOPPED: Duration = Duration::from_secs(3);
 
-/// What the input method makes of each key; the message that says so is as long as that of a key.
+/// Text that the input method commits for each key; its message is as long as that of a key.
 const WORD: &str = "xyloquartz";
 
-/// An input method that grabs the keyboard, says so, and makes a word of each key: it speaks the protocol itself.
+/// An input method that grabs the keyboard, reports it, and commits a word for each key; it speaks
+/// the protocol itself.
 const METHOD: &str = r#"use strict; use IO::Socket::UNIX; $| = 1;
 my $socket = IO::Socket::UNIX->new("$ENV{XDG_RUNTIME_DIR}/$ENV{WAYLAND_DISPLAY}") or die $!;
 my ($next, $in, $done, $seat, $manager, $method, $grab) = (4, "", 0);
@@ -78,7 +81,7 @@ fn input_method(compositor: &Compositor) -> Program {
     method
 }
 
-/// The terminal's keys that it is known to have answered, after so long at least.
+/// Returns the number of the terminal's keys known to be answered, with at least this latency.
 fn answered(path: &Path, client: u32, least: Duration) -> usize {
     let (_, text) = diagnose(path, &["--interactions", "--json"]);
     let told: Value = serde_json::from_str(&text).unwrap();
@@ -90,7 +93,7 @@ fn answered(path: &Path, client: u32, least: Duration) -> usize {
     told["interactions"].as_array().unwrap().iter().filter(own).filter(late).count()
 }
 
-/// Marks until the terminal is known to have answered a key so late.
+/// Marks until the terminal is known to have answered a key with at least this latency.
 fn marked_late(recording: &Recording, client: u32, least: Duration) -> PathBuf {
     let begun = Instant::now();
     loop {
@@ -103,8 +106,8 @@ fn marked_late(recording: &Recording, client: u32, least: Duration) -> PathBuf {
     }
 }
 
-/// Types until the terminal is known to have answered eight keys within the window: on a busy machine some answers are
-/// one drawing.
+/// Types until the terminal is known to have answered eight keys within the window: on a busy
+/// machine several answers share one drawing.
 fn marked_after_typing(recording: &Recording, keyboard: &mut Typist, client: u32) -> (PathBuf, Incident) {
     let begun = Instant::now();
     loop {
@@ -118,7 +121,7 @@ fn marked_after_typing(recording: &Recording, keyboard: &mut Typist, client: u32
     }
 }
 
-/// What messages told from some time on.
+/// Returns the words of messages from a time on.
 fn words(incident: &Incident, since: Nanos) -> Vec<WlWord> {
     let messages = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::WlMessage);
     let read = messages.filter_map(|entry| Some((WlMessage::read(entry.bytes)?, entry.bytes)));
@@ -136,7 +139,7 @@ fn what_an_input_method_makes_of_a_key_answers_it_and_is_not_recorded() {
     let (path, incident) = marked_after_typing(&recording, &mut keyboard, terminal.0.id());
     let contains = |bytes: &[u8]| bytes.windows(WORD.len()).any(|window| window == WORD.as_bytes());
     assert!(incident.sections.iter().all(|(_, bytes)| !contains(bytes)) && !contains(&std::fs::read(path).unwrap()));
-    // A key of the grab is as long as what tells of one key that was held as the keyboard entered.
+    // A key event of the grab has the length of `keyboard.enter` with one held key.
     let grabbed =
         words(&incident, Nanos(0)).into_iter().filter(|word| (word.opcode, word.units) == (1, 6) && word.hint != 0);
     assert!(grabbed.clone().count() >= 16);

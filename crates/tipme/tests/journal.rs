@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the daemons tell the journal. Needs root.
+//! Journal entries of the daemons. Needs root.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/journal.rs"]
@@ -17,9 +17,9 @@ use tipme_bench::session::SessionOptions;
 use tipme_control::journal::JournalEvent;
 use tipme_desktop::inject::{Pace, Typist};
 
-/// How long the terminal stands still.
+/// Time for which the terminal is stopped.
 const HITCH: Duration = Duration::from_millis(700);
-/// The name of a program, as it wishes to be read.
+/// A program name crafted to forge a field.
 const HOSTILE: &str = "ev\nPRIORITY=0";
 
 fn mark(dir: &Path) -> String {
@@ -44,7 +44,7 @@ fn recorder(journal: &Journal, dir: &Path, more: &[&str]) -> Service {
 #[test]
 fn marks_and_failures_are_entries_and_nothing_is_said_twice() {
     let (journal, dir) = (Journal::start(), TempDir::new().unwrap());
-    // A line of its own, for those who take each line for a field.
+    // A separate line, for parsers that take each line for a field.
     let state = dir.path().join(HOSTILE);
     let mut service = recorder(&journal, &state, &["--display", "none"]);
     let path = mark(&state);
@@ -65,7 +65,7 @@ fn marks_and_failures_are_entries_and_nothing_is_said_twice() {
 fn a_journal_that_is_too_busy_is_not_waited_for() {
     let (journal, dir) = (Journal::start(), TempDir::new().unwrap());
     let mut service = recorder(&journal, dir.path(), &["--display", "none"]);
-    // What it says at its begin comes before this.
+    // Entries of the start come before this.
     mark(dir.path());
     journal.await_event(&mut service, JournalEvent::Marked.id());
     journal.fill();
@@ -77,7 +77,7 @@ fn a_journal_that_is_too_busy_is_not_waited_for() {
     assert_eq!((entry.get("TIPME_INCIDENT"), entry.get("TIPME_LOST")), (stem(&path), "2"));
 }
 
-/// Typing during which a program stops the terminal that gives itself a name.
+/// Types while a program with that name stops the terminal.
 fn hitch(session: &PrivateSession, typist: &mut Typist, program: &Path) {
     let terminal = session.terminal_pid().unwrap().to_string();
     let send = |signal: &str| assert!(Command::new(program).args([signal, &terminal]).status().unwrap().success());

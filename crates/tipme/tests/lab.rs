@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The verbs of `tipme-lab`, called as verbs of `tipme`. Needs root, for what root must not run.
+//! Verbs of `tipme-lab` called through `tipme`. Needs root to test what root must not run.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/family.rs"]
@@ -14,10 +14,10 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// A user without any rights.
+/// A user without privileges.
 const NOBODY: u32 = 65_534;
 
-/// Says how it was called and what it reads, and ends as it is told.
+/// Prints its arguments and input, and exits as requested.
 const STAND_IN: &str = r#"#!/bin/sh
 echo "$#: $*"
 /bin/cat
@@ -37,7 +37,7 @@ fn stand_in(folder: &Path) {
     allow(&path, 0o755);
 }
 
-/// `tipme` alone in a folder, and nothing in the path.
+/// Installs `tipme` alone in a folder, with nothing in `PATH`.
 fn alone() -> (TempDir, Command) {
     let (folder, program) = family::for_everybody(&[env!("CARGO_BIN_EXE_tipme").into()]);
     let mut command = Command::new(program);

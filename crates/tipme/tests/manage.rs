@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The manager as a user runs it, on private displays, and only below the test's own process. Needs root.
+//! The manager as a user runs it, on private displays, restricted to descendants of the test's own
+//! process. Needs root.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 #[path = "support/family.rs"]
@@ -28,7 +29,7 @@ use fixture::{Desktop, Managed, nice, tipme};
 use serde_json::Value;
 use tipme_bench::until;
 
-/// A focused terminal's client and shell are favoured, and no longer once another one has the focus.
+/// The client and shell of a focused terminal are favoured until another one gets the focus.
 #[test]
 fn the_favour_goes_with_the_focus() {
     let desktop = Desktop::start();
@@ -56,12 +57,12 @@ fn the_favour_goes_with_the_focus() {
     assert!(managed.memory_bytes() < 20 << 20, "{status:#}");
 }
 
-/// A job that is put into the background loses the favour, and gets it when it comes back.
+/// A job loses the favour in the background, and regains it in the foreground.
 #[test]
 fn the_favour_goes_with_the_foreground_of_the_terminal() {
     let desktop = Desktop::start();
-    // The shell has job control; the first job stays behind, the second comes to the front, and when that has ended the
-    // first one, for which nobody is forked.
+    // The shell has job control; the first job stays in the background, the second is in the
+    // foreground, and after its end the first one returns without a fork.
     let terminal = desktop.terminal_with("+20+20", "set -m; sleep 4000 & sleep 5000; fg");
     let managed = Managed::start(&desktop, &[]);
     let job = |seconds: &str| {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How soon the knobs follow the focus, seen from outside, and what the manager costs. Prints figures; holds
-//! them against the bars only where `TIPME_BARS` is set, since a busy machine breaks any time limit; it names the file
-//! that the figures go to.
-//! Needs root.
+//! Latency from focus to knobs, measured from outside, and the cost of the manager. Prints figures;
+//! enforces the bars only if `TIPME_BARS` is set, which names the output file, since a busy machine
+//! breaks any time limit. Needs root.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 #[path = "support/family.rs"]
@@ -25,16 +24,17 @@ use tipme_desktop::inject::{Pace, Typist};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt, InputFocus};
 
-/// Bars: focus to knobs, share of one CPU, memory.
+/// Bars: latency from focus to knobs, share of one CPU, memory.
 const TO_KNOBS_MS: f64 = 10.0;
 const CPU_PERCENT: f64 = 0.2;
 const RSS_BYTES: u64 = 20 << 20;
-/// The clocks of threads and of the process are not read at the same moment: 1.5 ms, within the shorter time.
+/// Tolerance for reading the clocks of threads and process at different moments: 1.5 ms within the
+/// shorter time.
 const OTHER_CLOCKS_PERCENT: f64 = 0.05;
-/// Long enough that the set without the focus has lost its favour.
+/// Long enough that the unfocused set has lost its favour.
 const APART: Duration = Duration::from_millis(600);
 
-/// How often the focus goes over, and how long somebody types: short where nothing is held against bars.
+/// Returns the number of focus changes and the typing time, both small without bars.
 fn extent() -> (usize, Duration) {
     if std::env::var_os("TIPME_BARS").is_some() { (100, Duration::from_secs(60)) } else { (6, Duration::from_secs(3)) }
 }
@@ -73,7 +73,7 @@ fn knobs_follow_the_focus_soon_and_cheaply() {
     assert!(rss <= RSS_BYTES, "{rss} bytes");
 }
 
-/// Milliseconds from focus to knobs, where a helper turns them.
+/// Returns the milliseconds from focus to knobs with a helper.
 fn follow_by_a_helper(desktop: &Desktop, terminals: &[Terminal; 2], switches: usize) -> Vec<f64> {
     let helper = HelperDaemon::start(&[]);
     let managed = Managed::start(desktop, &["--helper", helper.dir.path().to_str().unwrap()]);
@@ -87,7 +87,7 @@ struct SwitchTimes {
 }
 
 impl SwitchTimes {
-    /// Of times in milliseconds, which are printed as well.
+    /// Summarizes times in milliseconds, and prints them.
     fn of(what: &str, mut times: Vec<f64>) -> SwitchTimes {
         times.sort_by(f64::total_cmp);
         let at = |share: f64| times[((times.len() - 1) as f64 * share).ceil() as usize];
@@ -103,7 +103,7 @@ impl SwitchTimes {
     }
 }
 
-/// Milliseconds from setting the focus to a favoured nice value.
+/// Returns the milliseconds from each focus change to a favoured nice value.
 fn switch(desktop: &Desktop, terminals: &[Terminal; 2], times: usize) -> Vec<f64> {
     let connection = x11::connect(&desktop.session);
     let focus = |terminal: &Terminal| {
@@ -144,14 +144,14 @@ fn type_and_switch(desktop: &Desktop, terminals: &[Terminal; 2], time: Duration)
     }
 }
 
-/// What takes most comes first.
+/// Formats the parts, largest first.
 fn words_of(mut by: Vec<(f64, &String)>) -> String {
     by.sort_by(|one, other| other.0.total_cmp(&one.0));
     let words: Vec<String> = by.iter().map(|(percent, what)| format!("{what} {percent:.3} %")).collect();
     words.join(", ")
 }
 
-/// A share of one CPU between two looks.
+/// Returns the share of one CPU between two status queries.
 fn percent(before: &Value, after: &Value, of: impl Fn(&Value) -> &Value) -> f64 {
     let seconds = |status: &Value| status["seconds"].as_f64().unwrap();
     let used = |status: &Value| of(status).as_f64().unwrap_or(0.0) * seconds(status);

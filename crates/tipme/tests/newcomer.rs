@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What somebody is told who does not know the program yet: wrong arguments, no recorder, no right, damaged files. Each
-//! answer names what to do. And how text is laid out on terminals. Needs root, to be another user.
+//! Messages for newcomers: wrong arguments, no recorder, missing privileges, damaged files. Each
+//! message names the remedy. Also tests the layout of text on terminals. Needs root, to be another
+//! user.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -13,12 +14,12 @@ use std::process::Command;
 use support::tipme;
 use tempfile::TempDir;
 
-/// Somebody who is not root.
+/// A user other than root.
 const USER: u32 = 12_345;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/stopped.tipme");
 
-/// Exit code and complaint.
+/// Returns exit code and error message.
 fn complaint(mut command: Command) -> (Option<i32>, String) {
     let output = command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").output().unwrap();
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
@@ -100,7 +101,7 @@ fn whoever_is_in_a_container_is_told_where_to_record() {
     }
 }
 
-/// What a terminal of so many columns shows.
+/// Returns the output on a terminal with this many columns.
 fn on_terminal(columns: usize, environment: &str, words: &str) -> String {
     let line = format!("stty cols {columns} rows 40; {environment} {} {words}", env!("CARGO_BIN_EXE_tipme"));
     let mut command = Command::new("script");
@@ -109,12 +110,12 @@ fn on_terminal(columns: usize, environment: &str, words: &str) -> String {
     text.replace('\r', "")
 }
 
-/// Whoever runs the tests may have wishes about colours, and continuous integration has them by being one.
+/// Removes colour settings of the environment, including those of continuous integration.
 fn without_wishes(command: &mut Command) -> &mut Command {
     ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"].into_iter().fold(command, |command, name| command.env_remove(name))
 }
 
-/// Without sequences for colours.
+/// Removes colour sequences.
 fn plain(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -137,7 +138,7 @@ fn text_is_as_wide_as_the_terminal() {
         for columns in [60, 80, 200] {
             let text = on_terminal(columns, &cache, &words);
             assert!(text.contains('\u{1b}') && text.lines().count() > 1, "{verb} at {columns}: {text}");
-            // A path has no place to be broken at.
+            // A path has no line break opportunity.
             let lines = plain(&text).lines().filter(|line| !line.contains('/')).collect::<Vec<_>>().join("\n");
             assert!(widest(&lines) <= columns, "{verb} at {columns}: {text}");
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the person who pressed the key is shown: by a real notification daemon, and where there is none. Needs root for
-//! the recorder, dunst and notification-daemon.
+//! Messages on screen after a press of the key, with a real notification daemon and without one.
+//! Needs root for the recorder, dunst and notification-daemon.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -35,12 +35,13 @@ use tipme_desktop::hotkeys::{Bindings, HotKeyAction, HotKeys};
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::{DisplayConnection, focus};
 
-/// Milliseconds of the wall clock.
+/// Returns the wall-clock time in milliseconds.
 fn now_ms() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()
 }
 
-/// A folder with a `zenity` that opens a window and keeps the text it shall show in a file, and this file.
+/// Creates a folder with a `zenity` that opens a window and logs its text to a file; also returns
+/// this file.
 fn dialog() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     program(folder.path(), "zenity", r#"printf '%s\n' "$@" >> "${0%/*}/told"; exec xterm -e sleep 9"#);
@@ -52,11 +53,11 @@ fn with_dialog(command: &mut Command, folder: &Path) {
     command.env("PATH", format!("{}:{}", folder.display(), std::env::var("PATH").unwrap()));
 }
 
-/// A session with a recorder, a notification daemon and an agent; what comes first ends first.
+/// A session with a recorder, a notification daemon and an agent. Fields are dropped in this order.
 struct Desktop {
     agent: Agent,
     _daemon: Running,
-    /// What the daemon has shown.
+    /// Log of the daemon's notifications.
     shown: PathBuf,
     recording: Recording,
     bus: Bus,
@@ -64,7 +65,7 @@ struct Desktop {
 }
 
 impl Desktop {
-    /// The keys are served once this returns.
+    /// Starts all of them; the keys are served once this returns.
     fn start(change: impl FnOnce(&mut Command)) -> Desktop {
         let (session, bus) = (session(), Bus::start());
         let recording = Recording::start(&["--display", &session.display_name()]);
@@ -271,7 +272,7 @@ fn a_daemon_that_does_not_answer_holds_up_nobody() {
     Viewer::open(&session).wait_for("The mark failed");
 }
 
-/// A session in which xfwm4 takes its own keys.
+/// Starts a session in which xfwm4 grabs its own keys.
 fn session_of_xfwm4() -> PrivateSession {
     PrivateSession::start(SessionOptions { manager: SessionWindowManager::Xfwm4, ..SessionOptions::default() }).unwrap()
 }
@@ -312,7 +313,7 @@ fn another_key_marks_where_the_one_asked_for_is_taken() {
     wait_for(&shown, "The mark failed");
 }
 
-/// A folder with a `zenity` that gives a note when asked, and keeps what else it shall show.
+/// Creates a folder with a `zenity` that returns a note on request, and logs other texts.
 fn notes() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let keep = r#"case "$1" in --entry) echo "the editor hung" ;; *) cat "${@: -1}" >> "${0%/*}/told" ;; esac"#;
@@ -389,7 +390,7 @@ fn the_buttons_of_a_verdict_do_what_they_say() {
     assert_eq!(words(&second).right, None);
 }
 
-/// What another program gets that pastes.
+/// Returns the clipboard contents that another program would paste.
 fn pasted(session: &PrivateSession, words: &[&str]) -> String {
     let mut command = Command::new("xclip");
     session.show(command.args(["-out", "-selection", "clipboard"]).args(words));

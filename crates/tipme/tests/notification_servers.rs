@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notifications by the capabilities of their server, and servers that come and go. Needs root for
-//! the recorder.
+//! Notifications by capabilities of their server, and servers that come and go. Needs root for the
+//! recorder.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -30,12 +30,13 @@ use support::Recording;
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 
-/// A session with a recorder and an agent; what comes first ends first. The test starts the server.
+/// A session with a recorder and an agent; the test starts the server. Fields are dropped in this
+/// order.
 struct Desktop {
     agent: Agent,
     _recording: Recording,
     bus: Bus,
-    /// Has programs of the test, and what they write.
+    /// Contains programs of the test, and their output.
     folder: TempDir,
     session: PrivateSession,
 }

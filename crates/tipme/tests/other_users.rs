@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the processes and files of another user can do to a recorder that has their functions named: nothing, and which
-//! of them are named to whom. Needs root, and perl and FUSE for the processes.
+//! A recorder that names functions of another user's processes and files: they cannot harm it, and
+//! names go only to users that may know them. Needs root, and perl and FUSE for the processes.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -23,17 +23,18 @@ const OTHER_UID: u32 = 4242;
 const THIRD_UID: u32 = 4343;
 const NOBODY: u32 = 65_534;
 
-/// An incident without all names is late by so much at most, on a machine that has other things to do.
+/// Maximum delay of an incident with missing names, on a busy machine.
 const LATE_MAX: Duration = Duration::from_secs(30);
 
-/// Growth of the recorder's memory that is not a fault: a second capture, and what it is packed with.
+/// Memory growth of the recorder that is normal: a second capture, and its compression.
 const GROWTH_MAX_KIB: u64 = 64 * 1024;
 
-/// Who asks processes of a user of whom one is silent soon asks that user nothing more: so one such process at a time.
+/// Serializes silent processes: after one silent process of a user, the recorder soon stops
+/// querying all processes of that user.
 static ONE_SILENT: Mutex<()> = Mutex::new(());
 
-/// Calls a function of the C library, or computes with a perf map of its own in memory that no file describes, as a
-/// compiler does that compiles while it runs.
+/// Calls a C library function, or computes in anonymous memory with a perf map of its own, like a
+/// JIT compiler.
 const COMPUTE: &str = r#"
     syscall 157, 1, 9; my ($how) = @ARGV; my $map = "/tmp/perf-$$.map";
     if ($how eq "fifo") {
@@ -55,7 +56,8 @@ const COMPUTE: &str = r#"
     DynaLoader::dl_install_xsub("main::spin", $page); spin();
 "#;
 
-/// Serves a file that the other user maps, and never gives its content; that user waits for a lock in it.
+/// Serves a file that the other user maps, without ever returning its contents; that user waits for
+/// a lock in it.
 const SILENT: &str = r#"
     syscall 157, 1, 9; my ($file) = @ARGV;
     open my $device, "+<", "/dev/fuse" or die "no fuse: $!";
@@ -81,9 +83,9 @@ const SILENT: &str = r#"
     }
 "#;
 
-/// Serves the other user's file with the content of another one to all users, and writes down as whom which process of
-/// which other one opens it and reads in it. Keeps silent when one opens it that was started by the process that a file
-/// names.
+/// Serves the other user's file with the contents of another file to all users, and logs the user
+/// and the processes of each open and read. Ignores opens by children of the process named in a
+/// file.
 const SERVE: &str = r#"
     syscall 157, 1, 9; my ($file, $content, $openers, $ignored) = @ARGV;
     open my $device, "+<", "/dev/fuse" or die "no fuse: $!";
@@ -116,7 +118,7 @@ const SERVE: &str = r#"
     }
 "#;
 
-/// A file that is mounted over another one until the value goes.
+/// A file mounted over another one until drop.
 struct Mount(PathBuf);
 
 impl Drop for Mount {
@@ -125,11 +127,12 @@ impl Drop for Mount {
     }
 }
 
-/// A process of a script, which ends with the test (`syscall 157` sees to that), with its children; killed with the value.
+/// A process of a script, killed on drop together with its children; `syscall 157` (`prctl`) ends
+/// it with the test.
 struct Process(Child);
 
 impl Process {
-    /// As the other user.
+    /// Starts it as the other user.
     fn compute(how: &str) -> Process {
         Process::start(Command::new("perl").args(["-e", COMPUTE, how]).uid(OTHER_UID).gid(OTHER_UID))
     }
@@ -155,13 +158,13 @@ impl Drop for Process {
     }
 }
 
-/// A recorder that the users of these tests may have mark.
+/// Starts a recorder in which the users of these tests may mark.
 fn record() -> Recording {
     let users = ["--allow-user", "4242", "--allow-user", "4343"];
     Recording::start_in(open_folder(), &[&["--display", "none", "--memory", "16M"][..], &users].concat())
 }
 
-/// What this user gets.
+/// Marks as this user; returns the incident.
 fn mark(recording: &Recording, uid: u32) -> Incident {
     let mut command = tipme();
     command.args(["mark", "--state-dir"]).arg(recording.dir.path()).uid(uid).gid(uid);
@@ -174,7 +177,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE_SILENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Long enough for samples of whoever computes.
+/// Waits long enough for samples of computing processes.
 fn let_pass() {
     std::thread::sleep(Duration::from_secs(2));
 }
@@ -185,7 +188,7 @@ fn peak_kib(recording: &Recording) -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// The names and modules that the incident has for the functions of a process.
+/// Returns names and modules of a process's functions in the incident.
 fn functions(incident: &Incident, pid: u32) -> Vec<(String, String)> {
     let (mut bytes, mut found) = (incident.bytes(Section::Symbols), Vec::new());
     while let Some((head, rest)) = bytes.split_first_chunk::<16>() {
@@ -203,13 +206,13 @@ fn names_of_library(incident: &Incident, pid: u32) -> usize {
     functions(incident, pid).iter().filter(|(name, module)| !name.is_empty() && module.starts_with("libc.so")).count()
 }
 
-/// What the incident says of names that could not be found.
+/// Returns the incident's reason for missing names.
 fn why_nameless(incident: &Incident) -> String {
     let found = meta(incident).missing.into_iter().find(|missing| missing.what == "names");
     found.map(|missing| missing.why).unwrap_or_default()
 }
 
-/// Real, effective and saved user of a process.
+/// Returns real, effective and saved user of a process.
 fn users_of(pid: u32) -> Vec<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
@@ -271,21 +274,21 @@ fn a_perf_map_that_is_cut_ends_nobody() {
     }
 }
 
-/// The C library.
+/// Returns the path of the C library.
 fn library() -> PathBuf {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let library = maps.lines().find_map(|line| line.split_whitespace().nth(5).filter(|path| path.contains("/libc.so")));
     library.unwrap().into()
 }
 
-/// A folder that all may look into.
+/// Creates a folder that everyone may read.
 fn open_folder() -> TempDir {
     let dir = TempDir::new().unwrap();
     std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
     dir
 }
 
-/// A copy of the C library that belongs to the other user.
+/// Copies the C library for the other user.
 fn own_library(dir: &Path) -> PathBuf {
     let copy = dir.join("libc.so.6");
     std::fs::copy(library(), &copy).unwrap();
@@ -293,14 +296,14 @@ fn own_library(dir: &Path) -> PathBuf {
     copy
 }
 
-/// A process of the other user that computes in the C library of this folder.
+/// Starts a process of the other user that computes in the C library of this folder.
 fn computing_in(dir: &Path) -> Process {
     let mut command = Command::new("perl");
     command.args(["-e", COMPUTE, "library"]).env("LD_LIBRARY_PATH", dir);
     Process::start(command.uid(OTHER_UID).gid(OTHER_UID))
 }
 
-/// Takes the last pages of a file away and puts them back, over and over.
+/// Truncates the last pages of a file and restores them, repeatedly.
 const CUT: &str = r#"
     syscall 157, 1, 9; my ($path) = @ARGV; my $size = -s $path; my $begin = ($size - 1) & ~4095;
     open F, "+<", $path or die $!; sysseek F, $begin, 0; sysread F, my $end, 4096;
@@ -331,7 +334,7 @@ fn a_process_that_does_not_answer_costs_names_and_no_incident() {
     let file = Mount(recording.dir.path().join("silent"));
     std::fs::write(&file.0, "").unwrap();
     std::fs::set_permissions(recording.dir.path(), Permissions::from_mode(0o755)).unwrap();
-    // It goes before the recorder does, which could not end while it waits for it.
+    // Dropped before the recorder, which could not end while it waits for it.
     let silent = Process::start(Command::new("perl").args(["-e", SILENT]).arg(&file.0));
     let computing = Process::start(Command::new("perl").args(["-e", COMPUTE, "library"]));
     let_pass();
@@ -348,9 +351,9 @@ fn a_process_that_does_not_answer_costs_names_and_no_incident() {
     assert_eq!(why_nameless(&incident), "", "the thread came back");
 }
 
-/// The C library as a file that the other user serves, and its mount.
+/// The C library as a file served by the other user, with its mount.
 struct Served {
-    // The server goes first: a mount that it still serves may be waited for.
+    // The server goes first: unmounting may wait for a mount that is still served.
     _server: Process,
     _mount: Mount,
     dir: TempDir,
@@ -367,13 +370,13 @@ impl Served {
         Served { _server: Process::start(&mut command), _mount: Mount(file), dir }
     }
 
-    /// Whatever this recorder starts gets no answer from now on.
+    /// Makes the server ignore all processes started by this recorder.
     fn ignore(&self, recording: &Recording) {
         std::fs::write(self.dir.path().join("ignored"), recording.child.id().to_string()).unwrap();
     }
 
-    /// As whom a recorder, or a process that it started, has opened the file or read in it. Others on this machine do
-    /// so, too.
+    /// Returns the users as which a recorder, or a process that it started, has opened or read the
+    /// file. Other processes on this machine do so, too.
     fn openers(&self, recording: &Recording) -> BTreeSet<u32> {
         let log = std::fs::read_to_string(self.dir.path().join("openers")).unwrap();
         let lines = log.lines().map(|line| line.split(' ').map(|word| word.parse().unwrap()).collect());
@@ -415,7 +418,7 @@ fn what_a_user_may_not_read_is_not_named_to_that_user() {
     }
 }
 
-/// A file of that path is another one outside, so that who may not look inside finds no names.
+/// The same path leads to another file outside, so names are found only from inside.
 #[test]
 fn what_runs_where_paths_lead_elsewhere_is_named_to_its_user() {
     let dir = open_folder();

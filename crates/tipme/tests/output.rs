@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the output goes to, and what is no file: neither is passed over in silence, and nobody waits for ever.
+//! Failing output and special files: neither is ignored silently, and no verb blocks forever.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use std::fs::File;

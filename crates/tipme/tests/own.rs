@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What users may do with their incidents, and not with those of others. Needs root.
+//! Operations of users on their own incidents, and refusals for those of others. Needs root.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;

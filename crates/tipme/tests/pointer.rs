@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clicks and the wheel at unmodified programs on a compositor of Wayland. Needs root, sway, foot and mousepad.
+//! Clicks and wheel events in unmodified programs on a Wayland compositor. Needs root, sway, foot
+//! and mousepad.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -15,16 +16,16 @@ use support::{Recording, diagnose, while_stopped};
 use tipme_bench::until;
 use tipme_desktop::inject::Typist;
 
-/// Only a test that fails waits for so long.
+/// Timeout that only a failing test reaches.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// For so long a process is stopped: longer than anything that a busy machine is likely to add to a click.
+/// Time for which a process is stopped: longer than any likely delay of a click on a busy machine.
 const STOPPED: Duration = Duration::from_secs(3);
 
-/// Has the terminal report the pointer, which its echo shows.
+/// Makes the terminal report the pointer, which its echo shows.
 const REPORTS: &str = "stty -icanon; printf '\\033[?1000h'; : >reports; exec cat";
 
-/// Clicks at so many places, then waits until the compositor has it.
+/// Clicks at this many positions, then waits until the compositor has handled them.
 fn click(typist: &mut Typist, count: i16) {
     for place in 0..count {
         typist.click_at(100 + 20 * place, 150 + 30 * (place % 5), 1).unwrap();
@@ -32,7 +33,7 @@ fn click(typist: &mut Typist, count: i16) {
     typist.settle().unwrap();
 }
 
-/// The interactions of a class that a program answered by a drawing that they are known to have caused.
+/// Returns the interactions of a class that a program has answered with an exactly joined drawing.
 fn exact(path: &std::path::Path, class: &str, client: u32) -> Vec<Value> {
     let (_, text) = diagnose(path, &["--interactions", "--json"]);
     let told: Value = serde_json::from_str(&text).unwrap();
@@ -41,7 +42,7 @@ fn exact(path: &std::path::Path, class: &str, client: u32) -> Vec<Value> {
     all.into_iter().filter(own).collect()
 }
 
-/// Marks until a program answered so many: a busy machine may still be at it.
+/// Marks until a program has answered this many: a busy machine may still be working on them.
 fn marked_with(recording: &Recording, class: &str, client: u32, count: usize) -> PathBuf {
     let begun = Instant::now();
     loop {
@@ -55,7 +56,7 @@ fn marked_with(recording: &Recording, class: &str, client: u32, count: usize) ->
     }
 }
 
-/// A terminal that shows each click.
+/// Starts a terminal that shows each click.
 fn terminal(compositor: &Compositor) -> Program {
     let terminal = compositor.terminal_with("clicks", &["sh", "-c", REPORTS]);
     until("the terminal's program", || compositor.home().join("reports").exists());
@@ -91,7 +92,7 @@ fn a_click_into_an_editor_is_answered_by_it() {
     let editor = Program(command.args(["--disable-server", "text"]).spawn().expect("mousepad: make test-deps"));
     compositor.wait_for_window(&editor);
     let begun = Instant::now();
-    // A program that has just come up takes its time to have its pointer.
+    // A program needs some time after its start until it has its pointer.
     while exact(&recording.mark().0, "click", editor.0.id()).len() < 6 {
         assert!(begun.elapsed() < TIMEOUT, "no click is answered");
         click(&mut typist, 8);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a user's incident tells of other users. Needs root, perl, Xvfb and xclock.
+//! Data of other users in a user's incident. Needs root, perl, Xvfb and xclock.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -21,10 +21,10 @@ use tipme_record::{Nanos, RecordKind};
 const ANN: u32 = 4242;
 const BOB: u32 = 4343;
 
-/// Keys that are typed into a terminal.
+/// Number of keys typed into a terminal.
 const KEYS: usize = 13;
 
-/// Types into a terminal that shows nothing and where a program of a new session reads, then stays.
+/// Types into a terminal without echo, in which a program of a new session reads, then stays.
 const TYPE: &str = r#"
     use POSIX; syscall 157, 1, 9;
     open my $master, "+<", "/dev/ptmx" or die; my $number = pack "i", 0;
@@ -41,7 +41,7 @@ const TYPE: &str = r#"
     $| = 1; print "ready\n"; sleep 600;
 "#;
 
-/// A program that is killed with the value.
+/// A program that is killed on drop.
 struct Program(Child);
 
 impl Drop for Program {
@@ -58,7 +58,7 @@ fn record(display: &str) -> Recording {
     Recording::start_in(dir, &[&["--display", display, "--memory", "16M"][..], &users].concat())
 }
 
-/// What this user gets.
+/// Marks as this user; returns the incident.
 fn mark(recording: &Recording, uid: u32) -> (PathBuf, Incident) {
     let mut command = tipme();
     command.args(["mark", "--state-dir"]).arg(recording.dir.path()).uid(uid).gid(uid);
@@ -69,7 +69,7 @@ fn mark(recording: &Recording, uid: u32) -> (PathBuf, Incident) {
     (path, incident)
 }
 
-/// A program of this user that says when it is ready.
+/// Starts a program of this user that reports when it is ready.
 fn start(uid: u32, program: &str, arguments: &[&str]) -> Program {
     let mut command = Command::new(program);
     let mut child =
@@ -85,7 +85,7 @@ fn keys_into_terminals_of(incident: &Incident, leader: &str) -> usize {
     typed.filter(|tty| tty.stage == 0 && sessions.contains(&tty.session.0)).count()
 }
 
-/// The processes with this word in their command line, as /proc has them.
+/// Returns the processes with this word in their command line, according to `/proc`.
 fn processes(word: &str) -> Vec<u32> {
     let folders = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = folders.filter_map(|folder| folder.file_name().to_str()?.parse().ok());
@@ -127,7 +127,7 @@ fn command_lines_of_processes_that_ended_are_told_to_whose_they_are() {
     assert_eq!(told, [true, false, true]);
 }
 
-/// The display's cookie, as a file that everybody may read.
+/// Copies the display's cookie to a file that everyone may read.
 fn cookie_for_all(session: &PrivateSession, recording: &Recording) -> PathBuf {
     let cookie = recording.dir.path().join("cookie");
     std::fs::copy(session.folder().join("authority"), &cookie).unwrap();
@@ -135,14 +135,15 @@ fn cookie_for_all(session: &PrivateSession, recording: &Recording) -> PathBuf {
     cookie
 }
 
-/// A client of this user that draws each second.
+/// Starts a client of this user that draws each second.
 fn clock(session: &PrivateSession, cookie: &Path, uid: u32) -> Program {
     let mut command = Command::new("xclock");
     command.args(["-update", "1", "-display", &session.display_name()]).env("XAUTHORITY", cookie);
     Program(command.uid(uid).gid(uid).spawn().unwrap())
 }
 
-/// The same under a number that another process had: others may be started in between, so it takes some tries.
+/// Same with the PID of an earlier process: other processes may start in between, so it takes some
+/// attempts.
 fn clock_numbered(session: &PrivateSession, cookie: &Path, uid: u32, number: u32) -> Program {
     for _ in 0..100 {
         std::fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).unwrap();
@@ -154,7 +155,7 @@ fn clock_numbered(session: &PrivateSession, cookie: &Path, uid: u32, number: u32
     panic!("the number {number} was not had again");
 }
 
-/// When messages of a client's were sent and received, for one user.
+/// Returns the times of a client's messages in an incident of one user.
 fn times_of(recording: &Recording, uid: u32, client: u32) -> Vec<Nanos> {
     let (_, incident) = mark(recording, uid);
     let messages = records(&incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Message);
@@ -199,7 +200,7 @@ fn messages_are_told_to_whose_client_it_is_though_root_runs_the_server() {
     assert!(meta(&incident).withheld.messages > 0);
 }
 
-/// Where a process has memory.
+/// Returns the mapped address ranges of a process.
 fn places(pid: u32) -> Vec<std::ops::Range<u64>> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let range = |line: &str| {

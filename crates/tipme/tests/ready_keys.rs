@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `tipme setup`, `status` and `doctor` say of the key of a Wayland desktop: what the desktop itself has, not what was
-//! asked of it. Needs root for the recorder, dunst, and the settings of GNOME (gsettings).
+//! Reports of `tipme setup`, `status` and `doctor` about the key of a Wayland desktop: the
+//! desktop's own state, not the requested one. Needs root for the recorder, dunst, and the settings
+//! of GNOME (gsettings).
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -26,10 +27,10 @@ use std::time::{Duration, Instant};
 use support::{Recording, tipme};
 use tempfile::TempDir;
 
-/// The number of Qt for Ctrl+Alt+Minus.
+/// Qt code of Ctrl+Alt+Minus.
 const MARK: (&str, i32) = ("_launch", 0x0c00_002d);
 
-/// A person's home, session bus and recorder.
+/// Home folder, session bus and recorder of a user.
 struct Desktop {
     bus: Bus,
     home: TempDir,
@@ -41,7 +42,7 @@ impl Desktop {
         Desktop { bus: Bus::start(), home: TempDir::new().unwrap(), recording: Recording::start(&[]) }
     }
 
-    /// Exit code and text of a verb, in a session of a desktop of that name.
+    /// Returns exit code and text of a verb, in a session of the named desktop.
     fn run(&self, desktop: &str, words: &[&str]) -> (Option<i32>, String) {
         let mut command = tipme();
         for unset in ["SUDO_UID", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "DISPLAY", "SWAYSOCK"] {
@@ -58,7 +59,7 @@ impl Desktop {
 }
 
 impl Drop for Desktop {
-    /// Ends the agent that setup has started.
+    /// Ends the agent started by setup.
     fn drop(&mut self) {
         let connection =
             zbus::blocking::connection::Builder::address(self.bus.address.as_str()).unwrap().build().unwrap();

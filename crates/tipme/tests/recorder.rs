@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The recorder as a whole program: what it holds, and what happens when things go wrong around it.
-//! Needs root.
+//! The recorder as a whole program: contents of its incidents, and failures around it. Needs root.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -14,7 +13,7 @@ use tipme_record::RecordKind;
 use tipme_record::incident::{Incident, Losses, Section};
 use tipme_record::records::{Exec, Exit, Fork, Switch, Tally, Task, Wait, Waking};
 
-/// Kinds that any second of any machine has.
+/// Kinds of records that occur in any second on any machine.
 const ALWAYS: [RecordKind; 3] = [RecordKind::Switch, RecordKind::Waking, RecordKind::Wait];
 
 #[test]
@@ -37,7 +36,7 @@ fn a_mark_holds_what_a_child_did() {
     assert!(meta.held_from_ns >= meta.armed_ns && meta.held_from_ns < meta.mark_ns);
 }
 
-/// Fork, exec with its command line, and exit with the same.
+/// Asserts that fork, exec with its command line, and exit are recorded.
 fn child_is_known(incident: &Incident, pid: u32) {
     let forks = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Fork);
     let fork = forks.filter_map(|entry| Fork::read(entry.bytes)).find(|fork| fork.child_pid.0 == pid).unwrap();
@@ -51,7 +50,8 @@ fn child_is_known(incident: &Incident, pid: u32) {
     assert!(Exit::read(exit.bytes).unwrap().comm.starts_with(b"sleep\0"));
 }
 
-/// The sleep is a wait of its length in clock_nanosleep, ended by an interrupt; the switches agree.
+/// Asserts that the sleep is a wait of its length in clock_nanosleep, ended by an interrupt, and
+/// that the switches agree.
 fn child_slept(incident: &Incident, pid: u32) {
     let waits =
         records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Wait && entry.head.tid.0 == pid);
@@ -248,7 +248,8 @@ fn writers_are_counted_on_demand_only() {
     assert_eq!(tallies(&[]), (Vec::new(), 0));
 }
 
-/// Writes that the kernel joins into larger requests: what becomes part of another request is never completed itself.
+/// Writes that the kernel merges into larger requests: a merged request has no completion of its
+/// own.
 #[test]
 fn requests_that_are_merged_are_no_losses() {
     let recording = Recording::start(&["--display", "none"]);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A press that cannot be answered says why at the screen, with the remedy: where the person may not mark, and where the
-//! disk is full. No recorder, no notification daemon, a daemon that does not answer and input that is not recorded are
-//! held in `notification`, Wayland without a portal in `wayland`. Needs root, to be another user and to mount.
+//! A press that fails shows the reason and the remedy on screen: for a user that may not mark, and
+//! on a full disk. `notification` covers a missing recorder or notification daemon, an unresponsive
+//! daemon and paused input; `wayland` covers Wayland without a portal. Needs root, to be another
+//! user and to mount.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -26,10 +27,10 @@ use std::process::Command;
 use support::{Recording, files};
 use tempfile::TempDir;
 
-/// Somebody who may not mark.
+/// A user that may not mark.
 const OTHER_UID: u32 = 12_345;
 
-/// A folder of that user's, with the display's authority file.
+/// Creates a folder of that user with the display's authority file.
 fn home(authority: &Path) -> TempDir {
     let folder = TempDir::new().unwrap();
     fs::copy(authority, folder.path().join("authority")).unwrap();
@@ -63,7 +64,7 @@ fn whoever_may_not_mark_is_told_so_at_the_screen() {
     assert_eq!(files(&recording.incidents(), ".tipme").len(), 0);
 }
 
-/// A disk of half a MiB, without a byte to spare once it is filled.
+/// A disk of half a MiB without a free byte once it is filled.
 struct SmallDisk(TempDir);
 
 impl SmallDisk {
@@ -78,7 +79,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // What still has a file open there ends later.
+        // Processes with open files there end later.
         let _ = Command::new("umount").arg("--lazy").arg(self.0.path()).status();
     }
 }

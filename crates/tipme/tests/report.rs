@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages as files: where they are written, who can read them, and what opens them.
+//! Pages as files: their location, permissions, and the programs that open them.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/mod.rs"]
@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 use support::{files, tipme};
 use tempfile::TempDir;
 
-/// An incident in which forty processes took the CPU.
+/// Returns an incident in which forty processes compete for the CPU.
 fn incident() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/cpu-hogs.tipme").canonicalize().unwrap()
 }
@@ -25,7 +25,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
 }
 
-/// A page is whole, and its owner's alone.
+/// Asserts that a page is complete, and accessible by its owner only.
 fn assert_is_page(path: &Path) {
     let page = fs::read_to_string(path).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"), "{}", path.display());
@@ -85,7 +85,7 @@ fn a_result_makes_a_page_too() {
     let words = ["bench", "timer", "--no-trace", "--duration", "1s", "--json", "timer.json"];
     let measured = tipme().args(words).current_dir(folder.path()).output().unwrap();
     assert!(measured.status.success(), "{}", said(&measured));
-    // What all kinds have in common is enough for a page of any other.
+    // The common part of all kinds suffices for a page of any other kind.
     let timer = fs::read_to_string(folder.path().join("timer.json")).unwrap();
     fs::write(folder.path().join("other.json"), timer.replace("\"kind\":\"timer\"", "\"kind\":\"fork\"")).unwrap();
     for (name, words) in [("timer", "Times between wake-ups"), ("other", "<h1>bench fork: other</h1>")] {
@@ -99,7 +99,7 @@ fn a_result_makes_a_page_too() {
     assert!(said(&refused).contains("else.json is not a result of tipme --json"), "{}", said(&refused));
 }
 
-/// `tipme incidents open` in a folder of the test's own, with a script for what opens pages.
+/// Runs `tipme incidents open` in a folder of the test, with a script as the opener.
 fn open(folder: &Path, opener: Option<&str>) -> Output {
     let programs = folder.join("programs");
     fs::create_dir_all(&programs).unwrap();

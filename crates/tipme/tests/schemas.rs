@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The schemas in `docs/schemas` are what the types of this version give, and what is printed fits them.
-//! `TIPME_BLESS=1 cargo test -p tipme --test schemas` rewrites them. Documents that take a recorder, a display or faults
-//! are held against them where these run, too: `day`, `status`, `incidents`, `demo`, `selftest`, and what benchmarks write.
-//! In `tests/documents` lies one of each, as an earlier version wrote it: it still fits, member by member.
+//! The schemas in `docs/schemas` match the types of this version, and printed documents match the
+//! schemas. `TIPME_BLESS=1 cargo test -p tipme --test schemas` rewrites them. Documents that need a
+//! recorder, a display or faults are checked in the tests that run these: `day`, `status`,
+//! `incidents`, `demo`, `selftest`, and output of benchmarks. `tests/documents` contains one
+//! document of each kind, written by an earlier version: it still matches, member by member.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -18,9 +19,9 @@ use tipme_analysis::Verdict;
 use tipme_control::manager::{ManagerStatus, ProcessTreatment};
 use tipme_report::measure::MeasureDocument;
 
-/// What `tipme` prints.
+/// Documents printed by `tipme`.
 const DOCUMENTS: [&str; 8] = ["verdict", "interactions", "incidents", "day", "status", "doctor", "manage", "why"];
-/// What `tipme-lab` prints or writes.
+/// Documents printed or written by `tipme-lab`.
 const RESULTS: [&str; 14] = [
     "demo",
     "selftest",
@@ -50,7 +51,7 @@ fn printed_by_lab(words: &[&str]) -> String {
     String::from_utf8(Command::new(support::lab()).args(words).output().unwrap().stdout).unwrap()
 }
 
-/// The names of the files of a folder, without what stands behind the first dot.
+/// Returns the names of the files in a folder, up to the first dot.
 fn names_in(folder: &str) -> BTreeSet<String> {
     let files = std::fs::read_dir(repository().join(folder)).unwrap().flatten();
     let names = files.map(|file| file.file_name().into_string().unwrap()).filter(|name| name.ends_with(".json"));
@@ -107,7 +108,7 @@ fn document(name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(repository().join(format!("tests/documents/{name}.json"))).unwrap()).unwrap()
 }
 
-/// What is found in an incident is told in the same words.
+/// The documents of an incident do not change.
 #[test]
 fn an_incident_gives_the_same_documents() {
     let documents = [
@@ -122,7 +123,7 @@ fn an_incident_gives_the_same_documents() {
     }
 }
 
-/// What a program reads of a document and writes again is the document: of those that are read by programs.
+/// A document survives deserialization and serialization, for the kinds that programs read.
 #[test]
 fn documents_are_read_and_written_alike() {
     fn again<T: DeserializeOwned + Serialize>(name: &str) {
@@ -152,7 +153,8 @@ fn what_doctor_says_fits() {
     schema::assert_fits("doctor", &serde_json::from_str(&printed(&["doctor", "--json"])).unwrap());
 }
 
-/// The check itself: of a verdict that fits, no member can be left out, added, or be of another type.
+/// Tests the check itself: in a matching verdict, no member can be omitted, added, or have another
+/// type.
 #[test]
 fn what_does_not_fit_is_noticed() {
     let incident = repository().join("tests/golden/stopped.tipme");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The services: how exposed they are by the service manager's own measure, and that they work within their limits.
-//! Needs root and systemd-analyze, not systemd.
+//! The services: their exposure according to systemd-analyze, and their function within their
+//! limits. Needs root and systemd-analyze, not systemd.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/family.rs"]
@@ -34,7 +34,7 @@ use tipme_record::RecordKind;
 use tipme_record::incident::Section;
 use unit::Installed;
 
-/// Ten times the exposure that a service may have.
+/// Ten times the maximum exposure of a service.
 const EXPOSURE_MAX: u32 = 30;
 
 #[test]
@@ -76,7 +76,7 @@ fn the_recorder_works_within_its_unit() {
     let unit = Installed::new().unit("tipmed");
     let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
     session.open_terminal(&[], &["cat".into()]).unwrap();
-    // Where the service has its own folders too.
+    // In a place where the service has its own folders too.
     let dir = TempDir::new_in("/var/tmp").unwrap();
     let socket = UnixDatagram::bind(dir.path().join("notify")).unwrap();
     let display = session.display_name();
@@ -113,7 +113,7 @@ fn the_recorder_works_within_its_unit() {
     assert_eq!([said(&socket), said(&socket)], ["WATCHDOG=1", "WATCHDOG=1"]);
 }
 
-/// Typing during which the terminal is stopped.
+/// Types while the terminal is stopped.
 fn hitch(session: &PrivateSession, typist: &mut Typist) {
     typist.text("The quick brown fox jumps over the lazy dog\n").unwrap();
     while_stopped(session.terminal_pid().unwrap(), || {
@@ -123,7 +123,7 @@ fn hitch(session: &PrivateSession, typist: &mut Typist) {
     typist.text("after").unwrap();
 }
 
-/// What became of what the recorder suspected by itself.
+/// Returns the recorder's counts of automatic looks.
 fn auto(recording: &Recording) -> AutoCounts {
     match Client::new(recording.dir.path()).call(&RecorderRequest::Status).unwrap() {
         RecorderResponse::Status(status) => status.auto.unwrap(),
@@ -131,7 +131,7 @@ fn auto(recording: &Recording) -> AutoCounts {
     }
 }
 
-/// The next thing that is told to the service manager.
+/// Returns the next message to systemd.
 fn said(socket: &UnixDatagram) -> String {
     socket.set_read_timeout(Some(family::TIMEOUT)).unwrap();
     let mut bytes = [0; 256];

@@ -28,11 +28,10 @@ use tipme_bench::until;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::{DisplayTarget, server};
 
-/// An agent that ends by itself does so within this time, on a machine that is busy with other
-/// tests.
+/// Time within which an agent ends by itself on a machine that is busy with other tests.
 const SOON: Duration = Duration::from_secs(10);
 
-/// The exit code of an agent, once it has ended by itself.
+/// Returns the exit code of an agent, once it has ended by itself.
 fn ended(agent: &mut Child) -> Option<i32> {
     let begun = Instant::now();
     while begun.elapsed() < SOON {
@@ -45,7 +44,7 @@ fn ended(agent: &mut Child) -> Option<i32> {
     panic!("the agent goes on");
 }
 
-/// An X server without authority, as a display manager starts one for the next session on the same
+/// Starts an X server without authority, as a display manager does for the next session on the same
 /// display.
 fn server_on(display: u32) -> Running {
     let mut command = Command::new("Xvfb");
@@ -55,7 +54,8 @@ fn server_on(display: u32) -> Running {
     running
 }
 
-/// An agent of a display on a bus; its name on the display and in its environment.
+/// Starts an agent of a display on a bus, with the display as argument and the bus in its
+/// environment.
 fn agent_on(display: u32, bus: &Bus, state: &TempDir) -> Running {
     let mut command = tipme();
     command.args(["agent", "--no-dialog", "--display", &format!(":{display}"), "--state-dir"]).arg(state.path());
@@ -123,11 +123,11 @@ fn under_wayland_an_agent_ends_with_its_compositor() {
     drop(portal);
 }
 
-/// A thread of the library for the bus, which wakes up twice a second to see whether it is still
-/// needed.
+/// Prefix of threads of the D-Bus library, which wake up twice a second to check whether they are
+/// still needed.
 const OF_LIBRARY: &str = "Name:\tblocking-";
 
-/// Times that the other threads of a process went to sleep by themselves.
+/// Returns the number of voluntary context switches of the other threads of a process.
 fn sleeps(pid: u32) -> u64 {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let status = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok());

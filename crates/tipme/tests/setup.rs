@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_desktop::presence;
 
-/// What a person has: a session, a home, and a recorder.
+/// Session, home folder and bus of a user.
 struct Desktop {
     session: PrivateSession,
     bus: Bus,
@@ -30,7 +30,7 @@ impl Desktop {
         Desktop { session: session(), bus: Bus::start(), home: TempDir::new().unwrap() }
     }
 
-    /// Exit code and text.
+    /// Returns exit code and text.
     fn setup(&self, state_dir: &Path, words: &[&str]) -> (Option<i32>, String) {
         let mut command = tipme();
         self.session.show(command.arg("setup").args(words).arg("--state-dir").arg(state_dir));
@@ -49,7 +49,7 @@ impl Desktop {
 }
 
 impl Drop for Desktop {
-    /// Where a test has failed in between, the agent is left.
+    /// A failed test leaves the agent behind.
     fn drop(&mut self) {
         if let Ok(Some(agent)) = presence::find(&self.session.target())
             && let Some(pid) = rustix::process::Pid::from_raw(agent.pid as i32)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the way from the key to the answer is whole, as `tipme status` and `tipme doctor` tell it. Needs root for the
-//! recorder.
+//! `tipme status` and `tipme doctor` report whether a press of the key leads to a verdict. Needs
+//! root for the recorder.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -13,7 +13,7 @@ use session_agent::{Agent, press, session};
 use support::{Recording, schema, tipme};
 use tipme_bench::PrivateSession;
 
-/// Exit code and text.
+/// Returns exit code and text.
 fn told(session: &PrivateSession, recording: &Recording, words: &[&str]) -> (Option<i32>, String) {
     let mut command = tipme();
     session.show(command.args(words).arg("--state-dir").arg(recording.dir.path()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recorder that is told while it runs to record more, or nothing: by whom, for how long, and what an incident has of
-//! it. Needs root.
+//! Switching a running recorder to more detail or to a pause: permissions, duration, and the effect
+//! on incidents. Needs root.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -16,15 +16,15 @@ use tipme_record::incident::{Incident, Section};
 use tipme_record::records::{Irq, Tally};
 use tipme_record::{Nanos, RecordKind};
 
-/// Users without an account: one who may mark, one who may too, and one who may not.
+/// Users without an account: two that may mark, and one that may not.
 const ANN: u32 = 4242;
 const BOB: u32 = 4343;
 const EVE: u32 = 4444;
 
-/// Interrupts that are shorter are recorded on demand only.
+/// Shorter interrupts are recorded on demand only.
 const SHORT: Nanos = Nanos(50_000);
 
-/// Nothing takes so long where all is well.
+/// Timeout that only a failing test reaches.
 const LONG: Duration = Duration::from_secs(120);
 
 fn record(arguments: &[&str]) -> Recording {
@@ -43,14 +43,14 @@ fn succeeds(uid: u32, recording: &Recording, words: &[&str]) {
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Why it does not do it.
+/// Returns the reason for a refusal.
 fn refused(uid: u32, recording: &Recording, words: &[&str]) -> String {
     let output = run(uid, recording, words);
     assert_eq!(output.status.code(), Some(2), "{words:?}");
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// How the recorder is.
+/// Returns the recorder's status.
 fn status(recording: &Recording) -> Value {
     let output = run(ANN, recording, &["status", "--json"]);
     let status: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -64,7 +64,7 @@ fn write_files(recording: &Recording) {
     }
 }
 
-/// When this process was seen to write.
+/// Returns the times at which this process was recorded as writing.
 fn tallies(incident: &Incident) -> Vec<Nanos> {
     let own = |tid: u32| std::path::Path::new(&format!("/proc/self/task/{tid}")).exists();
     let entries = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Tally);
@@ -97,7 +97,7 @@ fn who_may_mark_has_a_running_recorder_record_more_for_a_time() {
         .collect();
     assert_eq!(told, [("interrupts", ANN.into()), ("writers", ANN.into())]);
     assert!(on[0]["until_ns"].as_u64().unwrap() - on[0]["since_ns"].as_u64().unwrap() >= 600_000_000_000);
-    // Programs are attached by another process, which nobody waits for.
+    // Another process attaches programs asynchronously.
     let deadline = Instant::now() + LONG;
     let incident = loop {
         write_files(&recording);
@@ -115,7 +115,7 @@ fn who_may_mark_has_a_running_recorder_record_more_for_a_time() {
     assert_eq!(status(&recording)["details"].as_array().unwrap().len(), 2, "who did not ask takes nothing back");
     succeeds(ANN, &recording, &["record", "--detail", "interrupts,writers", "--for=0"]);
     assert!(status(&recording)["details"].is_null());
-    // Neither who detaches programs nor an interrupt that had begun is waited for.
+    // Programs are detached asynchronously, and an interrupt may have started before.
     std::thread::sleep(Duration::from_secs(2));
     let ended = monotonic();
     write_files(&recording);
@@ -154,7 +154,7 @@ fn who_may_not_mark_neither_asks_for_more_nor_pauses() {
     assert!(status["details"].is_null() && status["paused_since_ns"].is_null() && status["keys"] == true);
 }
 
-/// For a time, of the recorder that runs.
+/// Arguments for temporary detail of the running recorder.
 const CLOSELY: &[&str] = &["record", "--detail", "locks", "--for=30"];
 
 #[test]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A terminal that is busy with the output of a command: a real one, recorded, marked and diagnosed. Needs root and bash.
+//! A terminal that is busy with a command's output: recorded, marked and diagnosed. Needs root and
+//! bash.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 #[path = "support/shell.rs"]
@@ -15,7 +16,8 @@ fn whose_output_keeps_a_terminal_busy_is_told() {
     typist(&session).text("x").unwrap();
     std::thread::sleep(HELD);
     let verdict = marked(&recording);
-    // A key in the terminal, or the command itself, has to wait for the terminal; on a busy machine for a CPU before that.
+    // A key in the terminal, or the command itself, waits for the terminal; on a busy machine it
+    // waits for a CPU before that.
     let mut findings = verdict["findings"].as_array().unwrap().iter();
     let finding = findings.find(|one| one["kind"] != "cpu-competition").unwrap_or_else(|| panic!("{verdict:#}"));
     assert!(["own-computation", "peer-wait"].contains(&finding["kind"].as_str().unwrap()), "{verdict:#}");

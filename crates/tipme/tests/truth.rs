@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The recorder's times of typing, held against those of a client that stamps its own. Needs root.
+//! The recorder's times of typing compared with those of a client that stamps its own. Needs root.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -15,13 +15,14 @@ use tipme_desktop::inject::Pace;
 
 const KEYS: u32 = 400;
 
-/// A socket message can be taken by its receiver before its send is recorded; then the key is not known.
+/// Minimum number of known keys. A receiver can read a socket message before its send is recorded;
+/// then the key is unknown.
 const KEYS_FOUND_MIN: usize = 392;
 
-/// Keys are at least this far apart, half of it on each side, in nanoseconds.
+/// Minimum distance between keys, half of it on each side, in nanoseconds.
 const APART_NS: u64 = 10_000_000;
 
-/// Programs that compute on every CPU; ended with the value.
+/// Programs that compute on every CPU; killed on drop.
 struct Hogs(Vec<Child>);
 
 impl Hogs {
@@ -46,16 +47,16 @@ fn quantile(errors: &mut [u64], share: f64) -> f64 {
     errors[at.clamp(1, errors.len()) - 1] as f64 / 1e6
 }
 
-/// Holds most of the errors to a bound. The few large ones are printed only: between a stamp and what it stamps a
-/// busy machine can put any time.
+/// Checks the median error against a bound. Large errors are only printed: a busy machine can delay
+/// a stamp by any time.
 fn check(what: &str, mut errors: Vec<u64>) {
     let (median, p99) = (quantile(&mut errors, 0.5), quantile(&mut errors, 0.99));
     println!("{what}: error p50 {median:.3} ms, p99 {p99:.3} ms of {}", errors.len());
     assert!(median <= 0.3, "{what}: median error {median} ms");
 }
 
-/// Holds one key's times to the order in which things happen, which no delay can turn round: the client stamps what
-/// it took after it took it, and what it sent after it sent it.
+/// Checks the order of one key's times, which no delay can reverse: the client stamps a receive
+/// after the receive, and a send after the send.
 fn check_order(one: &Timed, truth: &Truth) {
     let (taken, drawn) = (one.taken_ns.unwrap(), one.drawn_ns.unwrap());
     let order = [truth.injected.0, one.input_ns, taken, truth.received.0];
@@ -65,13 +66,13 @@ fn check_order(one: &Timed, truth: &Truth) {
     assert!(drawn <= one.end_ns, "drawing sent, done: {drawn} {}", one.end_ns);
 }
 
-/// The interaction that began when this key was injected.
+/// Returns the interaction that starts with this injected key.
 fn nearest<'a>(recorded: &'a [Timed], truth: &Truth) -> Option<&'a Timed> {
     let distance = |one: &&Timed| one.input_ns.abs_diff(truth.injected.0);
     recorded.iter().min_by_key(distance).filter(|one| distance(one) < APART_NS)
 }
 
-/// Types with so many hogs beside, and holds what the analysis says against what the client stamped.
+/// Types beside this many hogs, and compares the analysis with the client's stamps.
 fn compare(what: &str, hogs: usize) {
     let _alone = support::alone();
     let session = PrivateSession::start(SessionOptions::default()).unwrap();

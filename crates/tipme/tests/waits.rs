@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is recorded of waits that have no name of their own: files that are polled, and locks that are tried in a loop.
-//! Needs root and perl.
+//! Recorded details of anonymous waits: polled files, and locks that are tried in a loop. Needs
+//! root and perl.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -16,8 +16,9 @@ use tipme_record::RecordKind;
 use tipme_record::incident::{Incident, Section};
 use tipme_record::records::{Attempt, Polled};
 
-/// Polls a connected UDP socket, then that one and a TCP socket in a set of epoll, then five files, and at last
-/// selects the TCP socket. What is done three times is seen at least once, however busy the machine is.
+/// Polls a connected UDP socket, then that one and a TCP socket with epoll, then five files, and
+/// finally selects the TCP socket. Every step is repeated three times, so that it is seen at least
+/// once on a busy machine.
 const POLLS: &str = r#"
     use IO::Socket::INET; use IO::Poll; $| = 1;
     my ($udp, $tcp) = map { IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ARGV[$_]", Proto => ("udp", "tcp")[$_]) or die } 0, 1;
@@ -41,7 +42,7 @@ fn end(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// The polled files of a thread: those of the window, then those at the mark.
+/// Returns a thread's polled files: those of the window, then those at the mark.
 fn polled(incident: &Incident, tid: u32) -> Vec<Polled> {
     let rare = records(incident, Section::Rare).filter(|entry| entry.kind == RecordKind::Polled);
     let mut found: Vec<Polled> = rare.filter_map(|entry| Polled::read(entry.bytes)).collect();
@@ -75,8 +76,8 @@ fn the_files_of_small_sets_are_recorded() {
     assert_eq!(found, [(1, 2, udp), (2, 1, tcp), (2, 2, udp), (1, 1, tcp)].into());
 }
 
-/// Asks somebody without a connection, and answers somebody on a port that others know; then polls one socket after the
-/// other. What is done three times is seen at least once, however busy the machine is.
+/// Sends from an unconnected socket and from a well-known port, then polls one socket after the
+/// other. Every step is repeated three times, so that it is seen at least once on a busy machine.
 const DATAGRAMS: &str = r#"
     use IO::Socket::INET; use IO::Poll; use Socket; $| = 1;
     my $to = pack_sockaddr_in($ARGV[0], inet_aton("127.0.0.1"));

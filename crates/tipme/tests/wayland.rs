@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The agent in a session of Wayland, where the desktop binds the keys; and one mark for one press, whichever ways there
-//! are. A private X server stands for Xwayland. Needs root for the recorder, and dunst.
+//! The agent in a Wayland session, in which the desktop binds the keys; one press is one mark,
+//! however many paths exist. A private X server stands for Xwayland. Needs root for the recorder,
+//! and dunst.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -62,7 +63,8 @@ fn the_desktop_binds_the_key_and_one_press_is_one_mark() {
     portal.press(&own, "mark");
     agent.line("marked ");
     wait_for(&shown, "Captured the last ");
-    // The same key on Xwayland is anybody's: a press would mark twice where the desktop hands it on.
+    // The same key on Xwayland is free: otherwise a press that the desktop forwards would mark
+    // twice.
     let keys =
         HotKeys::grab(&session.target(), Bindings(vec![(HotKeyAction::Mark, "ctrl+alt+minus".parse().unwrap())]));
     assert_eq!(keys.unwrap().refusals(), []);
@@ -119,8 +121,8 @@ fn a_person_who_refuses_the_keys_is_told_what_that_means() {
     assert_eq!(agent.child.wait().unwrap().code(), Some(2));
 }
 
-/// A recorder as `--hot-keys always` has it on a machine with keyboards: it says that it takes the keys, and marks by
-/// itself. This one counts what it is asked to mark.
+/// A stand-in for a recorder with `--hot-keys always` on a machine with keyboards: it reports that
+/// it reads the keys and marks by itself. It counts mark requests.
 struct Taker {
     marks: Arc<AtomicUsize>,
     ends: Arc<AtomicBool>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who may mark, besides root and who is named, and whose hitches are marked unasked: what polkit says, and the group. The
-//! recorder runs with a /run, a list of users and a list of groups of its own, which nobody else sees. Needs root.
+//! Permission to mark, besides root and named users, and owners of automatic marks: polkit and the
+//! group decide. The recorder runs with private `/run`, users and groups. Needs root.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 mod support;
@@ -25,19 +25,19 @@ use tipme_desktop::inject::{Pace, Typist};
 use zbus::blocking::{Connection, MessageIterator, connection::Builder};
 use zbus::message::Type;
 
-/// Logged in, and nothing else.
+/// Logged in, without further permissions.
 const ANN: u32 = 4242;
-/// With an account and in the group.
+/// With an account, and a member of the group.
 const BOB: u32 = 4343;
 /// Named by an option.
 const EVE: u32 = 4444;
 
-/// What the authority does.
+/// Response of the authority.
 const YES: u32 = 1;
 const NO: u32 = 2;
 const HANG: u32 = 3;
 
-/// A message bus with polkit on it, where each connection is answered in a thread of its own.
+/// A message bus with polkit, which serves each connection in a thread of its own.
 struct Polkit {
     dir: TempDir,
     says: Arc<AtomicU32>,
@@ -66,7 +66,7 @@ impl Polkit {
 
 type Subject = (String, HashMap<String, zbus::zvariant::OwnedValue>);
 
-/// Answers one connection, until it ends.
+/// Serves one connection until it ends.
 fn answer(stream: UnixStream, says: &AtomicU32, asked: &AtomicUsize) {
     let builder = Builder::async_io_unix_stream(stream).server(zbus::Guid::generate()).unwrap();
     let messages: MessageIterator = builder.p2p().build_message_iterator().unwrap();
@@ -98,7 +98,7 @@ fn open_folder() -> TempDir {
     dir
 }
 
-/// A recorder that sees this bus at the usual place, and these users and groups.
+/// Starts a recorder that sees this bus at the usual place, and these users and groups.
 fn record(bus: &Path) -> Recording {
     record_on(bus, &["--display", "none"])
 }
@@ -122,7 +122,7 @@ fn run(recording: &Recording, uid: u32, verb: &str) -> Output {
     command.uid(uid).gid(uid).output().unwrap()
 }
 
-/// Why a mark was refused; empty where it was not.
+/// Returns the reason for which a mark was refused; empty if it was not.
 fn refusal(recording: &Recording, uid: u32) -> String {
     let output = run(recording, uid, "mark");
     if output.status.success() {
@@ -195,7 +195,7 @@ fn without_polkit_the_group_counts() {
     assert!(why.contains("the group tipme") && why.contains("there is no system bus"), "{why}");
 }
 
-/// A terminal of Ann's on a display of root's, which is for nobody else on this machine to see.
+/// Starts a terminal of Ann on a display of root that no other user of this machine may see.
 fn terminal_of_ann() -> (PrivateSession, Typist) {
     let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
     for (name, mode) in [("", 0o755), ("authority", 0o644)] {
@@ -207,7 +207,7 @@ fn terminal_of_ann() -> (PrivateSession, Typist) {
     (session, typist)
 }
 
-/// Has Ann's terminal stand still while she types, until that was looked at.
+/// Stops Ann's terminal while she types, until the recorder has looked at it.
 fn hitch(recording: &Recording, session: &PrivateSession, typist: &mut Typist) {
     let terminal = Pid::from_raw(session.terminal_pid().unwrap() as i32).unwrap();
     let before = decided(recording);
@@ -224,7 +224,7 @@ fn hitch(recording: &Recording, session: &PrivateSession, typist: &mut Typist) {
     }
 }
 
-/// Looks of which it is known what became of them.
+/// Returns the number of looks with a result.
 fn decided(recording: &Recording) -> u64 {
     match Client::new(recording.dir.path()).call(&RecorderRequest::Status).unwrap() {
         RecorderResponse::Status(status) => {
@@ -235,7 +235,8 @@ fn decided(recording: &Recording) -> u64 {
     }
 }
 
-/// Whose what was marked by itself is, and which of Ann, Bob and Eve are told of it.
+/// Returns the owners of automatic marks, and `true` for each of Ann, Bob and Eve with a hint about
+/// them.
 fn marked(recording: &Recording) -> (Vec<u32>, [bool; 3]) {
     let owners =
         files(&recording.incidents(), ".tipme").iter().map(|path| std::fs::metadata(path).unwrap().uid()).collect();

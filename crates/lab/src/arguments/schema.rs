@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options of `tipme-lab schema`, which `tipme schema` starts for documents of the lab.
+//! Options of `tipme-lab schema`, which `tipme schema` calls for documents of the lab.
 
 use clap::{Args, ValueEnum};
 

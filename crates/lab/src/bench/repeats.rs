@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where each of several repeats goes: into folders, so that `tipme compare` takes a folder for one result.
+//! Output paths of repeats: folders, so that `tipme compare` can take a folder as one result.
 
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// All repeats, and where their results go.
+/// All repeats with their output paths.
 pub struct BenchRepeats<'a> {
     count: usize,
     json: Option<&'a Path>,
     svg: Option<&'a Path>,
 }
 
-/// One of them.
+/// One repeat.
 pub struct BenchRepeat {
-    /// What stands above its figures; empty where it is the only one.
+    /// Heading above its figures; empty for a single repeat.
     pub heading: String,
     pub json: Option<PathBuf>,
     pub svg: Option<PathBuf>,
 }
 
 impl<'a> BenchRepeats<'a> {
-    /// Makes the folder for the results of several. It must hold no others, which would count as repeats.
+    /// Creates the folder for several results. It must contain no others, which would count as
+    /// repeats.
     pub fn new(count: usize, json: Option<&'a Path>, svg: Option<&'a Path>) -> Result<BenchRepeats<'a>> {
         if let Some(folder) = json.filter(|_| count > 1) {
             make(folder)?;
@@ -29,7 +30,7 @@ impl<'a> BenchRepeats<'a> {
         Ok(BenchRepeats { count, json, svg })
     }
 
-    /// Each of them, in their order.
+    /// Iterates over the repeats in order.
     pub fn all(&self) -> impl Iterator<Item = BenchRepeat> + '_ {
         (1..=self.count).map(|number| self.one(number))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme bench timer --show`: results that were written before.
+//! `tipme bench timer --show`: prints earlier results.
 
 use anyhow::{Context, Result, bail};
 use std::fs;

@@ -1,47 +1,50 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which drawing answers which input of a script.
+//! Joins the inputs of a script with the drawings that answer them.
 //!
-//! With the display tap that follows from the records: the input that the recorder saw is the one that the
-//! driver sent at that time. By reports of drawings alone it is a guess from the order of events.
+//! With the display tap the join follows from the records: a recorded input is matched with the one
+//! that the driver sent at that time. With drawing reports alone it is a guess from the order of
+//! events.
 
 use tipme_analysis::Timed;
 use tipme_bench::measure::SentInput;
 use tipme_measure::{Answer, Event, EventJoin, InputClass};
 use tipme_record::Nanos;
 
-/// The recorder may put an input so long before the time that the driver noted.
+/// Maximum time by which a recorded input may precede the driver's time stamp.
 const EARLY: Nanos = Nanos(500_000);
-/// An input that the recorder saw so long after the driver sent one is not that one.
+/// Maximum delay from the driver's input to the recorded one.
 const LATE: Nanos = Nanos::from_millis(100);
-/// Drawings so close to each other belong to one answer.
+/// Maximum gap between drawings of one answer.
 const GAP: Nanos = Nanos::from_millis(150);
-/// Inputs may pile up behind a slow one only where the answer takes so many times the usual, and so long.
+/// An input counts as slow, so that others may queue behind it, if its answer takes this multiple
+/// of the usual time and at least this long.
 const SLOW_TIMES: u64 = 3;
 const SLOW_MIN: Nanos = Nanos::from_millis(30);
 
-/// What became of an input.
+/// Outcome of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InputOutcome {
     Answered(Event),
     /// Nothing was drawn for it.
     Silent,
-    /// The instrument did not hold it any more.
+    /// The instrument no longer held its records.
     Lost,
 }
 
-/// What an incident holds of a repeat.
+/// Recorded part of a repeat.
 pub struct RecordedRepeat {
-    /// All records are there from here on.
+    /// Start of complete records.
     pub from: Nanos,
     pub mark: Nanos,
     pub timed: Vec<Timed>,
 }
 
-/// Joins by the display tap, and by time only where it does not tell.
+/// Joins by the display tap, and by time only if the tap gives no answer.
 ///
-/// That is so where it knows no answer although something was drawn before the next input: another program may
-/// have drawn it, or a record was lost; where it finds the answer only after the next input, although something
-/// was drawn before that; and where it waits for the answer still, although something was drawn since.
+/// Time decides in three cases. The tap has no answer although something was drawn before the next
+/// input: another program may have drawn it, or a record was lost. It finds the answer only after
+/// the next input, although something was drawn before that. It still waits for the answer,
+/// although something was drawn since.
 pub fn by_tap(
     sent: &[SentInput],
     pids: &[u32],
@@ -72,21 +75,22 @@ pub fn by_tap(
     outcomes
 }
 
-/// The event of an input, where something is known to answer it.
+/// Returns the event of an input with a known answer.
 fn outcome(sent: &SentInput, answer: Option<Answer>) -> InputOutcome {
     answer.map_or(InputOutcome::Silent, |answer| InputOutcome::Answered(answer.event(sent.class)))
 }
 
-/// What the display tap says of an input.
+/// Result of the display tap for an input.
 enum Tapped {
     Answered(Answer),
-    /// No answer is known.
+    /// No known answer.
     Silent,
     /// Its records are no longer held.
     Lost,
 }
 
-/// What the tap found, unless the screen contradicts: what was drawn before the next input is not an answer to that.
+/// Returns the tap's answer unless the screen contradicts it: a drawing before the next input does
+/// not answer that input.
 fn settle(answer: Answer, guess: Option<Answer>, next: u64) -> Answer {
     match guess.filter(|seen| seen.first < next) {
         Some(seen) if answer.first > next => seen,
@@ -96,15 +100,16 @@ fn settle(answer: Answer, guess: Option<Answer>, next: u64) -> Answer {
     }
 }
 
-/// The interactions that begin with an input that the driver sent at a time, and the next one at another.
+/// Returns the interactions that start with the driver's input at one time and before the next one.
 pub fn near(timed: &[Timed], at: Nanos, next: Nanos) -> impl Iterator<Item = &Timed> {
     let (lo, hi) = (at.before(EARLY), at.after(LATE).min(next.before(EARLY).max(at.after(Nanos(1)))));
     let first = timed.partition_point(|one| Nanos(one.input_ns) < lo);
     timed.get(first..).unwrap_or_default().iter().take_while(move |one| Nanos(one.input_ns) < hi)
 }
 
-/// The interactions that begin with an input: the best joined of the application's own, and all that follow from it. The
-/// pointer also moves before a click, which is not what a click is for.
+/// Returns the answer to an input: the best joined interaction of the application itself, with all
+/// its consequences. The pointer motion before a click is ignored, as it is not the purpose of a
+/// click.
 fn answer(timed: &[Timed], event: &SentInput, next: Nanos, pids: &[u32]) -> Option<Answer> {
     let meant = |one: &Timed| one.class != "motion" || event.class == InputClass::Motion;
     let answered = |one: &&Timed| meant(one) && (one.censored || one.milestone == "response");
@@ -126,8 +131,9 @@ fn answer(timed: &[Timed], event: &SentInput, next: Nanos, pids: &[u32]) -> Opti
 
 /// Joins by the times of drawings alone: a drawing answers the input before it.
 ///
-/// Where the next input came before any drawing, the first one has an answer only if the next one's
-/// is unusually slow: then inputs piled up, and the drawing shows the effect of all of them.
+/// If the next input came before any drawing, the first one has an answer only if the next one's
+/// answer is unusually slow: then inputs queued up, and the drawing shows the effect of all of
+/// them.
 pub fn by_reports(sent: &[SentInput], drawn: &[Nanos], end: Nanos) -> Vec<InputOutcome> {
     let guesses = guesses(sent, drawn, end);
     sent.iter().zip(guesses).map(|(sent, guess)| outcome(sent, guess)).collect()
@@ -149,7 +155,7 @@ fn guesses(sent: &[SentInput], drawn: &[Nanos], end: Nanos) -> Vec<Option<Answer
     guesses
 }
 
-/// The median time to the first drawing, where it came before the next input.
+/// Returns the median time to the first drawing, over inputs with a drawing before the next input.
 fn usual(sent: &[SentInput], drawn: &[Nanos]) -> Option<Nanos> {
     let pairs = sent
         .windows(2)
@@ -163,7 +169,8 @@ fn first_after(drawn: &[Nanos], at: Nanos) -> Option<Nanos> {
     drawn.get(drawn.partition_point(|drawing| *drawing <= at)).copied()
 }
 
-/// An answer from its first drawing on: those that follow closely, before the next input, belong to it.
+/// Returns an answer from its first drawing on; drawings that follow closely, before the next
+/// input, belong to it.
 fn guess(input: Nanos, first: Nanos, drawn: &[Nanos], next: Option<Nanos>) -> Answer {
     let later = drawn.get(drawn.partition_point(|at| *at < first)..).unwrap_or_default();
     let mut settled = first;

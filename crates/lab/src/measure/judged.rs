@@ -14,22 +14,23 @@ use tipme_measure::{Answer, Event, EventJoin, InputClass};
 use tipme_record::Nanos;
 use tipme_record::incident::{Meta, Section};
 
-/// What happened, and which answer belongs to which input.
+/// A repeat, and the answer to each of its inputs.
 pub struct JudgedInputs {
     pub repeat: MeasureRepeat,
     /// One for each input.
     pub outcomes: Vec<InputOutcome>,
     /// One for each input.
     pub milestones: Vec<Milestones>,
-    /// That of the start of the application, which is always timed by what was drawn.
+    /// Start of the application, always timed by drawings.
     pub start: Event,
     pub waits: PhaseTimes,
-    /// What the latencies consist of; `None` where nothing was recorded.
+    /// Components of the latencies; `None` without records.
     pub answer_time: Option<AnswerTime>,
 }
 
 impl JudgedInputs {
-    /// Reads what was recorded, where it was, and joins. `threshold` is that of a class, in nanoseconds.
+    /// Reads the records, if there are any, and joins. `threshold` returns that of a class in
+    /// nanoseconds.
     pub fn of(repeat: MeasureRepeat, tap: bool, threshold: impl Fn(InputClass) -> u64) -> Result<JudgedInputs> {
         let mut activity = Activity::default();
         let mut parts = Vec::new();
@@ -50,7 +51,7 @@ impl JudgedInputs {
     }
 }
 
-/// From each input to its answer.
+/// Returns the time from each input to its answer.
 fn awaited(outcomes: &[InputOutcome]) -> Vec<(u64, u64)> {
     let answered = outcomes.iter().filter_map(|outcome| match outcome {
         InputOutcome::Answered(event) => Some((event.times().input, event.times().input + event.latency())),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far the handling of each input of a script had come, beside its first answer: when it was handled, and when it
-//! was completed. Only the display tap tells; what a guess by time would say of it is left out.
+//! Later milestones of each input besides its response: *handled* and *completed*. Only the display
+//! tap provides them; guesses by time are left out.
 
 use super::joining::{RecordedRepeat, near};
 use tipme_analysis::{COMPLETED, NOTICED, Timed};
@@ -9,21 +9,21 @@ use tipme_measure::{InputClass, Share, Summary, ms};
 use tipme_record::Nanos;
 use tipme_report::measure::MilestoneFigures;
 
-/// From an input to a milestone, in nanoseconds; at least so long where it is open.
+/// Time from an input to a milestone in nanoseconds, a lower bound if it is open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MilestoneLatency {
     pub latency: u64,
     pub open: bool,
 }
 
-/// The milestones of an input after its response, as far as they are known.
+/// Known milestones of an input after its response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Milestones {
     pub handled: Option<MilestoneLatency>,
     pub completed: Option<MilestoneLatency>,
 }
 
-/// Those of each input.
+/// Returns the milestones of each input.
 pub fn milestones(sent: &[SentInput], pids: &[u32], parts: &[RecordedRepeat], end: Nanos) -> Vec<Milestones> {
     let next = |index: usize| sent.get(index + 1).map_or(end, |next| next.at);
     let of = |(index, event): (usize, &SentInput)| {
@@ -33,7 +33,8 @@ pub fn milestones(sent: &[SentInput], pids: &[u32], parts: &[RecordedRepeat], en
     sent.iter().enumerate().map(of).collect()
 }
 
-/// What the application itself took of an input: the last of it to be handled, and the last to be completed.
+/// Returns the milestones in the application itself: the last interaction to be handled, and the
+/// last to be completed.
 fn of_input(part: &RecordedRepeat, event: &SentInput, next: Nanos, pids: &[u32]) -> Milestones {
     let own =
         || near(&part.timed, event.at, next).filter(|one| one.class != "motion" || event.class == InputClass::Motion);
@@ -46,18 +47,19 @@ fn of_input(part: &RecordedRepeat, event: &SentInput, next: Nanos, pids: &[u32])
     Milestones { handled: handled.max_by_key(last), completed: completed.max_by_key(last) }
 }
 
-/// What came long after the response, else the last drawing of an answer that is certain.
+/// Returns the time of the late completion, else that of the last drawing of an exactly joined
+/// answer.
 fn completed_ns(one: &Timed) -> Option<u64> {
     let answered = one.join == "exact" && one.milestone == "response" && !one.censored;
     one.completed_ns.or_else(|| answered.then(|| one.end_ns.max(one.settled_ns.unwrap_or(0))))
 }
 
-/// The figures of a class up to *handled*; `None` where it is known of no input.
+/// Returns the figures of a class up to *handled*; `None` if no input has it.
 pub fn handled<'a>(of_class: impl Iterator<Item = &'a Milestones>) -> Option<MilestoneFigures> {
     figures(of_class.filter_map(|one| one.handled), NOTICED)
 }
 
-/// The same up to *completed*.
+/// Returns the same up to *completed*.
 pub fn completed<'a>(of_class: impl Iterator<Item = &'a Milestones>) -> Option<MilestoneFigures> {
     figures(of_class.filter_map(|one| one.completed), COMPLETED)
 }
@@ -101,10 +103,10 @@ mod tests {
         }
     }
 
-    /// Milliseconds, and whether it is open.
+    /// Milliseconds, and `true` if open.
     type KeyFigure = Option<(u64, bool)>;
 
-    /// Handled and completed, of each input.
+    /// Returns handled and completed of each input.
     fn of(timed: Vec<Timed>, times: &[u64]) -> Vec<(KeyFigure, KeyFigure)> {
         let part = [RecordedRepeat { from: Nanos(0), mark: Nanos(9_000 * MS), timed }];
         let told = |one: MilestoneLatency| (one.latency / MS, one.open);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From repeats with their answers to the result file.
+//! Builds the result file from repeats with their answers.
 
 use super::joining::InputOutcome;
 use super::judged::JudgedInputs;
@@ -19,14 +19,14 @@ use tipme_report::measure::{
     InterArrival, LONG_MS, LongEvent, MeasureDetails, MeasureDocument, OperationCounters,
 };
 
-/// Between events above each of these the times are told, in nanoseconds.
+/// Latencies above which events count for the inter-arrival times, in nanoseconds.
 const APART_NS: [u64; 4] = [25_000_000, 50_000_000, 100_000_000, 200_000_000];
 
-/// The start of the application in its first repeat, when caches were as they were found, and in the others.
+/// Labels for the application's start in its first repeat, with caches as found, and in later ones.
 const FIRST_START: &str = "start (first)";
 const LATER_START: &str = "start";
 
-/// One input with its outcome, as all figures are made from it.
+/// One input with its outcome, the basis of all figures.
 struct InputRow<'a> {
     repeat: usize,
     at: Nanos,
@@ -36,7 +36,7 @@ struct InputRow<'a> {
     milestones: Milestones,
 }
 
-/// The whole result.
+/// Returns the whole result.
 pub fn document(
     options: &MeasureOptions,
     profile: ThresholdProfile,
@@ -97,7 +97,7 @@ fn details(
     }
 }
 
-/// A part of each repeat.
+/// Maps each repeat to a part of it.
 fn collected<'a, T>(judged: &'a [JudgedInputs], of: impl Fn(&'a JudgedInputs) -> T) -> Vec<T> {
     judged.iter().map(of).collect()
 }
@@ -110,7 +110,7 @@ fn instrument(options: &MeasureOptions, tap: bool) -> Instrument {
     }
 }
 
-/// The start and all inputs of a repeat.
+/// Returns the start and all inputs of a repeat.
 fn rows(judged: &JudgedInputs) -> Vec<InputRow<'_>> {
     let repeat = judged.repeat.number + 1;
     let label = if judged.repeat.number == 0 { FIRST_START } else { LATER_START };
@@ -145,7 +145,7 @@ fn latencies(rows: &[InputRow<'_>], wanted: impl Fn(&InputRow<'_>) -> bool) -> V
     rows.iter().filter(|row| wanted(row)).filter_map(InputRow::latency).collect()
 }
 
-/// An input as it stands in the file.
+/// Converts an input to its form in the file.
 fn told(row: &InputRow<'_>) -> measure::EventRow {
     let event = row.event();
     let parts = event.map(|event| event.parts());
@@ -173,7 +173,7 @@ fn told(row: &InputRow<'_>) -> measure::EventRow {
     }
 }
 
-/// Those that occur, from the quickest to be answered on.
+/// Returns the occurring classes, quickest first.
 fn classes(rows: &[InputRow<'_>]) -> Vec<InputClass> {
     let mut classes: Vec<InputClass> = rows.iter().map(|row| row.class).collect();
     classes.sort_unstable();
@@ -205,7 +205,8 @@ fn figures(class: InputClass, rows: &[InputRow<'_>], limits: ClassLimits) -> Cla
     }
 }
 
-/// A repeat in the form that all results share, from the start of the application to the end of the script.
+/// Returns a repeat in the common form of all results, from the start of the application to the end
+/// of the script.
 fn run(judged: &JudgedInputs, limits: &impl Fn(InputClass) -> ClassLimits) -> Run {
     let mut by_class: BTreeMap<InputClass, Vec<Event>> = BTreeMap::new();
     let (mut awaited, mut lost) = (Vec::new(), 0);
@@ -232,7 +233,7 @@ fn rate(runs: &[Run]) -> Option<ExcessRate> {
     Some(ExcessRate { rate: excess_latency_rate(classes(), interactive)?, top_class, top_share })
 }
 
-/// All classes but the start, which is cold once and warm later.
+/// Sums all classes except the start, which is cold once and warm later.
 fn total_ms(run: &Run) -> f64 {
     let classes = run.classes.iter().filter(|events| events.class != InputClass::Start.name());
     classes.flat_map(|events| &events.latencies_ns).map(|latency| ms(*latency)).sum()
@@ -250,7 +251,7 @@ fn cumulative(runs: &[Run]) -> CumulativeLatencies {
     CumulativeLatencies { repeats_ms, mean_ms: mean, deviation_percent: deviation, usable, spread: None }
 }
 
-/// Labels with an event over the limit, in the order of the script.
+/// Returns labels with an event over the limit, in the order of the script.
 fn long_events(rows: &[InputRow<'_>]) -> Vec<LongEvent> {
     let mut labels: Vec<(&str, InputClass)> = Vec::new();
     for row in rows {
@@ -283,7 +284,8 @@ fn long_event(label: &str, class: InputClass, rows: &[InputRow<'_>]) -> LongEven
     }
 }
 
-/// Of the repeat with the median cumulative latency: between two repeats nobody waits.
+/// Returns the inter-arrival times of the repeat with the median cumulative latency: no user waits
+/// between two repeats.
 fn inter_arrival(runs: &[Run]) -> Vec<InterArrival> {
     let mut order: Vec<&Run> = runs.iter().collect();
     order.sort_by(|one, other| total_ms(one).total_cmp(&total_ms(other)));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the latencies of a repeat consist of, so that it can be told why repeats differ.
+//! Components of a repeat's latencies, to explain the differences between repeats.
 //!
-//! While an input is answered, threads of the application or of its display server run, or are ready and others have the
-//! CPU, or all of them wait. The three sum to the time in which answers were awaited.
+//! While an input awaits its answer, threads of the application or of its display server run, or
+//! are runnable while other threads have the CPU, or all of them wait. The three parts sum to the
+//! total time of awaited answers.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -11,13 +12,13 @@ use tipme_measure::{ms, spread_shares};
 use tipme_record::Tid;
 use tipme_report::measure::{RepeatSpread, Rival, Runner};
 
-/// From one time to another, in nanoseconds.
+/// Start and end in nanoseconds.
 pub type Span = (u64, u64);
 
-/// Who had the CPU most is told, so many of them.
+/// Maximum number of listed rivals.
 const RIVALS_MAX: usize = 5;
 
-/// Who had a CPU for which a thread that answers was ready.
+/// CPU use of answering threads, and of others while an answering thread was runnable.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CpuUse {
     /// With the name of the thread.
@@ -26,19 +27,19 @@ pub struct CpuUse {
     pub rivals: Vec<(String, Span)>,
 }
 
-/// The time of a repeat's answers, in nanoseconds.
+/// Total time of a repeat's answers, in nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AnswerTime {
     pub running: u64,
     pub ready: u64,
     pub waiting: u64,
-    /// Of the running time, by name; two at a time count twice.
+    /// Running time by name; two threads at a time count twice.
     pub runners: BTreeMap<String, u64>,
     pub rivals: BTreeMap<String, u64>,
 }
 
 impl CpuUse {
-    /// That of some threads.
+    /// Returns the CPU use of some threads.
     pub fn of(recording: &Recording, threads: &BTreeSet<Tid>) -> CpuUse {
         let times = thread_times(recording, threads);
         let mut rivals = Vec::new();
@@ -53,14 +54,14 @@ impl CpuUse {
         }
     }
 
-    /// Both together.
+    /// Appends another recording.
     pub fn add(&mut self, other: CpuUse) {
         self.running.extend(other.running);
         self.ready.extend(other.ready);
         self.rivals.extend(other.rivals);
     }
 
-    /// What the times in which answers were awaited consist of.
+    /// Returns the components of the time in which answers were awaited.
     pub fn within(self, answers: Vec<Span>) -> AnswerTime {
         let answers = merged(answers);
         let spans: Vec<Span> = self.running.iter().map(|(_, span)| *span).collect();
@@ -77,7 +78,7 @@ impl CpuUse {
     }
 }
 
-/// How long each had within the answers.
+/// Returns the time of each name within the answers.
 fn by_name(spans: Vec<(String, Span)>, answers: &[Span]) -> BTreeMap<String, u64> {
     let mut times = BTreeMap::new();
     for (name, span) in spans {
@@ -86,7 +87,7 @@ fn by_name(spans: Vec<(String, Span)>, answers: &[Span]) -> BTreeMap<String, u64
     times
 }
 
-/// The name of who had the CPU, where it is none of these threads and something was recorded.
+/// Returns the name of the CPU's owner, if it is known and none of these threads.
 fn rival(owner: &CpuOwner, threads: &BTreeSet<Tid>) -> Option<String> {
     match owner {
         CpuOwner::Thread { tid, .. } | CpuOwner::Work { tid, .. } if threads.contains(tid) => None,
@@ -96,7 +97,7 @@ fn rival(owner: &CpuOwner, threads: &BTreeSet<Tid>) -> Option<String> {
     }
 }
 
-/// In the order of time, none overlapping another.
+/// Sorts spans by time and merges overlapping ones.
 pub fn merged(mut spans: Vec<Span>) -> Vec<Span> {
     spans.retain(|(from, to)| from < to);
     spans.sort_unstable();
@@ -110,7 +111,7 @@ pub fn merged(mut spans: Vec<Span>) -> Vec<Span> {
     merged
 }
 
-/// The length of what two lists have in common, each in the order of time.
+/// Returns the total overlap of two sorted lists.
 fn common(one: &[Span], other: &[Span]) -> u64 {
     let within = |span: &Span| {
         let first = other.partition_point(|(_, to)| *to <= span.0);
@@ -120,8 +121,8 @@ fn common(one: &[Span], other: &[Span]) -> u64 {
     one.iter().map(within).sum()
 }
 
-/// What the repeats differ by; `None` where nothing was recorded, or nothing differs. `work` has the CPU time of a fixed
-/// piece of work in each.
+/// Explains the differences between repeats; `None` if nothing was recorded or nothing differs.
+/// `work` is the CPU time of a fixed piece of work in each repeat.
 pub fn spread(times: &[Option<&AnswerTime>], work: &[u64]) -> Option<RepeatSpread> {
     let times: Vec<&AnswerTime> = times.iter().copied().collect::<Option<_>>()?;
     let part = |of: fn(&AnswerTime) -> u64| times.iter().map(|time| ms(of(time))).collect::<Vec<f64>>();
@@ -146,13 +147,13 @@ pub fn spread(times: &[Option<&AnswerTime>], work: &[u64]) -> Option<RepeatSprea
     })
 }
 
-/// The share of a part in the variance of the total.
+/// Returns the share of a part in the variance of the total.
 fn share(part: &[f64], total: &[f64]) -> Option<f64> {
     let rest = total.iter().zip(part).map(|(total, part)| total - part).collect();
     spread_shares(&[part.to_vec(), rest])?.first().copied()
 }
 
-/// The running time that each repeat would have if nothing but the CPU's speed differed.
+/// Returns the running time of each repeat if only the CPU's speed differed.
 fn at_speed(running_ms: &[f64], work_ms: &[f64]) -> Vec<f64> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let (running, work) = (mean(running_ms), mean(work_ms));
@@ -160,7 +161,8 @@ fn at_speed(running_ms: &[f64], work_ms: &[f64]) -> Vec<f64> {
     work_ms.iter().map(|one| running * relative(one)).collect()
 }
 
-/// Who of application and display server ran, those first by which the repeats differ most.
+/// Returns the running threads of application and display server, those with the largest share in
+/// the differences first.
 fn runners(times: &[&AnswerTime], total: &[f64]) -> Vec<Runner> {
     let runner = |name: &str| {
         let part: Vec<f64> = times.iter().map(|time| ms(time.runners.get(name).copied().unwrap_or_default())).collect();
@@ -173,7 +175,7 @@ fn runners(times: &[&AnswerTime], total: &[f64]) -> Vec<Runner> {
     runners
 }
 
-/// What each had over all repeats.
+/// Returns the total of each name over all repeats.
 fn sums<'a>(times: &[&'a AnswerTime], of: fn(&AnswerTime) -> &BTreeMap<String, u64>) -> BTreeMap<&'a str, u64> {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, time) in times.iter().copied().flat_map(of) {
@@ -182,7 +184,7 @@ fn sums<'a>(times: &[&'a AnswerTime], of: fn(&AnswerTime) -> &BTreeMap<String, u
     sums
 }
 
-/// Who had the CPU most.
+/// Returns the rivals with the most CPU time.
 fn longest(times: BTreeMap<&str, u64>) -> Vec<Rival> {
     let mut rivals: Vec<Rival> =
         times.into_iter().map(|(name, time)| Rival { name: name.to_owned(), ms: ms(time) }).collect();
@@ -251,7 +253,7 @@ mod tests {
             spread.speed_share
         };
         assert_eq!(shares(&[MS, MS]), 0.0);
-        // A fifth slower, in the middle of both: as much as they differ by.
+        // A fifth slower, relative to the middle of both: exactly their difference.
         assert!((shares(&[10 * MS, 12 * MS]) - 1.0).abs() < 1e-9);
     }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose turn it was during a repeat: the person's or the machine's.
+//! Think time and wait time of a repeat.
 //!
-//! The signals come from the joins (an event is queued until it is dequeued, and handled until it ends as its class does:
-//! with the first drawing or with the last) and, with the display tap, from the scheduler and the disk: threads of the
-//! application and of the display server that run or want to, and reads that threads of the application wait for.
-//! Without it, an event that is handled counts as computed for all along. So a wait is a part of a latency, or of a
-//! read: what the application draws after the end of an event, and what nobody has whole records of, is none.
+//! The signals come from the joins (an event is queued until it is dequeued, and handled until the
+//! end defined by its class: its first or its last drawing) and, with the display tap, from the
+//! scheduler and the disk: running or runnable threads of the application and of the display
+//! server, and reads awaited by threads of the application. Without the tap, a handled event counts
+//! as computing throughout. A wait is therefore part of a latency or of a read; drawing after the
+//! end of an event, and times without complete records, do not count.
 
 use super::joining::InputOutcome;
 use super::spread::{CpuUse, Span, merged};
@@ -16,12 +17,12 @@ use tipme_measure::think::{self, Expectation, RECORD_NS, Signal, SignalChange, W
 use tipme_measure::{Event, InputClass};
 use tipme_record::{Nanos, Tid};
 
-/// What the records tell of a time.
+/// Recorded activity in a time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Activity {
-    /// Threads that answer ran, or were ready to.
+    /// Times with running or runnable answering threads.
     pub computing: Vec<Span>,
-    /// Reads from a disk were outstanding.
+    /// Times with outstanding reads from a disk.
     pub reading: Vec<Span>,
     pub cpu_use: CpuUse,
 }
@@ -30,15 +31,15 @@ pub struct Activity {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PhaseTimes {
     pub wait: u64,
-    /// Of this, waits at least as long as the threshold of what was asked for.
+    /// Part of it in waits at least as long as the threshold of the request.
     pub noticed: u64,
     pub think: u64,
-    /// `None` where nothing tells.
+    /// `None` without records.
     pub background: Option<u64>,
 }
 
 impl Activity {
-    /// That of the application's processes and of the servers of its display.
+    /// Returns the activity of the application's processes and of its display servers.
     pub fn of(recording: &Recording, pids: &[u32]) -> Activity {
         let servers: Vec<u32> = recording.display_servers(pids).into_iter().map(|server| server.0).collect();
         let threads = |of: &[u32]| -> BTreeSet<Tid> {
@@ -60,13 +61,14 @@ impl Activity {
         .within(from.0, recording.mark.0)
     }
 
-    /// What lies between two times. Before all records are there, a thread seems to go on with what was seen of it last.
+    /// Clips to two times. Before the start of complete records, a thread seems to stay in its last
+    /// seen state.
     fn within(self, from: u64, to: u64) -> Activity {
         let cut = |spans: Vec<Span>| spans.into_iter().map(|(start, end)| (start.max(from), end.min(to))).collect();
         Activity { computing: cut(self.computing), reading: cut(self.reading), ..self }
     }
 
-    /// Both together.
+    /// Appends another recording.
     pub fn add(&mut self, other: Activity) {
         self.computing.extend(other.computing);
         self.reading.extend(other.reading);
@@ -74,7 +76,8 @@ impl Activity {
     }
 }
 
-/// The balance of a repeat; `activity` is `None` where nothing was recorded. `threshold` is that of a class.
+/// Returns the phases of a repeat; `activity` is `None` without records. `threshold` returns that
+/// of a class.
 pub fn waits(
     repeat: &MeasureRepeat,
     outcomes: &[InputOutcome],
@@ -125,7 +128,7 @@ fn changes<'a>(events: impl Iterator<Item = &'a Event>, activity: Option<Activit
     changes
 }
 
-/// A signal is on while any of its spans lasts.
+/// Returns the changes of a signal that is on during any of the spans.
 fn switched(signal: Signal, spans: Vec<Span>) -> Vec<SignalChange> {
     let change = |at, on| SignalChange { at, signal, on };
     merged(spans).into_iter().flat_map(|(from, to)| [change(from, true), change(to, false)]).collect()
@@ -139,7 +142,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Keys by input, when they were dequeued, and their first drawing; each settles 30 ms later.
+    /// Builds keys from the times of input, dequeue and first drawing; each settles 30 ms later.
     fn repeat(times: &[(u64, u64, u64)]) -> (MeasureRepeat, Vec<InputOutcome>) {
         let at = |ms: u64| Nanos(ms * MS);
         let sent = times

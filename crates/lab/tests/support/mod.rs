@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lab's program, as `tipme` starts it, and `tipme` beside it.
+//! The lab's program, as `tipme` starts it, with `tipme` beside it.
 #![allow(dead_code, reason = "each test target uses a part")]
 
 #[path = "../../../tipme/tests/support/family.rs"]
@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// The program under test.
+/// Returns the program under test.
 pub fn lab() -> Command {
     tipme();
     Command::new(env!("CARGO_BIN_EXE_tipme-lab"))
 }
 
-/// The file of `tipme`, which the lab starts: it lies where the lab was built.
+/// Returns the path of `tipme`, which the lab starts: it is in the lab's build folder.
 pub fn tipme() -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_tipme-lab")).with_file_name("tipme");
     assert!(path.is_file(), "{} is missing; build it first: cargo build -p tipme", path.display());
     path
 }
 
-/// A copy of the lab, with `tipme` beside it, where every user can read them.
+/// Copies the lab and `tipme` to a place readable by all users.
 pub fn for_everybody() -> (TempDir, PathBuf) {
     family::for_everybody(&[env!("CARGO_BIN_EXE_tipme-lab").into(), tipme()])
 }

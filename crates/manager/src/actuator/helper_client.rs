@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A helper session, seen by the manager that has it.
+//! The manager's end of a helper session.
 //!
-//! A helper that is gone, or hangs, is asked again now and then. Until then nothing is changed, and nothing is left changed
-//! either: a helper that ends, and one that starts, takes everything back.
+//! The client retries now and then to reach a helper that is gone or hangs. Until then it changes
+//! nothing, and nothing stays changed either: the helper restores everything when it ends, and
+//! again when it starts.
 
 use crate::helper_service::messages::{
     AppliedCounts, Explained, HelperRequest, HelperResponse, HelperSocket, Opened, RestoredCounts, Terms,
@@ -14,17 +15,17 @@ use tipme_desktop::clock;
 use tipme_policy::{Action, Identity, Strength};
 use tipme_record::Nanos;
 
-/// How long the helper may take for a step: pushing memory out to a slow disk takes a while.
+/// Timeout of a request to the helper: paging out memory to a slow disk takes a while.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// From one try to reach a lost helper to the next.
+/// Time between two attempts to reach a lost helper.
 const AGAIN: Nanos = Nanos::from_secs(10);
-/// Bytes of actions in one request: what is left of a line is for the words around them.
+/// Maximum size of the actions in one request; the rest of a line is for the JSON around them.
 const REQUEST_BYTES: usize = tipme_control::MAX_LINE_BYTES - 1_024;
-/// An assignment's bytes at most, without its members; and those of a member.
+/// Maximum size of an assignment without its members, and of one member.
 const ACTION_BYTES: usize = 384;
 const MEMBER_BYTES: usize = 96;
 
-/// A helper session, or the place where there was one.
+/// A helper session, or the record of a lost one.
 pub(crate) struct HelperClient {
     dir: PathBuf,
     terms: Terms,
@@ -34,15 +35,15 @@ pub(crate) struct HelperClient {
 
 struct Lost {
     why: String,
-    /// When to try again.
+    /// Time of the next attempt.
     again: Nanos,
 }
 
 impl HelperClient {
-    /// Connects to the helper; the helper session is still to be opened.
+    /// Connects to the helper; [`HelperClient::open`] then opens the helper session.
     ///
     /// # Errors
-    /// Where none answers, or it is not root's.
+    /// Fails if no helper answers, or if the answering process does not run as root.
     pub(crate) fn find(dir: &Path) -> Result<HelperClient, String> {
         let talk = connect(dir)?;
         let helper = talk.server().pid;
@@ -52,7 +53,7 @@ impl HelperClient {
     /// Opens the helper session.
     ///
     /// # Errors
-    /// The helper's words, or why it has none.
+    /// Returns the helper's message, or the reason why there is no helper.
     pub(crate) fn open(&mut self, terms: Terms) -> Result<Opened, String> {
         self.terms = terms;
         match self.ask(&HelperRequest::Open(terms))? {
@@ -98,7 +99,7 @@ impl HelperClient {
         }
     }
 
-    /// Where the helper is lost, so is the count: it takes everything back by itself.
+    /// Restores everything. The counts of a lost helper are lost too: it restores by itself.
     pub(crate) fn restore(&mut self) -> RestoredCounts {
         match self.ask(&HelperRequest::Restore) {
             Ok(HelperResponse::Restored(restored)) => restored,
@@ -106,7 +107,7 @@ impl HelperClient {
         }
     }
 
-    /// Asks for `count` changes; all of them are skipped where the helper is lost.
+    /// Requests `count` changes; all of them count as skipped if the helper is lost.
     fn applied(&mut self, request: &HelperRequest, count: usize) -> AppliedCounts {
         match self.ask(request) {
             Ok(HelperResponse::Applied(applied)) => applied,
@@ -140,7 +141,8 @@ fn foreign(response: &HelperResponse) -> String {
     format!("the helper answered with something else ({response:?}); restart it")
 }
 
-/// The actions in parts that fit into a request each; without actions one part, since that is a request too.
+/// Splits the actions into parts of one request each. An empty list yields one part, since an empty
+/// request is valid too.
 fn split(actions: &[Action]) -> Vec<&[Action]> {
     let (mut parts, mut begin, mut bytes) = (Vec::new(), 0, 0);
     for (at, action) in actions.iter().enumerate() {
@@ -159,7 +161,7 @@ fn bytes_max(action: &Action) -> usize {
     match action {
         Action::Assign(assignment) => ACTION_BYTES + assignment.members.len() * MEMBER_BYTES,
         Action::Forget(_) => ACTION_BYTES,
-        // It can name a group by its path.
+        // May name a group by its path.
         Action::Memory(_) => serde_json::to_vec(action).map_or(0, |line| line.len() + 1),
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The watch on a made-up /proc.
+//! The busy watch on a simulated `/proc`.
 
 use super::*;
 use std::fs;
 use std::path::Path;
 
-/// A second, in clock ticks; the machine has been up for this many of them.
+/// Clock ticks in a second, and uptime of the machine in seconds.
 const SECOND: u64 = 100;
 const UP_S: u64 = 1_000;
 
@@ -30,7 +30,7 @@ impl BusyFixture {
         self.put("loadavg", &format!("0.00 0.00 0.00 {tasks}/200 4711\n"));
     }
 
-    /// A process that is `age` ticks old and has taken so many ticks itself, and by children.
+    /// Adds a process that is `age` ticks old; it and its children have used these ticks.
     fn process(&self, pid: u32, age: u64, own: u64, children: u64) {
         let start = UP_S * SECOND - age;
         let line = format!(
@@ -48,7 +48,7 @@ fn pids(found: Option<Vec<Identity>>) -> Option<Vec<u32>> {
     found.map(|found| found.iter().map(|who| who.pid).collect())
 }
 
-/// A look as if the one before had cost little, whatever this machine is like.
+/// Looks as if the previous look had been cheap, on any machine.
 fn look(watch: &mut BusyWatch, second: u64) -> Option<Vec<u32>> {
     watch.due = watch.due.min(watch.looked.after(PERIOD));
     pids(watch.look(Nanos::from_secs(second), |_| true))
@@ -86,7 +86,8 @@ fn who_computes_is_told_at_once_and_released_after_a_while() {
     assert_eq!(look(&mut watch, 115), None);
 }
 
-/// When a watch on CPUs of which too many want one from a time on looks at the processes, in milliseconds after it.
+/// Returns the times at which the watch looks at the processes, in milliseconds after CPUs became
+/// scarce.
 fn looks_after(machine: &BusyFixture, watch: &mut BusyWatch, begin_ms: u64) -> Vec<u64> {
     let mut looks = Vec::new();
     for after_ms in (0..20_000).step_by(200) {

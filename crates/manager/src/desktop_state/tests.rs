@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Windows, whose they are and what the policy is told, over a made-up /proc.
+//! Windows, their owners and the resulting events, on a simulated `/proc`.
 
 use super::*;
 use std::fs;
@@ -19,7 +19,7 @@ impl DesktopFixture {
         DesktopFixture { root, desktop }
     }
 
-    /// A process without a terminal.
+    /// Adds a process without a terminal.
     fn add(&self, pid: u32, parent: u32, start: u64, uid: u32) {
         self.add_on_terminal(pid, parent, start, uid, (1, 1, -1));
     }
@@ -102,7 +102,7 @@ fn what_a_window_says_of_itself_counts_only_where_the_server_knows_nobody() {
     assert_eq!(told(&world.show(7, 10, PidSource::Property, &[])), [(set(10, 5), vec![10])]);
     assert!(world.show(8, 20, PidSource::Property, &[]).is_empty());
     assert_eq!(world.desktop.refusal(20), Some(ClaimRefusal::OtherUser(4711)));
-    // Another window that claims a process that is a client already.
+    // Another window claims a process that is a client already.
     assert!(world.show(9, 10, PidSource::Property, &[]).is_empty());
     assert_eq!(world.desktop.counts.disbelieved, 2);
 }
@@ -114,7 +114,8 @@ fn a_number_that_is_used_again_is_another_process() {
     world.show(7, 10, PidSource::Server, &[]);
     world.remove(10);
     world.add(10, 1, 99, USER);
-    // The same window, a second one over the same connection, and a look all keep to the process of before.
+    // The same window, a second one over the same connection, and a look all keep the earlier
+    // process.
     assert!(told(&world.show(7, 10, PidSource::Server, &[])).is_empty());
     assert!(told(&world.show(8, 10, PidSource::Server, &[])).is_empty());
     let events = world.desktop.refresh(set(10, 5), Nanos(0));
@@ -131,7 +132,7 @@ fn helpers_are_believed_if_they_live_and_belong_to_the_user() {
     assert_eq!(told(&world.show(7, 10, PidSource::Server, &[20, 30, 40])), [(set(10, 5), vec![10, 20])]);
     assert_eq!(world.desktop.place(20), Some((set(10, 5), Membership::Property)));
     assert_eq!(world.desktop.counts.disbelieved, 2);
-    // The helper ends and its number is used again: the window named another process.
+    // The helper ends and its PID is reused: the window listed another process.
     world.remove(20);
     world.add(20, 1, 77, USER);
     world.show(7, 10, PidSource::Server, &[20, 30, 40]);
@@ -216,7 +217,7 @@ fn looks_at_all_sets_have_one_budget_and_what_was_left_is_counted() {
     let paid = Nanos::from_secs(1_002);
     world.desktop.refresh_stalest(paid);
     assert_eq!(world.desktop.groups.values().filter(|group| group.looked == paid).count(), 1);
-    // A change of focus has credit, and a set that nobody has looked at yet is looked at in any case.
+    // A change of focus has credit, and a new set is looked at in any case.
     world.desktop.budget.spend(Nanos::from_millis(9), paid);
     world.desktop.refresh(set(10, 5), paid);
     world.desktop.budget.spend(Nanos::from_millis(9), paid);
@@ -257,12 +258,12 @@ fn a_busy_process_comes_into_the_set_of_the_client_above_it() {
     world.add(12, 11, 7, USER);
     world.add(20, 1, 8, USER);
     let [child, other] = [set(12, 7).0, set(20, 8).0];
-    // Nothing is affordable, but on credit.
+    // Nothing is affordable except on credit.
     world.desktop.budget.spend(Nanos::from_millis(5), Nanos(0));
     assert_eq!(told(&world.desktop.place_unplaced(&[child, other], Nanos(0))), [(set(10, 5), vec![10, 11, 12])]);
     assert!(world.desktop.place_unplaced(&[child, other], Nanos(0)).is_empty());
     assert_eq!(world.desktop.unplaced, BTreeSet::from([other]));
-    // A number that is used again is nobody's.
+    // A reused PID belongs to no set.
     world.add(13, 10, 9, USER);
     assert!(world.desktop.place_unplaced(&[set(13, 8).0], Nanos(0)).is_empty());
     world.add(14, 10, 9, USER);

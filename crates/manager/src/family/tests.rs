@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Process trees as terminals and other programs have them.
+//! Process trees of terminals and other programs.
 
 use super::*;
 
@@ -85,7 +85,7 @@ fn another_client_below_has_a_set_of_its_own() {
 
 #[test]
 fn a_program_that_a_background_shell_started_keeps_its_children() {
-    // The client itself was started with "&": that terminal is not its own.
+    // The client itself was started with `&`: that terminal is not its own.
     let client = (20, 11, 20, 11, 11);
     let family = sort(client, &[(21, 20, 20, 11, 11), (22, 21, 22, 22, -1)], &[]);
     assert_eq!(members(&family.members), [(20, Client), (21, Child), (22, Child)]);

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which of the actions that a caller sends are looked at.
+//! Bounds on the actions that a caller sends.
 //!
-//! Whose process it is, and what was set by others, is checked by the mechanism at each change. What is here
-//! keeps the helper's memory, and the time that the kernel works for one request, within bounds.
+//! At each change the mechanism checks the owner of the process and values set by others. The
+//! bounds here limit the helper's memory, and the kernel time of one request.
 
 use std::collections::BTreeMap;
 use tipme_policy::{Action, MemoryAction, MemoryGroup, SetId};
 
-/// Sets of a helper session at most; twice of what the policy keeps.
+/// Maximum number of sets of a helper session, twice that of the policy.
 pub(super) const SETS_MAX: usize = 512;
-/// Members of all sets of a helper session together at most.
+/// Maximum number of members of all sets of a helper session together.
 pub(super) const MEMBERS_MAX: usize = 8_192;
-/// Actions about memory in one request at most: the kernel does each of them while the caller waits.
+/// Maximum number of memory actions in one request: the kernel performs each of them while the
+/// caller waits.
 const MEMORY_ACTIONS_MAX: usize = 64;
-/// Bytes that one action pushes out at most.
+/// Maximum number of bytes reclaimed by one action.
 const RECLAIM_BYTES_MAX: u64 = 256 << 20;
 
-/// How many members each set of a helper session has.
+/// Number of members of each set of a helper session.
 #[derive(Debug, Default)]
 pub(super) struct MemberCounts {
     members: BTreeMap<SetId, usize>,
@@ -24,7 +25,7 @@ pub(super) struct MemberCounts {
 }
 
 impl MemberCounts {
-    /// Those of the actions that keep the bounds, and the number of the others.
+    /// Returns the actions within the bounds, and the number of refused ones.
     pub(super) fn admit(&mut self, actions: Vec<Action>) -> (Vec<Action>, usize) {
         let (asked, mut memory) = (actions.len(), 0);
         let admitted: Vec<Action> = actions.into_iter().filter_map(|action| self.check(action, &mut memory)).collect();
@@ -32,7 +33,7 @@ impl MemberCounts {
         (admitted, refused)
     }
 
-    /// All sets are forgotten.
+    /// Forgets all sets.
     pub(super) fn clear(&mut self) {
         *self = MemberCounts::default();
     }
@@ -66,7 +67,8 @@ impl MemberCounts {
     }
 }
 
-/// The action within its bounds. The helper has no groups: what is about them, and what is not named here, is left out.
+/// Clamps an action to its bounds. The helper has no groups: actions on groups, and all others not
+/// listed here, are refused.
 fn limit(action: MemoryAction) -> Option<MemoryAction> {
     match action {
         MemoryAction::Reclaim { group: group @ MemoryGroup::Process(_), bytes } => {
@@ -77,7 +79,8 @@ fn limit(action: MemoryAction) -> Option<MemoryAction> {
         | MemoryAction::Cold(_)
         | MemoryAction::PageOut(_)
         | MemoryAction::WillNeed(_)
-        // Nothing is done without a group; asked each second, it is not counted each time either.
+        // Has no effect without a group; accepted so that the request of each second does not count
+        // as refused.
         | MemoryAction::Room { .. } => Some(action),
         _ => None,
     }

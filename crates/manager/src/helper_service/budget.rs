@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a helper session may cost: the helper works for its callers with time that is not theirs.
+//! CPU budget of a helper session: the helper works for its callers on its own CPU time.
 
 use std::time::{Duration, Instant};
 
-/// CPU time that a user has in hand at most: more than a manager needs to set everything again.
+/// Maximum saved CPU time of a user: more than a manager needs to set everything again.
 const SAVED_MAX: Duration = Duration::from_secs(1);
-/// What it gets back: one part in so many of the time that goes by. A manager takes a hundredth of that.
+/// Fraction of wall time earned as CPU time. A manager uses a hundredth of that.
 const SHARE_DIVISOR: u32 = 5;
 
-/// The CPU time that is left to a user's helper sessions.
+/// CPU time left to a user's helper sessions.
 #[derive(Debug)]
 pub(super) struct CpuBudget {
     left: Duration,
-    /// What was taken beyond what was left.
+    /// CPU time used beyond the budget.
     owed: Duration,
-    /// When it was last spent from.
+    /// Time of the last charge.
     last: Instant,
 }
 
@@ -23,7 +23,7 @@ impl CpuBudget {
         CpuBudget { left: SAVED_MAX, owed: Duration::ZERO, last: now }
     }
 
-    /// Takes so much CPU time away; returns how long to wait until what was taken too much is earned.
+    /// Charges CPU time; returns the time to wait until the debt is paid off.
     pub(super) fn spend(&mut self, cpu: Duration, now: Instant) -> Duration {
         let earned = now.saturating_duration_since(self.last) / SHARE_DIVISOR;
         self.last = now;

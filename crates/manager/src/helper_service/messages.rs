@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said between a manager without root and the helper. Both come with the same program, so the forms are
-//! theirs alone.
+//! Protocol between a manager without root and the helper. Both are the same executable, so the
+//! format is internal.
 //!
-//! No request holds a value of a knob: a caller says which role a set has, and the policy's table says what that is worth.
+//! No request contains a knob value: a caller names the role of a set, and the policy's table
+//! supplies the values.
 
 use serde::{Deserialize, Serialize};
 use tipme_control::Daemon;
@@ -37,80 +38,82 @@ impl Daemon for HelperSocket {
     }
 }
 
-/// What a manager asks for.
+/// A request of a manager.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum HelperRequest {
-    /// How the helper is. Answer: [`HelperResponse::Status`].
+    /// Queries the helper's status. Response: [`HelperResponse::Status`].
     Status,
-    /// Begins the helper session, which ends with the connection. Answer: [`HelperResponse::Opened`].
+    /// Opens the helper session, which ends with the connection. Response:
+    /// [`HelperResponse::Opened`].
     Open(Terms),
-    /// Does what the actions say; with none, what had to wait. Answer: [`HelperResponse::Applied`].
+    /// Applies the actions; an empty list retries deferred changes. Response:
+    /// [`HelperResponse::Applied`].
     Apply(Vec<Action>),
-    /// Goes over to another strength. Answer: [`HelperResponse::Applied`].
+    /// Changes the strength. Response: [`HelperResponse::Applied`].
     Strength(Strength),
-    /// What a process has, and why. Answer: [`HelperResponse::Explained`].
+    /// Explains the knobs of a process. Response: [`HelperResponse::Explained`].
     Explain { who: Identity },
-    /// Takes everything back, and forgets all sets. Answer: [`HelperResponse::Restored`].
+    /// Restores everything, and forgets all sets. Response: [`HelperResponse::Restored`].
     Restore,
 }
 
-/// What a helper session is for.
+/// Terms of a helper session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Terms {
     pub(crate) strength: Strength,
-    /// `None`: the best that can be used.
+    /// Requested backend; `None` selects the best usable one.
     pub(crate) backend: Option<Backend>,
-    /// Whose processes are to be changed; only root may name another user than itself.
+    /// Owner of the processes to change; only root may name another user.
     pub(crate) owner: Option<u32>,
-    /// Only this process and those below it.
+    /// Restricts changes to this process and its descendants.
     pub(crate) under: Option<Identity>,
-    /// The display server, where it belongs to root.
+    /// The display server, if it runs as root.
     pub(crate) server: Option<Identity>,
 }
 
-/// What the helper answers.
+/// A response of the helper.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum HelperResponse {
     Status(HelperStatus),
     Opened(Opened),
     Applied(AppliedCounts),
-    /// `None`: the process has no role, and nothing that it has inherited from one that has.
+    /// `None` if the process has no role and inherited nothing from a process with one.
     Explained(Option<Explained>),
     Restored(RestoredCounts),
-    /// It was not done: the object and the remedy, for people.
+    /// The request failed: object and remedy, for people.
     Error(String),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct HelperStatus {
     pub(crate) pid: u32,
-    /// Helper sessions that are open.
+    /// Number of open helper sessions.
     pub(crate) sessions: usize,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Opened {
     pub(crate) backend: Backend,
-    /// What cannot be done, and why.
+    /// Unavailable functions, with reasons.
     pub(crate) missing: Vec<String>,
-    /// What a helper that was killed had left of this user's.
+    /// Restored leftovers of a killed helper for this user.
     pub(crate) restored: RestoredCounts,
 }
 
-/// What a change has done, in numbers.
+/// Counts of an applied change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AppliedCounts {
     pub(crate) changed: usize,
-    /// Knobs that were left alone, and actions beyond the bounds.
+    /// Knobs left alone, and actions beyond the bounds.
     pub(crate) skipped: usize,
-    /// Something waits for the kernel; see [`tipme_sched::AppliedCounts::later`].
+    /// Some change has to wait for the kernel; see [`tipme_sched::AppliedCounts::later`].
     pub(crate) later: bool,
 }
 
-/// As [`tipme_sched::RestoredCounts`].
+/// Same as [`tipme_sched::RestoredCounts`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RestoredCounts {
     pub(crate) restored: usize,
@@ -118,13 +121,13 @@ pub(crate) struct RestoredCounts {
     pub(crate) unreadable: usize,
 }
 
-/// What a process has, and why, in words.
+/// Knobs of a process and their reasons, in words.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Explained {
-    /// `None`: it only has what it inherited.
+    /// `None` if it only has inherited values.
     pub(crate) role: Option<RoleExplanation>,
     pub(crate) knobs: Vec<KnobStatus>,
-    /// Knobs that were left alone, and why.
+    /// Knobs left alone, with reasons.
     pub(crate) left: Vec<String>,
 }
 

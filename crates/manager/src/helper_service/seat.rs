@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who sits at this machine, as the login manager says.
+//! Users present at this machine, according to the login manager.
 //!
-//! Without a login manager nobody sits anywhere.
+//! Without a login manager no user is present.
 
 use std::path::{Path, PathBuf};
 use tipme_desktop::logind::Logind;
 use tipme_policy::Identity;
 use tipme_sched::processes;
 
-/// Bytes of a list of control groups or of sockets that are read.
+/// Maximum size read from a list of control groups or of sockets, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
-/// Descriptors of a display server that are looked at.
+/// Maximum number of descriptors of a display server to inspect.
 const DESCRIPTORS_MAX: usize = 16_384;
-/// The major device number of the consoles, as `/proc` packs it with minor numbers below 256.
+/// Major device number of the consoles, as `/proc` packs it with minor numbers below 256.
 const CONSOLE: i32 = 4 << 8;
-/// Where display servers listen, by file or by abstract name.
+/// Sockets on which display servers listen, by file or by abstract name.
 const DISPLAYS: [&str; 2] = ["/tmp/.X11-unix/X", "@/tmp/.X11-unix/X"];
-/// In a list of local sockets: this one listens.
+/// Flags of a listening socket in a list of local sockets.
 const LISTENING: &str = "00010000";
 
-/// The login manager's word and the processes.
+/// The login manager's state and the processes.
 #[derive(Clone, Debug)]
 pub(super) struct Seats {
     pub(super) logind: Logind,
@@ -27,13 +27,14 @@ pub(super) struct Seats {
 }
 
 impl Seats {
-    /// Whether this user has the session in front at some seat.
+    /// Returns `true` if this user has the active session of some seat.
     pub(super) fn has(&self, user: u32) -> bool {
         self.logind.in_front(user).next().is_some()
     }
 
-    /// Whether a process belongs to a session of this user that is in front, or to the user's own service manager,
-    /// which starts the programs of many desktops. Only root can put processes into either.
+    /// Returns `true` if a process belongs to an active session of this user, or to the user's own
+    /// service manager, which starts the programs of many desktops. Only root can move processes
+    /// into either.
     pub(super) fn is_in_front(&self, user: u32, pid: u32) -> bool {
         let slice = format!("/user.slice/user-{user}.slice");
         let scopes = self.logind.in_front(user).map(|session| format!("{slice}/session-{}.scope", session.id));
@@ -49,14 +50,16 @@ impl Seats {
         groups.any(|group| places.iter().any(|place| below(group, place)))
     }
 
-    /// Whether `server`, which belongs to root, is the display server of the session that this user has in front.
+    /// Checks that `server`, which runs as root, is the display server of this user's active
+    /// session.
     ///
-    /// It is, where it listens as one, and leads the session of the very console that the login manager has given to
-    /// the user's graphical session. A program that the user has become root with is not root's from its begin
-    /// on such a console, or does not listen there.
+    /// It must listen as a display server, and lead the session of the console that the login
+    /// manager has assigned to the user's graphical session. A program that the user started
+    /// through a privilege change was not root's from the start on such a console, or does not
+    /// listen there.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Returns the reason for which it is not.
     pub(super) fn may_favour(&self, user: u32, server: Identity) -> Result<(), &'static str> {
         let process = processes::read(&self.proc, server.pid).filter(|process| process.identity == server);
         let process = process.ok_or("it is gone")?;
@@ -72,7 +75,7 @@ impl Seats {
         if self.listens(server.pid) { Ok(()) } else { Err("it belongs to root and is not a display server") }
     }
 
-    /// Whether a process holds a socket that listens for a display's clients.
+    /// Returns `true` if a process holds a socket that listens for display clients.
     fn listens(&self, pid: u32) -> bool {
         let folder = self.proc.join(pid.to_string());
         let list = text(&folder.join("net/unix")).unwrap_or_default();
@@ -86,13 +89,13 @@ impl Seats {
     }
 }
 
-/// The number of the console that a terminal is.
+/// Returns the number of the console, if the terminal is one.
 fn console(terminal: i32) -> Option<u32> {
     let minor = u32::try_from(terminal.checked_sub(CONSOLE)?).ok()?;
     (1..64).contains(&minor).then_some(minor)
 }
 
-/// The number of a socket, from its line, if a display server listens there.
+/// Returns the inode of a socket from its line, if a display server listens on it.
 fn display_socket(line: &str) -> Option<&str> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let (flags, number, path) = (words.get(3)?, words.get(6)?, words.get(7)?);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One user's helper session: the mechanism for that user's processes, for as long as the caller lives.
+//! A user's helper session: a mechanism for the processes of that user, for the lifetime of the
+//! connection.
 
 use super::bounds::MemberCounts;
 use super::budget::CpuBudget;
@@ -16,53 +17,54 @@ use tipme_control::{Caller, Conversation, Daemon as _, READ_TIMEOUT, Received};
 use tipme_policy::{Action, Backend, Identity, Role, Strength};
 use tipme_sched::{Config, Mechanism, MechanismError, Offer, processes};
 
-/// The means that a helper session can have: those that change nothing but processes and their sessions. Groups and
-/// units would be shared with other helper sessions, and users weigh those that belong to them without any help.
+/// Backends available to a helper session: those that change only processes and their sessions.
+/// Groups and units would be shared with other helper sessions, and users set the weights of their
+/// own groups without help.
 const BACKENDS: [Backend; 2] = [Backend::Autogroup, Backend::Nice];
 
-/// How often, and how far apart, a user's journal is asked for that is still in use.
+/// Number of attempts to open a user's journal that is still in use, and the pause between them.
 const BUSY_TRIES: usize = 20;
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
-/// How often the seat is looked at while a caller asks for nothing.
+/// Interval of seat checks while a caller sends no request.
 const SEAT_EVERY: Duration = Duration::from_secs(2);
 
-/// What all helper sessions share.
+/// State shared by all helper sessions.
 #[derive(Debug)]
 pub(super) struct SharedState {
     pub(super) seats: Seats,
-    /// Users who may call wherever they are.
+    /// Users admitted regardless of presence.
     pub(super) allowed: Vec<u32>,
-    /// The folder of the journals.
+    /// Folder of the journals.
     pub(super) journals: PathBuf,
-    /// Helper sessions that are open.
+    /// Number of open helper sessions.
     pub(super) sessions: AtomicUsize,
-    /// What each user has left: a new connection brings nothing. Those who may call are few.
+    /// Budget of each user: reconnecting does not reset it. The number of admitted users is small.
     pub(super) budgets: Mutex<BTreeMap<u32, CpuBudget>>,
 }
 
 impl SharedState {
-    /// The journal of what was changed for a user.
+    /// Path of the journal of changes made for a user.
     pub(super) fn journal(&self, owner: u32) -> PathBuf {
         self.journals.join(format!("{owner}.journal"))
     }
 
-    /// The same for the display server of a user, where it belongs to root.
+    /// Path of the journal for a user's display server that runs as root.
     pub(super) fn server_journal(&self, owner: u32) -> PathBuf {
         self.journals.join(format!("{owner}.server.journal"))
     }
 
-    /// Whether a user may call wherever it is.
+    /// Returns `true` if a user is admitted regardless of presence.
     fn is_exempt(&self, uid: u32) -> bool {
         uid == 0 || self.allowed.contains(&uid)
     }
 
-    /// Whether a user may call now.
+    /// Returns `true` if a user is admitted now.
     pub(super) fn admits(&self, uid: u32) -> bool {
         self.is_exempt(uid) || self.seats.has(uid)
     }
 
-    /// Takes CPU time away from a user; returns how long to wait until there is some again.
+    /// Charges CPU time to a user; returns the time to wait until the debt is paid off.
     fn spend(&self, uid: u32, cpu: Duration) -> Duration {
         let now = Instant::now();
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,7 +72,8 @@ impl SharedState {
     }
 }
 
-/// Answers a caller until it goes, does wrong, or does not read. Then everything is taken back.
+/// Serves a caller until it disconnects, violates the protocol, or does not read; then restores
+/// everything.
 pub(super) fn serve(mut caller: Conversation<HelperSocket>, shared: &SharedState) {
     let (uid, mut session, mut spent) = (caller.caller().uid, None, Duration::ZERO);
     loop {
@@ -89,18 +92,18 @@ pub(super) fn serve(mut caller: Conversation<HelperSocket>, shared: &SharedState
     shared.spend(uid, thread_time().saturating_sub(begun));
 }
 
-/// Answers one request; false where there is none, or none that can be answered.
+/// Answers one request. Returns `false` if the conversation is over.
 fn serve_one<'a>(
     caller: &mut Conversation<HelperSocket>,
     session: &mut Option<Session<'a>>,
     shared: &'a SharedState,
 ) -> bool {
-    // Who has no helper session yet must say soon what it wants.
+    // A caller without a helper session must send its request soon.
     let heard = caller.hear(Some(if session.is_none() { READ_TIMEOUT } else { SEAT_EVERY }));
     let uid = caller.caller().uid;
     match heard {
         Received::Gone => false,
-        // The seat may have gone to another user: then everything is taken back.
+        // The seat may have passed to another user: then everything is restored.
         _ if !shared.admits(uid) => {
             caller.answer(&HelperResponse::Error(HelperSocket::not_allowed(uid)));
             false
@@ -142,7 +145,7 @@ fn answer<'a>(
     }
 }
 
-/// Whose processes a caller may have changed: its own, and root anybody's.
+/// Returns the owner of the processes to change: the caller, or any user for root.
 fn owner(caller: Caller, terms: &Terms) -> Result<u32, String> {
     match terms.owner {
         Some(owner) if owner != caller.uid && caller.uid != 0 => {
@@ -152,9 +155,10 @@ fn owner(caller: Caller, terms: &Terms) -> Result<u32, String> {
     }
 }
 
-/// Fields are dropped in this order: a helper session is counted until everything is taken back.
+/// Fields are dropped in this order: the helper session counts as open until everything is
+/// restored.
 struct Session<'a> {
-    /// First: whoever finds the other journal free finds this one free as well.
+    /// First: a caller that finds the other journal free finds this one free as well.
     server: Option<Server>,
     own: Mechanism,
     bounds: MemberCounts,
@@ -164,7 +168,7 @@ struct Session<'a> {
     _counted: SessionGuard<'a>,
 }
 
-/// One more helper session, for as long as it lives.
+/// Counts an open helper session during its lifetime.
 struct SessionGuard<'a>(&'a AtomicUsize);
 
 impl SessionGuard<'_> {
@@ -180,7 +184,7 @@ impl Drop for SessionGuard<'_> {
     }
 }
 
-/// The display server, which belongs to root and is changed besides.
+/// The display server, which runs as root and is changed in addition.
 struct Server {
     who: Identity,
     mechanism: Mechanism,
@@ -243,8 +247,9 @@ impl Session<'_> {
         applied.and(self.apply_to_server(&of_server))
     }
 
-    /// The actions without the members that are to be favoured and do not belong to the session in front, and the number
-    /// of these. Nobody can tell here what has the focus, but it is none of what a user runs elsewhere.
+    /// Removes members to favour that do not belong to the active session; also returns their
+    /// number. The helper cannot know the focus, but it is never on a process that the user runs
+    /// elsewhere.
     fn in_front(&self, mut actions: Vec<Action>) -> (Vec<Action>, usize) {
         let mut behind = 0;
         if !self.shared.is_exempt(self.caller) {
@@ -262,7 +267,8 @@ impl Session<'_> {
         (actions, behind)
     }
 
-    /// Whose display server it is can have changed, and it is favoured or left alone, nothing else.
+    /// The owner of the display server may have changed; the server is favoured or left alone,
+    /// nothing else.
     fn apply_to_server(&mut self, actions: &[Action]) -> AppliedCounts {
         let Some(server) = self.server.as_mut() else { return AppliedCounts::default() };
         let refused = AppliedCounts { skipped: actions.len(), ..AppliedCounts::default() };
@@ -294,7 +300,8 @@ impl Session<'_> {
     }
 }
 
-/// Opens a mechanism; where its journal is in use it is a helper session that ends just now, or one that stays.
+/// Opens a mechanism. If its journal is in use, a helper session may be just ending, so this
+/// retries.
 fn open_soon(config: &Config) -> Result<(Mechanism, tipme_sched::Restored), MechanismError> {
     for _ in 0..BUSY_TRIES {
         match Mechanism::open(config.clone()) {
@@ -319,7 +326,7 @@ impl Server {
     }
 }
 
-/// A mechanism for the display server alone, where it may be favoured for this user.
+/// Opens a mechanism for the display server alone, if it may be favoured for this user.
 fn open_server(
     shared: &SharedState,
     owner: u32,
@@ -336,7 +343,7 @@ fn open_server(
     Ok((mechanism, restored.into()))
 }
 
-/// The back end that is asked for, else the best that can be used; and what it cannot do.
+/// Chooses the requested backend, or else the best usable one; also returns its limits.
 fn choose(offers: &[Offer], asked: Option<Backend>) -> Result<(Backend, Vec<String>), String> {
     if let Some(asked) = asked.filter(|asked| !BACKENDS.contains(asked)) {
         return Err(format!("the helper has no back end {asked}; use autogroup or nice, or run the manager as root"));

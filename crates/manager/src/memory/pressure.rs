@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiting for memory as the kernel tells of it, of the machine and of a control group.
+//! Memory pressure (PSI) of the machine and of a control group.
 
 use std::path::{Path, PathBuf};
 use tipme_record::proc_text::{cgroup_mounts, control_group};
 use tipme_sched::full_average;
 
-/// Microseconds in `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`.
+/// Parses the microseconds in `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`.
 pub(crate) fn some_total(text: &str) -> Option<u64> {
     text.lines().find(|line| line.starts_with("some "))?.rsplit_once("total=")?.1.trim().parse().ok()
 }
 
-/// Where the hierarchy of control groups of version 2 is mounted; `None` where it is not.
+/// Returns the mount point of the cgroup v2 hierarchy, if it is mounted.
 pub(super) fn hierarchy(proc: &Path) -> Option<PathBuf> {
     let mounts = std::fs::read_to_string(proc.join("self/mountinfo")).ok()?;
     cgroup_mounts(&mounts).find(|mount| mount.unified).map(|mount| mount.mount.into())
 }
 
-/// Percent of the last ten seconds in which all tasks of the process's control group waited for memory. `None`
-/// where it has no group of its own, or the kernel does not tell.
+/// Returns the percentage of the last ten seconds in which all tasks of the process's control group
+/// waited for memory. Returns `None` without a group of its own, or without PSI.
 pub(super) fn full_percent(proc: &Path, hierarchy: &Path, pid: u32) -> Option<f32> {
     let groups = std::fs::read_to_string(proc.join(format!("{pid}/cgroup"))).ok()?;
     let group = control_group(&groups)?.strip_prefix('/').filter(|group| !group.is_empty())?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory as a made-up /proc tells of it.
+//! Memory samples on a simulated `/proc`.
 
 use super::*;
 use std::fs;
@@ -87,7 +87,7 @@ fn short_memory_is_looked_at_each_second_and_names_the_biggest_and_the_core() {
 }
 
 impl MemoryFixture {
-    /// Whether a look tells of a process.
+    /// Returns `true` if the sample contains a process.
     fn tells_of(&mut self, pid: u32, ms: u64) -> bool {
         let sample = self.look(ms).expect("it is due");
         let who = MemoryGroup::Process(Identity { pid, start: u64::from(pid) * 100 });
@@ -155,7 +155,7 @@ fn what_cannot_be_read_as_a_number_is_no_sample() {
     assert_eq!(processes::resident(machine.root.path(), 77), None);
 }
 
-/// Many helpers of the focused set, of which the last ones were named first.
+/// Many helpers of the focused set, in descending order.
 struct Many;
 
 impl ProcessFacts for Many {

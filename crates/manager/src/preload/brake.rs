@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! By which the manager's loop stops what reads ahead, without ever waiting for it.
+//! Brake by which the manager's loop stops reading ahead without waiting for the thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use tipme_record::Nanos;
 
-/// Nothing is read before this time, in nanoseconds.
+/// Time before which nothing is read, in nanoseconds.
 #[derive(Debug, Default)]
 pub(crate) struct Brake(AtomicU64);
 
 impl Brake {
-    /// Nothing is read before this time.
+    /// Blocks reading until this time.
     pub(crate) fn hold_until(&self, time: Nanos) {
         self.0.fetch_max(time.0, Ordering::Relaxed);
     }
 
-    /// Nothing is read any more.
+    /// Stops reading for good.
     pub(crate) fn stop(&self) {
         self.hold_until(Nanos(u64::MAX));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel tells, in a folder of a test.
+//! Simulated kernel files in a test folder.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -7,14 +7,14 @@ use tempfile::TempDir;
 use tipme_policy::Identity;
 use tipme_policy::preload::RememberedFile;
 
-/// A program that is installed wherever the tests run.
+/// A program installed on every test machine.
 pub(crate) const SLEEP: &str = "/usr/bin/sleep";
 
 /// A folder in place of `/proc`.
 pub(crate) struct FakeKernel(TempDir);
 
 impl FakeKernel {
-    /// With one disk, and much memory for which nobody waits.
+    /// Creates a kernel with one disk, ample memory and no pressure.
     pub(crate) fn new() -> FakeKernel {
         let kernel = FakeKernel(tempfile::tempdir().expect("a folder can be made"));
         for folder in ["self", "pressure"] {
@@ -25,7 +25,7 @@ impl FakeKernel {
         kernel
     }
 
-    /// So much memory is available.
+    /// Sets the available memory in kB.
     pub(crate) fn memory_kb(&self, available: u64) {
         self.write("meminfo", &format!("MemTotal: 8000000 kB\nMemAvailable: {available} kB\n"));
     }
@@ -34,7 +34,7 @@ impl FakeKernel {
         self.0.path()
     }
 
-    /// A process with these mappings.
+    /// Adds a process with these mappings.
     pub(crate) fn process(&self, pid: u32, maps: &str) -> Identity {
         std::fs::create_dir(self.proc().join(pid.to_string())).expect("it can be made");
         let stat = "S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 5 1 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 0 0 0";
@@ -43,13 +43,13 @@ impl FakeKernel {
         Identity { pid, start: 5 }
     }
 
-    /// Somebody has waited for this for so many microseconds.
+    /// Sets the total stall time of this resource, in microseconds.
     pub(crate) fn press(&self, what: &str, total: u64) {
         let line = format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={total}\nfull avg10=99.00 total=7\n");
         self.write(&format!("pressure/{what}"), &line);
     }
 
-    /// Puts a whole file in the place of what was there.
+    /// Replaces a file atomically.
     fn write(&self, name: &str, text: &str) {
         let new = self.proc().join("new");
         std::fs::write(&new, text).expect("it can be written");
@@ -57,13 +57,13 @@ impl FakeKernel {
     }
 }
 
-/// The line of a file in a list of mappings.
+/// Returns the line of a file in a list of mappings.
 pub(crate) fn mapping(path: &str) -> String {
     let inode = std::fs::metadata(path).map_or(7, |found| found.ino());
     format!("7f0000000000-7f0000001000 r-xp 00000000 fd:00 {inode}      {path}\n")
 }
 
-/// A file as it would be remembered now.
+/// Returns a file as it would be remembered now.
 pub(crate) fn file(path: &str) -> RememberedFile {
     let found = std::fs::metadata(path).expect("it is installed");
     RememberedFile { path: path.to_owned(), bytes: found.len(), changed_s: found.mtime() }

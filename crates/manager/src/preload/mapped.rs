@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which files processes have mapped, as far as they may be remembered and read ahead.
+//! Mapped files of processes that may be remembered and read ahead.
 //!
-//! That is what root has installed for everybody, on a disk of this machine: programs, libraries, fonts, data. What the
-//! user could have made or changed, and what not everybody may read, is a document for all that is known here. It is
-//! neither looked at nor remembered.
+//! These are files that root has installed for everyone on a disk of this machine: programs,
+//! libraries, fonts, data. Files that the user could have created or changed, or that not everyone
+//! may read, may be documents; they are neither opened nor remembered.
 
 use crate::installed;
 use crate::preload::mounts::MountList;
@@ -16,17 +16,17 @@ use tipme_policy::Identity;
 use tipme_policy::preload::RememberedFile;
 use tipme_sched::processes::{self, read_up_to};
 
-/// Bytes of a list of mappings that are read.
+/// Maximum number of bytes read from a list of mappings.
 const MAPS_BYTES_MAX: u64 = 4 << 20;
 
-/// A file as a list of mappings names it: there its path may lead elsewhere than here.
+/// A file in a list of mappings: its path may lead elsewhere in the mount namespace of the process.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct MappedPath {
     path: String,
     inode: u64,
 }
 
-/// The files of these processes, those of the first one first.
+/// Returns the mapped files of these processes, those of the first process first.
 pub(crate) fn files(proc: &Path, mounts: &MountList, processes: &[Identity]) -> Vec<RememberedFile> {
     let (mut seen, all) = (BTreeSet::new(), processes.iter().flat_map(|process| mapped(proc, *process)));
     let distinct = all.filter(|one| seen.insert(one.clone()));
@@ -38,12 +38,12 @@ pub(crate) fn files(proc: &Path, mounts: &MountList, processes: &[Identity]) -> 
     on_disk.filter_map(fit).collect()
 }
 
-/// Opens a file if it is still the one that is remembered.
+/// Opens a file if it is still the remembered one.
 pub(crate) fn open(mounts: &MountList, file: &RememberedFile) -> Option<File> {
     let is_same = |found: &Metadata| found.is_file() && remembered(found, file.path.clone()) == *file;
     let path = Some(Path::new(&file.path)).filter(|_| mounts.is_on_disk(&file.path))?;
     installed::for_everybody(path).filter(is_same)?;
-    // Whoever holds it, and whatever has come into its place, is not waited for.
+    // Do not block on a file lease, nor on a special file that has taken its place.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     let open = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
     open.metadata().is_ok_and(|found| is_same(&found)).then_some(open)
@@ -56,12 +56,13 @@ fn remembered(found: &Metadata, path: String) -> RememberedFile {
 fn mapped(proc: &Path, process: Identity) -> Vec<MappedPath> {
     let bytes = read_up_to(&proc.join(format!("{}/maps", process.pid)), MAPS_BYTES_MAX).unwrap_or_default();
     let paths = paths(&String::from_utf8_lossy(&bytes));
-    // Read after that, so that the list was this process's and not one's that has its number now.
+    // Checked after the read, so that the list belongs to this process and not to one that reused
+    // its PID.
     if processes::lives(proc, process) { paths } else { Vec::new() }
 }
 
-/// Files in the order in which they were mapped: the program lies lowest, and of the others, which the kernel puts below
-/// each other, the first one lies highest.
+/// Returns the files in mapping order: the program lies lowest; the kernel places the others below
+/// each other, so the first one lies highest.
 fn paths(maps: &str) -> Vec<MappedPath> {
     let mut paths: Vec<MappedPath> = maps.lines().filter_map(parse).collect();
     paths.dedup();
@@ -71,7 +72,8 @@ fn paths(maps: &str) -> Vec<MappedPath> {
     paths
 }
 
-/// A line such as `7f00-7f10 r-xp 00000000 fd:00 4711    /usr/lib/libc.so.6`; nothing before the path has a slash.
+/// Parses a line such as `7f00-7f10 r-xp 00000000 fd:00 4711    /usr/lib/libc.so.6`; nothing before
+/// the path contains a slash.
 fn parse(line: &str) -> Option<MappedPath> {
     let at = line.find('/')?;
     let inode = line[..at].split_ascii_whitespace().nth(4)?.parse().ok()?;

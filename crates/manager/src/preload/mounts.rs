@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which paths lead to a file system on a disk of this machine.
+//! Paths on file systems that lie on a disk of this machine.
 //!
-//! The list of mounts tells it without asking any of them: looking at a file of another machine, or of a file system that
-//! a program serves, can take for ever.
+//! The mount list shows this without touching any of them: a look at a file of a network file
+//! system, or of one served by a program, can block forever.
 
 use std::path::Path;
 
-/// Types of file systems whose files lie on a disk of this machine, and layers of such.
+/// Types of file systems on local disks, and layers on top of them.
 const ON_DISK: [&str; 12] =
     ["bcachefs", "btrfs", "erofs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "squashfs", "xfs", "zfs"];
 
-/// The mounts that this process sees.
+/// The mounts visible to this process.
 pub(crate) struct MountList(Vec<SeenMount>);
 
-/// A mount point as the kernel writes it, and whether it is on a disk.
+/// A mount point as the kernel writes it, with the type of its storage.
 struct SeenMount {
     point: String,
     on_disk: bool,
 }
 
 impl MountList {
-    /// Empty where the list cannot be read.
+    /// Reads the mount list; empty if that fails.
     pub(crate) fn read(proc: &Path) -> MountList {
         let text = std::fs::read_to_string(proc.join("self/mountinfo")).unwrap_or_default();
         MountList(text.lines().filter_map(parse).collect())
     }
 
-    /// Whether a file with this absolute path, if there is one and no link is on the way, lies on a disk of this machine.
+    /// Returns `true` if a file with this absolute path would lie on a disk of this machine,
+    /// provided that no link is on the way.
     pub(crate) fn is_on_disk(&self, path: &str) -> bool {
         if !is_plain(path) {
             return false;
@@ -36,25 +37,25 @@ impl MountList {
             let rest = path.strip_prefix(mount.point.trim_end_matches('/'));
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        // Of several mounts at one point the last one is seen.
+        // The last of several mounts at one point is visible.
         self.0.iter().filter(above).max_by_key(|mount| mount.point.len()).is_some_and(|mount| mount.on_disk)
     }
 }
 
-/// Whether a path leads nowhere but down.
+/// Returns `true` if every part of the path leads downwards.
 fn is_plain(path: &str) -> bool {
     let down = |part| !matches!(part, "" | "." | "..");
     path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(down))
 }
 
-/// A line such as `27 1 254:0 / /mnt rw,relatime shared:1 - ext4 /dev/vda rw`.
+/// Parses a line such as `27 1 254:0 / /mnt rw,relatime shared:1 - ext4 /dev/vda rw`.
 fn parse(line: &str) -> Option<SeenMount> {
     let (mount, source) = line.split_once(" - ")?;
     let on_disk = ON_DISK.contains(&source.split(' ').next()?);
     Some(SeenMount { point: mount.split(' ').nth(4)?.to_owned(), on_disk })
 }
 
-/// A path as the kernel writes it into its lists.
+/// Escapes a path as the kernel does in its lists.
 fn escaped(path: &str) -> String {
     path.replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011").replace('\n', "\\012")
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether others wait for disk or memory.
+//! Detection of other tasks that wait for disk or memory.
 
 use crate::memory::some_total;
 use std::path::Path;
 use tipme_record::Nanos;
 
-/// From one look to the next; the kernel adds up what it tells no more often.
+/// Time between two looks; the kernel updates its averages no more often.
 const PERIOD: Nanos = Nanos::from_secs(2);
-/// They wait where some task did so for more than this share of the time between two looks, in percent.
+/// Minimum share of the time between two looks in which some task waited, in percent.
 const WAITED_PERCENT: u64 = 5;
 
-/// Looks at the pressure that the kernel tells of.
+/// Watches the kernel's pressure figures.
 pub(crate) struct OthersWatch<'a> {
     proc: &'a Path,
     looked: Nanos,
@@ -19,7 +19,7 @@ pub(crate) struct OthersWatch<'a> {
 }
 
 impl<'a> OthersWatch<'a> {
-    /// Before the second look nothing is known, and they are taken to wait.
+    /// Starts a watch. Until the second look, others are assumed to wait.
     pub(crate) fn begin(proc: &'a Path, now: Nanos) -> OthersWatch<'a> {
         OthersWatch { proc, looked: now, waited_us: waited_us(proc), waits: true }
     }
@@ -36,7 +36,7 @@ impl<'a> OthersWatch<'a> {
     }
 }
 
-/// Microseconds since the start of the machine; 0 where the kernel does not tell.
+/// Returns the total stall time in microseconds since boot; 0 without PSI.
 fn waited_us(proc: &Path) -> u64 {
     let total = |what| some_total(&std::fs::read_to_string(proc.join("pressure").join(what)).ok()?);
     ["io", "memory"].into_iter().filter_map(total).sum()

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading files ahead, out of everybody's way.
+//! Reads files ahead with the least possible disturbance of others.
 //!
-//! The kernel is asked for a piece, and then asked without waiting whether it is there, with sleep in between. So this
-//! thread is never among those that wait for a disk, and the pressure that the kernel tells of is that of others.
+//! The thread requests a piece asynchronously, then polls for its arrival with non-blocking reads
+//! and sleeps in between. The thread itself thus never waits for a disk, and the kernel's pressure
+//! figures show only the waits of others.
 
 use crate::preload::brake::Brake;
 use crate::preload::mapped;
@@ -20,18 +21,18 @@ use tipme_desktop::clock;
 use tipme_policy::preload::RememberedFile;
 use tipme_record::Nanos;
 
-/// Bytes that are on their way at a time, and bytes of a request: of a longer one the kernel may leave the rest unread.
+/// Bytes in flight, and bytes per request: the kernel may skip part of a longer one.
 const PIECE_BYTES: u64 = 4 << 20;
 const REQUEST_BYTES: u64 = 128 << 10;
-/// From one look whether a piece is there to the next: it doubles up to the second.
+/// First poll interval for a piece; it doubles up to the second value.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LOOK_MAX: Duration = Duration::from_millis(64);
-/// From one look whether others wait to the next, while they do.
+/// Poll interval of the pressure while others wait.
 const PAUSE: Duration = Duration::from_millis(250);
-/// After so long it is no longer ahead of anything, and ends.
+/// Time after which reading ahead is useless and ends.
 const TIME_MAX: Nanos = Nanos::from_secs(300);
 
-/// Reads ahead, and counts what it has read.
+/// Reads ahead and counts.
 pub(crate) struct Reader<'a> {
     proc: &'a Path,
     mounts: &'a MountList,
@@ -48,7 +49,7 @@ impl<'a> Reader<'a> {
         Reader { proc, mounts, brake, others, begun, told: PreloadStatus::default() }
     }
 
-    /// Reads these files, program by program, until it is stopped.
+    /// Reads these files program by program until it is stopped.
     pub(crate) fn read(mut self, programs: &[Vec<RememberedFile>]) -> PreloadStatus {
         let before = fetched(self.proc);
         let ended = programs.iter().try_for_each(|files| self.read_program(files));
@@ -85,7 +86,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Waits while others wait for disk or memory, or somebody has just started a program.
+    /// Waits while others wait for disk or memory, or a program has just been started.
     fn wait_for_quiet(&mut self) -> Result<(), PreloadState> {
         while self.check()? {
             std::thread::sleep(PAUSE);
@@ -94,7 +95,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Waits until the byte at this place is in memory.
+    /// Waits until the byte at this offset is in memory.
     fn wait_for(&mut self, file: &File, at: u64) -> Result<(), PreloadState> {
         let mut look = FIRST_LOOK;
         while !is_there(file, at) {
@@ -105,7 +106,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Whether it has to stand still; why it ends, if it does.
+    /// Returns `true` if reading has to pause; an error is the reason to end.
     fn check(&mut self) -> Result<bool, PreloadState> {
         let now = clock::now();
         if self.brake.is_stopped() {
@@ -118,7 +119,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Has the kernel read these bytes; what it cannot, is not there later.
+/// Requests readahead of these bytes; failures show up as pages that never arrive.
 fn ask_for(file: &File, mut from: u64, end: u64) {
     while let Some(bytes) = NonZeroU64::new(REQUEST_BYTES.min(end - from)) {
         rustix::fs::fadvise(file, from, Some(bytes), Advice::WillNeed).ok();
@@ -126,13 +127,13 @@ fn ask_for(file: &File, mut from: u64, end: u64) {
     }
 }
 
-/// Whether the byte at this place can be read without waiting; also where that cannot be told.
+/// Returns `true` if the byte at this offset can be read without blocking, or if that is unknown.
 fn is_there(file: &File, at: u64) -> bool {
     let mut byte = [0];
     preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, ReadWriteFlags::NOWAIT) != Err(Errno::AGAIN)
 }
 
-/// Bytes that this thread has had read from disks; 0 where the kernel does not count.
+/// Bytes that this thread fetched from disks; 0 if the kernel does not count them.
 fn fetched(proc: &Path) -> u64 {
     let text = std::fs::read_to_string(proc.join("thread-self/io")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("read_bytes: "));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a program in use to its files in memory at the next start.
+//! The whole path from a program in use to its files in memory at the next start.
 
 use super::fake::{FakeKernel, SLEEP, file, mapping};
 use super::*;
@@ -13,7 +13,7 @@ fn options(dir: &Path, predict: bool, strength: Strength) -> ManageOptions {
     ManageOptions { strength, backend, display, recorder, under: None, cgroup: None, state, predict, helper }
 }
 
-/// Waits for what the thread does.
+/// Waits for a result of the thread.
 fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -35,7 +35,7 @@ fn remembered(dir: &Path) -> Option<FileHistory> {
 
 const NOW: Nanos = Nanos::from_secs(1_000);
 
-/// A program that has the focus for as long as it takes.
+/// Gives a program the focus for long enough.
 fn use_for_a_while(preload: &mut Preload, who: Identity) {
     preload.focus(Some("sleep"), Some(SetId(who)), NOW);
     let unasked = |_| unreachable!("it has not been in use for long");

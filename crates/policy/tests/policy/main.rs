@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The policy, told of made-up desks.
+//! Tests of the policy with simulated desktops.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod memory;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is done while memory is short. The machine has 3200 MiB: short is below 200, plenty above 400, a hog's share
-//! 100.
+//! Behaviour during a memory shortage. The machine has 3200 MiB: memory is short below 200,
+//! plentiful above 400, and a hog's share is 100.
 
 use crate::support::{Fixture, MIB, cgroup, holder, process, set, shown};
 use tipme_policy::{DesktopEvent, GroupMemory, HOGS_MAX, MemorySample, Role, Strength};
@@ -16,7 +16,7 @@ fn sample(available_mib: u64, some_percent: f32, groups: &[GroupMemory]) -> Desk
     })
 }
 
-/// A focused client 10 and a hidden one, 20.
+/// Returns a fixture with the focused client 10 and the hidden client 20.
 fn fixture() -> Fixture {
     let mut fixture = Fixture::new(Strength::Normal);
     fixture.at(0, shown(&[10, 11], true));

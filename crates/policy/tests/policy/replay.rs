@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Any events in any order. What must hold after each single action is checked by [`Fixture`].
+//! Random events in random order. [`Fixture`] checks the invariants after every single action.
 
 use crate::support::{Fixture, MIB, process, set};
 use proptest::collection::vec;
@@ -12,9 +12,10 @@ use tipme_policy::{
 use tipme_record::Nanos;
 
 const TOTAL: u64 = 3_200 * MIB;
-/// Few, so that sets meet and processes are shared.
+/// Small, so that sets collide and share processes.
 const PIDS: u32 = 12;
-/// Deadlines that can follow one another without news: ten steps of fading for each set, and some.
+/// Maximum number of successive deadlines without an event: ten fading steps for each set, plus a
+/// margin.
 const DEADLINES_MAX: usize = 12 * PIDS as usize + 4;
 
 fn pid() -> impl Strategy<Value = u32> {
@@ -64,7 +65,7 @@ fn event() -> impl Strategy<Value = DesktopEvent> {
     ]
 }
 
-/// Events, each so many milliseconds after the one before.
+/// Generates events, each with its delay in milliseconds after the previous one.
 fn events() -> impl Strategy<Value = Vec<(u64, DesktopEvent)>> {
     let wait = prop_oneof![Just(0), 0u64..400, 0u64..20_000, 0u64..700_000];
     vec((wait, event()), 0..60)
@@ -81,7 +82,7 @@ fn play(fixture: &mut Fixture, events: Vec<(u64, DesktopEvent)>) -> u64 {
     ms
 }
 
-/// What must hold between events.
+/// Asserts the invariants that hold between events.
 fn check(fixture: &Fixture) {
     for assignment in fixture.assigned.values() {
         assert!((0.0..1.0).contains(&assignment.faded));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who gets which role, and when.
+//! Assignment of roles, and its timing.
 
 use crate::support::{Fixture, members, process, set, shown};
 use tipme_policy::{
@@ -11,7 +11,7 @@ fn keyboard(pid: u32) -> DesktopEvent {
     DesktopEvent::Keyboard(Some(set(pid)))
 }
 
-/// Two visible clients, 10 with a child and 20, of which 10 has the keyboard focus.
+/// Returns two visible clients, 10 with a child and 20, of which 10 has the keyboard focus.
 fn two() -> Fixture {
     let mut fixture = Fixture::new(Strength::Normal);
     fixture.at(0, shown(&[10, 11], true));

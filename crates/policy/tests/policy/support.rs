@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A policy with a mechanism that only takes notes.
+//! A policy with a mechanism that only records its orders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_policy::{
@@ -10,44 +10,44 @@ use tipme_record::Nanos;
 
 pub const MIB: u64 = 1 << 20;
 
-/// The process with this id; its start is a hundred times that.
+/// Returns the process with this id; its start time is a hundred times the id.
 pub fn process(pid: u32) -> Identity {
     Identity { pid, start: u64::from(pid) * 100 }
 }
 
-/// The set of the client with this id.
+/// Returns the set of the client with this id.
 pub fn set(pid: u32) -> SetId {
     SetId(process(pid))
 }
 
-/// A client and its children.
+/// Returns a client and its children.
 pub fn members(pids: &[u32]) -> Vec<Member> {
     let because = |index| if index == 0 { Membership::Client } else { Membership::Child };
     pids.iter().enumerate().map(|(index, pid)| Member { who: process(*pid), because: because(index) }).collect()
 }
 
-/// A set appears: the client comes first.
+/// Returns the event of a new set; the client comes first.
 pub fn shown(pids: &[u32], visible: bool) -> DesktopEvent {
     DesktopEvent::Set { id: set(pids[0]), members: members(pids), visible }
 }
 
-/// A process that has so many bytes.
+/// Returns a process that has this many bytes.
 pub fn holder(pid: u32, bytes: u64) -> GroupMemory {
     GroupMemory { group: MemoryGroup::Process(process(pid)), bytes, full_percent: 0.0, set: None }
 }
 
-/// A cgroup that has so many bytes.
+/// Returns a cgroup that has this many bytes.
 pub fn cgroup(path: &str, bytes: u64, full_percent: f32, set: Option<SetId>) -> GroupMemory {
     GroupMemory { group: MemoryGroup::Cgroup(path.to_owned()), bytes, full_percent, set }
 }
 
-/// The policy, and what a mechanism would have done by it.
+/// The policy, and the state that a mechanism would have established for it.
 pub struct Fixture {
     pub policy: Policy,
     pub assigned: BTreeMap<SetId, Assignment>,
     pub protected: BTreeMap<SetId, u64>,
     pub limited: BTreeMap<MemoryGroup, u64>,
-    /// What the rest may have more, as it was told last.
+    /// Room of the rest as last assigned.
     pub room: Option<i64>,
 }
 
@@ -62,14 +62,15 @@ impl Fixture {
         }
     }
 
-    /// Does what the policy says to an event, and checks it.
+    /// Handles an event, performs the resulting actions and checks them.
     pub fn at(&mut self, ms: u64, event: DesktopEvent) -> Vec<Action> {
         let actions = self.policy.handle(Nanos::from_millis(ms), event);
         actions.iter().for_each(|action| self.perform(action));
         actions
     }
 
-    /// The same, as lines of text; without the room of the rest, which each look at memory tells.
+    /// Same as [`Fixture::at`], with the actions as lines of text. The room of the rest, which each
+    /// memory sample updates, is left out.
     pub fn told(&mut self, ms: u64, event: DesktopEvent) -> Vec<String> {
         let is_room = |action: &&Action| matches!(action, Action::Memory(MemoryAction::Room { .. }));
         self.at(ms, event).iter().filter(|action| !is_room(action)).map(line).collect()
@@ -116,7 +117,7 @@ impl Fixture {
         }
     }
 
-    /// At any moment, each process is in one assignment at most.
+    /// Asserts that each process is in at most one assignment.
     fn check_members(&self) {
         let mut seen = BTreeSet::new();
         for member in self.assigned.values().flat_map(|assignment| &assignment.members) {

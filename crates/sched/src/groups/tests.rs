@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Controllers and weights where the delegated group is not empty at once.
+//! Controllers and weights of a delegated group that is not empty at first.
 
 use crate::engine::Engine;
 use crate::fake::{DIR, FakeMachine, MemoryLog, ROOT};
@@ -22,7 +22,7 @@ fn focused(who: Identity) -> Action {
     Action::Assign(Assignment { set: SetId(who), role: Role::Focused, reason, faded: 0.0, members })
 }
 
-/// The delegated group's controllers that are on.
+/// Returns the enabled controllers of the delegated group.
 fn controllers(machine: &FakeMachine) -> BTreeSet<(String, String)> {
     machine.state.borrow().controllers.clone()
 }

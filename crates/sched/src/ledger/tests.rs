@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Changes of units that are not answered in time: they may happen later, and are taken back all the same.
+//! Unanswered changes of units: they may happen later, and are restored nevertheless.
 use super::*;
 use crate::fake::{APP, FakeMachine, LOGIN, MemoryLog, ROOT};
 use crate::groups::step;
@@ -11,7 +11,7 @@ fn weight() -> KnobPlace {
     KnobPlace::Unit { folder: APP.to_owned(), property: Property::CpuWeight }
 }
 
-/// A machine with a process in a login, and its ledger.
+/// Returns a machine with a process in a login, and its ledger.
 fn fixture() -> (FakeMachine, MemoryLog, Ledger<FakeMachine, MemoryLog>, Identity) {
     let (machine, log) = (FakeMachine::new(), MemoryLog::default());
     let who = machine.fork(20, None, true);
@@ -52,7 +52,7 @@ fn a_change_that_comes_late_is_taken_back() {
                 machine.land();
                 assert_eq!(has(&machine), Some(500));
             }
-            // Of the next life, which knows the journal only, and of this one.
+            // For the next run, which knows only the journal, and for this one.
             let cell = ledger.cell(&weight()).expect("it is still known");
             assert!(cell.put(&500.into()) && cell.put(&first.unwrap_or(-1).into()), "{cell:?}");
             drop(ledger);

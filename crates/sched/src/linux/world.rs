@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine as the world that is changed.
+//! Implements [`World`] for the real machine.
 
 use super::{Linux, nice_allowed, parse_autogroup, set_thread};
 use crate::advice;
@@ -74,7 +74,7 @@ impl World for Linux {
                 units_real::begin(self, folder, root, *first)
             }
             (KnobPlace::Scope { folder, .. }, Value::Number(_)) => units_real::end(self, folder),
-            // A journal that says such a thing was not written here.
+            // Such a journal entry was not written by this program.
             _ => Err(KnobFault::Refused(libc::EINVAL)),
         }
     }

@@ -65,7 +65,7 @@ impl LimitsFixture {
         state.groups.get_mut(group).expect("it is there").insert(file.to_owned(), number);
     }
 
-    /// In MiB, of a group or a unit; -1 is none.
+    /// Returns the limit of a group or unit in MiB; -1 for none.
     fn limit(&self, folder: &str) -> i64 {
         let state = self.machine.state.borrow();
         let unit = state.units.get(&(folder.to_owned(), Property::MemoryHigh)).copied();
@@ -82,7 +82,7 @@ fn relieve(who: Identity, bytes: u64) -> Action {
     Action::Memory(MemoryAction::Relieve { group: MemoryGroup::Process(who), bytes })
 }
 
-/// Two processes of a hog, with 10 and 8 MiB of the 24 that their folder has.
+/// Returns two processes of a hog, with 10 and 8 MiB of the 24 MiB in their folder.
 fn hogs(backend: Backend) -> (LimitsFixture, [Identity; 2], String) {
     let mut fixture = LimitsFixture::new(backend);
     let group = if backend == Backend::Systemd { APP } else { DIR };
@@ -197,7 +197,7 @@ fn protection_that_an_administrator_has_set_stays() {
     assert_eq!((low(DIR), low(&state.processes[&who].group)), (77, 8_192));
 }
 
-/// A group `rest` with 20 MiB; the kernel can take 6 of them.
+/// Returns a group `rest` with 20 MiB, of which the kernel can reclaim 6.
 fn with_rest() -> (LimitsFixture, String) {
     let mut fixture = LimitsFixture::new(Backend::Cgroup);
     let [front, _] = [DIR; 2].map(|group| fixture.process(group, 1));

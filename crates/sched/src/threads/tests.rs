@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads on a machine in memory: what is left alone, who is found, and how often anybody looks.
+//! Threads on an in-memory machine: exemptions, inherited values, and the number of thread
+//! listings.
 
 use crate::engine::Engine;
 use crate::fake::{FakeMachine, MemoryLog};
@@ -7,7 +8,7 @@ use crate::ledger::Ledger;
 use crate::why::{Applied, Knob, SkipReason};
 use tipme_policy::{Action, Assignment, Backend, Identity, Member, Membership, Reason, Role, SetId, Strength, knobs};
 
-/// A slice that no table knows, in nanoseconds.
+/// A slice in nanoseconds that is not in the table.
 const OTHER_SLICE: i64 = 3_000_000;
 const NICE: usize = 0;
 const SLICE: usize = 1;
@@ -153,7 +154,7 @@ fn one_write_announces_all_changes_of_a_call() {
     assert_eq!(fixture.log.crash_point.taken.get(), 1);
 }
 
-/// A daemon, which leaves its parent and its session at once.
+/// Forks a daemon, which leaves its parent and its session at once.
 fn detached(fixture: &ThreadsFixture, pid: u32, parent: Identity) -> Identity {
     let shell = fixture.machine.fork(29, Some(parent), false);
     let child = fixture.machine.fork(pid, Some(shell), true);

@@ -12,7 +12,7 @@ use tipme_policy::{
 const APPS: &str = "/cg/user.slice/user-1000.slice/user@1000.service/app.slice";
 const USER: &str = "/cg/user.slice/user-1000.slice/user@1000.service";
 
-/// An engine, the machine that it works on, and the number of the next process.
+/// An engine with its machine, and the PID of the next process.
 struct UnitsFixture {
     engine: Engine<FakeMachine, MemoryLog>,
     machine: FakeMachine,

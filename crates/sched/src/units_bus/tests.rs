@@ -12,7 +12,7 @@ fn unit() -> Unit {
     Unit::of(FOLDER).expect("a unit")
 }
 
-/// A folder with the socket of the system's bus.
+/// Returns a folder with the socket of the system bus.
 pub(crate) fn socket() -> (TempDir, UnixListener) {
     let run = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(run.path().join("dbus")).expect("the server of the test works");
@@ -20,7 +20,8 @@ pub(crate) fn socket() -> (TempDir, UnixListener) {
     (run, listener)
 }
 
-/// Answers each call of one connection with what `answer` makes of method and signature; returns these.
+/// Answers each call of one connection with the result of `answer` for its method and signature;
+/// returns these.
 pub(crate) fn manager(
     listener: UnixListener,
     mut answer: impl FnMut(&str) -> Result<u64, &'static str> + Send + 'static,
@@ -29,7 +30,7 @@ pub(crate) fn manager(
         let (stream, _) = listener.accept().expect("the server of the test works");
         let builder =
             Builder::async_io_unix_stream(stream).server(zbus::Guid::generate()).expect("the server of the test works");
-        // The first call may be there before anything else is.
+        // The iterator must exist before the first call arrives.
         let messages: MessageIterator = builder.p2p().build_message_iterator().expect("the server of the test works");
         let connection = Connection::from(zbus::Connection::from(messages.inner()));
         let mut calls = Vec::new();

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 const SCOPE: &str = "/cg/user.slice/user-1000.slice/tipme-7-8-9.scope";
 const FIRST: Identity = Identity { pid: 4_711, start: 5 };
 
-/// Writes what a process table tells of the process, in place of any other that has its number.
+/// Writes the `/proc` entry of the process, replacing any other with its PID.
 fn write(proc: &Path, who: Identity, group: &str) {
     let folder = proc.join(who.pid.to_string());
     std::fs::remove_dir_all(&folder).ok();
@@ -19,7 +19,7 @@ fn write(proc: &Path, who: Identity, group: &str) {
     std::fs::write(folder.join("cgroup"), format!("0::{group}\n")).expect("the folder of the test can be written to");
 }
 
-/// A process table with one process, and a machine that reads it.
+/// Returns a process table with one process, and a machine that reads it.
 fn machine(run: &Path) -> (TempDir, Linux) {
     let proc = tempfile::tempdir().expect("a folder");
     write(proc.path(), FIRST, "/login");

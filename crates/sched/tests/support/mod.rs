@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that a test starts, and that end with it.
+//! Processes of a test that end with it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::io::Read;
@@ -13,7 +13,7 @@ use tipme_policy::{Action, Assignment, Backend, Identity, Member, Membership, Re
 use tipme_sched::processes::{self, Stat};
 use tipme_sched::{Config, Mechanism, Restored};
 
-/// A child that is killed and waited for when it goes out of scope, with the children of its process group.
+/// A child that is killed and reaped on drop, together with the children of its process group.
 pub struct Started {
     pub child: Child,
     pub who: Identity,
@@ -30,19 +30,19 @@ impl Started {
             });
         }
         let child = command.spawn().unwrap();
-        // Once more for one that has become another user before it could.
+        // Repeats it for a child that has become another user before it could.
         // SAFETY: the call takes numbers only.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, child.id(), 0) };
         let who = identity(child.id());
         Started { child, who }
     }
 
-    /// Sleeps, in the session of the test.
+    /// Starts a sleeping process in the session of the test.
     pub fn sleeper() -> Started {
         Started::new(&mut sleep())
     }
 
-    /// Sleeps, as the leader of a session of its own.
+    /// Starts a sleeping process as the leader of a session of its own.
     pub fn leader() -> Started {
         Started::new(own_session(&mut sleep()))
     }
@@ -51,7 +51,7 @@ impl Started {
         processes::read(proc(), self.who.pid).unwrap()
     }
 
-    /// Ends it alone: its children live on until [`kill_group`].
+    /// Kills only this process: its children live on until [`kill_group`].
     pub fn end_alone(self) -> Identity {
         let mut process = std::mem::ManuallyDrop::new(self);
         process.child.kill().unwrap();
@@ -67,13 +67,13 @@ impl Drop for Started {
     }
 }
 
-/// Kills what a started process has started: they are in the group of its number.
+/// Kills the children of a started process, which are in the process group of its PID.
 pub fn kill_group(who: Identity) {
-    // SAFETY: the call takes numbers; the group is one that a test has made.
+    // SAFETY: the call takes numbers; the group was created by a test.
     unsafe { libc::kill(-libc::pid_t::try_from(who.pid).unwrap(), libc::SIGKILL) };
 }
 
-/// Has what a process has by itself, whatever the test itself was started with.
+/// Resets nice value and I/O priority to the defaults, whatever the test itself inherited.
 fn be_plain() {
     // SAFETY: the calls take numbers only.
     unsafe {
@@ -106,10 +106,11 @@ pub fn identity(pid: u32) -> Identity {
     processes::identity(proc(), pid).unwrap()
 }
 
-/// One mechanism at a time: two of them would take back what processes of the same session got from the other.
+/// Serializes mechanisms: two of them would restore each other's values in processes of the same
+/// session.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A folder with a journal, and the turn to use it.
+/// A folder with a journal, and the lock to use it.
 pub struct Fixture {
     _turn: MutexGuard<'static, ()>,
     pub folder: TempDir,
@@ -141,7 +142,7 @@ impl Fixture {
     }
 }
 
-/// The set is named after the first process.
+/// Assigns the role to a set named after the first process.
 pub fn assign(role: Role, processes: &[Identity]) -> Action {
     let members = processes.iter().map(|who| Member { who: *who, because: Membership::Client }).collect();
     let set = SetId(processes[0]);
@@ -153,14 +154,14 @@ pub fn io_priority(tid: u32) -> i64 {
     unsafe { libc::syscall(libc::SYS_ioprio_get, 1, tid) }
 }
 
-/// Nice value, policy and I/O priority of the first thread.
+/// Returns nice value, policy and I/O priority of the first thread.
 pub fn values(who: Identity) -> (i8, u32, i64) {
     let stat = processes::read(proc(), who.pid).unwrap();
     assert_eq!(stat.identity, who);
     (stat.nice, stat.policy, io_priority(who.pid))
 }
 
-/// Nanoseconds of a thread's time slice, as the kernel tells; 0 before Linux 6.12.
+/// Returns a thread's time slice in nanoseconds; 0 before Linux 6.12.
 pub fn slice(pid: u32) -> u64 {
     let mut attributes = [0u64; 6];
     let size = size_of_val(&attributes);
@@ -170,7 +171,7 @@ pub fn slice(pid: u32) -> u64 {
     attributes[3]
 }
 
-/// Gives a thread a slice, as its user could.
+/// Sets the slice of a thread, as its user could.
 pub fn set_slice(pid: u32, nanos: u64) {
     let mut attributes = [0u64; 6];
     (attributes[0], attributes[3]) = (size_of_val(&attributes) as u64, nanos);
@@ -179,7 +180,7 @@ pub fn set_slice(pid: u32, nanos: u64) {
     assert_eq!(result, 0, "process {pid}");
 }
 
-/// Knobs that a favoured process has on this kernel for its slice: one, or none.
+/// Number of slice knobs of a favoured process on this kernel: one, or none.
 pub fn slices() -> usize {
     usize::from(slice(std::process::id()) > 0)
 }
@@ -191,7 +192,7 @@ pub fn autogroup(pid: u32) -> String {
     text.split_once(" nice ").unwrap().1.trim().to_owned()
 }
 
-/// Waits for something that will come.
+/// Waits for a condition that will come true.
 pub fn wait_for<T>(mut find: impl FnMut() -> Option<T>) -> T {
     loop {
         if let Some(found) = find() {
@@ -201,7 +202,7 @@ pub fn wait_for<T>(mut find: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A forked process that is killed when it goes out of scope.
+/// A forked process that is killed on drop.
 pub struct Forked(pub Identity);
 
 impl Forked {
@@ -228,10 +229,10 @@ impl Forked {
 }
 
 impl Drop for Forked {
-    /// Kills it as the kernel would when memory is out, and waits for its end.
+    /// Kills it as the OOM killer would, and waits for its end.
     fn drop(&mut self) {
         let pid = libc::pid_t::try_from(self.0.pid).unwrap();
-        // SAFETY: both calls take numbers; no status is asked for.
+        // SAFETY: both calls take numbers; no status is requested.
         unsafe {
             libc::kill(pid, libc::SIGKILL);
             libc::waitpid(pid, std::ptr::null_mut(), 0);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The actions of a verdict's notification: few, the most useful first. Shells draw three of them
-//! at most.
+//! Actions of a verdict's notification: few, most useful first. Desktop shells show at most three.
 
 use crate::diagnose::Conclusion;
 use tipme_desktop::notify::DEFAULT_ACTION;
@@ -10,15 +9,15 @@ use tipme_desktop::notify::DEFAULT_ACTION;
 pub enum Choice {
     /// Opens the page of the incident.
     Details,
-    /// Asks for words and adds them to the incident.
+    /// Asks for a note and adds it to the incident.
     Note,
-    /// Keeps that the cause was the one.
+    /// Records that the cause was right.
     Right,
-    /// Keeps that the cause was another one.
+    /// Records that the cause was wrong.
     Wrong,
     /// Copies the verdict as text.
     Copy,
-    /// Opens the page of the last incident in which something took long.
+    /// Opens the page of the last incident with a noticeable delay.
     Earlier,
 }
 
@@ -48,7 +47,7 @@ impl Choice {
         }
     }
 
-    /// The action with this key; a click on the notification itself opens the page.
+    /// Returns the action with this key; a click on the notification itself opens the page.
     pub fn of_key(key: &str) -> Option<Choice> {
         if key == DEFAULT_ACTION {
             return Some(Choice::Details);
@@ -56,19 +55,20 @@ impl Choice {
         Choice::ALL.into_iter().find(|choice| choice.key() == key)
     }
 
-    /// Whether it leaves the verdict unanswered, so that the other actions are still of use.
+    /// Returns `true` if the verdict stays unanswered, so that the other actions remain useful.
     pub fn leaves_open(self) -> bool {
         matches!(self, Choice::Details | Choice::Copy | Choice::Earlier)
     }
 }
 
-/// Keys and labels for the server, with the action of a click where there is a page.
+/// Returns keys and labels for the server, including the default action if there is a page.
 pub fn actions(choices: &[Choice]) -> Vec<(&'static str, &'static str)> {
     let click = choices.contains(&Choice::Details).then_some((DEFAULT_ACTION, "Open the page"));
     choices.iter().map(|choice| (choice.key(), choice.label())).chain(click).collect()
 }
 
-/// Actions of a new verdict. Only a cause can be confirmed, and only one in doubt need be.
+/// Returns the actions of a new verdict. Only a cause can be confirmed, and only a doubtful one
+/// needs to be.
 pub fn of_conclusion(conclusion: Conclusion) -> &'static [Choice] {
     match conclusion {
         Conclusion::Cause => &[Choice::Details, Choice::Wrong, Choice::Copy],
@@ -79,7 +79,7 @@ pub fn of_conclusion(conclusion: Conclusion) -> &'static [Choice] {
     }
 }
 
-/// Actions once the cause was confirmed or not.
+/// Returns the actions after the user's answer about the cause.
 pub fn of_answered(right: bool) -> &'static [Choice] {
     if right { &[Choice::Details, Choice::Copy] } else { &[Choice::Details, Choice::Note, Choice::Copy] }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The end of the agent: a signal, or the end of the session that it serves. The session's bus and
-//! compositor are watched by threads that sleep; whoever waits for something else is woken by a
-//! socket.
+//! End of the agent: a signal, or the end of its session. Sleeping threads watch the session's bus
+//! and compositor; a socket wakes the other threads.
 
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,13 +16,13 @@ use tipme_desktop::session_end;
 
 pub struct AgentEnd {
     interrupt: InterruptFlag,
-    /// Can be read once a signal came or the session ended.
+    /// Becomes readable on a signal or at the end of the session.
     wakeup: UnixStream,
     session: Arc<OnceLock<&'static str>>,
 }
 
 impl AgentEnd {
-    /// Watches for signals and for the end of the session from now on.
+    /// Starts to watch for signals and for the end of the session.
     pub fn watch() -> Result<AgentEnd> {
         let interrupt = InterruptFlag::install()?;
         let (wakeup, waker) = interrupt.wakeup()?;
@@ -34,7 +33,7 @@ impl AgentEnd {
         Ok(end)
     }
 
-    /// Watches for the end of a part of the session on a thread, which wakes whoever waits for the end of the agent.
+    /// Watches a part of the session on a thread, which wakes all waiting threads at its end.
     fn watch_for(&self, part: &'static str, wait: fn() -> bool, waker: &UnixStream) -> Result<()> {
         let (session, mut waker) = (Arc::clone(&self.session), waker.try_clone().context("cannot watch the session")?);
         std::thread::spawn(move || {
@@ -47,17 +46,17 @@ impl AgentEnd {
         Ok(())
     }
 
-    /// Whether the agent is to end now.
+    /// Returns `true` if the agent must end now.
     pub fn is_due(&self) -> bool {
         self.session.get().is_some() || self.interrupt.check().is_err()
     }
 
-    /// A socket that can be read once the agent is to end.
+    /// Returns a socket that becomes readable when the agent must end.
     pub fn wakeup(&self) -> Result<OwnedFd> {
         Ok(self.wakeup.try_clone().context("cannot watch the session")?.into())
     }
 
-    /// Waits until the agent is to end, at most for `timeout` where that is given; whether it is to
+    /// Waits until the agent must end, or for `timeout` if it is set. Returns `true` if it must
     /// end.
     pub fn wait(&self, timeout: Option<Duration>) -> bool {
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
@@ -67,7 +66,7 @@ impl AgentEnd {
         self.is_due()
     }
 
-    /// Says why the agent ends, where that is not a signal.
+    /// Reports the reason of the end, unless it was a signal.
     pub fn tell(&self) {
         if let Some(part) = self.session.get() {
             journal::info(format!("the session's {part} is gone; the agent ends with it")).tell();

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which hot keys can be had, and what the person is told of the others.
+//! Available hot keys, and messages about the others.
 
 use anyhow::Result;
 use std::fmt;
 use tipme_desktop::hotkeys::{HotKeyAction, HotKeyRefusal, HotKeys, RefusalReason};
 use tipme_report::Notice;
 
-/// Keys that mark where the one that was asked for is taken, in this order.
+/// Alternative mark keys in order of preference, for when the requested one is taken.
 const FALLBACKS: [&str; 3] = ["super+minus", "ctrl+alt+shift+m", "ctrl+alt+pause"];
 
-/// The keys as they are held now.
+/// The grabbed keys.
 pub struct AgentKeys {
-    /// The key that marks, as it is told; `None` where none does.
+    /// Name of the mark key; `None` if there is none.
     mark: Option<String>,
     refusals: Vec<HotKeyRefusal>,
 }
 
-/// Has another key mark where that is taken which shall.
+/// Adds an alternative mark key if the requested one is taken.
 ///
 /// # Errors
-/// Where the display cannot be used.
+/// Fails if the display is unusable.
 pub fn settle(keys: &mut HotKeys) -> Result<AgentKeys> {
     let whole = |keys: &HotKeys| {
         let refused = keys.refusals().iter().filter(|one| matters(one)).map(|one| &one.chord).collect::<Vec<_>>();
@@ -36,12 +36,12 @@ pub fn settle(keys: &mut HotKeys) -> Result<AgentKeys> {
 }
 
 impl AgentKeys {
-    /// A line for each key that cannot be had: which, who probably has it, and the remedy.
+    /// Returns a line for each unavailable key: its name, its probable owner, and the remedy.
     pub fn complaints(&self, manager: Option<&str>) -> Vec<String> {
         self.refusals.iter().map(|refusal| self.complaint(refusal, manager)).collect()
     }
 
-    /// What the person at the screen is told; nothing where all keys are held.
+    /// Returns the notice for the screen; `None` if all keys are available.
     pub fn notice(&self, manager: Option<&str>) -> Option<Notice> {
         let refusals = || self.refusals.iter().filter(|refusal| matters(refusal));
         let first = refusals().max_by_key(|refusal| refusal.action == HotKeyAction::Mark)?;
@@ -87,12 +87,12 @@ impl fmt::Display for AgentKeys {
     }
 }
 
-/// Whether the person has to know: few people press these keys on the keypad.
+/// Returns `true` if the user must know: these keys are rarely pressed on the keypad.
 fn matters(refusal: &HotKeyRefusal) -> bool {
     refusal.why != RefusalReason::KeypadTaken
 }
 
-/// The option that chooses another key.
+/// Returns the option that selects another key.
 fn option(action: HotKeyAction) -> &'static str {
     match action {
         HotKeyAction::Mark => "--mark-key",

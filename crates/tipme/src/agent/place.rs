@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The agent's place on its display: there is one, or a press would mark twice.
+//! The agent's claim on its display. It is unique: with two agents, one press would mark twice.
 
 use anyhow::{Result, bail};
 use tipme_control::journal;
@@ -12,8 +12,10 @@ pub struct AgentPlace {
 }
 
 impl AgentPlace {
+    /// Claims the display.
+    ///
     /// # Errors
-    /// Where another agent has it, or the display cannot be used.
+    /// Fails if another agent has claimed it, or the display is unusable.
     pub fn take(target: &DisplayTarget) -> Result<AgentPlace> {
         match AgentPresence::claim(target)? {
             Ok(presence) => Ok(AgentPlace { presence, target: target.clone() }),
@@ -26,14 +28,15 @@ impl AgentPlace {
         }
     }
 
-    /// Lets `tipme status` know.
+    /// Publishes the keys for `tipme status`.
     pub fn say(&self, keys: &str) {
         if let Err(error) = self.presence.say(keys) {
             journal::warning(format!("{error}; tipme status does not know the keys")).tell();
         }
     }
 
-    /// Who holds a key cannot be asked for; mostly it is this.
+    /// Returns the window manager. X11 does not reveal the owner of a grab, but it usually is this
+    /// one.
     pub fn window_manager(&self) -> Option<String> {
         window_manager(&self.target).ok().flatten()
     }

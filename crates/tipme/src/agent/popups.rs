@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Texts in the corner of the screen, one below the other. Each has a thread that nobody waits for.
+//! Stacked popups in a corner of the screen. Each has a thread of its own, on which no other thread
+//! waits.
 
 use super::press::PressNumber;
 use super::workers::Workers;
@@ -11,15 +12,15 @@ use tipme_desktop::popup::{MARGIN, Popup};
 use tipme_desktop::{DisplayError, DisplayTarget, clock};
 use tipme_record::Nanos;
 
-/// Popups that are open at a time.
+/// Maximum number of open popups.
 const POPUPS_MAX: usize = 8;
-/// How long a popup stays open.
+/// Time for which a popup stays open.
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long the display may take at a time: its server may be what hangs.
+/// Timeout of the display: its server may be the one that hangs.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How soon a popup closes whose place is taken, or that is not wanted any more.
+/// Maximum delay until an obsolete or replaced popup closes.
 const POLL_INTERVAL: Nanos = Nanos::from_millis(250);
-/// Stands below each text.
+/// Last line of each popup.
 const ENDING: &str = "A click closes this.";
 
 /// The popups of a display.
@@ -27,18 +28,18 @@ pub struct Popups {
     target: DisplayTarget,
     workers: Workers,
     places: PopupPlaces,
-    /// Of all popups so far.
+    /// Number of popups so far.
     count: u64,
 }
 
-/// Where the popups are that are wanted.
+/// Positions of the wanted popups.
 #[derive(Clone, Default)]
 struct PopupPlaces(Arc<Mutex<Vec<PopupPlace>>>);
 
 struct PopupPlace {
     number: u64,
     press: Option<PressNumber>,
-    /// Of the screen; empty before it is shown.
+    /// Rows of the screen; empty before the popup is shown.
     rows: Range<u16>,
 }
 
@@ -48,7 +49,7 @@ impl Popups {
         Popups { target, workers: Workers::new(POPUPS_MAX), places: PopupPlaces::default(), count: 0 }
     }
 
-    /// Shows a text in the place of what was shown of the same press, and below that how to get more of it.
+    /// Shows a text with `more` below it, in place of an earlier popup of the same press.
     pub fn show(&mut self, text: String, more: &str, press: Option<PressNumber>) {
         let (target, places, number) = (self.target.clone(), self.places.clone(), self.count);
         let ending = format!("{more}{ENDING}");
@@ -86,7 +87,8 @@ impl PopupPlaces {
         self.all().retain(|place| place.number != number);
     }
 
-    /// The first row of a popup of this height; `None` where it is not wanted any more.
+    /// Reserves rows for a popup of this height and returns the first; `None` if it is no longer
+    /// wanted.
     fn take(&self, number: u64, height: u16) -> Option<u16> {
         let mut all = self.all();
         let top = free_row(&all, height);
@@ -116,7 +118,7 @@ fn serve(popup: &Popup, wanted: &dyn Fn() -> bool) -> Result<(), DisplayError> {
     Ok(())
 }
 
-/// The first row that has so many free ones below it.
+/// Returns the first row with enough free rows below it.
 fn free_row(taken: &[PopupPlace], height: u16) -> u16 {
     let taken = || taken.iter().map(|place| &place.rows).filter(|rows| !rows.is_empty());
     let below = |rows: &Range<u16>| rows.end.saturating_add(MARGIN);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Presses of keys.
+//! Key presses.
 
-/// One press of a key, of all that the agent has seen.
+/// Sequence number of a key press seen by the agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PressNumber(pub u64);

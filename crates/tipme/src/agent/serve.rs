@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loop of the agent: keys of an X display, or what a Wayland desktop binds.
+//! Main loop of the agent: keys of an X display, or key bindings of a Wayland desktop.
 
 use super::ending::AgentEnd;
 use super::place::AgentPlace;
@@ -13,13 +13,14 @@ use tipme_control::journal;
 use tipme_desktop::hotkeys::{HotKeyEvent, HotKeys};
 use tipme_desktop::{DisplayTarget, portal};
 
-/// Longest wait for a key at a time: nothing is polled, since whoever ends the agent wakes it.
+/// Longest single wait for a key: nothing is polled, since the end of the agent wakes it.
 const KEY_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// Serves the keys until SIGINT or SIGTERM, or the end of the session: of its display, its
+/// Serves the keys until SIGINT, SIGTERM, or the end of the session, i.e. of its display, its
 /// compositor or its message bus.
 ///
-/// Prints `ready: …` once the keys are held that can be had, `marked PATH` for each incident, and then its cause.
+/// Prints `ready: …` once the available keys are grabbed, `marked PATH` for each incident, and then
+/// its cause.
 pub fn run(arguments: arguments::AgentArguments) -> Result<ExitCode> {
     let end = Arc::new(AgentEnd::watch()?);
     if arguments.display.is_none() && portal::is_wayland() {

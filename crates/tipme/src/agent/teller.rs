@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages to the person at the screen: a notification, or a popup where none can be shown.
+//! Messages on screen: a notification, or a popup if notifications are unavailable.
 //!
-//! One thread shows notifications in the order of the messages: what is said of one press takes the
-//! place of what was said of it before. Another thread hands on actions, and shows a verdict again,
-//! with the actions that are left, where the server has closed it at the first one.
+//! One thread shows notifications in order; a message about a press replaces the previous one about
+//! the same press. Another thread forwards actions, and shows a verdict again with the remaining
+//! actions if the server has closed it on the first one.
 
 use super::choices::{Choice, actions};
 use super::popups::Popups;
@@ -18,28 +18,28 @@ use tipme_desktop::notify::{DEFAULT_ACTION, Note, NotificationEvent, Notifier};
 use tipme_recorder::StateDirs;
 use tipme_report::Notice;
 
-/// Messages that wait to be shown; a further one is told on stderr only.
+/// Maximum number of queued messages; further ones go to standard error only.
 const MESSAGES_MAX: usize = 16;
-/// Notifications whose actions are known: the last ones.
+/// Maximum number of recent notifications with known actions.
 const SHOWN_MAX: usize = 64;
-/// Actions that wait to be answered.
+/// Maximum number of queued actions.
 const CHOICES_MAX: usize = 16;
 /// Time after an action within which a server that ignores the hint `resident` has closed the
 /// notification.
 const CLOSED_WITHIN: Duration = Duration::from_secs(1);
 
-/// A choice, the incident that it is about, and the press that marked it.
+/// An action, its incident, and the press that marked it.
 pub type Chosen = (Choice, PathBuf, PressNumber);
 
-/// A message to be shown.
+/// A message to show.
 #[derive(Clone)]
 pub struct Message {
     pub notice: Notice,
-    /// The press that it answers: it takes the place of earlier messages about it.
+    /// The press behind it: replaces earlier messages about the same press.
     pub press: Option<PressNumber>,
-    /// Something follows soon: where no notification can be shown, this is not told.
+    /// Another message follows soon: not shown if notifications are unavailable.
     pub passing: bool,
-    /// The incident that it is the verdict of.
+    /// The incident, for a verdict.
     pub verdict: Option<PathBuf>,
     /// Actions of the verdict.
     pub choices: Vec<Choice>,
@@ -51,13 +51,13 @@ impl From<Notice> for Message {
     }
 }
 
-/// A notification that was shown.
+/// A shown notification.
 struct Shown {
     id: u32,
     press: PressNumber,
     message: Message,
     is_closed: bool,
-    /// The last action, and when it was invoked.
+    /// The last action, and its time.
     pressed: Option<(Choice, Instant)>,
 }
 
@@ -69,12 +69,12 @@ fn lock(shown: &AllShown) -> MutexGuard<'_, VecDeque<Shown>> {
 
 #[derive(Clone)]
 pub struct Teller {
-    /// Where nothing may be shown there is none.
+    /// `None` if nothing may be shown.
     messages: Option<SyncSender<Message>>,
 }
 
 impl Teller {
-    /// Shows nothing where `shows` is false. What is chosen comes over the receiver.
+    /// Creates a teller, silent if `shows` is false, and the receiver of chosen actions.
     pub fn new(shows: bool, popups: Option<Popups>) -> (Teller, Receiver<Chosen>) {
         let (choices, chosen) = sync_channel(CHOICES_MAX);
         if !shows {
@@ -91,12 +91,12 @@ impl Teller {
         (teller, chosen)
     }
 
-    /// Whether anything is shown at all.
+    /// Returns `true` if anything is shown at all.
     pub fn shows(&self) -> bool {
         self.messages.is_some()
     }
 
-    /// Returns at once: nobody waits for a daemon, or for a popup to be closed.
+    /// Queues a message and returns at once: the caller never waits for a daemon or a popup.
     pub fn tell(&self, message: impl Into<Message>) {
         let Some(messages) = &self.messages else { return };
         if messages.try_send(message.into()).is_err() {
@@ -110,7 +110,7 @@ fn show_all(mut screen: Screen, messages: &Receiver<Message>) {
     messages.iter().for_each(|message| screen.show(message));
 }
 
-/// Takes news from the notification server.
+/// Handles events of the notification server.
 struct EventListener {
     shown: AllShown,
     choices: SyncSender<Chosen>,
@@ -122,12 +122,12 @@ impl EventListener {
         match event {
             NotificationEvent::Pressed { id, key } => self.choose(*id, key),
             NotificationEvent::Closed { id } => self.close(*id),
-            // Another server gives the same numbers to other notifications.
+            // A new server reuses the same ids for other notifications.
             NotificationEvent::ServerChanged => lock(&self.shown).clear(),
         }
     }
 
-    /// Hands on an action of a verdict.
+    /// Forwards an action of a verdict.
     fn choose(&self, id: u32, key: &str) {
         let Some(choice) = Choice::of_key(key) else { return };
         let mut all = lock(&self.shown);
@@ -147,7 +147,7 @@ impl EventListener {
 }
 
 impl Shown {
-    /// Takes note that the notification is gone; the message to show again where an action has
+    /// Records that the notification is gone; returns the message to show again if an action has
     /// closed it.
     fn close(&mut self) -> Option<Message> {
         self.is_closed = true;
@@ -158,7 +158,7 @@ impl Shown {
     }
 }
 
-/// Where notices appear.
+/// Notification server, with popups as a fallback.
 struct Screen {
     notifier: Notifier,
     shown: AllShown,
@@ -186,8 +186,7 @@ impl Screen {
         }
     }
 
-    /// Closes the verdict of an earlier press that says the same: two equal notifications help
-    /// nobody.
+    /// Closes an equal verdict of an earlier press: a duplicate notification is useless.
     fn close_equal(&mut self, message: &Message) {
         let equal = {
             let mut all = lock(&self.shown);
@@ -199,11 +198,11 @@ impl Screen {
                 shown.id
             })
         };
-        // What cannot be closed stays beside the new one.
+        // A notification that cannot be closed stays beside the new one.
         equal.into_iter().for_each(|id| drop(self.notifier.close(id)));
     }
 
-    /// The notification that is on the screen of a press.
+    /// Returns the open notification of a press.
     fn id(&self, press: PressNumber) -> Option<u32> {
         lock(&self.shown).iter().rev().find(|shown| shown.press == press && !shown.is_closed).map(|shown| shown.id)
     }
@@ -218,7 +217,7 @@ impl Screen {
         }
     }
 
-    /// It has no buttons: a verdict says how to have what they are for.
+    /// Shows a popup. It has no buttons, so a verdict names the equivalent commands.
     fn show_popup(&mut self, message: &Message) {
         let Some(popups) = &mut self.popups else { return };
         let Message { notice, press, verdict, .. } = message;
@@ -227,7 +226,7 @@ impl Screen {
     }
 }
 
-/// The commands that read all of a verdict, and add words to it.
+/// Returns the commands that show the whole verdict and add a note.
 fn more(incident: &Path) -> String {
     format!("{}\nAdd words: tipme incidents note {} WORDS\n", read_more(incident), name(incident))
 }
@@ -236,7 +235,7 @@ fn read_more(incident: &Path) -> String {
     format!("Read more: tipme diagnose {}", name(incident))
 }
 
-/// The shortest name of an incident on a command line: it is typed from the screen.
+/// Returns the shortest name of an incident for a command line, since it is typed from the screen.
 fn name(incident: &Path) -> String {
     let usual = incident.parent() == Some(StateDirs::choose(None).incidents());
     incident.file_stem().filter(|_| usual).map_or(incident, Path::new).display().to_string()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The agent under Wayland: the desktop binds the keys, by the portal for that or by its own settings, whose commands
-//! reach the agent over the message bus. Nothing is grabbed on Xwayland besides, or one press would mark twice.
+//! The agent on Wayland: the desktop binds the keys, through the GlobalShortcuts portal or through
+//! its own settings with commands that reach the agent over the session bus. Nothing is grabbed on
+//! Xwayland in addition, or one press would mark twice.
 
 use super::ending::AgentEnd;
 use super::place::AgentPlace;
@@ -22,8 +23,8 @@ use tipme_desktop::portal::Shortcuts;
 /// Time from the loss of the shortcuts until the end of the session is noticed.
 const SESSION_END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Serves the desktop's keys until SIGINT or SIGTERM, or the end of the session. With a press, the
-/// agent that is there serves that one.
+/// Serves the desktop's keys until SIGINT, SIGTERM, or the end of the session. If the arguments
+/// name a press, an existing agent handles it.
 pub fn run(arguments: &arguments::AgentArguments, end: &Arc<AgentEnd>) -> Result<ExitCode> {
     if let Some(action) = arguments.press
         && matches!(on_bus::press(action), Ok(true))
@@ -50,7 +51,7 @@ pub fn run(arguments: &arguments::AgentArguments, end: &Arc<AgentEnd>) -> Result
     place.iter().for_each(|place| place.say(&words));
     journal::info(format!("ready: {words}, bound by the desktop")).tell();
     match wait(&agent, shortcuts, end) {
-        // A portal that ends with its session takes its shortcuts back first.
+        // A portal that ends with its session revokes its shortcuts first.
         Err(error) if !end.wait(Some(SESSION_END_TIMEOUT)) => refuse(arguments, target.as_ref(), end, &error),
         _ => {
             end.tell();
@@ -59,10 +60,10 @@ pub fn run(arguments: &arguments::AgentArguments, end: &Arc<AgentEnd>) -> Result
     }
 }
 
-/// Does what shortcuts of the portal ask for, until the agent is to end.
+/// Handles shortcuts of the portal until the agent must end.
 ///
 /// # Errors
-/// Where the desktop takes them back.
+/// Fails if the desktop revokes them.
 fn wait(agent: &Arc<Agent>, shortcuts: Option<Shortcuts>, end: &Arc<AgentEnd>) -> Result<()> {
     if let Some(shortcuts) = shortcuts {
         let (wake, ends) = (shortcuts.waker(), Arc::clone(end));
@@ -78,10 +79,10 @@ fn wait(agent: &Arc<Agent>, shortcuts: Option<Shortcuts>, end: &Arc<AgentEnd>) -
     Ok(())
 }
 
-/// The agent's name on the session's bus; `None` where there is no bus.
+/// Claims the agent's name on the session bus; `None` if there is no bus.
 ///
 /// # Errors
-/// Where another agent has it.
+/// Fails if another agent owns the name.
 fn claim() -> Result<Option<(OnBus, Receiver<HotKeyAction>)>> {
     match OnBus::claim() {
         Ok(Ok(claimed)) => Ok(Some(claimed)),
@@ -97,17 +98,17 @@ fn claim() -> Result<Option<(OnBus, Receiver<HotKeyAction>)>> {
     }
 }
 
-/// Does what commands of key bindings ask for, on a thread of its own.
+/// Handles commands of key bindings on a thread of its own.
 fn serve(agent: &Arc<Agent>, presses: Receiver<HotKeyAction>) {
     let agent = Arc::clone(agent);
     std::thread::spawn(move || presses.iter().for_each(|action| agent.press(action)));
 }
 
-/// What the keys do, by the desktop's settings or by its portal. Where settings have the keys, the portal is not asked:
-/// a press would mark twice.
+/// Binds the keys through the desktop's settings or its portal, and returns a description. If the
+/// settings have the keys, the portal is not used, or one press would mark twice.
 ///
 /// # Errors
-/// Where no key marks: why, and the one thing that helps.
+/// Fails if no key marks, with the reason and the remedy.
 fn bind(
     arguments: &arguments::AgentArguments,
     source: KeySource,
@@ -118,7 +119,7 @@ fn bind(
     let why = match source.state(&bindings, &agent) {
         KeyState::Works(key) if on_bus => return Ok((None, format!("{key} marks"))),
         state @ KeyState::AtNextLogin(_) if on_bus => return Ok((None, state.words())),
-        // What serves the keys may come up after the agent at login.
+        // The service behind the keys may start after the agent at login.
         KeyState::Idle(why) if on_bus => {
             journal::warning(&why).tell();
             return Ok((None, "a key of the desktop marks".to_owned()));
@@ -144,7 +145,7 @@ fn recorder_takes_keys(arguments: &arguments::AgentArguments) -> bool {
     matches!(client.call(&RecorderRequest::Status), Ok(RecorderResponse::Status(status)) if status.any_keyboard)
 }
 
-/// Says at the screen that no key marks. An agent that starts at login has nobody who reads its errors.
+/// Reports on screen that no key marks. An agent started at login has no visible standard error.
 fn refuse(
     arguments: &arguments::AgentArguments,
     target: Option<&DisplayTarget>,

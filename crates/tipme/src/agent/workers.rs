@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A bounded number of threads that nobody waits for.
+//! A bounded number of detached threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts the threads that work for it.
+/// Counts its running threads.
 #[derive(Clone)]
 pub struct Workers {
     busy: Arc<AtomicUsize>,
@@ -16,7 +16,8 @@ impl Workers {
         Workers { busy: Arc::default(), max }
     }
 
-    /// Does the work on a thread of its own; false, and it is not done, where as many as there may be are at work.
+    /// Runs the work on a thread of its own. Returns `false`, without running it, if the maximum
+    /// number of threads is reached.
     pub fn start(&self, work: impl FnOnce() + Send + 'static) -> bool {
         let more = |busy: usize| (busy < self.max).then_some(busy + 1);
         let free = self.busy.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();

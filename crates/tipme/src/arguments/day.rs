@@ -5,7 +5,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Which day is meant, by the clock on the wall.
+/// Selection of a day, in local time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DateChoice {
     Today,

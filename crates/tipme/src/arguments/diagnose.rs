@@ -48,16 +48,16 @@ pub struct Diagnose {
     pub at: Option<f64>,
 }
 
-/// Stands for the kinds that a verdict names.
+/// Selects the kinds named by the verdict.
 pub const FOUND: &str = "found";
 
-/// Names of kinds.
+/// Returns a parser for names of kinds.
 fn kinds() -> PossibleValuesParser {
     let kinds = CauseKind::CAUSES.iter().chain([&CauseKind::Unattributed]).map(|kind| kind.name());
     PossibleValuesParser::new(kinds.map(PossibleValue::new).chain([PossibleValue::new(FOUND).hide(true)]))
 }
 
-/// A span before the mark.
+/// Parses a number of seconds before the mark.
 fn before_mark(text: &str) -> Result<f64, String> {
     let span = text.parse().ok().filter(|span: &f64| *span >= 0.0 && span.is_finite());
     span.ok_or_else(|| "give seconds before the mark, such as 12.5".to_owned())

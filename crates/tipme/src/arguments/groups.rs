@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Verbs by what they are for, as `tipme --help` shows them.
+//! Verbs grouped by purpose, as `tipme --help` shows them.
 
 use super::Arguments;
 use clap::{Command, CommandFactory};
@@ -13,12 +13,12 @@ const GROUPS: [Group<'_>; 4] = [
     ("Lab", &verbs::NAMES),
 ];
 
-/// The command line as pages and completions have it: the lab's verbs are named too.
+/// Returns the command for man pages and completions, including the lab's verbs.
 pub fn whole() -> Command {
     verbs::named(Arguments::command())
 }
 
-/// The same, with its verbs in groups.
+/// Returns the same command with grouped verbs.
 pub fn command(layout: &Layout) -> Command {
     grouped(whole(), &GROUPS, layout)
 }

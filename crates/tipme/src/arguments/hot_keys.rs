@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options for hot keys: which they are, and where `tipme record` sees them itself.
+//! Options for hot keys: the keys, and the places in which `tipme record` reads them itself.
 
 use clap::Args;
 use clap::builder::TypedValueParser;
@@ -7,7 +7,7 @@ use tipme_command::choice;
 use tipme_desktop::hotkeys::{Bindings, Chord, HotKeyAction};
 use tipme_recorder::HotKeyScope;
 
-/// Where the recorder takes hot keys from the keyboards, if anywhere.
+/// Scope in which the recorder reads hot keys from the keyboards; `None` if it does not.
 type ScopeChoice = Option<HotKeyScope>;
 
 #[derive(Args)]
@@ -42,7 +42,7 @@ pub struct KeyArguments {
 }
 
 impl KeyArguments {
-    /// Which key does what.
+    /// Returns the key of each action.
     pub fn bindings(&self) -> Bindings {
         let chords = [
             (HotKeyAction::Start, &self.start_key),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tipme_analysis::model::CauseKind;
 
 const SECONDS_OF_DAY: f64 = 86_400.0;
-/// The longest time that can be looked back.
+/// Maximum age for `--since`, in days.
 const DAYS_MAX: f64 = 36_500.0;
 
 #[derive(Args)]
@@ -82,7 +82,7 @@ pub enum IncidentsVerb {
     DiskUsage,
 }
 
-/// A time up to a hundred years, in days too.
+/// Parses a duration of up to a hundred years, also in days.
 fn past(text: &str) -> Result<Duration, String> {
     let Some(days) = text.strip_suffix('d') else {
         return tipme_command::duration(text).map_err(|_| "write it like 90min, 12h or 3d".to_owned());

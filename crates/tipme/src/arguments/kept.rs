@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many incidents a recorder keeps.
+//! Bounds on the incidents that a recorder keeps.
 
 use clap::Args;
 use tipme_command::size;

@@ -61,7 +61,7 @@ fn strength() -> impl TypedValueParser<Value = Strength> {
     PossibleValuesParser::new(Strength::ALL.map(Strength::name)).try_map(|word| word.parse::<Strength>())
 }
 
-/// By which means; by the best that can be used where none is chosen.
+/// The selected backend; `None` for the best usable one.
 type BackendChoice = Option<Backend>;
 
 fn backend() -> impl TypedValueParser<Value = BackendChoice> {
@@ -70,7 +70,7 @@ fn backend() -> impl TypedValueParser<Value = BackendChoice> {
     choice(all, |backend| backend.map_or("auto", Backend::name), about)
 }
 
-/// Which helper turns the knobs.
+/// Selection of the helper.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HelperChoice {
     Never,

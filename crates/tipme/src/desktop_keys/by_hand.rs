@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of compositors whose configuration only its owner writes: the line to add, and whether it is there.
+//! Keys of compositors with a configuration that only the user edits: finds the line, or suggests
+//! it.
 
 use super::keys::KeyBinding;
 use super::names;
@@ -11,7 +12,7 @@ use tipme_desktop::hotkeys::{Bindings, HotKeyAction};
 #[derive(Debug)]
 pub struct CompositorFile {
     pub name: &'static str,
-    /// Below the folder of configurations.
+    /// Relative to the configuration folder.
     file: &'static str,
     line: fn(&KeyBinding) -> String,
 }
@@ -25,20 +26,20 @@ const FILES: [CompositorFile; 5] = [
 ];
 
 impl CompositorFile {
-    /// That of a session whose desktop has these names.
+    /// Returns the file of a session with this desktop name.
     pub fn named(desktop: &str) -> Option<&'static CompositorFile> {
         let is_it = |file: &&CompositorFile| desktop.split(':').any(|name| name.eq_ignore_ascii_case(file.name));
         FILES.iter().find(is_it)
     }
 
-    /// Whether the configuration has the command of the key that marks.
+    /// Returns `true` if the configuration contains the mark command.
     pub fn has_key(&self) -> bool {
         let text = self.path().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
         let words = ["tipme", "agent", "--press", HotKeyAction::Mark.name()];
         text.lines().any(|line| !is_comment(line) && has_in_order(line, &words))
     }
 
-    /// What its owner has to add, and where.
+    /// Returns the line to add, and the file.
     pub fn advice(&self, key: &KeyBinding) -> String {
         let file = self.path().map_or_else(|| self.file.to_owned(), |path| path.display().to_string());
         format!("add to {file}: {}", (self.line)(key))
@@ -96,12 +97,12 @@ fn wayfire(key: &KeyBinding) -> String {
     format!("[command] binding_tipme = {held}KEY_{name} and command_tipme = {}", key.command)
 }
 
-/// What helps on a desktop that is not known: its settings, a command, and the key.
+/// Returns the advice for an unknown desktop: its settings, a command, and the key.
 pub fn any_desktop(key: &KeyBinding) -> String {
     format!("bind {} in the settings of the desktop to this command: {}", key.chord, key.command)
 }
 
-/// The key that marks, bound to the agent of these words.
+/// Returns the mark key, bound to this agent command.
 pub fn mark(bindings: &Bindings, agent: &[String]) -> Option<KeyBinding> {
     let (action, chord) = bindings.0.iter().find(|(action, _)| *action == HotKeyAction::Mark)?;
     let command = format!("{} --press {}", agent.join(" "), action.name());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of GNOME: custom key bindings of its settings daemon, one folder of settings for each.
+//! Keys of GNOME: custom key bindings of its settings daemon, each in a settings path of its own.
 
 use super::keys::{KeyBinding, KeyBindings};
 use super::names::{self, spelled};
@@ -10,10 +10,10 @@ use tipme_desktop::hotkeys::HotKeyAction;
 use tipme_desktop::session_bus;
 
 const DAEMON: &str = "org.gnome.settings-daemon.plugins.media-keys";
-/// What the daemon is called on the session's bus that serves the keys.
+/// Name of the daemon on the session bus.
 const SERVER: &str = "org.gnome.SettingsDaemon.MediaKeys";
 const LIST: &str = "custom-keybindings";
-/// Where the folders of settings are, and how ours begin.
+/// Parent of the settings paths, and prefix of ours.
 const FOLDERS: &str = "/org/gnome/settings-daemon/plugins/media-keys/custom-keybindings";
 const OURS: &str = "tipme-";
 
@@ -24,7 +24,7 @@ pub fn mark_key() -> Option<String> {
     Some(key.trim_matches('\'').to_owned()).filter(|key| listed && !key.is_empty())
 }
 
-/// What GNOME does with the key that marks; `None` where its settings have none.
+/// Returns the state of the mark key in GNOME; `None` if its settings have none.
 pub fn state() -> Option<KeyState> {
     let key = spelled(&mark_key()?);
     Some(if session_bus::is_served(SERVER) {
@@ -73,7 +73,7 @@ pub fn unbind() -> Result<()> {
     Ok(())
 }
 
-/// What the settings of a key are.
+/// Returns the settings of a key.
 fn settings(key: &KeyBinding) -> [(&'static str, String); 3] {
     let name = format!("tipme: {}", key.action.purpose());
     [("name", name), ("command", key.command.clone()), ("binding", names::gnome(&key.chord))]
@@ -91,7 +91,7 @@ fn schema(folder: &str) -> String {
     format!("{DAEMON}.custom-keybinding:{folder}")
 }
 
-/// The folders that GNOME looks at.
+/// Returns the settings paths that GNOME reads.
 fn list() -> Result<Vec<String>> {
     let said = ask("gsettings", &["get", DAEMON, LIST]).context("cannot read the settings of GNOME")?;
     Ok(said.split('\'').skip(1).step_by(2).map(str::to_owned).collect())

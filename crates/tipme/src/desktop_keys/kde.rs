@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of KDE: a desktop entry with shortcuts, which its daemon for global shortcuts reads when the session begins, or
-//! when it is asked to. The system settings show them, and there they may be changed: the daemon has the last word.
+//! Keys of KDE: a desktop entry with shortcuts, which its global shortcut daemon reads at the start
+//! of the session or on request. The user may change them in the system settings; the daemon's
+//! state takes precedence.
 
 use super::keys::{KeyBinding, KeyBindings};
 use super::names::{self, spelled};
@@ -12,11 +13,11 @@ use tipme_desktop::hotkeys::HotKeyAction;
 use tipme_desktop::kglobalaccel::{self, KdeShortcut};
 
 const SHORTCUT: &str = "X-KDE-Shortcuts=";
-/// Our entry; the daemon has a component of that name.
+/// Our entry, and the name of its component in the daemon.
 const ENTRY: &str = "tipme.desktop";
-/// What the daemon calls the entry's own command.
+/// The daemon's name of the entry's own command.
 const OF_ENTRY: &str = "_launch";
-/// Keys without a letter, by their numbers in Qt.
+/// Names of non-letter keys by their Qt codes.
 const NAMED: [(i32, &str); 22] = [
     (0x20, "Space"),
     (0x0100_0000, "Esc"),
@@ -47,7 +48,8 @@ pub fn mark_key() -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix(SHORTCUT)).map(str::to_owned)
 }
 
-/// What KDE does with the key that marks, as its daemon for shortcuts says; `None` where nothing has one.
+/// Returns the state of the mark key in the daemon; `None` if neither the daemon nor a file has
+/// one.
 pub fn state() -> Option<KeyState> {
     let put = mark_key().map(|key| spelled(&key));
     let Ok(Some(known)) = kglobalaccel::shortcuts("tipme") else { return put.map(KeyState::AtNextLogin) };
@@ -63,7 +65,7 @@ pub fn state() -> Option<KeyState> {
     put.map(KeyState::AtNextLogin)
 }
 
-/// A key by its number in Qt, as Qt writes it.
+/// Formats a Qt key code as Qt does.
 fn of_code(code: i32) -> String {
     const HELD: [(i32, &str); 4] =
         [(0x0400_0000, "Ctrl+"), (0x0800_0000, "Alt+"), (0x0200_0000, "Shift+"), (0x1000_0000, "Meta+")];
@@ -98,7 +100,8 @@ fn file() -> Result<PathBuf> {
     Ok(folder_of("XDG_DATA_HOME", ".local/share")?.join("kglobalaccel").join(ENTRY))
 }
 
-/// The entry's own command marks; the others are its actions. One that is not to be displayed has no shortcuts.
+/// Formats the desktop entry. Its own command marks; the others are its actions. An entry with
+/// `NoDisplay` would have no shortcuts.
 fn text(keys: &KeyBindings) -> String {
     let (mark, others): (Vec<&KeyBinding>, Vec<&KeyBinding>) =
         keys.all.iter().partition(|key| key.action == HotKeyAction::Mark);

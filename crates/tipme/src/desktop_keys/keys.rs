@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys, and the commands that they are bound to.
+//! Keys and their commands.
 
 use anyhow::{Result, ensure};
 use std::path::Path;
 use tipme_command::program;
 use tipme_desktop::hotkeys::{Bindings, Chord, HotKeyAction};
 
-/// What is bound.
+/// A set of key bindings.
 pub struct KeyBindings {
-    /// The command that is the agent.
+    /// Command line of the agent.
     pub agent: String,
     pub all: Vec<KeyBinding>,
 }
 
-/// A key, and the command that it is bound to.
+/// A key and its command.
 pub struct KeyBinding {
     pub action: HotKeyAction,
     pub chord: Chord,
@@ -21,10 +21,10 @@ pub struct KeyBinding {
 }
 
 impl KeyBindings {
-    /// Keys that have the agent of these words do what they are for.
+    /// Binds each key to an agent command for its action.
     ///
     /// # Errors
-    /// Where a word has letters that some desktop's settings read as something else.
+    /// Fails if a word contains characters that some desktop's settings would interpret.
     pub fn new(bindings: &Bindings, agent: &[String]) -> Result<KeyBindings> {
         let agent = command(agent)?;
         let key = |(action, chord): &(HotKeyAction, Chord)| {
@@ -36,10 +36,10 @@ impl KeyBindings {
     }
 }
 
-/// The command of the agent, of this program.
+/// Returns the agent's command line for this executable.
 ///
 /// # Errors
-/// Where this program, or the folder, has no path.
+/// Fails if this executable or the folder has no path.
 pub fn agent_words(state_dir: Option<&Path>, mark_key: Option<&Chord>) -> Result<Vec<String>> {
     let mut words = vec![program::own()?.display().to_string(), "agent".to_owned()];
     if let Some(dir) = state_dir {
@@ -51,7 +51,7 @@ pub fn agent_words(state_dir: Option<&Path>, mark_key: Option<&Chord>) -> Result
     Ok(words)
 }
 
-/// The words as one command, which every desktop's settings take for just these words.
+/// Joins the words into a command that every desktop's settings split into the same words.
 fn command(words: &[String]) -> Result<String> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+@=".contains(letter);
     for word in words {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys as desktops write them.
+//! Spelling of keys on each desktop.
 
 use tipme_desktop::hotkeys::Chord;
 
-/// Keys with a name: ours, that of a keysym, and that of Qt.
+/// Named keys: our name, the keysym, and the Qt name.
 const NAMES: [(&str, &str, &str); 23] = [
     ("plus", "plus", "+"),
     ("minus", "minus", "-"),
@@ -30,23 +30,23 @@ const NAMES: [(&str, &str, &str); 23] = [
     ("num_lock", "Num_Lock", "NumLock"),
 ];
 
-/// `Ctrl+Alt+minus`, `Mod4+F12`.
+/// Formats a chord as `Ctrl+Alt+minus`, `Mod4+F12`.
 pub fn sway(chord: &Chord) -> String {
     written(chord, ["Ctrl+", "Alt+", "Shift+", "Mod4+"], keysym)
 }
 
-/// `<Control><Alt>minus`, `<Super>F12`.
+/// Formats a chord as `<Control><Alt>minus`, `<Super>F12`.
 pub fn gnome(chord: &Chord) -> String {
     written(chord, ["<Control>", "<Alt>", "<Shift>", "<Super>"], keysym)
 }
 
-/// `Ctrl+Alt+-`, `Meta+F12`.
+/// Formats a chord as `Ctrl+Alt+-`, `Meta+F12`.
 pub fn kde(chord: &Chord) -> String {
     written(chord, ["Ctrl+", "Alt+", "Shift+", "Meta+"], of_qt)
 }
 
-/// A key as a desktop or its portal writes it, in the spelling of all our texts, where it can be read:
-/// `<Control><Alt>minus`, `Ctrl+Alt+-` and `Press CTRL+ALT+minus` are `Ctrl+Alt+Minus`.
+/// Converts the spelling of a desktop or its portal into ours, if it is readable:
+/// `<Control><Alt>minus`, `Ctrl+Alt+-` and `Press CTRL+ALT+minus` become `Ctrl+Alt+Minus`.
 pub fn spelled(text: &str) -> String {
     read(text).map_or_else(|| text.to_owned(), |chord| chord.to_string())
 }
@@ -75,7 +75,7 @@ fn read(text: &str) -> Option<Chord> {
     held.chain([key]).collect::<Vec<_>>().join("+").parse().ok()
 }
 
-/// A chord, with the words of a desktop for control, alt, shift and super, and its names of keys.
+/// Formats a chord with a desktop's words for the modifiers and its key names.
 fn written(chord: &Chord, [control, alt, shift, super_]: [&str; 4], name: fn(&str) -> String) -> String {
     let (held, key) = parts(chord);
     let word = |held: &String| match held.as_str() {
@@ -87,14 +87,15 @@ fn written(chord: &Chord, [control, alt, shift, super_]: [&str; 4], name: fn(&st
     held.iter().map(word).collect::<String>() + &name(&key)
 }
 
-/// The modifiers and the key, as our own texts have them.
+/// Returns the modifiers and the key in our own spelling.
 fn parts(chord: &Chord) -> (Vec<String>, String) {
     let text = chord.to_string().to_lowercase();
     let (held, key) = text.rsplit_once('+').unwrap_or(("", &text));
     (held.split('+').filter(|name| !name.is_empty()).map(str::to_owned).collect(), key.to_owned())
 }
 
-/// The name of a key's symbol: letters and digits are their own, other letters have the number of Unicode.
+/// Returns the keysym name of a key: letters and digits stand for themselves, other characters use
+/// their Unicode number.
 fn keysym(key: &str) -> String {
     let named = NAMES.iter().find(|(name, ..)| *name == key).map(|(_, keysym, _)| (*keysym).to_owned());
     named.unwrap_or_else(|| match key.chars().next() {
@@ -106,7 +107,7 @@ fn keysym(key: &str) -> String {
     })
 }
 
-/// Qt's name of a key: letters and digits are their own.
+/// Returns the Qt name of a key: letters and digits stand for themselves.
 fn of_qt(key: &str) -> String {
     let named = NAMES.iter().find(|(name, ..)| *name == key).map(|(.., qt)| (*qt).to_owned());
     named.unwrap_or_else(|| key.to_uppercase())

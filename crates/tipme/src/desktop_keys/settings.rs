@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Settings of the person: files, and what the programs of a desktop say.
+//! The user's settings: files, and output of desktop programs.
 
 use anyhow::{Context, Result, ensure};
 use std::fs::Permissions;
@@ -8,10 +8,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The first line of a file of ours.
+/// First line of a file created by tipme.
 pub const MADE: &str = "# Made by tipme setup; tipme setup --undo removes it.";
 
-/// What a program says; an error where it fails.
+/// Runs a program and returns its output; fails if the program does.
 pub fn ask(program: &str, words: &[&str]) -> Result<String> {
     let output = Command::new(program).args(words).stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("cannot start {program}"))?;
@@ -20,18 +20,18 @@ pub fn ask(program: &str, words: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// A folder of the person's: by its variable, else below the home.
+/// Returns a folder of the user: from an environment variable, else below the home folder.
 pub fn folder_of(variable: &str, below_home: &str) -> Result<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = absolute(variable).or_else(|| Some(absolute("HOME")?.join(below_home)));
     folder.context("HOME is not set; run this in a session")
 }
 
-/// Writes a file of the person's, with the folders on the way: all of it, or nothing and what was there stays. A link
-/// stays one, and who may read the file, too.
+/// Writes a file of the user atomically, and creates missing folders. Keeps a symbolic link and the
+/// permissions of the file.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// Fails if the file cannot be written.
 pub fn put(file: &Path, text: &str) -> Result<()> {
     let place = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let folder = place.parent().unwrap_or(Path::new("/"));
@@ -47,7 +47,7 @@ pub fn put(file: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes a file of ours, where it is there.
+/// Removes a file created by tipme, if it exists.
 pub fn remove(file: &Path) -> Result<()> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     if text.starts_with(MADE) {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the keys of a Wayland session come from, and what they do now.
+//! Origin of the keys in a Wayland session, and their state.
 
 use super::by_hand::{self, CompositorFile};
 use super::{DesktopKeys, KeyState};
 use tipme_desktop::hotkeys::Bindings;
 use tipme_desktop::portal;
 
-/// The first way to a key that this session has: settings that tipme writes work at once and can be read back, a
-/// portal answers what it likes.
+/// The preferred source of keys in this session. Settings written by tipme take effect at once and
+/// can be read back, unlike the choices of a portal.
 #[derive(Clone, Copy, Debug)]
 pub enum KeySource {
-    /// The settings of the desktop, which `tipme setup` writes.
+    /// Settings of the desktop, written by `tipme setup`.
     Settings(DesktopKeys),
-    /// A configuration that only its owner writes.
+    /// A configuration that only the user edits.
     File(&'static CompositorFile),
-    /// The portal, which the agent asks.
+    /// The portal, called by the agent.
     Portal,
-    /// None that is known.
+    /// No known source.
     Unknown,
 }
 
@@ -31,7 +31,7 @@ impl KeySource {
         }
     }
 
-    /// The desktop, as people call it.
+    /// Returns the desktop's usual name.
     pub fn name(self) -> &'static str {
         match self {
             KeySource::Settings(desktop) => desktop.name(),
@@ -40,7 +40,7 @@ impl KeySource {
         }
     }
 
-    /// Where its keys are looked up.
+    /// Returns the place in which its keys are set.
     pub fn settings(self) -> String {
         match self {
             KeySource::File(file) => format!("the configuration of {}", file.name),
@@ -48,7 +48,7 @@ impl KeySource {
         }
     }
 
-    /// What the key that marks does now.
+    /// Returns the present state of the mark key.
     pub fn state(self, bindings: &Bindings, agent: &[String]) -> KeyState {
         match self {
             KeySource::Settings(desktop) => desktop.state(),
@@ -61,7 +61,7 @@ impl KeySource {
         }
     }
 
-    /// The one thing to do where no key can be bound by tipme.
+    /// Returns the manual step for a desktop on which tipme cannot bind keys.
     pub fn by_hand(self, bindings: &Bindings, agent: &[String]) -> String {
         let Some(key) = by_hand::mark(bindings, agent) else { return "choose a key that marks".to_owned() };
         match self {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the key works, as the desktop itself says, and the one thing that helps where it does not.
+//! State of the mark key according to the desktop, and the remedy if it does not work.
 
-/// The key that marks in this session.
+/// State of the mark key in this session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeyState {
-    /// The desktop runs the command with each press.
+    /// The desktop runs the command on each press.
     Works(String),
-    /// The desktop reads the binding when the next session begins.
+    /// The desktop reads the binding at the start of the next session.
     AtNextLogin(String),
-    /// The settings have the key, and it does nothing: why, and the remedy.
+    /// The settings have the key, but it has no effect: reason and remedy.
     Idle(String),
     /// No key is bound; the remedy.
     Missing(String),
-    /// Only the agent knows, which asked the desktop's portal.
+    /// Known only to the agent, which has called the desktop's portal.
     OfAgent,
 }
 
 impl KeyState {
-    /// What the key does, as an agent says it.
+    /// Describes the key in the words of an agent.
     pub fn words(&self) -> String {
         match self {
             KeyState::Works(key) => format!("{key} marks"),
@@ -27,7 +27,8 @@ impl KeyState {
         }
     }
 
-    /// Why no press marks now, with the remedy; `None` where one does, or where the agent knows.
+    /// Returns the reason for which no press marks now, with the remedy; `None` if one does, or if
+    /// only the agent knows.
     pub fn hindrance(&self) -> Option<String> {
         match self {
             KeyState::Works(_) | KeyState::OfAgent => None,
@@ -37,5 +38,5 @@ impl KeyState {
     }
 }
 
-/// When a key counts that the desktop reads at login, and what to do until then.
+/// Note about a key that the desktop reads at login, and the alternative until then.
 const AT_NEXT_LOGIN: &str = "from the next login on; until then: tipme mark";

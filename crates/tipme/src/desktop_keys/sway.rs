@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of sway: a file of our own beside the person's configuration, which includes it. What runs is told besides.
+//! Keys of sway: a file of our own that the user's configuration includes. A running sway gets the
+//! changes as well.
 
 use super::keys::{KeyBinding, KeyBindings};
 use super::names::{self, spelled};
@@ -10,12 +11,12 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use tipme_desktop::hotkeys::HotKeyAction;
 
-/// The name of our file.
+/// Name of our file.
 const FILE: &str = "tipme.conf";
-/// What sway reads where the person has no configuration.
+/// Configuration that sway reads if the user has none.
 const OF_ALL: &str = "/etc/sway/config";
 
-/// What sway says of itself.
+/// Reply of `swaymsg -t get_version`.
 #[derive(Deserialize)]
 struct SwayVersion {
     loaded_config_file_name: Option<PathBuf>,
@@ -28,7 +29,7 @@ pub fn mark_key() -> Option<String> {
     line.strip_prefix("bindsym ")?.split(' ').next().map(str::to_owned)
 }
 
-/// What sway does with the key that marks; `None` where our file has none.
+/// Returns the state of the mark key in sway; `None` if our file has none.
 pub fn state() -> Option<KeyState> {
     let (key, file) = (spelled(&mark_key()?), own_file().ok()?);
     let configuration = configuration().ok()?;
@@ -69,7 +70,7 @@ pub fn unbind() -> Result<()> {
     let (file, configuration) = (own_file()?, configuration()?);
     let text = std::fs::read_to_string(&file).unwrap_or_default();
     let bound = text.lines().filter_map(|line| line.strip_prefix("bindsym ")?.split(' ').next());
-    // Where it is bound no more, there is nothing to take back.
+    // A key that is no longer bound needs no removal.
     bound.for_each(|key| drop(tell([format!("unbindsym {key}")].into_iter())));
     remove(&file)?;
     let Ok(known) = std::fs::read_to_string(&configuration) else { return Ok(()) };
@@ -81,7 +82,8 @@ pub fn unbind() -> Result<()> {
     }
 }
 
-/// Lines for the configuration. Sway starts nothing by entries for logins, but by its own.
+/// Formats the lines of our file. Sway ignores autostart entries, so the file starts the agent as
+/// well.
 fn text(keys: &KeyBindings) -> String {
     let lines: Vec<String> = keys.all.iter().map(line).collect();
     format!("{MADE}\nexec {}\n{}\n", keys.agent, lines.join("\n"))
@@ -95,7 +97,7 @@ fn include(file: &Path) -> String {
     format!("{MADE}\ninclude {}\n", file.display())
 }
 
-/// Has the sway that runs do what lines of a configuration would; without one they count from its start on.
+/// Applies configuration lines to the running sway; otherwise they take effect at its next start.
 fn tell(lines: impl Iterator<Item = String>) -> Result<()> {
     if std::env::var_os("SWAYSOCK").is_none_or(|socket| socket.is_empty()) {
         return Ok(());
@@ -110,7 +112,8 @@ fn own_file() -> Result<PathBuf> {
     Ok(configuration()?.with_file_name(FILE))
 }
 
-/// The configuration of this person, whether or not it is there: what sway has read, where that is the person's.
+/// Returns the path of the user's configuration, which may not exist: the file that sway has read,
+/// unless that is a system file.
 fn configuration() -> Result<PathBuf> {
     let folder = folder_of("XDG_CONFIG_HOME", ".config")?;
     let said = ask("swaymsg", &["-r", "-t", "get_version"]).ok();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Verdicts that were found before, so that a list of incidents takes no time.
+//! Cached verdicts, so that listing incidents is fast.
 //!
-//! The folder of incidents is root's, and what lies there belongs to whoever marked. So each user keeps verdicts in a
-//! folder of the user's own and trusts no others: root in `/var/cache/tipme`, others in `$XDG_CACHE_HOME/tipme` or
-//! `~/.cache/tipme`. A verdict counts for the very file that it was found in, and for this version of the analysis.
+//! The folder of incidents belongs to root, and its files to the users that marked. Each user
+//! therefore caches verdicts in a folder of their own and trusts no others: root in
+//! `/var/cache/tipme`, others in `$XDG_CACHE_HOME/tipme` or `~/.cache/tipme`. A cached verdict is
+//! valid for exactly one file and one version of the analysis.
 
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
@@ -14,31 +15,31 @@ use std::path::{Path, PathBuf};
 use tipme_analysis::Verdict;
 use tipme_analysis::model::{Culprit, Finding};
 
-/// Verdicts that are kept, at most: the latest, five times as many as a folder of incidents holds.
+/// Maximum number of cached verdicts: the latest, five times the capacity of a folder of incidents.
 const KEPT_MAX: usize = 1_000;
-/// Bytes of a document that are read.
+/// Maximum number of bytes read from a cached document.
 const DOCUMENT_BYTES_MAX: u64 = 64 << 10;
-/// Letters of a text that are kept.
+/// Maximum length of a cached text in characters.
 const TEXT_MAX: usize = 400;
 const ENDING: &str = ".verdict.json";
-/// Of a page that was opened.
+/// Suffix of an opened page.
 pub const PAGE: &str = ".html";
-/// By what this program finds causes.
+/// Version of the analysis in this program.
 const ANALYSIS: &str = env!("TIPME_ANALYSIS");
 
-/// Of a verdict, what a list shows.
+/// The part of a verdict that a list shows.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct VerdictSummary {
-    /// The first line of the verdict.
+    /// First line of the verdict.
     pub headline: String,
-    /// The application that the person waited for; empty where nothing was found that took long.
+    /// Application with the delay; empty if there was none.
     pub application: String,
     pub latency_ms: Option<f64>,
-    /// The kind of the first cause, and who or what is to blame.
+    /// Kind of the first cause, and its culprit.
     pub kind: Option<String>,
     pub culprit: String,
     pub user_text: String,
-    /// Whether the user says that the cause was the one.
+    /// The user's answer: `true` if the cause was right.
     pub user_right: Option<bool>,
 }
 
@@ -81,7 +82,7 @@ struct KeptVerdict {
     summary: VerdictSummary,
 }
 
-/// A file as it was: another one, or more words in it, differ in this.
+/// Identity of a file; a replaced or annotated file has a different one.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct FileIdentity {
     device: u64,
@@ -103,16 +104,16 @@ impl FileIdentity {
     }
 }
 
-/// The user's folder of verdicts; where there can be none, nothing is kept.
+/// The user's folder of verdicts; without it, nothing is cached.
 pub struct VerdictFolder(Option<PathBuf>);
 
 impl VerdictFolder {
-    /// The folder as it is, or one that is made.
+    /// Opens the folder; creates it if necessary.
     pub fn open() -> VerdictFolder {
         VerdictFolder(folder())
     }
 
-    /// What was found in this very file.
+    /// Returns the cached verdict of exactly this file.
     pub fn get(&self, incident: &Path) -> Option<VerdictSummary> {
         let path = self.path(incident)?;
         let meta =
@@ -123,19 +124,20 @@ impl VerdictFolder {
         fits.then_some(document.summary)
     }
 
-    /// Keeps what was found in a file that was so before it was read; it is found again where that fails.
+    /// Caches the verdict of a file that had the metadata `before` when it was opened. A failure
+    /// only means that the verdict is computed again.
     pub fn put(&self, incident: &Path, before: &Metadata, verdict: &Verdict) {
         let (Some(path), Ok(after)) = (self.path(incident), fs::metadata(incident)) else { return };
         let file = FileIdentity::of(before);
         if file == FileIdentity::of(&after) {
             let document = KeptVerdict { analysis: ANALYSIS.to_owned(), file, summary: VerdictSummary::of(verdict) };
-            // A list is right without it, but slower.
+            // A list is correct without it, but slower.
             let _ = write(&path, &document);
             self.prune();
         }
     }
 
-    /// How many verdicts are kept, and where.
+    /// Returns the number of cached verdicts and the folder.
     pub fn describe(&self) -> Option<(usize, &Path)> {
         let folder = self.0.as_deref()?;
         Some((names(folder).len(), folder))
@@ -146,40 +148,42 @@ impl VerdictFolder {
         Some(self.0.as_ref()?.join(format!("{id}{ENDING}")))
     }
 
-    /// Removes the oldest beyond the bound.
+    /// Removes the oldest verdicts beyond the bound.
     fn prune(&self) {
         let Some(folder) = &self.0 else { return };
         let mut names = names(folder);
         names.sort();
         let excess = names.len().saturating_sub(KEPT_MAX);
         for name in names.into_iter().take(excess) {
-            // What is gone already need not be removed.
+            // A file that is already gone needs no removal.
             let _ = fs::remove_file(folder.join(name));
         }
     }
 }
 
-/// This user's folder, which is made where it is missing; `None` where there can be none that is the user's alone.
+/// Returns this user's folder, and creates it if necessary; `None` if there is none that belongs to
+/// this user alone.
 pub fn folder() -> Option<PathBuf> {
     place().filter(|folder| own(folder).is_ok())
 }
 
-/// Removes what is kept of an incident that was removed: its verdict, and its page.
+/// Removes the cached verdict and page of a removed incident.
 pub fn forget(id: &str) {
     for (folder, ending) in folder().iter().flat_map(|folder| [(folder, ENDING), (folder, PAGE)]) {
-        // What is gone already need not be removed.
+        // A file that is already gone needs no removal.
         let _ = fs::remove_file(folder.join(format!("{id}{ending}")));
     }
 }
 
-/// Where this user's verdicts belong. Root takes no place from `HOME`, which may be another user's.
+/// Returns the location of this user's folder. Root ignores `HOME`, which may belong to another
+/// user.
 fn place() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let usual = || if geteuid().is_root() { Some("/var/cache".into()) } else { Some(absolute("HOME")?.join(".cache")) };
     Some(absolute("XDG_CACHE_HOME").or_else(usual)?.join("tipme"))
 }
 
-/// Fails where the folder cannot be made, or is not this user's alone.
+/// Creates the folder; fails if that is impossible or the folder is not this user's alone.
 fn own(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let meta = fs::symlink_metadata(folder)?;
@@ -192,7 +196,7 @@ fn names(folder: &Path) -> Vec<String> {
     names.filter(|name| name.ends_with(ENDING)).collect()
 }
 
-/// Writes beside, and renames: a reader sees all of it or nothing.
+/// Writes a temporary file and renames it: a reader sees all of it or nothing.
 fn write(path: &Path, document: &KeptVerdict) -> io::Result<()> {
     let partial = path.with_extension(format!("{}.partial", std::process::id()));
     let written = fs::File::create_new(&partial)

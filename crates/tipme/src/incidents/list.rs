@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The list: one line for an incident, the newest last.
+//! The list: one line for each incident, newest last.
 
 use super::kept::{VerdictFolder, VerdictSummary};
 use super::named::{all, is_own};
@@ -14,10 +14,10 @@ use tipme_command::output::layout;
 use tipme_report::{Layout, Tone};
 use tipme_store::{IncidentFolder, Listed, id_ago};
 
-/// More verdicts than that which are to be found first are told of, since each takes about a second.
+/// Maximum number of verdicts computed without a message, since each takes about a second.
 const SILENT_MAX: usize = 3;
 
-/// An incident and what was found in it; or why nothing can be.
+/// An incident with its verdict, or the reason why there is none.
 struct IncidentRow {
     listed: Listed,
     found: Result<VerdictSummary>,
@@ -63,7 +63,7 @@ pub struct One {
     pub error: Option<String>,
 }
 
-/// What is listed, and what is not.
+/// The listed incidents, and the number of others.
 struct Rows {
     rows: Vec<IncidentRow>,
     foreign: usize,
@@ -86,7 +86,8 @@ pub fn run(folder: &IncidentFolder, arguments: &Incidents) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Verdicts that are kept are taken; the others are found one at a time, since many incidents take minutes.
+/// Takes cached verdicts and computes the others one at a time, which can take minutes for many
+/// incidents.
 fn find_all(listed: Vec<Listed>) -> Vec<IncidentRow> {
     let kept = VerdictFolder::open();
     let known: Vec<Option<VerdictSummary>> = listed.iter().map(|one| kept.get(&one.path)).collect();
@@ -132,7 +133,7 @@ impl IncidentRow {
         }
     }
 
-    /// Id, time, application, latency, cause, words.
+    /// Id, time, application, latency, cause, note.
     fn cells(&self) -> [String; 6] {
         let (id, time) = (self.listed.id.clone(), when::local(&self.listed.id));
         let rest = match &self.found {
@@ -143,7 +144,7 @@ impl IncidentRow {
         [id, time, application, latency, cause, words]
     }
 
-    /// What is said of it, behind whether it is pinned and whether the cause was the one.
+    /// Returns the note, after the pin and the user's answer.
     fn words(&self, found: &VerdictSummary) -> String {
         let pinned = if self.listed.pinned { "(pinned) " } else { "" };
         let answer = match found.user_right {
@@ -169,7 +170,7 @@ fn cause(found: &VerdictSummary) -> String {
 
 const HEADS: [&str; 6] = ["ID", "TIME", "APPLICATION", "LATENCY", "CAUSE", "WORDS"];
 
-/// Heads and rows, each column as wide as what is widest in it.
+/// Formats header and rows with column widths that fit.
 fn table(cells: &[[String; 6]]) -> Vec<String> {
     let wide = |column: usize| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..6).map(|column| wide(column).max(HEADS[column].len())).collect();
@@ -180,7 +181,7 @@ fn table(cells: &[[String; 6]]) -> Vec<String> {
     std::iter::once(&HEADS.map(str::to_owned)).chain(cells).map(line).collect()
 }
 
-/// What happened when, and below it the id and what was said.
+/// Formats time and event in one line, and the id and the note below it.
 fn block([id, time, application, latency, cause, words]: &[String; 6], layout: &Layout) -> String {
     let what: Vec<&str> =
         [application, latency, cause].into_iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
@@ -196,7 +197,7 @@ impl Rows {
         IncidentsDocument { schema: 1, incidents, foreign: self.foreign, right, wrong }
     }
 
-    /// A table where it fits, else two lines or more for each incident.
+    /// Formats a table if it fits, else two or more lines for each incident.
     fn text(&self, layout: &Layout) -> String {
         let cells: Vec<[String; 6]> = self.rows.iter().map(IncidentRow::cells).collect();
         let lines = table(&cells);
@@ -224,7 +225,7 @@ impl Rows {
         lines.concat()
     }
 
-    /// How often people said that it was the cause, and that it was not.
+    /// Counts the users' answers that the cause was right, and that it was wrong.
     fn answers(&self) -> (usize, usize) {
         let count = |wanted| {
             self.rows

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Incidents of the folder, and which of them is meant.
+//! Incidents of the folder, and their selection by name.
 
 use anyhow::{Context, Result, bail};
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
 use tipme_store::{IncidentFolder, Listed};
 
-/// Ids that are named where the beginning of an id fits several, at most.
+/// Maximum number of ids listed for an ambiguous prefix.
 const NAMED_MAX: usize = 5;
-/// Digits of a year, with which an id begins.
+/// Number of digits of the year at the start of an id.
 const YEAR: usize = 4;
 
-/// The file of an incident: named by its path, its id, or the beginning of its id; else the newest that is this user's.
+/// Returns the file of an incident, named by its path, its id, or a prefix of its id; by default
+/// this user's newest.
 pub fn find(folder: &IncidentFolder, name: Option<&str>) -> Result<PathBuf> {
     let place = folder.path().display();
     if let Some(file) = name.map(Path::new).filter(|file| file.is_file()) {
@@ -38,18 +39,19 @@ pub fn find(folder: &IncidentFolder, name: Option<&str>) -> Result<PathBuf> {
     }
 }
 
-/// Whether a word is meant to name an incident, rather than to say something of one: as a file, or as an id begins.
+/// Returns `true` if a word names an incident rather than starting a note: a file, or a prefix of
+/// an id.
 pub fn names(word: &str) -> bool {
     let is_of_id = |letter: char| letter.is_ascii_digit() || "T.Z".contains(letter);
     Path::new(word).is_file() || (word.len() >= YEAR && word.chars().all(is_of_id) && word.starts_with("20"))
 }
 
-/// All that are there, the oldest first.
+/// Returns all incidents, oldest first.
 pub fn all(folder: &IncidentFolder) -> Result<Vec<Listed>> {
     folder.list().with_context(|| format!("cannot read {}", folder.path().display()))
 }
 
-/// Whether this user may read it.
+/// Returns `true` if this user may read it.
 pub fn is_own(listed: &Listed) -> bool {
     let user = geteuid();
     user.is_root() || listed.owner == user.as_raw()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What owners do with their incidents. The folder is root's: the recorder does it for them, and root needs none.
+//! Operations of users on their own incidents. The folder belongs to root: the recorder performs
+//! them, and root can do without it.
 
 use super::kept;
 use anyhow::{Result, bail};
@@ -8,14 +9,14 @@ use tipme_control::{CallError, Client, RecorderRequest, RecorderResponse};
 use tipme_recorder::StateDirs;
 use tipme_store::IncidentFolder;
 
-/// Removes an incident, and says nothing where that was done.
+/// Removes an incident, silently on success.
 pub fn remove(dirs: &StateDirs, id: String) -> Result<ExitCode> {
     let done = ask(dirs, &RecorderRequest::Remove { id: id.clone() })?;
     kept::forget(&id);
     Ok(done)
 }
 
-/// Keeps an incident or lets it go, and says nothing where that was done.
+/// Pins or unpins an incident, silently on success.
 pub fn pin(dirs: &StateDirs, id: String, pinned: bool) -> Result<ExitCode> {
     ask(dirs, &RecorderRequest::Pin { id, pinned })
 }
@@ -31,7 +32,7 @@ fn ask(dirs: &StateDirs, request: &RecorderRequest) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Without a recorder.
+/// Performs the operation without a recorder.
 fn alone(request: &RecorderRequest, folder: &IncidentFolder) -> Result<()> {
     match request {
         RecorderRequest::Remove { id } => folder.remove(id, 0)?,

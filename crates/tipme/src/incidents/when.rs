@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The times of incidents, which their ids tell in UTC, as the clock on the wall shows them.
+//! Times of incidents: ids contain UTC, output uses local time.
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
-/// `2026-01-31 13:00:00` where the machine is one hour ahead of `20260131T120000.000Z`; the id where it tells no time.
+/// Returns `2026-01-31 13:00:00` for `20260131T120000.000Z` if local time is one hour ahead; the id
+/// itself if it contains no time.
 pub fn local(id: &str) -> String {
     let local = |time: Timestamp| TimeZone::system().to_datetime(time).strftime("%Y-%m-%d %H:%M:%S").to_string();
     time(id).map_or_else(|| id.to_owned(), local)
 }
 
-/// The last midnight, in seconds since 1970.
+/// Returns the last midnight in seconds since 1970.
 pub fn morning() -> Option<i64> {
     let zone = TimeZone::system();
     let today = zone.to_datetime(Timestamp::now()).date();
     zone.to_timestamp(today.at(0, 0, 0, 0)).ok().map(Timestamp::as_second)
 }
 
-/// When an id says that it was, in whole seconds since 1970.
+/// Returns the time in an id, in whole seconds since 1970.
 pub fn seconds(id: &str) -> Option<i64> {
     time(id).map(Timestamp::as_second)
 }
 
-/// When an id says that it was, to the second.
+/// Returns the time in an id, with a resolution of one second.
 fn time(id: &str) -> Option<Timestamp> {
     let utc = DateTime::strptime("%Y%m%dT%H%M%S", id.get(..15)?).ok()?;
     TimeZone::UTC.to_timestamp(utc).ok()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages that are opened: kept in the user's folder, and shown by whatever shows pages on this desktop.
+//! Pages to open: cached in the user's folder, and shown by the desktop's browser.
 
 use super::page::page;
 use super::written;
@@ -12,18 +12,19 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tipme_analysis::DiagnoseOptions;
 
-/// Pages that are kept, at most: the newest.
+/// Maximum number of cached pages: the newest.
 const KEPT_MAX: usize = 20;
-/// The program of a desktop that opens a file.
+/// Desktop program that opens a file.
 const OPENER: &str = "xdg-open";
-/// An opener that has not failed after so long shows the page, or starts what shows it.
+/// Time after which an opener that has not failed counts as successful: it shows the page, or
+/// starts a program that does.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Makes the page of an incident, and has it opened; on a display, where one is named.
+/// Writes the page of an incident and opens it, on the given display if there is one.
 ///
 /// # Errors
-/// Where nothing opens it; the message says where it lies.
+/// Fails if no program opens it; the message names the path.
 pub fn open(incident: &Path, display: Option<&str>) -> Result<PathBuf> {
     let page = make(incident)?;
     let mut command = Command::new(OPENER);
@@ -39,7 +40,7 @@ pub fn open(incident: &Path, display: Option<&str>) -> Result<PathBuf> {
     Ok(page)
 }
 
-/// The page of an incident as a file of this user's.
+/// Writes the page of an incident to a file of this user.
 fn make(incident: &Path) -> Result<PathBuf> {
     let folder = kept::folder()
         .context("there is no folder to keep the page in; set XDG_CACHE_HOME, or give tipme report -o FILE")?;
@@ -50,7 +51,7 @@ fn make(incident: &Path) -> Result<PathBuf> {
     Ok(place)
 }
 
-/// Removes the oldest beyond the bound.
+/// Removes the oldest pages beyond the bound.
 fn prune(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let pages = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(PAGE));
@@ -59,12 +60,13 @@ fn prune(folder: &Path) {
     pages.sort();
     let excess = pages.len().saturating_sub(KEPT_MAX);
     for (_, page) in pages.into_iter().take(excess) {
-        // What is gone already need not be removed.
+        // A file that is already gone needs no removal.
         let _ = fs::remove_file(page);
     }
 }
 
-/// Whether an opener succeeds, or still runs after a while: some stay as long as the browser does.
+/// Returns `true` if an opener succeeds or still runs after a while: some stay as long as the
+/// browser does.
 fn shows(mut opener: Child) -> Result<bool> {
     let until = Instant::now() + TIMEOUT;
     while Instant::now() < until {

@@ -14,12 +14,12 @@ use tipme_report::{ResultsPage, comparison, results, single, timer};
 /// Text and plots of a result.
 type KeyFigure = (String, Vec<String>);
 
-/// Whether a path names a result, and no incident.
+/// Returns `true` if a path names a result instead of an incident.
 pub fn is_result(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "json") && path.is_file()
 }
 
-/// The page of the result in a file.
+/// Returns the page of the result in a file.
 pub fn page(path: &Path) -> Result<String> {
     let read = tipme_command::results::read(path)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages as files: for their owner only, since they tell what an incident tells.
+//! Pages as files, readable by their owner only, since they contain the data of an incident.
 
 use anyhow::{Context, Result};
 use std::fs::{self, OpenOptions};
@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Writes a page. What is there already is kept, unless it is to be replaced; no link is followed.
+/// Writes a page. Keeps an existing file unless `replace` is set; follows no link.
 pub fn write(place: &Path, page: &str, replace: bool) -> Result<()> {
     let written = if replace { put_in_place(place, page) } else { create(place, page) };
     match written {
@@ -17,7 +17,7 @@ pub fn write(place: &Path, page: &str, replace: bool) -> Result<()> {
     }
 }
 
-/// A new file; nothing is left of one that could not be written whole.
+/// Creates a file; removes it again if it cannot be written completely.
 fn create(path: &Path, page: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     let written = file.write_all(page.as_bytes());
@@ -27,7 +27,7 @@ fn create(path: &Path, page: &str) -> io::Result<()> {
     written
 }
 
-/// Writes beside, and renames: a reader sees the old page or the new one.
+/// Writes a temporary file and renames it: a reader sees the old page or the new one.
 fn put_in_place(place: &Path, page: &str) -> io::Result<()> {
     let mut name = place.file_name().ok_or(ErrorKind::InvalidInput)?.to_owned();
     name.push(format!(".{}.partial", std::process::id()));

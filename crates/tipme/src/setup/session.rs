@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is the person's: the agent, now and at each login, and a press of the key to see that all of it works.
+//! Steps of the user's session: the agent, now and at each login, and a test press of the key.
 
 use super::step::SetupStep;
 use super::system;
@@ -21,9 +21,9 @@ use tipme_desktop::{DisplayTarget, on_bus, portal};
 use tipme_recorder::StateDirs;
 use tipme_store::IncidentFolder;
 
-/// Which desktops start it for everybody, where it was installed.
+/// Autostart entry for all users, if installed.
 const FOR_ALL: &str = "/etc/xdg/autostart/tipme-agent.desktop";
-/// How long the agent may take to come or to go, and a mark to be written.
+/// Timeout for the agent to start or end, and for a mark to be written.
 const TIMEOUT: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -37,7 +37,7 @@ pub fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
     let source = KeySource::of_session();
     let state = source.state(&bindings(arguments), &words(arguments)?);
     let mut steps = vec![desktop_keys(arguments, source, &state)?];
-    // An agent without a key would end at once, and say at each login that it has none.
+    // An agent without a key would exit at once, with an error at each login.
     let keyless = matches!(state, KeyState::Missing(_)) && !matches!(source, KeySource::Settings(_));
     if keyless && running(None)?.is_none() {
         steps.push(SetupStep::note("the first press of that key starts the agent"));
@@ -56,7 +56,7 @@ pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
         steps.push(SetupStep::to_do(format!("end the agent (process {})", agent.pid), move || end(&agent)));
     }
     steps.extend(not_at_login(autostart()?, arguments));
-    // Whoever uses several desktops has keys in each that setup was run in.
+    // A user of several desktops has keys in each in which setup was run.
     let bound = DesktopKeys::ALL.into_iter().filter(|desktop| desktop.is_bound());
     steps.extend(bound.map(|desktop| {
         SetupStep::to_do(format!("bind no key of {} to tipme", desktop.name()), move || desktop.unbind())
@@ -64,7 +64,8 @@ pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     Ok(steps)
 }
 
-/// Keys of a Wayland desktop: in its settings, by its portal, or by hand where tipme can do neither.
+/// Plans the keys of a Wayland desktop: in its settings, through its portal, or by hand if tipme
+/// can do neither.
 fn desktop_keys(arguments: &Setup, source: KeySource, state: &KeyState) -> Result<SetupStep> {
     let (words, bindings) = (words(arguments)?, bindings(arguments));
     let desktop = match (source, state) {
@@ -95,7 +96,7 @@ fn bindings(arguments: &Setup) -> Bindings {
     bindings
 }
 
-/// The agent of this session: that of the X11 display, or under Wayland that on the bus.
+/// Returns the agent of this session: that of the X11 display, or on Wayland that on the bus.
 fn running(target: Option<&DisplayTarget>) -> Result<Option<RunningAgent>> {
     if portal::is_wayland() {
         return Ok(on_bus::find()?);
@@ -103,7 +104,7 @@ fn running(target: Option<&DisplayTarget>) -> Result<Option<RunningAgent>> {
     Ok(target.map(presence::find).transpose()?.flatten())
 }
 
-/// Takes back what starts the agent at login. One that starts for everybody is hidden from this person.
+/// Removes the autostart of the agent. Hides the entry for all users from this user.
 fn not_at_login(file: PathBuf, arguments: &Setup) -> Option<SetupStep> {
     let text = std::fs::read_to_string(&file).unwrap_or_default();
     let what = format!("start no agent at login, by {}", file.display());
@@ -117,12 +118,12 @@ fn not_at_login(file: PathBuf, arguments: &Setup) -> Option<SetupStep> {
     text.starts_with(MADE).then(|| SetupStep::to_do(what, move || Ok(std::fs::remove_file(&file)?)))
 }
 
-/// The entry of a person who wants no agent, in the place of the one for everybody.
+/// Returns the entry that overrides the one for all users and hides it.
 fn hidden() -> String {
     format!("{MADE}\n[Desktop Entry]\nType=Application\nName=tipme session agent\nHidden=true\n")
 }
 
-/// Root has no business in a session of somebody else.
+/// Root must not act in the session of another user.
 fn other_user() -> Option<SetupStep> {
     let person = system::person();
     let name = user_name(person);
@@ -153,7 +154,7 @@ fn at_login(arguments: &Setup) -> Result<SetupStep> {
     Ok(SetupStep::to_do(what, move || put(&file, &text)))
 }
 
-/// A word as desktop entries have it: quoted, and each backslash of that written twice.
+/// Quotes a word for desktop entries, with each backslash of the quoting doubled.
 fn quoted(word: &str) -> String {
     let mut quoted = String::new();
     for letter in word.chars() {
@@ -187,7 +188,7 @@ fn now(arguments: &Setup) -> Result<SetupStep> {
     })
 }
 
-/// The command of the agent.
+/// Returns the agent's command line.
 fn words(arguments: &Setup) -> Result<Vec<String>> {
     agent_words(arguments.state_dir.as_deref(), arguments.mark_key.as_ref())
 }
@@ -207,7 +208,7 @@ fn start(words: &[String], target: Option<&DisplayTarget>) -> Result<()> {
     }
 }
 
-/// Why there is no agent, and the one thing to do.
+/// Explains why there is no agent, with the one remedy.
 fn absent(has_ended: bool, words: &[String]) -> String {
     let source = portal::is_wayland().then(KeySource::of_session);
     match source {
@@ -225,7 +226,7 @@ fn absent(has_ended: bool, words: &[String]) -> String {
     }
 }
 
-/// Ends an agent that is this program, and waits until it is gone.
+/// Ends an agent of this program, and waits until it is gone.
 fn end(agent: &RunningAgent) -> Result<()> {
     let proc = PathBuf::from(format!("/proc/{}", agent.pid));
     let pid = Pid::from_raw(agent.pid as i32).filter(|_| is_agent(&proc));
@@ -235,7 +236,7 @@ fn end(agent: &RunningAgent) -> Result<()> {
     if wait(gone) { Ok(()) } else { bail!("process {} does not end", agent.pid) }
 }
 
-/// Whether this is an agent of this user: any program of the display may say that it is one.
+/// Returns `true` if this is an agent of this user: any client of the display may claim to be one.
 fn is_agent(proc: &Path) -> bool {
     let own = std::fs::metadata(proc).is_ok_and(|meta| meta.uid() == geteuid().as_raw());
     let line = std::fs::read(proc.join("cmdline")).unwrap_or_default();
@@ -244,7 +245,8 @@ fn is_agent(proc: &Path) -> bool {
     own && name == Some(b"tipme") && words.next() == Some(b"agent")
 }
 
-/// Presses the key that marks, as the person would, and says what came of it; false where nothing did.
+/// Presses the mark key as the user would, and reports the result. Returns `false` if nothing
+/// happened.
 pub fn press(arguments: &Setup, key: Option<&(KeySource, KeyState)>) -> bool {
     match test(arguments) {
         Ok(incident) => {
@@ -274,7 +276,7 @@ fn test(arguments: &Setup) -> Result<PathBuf> {
             let chord: Chord = key.parse().with_context(|| format!("the agent says that {}", agent.words))?;
             Typist::open(&target, Pace::default())?.chord(&chord)?;
         }
-        // Nobody but the person can press a key of the desktop's: this is what comes of it.
+        // Only the user can press a key of the desktop: this simulates its effect.
         None => drop(on_bus::press(HotKeyAction::Mark)?),
     }
     if wait(|| newest() != before)
@@ -293,7 +295,7 @@ fn autostart() -> Result<PathBuf> {
     Ok(folder_of("XDG_CONFIG_HOME", ".config")?.join("autostart/tipme-agent.desktop"))
 }
 
-/// Whether it is so in time.
+/// Waits for a condition; returns `false` on a timeout.
 fn wait(mut is_so: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + TIMEOUT;
     while Instant::now() < deadline {

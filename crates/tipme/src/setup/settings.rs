@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The options of the service, in its settings file: who may mark, and whether is counted what users live with.
+//! Options of the service in its settings file: users that may mark, and daily counting.
 
 const NAME: &str = "TIPME_OPTIONS=";
 const DAY: &str = "--day";
 
-/// The file with a user who may mark; `None` where the user may already.
+/// Returns the file with another user that may mark; `None` if the user already may.
 pub fn allow(text: &str, uid: u32) -> Option<String> {
     let options = options(text);
     if users(&options).any(|user| user == uid.to_string()) {
@@ -14,7 +14,7 @@ pub fn allow(text: &str, uid: u32) -> Option<String> {
     Some(with(text, &if options.is_empty() { more } else { format!("{options} {more}") }))
 }
 
-/// The file without that user; `None` where it does not name the user.
+/// Returns the file without that user; `None` if it does not list the user.
 pub fn disallow(text: &str, uid: u32) -> Option<String> {
     let options = options(text);
     let mut words: Vec<&str> = options.split_whitespace().collect();
@@ -26,7 +26,7 @@ pub fn disallow(text: &str, uid: u32) -> Option<String> {
     (words.len() < before).then(|| with(text, &words.join(" ")))
 }
 
-/// The file with, or without, the option that counts what users live with; `None` where it is so already.
+/// Returns the file with or without the option for daily counting; `None` if nothing changes.
 pub fn day(text: &str, on: bool) -> Option<String> {
     let options = options(text);
     let mut words: Vec<&str> = options.split_whitespace().collect();
@@ -38,7 +38,7 @@ pub fn day(text: &str, on: bool) -> Option<String> {
     Some(with(text, &words.join(" ")))
 }
 
-/// The options, without the quotes around them.
+/// Returns the options without their quotes.
 fn options(text: &str) -> String {
     let line = text.lines().rev().find_map(|line| line.trim().strip_prefix(NAME)).unwrap_or_default();
     line.trim().trim_matches(['"', '\'']).to_owned()
@@ -51,7 +51,7 @@ fn users(options: &str) -> impl Iterator<Item = &str> {
     pairs.into_iter().chain(joined)
 }
 
-/// The file with these options: in the place of the last ones, or in a line of their own.
+/// Returns the file with these options, in place of the last ones or on a new line.
 fn with(text: &str, options: &str) -> String {
     let line = if options.is_empty() { format!("#{NAME}") } else { format!("{NAME}\"{options}\"") };
     let mut lines: Vec<&str> = text.lines().collect();

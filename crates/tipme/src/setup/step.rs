@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A step of a set-up: what has to be done, or is so already.
+//! A step of the setup: pending, or already done.
 
 use anyhow::Result;
 
-/// One thing to be done.
+/// A single step.
 pub struct SetupStep {
     what: String,
     work: StepWork,
 }
 
 enum StepWork {
-    /// It is so already.
+    /// Already done.
     Nothing,
-    /// Something to know.
+    /// Information only.
     Note,
-    /// It has to be done by hand.
+    /// Must be done by hand.
     ByHand,
     Do(Box<dyn FnOnce() -> Result<()>>),
 }
 
 impl SetupStep {
-    /// Nothing is left to do.
+    /// Creates a step that is already done.
     pub fn already(what: impl Into<String>) -> SetupStep {
         SetupStep { what: what.into(), work: StepWork::Nothing }
     }
 
-    /// Something to know, which takes no work.
+    /// Creates an informational step without work.
     pub fn note(what: impl Into<String>) -> SetupStep {
         SetupStep { what: what.into(), work: StepWork::Note }
     }
 
-    /// Somebody has to do it.
+    /// Creates a step that the user must do by hand.
     pub fn by_hand(what: impl Into<String>) -> SetupStep {
         SetupStep { what: what.into(), work: StepWork::ByHand }
     }
 
-    /// It is done when it is performed.
+    /// Creates a step with work to perform.
     pub fn to_do(what: impl Into<String>, work: impl FnOnce() -> Result<()> + 'static) -> SetupStep {
         SetupStep { what: what.into(), work: StepWork::Do(Box::new(work)) }
     }
 
-    /// A line of the plan.
+    /// Returns a line of the plan.
     pub fn plan(&self) -> String {
         let how = match self.work {
             StepWork::Nothing => "so already",
@@ -51,12 +51,12 @@ impl SetupStep {
         format!("{how:12}{}", self.what)
     }
 
-    /// Whether there is something to be done.
+    /// Returns `true` if the step has work to perform.
     pub fn is_to_do(&self) -> bool {
         matches!(self.work, StepWork::Do(_))
     }
 
-    /// Does it, and says how it went; whether nothing is left of it.
+    /// Performs the step and reports the result; returns `true` if nothing remains.
     pub fn perform(self) -> bool {
         let SetupStep { what, work } = self;
         match work {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is the machine's: the service that records, who may mark, and whether is counted what users live with.
+//! System steps: the recording service, users that may mark, and daily counting.
 
 use super::settings;
 use super::step::SetupStep;
@@ -15,16 +15,16 @@ use tipme_desktop::polkit::{self, Authorization};
 
 const SERVICE: &str = "tipmed";
 const SETTINGS: &str = "/etc/default/tipme";
-/// It is there where systemd runs.
+/// Exists if systemd is the init system.
 const SYSTEMD: &str = "/run/systemd/system";
 
-/// A recorder in a folder of its own is started and stopped by whoever gave it that.
+/// Plans the steps. The user starts and stops a recorder in a custom folder.
 pub fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
     let (dir, own) = folder(arguments);
     after(&Client::new(dir).call(&RecorderRequest::Status), own, arguments)
 }
 
-/// The plan, where the recorder answers this.
+/// Plans the steps after this response of the recorder.
 fn after(answer: &Result<RecorderResponse, CallError>, own: bool, arguments: &Setup) -> Result<Vec<SetupStep>> {
     match answer {
         Ok(answer) => {
@@ -35,7 +35,7 @@ fn after(answer: &Result<RecorderResponse, CallError>, own: bool, arguments: &Se
             steps.extend(day.into_iter().chain(changes.then(restart)));
             return Ok(steps);
         }
-        // A recorder runs, and this user may not mark yet: another one is not the remedy.
+        // A recorder runs, and this user may not mark yet: a second recorder is no remedy.
         Err(CallError::Refused(_)) if !own => {
             let mut steps = vec![SetupStep::already("a recorder runs")];
             let is_named_in_settings = accounts::user_name(person()).is_none() && is_installed();
@@ -70,7 +70,7 @@ fn restart() -> SetupStep {
     SetupStep::to_do(format!("record from now on: {}", words.join(" ")), move || run(&words))
 }
 
-/// Has the service count what users live with, or no longer, where that is asked for.
+/// Enables or disables daily counting in the service, if requested.
 fn day(arguments: &Setup) -> Option<SetupStep> {
     let on = arguments.day;
     if !on && !arguments.no_day {
@@ -83,14 +83,14 @@ fn day(arguments: &Setup) -> Option<SetupStep> {
     }
     Some(match settings_text().map(|text| settings::day(&text, on)) {
         Ok(None) => SetupStep::already(format!("{what}, as {SETTINGS} says")),
-        // Another step may change the file before.
+        // An earlier step may change the file.
         _ => SetupStep::to_do(format!("{what}, in {SETTINGS}"), move || {
             settings::day(&settings_text()?, on).map_or(Ok(()), |text| write(SETTINGS, &text))
         }),
     })
 }
 
-/// Whether the recorder that runs comes back with the next start.
+/// Plans the start of the running recorder at boot.
 fn at_start(own: bool, pid: u32) -> SetupStep {
     if own || !is_installed() {
         let what = "is no service: after the next start of the machine, start it again";
@@ -120,8 +120,8 @@ pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     Ok(steps)
 }
 
-/// What it takes that the person may mark: nothing where polkit says so or the person is named, else the group. Who has
-/// no account in the machine's own files is named in the settings.
+/// Plans the permission to mark: none if polkit or the settings grant it already, else membership
+/// in the group. A user without a local account is listed in the settings.
 fn allow() -> Result<Vec<SetupStep>> {
     let (user, name) = (person(), user_name(person()));
     let text = settings_text()?;
@@ -154,7 +154,7 @@ fn settings_text() -> Result<String> {
     }
 }
 
-/// What takes back that the person may mark.
+/// Plans the removal of the permission to mark.
 fn disallow() -> Vec<SetupStep> {
     let (user, name, mut steps) = (person(), user_name(person()), Vec::new());
     if let Some(text) = settings::disallow(&settings_text().unwrap_or_default(), user) {
@@ -168,13 +168,13 @@ fn disallow() -> Vec<SetupStep> {
     steps
 }
 
-/// Where the recorder is, and whether that is a place of its own.
+/// Returns the recorder's folder, and whether it is a custom one.
 fn folder(arguments: &Setup) -> (&Path, bool) {
     let usual = Path::new(DEFAULT_STATE_DIR);
     arguments.state_dir.as_deref().map_or((usual, false), |dir| (dir, dir != usual))
 }
 
-/// Whose desktop it is: the caller of sudo, where that is how this was started.
+/// Returns the owner of the desktop: the caller of sudo, if there is one.
 pub fn person() -> u32 {
     let caller = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
     caller.filter(|_| geteuid().is_root()).unwrap_or_else(|| geteuid().as_raw())
@@ -186,7 +186,7 @@ fn is_installed() -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The command, with root's rights.
+/// Returns the command with root privileges.
 fn rooted(words: &[&str]) -> Command {
     let prefix: &[&str] = if geteuid().is_root() { &[] } else { &["sudo"] };
     let words = [prefix, words].concat();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The notification server that an agent reaches: that of its own message bus, which may be another
-//! one than this shell's.
+//! The notification server of an agent, on its own message bus, which may differ from that of this
+//! shell.
 
 use rustix::process::geteuid;
 use std::ffi::OsStr;
@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use tipme_desktop::notify;
 
-/// The server on the bus of an agent of this user, else on the bus of this process; why there is
-/// none.
+/// Returns the server on the bus of this user's agent, else on the bus of this process, or the
+/// reason why there is none.
 pub fn notifications(agent: Option<u32>) -> Result<String, String> {
     let environment = agent.and_then(environment);
     let found = match environment.as_deref().map(address) {
@@ -25,14 +25,14 @@ pub fn notifications(agent: Option<u32>) -> Result<String, String> {
     found.map_err(|error| error.to_string())
 }
 
-/// The environment that a process of this user was started with.
+/// Returns the initial environment of a process of this user.
 fn environment(pid: u32) -> Option<Vec<u8>> {
     let path = format!("/proc/{pid}/environ");
     let is_own = std::fs::metadata(&path).is_ok_and(|meta| meta.uid() == geteuid().as_raw());
     is_own.then(|| std::fs::read(&path).ok()).flatten()
 }
 
-/// The address of the session's bus in an environment.
+/// Returns the address of the session bus in an environment.
 fn address(environment: &[u8]) -> Option<String> {
     let value = |name: &str| {
         let named = environment.split(|byte| *byte == 0).find_map(|one| one.strip_prefix(name.as_bytes()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Callers that mean harm: each holds up only itself, and the helper does not grow.
+//! Hostile callers: each delays only itself, and the helper's memory stays bounded.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::helper_daemon::{ANNA, BERT, HelperDaemon, Peer, Sleeper, assignment, favour};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use tipme_bench::until;
 use tipme_policy::Strength;
 
-/// Memory of the helper at most, whatever callers send.
+/// Maximum memory of the helper, whatever callers send.
 const RESIDENT_MAX: u64 = 24 << 20;
 
-/// Bert is served while somebody else does harm.
+/// Bert's session, which must be served meanwhile.
 struct Bystander {
     session: Peer,
     own: Sleeper,
@@ -31,7 +31,7 @@ impl Bystander {
     }
 }
 
-/// Anna's session, with a process that is favoured.
+/// Opens Anna's session, with a favoured process.
 fn favoured(helper: &HelperDaemon) -> (Peer, Sleeper) {
     let (mut anna, own) = (helper.session(ANNA), Sleeper::of(ANNA));
     anna.assign("focused", &[own.who()]);
@@ -67,7 +67,7 @@ fn a_million_processes_in_a_line_end_the_session() {
     let mut line = format!("{{\"apply\":[{head}\"members\":[");
     line.push_str(&vec![member; 1_000_000].join(","));
     line.push_str(tail);
-    // The helper closes long before the end.
+    // The helper closes the connection long before the end.
     let _ = anna.send(line.as_bytes());
     until("the end of the favour", || own.nice() == 0);
     bystander.is_served();
@@ -102,7 +102,7 @@ fn who_floods_and_never_reads_waits_alone() {
     anna.stream().set_write_timeout(Some(Duration::from_millis(300))).unwrap();
     let request = format!("{}\n", json!({ "explain": { "who": own.who() } })).repeat(1_000);
     let (begun, mut sent) = (Instant::now(), 0);
-    // Until the way is full, or the helper has closed it.
+    // Until the socket is full, or the helper has closed it.
     while anna.send(request.as_bytes()).is_ok() && begun.elapsed() < Duration::from_secs(20) {
         sent += 1;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Favour for who sits at the machine, as long as that is so, and only for what runs in front.
+//! Favour for users present at the machine, for the duration of their presence, and only for the
+//! active session.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::helper_daemon::{ANNA, BERT, HelperDaemon, Sleeper, assignment, favour};
@@ -8,11 +9,11 @@ use tempfile::TempDir;
 use tipme_bench::until;
 use tipme_policy::Strength;
 
-/// The login manager's files: one seat with two sessions.
+/// Login manager files: one seat with two sessions.
 struct Seat(TempDir);
 
 impl Seat {
-    /// With Anna's session in front, `a1`; Bert's is `b1`.
+    /// Creates a seat with Anna's session `a1` active; Bert's is `b1`.
     fn new() -> Seat {
         let seat = Seat(TempDir::new().unwrap());
         for folder in ["seats", "sessions"] {
@@ -33,7 +34,7 @@ impl Seat {
     }
 }
 
-/// Control groups as the service manager makes them for a session of Anna's; removed with the value.
+/// Control groups as systemd creates them for sessions of Anna; removed on drop.
 struct Scopes(Vec<PathBuf>);
 
 impl Scopes {
@@ -49,14 +50,14 @@ impl Scopes {
             }
         }
         for scope in ["session-a1.scope", "session-ssh.scope"] {
-            // A test that was killed may have left it.
+            // May be left over from a killed test.
             std::fs::create_dir_all(path.join(scope)).unwrap();
             made.push(path.join(scope));
         }
         Scopes(made)
     }
 
-    /// Puts a process into one of them.
+    /// Moves a process into one of them.
     fn put(&self, who: &Sleeper, scope: &str) {
         let path = self.0.iter().find(|path| path.ends_with(scope)).unwrap();
         std::fs::write(path.join("cgroup.procs"), who.pid().to_string()).unwrap();
@@ -77,7 +78,7 @@ impl Drop for Scopes {
 #[test]
 fn who_is_switched_away_loses_the_favour_and_the_session() {
     let seat = Seat::new();
-    // One test at a time has the helper, and so the groups.
+    // The helper serializes the tests, and thereby the use of the groups.
     let (helper, scopes) = (HelperDaemon::start_for_seats(seat.0.path()), Scopes::new());
     let own = Sleeper::of(ANNA);
     scopes.put(&own, "session-a1.scope");
@@ -104,7 +105,7 @@ fn who_is_switched_away_loses_the_favour_and_the_session() {
 #[test]
 fn what_a_user_runs_elsewhere_is_not_favoured() {
     let seat = Seat::new();
-    // One test at a time has the helper, and so the groups.
+    // The helper serializes the tests, and thereby the use of the groups.
     let (helper, scopes) = (HelperDaemon::start_for_seats(seat.0.path()), Scopes::new());
     let (front, remote, loose) = (Sleeper::of(ANNA), Sleeper::of(ANNA), Sleeper::of(ANNA));
     scopes.put(&front, "session-a1.scope");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A private display with terminals, and a manager of it.
+//! A private display with terminals, and its manager.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::family::TIMEOUT;
@@ -17,25 +17,26 @@ use tipme_bench::until;
 use tipme_desktop::inject::{Pace, Typist};
 use tipme_desktop::window::Watcher;
 
-/// The program under test.
+/// Returns the program under test.
 pub fn tipme() -> Command {
     Command::new(env!("CARGO_BIN_EXE_tipme"))
 }
 
-/// One manager at a time: some tests have windows of this very process, which is favoured then, and where that manager
-/// ends it takes what all processes below have for inherited, also where the manager of another test has set it.
+/// Serializes managers: some tests have windows of this very process, which is favoured then. The
+/// manager of such a test takes the values of all descendants for inherited ones at its end, even
+/// if another test's manager has set them.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// A private display; the only one of this program.
+/// A private display, the only one of this program.
 pub struct Desktop {
     pub session: PrivateSession,
     alone: MutexGuard<'static, ()>,
 }
 
-/// A terminal with a shell on it.
+/// A terminal with a shell.
 pub struct Terminal {
     process: ProcessGroup,
-    /// A place in its window.
+    /// A position in its window.
     at: (i16, i16),
     pub window: u32,
 }
@@ -47,12 +48,12 @@ impl Desktop {
         Desktop { session: PrivateSession::start(SessionOptions::default()).unwrap(), alone }
     }
 
-    /// A terminal that waits, with the focus.
+    /// Opens a waiting terminal with the focus.
     pub fn terminal(&self, place: &str) -> Terminal {
         self.terminal_with(place, "read wait")
     }
 
-    /// A terminal whose shell does as told.
+    /// Opens a terminal with a shell that runs a script.
     pub fn terminal_with(&self, place: &str, script: &str) -> Terminal {
         let mut command = Command::new("xterm");
         command.args(["-geometry", &format!("40x10{place}"), "-e", "sh", "-c", script]);
@@ -67,19 +68,19 @@ impl Desktop {
         terminal
     }
 
-    /// Ends the display; no other one begins while there is what is returned.
+    /// Ends the display; no other one starts while the returned guard lives.
     pub fn end(self) -> MutexGuard<'static, ()> {
         self.alone
     }
 
-    /// Gives a terminal the focus, as its user does.
+    /// Focuses a terminal with a click.
     pub fn click(&self, terminal: &Terminal) {
         let mut typist = Typist::open(&self.session.target(), Pace::default()).unwrap();
         typist.click_at(terminal.at.0, terminal.at.1, 1).unwrap();
     }
 }
 
-/// Tests may be run with a nice value; what is started here has none, since one that somebody set is left alone.
+/// Resets the test's own nice value, since the manager leaves foreign nice values alone.
 pub fn forget_nice_value() {
     rustix::process::setpriority_process(None, 0).unwrap();
 }
@@ -93,7 +94,7 @@ impl Terminal {
         self.below()[0]
     }
 
-    /// All processes below the terminal, its shell first.
+    /// Returns all descendants of the terminal, its shell first.
     pub fn below(&self) -> Vec<u32> {
         let mut found = children(self.pid());
         let mut at = 0;
@@ -111,12 +112,12 @@ fn children(pid: u32) -> Vec<u32> {
     text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
 }
 
-/// The nice value of a process; it must be there.
+/// Returns the nice value of a process, which must exist.
 pub fn nice(pid: u32) -> i32 {
     stat(pid)[16].parse().unwrap()
 }
 
-/// The fields of a process from its state on.
+/// Returns the fields of a process's `stat` from its state on.
 pub fn stat(pid: u32) -> Vec<String> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     text.rsplit_once(')').unwrap().1.split_whitespace().map(str::to_owned).collect()
@@ -131,17 +132,17 @@ pub fn command_line(pid: u32) -> Vec<String> {
         .collect()
 }
 
-/// `tipme manage` below this test; killed with the value.
+/// `tipme manage` restricted to descendants of this test; killed on drop.
 pub struct Managed {
     pub child: Child,
     pub dir: Option<TempDir>,
-    /// The line that says that it is ready.
+    /// The line that reports that it is ready.
     pub line: String,
     path: PathBuf,
 }
 
 impl Managed {
-    /// Starts it with the back end of nice values, and waits until it is ready.
+    /// Starts it with the `nice` backend, and waits until it is ready.
     pub fn start(desktop: &Desktop, arguments: &[&str]) -> Managed {
         let dir = TempDir::new().unwrap();
         std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -154,7 +155,7 @@ impl Managed {
         Managed::start_by(command, dir, &desktop.session.display_name(), arguments)
     }
 
-    /// The same for any display; the command has what is needed to connect.
+    /// Same for any display; the command contains what is needed to connect.
     pub fn start_by(mut command: Command, dir: TempDir, display: &str, arguments: &[&str]) -> Managed {
         command.args(["manage", "--backend", "nice", "--display", display]).args(arguments);
         if !arguments.contains(&"--under") {
@@ -174,12 +175,12 @@ impl Managed {
         managed
     }
 
-    /// A verb of tipme against this manager.
+    /// Runs a verb of tipme against this manager.
     pub fn ask(&self, arguments: &[&str]) -> Output {
         tipme().args(arguments).arg("--state-dir").arg(self.path()).output().unwrap()
     }
 
-    /// What such a verb says; it must succeed.
+    /// Returns the output of such a verb, which must succeed.
     pub fn said(&self, arguments: &[&str]) -> String {
         let output = self.ask(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -190,8 +191,8 @@ impl Managed {
         serde_json::from_str(&self.said(&["manage", "status", "--json"])).unwrap()
     }
 
-    /// Memory of the manager. Of a program that is built for debugging the file alone is bigger than the bar, so only
-    /// what it has beyond that counts then.
+    /// Returns the manager's memory. The file of a debug build alone exceeds the bar, so only
+    /// anonymous memory counts then.
     pub fn memory_bytes(&self) -> u64 {
         let field = if cfg!(debug_assertions) { "RssAnon:" } else { "VmRSS:" };
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();

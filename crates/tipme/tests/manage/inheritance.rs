@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs that do not descend from the terminal that shows them, and values that jobs inherit.
+//! Jobs that do not descend from their terminal, and values that jobs inherit.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::fixture::{Desktop, Managed, Terminal, command_line, nice};
@@ -11,7 +11,8 @@ use tempfile::TempDir;
 use tipme_bench::process::{ProcessGroup, family};
 use tipme_bench::until;
 
-/// tmux in a folder of its own, with a server that stays below this test, whose only processes may be changed.
+/// tmux in a folder of its own. Its server stays below this test, as only descendants may be
+/// changed.
 struct Multiplexer {
     folder: TempDir,
     server: ProcessGroup,
@@ -40,7 +41,7 @@ impl Multiplexer {
         assert!(tmux(self.folder.path()).args(arguments).status().unwrap().success(), "{arguments:?}");
     }
 
-    /// The words by which a shell comes to it.
+    /// Returns the shell command that attaches to it.
     fn attach(&self) -> String {
         format!("tmux -S {} attach", self.socket().display())
     }
@@ -51,7 +52,7 @@ impl Multiplexer {
 }
 
 impl Drop for Multiplexer {
-    /// Jobs in the background of its terminals would go on without it.
+    /// Background jobs of its terminals would continue without it.
     fn drop(&mut self) {
         family(self.server.pid()).into_iter().for_each(|pid| kill(pid, Signal::KILL));
     }
@@ -85,8 +86,9 @@ fn process_in(terminal: &Terminal, words: &[&str]) -> u32 {
     process_of(|| terminal.below(), words)
 }
 
-/// The server was there before, and descends from no terminal. What is in front of its own terminals goes with the
-/// terminal that shows them, and so does the server, which handles the keys.
+/// The server was started earlier, and descends from no terminal. The foreground jobs of its
+/// terminals share the favour of the terminal that shows them, and so does the server, which
+/// handles the keys.
 #[test]
 fn what_a_multiplexer_runs_has_the_favour_of_the_terminal_that_shows_it() {
     let desktop = Desktop::start();
@@ -94,7 +96,7 @@ fn what_a_multiplexer_runs_has_the_favour_of_the_terminal_that_shows_it() {
     multiplexer.run(&["new-session", "-d", "sh", "-c", "set -m; sleep 4000 & sleep 5000"]);
     let (behind, front) = (multiplexer.job(&["sleep", "4000"]), multiplexer.job(&["sleep", "5000"]));
     let managed = Managed::start(&desktop, &[]);
-    // At first the server does not answer: the client has connected, and nobody has accepted that yet.
+    // At first the server does not answer: the client's connection is not accepted yet.
     multiplexer.signal(Signal::STOP);
     let terminal = desktop.terminal_with("+20+20", &multiplexer.attach());
     until("the favour of the client", || {
@@ -115,14 +117,14 @@ fn what_a_multiplexer_runs_has_the_favour_of_the_terminal_that_shows_it() {
     until("that nothing shows it any more", || nice(front) == 0 && nice(multiplexer.server.pid()) == 0);
 }
 
-/// A daemon leaves its parent and its session at once; it has what it inherited all the same.
+/// A daemon leaves its parent and its session at once, but keeps its inherited values.
 #[test]
 fn a_daemon_keeps_nothing_of_the_favour_that_it_was_born_with() {
     let desktop = Desktop::start();
     let go = TempDir::new().unwrap();
     let fifo = go.path().join("go");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    // What it leaves has to stay below this test, whose only processes may be changed.
+    // Its orphans must stay below this test, as only descendants may be changed.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
     let other_user = "setpriv --reuid 65534 --clear-groups nice -n 3 sleep 8000";
     let script = format!(

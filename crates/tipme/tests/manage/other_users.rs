@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Another user's client cannot get another user's process boosted, and another user learns and changes nothing.
+//! A client of another user cannot get foreign processes favoured, and another user can neither
+//! read nor change anything.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::family::for_everybody;
@@ -21,17 +22,17 @@ use x11rb::protocol::xproto::{
 use x11rb::rust_connection::{DefaultStream, RustConnection};
 use x11rb::wrapper::ConnectionExt as _;
 
-/// A user who has nothing to do with the display's.
+/// A user unrelated to that of the display.
 pub const NOBODY: u32 = 65_534;
 
-/// A client of the display that this test speaks for.
+/// A client of the display, played by this test.
 struct Forger {
     connection: RustConnection,
     root: Window,
 }
 
 impl Forger {
-    /// Over the local socket.
+    /// Connects over the local socket.
     fn local(desktop: &Desktop) -> Forger {
         let path = format!("/tmp/.X11-unix/X{}", desktop.session.target().display);
         let stream = UnixStream::connect(path).unwrap();
@@ -48,7 +49,7 @@ impl Forger {
         Forger { connection, root }
     }
 
-    /// A window that is managed and has the keyboard focus.
+    /// Creates a managed window with the keyboard focus.
     fn window(&self, prepare: impl FnOnce(Window)) -> Window {
         let window = self.connection.generate_id().unwrap();
         let look = CreateWindowAux::new();
@@ -82,13 +83,13 @@ impl Forger {
     }
 }
 
-/// The cookie at the end of an authority file of one entry.
+/// Returns the cookie at the end of an authority file with one entry.
 fn cookie(file: &Path) -> Vec<u8> {
     let bytes = std::fs::read(file).unwrap();
     bytes[bytes.len() - 16..].to_vec()
 }
 
-/// A terminal of another user, who may use the display.
+/// Opens a terminal of another user that may use the display.
 pub fn other_users_terminal(desktop: &Desktop, folder: &TempDir) -> (ProcessGroup, Window) {
     let authority = folder.path().join("authority");
     std::fs::copy(desktop.session.folder().join("authority"), &authority).unwrap();
@@ -105,12 +106,12 @@ pub fn other_users_terminal(desktop: &Desktop, folder: &TempDir) -> (ProcessGrou
     (process, window)
 }
 
-/// Waits until the manager has seen that the focus is elsewhere: the terminal has lost its favour.
+/// Waits until the terminal has lost its favour, so that the manager has seen the focus elsewhere.
 fn lost(terminal: &Terminal, favoured: i32) {
     until("the loss of the favour", || nice(terminal.pid()) > favoured);
 }
 
-/// A process of the display's user that no window has anything to do with.
+/// Starts a process of the display's user without any window.
 fn victim() -> ProcessGroup {
     forget_nice_value();
     let mut command = Command::new("sleep");
@@ -163,7 +164,7 @@ fn a_property_with_a_million_processes_is_cut() {
     let mut pids: Vec<u32> = (500_000_000..501_000_000).collect();
     pids.push(victim.pid());
     let forger = Forger::local(&desktop);
-    // A request has a maximal length, so it is written in pieces.
+    // The length of a request is limited, so it is written in pieces.
     for piece in pids.chunks(50_000) {
         let atom = forger.connection.intern_atom(false, b"_TIPME_PROCESS_SET").unwrap().reply().unwrap().atom;
         let written =
@@ -215,7 +216,8 @@ fn a_client_that_says_it_is_the_window_manager_is_not_believed_and_pushes_nobody
     assert_eq!(nice(own), before);
 }
 
-/// The display server is root's, as where it needs root's rights for the screen, and the session a user's.
+/// The display server runs as root, as it must with some graphics drivers, in the session of a
+/// user.
 #[test]
 fn that_the_display_server_of_root_is_left_alone_is_told() {
     let desktop = Desktop::start();
@@ -232,7 +234,7 @@ fn that_the_display_server_of_root_is_left_alone_is_told() {
     assert!(status["missing"].to_string().contains(&told), "{status:#}");
 }
 
-/// A client on another machine, as far as the server knows, names a local process.
+/// A client that the server considers remote claims a local process.
 #[test]
 fn a_client_from_afar_names_a_process_in_vain() {
     let (victim, folder) = (victim(), TempDir::new().unwrap());
@@ -249,7 +251,7 @@ fn a_client_from_afar_names_a_process_in_vain() {
     assert!(managed.status()["counts"]["disbelieved"].as_u64() > Some(0));
 }
 
-/// An X server that also listens for clients on other machines.
+/// Starts an X server that also listens for remote clients.
 fn server_with_tcp(folder: &Path) -> (ProcessGroup, u16) {
     let authority = folder.join("authority");
     std::fs::write(&authority, tipme_desktop::authority_file("", b"sixteen letters!")).unwrap();
@@ -262,11 +264,12 @@ fn server_with_tcp(folder: &Path) -> (ProcessGroup, u16) {
     (server, line.trim().parse().unwrap())
 }
 
-/// Names the display for which this program, started again, plays a client that leaves its connection to a child.
+/// Environment variable with the display for which this program plays a client that leaves its
+/// connection to a child.
 const LEAVING: &str = "TIPME_LEAVING_CLIENT";
 
-/// A client leaves its connection to a child and ends, and its number comes to belong to another process. Neither
-/// a manager that saw the client nor one that comes later takes that process for the client.
+/// A client leaves its connection to a child and ends, and its PID is reused. Neither a manager
+/// that saw the client nor a later one mistakes the new process for the client.
 #[test]
 fn a_number_that_is_used_again_is_not_the_client() {
     if let Ok(authority) = std::env::var(LEAVING) {
@@ -295,7 +298,7 @@ fn a_number_that_is_used_again_is_not_the_client() {
     assert_eq!(nice(number), 0);
 }
 
-/// A process that is ended with the value.
+/// A process that is killed on drop.
 struct Heir(u32);
 
 impl Drop for Heir {
@@ -305,7 +308,7 @@ impl Drop for Heir {
     }
 }
 
-/// Starts such a client; it ends when its input does. Its child and its window come with it.
+/// Starts such a client, which ends with its input; also returns its child and its window.
 fn leaving_client(desktop: &Desktop) -> (Child, (Heir, Window)) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "other_users::a_number_that_is_used_again_is_not_the_client", "--nocapture"]);
@@ -330,7 +333,7 @@ fn leave_connection_to_child(authority: &Path) {
     std::process::exit(0);
 }
 
-/// A child that sleeps, and is ended with the value.
+/// A sleeping child that is killed on drop.
 struct Sleeper(Child);
 
 impl Drop for Sleeper {
@@ -340,7 +343,7 @@ impl Drop for Sleeper {
     }
 }
 
-/// A process that has this number, which is free.
+/// Starts a process with this free PID.
 fn process_with_number(number: u32) -> Sleeper {
     let mut found = None;
     until("a process with that number", || {

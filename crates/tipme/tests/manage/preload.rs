@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was used is in memory again at the next login, whatever stands in the file that says what it was.
+//! Used files are in memory again after the next login, regardless of a damaged history.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::fixture::{Desktop, Managed};
@@ -17,11 +17,11 @@ use tempfile::TempDir;
 use tipme_bench::until;
 
 const MIB: u64 = 1 << 20;
-/// Of what was read ahead so much may be gone again, of nine times as much: a kernel that pages out what lies in cold
-/// memory (DAMON) takes single pages that nobody has used yet, however much memory is free.
+/// Bytes of the preloaded 9 MiB that may be gone again: a kernel that pages out cold memory (DAMON)
+/// reclaims unused pages even while memory is free.
 const PAGED_OUT_MAX: u64 = MIB;
 
-/// A program that is installed for everybody, and longer than what the kernel reads ahead by itself.
+/// A program installed for everyone, larger than the kernel's own readahead.
 struct InstalledProgram(TempDir);
 
 impl InstalledProgram {
@@ -29,7 +29,8 @@ impl InstalledProgram {
         let folder = tempfile::Builder::new().prefix("tipme-test-").tempdir_in("/var/lib").unwrap();
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
         let program = InstalledProgram(folder);
-        // By another process: a thread of this one that starts a program meanwhile would hold it open for writing.
+        // Copied by another process: a program start from another thread of this one would keep it
+        // open for writing.
         let script = "cp /usr/bin/sleep \"$0\" && head -c 9M /dev/zero >> \"$0\"";
         assert!(Command::new("sh").args(["-c", script]).arg(program.path()).status().unwrap().success());
         program
@@ -39,7 +40,7 @@ impl InstalledProgram {
         self.0.path().join("sleeper")
     }
 
-    /// A file beside it.
+    /// Creates a file beside it.
     fn beside(&self, name: &str, mode: u32) -> PathBuf {
         let path = self.0.path().join(name);
         std::fs::write(&path, vec![7; 9 * MIB as usize]).unwrap();
@@ -48,7 +49,7 @@ impl InstalledProgram {
     }
 }
 
-/// Bytes that had to come from the disk for this file to be read.
+/// Returns the number of bytes fetched from the disk to read this file.
 fn fetched(path: &Path) -> u64 {
     let count = || {
         let text = std::fs::read_to_string("/proc/thread-self/io").unwrap();
@@ -60,7 +61,7 @@ fn fetched(path: &Path) -> u64 {
     count() - before
 }
 
-/// Takes a file that nobody uses out of the memory.
+/// Evicts an unused file from the page cache.
 fn evict(path: &Path) {
     until("that the file is not in memory", || {
         let discard = || {
@@ -75,7 +76,7 @@ fn evict(path: &Path) {
     });
 }
 
-/// What was read ahead, when that has ended.
+/// Returns the preload result once it is complete.
 fn read_ahead(managed: &Managed) -> Value {
     let mut found = Value::Null;
     until("the end of reading ahead", || {
@@ -126,8 +127,8 @@ fn a_damaged_file_is_told_of_and_kept() {
     assert_eq!(std::fs::read_to_string(aside).unwrap(), "{\"programs\": [");
 }
 
-/// What a user's manager is told to read by the user's own file is what everybody may read and only root may change,
-/// whatever is named there; nothing is waited for.
+/// A user's manager reads only files that everyone may read and only root may change, whatever the
+/// user's own history lists; it blocks on nothing.
 #[test]
 fn a_user_has_nothing_read_ahead_that_is_not_for_everybody() {
     let (desktop, user, program) = (Desktop::start(), User::new(), InstalledProgram::new());
@@ -148,7 +149,7 @@ fn a_user_has_nothing_read_ahead_that_is_not_for_everybody() {
     assert!(fetched(&secret) >= 9 * MIB && fetched(&own) >= 9 * MIB, "{told:#}");
 }
 
-/// As if the user had used one program with these files.
+/// Writes the history of one program with these files.
 fn write_history(state: &TempDir, paths: &[PathBuf]) {
     let row = |path: &PathBuf| {
         let (bytes, changed) = std::fs::metadata(path).map_or((1, 0), |found| (found.len().max(1), found.mtime()));

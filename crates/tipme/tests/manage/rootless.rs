@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A manager that is not root, and the helper that turns its knobs.
+//! A manager without root, and the helper that changes its knobs.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::family::for_everybody;
@@ -14,11 +14,11 @@ use tempfile::TempDir;
 use tipme_bench::until;
 use tipme_policy::Strength;
 
-/// A user with a program and the right to use the display.
+/// A user with a program and access to the display.
 pub struct User {
     program: PathBuf,
     _folder: TempDir,
-    /// With the display's key.
+    /// Contains the display's authority file.
     pub keys: TempDir,
 }
 
@@ -35,7 +35,7 @@ impl User {
         command
     }
 
-    /// The manager as this user, with that helper.
+    /// Starts the manager as this user, with that helper.
     fn manage(&self, desktop: &Desktop, helper: &Path) -> Managed {
         let display = desktop.session.display_name();
         Managed::start_by(self.command(), self.state(), &display, &["--helper", helper.to_str().unwrap()])

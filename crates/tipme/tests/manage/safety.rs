@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whatever happens to the manager or to the display, nothing stays changed.
+//! Nothing stays changed, whatever happens to the manager or the display.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use crate::fixture::{Desktop, Managed, Terminal, nice, stat};
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use tipme_bench::until;
 use x11rb::protocol::xproto::ConnectionExt;
 
-/// What the manager may change of a process, as it is now: nice value, scheduling policy, I/O priority, for each thread.
+/// Returns the changeable settings of a process: nice value and scheduling policy of each thread.
 fn settings(pid: u32) -> Vec<(i32, String)> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let mut ids: Vec<u32> = threads.map(|entry| entry.file_name().to_str().unwrap().parse().unwrap()).collect();
@@ -16,7 +16,7 @@ fn settings(pid: u32) -> Vec<(i32, String)> {
     ids.into_iter().map(|tid| (nice(tid), stat(tid)[38].clone())).collect()
 }
 
-/// The display's processes and the terminals with their shells.
+/// Returns the display server, and the terminals with their shells.
 fn everybody(desktop: &Desktop, terminals: &[&Terminal]) -> Vec<u32> {
     let server = tipme_desktop::server::describe(&desktop.session.target()).unwrap().server_pid;
     let below = terminals.iter().flat_map(|terminal| [terminal.pid(), terminal.shell()]);
@@ -62,7 +62,7 @@ fn after_a_kill_the_next_manager_puts_everything_back() {
     assert_eq!(snapshot(&pids), before);
 }
 
-/// Whatever the display does: while it is grabbed no manager can begin, and what was inherited waits for one that can.
+/// No manager can start while the display is grabbed, and inherited values wait for one that can.
 #[test]
 fn after_a_kill_a_display_that_does_not_answer_is_no_hindrance() {
     let desktop = Desktop::start();
@@ -120,7 +120,7 @@ fn a_display_that_goes_ends_it_with_a_clear_message() {
     assert!(said.contains("everything is put back, since the display is gone"), "{said}");
 }
 
-/// A grabbed display answers nobody but who grabbed it.
+/// A grabbed display answers only the grabbing client.
 #[test]
 fn a_display_that_does_not_answer_keeps_nobody_waiting() {
     let desktop = Desktop::start();
@@ -129,7 +129,7 @@ fn a_display_that_does_not_answer_keeps_nobody_waiting() {
     let before = snapshot(&pids);
     let mut managed = Managed::start(&desktop, &[]);
     until("the favour", || nice(second.pid()) < 0);
-    // Nor does whoever read what it says, and went.
+    // A closed reader of its output does not delay it either.
     drop(managed.child.stderr.take());
     let other = x11::connect(&desktop.session);
     other.grab_server().unwrap().check().unwrap();
@@ -157,7 +157,7 @@ fn nothing_outside_the_tree_is_changed() {
     let desktop = Desktop::start();
     let inside = desktop.terminal("+20+20");
     let outside = desktop.terminal("+500+20");
-    // Only what is below the first terminal may be changed.
+    // Only descendants of the first terminal may be changed.
     let below = inside.pid().to_string();
     let managed = Managed::start(&desktop, &["--under", &below]);
     desktop.click(&inside);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A compositor without a screen, a terminal in it, and a virtual keyboard: unmodified programs of a user's.
+//! A headless compositor with a terminal and a virtual keyboard: unmodified programs of a user.
 #![allow(dead_code, reason = "each test target uses a part")]
 
 use std::fs::Permissions;
@@ -11,25 +11,25 @@ use tempfile::TempDir;
 use tipme_bench::until;
 use tipme_desktop::inject::{Pace, Typist};
 
-/// Who the compositor and its clients are; it has no account.
+/// User of the compositor and its clients, without an account.
 pub const USER: u32 = 4242;
 
-/// An account that every Debian has: an X server lets only those in whose names it knows.
+/// An account on every Debian system: an X server admits only users that it can name.
 pub const ACCOUNT: u32 = 9;
 
-/// The display's name: nobody else has one in this folder.
+/// Name of the display, unique in this folder.
 pub const DISPLAY: &str = "wayland-1";
 
 const CONFIGURATION: &str = "output HEADLESS-1 resolution 800x600\nxwayland disable\n";
 
-/// The same with an X server, which begins with its first client; the display's name is left in a file.
+/// Same with an X server, which starts with its first client and writes its display name to a file.
 const CONFIGURATION_WITH_X: &str =
     "output HEADLESS-1 resolution 800x600\nxwayland enable\nexec sh -c 'echo $DISPLAY > x && mv x x-display'\n";
 
-/// Quick, and so that the keys of a word do not overlap.
+/// Fast typing in which the keys of a word do not overlap.
 const PACE: Pace = Pace { words_per_minute: 500.0, variation: 0.0, seed: 1 };
 
-/// A program that is killed with the value.
+/// A program that is killed on drop.
 pub struct Program(pub Child);
 
 impl Drop for Program {
@@ -50,14 +50,14 @@ impl Compositor {
         Compositor::start_as(USER, &[])
     }
 
-    /// One of this user, with more in its environment.
+    /// Starts a compositor of this user, with additional environment variables.
     pub fn start_as(user: u32, more: &[(&str, &str)]) -> Compositor {
         Compositor::configured(user, CONFIGURATION, more)
     }
 
-    /// A compositor with an X server for programs of X11.
+    /// Starts a compositor with an X server for X11 programs.
     pub fn start_with_x() -> Compositor {
-        // Who is no user of root's can make a display only where the folder of their sockets is root's.
+        // A user other than root can create a display only if root owns the folder of the sockets.
         std::fs::create_dir_all("/tmp/.X11-unix").unwrap();
         std::fs::set_permissions("/tmp/.X11-unix", Permissions::from_mode(0o1777)).unwrap();
         Compositor::configured(ACCOUNT, CONFIGURATION_WITH_X, &[])
@@ -82,30 +82,30 @@ impl Compositor {
         self.dir.path().join(DISPLAY)
     }
 
-    /// The socket of sway's own protocol.
+    /// Returns the socket of sway's own protocol.
     pub fn control(&self) -> Option<PathBuf> {
         let files = std::fs::read_dir(self.dir.path()).unwrap().flatten().map(|file| file.path());
         files.into_iter().find(|path| path.to_string_lossy().contains("sway-ipc."))
     }
 
-    /// A keyboard that exists only to the compositor.
+    /// Creates a virtual keyboard on the compositor.
     pub fn keyboard(&self) -> Typist {
         Typist::on_compositor(&self.socket(), PACE).unwrap()
     }
 
-    /// A program of the user's, with the compositor as its display.
+    /// Returns a program of the user, with the compositor as its display.
     pub fn command(&self, name: &str) -> Command {
         let mut command = user_program(self.dir.path(), self.user, name);
         command.env("WAYLAND_DISPLAY", DISPLAY);
         command
     }
 
-    /// A terminal with this title that shows what is typed, and has the focus.
+    /// Opens a focused terminal with this title that shows typed text.
     pub fn terminal(&self, title: &str) -> Program {
         self.terminal_with(title, &["cat"])
     }
 
-    /// The same with another program on it.
+    /// Same with another program in it.
     pub fn terminal_with(&self, title: &str, program: &[&str]) -> Program {
         let file = self.dir.path().join("terminal");
         std::fs::write(&file, format!("title={title}\nlocked-title=yes\n")).unwrap();
@@ -122,7 +122,7 @@ impl Compositor {
         until("a window", || self.tree().contains(&listed));
     }
 
-    /// A terminal of X11, which shows what is typed and has the focus, and the X server's process.
+    /// Opens a focused X11 terminal that shows typed text; also returns the X server's process.
     pub fn x_terminal(&self) -> (Program, u32) {
         let name = self.dir.path().join("x-display");
         until("the X display's name", || name.exists());
@@ -138,12 +138,12 @@ impl Compositor {
         (terminal, server.parse().unwrap())
     }
 
-    /// The folder of the user, who has nothing else.
+    /// Returns the user's only folder.
     pub fn home(&self) -> &Path {
         self.dir.path()
     }
 
-    /// What the compositor says of its windows.
+    /// Returns the compositor's window tree.
     pub fn tree(&self) -> String {
         let socket = self.control().unwrap();
         let output = self.command("swaymsg").arg("-s").arg(socket).args(["-t", "get_tree", "-r"]).output().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that a program started, and whether they have all ended.
+//! Processes started by a program, and checks that all have ended.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use std::io::{BufRead, BufReader};
@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_bench::until;
 
-/// How long anything may take on a busy machine: another benchmark may hold it for five minutes.
+/// Timeout on a busy machine: another benchmark may occupy it for five minutes.
 pub const TIMEOUT: Duration = Duration::from_secs(400);
 
-/// How long what a program said may take to be read when it has ended.
+/// Timeout for reading a program's output after its end.
 const LEFT_OPEN: Duration = Duration::from_secs(10);
 
-/// A process by number and start time: numbers are used again.
+/// A process by PID and start time, since PIDs are reused.
 pub type Member = (u32, u64);
 
-/// A running program whose error output is kept.
+/// A running program with its captured error output.
 pub struct Program {
     pub child: Child,
     said: Arc<Mutex<Vec<String>>>,
@@ -32,7 +32,7 @@ impl Program {
         Program::start_into(command, Stdio::null())
     }
 
-    /// Its output goes somewhere.
+    /// Starts it with this standard output.
     pub fn start_into(mut command: Command, output: impl Into<Stdio>) -> Program {
         command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -46,7 +46,7 @@ impl Program {
         Program { child, said, reading }
     }
 
-    /// Waits until it has said a line with these words, and returns that.
+    /// Waits until it has printed a line with these words, and returns that line.
     pub fn wait_for(&mut self, words: &str) -> String {
         let mut found = None;
         until(&format!("a line with {words:?}"), || {
@@ -65,7 +65,8 @@ impl Program {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits until it has ended and all that it said is read; what it leaves behind may hold its error output open for longer.
+    /// Waits until it has ended and its output is read; leftover processes may hold its error
+    /// output open for longer.
     pub fn wait(&mut self) -> ExitStatus {
         let mut status = None;
         until("its end", || {
@@ -79,7 +80,7 @@ impl Program {
         status.unwrap()
     }
 
-    /// All processes that it, or one that it started, has started.
+    /// Returns all its descendants.
     pub fn descendants(&self) -> Vec<Member> {
         let all: Vec<(u32, u32, u64)> = processes().collect();
         let mut family = vec![(self.child.id(), 0)];
@@ -99,7 +100,7 @@ impl Drop for Program {
     }
 }
 
-/// Number, parent and start time of all processes that have not ended.
+/// Returns PID, parent and start time of all running processes.
 fn processes() -> impl Iterator<Item = (u32, u32, u64)> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(status)
@@ -112,14 +113,14 @@ fn status(pid: u32) -> Option<(u32, u32, u64)> {
     (!ended).then_some((pid, words.get(1)?.parse().ok()?, words.get(19)?.parse().ok()?))
 }
 
-/// Waits until none of them runs any more.
+/// Waits until none of them is running.
 pub fn expect_gone(members: &[Member]) {
     assert!(!members.is_empty());
     let alive = || members.iter().filter(|one| status(one.0).is_some_and(|now| now.2 == one.1)).count();
     until("the end of all processes", || alive() == 0);
 }
 
-/// Waits until so many processes below a program have a name and have worked for a while; returns one of them.
+/// Waits until this many named descendants of a program have run for a while; returns one of them.
 pub fn until_named(program: &Program, name: &str, count: usize) -> u32 {
     const WORKED_NS: u64 = 200_000_000;
     let read = |pid: &u32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
@@ -133,8 +134,9 @@ pub fn until_named(program: &Program, name: &str, count: usize) -> u32 {
     found[0]
 }
 
-/// Copies of programs where every user can read them; the path of the first one. Another process copies them: a thread
-/// of this one that starts a program meanwhile would hold them open for writing, so that they could not be started.
+/// Copies programs to a place where every user can read them; returns the path of the first one.
+/// Another process makes the copies: a program start from another thread of this one would keep
+/// them open for writing, so that they could not be executed.
 pub fn for_everybody(programs: &[PathBuf]) -> (TempDir, PathBuf) {
     use std::os::unix::fs::PermissionsExt;
     let folder = TempDir::new().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The helper of the test's own, and callers of it. Needs root.
+//! A helper of the test, and callers. Needs root.
 #![allow(dead_code, reason = "each test target uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
@@ -17,16 +17,16 @@ use tempfile::TempDir;
 use tipme_bench::until;
 use tipme_policy::{Backend, Role, Strength, knobs};
 
-/// Two users who may ask the helper, and one who may not.
+/// Two users that may call the helper, and one that may not.
 pub const ANNA: u32 = 64_101;
 pub const BERT: u32 = 64_102;
 pub const OTHER_UID: u32 = 64_103;
 
-/// Two helpers with sessions for the same user would take back each other's favours, as what a process can only have
-/// inherited. A machine has one helper, and so has this program at a time.
+/// Serializes helpers: two of them with sessions for the same user would restore each other's
+/// values as inherited ones. A machine has only one helper.
 static ONLY_ONE: Mutex<()> = Mutex::new(());
 
-/// `tipme manage-helper` in a folder of its own; killed with the value.
+/// `tipme manage-helper` in a folder of its own; killed on drop.
 pub struct HelperDaemon {
     pub child: Child,
     pub dir: TempDir,
@@ -34,19 +34,20 @@ pub struct HelperDaemon {
 }
 
 impl HelperDaemon {
-    /// Serves Anna, Bert and the users who are named besides.
+    /// Starts a helper that serves Anna, Bert and these users.
     pub fn start(more: &[u32]) -> HelperDaemon {
         HelperDaemon::start_by(|_| (), more)
     }
 
-    /// The same, by a command to which something was done.
+    /// Same with a modified command.
     pub fn start_by(prepare: impl FnOnce(&mut Command), more: &[u32]) -> HelperDaemon {
         let mut command = helper();
         prepare(&mut command);
         HelperDaemon::begun(command, &users(more))
     }
 
-    /// Serves whom this login manager has at a seat, and nobody else but root. It is seen by this helper only.
+    /// Starts a helper that serves only root and the users present according to this login manager,
+    /// which is visible to this helper only.
     pub fn start_for_seats(logind: &Path) -> HelperDaemon {
         const SCRIPT: &str = "set -e; mount -t tmpfs none /run; mkdir /run/systemd
             mount --bind \"$1\" /run/systemd; shift; exec \"$@\"";
@@ -57,7 +58,7 @@ impl HelperDaemon {
     }
 
     fn begun(command: Command, users: &[u32]) -> HelperDaemon {
-        // A test that failed has killed its helper as well.
+        // A failed test has killed its helper as well.
         let only = ONLY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
         // Services have a `/tmp` of their own.
         let dir = TempDir::new_in("/var/tmp").unwrap();
@@ -66,7 +67,7 @@ impl HelperDaemon {
         HelperDaemon { child, dir, _only: only }
     }
 
-    /// Starts another one in place of the one that has ended.
+    /// Starts another one in place of the ended one.
     pub fn start_again(&mut self, more: &[u32]) {
         self.child = begin(helper(), self.dir.path(), &users(more));
     }
@@ -86,7 +87,7 @@ impl HelperDaemon {
         status.unwrap().code()
     }
 
-    /// Connects as a user: who calls is what the thread was that connected.
+    /// Connects as a user: the peer credentials are those of the connecting thread.
     pub fn connect(&self, uid: u32) -> Peer {
         let path = self.dir.path().join("helper.sock");
         let thread = std::thread::spawn(move || {
@@ -99,7 +100,7 @@ impl HelperDaemon {
         Peer { reader: BufReader::new(stream) }
     }
 
-    /// Connects, and opens a session with the back end of nice values.
+    /// Connects, and opens a session with the `nice` backend.
     pub fn session(&self, uid: u32) -> Peer {
         let mut peer = self.connect(uid);
         let opened = peer.ask(&json!({ "open": { "backend": "nice" } }));
@@ -107,17 +108,18 @@ impl HelperDaemon {
         peer
     }
 
-    /// Asks over a connection of its own, as soon as the user's last one is forgotten.
+    /// Sends a request over a separate connection, as soon as the helper has forgotten the user's
+    /// last one.
     pub fn ask_once(&self, uid: u32, request: &Value) -> Value {
         self.say_once(uid, format!("{request}\n").as_bytes())
     }
 
-    /// The same with bytes as they are.
+    /// Same with raw bytes.
     pub fn say_once(&self, uid: u32, bytes: &[u8]) -> Value {
         let mut answer = Value::Null;
         until("a place for one more caller", || {
             let mut peer = self.connect(uid);
-            // Who finds no place may be refused before anything is said.
+            // A caller without a place may be refused before it sends anything.
             let said = peer.send(bytes);
             answer = peer.hear().expect("everybody has an answer");
             let refused = answer["error"].as_str().is_some_and(|why| why.contains("too many callers"));
@@ -127,7 +129,7 @@ impl HelperDaemon {
         answer
     }
 
-    /// Bytes of its memory but for that of files: how much of the program is mapped is not its doing.
+    /// Returns its memory without file mappings, since their size depends on the kernel.
     pub fn resident(&self) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
@@ -179,20 +181,20 @@ impl Peer {
         self.hear().unwrap_or_else(|| panic!("no answer to {request}"))
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub fn send(&self, bytes: &[u8]) -> std::io::Result<()> {
         self.reader.get_ref().write_all(bytes)
     }
 
-    /// The next answer; `None` at the end of the connection.
+    /// Returns the next response; `None` at the end of the connection.
     pub fn hear(&mut self) -> Option<Value> {
         let mut line = String::new();
-        // A connection that is closed with bytes unread ends with a reset.
+        // A connection closed with unread bytes ends with a reset.
         self.reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
         Some(serde_json::from_str(&line).unwrap())
     }
 
-    /// Has these processes be a set of this role, named after the first.
+    /// Assigns a role to a set of these processes, named after the first.
     pub fn assign(&mut self, role: &str, members: &[Value]) -> Value {
         self.ask(&json!({ "apply": [assignment(role, members)] }))["applied"].clone()
     }
@@ -207,12 +209,12 @@ pub fn assignment(role: &str, members: &[Value]) -> Value {
     json!({ "assign": { "set": members[0], "role": role, "reason": "keyboard_focus", "faded": 0.0, "members": list } })
 }
 
-/// The nice value that the table gives to what has the focus.
+/// Returns the nice value of the focused role in the table.
 pub fn favour(strength: Strength) -> i32 {
     knobs(Backend::Nice, strength, Role::Focused, 0.0).nice.unwrap().into()
 }
 
-/// A process of a user that sleeps, and is ended with the value.
+/// A sleeping process of a user that is killed on drop.
 pub struct Sleeper(pub Child);
 
 impl Sleeper {
@@ -225,7 +227,7 @@ impl Sleeper {
         self.0.id()
     }
 
-    /// Number and start, as requests have it.
+    /// Returns PID and start time in the format of requests.
     pub fn who(&self) -> Value {
         json!({ "pid": self.pid(), "start": self.stat(19).parse::<u64>().unwrap() })
     }
@@ -234,7 +236,7 @@ impl Sleeper {
         self.stat(16).parse().unwrap()
     }
 
-    /// The number of the scheduling policy.
+    /// Returns the number of the scheduling policy.
     pub fn policy(&self) -> u32 {
         self.stat(38).parse().unwrap()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A journal that stands in for that of systemd, and services that speak to it.
+//! A stand-in for systemd's journal, and services that write to it.
 
 use super::support::tipme;
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,16 +11,16 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How often it is asked whether the service still lives that an entry is awaited from.
+/// Interval for checking that the service is alive while waiting for its entry.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const ENTRY_BYTES_MAX: usize = 1 << 17;
 
-/// The fields of an entry.
+/// Fields of an entry.
 #[derive(Debug)]
 pub struct Entry(Vec<(String, String)>);
 
 impl Entry {
-    /// Reads the journal's own protocol.
+    /// Parses the journal's native protocol.
     fn parse(mut bytes: &[u8]) -> Entry {
         let mut fields = Vec::new();
         while !bytes.is_empty() {
@@ -42,7 +42,7 @@ impl Entry {
         Entry(fields)
     }
 
-    /// The only value of a field; empty where there is none.
+    /// Returns the only value of a field; empty if there is none.
     pub fn get(&self, name: &str) -> &str {
         let values: Vec<&str> = self.0.iter().filter(|(field, _)| field == name).map(|(_, value)| &**value).collect();
         assert!(values.len() < 2, "{name} stands there several times: {self:?}");
@@ -50,7 +50,7 @@ impl Entry {
     }
 }
 
-/// A folder that is `/run` to services.
+/// A folder that services see as `/run`.
 pub struct Journal {
     run: TempDir,
     pub socket: UnixDatagram,
@@ -65,7 +65,7 @@ impl Journal {
         Journal { run, socket }
     }
 
-    /// Starts `tipme` as systemd would: its standard output and error are what `JOURNAL_STREAM` says.
+    /// Starts `tipme` as systemd would: `JOURNAL_STREAM` names its standard output and error.
     pub fn service(&self, arguments: &[&str]) -> Service {
         let output = self.run.path().join(format!("output-{}", arguments[0]));
         let file = File::create(&output).unwrap();
@@ -79,7 +79,7 @@ impl Journal {
         Service { child, output }
     }
 
-    /// The next entry with this `MESSAGE_ID`. Fails where the service ends first.
+    /// Returns the next entry with this `MESSAGE_ID`. Fails if the service ends first.
     pub fn await_event(&self, service: &mut Service, id: &str) -> Entry {
         self.await_entry(service, |entry| entry.get("MESSAGE_ID") == id)
     }
@@ -87,7 +87,7 @@ impl Journal {
     pub fn await_entry(&self, service: &mut Service, mut wanted: impl FnMut(&Entry) -> bool) -> Entry {
         let mut bytes = vec![0; ENTRY_BYTES_MAX];
         loop {
-            // What was sent before the end is there to be read.
+            // Entries sent before the end are still readable.
             let ended = service.child.try_wait().unwrap();
             if let Ok(length) = self.socket.recv(&mut bytes) {
                 let entry = Entry::parse(&bytes[..length]);
@@ -100,7 +100,7 @@ impl Journal {
         }
     }
 
-    /// A sender that fills the journal, which nobody reads meanwhile.
+    /// Fills the journal, which is not read meanwhile.
     pub fn fill(&self) {
         let sender = UnixDatagram::unbound().unwrap();
         sender.set_nonblocking(true).unwrap();
@@ -108,20 +108,20 @@ impl Journal {
         while sender.send(b"MESSAGE=noise\n").is_ok() {}
     }
 
-    /// Takes what lies there, unread.
+    /// Discards all unread entries.
     pub fn empty(&self) {
         while self.socket.recv(&mut [0; 64]).is_ok() {}
     }
 }
 
-/// A running service; killed with the value.
+/// A running service; killed on drop.
 pub struct Service {
     child: Child,
     output: PathBuf,
 }
 
 impl Service {
-    /// What it wrote elsewhere.
+    /// Returns its output outside of the journal.
     pub fn output(&self) -> String {
         std::fs::read_to_string(&self.output).unwrap()
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! KDE's daemon for global shortcuts, on a bus of the test's own, with the answers of kglobalaccel5.
+//! A stand-in for KDE's global shortcut daemon on the test's own bus, with the responses of
+//! kglobalaccel5.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use std::sync::{Arc, Mutex};
@@ -13,7 +14,7 @@ const COMPONENT: &str = "/component/tipme_desktop";
 type Held = Arc<Mutex<Vec<(String, Vec<i32>)>>>;
 type Info = (String, String, String, String, String, String, Vec<i32>, Vec<i32>);
 
-/// The daemon; gone with the value.
+/// The daemon, which ends on drop.
 pub struct Kglobalaccel {
     _bus: zbus::blocking::Connection,
     held: Held,
@@ -21,7 +22,7 @@ pub struct Kglobalaccel {
 
 struct Daemon {
     held: Held,
-    /// Keys of the entry that it is told to load.
+    /// Keys of the entry once it is loaded.
     loads: Vec<(String, Vec<i32>)>,
 }
 
@@ -74,7 +75,7 @@ impl Component {
 }
 
 impl Kglobalaccel {
-    /// A daemon that has nothing yet; told of the entry, it has these actions with these keys.
+    /// Starts a daemon without shortcuts; once the entry is loaded, it has these actions and keys.
     pub fn start(address: &str, loads: &[(&str, i32)]) -> Kglobalaccel {
         let held = Held::default();
         let loads = loads.iter().map(|(action, key)| ((*action).to_owned(), vec![*key])).collect();
@@ -85,7 +86,7 @@ impl Kglobalaccel {
         Kglobalaccel { _bus: bus, held }
     }
 
-    /// The actions that have keys now.
+    /// Returns the actions that have keys now.
     pub fn actions(&self) -> Vec<String> {
         self.held.lock().unwrap().iter().map(|(action, _)| action.clone()).collect()
     }

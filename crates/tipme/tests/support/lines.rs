@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mutated lines for a daemon's socket: each has an answer, and the daemon neither ends nor grows.
+//! Mutated lines for a daemon's socket: each gets a response, and the daemon neither ends nor
+//! grows.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use fastrand::Rng;
@@ -10,17 +11,17 @@ use std::path::Path;
 use std::time::Duration;
 use tipme_fuzz::{TARGETS, mutate};
 
-/// Lines, unless the environment says another number; `make fuzz` sends a hundred thousand.
+/// Default number of lines, which the environment overrides; `make fuzz` sends a hundred thousand.
 const LINES: u64 = 1_500;
 const COUNT: &str = "TIPME_LINES";
-/// What a daemon may keep more at the end than after the first tenth.
+/// Maximum memory growth of a daemon after the first tenth.
 const GROWTH_MAX: u64 = 4 << 20;
 
-/// Sends mutations of what is said to this daemon, each over a connection of its own.
+/// Sends mutations of this daemon's requests, each over a connection of its own.
 pub fn send_mutated(daemon: &str, socket: &Path, pid: u32) {
     let target = TARGETS.iter().find(|target| target.name == daemon).unwrap();
     let mut seeds = (target.seeds)();
-    // Incidents are written by other tests.
+    // Other tests write incidents.
     seeds.retain(|seed| !seed.starts_with(b"{\"mark"));
     let count = std::env::var(COUNT).ok().and_then(|count| count.parse().ok()).unwrap_or(LINES);
     let (mut answered, mut early) = (0, 0);
@@ -41,11 +42,11 @@ pub fn send_mutated(daemon: &str, socket: &Path, pid: u32) {
     assert!(say(socket, b"\"status\"\n"), "{daemon} is gone");
 }
 
-/// Whether there is an answer that is JSON.
+/// Returns `true` if the response is JSON.
 fn say(socket: &Path, line: &[u8]) -> bool {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    // A daemon may have closed the connection at the first line of two.
+    // A daemon may have closed the connection after the first of two lines.
     if stream.write_all(line).is_ok() {
         stream.shutdown(Shutdown::Write).ok();
     }
@@ -60,7 +61,7 @@ fn is_json(bytes: &[u8]) -> bool {
     serde_json::from_slice::<serde_json::Value>(bytes).is_ok()
 }
 
-/// Bytes of a process's own memory.
+/// Returns a process's anonymous memory in bytes.
 fn resident(pid: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recorder of the test's own, as a user runs it.
+//! A recorder of the test, as a user runs it.
 #![allow(dead_code, reason = "each test target uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
@@ -15,12 +15,12 @@ use tipme_bench::interrupt::InterruptFlag;
 use tipme_record::incident::{Incident, Meta, Section};
 use tipme_record::{CHUNK_BYTES, ChunkEntry, Nanos, entries};
 
-/// Waits until no other benchmark or test that wants the machine for itself runs; none begins while it is held.
+/// Waits for exclusive use of the machine among benchmarks and exclusive tests, and holds it.
 pub fn alone() -> MachineLock {
     MachineLock::wait(&InterruptFlag::default(), || ()).unwrap()
 }
 
-/// Does something while a process is stopped.
+/// Runs `work` while a process is stopped.
 pub fn while_stopped(pid: u32, mut work: impl FnMut()) {
     let process = Pid::from_raw(pid as i32).unwrap();
     kill_process(process, Signal::STOP).unwrap();
@@ -28,39 +28,40 @@ pub fn while_stopped(pid: u32, mut work: impl FnMut()) {
     kill_process(process, Signal::CONT).unwrap();
 }
 
-/// The program under test.
+/// Returns the program under test.
 pub fn tipme() -> Command {
     Command::new(env!("CARGO_BIN_EXE_tipme"))
 }
 
-/// The file of the lab's program, which `tipme` starts for some verbs: it lies where `tipme` was built.
+/// Returns the path of the lab's program, which `tipme` executes for some verbs: it is in the build
+/// folder of `tipme`.
 pub fn lab() -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_tipme")).with_file_name("tipme-lab");
     assert!(path.is_file(), "{} is missing; build it first: cargo build -p tipme-lab", path.display());
     path
 }
 
-/// The command for a recorder in this folder.
+/// Returns the command for a recorder in this folder.
 pub fn recorder(dir: &TempDir, arguments: &[&str]) -> Command {
     recorder_by(tipme(), dir, arguments)
 }
 
-/// The same, by a command that runs what it is given.
+/// Same with a command that runs its arguments.
 pub fn recorder_by(mut command: Command, dir: &TempDir, arguments: &[&str]) -> Command {
     command.args(["record", "--hot-keys", "off", "--state-dir"]).arg(dir.path()).args(arguments);
     command
 }
 
-/// `tipme record` in a folder of its own; killed with the value.
+/// `tipme record` in a folder of its own; killed on drop.
 pub struct Recording {
     pub dir: TempDir,
     pub child: Child,
-    /// The line that says that it is armed.
+    /// The line that reports that it is armed.
     pub line: String,
 }
 
 impl Recording {
-    /// Starts and waits until it is armed.
+    /// Starts it and waits until it is armed.
     pub fn start(arguments: &[&str]) -> Recording {
         Recording::start_in(TempDir::new().unwrap(), arguments)
     }
@@ -69,7 +70,7 @@ impl Recording {
         Recording::start_by(recorder(&dir, arguments), dir)
     }
 
-    /// The same, by a command of [`recorder`] to which something was done.
+    /// Same with a modified command of [`recorder`].
     pub fn start_by(mut command: Command, dir: TempDir) -> Recording {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -78,12 +79,12 @@ impl Recording {
         Recording { dir, child, line }
     }
 
-    /// `tipme mark` against this recorder.
+    /// Runs `tipme mark` against this recorder.
     pub fn mark_output(&self, text: &str) -> Output {
         tipme().args(["mark", "-m", text, "--state-dir"]).arg(self.dir.path()).output().unwrap()
     }
 
-    /// Marks and reads the incident back, with whole records of the scheduler.
+    /// Marks and reads the incident, with unpacked scheduler records.
     pub fn mark(&self) -> (PathBuf, Incident) {
         let output = self.mark_output("it hung");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -95,7 +96,7 @@ impl Recording {
         (path, incident)
     }
 
-    /// Ends it at once, as a crash would.
+    /// Kills it, as a crash would.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -117,18 +118,19 @@ pub fn meta(incident: &Incident) -> Meta {
     incident.json(Section::Meta).unwrap()
 }
 
-/// All records of a section of chunks, but for packed ones.
+/// Returns all records of a chunked section, except for packed ones.
 pub fn records(incident: &Incident, section: Section) -> impl Iterator<Item = ChunkEntry<'_>> {
     incident.bytes(section).chunks(CHUNK_BYTES).flat_map(entries)
 }
 
-/// A time zone in which it is about noon, so that no midnight comes between what happens and what is told of the day.
+/// Returns a time zone in which it is about noon, so that no midnight falls between an event and
+/// the report of its day.
 pub fn noon() -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     format!("NOON{:+}", (since.as_secs() / 3_600 % 24) as i64 - 12)
 }
 
-/// Files directly in a folder whose name ends so.
+/// Returns the files directly in a folder with this suffix.
 pub fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
     let names = std::fs::read_dir(dir).unwrap().flatten().map(|entry| entry.path());
     names.filter(|path| path.to_string_lossy().ends_with(ending)).collect()
@@ -137,12 +139,12 @@ pub fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
 /// Runs a diagnosis and returns its exit code and output.
 pub fn diagnose(path: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let output = tipme().arg("diagnose").arg(path).args(arguments).output().unwrap();
-    // Shown where the test fails.
+    // Visible if the test fails.
     eprint!("{}", String::from_utf8_lossy(&output.stderr));
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The mark, as nanoseconds.
+/// Returns the time of the mark.
 pub fn mark_time(incident: &Incident) -> Nanos {
     Nanos(meta(incident).mark_ns)
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A notification server on a bus of the test's own, with the name and the capabilities that a test
-//! gives it. It shows nothing, keeps what it is asked for, and reports actions that the test
-//! invokes.
+//! A notification server on the test's own bus, with a configurable name and capabilities. It shows
+//! nothing, logs its calls, and reports actions that the test invokes.
 #![allow(dead_code, reason = "each test target uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
@@ -27,7 +26,7 @@ pub struct Notified {
     pub hints: Vec<String>,
 }
 
-/// A call of the server.
+/// A call to the server.
 #[derive(Clone, Debug)]
 pub enum ServerCall {
     Notify(Notified),
@@ -77,7 +76,7 @@ impl Served {
     }
 }
 
-/// The server; gone from the bus with the value.
+/// The server, which leaves the bus on drop.
 pub struct FakeServer {
     bus: Connection,
     calls: Calls,
@@ -95,19 +94,20 @@ impl FakeServer {
         self.calls.lock().unwrap().clone()
     }
 
-    /// The notifications so far, in their order.
+    /// Returns the notifications so far, in order.
     pub fn notified(&self) -> Vec<Notified> {
         let is_notify = |call| if let ServerCall::Notify(one) = call { Some(one) } else { None };
         self.calls().into_iter().filter_map(is_notify).collect()
     }
 
-    /// Waits for the notification with this place in their order, from 0 on.
+    /// Waits for the notification with this index.
     pub fn wait_for(&self, place: usize) -> Notified {
         until(&format!("notification {place} arrives"), || self.notified().len() > place);
         self.notified().swap_remove(place)
     }
 
-    /// The person invokes an action, and the server closes the notification where it does so.
+    /// Invokes an action as the user would; the server then closes the notification if `closes` is
+    /// set.
     pub fn invoke(&self, id: u32, key: &str, closes: bool) {
         self.bus.emit_signal(None::<&str>, OBJECT, NAME, "ActionInvoked", &(id, key)).unwrap();
         if closes {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the agent shows where no daemon shows notifications, as every client of the display sees it.
+//! Popups of the agent without a notification daemon, as seen by any client of the display.
 #![allow(dead_code, reason = "each test target uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
@@ -12,13 +12,13 @@ use x11rb::rust_connection::RustConnection;
 #[path = "x11.rs"]
 mod x11;
 
-/// A client that looks at a display.
+/// A client that inspects a display.
 pub struct Viewer {
     connection: RustConnection,
     root: Window,
 }
 
-/// A window that says of itself that it notifies.
+/// A window of type notification.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Popup {
     pub window: Window,
@@ -28,7 +28,7 @@ pub struct Popup {
     pub top: i32,
     pub right: i32,
     pub bottom: i32,
-    /// No window manager takes care of it.
+    /// Not managed by a window manager.
     pub is_alone: bool,
 }
 
@@ -39,18 +39,18 @@ impl Viewer {
         Viewer { connection, root }
     }
 
-    /// Width and height of the screen.
+    /// Returns width and height of the screen.
     pub fn size(&self) -> (i32, i32) {
         let screen = &self.connection.setup().roots[0];
         (i32::from(screen.width_in_pixels), i32::from(screen.height_in_pixels))
     }
 
-    /// The window that the server has the keyboard in.
+    /// Returns the window with the keyboard focus.
     pub fn focus(&self) -> Window {
         self.connection.get_input_focus().unwrap().reply().unwrap().focus
     }
 
-    /// The outermost windows that can be seen.
+    /// Returns the visible top-level windows.
     pub fn windows(&self) -> Vec<Window> {
         let all = self.connection.query_tree(self.root).unwrap().reply().unwrap().children;
         let is_seen = |window: &Window| {
@@ -60,7 +60,7 @@ impl Viewer {
         all.into_iter().filter(is_seen).collect()
     }
 
-    /// The popups that can be seen, the topmost last.
+    /// Returns the visible popups, topmost last.
     pub fn popups(&self) -> Vec<Popup> {
         self.windows().into_iter().filter_map(|window| self.look(window)).collect()
     }
@@ -72,7 +72,7 @@ impl Viewer {
         find().expect("it stays")
     }
 
-    /// A window that goes meanwhile is none.
+    /// Returns `None` for a window that disappears meanwhile.
     fn look(&self, window: Window) -> Option<Popup> {
         let kind = self.property(window, self.atom("_NET_WM_WINDOW_TYPE"), AtomEnum::ATOM.into())?;
         if kind != self.atom("_NET_WM_WINDOW_TYPE_NOTIFICATION").to_ne_bytes() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A desktop's portal for shortcuts, on a bus of the test's own. No display server of these tests has one.
+//! A desktop's GlobalShortcuts portal on the test's own bus. No display server of these tests has
+//! one.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 #![allow(dead_code, reason = "not every test uses all of it")]
 
@@ -13,23 +14,23 @@ const SHORTCUTS: &str = "org.freedesktop.portal.GlobalShortcuts";
 
 type Options = HashMap<String, OwnedValue>;
 
-/// Ids of shortcuts, and the keys that they should have.
+/// Ids of shortcuts with their requested keys.
 type Wanted = Arc<Mutex<Vec<(String, String)>>>;
 
 type Bound = Arc<Mutex<Option<OwnedObjectPath>>>;
 
-/// The portal; gone with the value.
+/// The portal, which ends on drop.
 pub struct Portal {
     bus: Connection,
     pub wanted: Wanted,
-    /// The session that they were bound in.
+    /// Session in which they were bound.
     pub session: Bound,
 }
 
 struct Shortcuts {
     wanted: Wanted,
     session: Bound,
-    /// What the person says when asked for the keys: 0 is yes.
+    /// The user's response to the request for keys; 0 is yes.
     says: u32,
 }
 
@@ -74,14 +75,14 @@ impl Shortcuts {
     }
 }
 
-/// `/org/freedesktop/portal/desktop/request/1_7/TOKEN`, as the specification has it.
+/// Returns a path such as `/org/freedesktop/portal/desktop/request/1_7/TOKEN`, as specified.
 fn path(kind: &str, sender: &str, options: &Options, token: &str) -> OwnedObjectPath {
     let token = String::try_from(options[token].try_clone().unwrap()).unwrap();
     let sender = sender.trim_start_matches(':').replace('.', "_");
     format!("{OBJECT}/{kind}/{sender}/{token}").try_into().unwrap()
 }
 
-/// Answers a request, before its path is returned even.
+/// Responds to a request, even before its path is returned.
 async fn respond(
     bus: &zbus::Connection,
     sender: &str,
@@ -94,7 +95,7 @@ async fn respond(
 }
 
 impl Portal {
-    /// A portal that is asked by a person who says yes (0), no (1), or something else.
+    /// Starts a portal with a user that answers yes (0), no (1), or something else.
     pub fn start(address: &str, says: u32) -> Portal {
         let (wanted, session) = (Wanted::default(), Bound::default());
         let shortcuts = Shortcuts { wanted: Arc::clone(&wanted), session: Arc::clone(&session), says };
@@ -103,19 +104,19 @@ impl Portal {
         Portal { bus, wanted, session }
     }
 
-    /// The person presses the key of a shortcut, of the session of that client.
+    /// Presses the key of a shortcut in that client's session.
     pub fn press(&self, session: &ObjectPath<'_>, id: &str) {
         let body = (session, id, 7_u64, HashMap::<&str, Value<'_>>::new());
         self.bus.emit_signal(None::<&str>, OBJECT, SHORTCUTS, "Activated", &body).unwrap();
     }
 
-    /// The desktop takes the shortcuts back.
+    /// Closes the session, as a desktop that revokes the shortcuts does.
     pub fn close(&self, session: &ObjectPath<'_>) {
         self.bus.emit_signal(None::<&str>, session, "org.freedesktop.portal.Session", "Closed", &()).unwrap();
     }
 }
 
-/// A portal that takes every question and answers none, as one does whose backend does not start.
+/// A portal that accepts every request and answers none, as with a backend that does not start.
 pub struct SilentPortal {
     _bus: Connection,
 }

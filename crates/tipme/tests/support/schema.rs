@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a document is what its schema in `docs/schemas` says; of the words of schemas, those that ours
-//! use. Stricter than a validator for readers: a member that is in no schema is wrong.
+//! Checks documents against their schemas in `docs/schemas`, for the schema keywords that these
+//! use. Stricter than a validator for readers: a member without a schema is an error.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The schema of a document.
+/// Returns the schema of a document.
 pub fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schemas/{name}.schema.json"))
 }
 
-/// Fails with every place where a document is not as its schema says.
+/// Asserts that a document matches its schema; reports every mismatch.
 pub fn assert_fits(name: &str, document: &Value) {
     let wrong = misfits(&read(&path(name)), document, name);
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -20,7 +20,7 @@ fn read(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// Every place where a value is not as a schema says.
+/// Returns every place where a value does not match a schema.
 pub fn misfits(whole: &Value, value: &Value, place: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     Check { whole, wrong: &mut wrong }.value(whole, value, place);
@@ -60,7 +60,7 @@ impl Check<'_> {
         self.members(schema, value, place);
     }
 
-    /// One of several schemas, and where it says so exactly one.
+    /// Checks for one of several schemas, and for exactly one with `oneOf`.
     fn choices(&mut self, schema: &Value, value: &Value, place: &str) {
         for (word, most) in [("anyOf", usize::MAX), ("oneOf", 1)] {
             let Some(choices) = schema[word].as_array() else { continue };
@@ -90,7 +90,7 @@ impl Check<'_> {
     }
 }
 
-/// Whether a value is of one of the types; of any where none is named.
+/// Returns `true` if a value has one of the types, or if no type is required.
 fn has_type(types: &Value, value: &Value) -> bool {
     let is = |name: &Value| match name.as_str().unwrap() {
         "object" => value.is_object(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A session bus with a real notification daemon, which keeps what it shows.
+//! A session bus with a real notification daemon that logs its notifications.
 #![allow(dead_code, reason = "each test target uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
@@ -12,14 +12,14 @@ use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_bench::until;
 
-/// A bus that starts no programs by itself, for all users who have an account.
+/// A bus without activation, for all users with an account.
 const BUS: &str = r#"<busconfig><type>session</type><listen>unix:dir=/tmp</listen><policy context="default">
 <allow user="*"/><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>"#;
 
-/// Names the session bus.
+/// Environment variable with the address of the session bus.
 pub const ADDRESS: &str = "DBUS_SESSION_BUS_ADDRESS";
 
-/// A program that is killed with the value.
+/// A program that is killed on drop.
 pub struct Running(pub Child);
 
 impl Running {
@@ -35,7 +35,7 @@ impl Drop for Running {
     }
 }
 
-/// A session bus of the test's own.
+/// A session bus of the test.
 pub struct Bus {
     pub address: String,
     _daemon: Running,
@@ -57,13 +57,14 @@ impl Bus {
         Bus { address: address.trim().to_owned(), _daemon: daemon, folder }
     }
 
-    /// Starts a notification daemon, which keeps what it shows in a file, and waits until it shows something.
+    /// Starts a notification daemon that logs its notifications to a file, and waits until it shows
+    /// one.
     pub fn start_notifications(&self, session: &PrivateSession) -> (Running, PathBuf) {
         let (settings, shown) = (self.folder.path().join("dunstrc"), self.folder.path().join("shown"));
         let keep = r#"echo "$DUNST_ID $(date +%s%3N) $DUNST_SUMMARY" >> "${0%/*}/ids"
             printf '%s\n%s\n' "$DUNST_SUMMARY" "$DUNST_BODY" >> "${0%/*}/shown""#;
         program(self.folder.path(), "keep", keep);
-        // Shown the buttons, the person presses the one that is named in a file.
+        // Presses the button named in a file when the buttons are shown.
         program(self.folder.path(), "menu", r#"tee -a "${0%/*}/menus" | grep -F -m 1 "$(cat "${0%/*}/button")""#);
         let [keep, menu] = ["keep", "menu"].map(|name| self.folder.path().join(name).display().to_string());
         let rules = format!(
@@ -82,7 +83,7 @@ impl Bus {
 }
 
 impl Bus {
-    /// Starts the other daemon, GNOME's, and an ear for what it is sent, which keeps that in a file.
+    /// Starts the other daemon, GNOME's, and a monitor that logs its messages to a file.
     pub fn start_other_notifications(&self, session: &PrivateSession) -> ([Running; 2], PathBuf) {
         let heard = self.folder.path().join("heard");
         let mut ear = Command::new("dbus-monitor");
@@ -99,20 +100,20 @@ impl Bus {
         (running, heard)
     }
 
-    /// Presses a button of the notification that is shown, by the daemon's own tool.
+    /// Presses a button of the shown notification, with the daemon's own tool.
     pub fn push(&self, label: &str) {
         std::fs::write(self.folder.path().join("button"), label).unwrap();
         let status = Command::new("dunstctl").arg("context").env(ADDRESS, &self.address).status().unwrap();
         assert!(status.success());
     }
 
-    /// Takes everything off the screen.
+    /// Closes all notifications.
     pub fn close_all(&self) {
         let status = Command::new("dunstctl").arg("close-all").env(ADDRESS, &self.address).status().unwrap();
         assert!(status.success());
     }
 
-    /// What was shown: the number of the notification, when in milliseconds of the wall clock, and its summary.
+    /// Returns id, wall-clock time in milliseconds and summary of all notifications.
     pub fn ids(&self) -> Vec<(u32, u128, String)> {
         let text = std::fs::read_to_string(self.folder.path().join("ids")).unwrap_or_default();
         let row = |line: &str| {
@@ -123,7 +124,7 @@ impl Bus {
     }
 }
 
-/// The text of a file as soon as it has these words.
+/// Waits until a file contains these words; returns its text.
 pub fn wait_for(file: &Path, words: &str) -> String {
     let text = || std::fs::read_to_string(file).unwrap_or_default();
     until(&format!("{} has {words:?}", file.display()), || text().contains(words));

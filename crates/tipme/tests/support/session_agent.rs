@@ -14,18 +14,17 @@ use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
 use tipme_desktop::inject::{Pace, Typist};
 
-/// Time between two presses. Of a press in the millisecond of the last release it is believed that
-/// the keyboard repeats.
+/// Time between two presses. A press in the millisecond of the last release counts as a key repeat.
 const PRESS_PAUSE: Duration = Duration::from_millis(20);
 
-/// How long anything may take on a busy machine.
+/// Timeout on a busy machine.
 pub const LONG: Duration = Duration::from_secs(120);
 
-/// A running agent; killed with the value.
+/// A running agent; killed on drop.
 pub struct Agent {
     pub child: Child,
     lines: Receiver<String>,
-    /// Lines that were not asked for yet: those of the two outputs come in any order.
+    /// Lines not requested yet: the two outputs arrive in any order.
     passed: RefCell<Vec<String>>,
 }
 
@@ -36,12 +35,12 @@ impl Agent {
         })
     }
 
-    /// An agent that has to find out itself what kind of session it is in.
+    /// Starts an agent that must detect the kind of its session itself.
     pub fn start_anywhere(session: &PrivateSession, state_dir: &Path, change: impl FnOnce(&mut Command)) -> Agent {
         let mut command = tipme();
         command.arg("agent").arg("--state-dir").arg(state_dir);
         session.show(&mut command);
-        // What the tests' own session has is not to be seen there.
+        // Hides the session of the tests themselves.
         for own in ["DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "WAYLAND_DISPLAY"] {
             command.env_remove(own);
         }
@@ -59,7 +58,7 @@ impl Agent {
         Agent { child, lines, passed: RefCell::default() }
     }
 
-    /// The rest of the first line that starts with `prefix` and was not asked for before.
+    /// Returns the rest of the first unread line that starts with `prefix`.
     pub fn line(&self, prefix: &str) -> String {
         let (deadline, mut passed) = (Instant::now() + LONG, self.passed.borrow_mut());
         loop {
@@ -93,8 +92,9 @@ pub fn press(session: &PrivateSession, keys: &[&str]) {
     }
 }
 
-/// A shell script that can be started by its name where the folder is searched for programs. A child writes it: a
-/// process that another test starts meanwhile would hold a file of this one open, and none such can be executed.
+/// Writes a shell script that can be started by its name if the folder is in `PATH`. A child writes
+/// it: a process started meanwhile by another test would keep the file open for writing, so that it
+/// could not be executed.
 pub fn program(folder: &Path, name: &str, script: &str) {
     let words = ["-c", "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod 755 \"$0\""];
     let status = Command::new("sh").args(words).arg(folder.join(name)).arg(script).status().unwrap();

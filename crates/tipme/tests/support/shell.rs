@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A shell in a terminal on a private display, which is given a command that is recorded.
+//! A shell in a terminal on a private display, with a recorded command.
 #![allow(dead_code, reason = "each test target uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
@@ -10,13 +10,13 @@ use tipme_bench::PrivateSession;
 use tipme_bench::session::SessionOptions;
 use tipme_desktop::inject::{Pace, Typist};
 
-/// How long what a command waits for is held back.
+/// Time for which the resource of a command is held back.
 pub const HELD: Duration = Duration::from_millis(2_500);
 
-/// A shell in a terminal, whose command is the script `c` in the session's folder.
+/// Starts a shell in a terminal; its command is the script `c` in the session's folder.
 pub fn shell(command: &str) -> PrivateSession {
     let mut session = PrivateSession::start(SessionOptions::default()).unwrap();
-    // The file `d` says that it is done.
+    // The file `d` reports the end of the command.
     std::fs::write(session.folder().join("c"), format!("{command}\n: > d\n")).unwrap();
     session.open_terminal(&[], &["bash", "--norc", "-i"].map(Into::into)).unwrap();
     session
@@ -26,7 +26,7 @@ pub fn typist(session: &PrivateSession) -> Typist {
     Typist::open(&session.target(), Pace { words_per_minute: 120.0, ..Pace::default() }).unwrap()
 }
 
-/// Types the command while something is held back, and leaves it waiting for a while.
+/// Types the command while its resource is held back, and leaves it waiting for a while.
 pub fn type_command(session: &PrivateSession) -> Recording {
     let recording = Recording::start(&["--display", &session.display_name()]);
     let mut typist = typist(session);

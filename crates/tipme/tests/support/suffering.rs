@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A person whose typing is held up, and who presses the key.
+//! A user with delayed typing that presses the key.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use crate::session_agent::press;
@@ -12,8 +12,7 @@ use tipme_bench::until;
 use tipme_bench::worker::WorkerLauncher;
 use tipme_desktop::inject::{Pace, Typist};
 
-/// Types into a terminal, has a lock hold up the typing, and presses the key that marks once that
-/// is over.
+/// Types into a terminal, delays the typing with a lock, and presses the mark key after that.
 pub fn suffer(session: &mut PrivateSession) {
     let launcher = WorkerLauncher(vec![support::lab().into(), "worker".into()]);
     let mut scenario = DemoFault::Lock.prepare(session.folder(), &launcher).unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A service's unit file as it is installed, and a program that runs within its limits without systemd: with its
-//! capabilities, its system calls and its view of the network. A system call that it forbids ends the program.
+//! An installed unit file of a service, and a program that runs within its limits without systemd:
+//! with its capabilities, system calls and network view. A forbidden system call ends the program.
 #![allow(dead_code, reason = "each test target uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// The files that `make install` brings, below a folder of the test's own.
+/// Files installed by `make install`, in a folder of the test.
 pub struct Installed(TempDir);
 
 impl Installed {
@@ -30,7 +30,7 @@ impl Installed {
         Installed(dir)
     }
 
-    /// Where the unit of a system service is.
+    /// Returns the path of a system service's unit.
     pub fn path(&self, service: &str) -> PathBuf {
         self.0.path().join(format!("usr/lib/systemd/system/{service}.service"))
     }
@@ -42,7 +42,7 @@ impl Installed {
     }
 }
 
-/// The settings of a unit, in their order.
+/// Settings of a unit, in order.
 pub struct Unit(Vec<(String, String)>);
 
 impl Unit {
@@ -54,14 +54,14 @@ impl Unit {
         self.values(name).last() == Some("true")
     }
 
-    /// Has a command run within these limits.
+    /// Runs a command within these limits.
     pub fn limit(&self, command: &mut Command) {
         let words = self.values("CapabilityBoundingSet").flat_map(str::split_whitespace);
         let kept = words.fold(CapabilitySet::empty(), |kept, word| kept | capability(word));
         let filters = self.filters();
         let mask = self.values("UMask").last().map_or(0o022, |mask| u32::from_str_radix(mask, 8).unwrap());
         let (network, folder) = (self.is_on("PrivateNetwork"), self.is_on("PrivateTmp"));
-        // SAFETY: nothing but system calls is done between fork and exec; what they need was made before.
+        // SAFETY: only system calls run between fork and exec; their data was prepared before.
         unsafe {
             command.pre_exec(move || {
                 rustix::process::umask(Mode::from_raw_mode(mask));
@@ -72,7 +72,7 @@ impl Unit {
                     own_temporary_folder()?;
                 }
                 for other in (CapabilitySet::all() - kept).iter() {
-                    // Capabilities that this kernel does not know nobody has.
+                    // No process has capabilities that this kernel does not know.
                     rustix::thread::remove_capability_from_bounding_set(other).ok();
                 }
                 let refused = |_| std::io::Error::from(std::io::ErrorKind::PermissionDenied);
@@ -81,7 +81,7 @@ impl Unit {
         }
     }
 
-    /// Filters for the system calls, and for the arguments of some.
+    /// Returns filters for the system calls, and for some of their arguments.
     fn filters(&self) -> Vec<BpfProgram> {
         let numbers = numbers();
         let rules = self.system_calls().iter().filter_map(|name| Some((*numbers.get(name)?, Vec::new()))).collect();
@@ -100,12 +100,12 @@ impl Unit {
             // The loader makes libraries executable before it makes them writable, never after.
             filters.push(filter(rules, SeccompAction::Allow, SeccompAction::KillProcess));
         }
-        // The last one, since it may forbid to add others.
+        // Last, since it may forbid adding others.
         filters.push(allowed);
         filters
     }
 
-    /// The names of the system calls that the unit allows.
+    /// Returns the names of the system calls that the unit allows.
     fn system_calls(&self) -> BTreeSet<String> {
         let (groups, mut allowed) = (groups(), BTreeSet::new());
         for value in self.values("SystemCallFilter") {
@@ -118,7 +118,7 @@ impl Unit {
                 };
             }
         }
-        // What systemd always allows a service that lists what it allows.
+        // System calls that systemd always allows if a service has an allow list.
         allowed.extend(resolve(&groups, "@default"));
         allowed.insert("execve".to_owned());
         assert!(allowed.len() > 50, "systemd-analyze knows no groups of system calls");
@@ -126,7 +126,7 @@ impl Unit {
     }
 }
 
-/// Replaces `/tmp` by an empty folder in which only the sockets of displays are, as a service has it.
+/// Replaces `/tmp` by an empty folder with only the sockets of displays, as for a service.
 fn own_temporary_folder() -> rustix::io::Result<()> {
     // SAFETY: the caller is between fork and exec, where there are no other threads.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
@@ -166,7 +166,7 @@ fn filter(rules: BTreeMap<i64, Vec<SeccompRule>>, others: SeccompAction, these: 
     SeccompFilter::new(rules, others, these, arch).unwrap().try_into().unwrap()
 }
 
-/// The numbers of the system calls of this machine.
+/// Returns the numbers of this machine's system calls.
 fn numbers() -> BTreeMap<String, i64> {
     let header = ["-E", "-dM", "-include", "asm/unistd.h", "-x", "c", "/dev/null"];
     let output = Command::new("gcc").args(header).output().unwrap();
@@ -175,7 +175,7 @@ fn numbers() -> BTreeMap<String, i64> {
     named.filter_map(|(name, number)| Some((name.to_owned(), number.parse().ok()?))).collect()
 }
 
-/// The groups of system calls, such as `@file-system`, as the service manager knows them.
+/// Returns systemd's groups of system calls, such as `@file-system`.
 fn groups() -> BTreeMap<String, Vec<String>> {
     let output = Command::new("systemd-analyze").args(["syscall-filter", "--no-pager"]).output();
     let text = String::from_utf8(output.expect("systemd-analyze can be run: make test-deps").stdout).unwrap();
@@ -190,7 +190,7 @@ fn groups() -> BTreeMap<String, Vec<String>> {
     groups
 }
 
-/// The system calls of a group, and of the groups in it.
+/// Returns the system calls of a group and its nested groups.
 fn resolve(groups: &BTreeMap<String, Vec<String>>, word: &str) -> Vec<String> {
     if !word.starts_with('@') {
         return vec![word.to_owned()];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A connection of the test's own to a private display.
+//! The test's own connection to a private display.
 
 use tipme_bench::PrivateSession;
 use x11rb::rust_connection::{DefaultStream, RustConnection};

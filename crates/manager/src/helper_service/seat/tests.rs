@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The login manager's files and a display server, made up.
+//! Simulated login manager files and a simulated display server.
 
 use super::*;
 use std::fs;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 const USER: u32 = 1000;
 const SERVER: Identity = Identity { pid: 900, start: 77 };
 
-/// A machine with the user in front of console 7, and the display server there.
+/// A machine with the user's active session on console 7, and the display server there.
 struct SeatFixture {
     dir: TempDir,
 }
@@ -38,14 +38,14 @@ impl SeatFixture {
         self.write("run/sessions/c2", text);
     }
 
-    /// The display server, leader of this session, on this console.
+    /// Writes the display server as leader of this session on this console.
     fn stat(&self, session: u32, console: u32) {
         let terminal = 1024 + console;
         let tail = "-1 4194560 1 0 0 0 7 5 0 0 20 0 2 0 77 1 1 1 1 1 1 1 1 1 0 0 0 0 0 0 17 1 0 0 0 0 0";
         self.write("proc/900/stat", &format!("900 (Xorg) S 1 900 {session} {terminal} {tail}\n"));
     }
 
-    /// Has the server hold this socket, and no other.
+    /// Makes the server hold exactly this socket.
     fn hold(&self, socket: u32) {
         let folder = self.dir.path().join("proc/900/fd");
         fs::remove_dir_all(&folder).ok();

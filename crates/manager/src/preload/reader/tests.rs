@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading ahead of files that are installed, with pressure as a file tells it.
+//! Reads installed files ahead, with simulated pressure.
 
 use super::*;
 use crate::preload::fake::{FakeKernel, SLEEP, file};
