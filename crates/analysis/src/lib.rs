@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From an incident to a verdict; pure.
+//! Diagnosis: turns an incident into a verdict. Pure code.
 //!
-//! Six rooms, and arrows only back: a room may use those that stand before it, never a later one. The first,
-//! [`decode`], takes bytes and gives records. [`timeline`] lays out what every thread and CPU did. [`join`] finds what
-//! the person did and how long the answer took. [`explain`] walks back from the end of an interval to its start and
-//! says what each piece is due to. [`verdict`] picks the worst of it and merges the pieces into findings. The last,
-//! [`scene`], gathers what a page shows of it.
-//! Below all of them stand [`model`], the documents that are a contract with those who read them, and the errors.
+//! The crate has six rooms, and each uses only those before it. [`decode`] parses bytes into
+//! records. [`timeline`] lays out the states of every thread and CPU. [`join`] matches inputs with
+//! the drawings that answer them. [`explain`] walks the critical path of an interval back to its
+//! start and blames each piece. [`verdict`] ranks the delays and merges pieces into findings.
+//! [`scene`] collects the data that a page shows.
 //!
-//! Nothing here reads a file, a clock or a process, and no bytes in an incident can make it panic or
-//! use memory without bound: what is damaged is left out and noted.
+//! All of them use [`model`], the documents with a stable format, and the errors.
+//!
+//! Nothing here reads a file, a clock or a process. No bytes in an incident can cause a panic or
+//! unbounded memory use: damaged parts are skipped and noted.
 
 #![warn(unreachable_pub)]
 

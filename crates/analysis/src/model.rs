@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The verdict: a document whose field names are a contract with everything that reads it.
+//! The verdict as a document. Its field names are a stable interface.
 //!
 //! Fields are only ever added. Times ending in `_ns` are CLOCK_MONOTONIC nanoseconds, durations
 //! ending in `_ms` are milliseconds, `null` means not available.
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The version of the document.
+/// Version of the document.
 pub const SCHEMA: u32 = 2;
 
 /// Why one interaction took long, or that none did.
@@ -273,7 +273,8 @@ pub enum Culprit {
 }
 
 impl Interval {
-    /// The action waited for, as in `typing in xterm` or ``the command `make` in xterm``.
+    /// Describes the action that the user waited for, as in `typing in xterm` or ``the command
+    /// `make` in xterm``.
     pub fn subject(&self) -> String {
         let comm = &self.client.comm;
         match self.class.as_str() {
@@ -293,7 +294,7 @@ impl Interval {
     }
 }
 
-/// Longer command lines are cut.
+/// Maximum length of a command line in characters; longer ones are cut.
 const COMMAND_MAX: usize = 60;
 
 fn cut_command(line: &str) -> String {

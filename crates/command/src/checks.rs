@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tests of each program hold of its help.
+//! Checks of a program's help, for the tests of each program.
 
 use clap::Command;
 
-/// Columns of help where the width of the terminal is not known.
+/// Columns of help if the width of the terminal is not known.
 const COLUMNS: usize = 100;
-/// Lines with ends of their own are shorter, so that none is broken once more.
+/// Maximum length of lines with explicit line breaks, so that none is wrapped again.
 const PROSE: usize = 98;
 
-/// The words of an example up to what the shell takes from it, or what explains it. What the shell puts in for a
-/// command, `$(pidof firefox)`, is one word, and here a process.
+/// Returns the words of an example up to its shell operators or its explanation. A command
+/// substitution such as `$(pidof firefox)` is one word and stands for a process id.
 fn words(example: &str) -> Vec<String> {
     let command = example.trim_start_matches("sudo ").split("  ").next().unwrap_or_default();
     let (mut words, mut quoted, mut inner) = (vec![String::new()], false, false);
@@ -25,7 +25,7 @@ fn words(example: &str) -> Vec<String> {
     given.map(|word| if word.starts_with("$(") { "7".to_owned() } else { word }).collect()
 }
 
-/// Lines of a command's help that are examples of it.
+/// Returns the lines of a command's help that are examples.
 fn examples_of(verb: &Command) -> Vec<String> {
     let texts = [verb.get_after_help(), verb.get_after_long_help()].into_iter().flatten();
     let texts = texts.map(ToString::to_string).collect::<Vec<_>>().join("\n");
@@ -33,10 +33,11 @@ fn examples_of(verb: &Command) -> Vec<String> {
     lines.filter(|line| line.trim_start_matches("sudo ").starts_with("tipme ")).collect()
 }
 
-/// The verbs that a program has itself, and what is below them, each with examples that can be given; returns how many.
+/// Checks that the own verbs of a program and their subcommands have examples that parse; returns
+/// their number.
 ///
 /// # Panics
-/// Where a verb has no example, or one that cannot be given.
+/// If a verb has no example, or one that does not parse.
 pub fn examples(program: &Command, has: impl Fn(&str) -> bool) -> usize {
     let verbs = program.get_subcommands().filter(|verb| !verb.is_hide_set() && has(verb.get_name()));
     let bench = program.find_subcommand("bench").into_iter().flat_map(Command::get_subcommands);
@@ -53,16 +54,17 @@ pub fn examples(program: &Command, has: impl Fn(&str) -> bool) -> usize {
     count
 }
 
-/// A command and all below it, with their names.
+/// Returns a command and all its subcommands.
 fn all(command: Command) -> Vec<Command> {
     let below: Vec<Command> = command.get_subcommands().cloned().flat_map(all).collect();
     std::iter::once(command).chain(below).collect()
 }
 
-/// No line of a program's help, or of that of its verbs, is broken twice; returns how many have help.
+/// Checks that no line of the help of a program and its verbs is wrapped twice; returns the number
+/// of commands.
 ///
 /// # Panics
-/// Where one is.
+/// If one is.
 pub fn lines(mut program: Command) -> usize {
     program.build();
     let commands = all(program);

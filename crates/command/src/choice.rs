@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options of which a library knows the values, their names and what they are.
+//! Options with values, names and descriptions defined by a library.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-/// One of these, by its name; help tells about each.
+/// Parses one of these values by name; the help describes each.
 pub fn choice<T: Copy + Send + Sync + 'static>(
     all: impl IntoIterator<Item = T>,
     name: fn(T) -> &'static str,

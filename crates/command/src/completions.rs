@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shell completions, made from the arguments.
+//! Shell completions, generated from the arguments.
 
 use crate::verbs::NAMES;
 use clap::Command;
 use clap_complete::Shell;
 
-/// After the completions of `tipme` in bash: what has a verb of the lab is for those of the lab, which lie beside them.
+/// Suffix of the bash completions of `tipme`: lines with a verb of the lab are passed to the
+/// completions of the lab, installed beside them.
 const BASH: &str = r#"
 _tipme_or_lab() {
     local word lab=${BASH_SOURCE[0]%/*}/tipme-lab
@@ -27,7 +28,7 @@ _tipme_or_lab() {
 complete -F _tipme_or_lab -o nosort -o bashdefault -o default tipme
 "#;
 
-/// At the begin of the function of `tipme` in zsh.
+/// Prefix of the `tipme` function in zsh.
 const ZSH: &str = r#"    local -a before=(${words[2,CURRENT-1]:#-*})
     if [[ $before[1] == (VERBS) ]] && (( $+functions[_tipme-lab] )); then
         _tipme-lab "$@"
@@ -35,10 +36,10 @@ const ZSH: &str = r#"    local -a before=(${words[2,CURRENT-1]:#-*})
     fi
 "#;
 
-/// In fish, a verb that stands there tells whose completions count.
+/// In fish, the verb on the line selects the completions.
 const FISH: &str = "complete -c tipme -w tipme-lab\n";
 
-/// The completions of a program.
+/// Returns the completions of a program.
 pub fn completions(program: Command, shell: Shell) -> String {
     let name = program.get_name().to_owned();
     if shell != Shell::Bash {
@@ -55,7 +56,8 @@ fn generated(mut program: Command, name: &str, shell: Shell) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The completions of `tipme`, which leave the verbs of the lab to its own, where it is installed.
+/// Returns the completions of `tipme`, which leave the verbs of the lab to its own completions, if
+/// installed.
 pub fn with_lab(tipme: Command, shell: Shell) -> String {
     let text = completions(tipme, shell);
     match shell {
@@ -77,7 +79,7 @@ mod tests {
         crate::verbs::named(Command::new("tipme").subcommand(Command::new("status")))
     }
 
-    /// What bash offers for the last word of a line.
+    /// Returns the words that bash offers for the last word of a line.
     fn offered(line: &[&str]) -> String {
         let folder = tempfile::tempdir().expect("there is room");
         let bench = Command::new("bench").subcommands([Command::new("timer"), Command::new("typing")]);

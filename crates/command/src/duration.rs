@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times as people write them: `10s`, `1.5ms`, `100us`.
+//! Durations as users write them: `10s`, `1.5ms`, `100us`.
 
 use std::time::Duration;
 
-/// Longest time that can be asked for.
+/// Maximum duration.
 const LONGEST_S: f64 = 86_400.0;
 
-/// A time above zero with its unit: ns, us, ms, s, min or h.
+/// Parses a positive duration with its unit: ns, us, ms, s, min or h.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let number = text.trim_end_matches(|letter: char| letter.is_alphabetic());
     let seconds = match &text[number.len()..] {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Verbs by what they are for, as `--help` shows them.
+//! Verbs grouped by purpose, as `--help` shows them.
 
 use clap::Command;
 use tipme_report::Layout;
 
-/// What a group is called, and which verbs are in it, in the order in which people need them.
+/// Name of a group with its verbs, the most needed first.
 pub type Group<'a> = (&'a str, &'a [&'a str]);
 
-/// Columns of names of verbs.
+/// Width of the column of verb names.
 const NAMES: usize = 17;
 
-/// The command line, with its verbs in groups.
+/// Sets the help of a command line to show its verbs in groups.
 pub fn grouped(command: Command, groups: &[Group<'_>], layout: &Layout) -> Command {
     let (header, groups) = (*command.get_styles().get_header(), listed(&command, groups, layout));
     command.help_template(format!(
@@ -27,7 +27,7 @@ fn listed(command: &Command, groups: &[Group<'_>], layout: &Layout) -> String {
     groups.iter().map(group).collect()
 }
 
-/// `  mark             what it does`
+/// Formats ` mark what it does`.
 fn line(root: &Command, verb: &Command, layout: &Layout) -> Option<String> {
     let (literal, name) = (root.get_styles().get_literal(), verb.get_name());
     let space = " ".repeat(NAMES.saturating_sub(name.len() + 2));

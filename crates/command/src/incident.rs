@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Incidents, read back.
+//! Reading of incidents.
 
 use anyhow::{Context, Result};
 use std::path::Path;
 use tipme_record::incident::Incident;
 
-/// Reads an incident, and says on standard error which parts of it are damaged.
+/// Reads an incident and reports its damaged parts on standard error.
 pub fn read(path: &Path) -> Result<Incident> {
     let incident = tipme_store::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     for damage in &incident.damage {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the programs have in common: `tipme`, which runs on people's machines, and `tipme-lab`, which works a machine hard.
+//! Common code of the programs `tipme`, which runs on users' machines, and `tipme-lab`, which
+//! stresses the machine.
 //!
-//! Each finds the other by [`program`]; which verbs `tipme` leaves to `tipme-lab` stands in [`verbs`]. The rest is what
-//! both say and read in the same way: kinds of arguments, help, pages, standard output, schemas, incidents and results.
+//! Each finds the other by [`program`]; [`verbs`] lists the verbs that `tipme` leaves to
+//! `tipme-lab`. The rest is common input and output: kinds of arguments, help, man pages, standard
+//! output, schemas, incidents and results.
 
 #![warn(unreachable_pub)]
 
@@ -26,13 +28,13 @@ pub use groups::{Group, grouped};
 pub use schema::schema;
 pub use size::size;
 
-/// As in the standard library, but a reader that is gone is no reason to panic.
+/// Like `print!` of the standard library, but a closed pipe does not panic.
 #[macro_export]
 macro_rules! print {
     ($($words:tt)*) => { $crate::output::write(&std::format!($($words)*)) };
 }
 
-/// The same with the end of a line.
+/// Like `print!` above, with a newline.
 #[macro_export]
 macro_rules! println {
     ($($words:tt)*) => { $crate::output::write(&(std::format!($($words)*) + "\n")) };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Standard output, whose reader may go at any time: `tipme incidents | head -1`; and what kind of reader it is.
+//! Standard output: a reader may close it at any time, as in `tipme incidents | head -1`, and
+//! determines the layout.
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::{Result, bail};
@@ -27,7 +28,7 @@ pub struct Colours {
 }
 
 impl Colours {
-    /// Has everything obey the user's choice.
+    /// Applies the user's choice to all output.
     pub fn choose(&self) {
         let choice = match self.color {
             clap::ColorChoice::Auto => ColorChoice::Auto,
@@ -38,15 +39,16 @@ impl Colours {
     }
 }
 
-/// The first error of writing, but for readers that are gone.
+/// First write error, except for a closed pipe.
 static FAILED: OnceLock<std::io::Error> = OnceLock::new();
 
-/// Writes at once; what nobody reads any more is dropped. What else fails is kept for [`finish()`].
+/// Writes and flushes text; output to a closed pipe is dropped. Other errors are kept for
+/// [`finish()`].
 pub fn write(text: &str) {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     if let Err(error) = written.or_else(|error| gone(error.kind()).then_some(()).ok_or(error)) {
-        // Only the first is told.
+        // Only the first error is reported.
         let _ = FAILED.set(error);
     }
 }
@@ -55,10 +57,10 @@ fn gone(kind: std::io::ErrorKind) -> bool {
     kind == std::io::ErrorKind::BrokenPipe
 }
 
-/// The exit code of a program, unless not all of its output could be written.
+/// Returns the exit code of a program, unless its output could not be written completely.
 ///
 /// # Errors
-/// Where it could not.
+/// If a write failed.
 pub fn finish(code: ExitCode) -> Result<ExitCode> {
     match FAILED.get() {
         Some(error) => bail!("cannot write the standard output: {error}"),
@@ -66,8 +68,9 @@ pub fn finish(code: ExitCode) -> Result<ExitCode> {
     }
 }
 
-/// How text is laid out on the standard output: a terminal has a width, and colours unless it cannot show them, `NO_COLOR`
-/// is set, or the user does not want them. For anything else lines are not broken, and have colours only on demand.
+/// Returns the layout for standard output. A terminal has a width, and colours unless it does not
+/// support them, `NO_COLOR` is set, or the user declines them. Otherwise lines are not wrapped, and
+/// coloured only on request.
 pub fn layout() -> Layout {
     let out = std::io::stdout();
     let size = if out.is_terminal() { tcgetwinsize(&out).ok() } else { None };

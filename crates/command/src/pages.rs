@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Man pages, made from the arguments.
+//! Man pages, generated from the arguments.
 
 use anyhow::{Context, Result};
 use clap::Command;
 use clap_mangen::Man;
 use std::path::Path;
 
-/// Writes the page of a program into a folder, and one for each verb that it has itself.
+/// Writes the man page of a program into a directory, and one for each of its own verbs.
 ///
-/// Verbs are those of `tipme`, whichever program has them, since that is how people call them.
+/// Verbs belong to `tipme`, whichever program implements them, since users call them that way.
 pub fn man(program: Command, has: impl Fn(&str) -> bool, folder: &Path) -> Result<()> {
     let cannot = || format!("cannot write to {}", folder.display());
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -20,7 +20,7 @@ pub fn man(program: Command, has: impl Fn(&str) -> bool, folder: &Path) -> Resul
     verbs.cloned().try_for_each(|verb| clap_mangen::generate_to(verb, folder)).with_context(cannot)
 }
 
-/// The page of a program itself.
+/// Returns the man page of the program itself.
 fn page(program: &Command) -> Result<String> {
     let mut page = Vec::new();
     Man::new(program.clone()).render(&mut page).context("cannot make the page")?;

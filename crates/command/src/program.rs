@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a program of tipme finds another one: beside its own file, else in `PATH`.
+//! Search for another program of tipme: beside the own executable, then in `PATH`.
 //!
-//! Root runs nothing that somebody else could have put there: neither the file, nor any folder on the way to it, may be
-//! written by anybody but root. Beside the running program it may be by who could have written that one, too: a build in a
-//! user's own folder, started by sudo, finds what was built with it, and who is trusted with one is with the other.
+//! Root runs nothing that another user could have put there: neither the file nor any directory
+//! above it may be writable by others. Beside the running program, those are trusted that could
+//! have written the running program itself. A build in a user's own directory, started by sudo,
+//! thus finds the programs built with it.
 
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
@@ -12,12 +13,12 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Bits of a mode: a folder in which everybody replaces own files only, and who may write.
+/// Mode bits: a directory in which users replace only their own files, and write permissions.
 const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Somebody who is not root and may write a file, or exchange it for another one.
+/// Non-root user, group or everybody with permission to write or replace a file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Writer {
     User(u32),
@@ -25,22 +26,22 @@ enum Writer {
     Everybody,
 }
 
-/// A folder in which programs are looked for.
+/// Directory in which programs are searched.
 struct ProgramFolder {
     folder: PathBuf,
-    /// Who may write there without being root, where root looks for what it runs; otherwise everybody.
+    /// Non-root writers that are trusted there if root searches; `None` if anything is trusted.
     trusted: Option<BTreeSet<Writer>>,
 }
 
-/// The file of the running program.
+/// Returns the executable of the running program.
 pub fn own() -> Result<PathBuf> {
     std::env::current_exe().context("cannot find this program's own file")
 }
 
-/// The file of another program of this name; `None` where there is none.
+/// Finds the executable of another program by name; returns `None` if there is none.
 ///
 /// # Errors
-/// Where there are only such as root must not run.
+/// If there are only files that root must not run.
 pub fn find(name: &str) -> Result<Option<PathBuf>> {
     let own = own()?;
     let is_root = rustix::process::geteuid().is_root();
@@ -52,7 +53,7 @@ pub fn find(name: &str) -> Result<Option<PathBuf>> {
     search(&beside.into_iter().chain(in_path).collect::<Vec<_>>(), name)
 }
 
-/// The first that may be run.
+/// Returns the first file that may be run.
 fn search(places: &[ProgramFolder], name: &str) -> Result<Option<PathBuf>> {
     let mut refused = None;
     for place in places {
@@ -74,7 +75,8 @@ impl ProgramFolder {
     }
 }
 
-/// The file itself, behind all links, where it can be run and still has this name: a link could lead to any program.
+/// Returns the file behind all links if it is executable and still has this name: a link could lead
+/// to any program.
 fn program(folder: &Path, name: &str) -> Option<PathBuf> {
     let path = folder.join(name).canonicalize().ok()?;
     let about = path.metadata().ok()?;
@@ -82,7 +84,7 @@ fn program(folder: &Path, name: &str) -> Option<PathBuf> {
     (runs && path.file_name().is_some_and(|found| found == name)).then_some(path)
 }
 
-/// Who may write a file or any folder above it.
+/// Returns the writers of a file and of all directories above it.
 fn writers(path: &Path) -> io::Result<BTreeSet<Writer>> {
     let mut all = BTreeSet::new();
     for place in path.ancestors() {
@@ -106,7 +108,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use tempfile::TempDir;
 
-    /// A folder of root's own with a program in it.
+    /// Returns a directory owned by this user with a program in it.
     fn folder() -> (TempDir, PathBuf) {
         let folder = TempDir::new().expect("there is room");
         let program = folder.path().join("tipme-lab");
@@ -120,7 +122,7 @@ mod tests {
         fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is this user's own");
     }
 
-    /// As root looks in `PATH`.
+    /// Searches as root does in `PATH`.
     fn find_in(folders: &[&Path]) -> Result<Option<PathBuf>> {
         let me = rustix::process::geteuid().as_raw();
         let trusted = if me == 0 { BTreeSet::new() } else { BTreeSet::from([Writer::User(me)]) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results of `tipme measure`, `idle` and `bench`, read back.
+//! Reading of results of `tipme measure`, `idle` and `bench`.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
@@ -8,13 +8,13 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use tipme_measure::{Events, MeasuredMachine, Run, SCHEMA};
 
-/// Larger files are not read: ten runs of 200,000 events have a tenth of it.
+/// Maximum number of bytes read: ten runs of 200,000 events take a tenth of it.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Results in a folder.
+/// Maximum number of results in a directory.
 const FILES_MAX: usize = 200;
 
-/// What all results have in common. What else a document holds is skipped, not kept in memory.
+/// Common part of all results. The rest of a document is skipped and not kept in memory.
 #[derive(Deserialize)]
 pub struct Results {
     schema: u32,
@@ -23,13 +23,14 @@ pub struct Results {
     pub runs: Vec<Run>,
 }
 
-/// One result, or those of a folder together.
+/// Reads one result, or those of a directory together.
 pub fn read(path: &Path) -> Result<Results> {
     let mut bytes_left = BYTES_MAX;
     if path.is_dir() { read_folder(path, &mut bytes_left) } else { read_file(path, &mut bytes_left) }
 }
 
-/// The runs of all results of a folder, in the order of their names; they must be of one kind and from one machine.
+/// Reads the runs of all results in a directory in order of file name. All must be of one kind and
+/// from one machine.
 fn read_folder(folder: &Path, bytes_left: &mut u64) -> Result<Results> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let is_result = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json") && path.is_file();
@@ -54,12 +55,12 @@ fn read_folder(folder: &Path, bytes_left: &mut u64) -> Result<Results> {
     Ok(all)
 }
 
-/// What of a machine does not change from one measurement to the next.
+/// Returns the properties of a machine that do not change between measurements.
 fn place(machine: &MeasuredMachine) -> MeasuredMachine {
     MeasuredMachine { load_average: None, steal_percent: None, begun_unix_s: 0, duration_s: 0.0, ..machine.clone() }
 }
 
-/// One result, out of so many bytes that may still be read.
+/// Reads one result, and subtracts its size from the bytes left.
 fn read_file(path: &Path, bytes_left: &mut u64) -> Result<Results> {
     let shown = path.display();
     let file = tipme_store::open_regular(path).with_context(|| format!("cannot read {shown}"))?;
@@ -82,7 +83,7 @@ fn read_file(path: &Path, bytes_left: &mut u64) -> Result<Results> {
     Ok(results)
 }
 
-/// What cannot be in the events of a class.
+/// Describes an inconsistency in the events of a class.
 fn fault(events: &Events) -> Option<String> {
     let (starts, latencies) = (events.starts_ns.len(), events.latencies_ns.len());
     if starts != latencies {

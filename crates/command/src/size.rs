@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Amounts of memory as people write them: `64M`, `64MiB`, `1G`.
+//! Amounts of memory as users write them: `64M`, `64MiB`, `1G`.
 
-/// Bytes, with a unit or without; at most 4 GiB.
+/// Parses a number of bytes with or without a unit; at most 4 GiB.
 pub fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let shift = match text[digits.len()..].to_ascii_lowercase().as_str() {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The verbs of `tipme` that another program has: what works a machine hard does not belong in a command that root
-//! installs on people's machines. `tipme` names them, and starts that program with the same arguments.
+//! Verbs of `tipme` implemented by another program: stressing a machine does not belong in a
+//! command that root installs on users' machines. `tipme` lists these verbs and starts that program
+//! with the same arguments.
 
 use clap::{Arg, Command};
 use std::ffi::OsStr;
 
-/// The program that has them.
+/// Program that implements them.
 pub const LAB: &str = "tipme-lab";
 
-/// The verbs, in the order in which people need them, and what each does.
+/// Verbs with their descriptions, the most needed first.
 pub(crate) const VERBS: [(&str, &str); 7] = [
     ("demo", "See it happen on a private display; needs root"),
     ("selftest", "Known faults, each diagnosed and checked; needs root"),
@@ -19,7 +20,7 @@ pub(crate) const VERBS: [(&str, &str); 7] = [
     ("load", "A background load: so many processes, so much memory"),
 ];
 
-/// Their names.
+/// Names of the verbs.
 pub const NAMES: [&str; VERBS.len()] = {
     let mut names = [""; VERBS.len()];
     let mut at = 0;
@@ -30,19 +31,21 @@ pub const NAMES: [&str; VERBS.len()] = {
     names
 };
 
-/// Names the verbs in the command line of a program that does not have them: help, page and completion tell of them.
+/// Adds the verbs to the command line of a program that does not implement them, for help, man page
+/// and completions.
 pub fn named(command: Command) -> Command {
     let words = || Arg::new("words").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true).hide(true);
     let verb = |(name, about)| Command::new(name).about(about).disable_help_flag(true).arg(words());
     command.subcommands(VERBS.map(verb))
 }
 
-/// Says what each verb does in the command line of the program that has them.
+/// Sets the descriptions of the verbs in the command line of the program that implements them.
 pub fn described(command: Command) -> Command {
     VERBS.into_iter().fold(command, |command, (name, about)| command.mut_subcommand(name, |verb| verb.about(about)))
 }
 
-/// Whether a command line, without the program's own name, asks for one of them, or for its help.
+/// Returns `true` if a command line, without the program's own name, requests one of the verbs or
+/// its help.
 pub fn are_asked_for<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> bool {
     let mut words = words.into_iter().map(|word| word.to_str().unwrap_or_default());
     let mut help = false;

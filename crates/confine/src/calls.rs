@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The system calls that a confined process has: for its memory, its threads, the time, and what is open. One that is to
-//! look into files may open them too, for reading; one that counts what kernel programs cost may switch that on,
-//! attach programs that it has open, and make clocks for CPUs, which one of those runs at.
+//! System calls of a confined process: for its memory, its threads, the time, and open files. With
+//! the reach of files it may also open files for reading. With the reach of counting it may enable
+//! BPF statistics, attach BPF programs that it has open, and create perf clocks on CPUs, at the
+//! ticks of which one program runs.
 
 use crate::reach::Reach;
 use seccompiler::{
@@ -10,7 +11,7 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// Whatever their arguments are. None of them takes a path, an address or the number of a process.
+/// Calls allowed with any arguments. None of them takes a path, an address or a process id.
 const ALLOWED: [libc::c_long; 37] = [
     libc::SYS_brk,
     libc::SYS_clock_getres,
@@ -51,7 +52,7 @@ const ALLOWED: [libc::c_long; 37] = [
     libc::SYS_writev,
 ];
 
-/// Bits of an `openat` by which a file is made, changed or cut.
+/// Flags of `openat` that create, change or truncate a file.
 const CHANGES: u64 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC) as u64;
 
 /// `BPF_ENABLE_STATS`.
@@ -59,14 +60,14 @@ const COUNT: u64 = 32;
 /// `BPF_RAW_TRACEPOINT_OPEN`, which attaches a program to the hook that it was loaded for.
 const ATTACH: u64 = 17;
 
-/// Of a clock for a CPU, whoever has it.
+/// Process argument -1 of a perf clock: any process on the CPU.
 const EVERYBODY: u64 = 0xffff_ffff;
-/// `PERF_EVENT_IOC_SET_BPF`, which has a program run at the ticks of such a clock.
+/// `PERF_EVENT_IOC_SET_BPF`, which runs a program at the ticks of such a clock.
 const SET_PROGRAM: u64 = 0x4004_2408;
 
-/// Allows this thread, and those that it will start, these calls only; all others fail. Threads may be started, no
-/// processes, and no memory can be executed that cannot now. Files within reach may be looked at and opened, but for
-/// reading only.
+/// Restricts this thread, and those that it will start, to these calls; all others fail. Threads
+/// may be started, but no processes, and no more memory becomes executable. Files within reach may
+/// be inspected and opened, but only for reading.
 pub(crate) fn restrict(reach: Reach) -> Result<(), Error> {
     let mut allowed: BTreeMap<i64, Vec<SeccompRule>> = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
     let thread = libc::CLONE_THREAD as u64;
@@ -88,7 +89,8 @@ pub(crate) fn restrict(reach: Reach) -> Result<(), Error> {
             allowed.insert(libc::SYS_ioctl, one(1, SeccompCmpOp::Eq, SET_PROGRAM)?);
         }
     }
-    // What clone3 is to do stands in memory, which no filter sees. Who is told that there is none takes clone.
+    // The flags of clone3 are in memory, which no filter sees. With ENOSYS the caller falls back to
+    // clone.
     let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     apply(clone3, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32))?;
     allowed.insert(libc::SYS_clone3, Vec::new());
@@ -116,7 +118,7 @@ mod tests {
     use std::process::Command;
     use std::thread;
 
-    /// Filters hold for the thread that they are made in.
+    /// Filters apply to the thread that installs them.
     #[test]
     fn nothing_is_left_but_what_is_open() {
         let open = File::open("/proc/self/status").unwrap();
@@ -127,7 +129,7 @@ mod tests {
             assert_eq!(vec![1u8; 64 << 20].len(), 64 << 20);
             let size = 4096;
             let (place, flags) = (std::ptr::null_mut(), libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-            // SAFETY: the calls have nothing to do with memory that anybody uses.
+            // SAFETY: the calls do not touch memory that is in use.
             let calls = unsafe {
                 [
                     libc::mmap(place, size, libc::PROT_READ | libc::PROT_EXEC, flags, -1, 0) as i64,
@@ -175,10 +177,10 @@ mod tests {
         let tried = thread::spawn(|| {
             restrict(Reach::Count { programs: 0, cpus: 0 }).unwrap();
             [0, 5, COUNT].map(|command| {
-                // SAFETY: the kernel takes what is not there for zeroes, and there is nothing else to read.
+                // SAFETY: the kernel treats missing attributes as zeros, and reads nothing else.
                 let tried = unsafe { libc::syscall(libc::SYS_bpf, command, 0, 0) };
                 let error = std::io::Error::last_os_error().raw_os_error();
-                // SAFETY: the kernel has just made this descriptor.
+                // SAFETY: the kernel has just created this descriptor.
                 let made = (tried >= 0).then(|| drop(unsafe { OwnedFd::from_raw_fd(tried as i32) }));
                 made.is_none().then_some(error)
             })
@@ -192,9 +194,9 @@ mod tests {
         let tried = thread::spawn(|| {
             restrict(Reach::Count { programs: 0, cpus: 0 }).unwrap();
             let refusal = |failed: bool| failed.then(|| std::io::Error::last_os_error().raw_os_error());
-            // SAFETY: nothing is there to be read, and no descriptor is made.
+            // SAFETY: there is nothing to read, and no descriptor is created.
             let clock = |pid: i32| refusal(unsafe { libc::syscall(libc::SYS_perf_event_open, 0, pid, 0, -1, 0) } < 0);
-            // SAFETY: the standard input is nothing of which these calls know.
+            // SAFETY: these requests do not apply to the standard input.
             let call = |request: u64| refusal(unsafe { libc::syscall(libc::SYS_ioctl, 0, request, 0) } < 0);
             [clock(0), clock(-1), call(libc::TIOCSTI), call(SET_PROGRAM)]
         });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The side of who has something done by another process.
+//! Parent side: runs a process and reads its output.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -11,30 +11,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// How often it is asked whether somebody stops it, in nanoseconds.
+/// Interval between checks of the stop flag, in nanoseconds.
 const POLL_INTERVAL_NS: i64 = 50_000_000;
-/// Bytes that are taken in at once.
+/// Number of bytes read at once.
 const STEP_BYTES: usize = 64 << 10;
 
-/// What a process said, and how it ended.
+/// Output and exit status of a process.
 #[derive(Debug)]
 pub struct ChildOutput {
     pub status: ExitStatus,
-    /// The first bytes of its standard output.
+    /// First bytes of its standard output.
     pub said: Vec<u8>,
 }
 
-/// What a process said on both outputs, and how it ended.
+/// Both outputs and exit status of a process.
 #[derive(Debug)]
 pub struct HeardBoth {
     pub status: ExitStatus,
-    /// The first bytes of its standard output.
+    /// First bytes of its standard output.
     pub said: Vec<u8>,
-    /// The first bytes of its standard error.
+    /// First bytes of its standard error.
     pub errors: Vec<u8>,
 }
 
-/// Why nothing was heard.
+/// Reason for missing output.
 #[derive(Debug, Error)]
 pub enum ChildFault {
     #[error("cannot start {program}: {cause}")]
@@ -47,11 +47,13 @@ pub enum ChildFault {
     Io(#[from] io::Error),
 }
 
-/// Starts a process and hears what it says, of which `bytes` are kept, until it closes its standard output and ends.
+/// Starts a process and reads its standard output until it closes it and exits. The first `bytes`
+/// are kept.
 ///
 /// # Errors
-/// Where it cannot be started, takes too long, or `stop` is set; it is ended then. Without the right to end what has
-/// become another user's, it is waited for until its own alarm ends it, unless all is to stop.
+/// If the process cannot be started, takes too long, or `stop` is set; it is then killed. Without
+/// permission to kill it, because it now belongs to another user, this waits until its own alarm
+/// ends it, unless `stop` is set.
 pub fn hear(
     command: &mut Command,
     bytes: usize,
@@ -63,7 +65,7 @@ pub fn hear(
     Ok(ChildOutput { status, said: said.kept })
 }
 
-/// The same, where all that it says is given to `take` as it comes.
+/// Like [`hear`], but passes all output to `take` as it arrives.
 ///
 /// # Errors
 /// As [`hear`].
@@ -78,7 +80,7 @@ pub fn hear_each(
     attend(child, said.into_iter().collect(), timeout, stop)
 }
 
-/// The same as [`hear`] with what it says on its standard error.
+/// Like [`hear`], but reads standard error.
 ///
 /// # Errors
 /// As [`hear`].
@@ -96,7 +98,7 @@ pub fn hear_errors(
     Ok(ChildOutput { status, said: said.kept })
 }
 
-/// The same as [`hear`] with both, each up to a bound of its own, until it closes both and ends.
+/// Like [`hear`], but reads both outputs, each up to its own limit, until both are closed.
 ///
 /// # Errors
 /// As [`hear`].
@@ -120,7 +122,7 @@ fn start(command: &mut Command) -> Result<Child, ChildFault> {
     command.spawn().map_err(|cause| ChildFault::Start { program, cause })
 }
 
-/// The first bytes of what is said.
+/// First bytes of an output.
 struct OutputHead {
     kept: Vec<u8>,
     bytes_max: usize,
@@ -137,7 +139,7 @@ impl OutputHead {
     }
 }
 
-/// An output, and who takes what comes.
+/// Output stream with the consumer of its data.
 struct OutputStream<'a> {
     from: File,
     take: &'a mut dyn FnMut(&[u8]),
@@ -148,7 +150,7 @@ impl<'a> OutputStream<'a> {
         OutputStream { from: File::from(from.into()), take }
     }
 
-    /// Takes in what is there; false at the end.
+    /// Reads the available data; returns `false` at the end.
     fn read(&mut self, step: &mut [u8]) -> io::Result<bool> {
         let count = self.from.read(step)?;
         (self.take)(&step[..count]);
@@ -171,7 +173,7 @@ fn attend(
     heard.map(|()| status)
 }
 
-/// Takes in what comes, until all are closed.
+/// Reads all streams until they are closed.
 fn listen(mut streams: Vec<OutputStream<'_>>, timeout: Duration, stop: &AtomicBool) -> Result<(), ChildFault> {
     let until = Instant::now() + timeout;
     let mut step = vec![0; STEP_BYTES];
@@ -194,7 +196,7 @@ fn listen(mut streams: Vec<OutputStream<'_>>, timeout: Duration, stop: &AtomicBo
     Ok(())
 }
 
-/// Which of them can be read, once one can or it is time to look whether somebody stops this.
+/// Returns the readability of each stream, after one becomes readable or the poll interval ends.
 fn ready(streams: &[OutputStream<'_>]) -> io::Result<Vec<bool>> {
     let mut polled: Vec<PollFd<'_>> = streams.iter().map(|stream| PollFd::new(&stream.from, PollFlags::IN)).collect();
     let interval = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL_NS };

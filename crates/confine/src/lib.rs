@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a process gives up, and how soon it has its turn.
+//! Dropping of privileges, and scheduling priority.
 //!
-//! A daemon [keeps](keep()) the capabilities that it goes on needing. What reads bytes that others have made is done by a
-//! process of its own, which is [confined](confine()) before it reads the first of them: it has what it was given
-//! open, and no way to anything else, but where it is to read files that a user may read. Who started it
-//! [hears](hear()) what it says, up to a bound and for a time.
+//! A daemon [keeps](keep()) only the capabilities that it still needs. Untrusted bytes are read by
+//! a separate process, which is [confined](confine()) before it reads the first of them. It has its
+//! open files and access to nothing else, except files that a user may read if that is its purpose.
+//! The parent [reads](hear()) its output, up to a limit and for a limited time.
 
 #![warn(unreachable_pub)]
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a confined process can come to besides what it has open.
+//! Access of a confined process beyond its open files.
 
 use rustix::thread::CapabilitySet;
 
-/// What a confined process can come to besides what it has open.
+/// Access of a confined process beyond its open files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
     Nothing,
-    /// Files that its user may read, so many at once.
+    /// Files that its user may read; the value is the maximum number open at once.
     Files(u32),
-    /// The kernel's count of what kernel programs cost, and to attach so many programs that it has open, one of them to clocks
-    /// of so many CPUs; it takes `SYS_ADMIN`.
+    /// The kernel's run statistics of BPF programs. The process may also attach this many programs
+    /// that it has open, one of them to perf clocks on this many CPUs. It needs `SYS_ADMIN`.
     Count {
         programs: u32,
         cpus: u32,
@@ -22,7 +22,7 @@ impl Reach {
         match self {
             Reach::Nothing => 0,
             Reach::Files(files) => files,
-            // The count itself; and for each program what holds it attached.
+            // The statistics, and for each program its attachment.
             Reach::Count { programs, cpus } => 1 + 2 * programs + cpus,
         }
     }

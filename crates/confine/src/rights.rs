@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Capabilities, users, and bounds.
+//! Capabilities, users, and resource limits.
 
 use crate::calls::restrict;
 use crate::reach::Reach;
@@ -14,39 +14,39 @@ use rustix::thread::{
 use std::io;
 use std::time::Duration;
 
-/// The user who owns nothing, by convention.
+/// User that owns nothing, by convention.
 pub const NOBODY: u32 = 65_534;
 
-/// The first descriptor that is not one of the three that every process has.
+/// First descriptor after the standard streams.
 const FIRST_OTHER: libc::c_uint = 3;
 
-/// Whom a process of root becomes.
+/// Account that a process of root changes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Account {
     pub user: u32,
-    /// The only group that it is in.
+    /// Its only group.
     pub group: u32,
 }
 
-/// What a confined process may use.
+/// Resource limits of a confined process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResourceBounds {
-    /// After this time it is ended, and after as much time of a CPU.
+    /// Maximum wall time, and maximum CPU time.
     pub time: Duration,
-    /// Bytes of address space.
+    /// Maximum address space in bytes.
     pub memory: u64,
-    /// Bytes of a file that it writes.
+    /// Maximum size of a written file in bytes.
     pub file: u64,
     pub reach: Reach,
-    /// Its nice value, unless it has a greater one.
+    /// Nice value, unless it already has a higher one.
     pub nice: i32,
 }
 
-/// Keeps these capabilities of those that it has, and gives up all others for good, in this thread and those that it will
-/// start: to be called while there are no others.
+/// Keeps these capabilities, as far as present, and drops all others permanently, in this thread
+/// and those that it will start. It must be called before other threads exist.
 ///
 /// # Errors
-/// Where the kernel refuses it.
+/// If the kernel refuses it.
 pub fn keep(kept: CapabilitySet) -> io::Result<()> {
     let kept = capabilities(None)?.permitted & kept;
     bound_to(kept);
@@ -56,21 +56,23 @@ pub fn keep(kept: CapabilitySet) -> io::Result<()> {
     Ok(set_no_new_privs(true)?)
 }
 
-/// No program that is executed gets others than these. Who may not change that gets none either, since none of its programs
-/// has more than itself: see [`set_no_new_privs`].
+/// Removes all other capabilities from the bounding set, so that no executed program gets them. A
+/// process without permission for that is safe as well, since its programs never get more than it
+/// has: see [`set_no_new_privs`].
 fn bound_to(kept: CapabilitySet) {
     for (_, other) in (CapabilitySet::all() - kept).iter_names() {
         remove_capability_from_bounding_set(other).ok();
     }
 }
 
-/// Gives up all but what stands open as the three standard streams, and what `open` opens, for good: to be called by a
-/// process with one thread, before it reads anything. Root becomes this account; who is not root stays who it is.
+/// Permanently drops everything except the standard streams and the results of `open`. It must be
+/// called by a process with one thread, before it reads anything. Root changes to this account;
+/// other users keep theirs.
 ///
 /// # Errors
-/// Where anything of it could not be done. The process must not go on then.
+/// If any step failed. The process must not continue then.
 pub fn confine<T>(account: Account, bounds: ResourceBounds, open: impl FnOnce() -> T) -> io::Result<T> {
-    // SAFETY: nothing in this process has a descriptor from here on, since it has just begun.
+    // SAFETY: the process has just started, and nothing in it owns a descriptor from here on.
     if unsafe { libc::syscall(libc::SYS_close_range, FIRST_OTHER, libc::c_uint::MAX, 0) } < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -99,14 +101,15 @@ fn limit(bounds: ResourceBounds) -> io::Result<()> {
     for (resource, limit) in limits {
         setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) })?;
     }
-    // SAFETY: the call has no memory to do with. Its signal ends the process, and no later call can put that off.
+    // SAFETY: the call does not touch memory. Its signal ends the process, and no later call can
+    // postpone it.
     unsafe { libc::alarm(u32::try_from(seconds).unwrap_or(u32::MAX)) };
     Ok(())
 }
 
-/// The calls are those of the thread, which is all that there is.
-/// Files are opened as by the account. In its other numbers the process is nobody's: a user may stop every process
-/// whose real or saved number is the own one, and who is stopped does not end by its alarm.
+/// Changes the credentials of the thread, which is the only one. Files are opened with the
+/// account's user id. The real and saved user ids are those of nobody: a user may stop every
+/// process with a matching real or saved id, and a stopped process does not end by its alarm.
 fn become_account(account: Account) -> io::Result<()> {
     let (uid, gid) = (Uid::from_raw(account.user), Gid::from_raw(account.group));
     let nobody = Uid::from_raw(NOBODY);

@@ -1,41 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How soon a thread has its turn.
+//! Scheduling priority of threads.
 
 use rustix::process::{getpriority_process, setpriority_process};
 use std::io;
 
-/// Of who answers where everything else has to wait: the nice value, and the shortest slice that the scheduler knows, in
-/// nanoseconds.
+/// Nice value of urgent threads, which answer while everything else waits, and the shortest slice
+/// that the scheduler supports, in nanoseconds.
 const URGENT: i32 = -10;
 const URGENT_SLICE_NS: u64 = 100_000;
-/// To the kernel: the I/O priority of one thread, and the class of who waits for an idle disk.
+/// Arguments of ioprio_set: a single thread, and the idle I/O class.
 const IOPRIO_WHO_PROCESS: libc::c_int = 1;
 const IOPRIO_IDLE: libc::c_int = 3 << 13;
 
-/// Has the calling thread, and those that it starts from then on, answer at once. Who may not have a lower nice value has a
-/// shorter slice; where that is refused, too, it takes its turn.
+/// Gives the calling thread, and those that it starts from then on, a low nice value and a short
+/// slice. Without permission for the nice value only the slice is shortened; if that is refused
+/// too, nothing changes.
 pub fn be_urgent() {
     let as_nice_as_it_is = || schedule(getpriority_process(None)?, URGENT_SLICE_NS);
     schedule(URGENT, URGENT_SLICE_NS).or_else(|_| as_nice_as_it_is()).ok();
 }
 
-/// Has the calling thread, and those that it starts from then on, take what nobody else wants: of the CPUs, and of the
-/// disk where its scheduler knows classes. Where that is refused, it takes its turn.
+/// Gives the calling thread, and those that it starts from then on, idle priority for CPUs, and for
+/// the disk if its scheduler has classes. A refused change is ignored.
 pub fn be_idle() {
     let no_priority = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the kernel reads the parameters, which live until the call returns; the other call takes numbers only.
+    // SAFETY: the kernel reads the parameters, which live until the call returns; the other call
+    // takes numbers only.
     unsafe {
         libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const no_priority);
         libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
     }
 }
 
-/// Gives the calling thread, and those that it starts from then on, a nice value and a time slice in nanoseconds, 0 for the
-/// scheduler's own. Who wakes up with a shorter slice than the running thread's takes the CPU at once, where it has not had
-/// its share; Linux knows slices of threads from 6.12 on, for those of the usual policy.
+/// Gives the calling thread, and those that it starts from then on, a nice value and a slice in
+/// nanoseconds, 0 for the scheduler's default. A thread that wakes up with a shorter slice than the
+/// running one preempts it at once, unless it has used up its share. Linux supports slices of
+/// SCHED_OTHER threads from 6.12 on.
 ///
 /// # Errors
-/// Where the kernel refuses it, as a lower nice value without the right to it.
+/// If the kernel refuses it, such as a lower nice value without permission.
 pub fn schedule(nice: i32, slice_ns: u64) -> io::Result<()> {
     // SAFETY: the call takes numbers only.
     if unsafe { libc::sched_getscheduler(0) } != libc::SCHED_OTHER {
@@ -60,9 +63,9 @@ pub fn schedule(nice: i32, slice_ns: u64) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// The slice of this thread in nanoseconds, as the kernel tells it; 0 where that knows none of threads.
+    /// Returns the slice of this thread in nanoseconds, or 0 if the kernel does not support slices.
     fn slice() -> u64 {
-        // SAFETY: every bit pattern of these numbers is one.
+        // SAFETY: every bit pattern of these numbers is valid.
         let mut found: libc::sched_attr = unsafe { std::mem::zeroed() };
         let size = size_of::<libc::sched_attr>();
         // SAFETY: the kernel writes at most `size` bytes to `found`.

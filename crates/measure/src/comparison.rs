@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two or more results side by side, and what their repeats say of the differences.
+//! Comparison of two or more results, with statements about their differences.
 //!
-//! Runs of one name are repeats of one measurement. A difference is stated where its interval, bootstrapped over the
-//! repeats, leaves out zero; else no difference is shown, which does not mean that there is none. Each interval
-//! holds in 95 of 100 cases by itself: of many, some are off by chance.
+//! Runs with the same name are repeats of one measurement. A difference is stated if its interval,
+//! bootstrapped over the repeats, excludes zero. Otherwise no difference is shown, which does not
+//! mean that there is none. Each interval by itself covers the true value in 95 of 100 cases: of
+//! many intervals, some are off by chance.
 
 mod bootstrap;
 mod matching;
@@ -22,13 +23,13 @@ use serde::{Deserialize, Serialize};
 
 pub use matching::{ComparedSide, Unmatched};
 
-/// With fewer repeats on a side nothing is said of a difference.
+/// Minimum number of repeats per side for a statement about a difference.
 pub const REPEATS_MIN: usize = 5;
 
-/// With more repeats on a side the differences are not computed.
+/// Maximum number of repeats per side for differences to be computed.
 pub const REPEATS_MAX: usize = 200;
 
-/// Repeats whose cumulative latencies deviate by more than this cannot tell small differences.
+/// Maximum deviation of the cumulative latencies between repeats that can show small differences.
 pub const DEVIATION_MAX_PERCENT: f64 = 3.0;
 
 /// Results side by side; lists of sides are in the order in which they were given.
@@ -154,7 +155,7 @@ pub enum Statement {
     NotAvailable,
 }
 
-/// Holds results against the first of them.
+/// Compares results with the first of them.
 pub fn compare(sides: &[ComparedSide<'_>]) -> Comparison {
     let (matched, unmatched) = matching::groups(sides);
     Comparison {
@@ -166,7 +167,7 @@ pub fn compare(sides: &[ComparedSide<'_>]) -> Comparison {
     }
 }
 
-/// The latencies of a class in the runs of a [`RunGroup`], by side, in milliseconds.
+/// Returns the latencies of a class in the runs of a [`RunGroup`], by side, in milliseconds.
 pub fn latencies_ms(sides: &[ComparedSide<'_>], run: Option<&str>, class: &str) -> Vec<Vec<f64>> {
     let of = |side: &ComparedSide<'_>| {
         let runs = side.runs.iter().filter(|one| run.is_none_or(|run| matching::kind(one) == run));
@@ -177,7 +178,7 @@ pub fn latencies_ms(sides: &[ComparedSide<'_>], run: Option<&str>, class: &str) 
 }
 
 impl Comparison {
-    /// Whether some side is shown to be slower than the first in some figure.
+    /// Returns `true` if some side is shown to be slower than the first in some figure.
     pub fn shows_slower(&self) -> bool {
         let differences = self.groups.iter().flat_map(|group| {
             let overall = group.overall.iter().flat_map(|overall| &overall.differences);
@@ -186,7 +187,7 @@ impl Comparison {
         differences.flat_map(Differences::all).any(|one| one.statement == Statement::More)
     }
 
-    /// How many differences have an interval.
+    /// Returns the number of differences with an interval.
     pub fn intervals(&self) -> usize {
         let classes = self.groups.iter().flat_map(|group| &group.classes).flat_map(|class| &class.differences);
         let overall = self.groups.iter().filter_map(|group| group.overall.as_ref()).flat_map(|all| &all.differences);
@@ -200,7 +201,7 @@ impl Differences {
     }
 }
 
-/// One group: for each side its runs, or none.
+/// Creates one group from the runs of each side.
 fn group(run: Option<String>, sides: &[Vec<&Run>]) -> RunGroup {
     let names = class_names(sides);
     let thresholds: Vec<(&str, Option<u64>)> =
@@ -211,7 +212,7 @@ fn group(run: Option<String>, sides: &[Vec<&Run>]) -> RunGroup {
     RunGroup { run, classes, overall: (bounded && interact).then(|| overall(sides, &thresholds)) }
 }
 
-/// Classes in the order in which they come up.
+/// Returns the classes in order of appearance.
 fn class_names<'a>(sides: &[Vec<&'a Run>]) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for events in sides.iter().flatten().flat_map(|run| &run.classes) {
@@ -222,7 +223,7 @@ fn class_names<'a>(sides: &[Vec<&'a Run>]) -> Vec<&'a str> {
     names
 }
 
-/// A limit of a class on the first side that has one.
+/// Returns a limit of a class on the first side that has one.
 fn limit(sides: &[Vec<&Run>], class: &str, of: impl Fn(&Events) -> Option<u64>) -> Option<u64> {
     let events = sides.iter().flatten().flat_map(|run| &run.classes).filter(|events| events.class == class);
     events.filter_map(of).next()
@@ -299,7 +300,8 @@ fn whole(runs: &[&Run], repeats: &Repeats, thresholds: &Thresholds<'_>) -> Whole
     }
 }
 
-/// What each other side differs by from the first; `percentiles` says whether theirs are wanted.
+/// Returns the differences of each other side from the first; `percentiles` includes those of
+/// percentiles.
 fn differences(sides: &[Repeats], percentiles: bool) -> Vec<Differences> {
     let Some((base, others)) = sides.split_first() else { return Vec::new() };
     let of = |(index, other): (usize, &Repeats)| Differences {
@@ -356,7 +358,8 @@ mod tests {
         Run { interactive_ns: Some(60_000_000_000), classes: vec![events], ..Run::default() }
     }
 
-    /// Repeats of events around a latency in milliseconds; each repeat is off by some, each event by more.
+    /// Returns repeats of events around a latency in milliseconds; repeats differ slightly, events
+    /// more.
     fn repeats(count: u64, events: u64, around: u64) -> Vec<Run> {
         let mut random = Rng::with_seed(around);
         let repeat =
@@ -404,7 +407,7 @@ mod tests {
         let (four, five, short) = (repeats(4, 60, 120), repeats(5, 60, 120), repeats(5, 20, 120));
         assert_eq!(statements(&held(&[&four, &five])), [[Statement::TooFewRepeats; 3]]);
         assert_eq!(held(&[&four, &five]).intervals(), 0);
-        // Three times as many events in the same time are three times the excess.
+        // Three times as many events in the same time have three times the excess.
         let expected = [Statement::NoDifferenceShown, Statement::TooFewEvents, Statement::More];
         assert_eq!(statements(&held(&[&short, &five])), [expected]);
         let many = repeats(REPEATS_MAX as u64 + 1, 1, 120);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a measurement leaves behind: one document with the machine, every event, and the figures of its kind.
+//! Document of a measurement: the machine, every event, and the figures of its kind.
 //!
-//! All kinds share the head and the runs, so that any two can be held side by side. Keys name their
-//! units; `null` stands for what is not available, never 0.
+//! All kinds share the header and the runs, so any two can be compared. Keys include their units;
+//! `null` means not available, never 0.
 
 use crate::threshold::ClassLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Raised when a key changes its meaning or goes.
+/// Schema version, increased if a key changes its meaning or is removed.
 pub const SCHEMA: u32 = 1;
 
 /// A result as it is written to a file.
@@ -28,7 +28,7 @@ pub struct Document<T> {
     pub details: T,
 }
 
-/// The details of a document whose own figures do not matter to the reader.
+/// Placeholder for details that the reader ignores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct NoDetails {}
 
@@ -91,7 +91,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// No events yet, of a class with limits.
+    /// Creates an empty set of events of a class with limits.
     pub fn of(class: &str, limits: Option<ClassLimits>) -> Events {
         Events {
             class: class.to_owned(),
@@ -101,7 +101,7 @@ impl Events {
         }
     }
 
-    /// Adds an event, nanoseconds.
+    /// Adds an event; times in nanoseconds.
     pub fn push(&mut self, start_ns: u64, latency_ns: u64) {
         self.starts_ns.push(start_ns);
         self.latencies_ns.push(latency_ns);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One event of interaction, from its input to its picture.
+//! One interaction event, from its input to its presentation.
 //!
-//! All times are nanoseconds of CLOCK_MONOTONIC. A latency is t_end - t_in and has parts that sum to it exactly:
-//! the *queue* until the application takes the event, and the *processing* from there to its end. The
-//! *presentation* from the end until it is on the screen comes on top, where a real time of it exists; a
-//! part that cannot be told is `None`, never 0.
+//! All times are nanoseconds of CLOCK_MONOTONIC. A latency is t_end - t_in and has parts that sum
+//! to it exactly: the *queue* time until the application dequeues the event, and the *processing*
+//! time from there to its end. The *presentation* time from the end until it is on the screen is
+//! added if a real time of it exists. An unknown part is `None`, never 0.
 
 use crate::document::Events;
 use crate::threshold::{ClassLimits, InputClass};
@@ -21,56 +21,56 @@ pub enum EventJoin {
     Exact,
 }
 
-/// The end of an event, or of what was seen of it.
+/// End of an event, or of its observed part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// It was handled then.
+    /// Time at which it was handled.
     At(u64),
-    /// It had not ended when the capture did: its latency is at least what was seen.
+    /// End of the capture for an unfinished event: its latency is a lower bound.
     After(u64),
 }
 
-/// The times of an event; [`EventTimes::event`] checks them.
+/// Times of an event; [`EventTimes::event`] checks them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EventTimes {
-    /// t_in: the kernel had the input, or it was injected.
+    /// t_in: the kernel received the input, or it was injected.
     pub input: u64,
-    /// t_deq: the application dequeued it; `None` where that was not seen.
+    /// t_deq: the application dequeued it; `None` if not observed.
     pub dequeued: Option<u64>,
-    /// The first drawing that it caused.
+    /// First drawing that it caused.
     pub drawn: Option<u64>,
-    /// The last drawing that it caused before the application was idle-waiting again.
+    /// Last drawing that it caused before the application was idle again.
     pub settled: Option<u64>,
     /// t_end.
     pub end: End,
-    /// t_pres: it was on the screen; `None` where nothing tells.
+    /// t_pres: it was on the screen; `None` if unknown.
     pub presented: Option<u64>,
     pub join: EventJoin,
 }
 
-/// An event whose times follow each other.
+/// Event with consistent times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
     times: EventTimes,
 }
 
-/// What was found to answer an input.
+/// Drawings found to answer an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answer {
     /// t_in.
     pub input: u64,
-    /// The application dequeued it; `None` where that was not seen.
+    /// Time at which the application dequeued it; `None` if not observed.
     pub dequeued: Option<u64>,
-    /// The first drawing was there; where it is open, the end of the capture.
+    /// Time of the first drawing; the end of the capture for an open answer.
     pub first: u64,
-    /// The last drawing was there.
+    /// Time of the last drawing.
     pub settled: u64,
     pub join: EventJoin,
-    /// Nothing was there when the capture ended.
+    /// `true` if nothing was drawn by the end of the capture.
     pub open: bool,
 }
 
-/// What a latency is made of, nanoseconds. Of an unfinished event the last known part is at least what stands here.
+/// Parts of a latency in nanoseconds. The last known part of an unfinished event is a lower bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parts {
     pub queue: Option<u64>,
@@ -79,7 +79,7 @@ pub struct Parts {
 }
 
 impl End {
-    /// When it was last seen.
+    /// Returns the time at which it was last seen.
     pub fn time(self) -> u64 {
         match self {
             End::At(at) | End::After(at) => at,
@@ -88,10 +88,11 @@ impl End {
 }
 
 impl EventTimes {
-    /// The event, where no time lies before one that it must follow; else `None`, since some clock was wrong.
+    /// Returns the event if each time follows those that it must follow; otherwise some clock was
+    /// wrong, and the result is `None`.
     ///
-    /// Drawing may begin before the event counts as handled and settle after it, so it must only follow the input.
-    /// What had not ended cannot have been presented.
+    /// Drawing may begin before the event counts as handled and settle after it, so it must only
+    /// follow the input. An unfinished event cannot have been presented.
     pub fn event(self) -> Option<Event> {
         let dequeued = self.dequeued.unwrap_or(self.input);
         let drawn = self.drawn.unwrap_or(self.input);
@@ -103,32 +104,34 @@ impl EventTimes {
 }
 
 impl Event {
-    /// When what happened.
+    /// Returns the times of the event.
     pub fn times(&self) -> EventTimes {
         self.times
     }
 
-    /// Handling latency: from the input to the end, or to the end of the capture where it is censored.
+    /// Returns the handling latency: from the input to the end, or to the end of the capture if
+    /// censored.
     pub fn latency(&self) -> u64 {
         self.since_input(self.times.end.time())
     }
 
-    /// Whether the latency is at least, not exactly, what [`Event::latency`] says.
+    /// Returns `true` if [`Event::latency`] is a lower bound.
     pub fn is_censored(&self) -> bool {
         matches!(self.times.end, End::After(_))
     }
 
-    /// From the input to the first drawing that it caused.
+    /// Returns the time from the input to the first drawing that it caused.
     pub fn first_response(&self) -> Option<u64> {
         self.times.drawn.map(|at| self.since_input(at))
     }
 
-    /// From the input to the last drawing that it caused.
+    /// Returns the time from the input to the last drawing that it caused.
     pub fn settled(&self) -> Option<u64> {
         self.times.settled.map(|at| self.since_input(at))
     }
 
-    /// Queue and processing sum to the latency; with the presentation, they sum to the time until it is shown.
+    /// Returns the parts. Queue and processing sum to the latency; with the presentation, they sum
+    /// to the time until it is shown.
     pub fn parts(&self) -> Parts {
         let (times, end) = (self.times, self.times.end.time());
         Parts {
@@ -144,11 +147,11 @@ impl Event {
 }
 
 impl Answer {
-    /// The event, which ends as its class does: with the first drawing or with the last one.
+    /// Creates the event, which ends with the first or the last drawing depending on its class.
     ///
-    /// Inputs that are answered together keep each its own input time and end by themselves. No drawing counts as
-    /// earlier than its input, nor the last one as earlier than the first; and when an input was dequeued is not known
-    /// where that would be before it came or after it had ended: clocks of two sources differ a little.
+    /// Inputs answered together keep their own input times. Since the clocks of two sources differ
+    /// slightly, drawings are moved to their input if they precede it, and the last to the first. A
+    /// time of dequeueing outside the event is dropped.
     pub fn event(self, class: InputClass) -> Event {
         let Answer { input, join, .. } = self;
         let first = self.first.max(input);
@@ -171,7 +174,7 @@ impl Answer {
     }
 }
 
-/// Events as a class of a run, by their input.
+/// Converts events to a class of a run, in order of input.
 pub fn columns(class: &str, limits: Option<ClassLimits>, events: &[Event]) -> Events {
     let mut sorted: Vec<&Event> = events.iter().collect();
     sorted.sort_by_key(|event| event.times.input);
@@ -291,7 +294,7 @@ mod tests {
             prop_assert_eq!(shown, times.presented.map(|shown| shown - at[0]));
         }
 
-        /// Times of two clocks may contradict each other; what becomes of them does not.
+        /// Times of two clocks may contradict each other; the resulting events do not.
         #[test]
         fn every_answer_becomes_an_event(at in proptest::collection::vec(any::<u64>(), 4), open in any::<bool>()) {
             let answer = Answer {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The excess latency rate: how much latency above the threshold a person endures in a minute.
+//! Excess latency rate: latency above the threshold per minute of interaction.
 //!
-//! It grows with how many events are too long and with how much they are, and what nobody notices does not
-//! count. Moving the threshold up by 1 ns takes away 1 ns for each event above it, so the rate is printed at
-//! nine and eleven tenths of the threshold too: a figure that hangs on the choice shows it.
+//! It grows with the number of events that are too long and with their excess; unnoticed latency
+//! does not count. Raising the threshold by 1 ns removes 1 ns per event above it, so the rate is
+//! also printed at nine and eleven tenths of the threshold: this reveals a figure that depends on
+//! the choice.
 
 use crate::document::Events;
 use schemars::JsonSchema;
@@ -17,8 +18,9 @@ pub struct Rate {
     pub above_ms_per_minute: f64,
 }
 
-/// Milliseconds of latency over the threshold per minute of interaction, of classes each with its own threshold. Classes
-/// without one count as nothing; `interactive` is the time of interaction in nanoseconds, `None` comes where there was none.
+/// Returns the milliseconds of latency over the threshold per minute of interaction, for classes
+/// with their own thresholds. Classes without one do not count. `interactive` is the time of
+/// interaction in nanoseconds; the result is `None` if it is zero.
 pub fn excess_latency_rate<'a>(classes: impl Iterator<Item = &'a Events> + Clone, interactive: u64) -> Option<Rate> {
     let class = |events: &Events, tenths| match events.threshold_ns {
         Some(threshold) => excess_ns(&events.latencies_ns, tenth(threshold, tenths)),
@@ -27,13 +29,14 @@ pub fn excess_latency_rate<'a>(classes: impl Iterator<Item = &'a Events> + Clone
     rate(|tenths| classes.clone().map(|events| class(events, tenths)).sum(), interactive)
 }
 
-/// The class with the most excess, and its share of all, from 0 to 1; `None` where nothing is in excess.
+/// Returns the class with the most excess, and its share of the total from 0 to 1; `None` without
+/// any excess.
 pub fn top_class<'a>(classes: impl Iterator<Item = &'a Events>) -> Option<(String, f64)> {
     let excess = |events: &Events| events.threshold_ns.map_or(0, |limit| excess_ns(&events.latencies_ns, limit));
     top(classes.map(|events| (events.class.as_str(), excess(events))))
 }
 
-/// The name with the most, what there is of a name several times added up, and its share of all.
+/// Returns the name with the largest sum, and its share of the total.
 pub(crate) fn top<'a>(parts: impl Iterator<Item = (&'a str, u128)>) -> Option<(String, f64)> {
     let mut sums = std::collections::BTreeMap::<&str, u128>::new();
     parts.for_each(|(name, part)| *sums.entry(name).or_default() += part);
@@ -42,17 +45,18 @@ pub(crate) fn top<'a>(parts: impl Iterator<Item = (&'a str, u128)>) -> Option<(S
     Some((name.to_owned(), most as f64 / all as f64))
 }
 
-/// What latencies have above a threshold, together. No file holds enough of them to overflow the sum.
+/// Returns the total excess of latencies over a threshold. No file contains enough of them to
+/// overflow the sum.
 pub(crate) fn excess_ns(latencies: &[u64], threshold: u64) -> u128 {
     latencies.iter().map(|latency| over(*latency, threshold)).sum()
 }
 
-/// So many tenths of a threshold.
+/// Returns this many tenths of a threshold.
 pub fn tenth(threshold: u64, tenths: u64) -> u64 {
     u64::try_from(u128::from(threshold) * u128::from(tenths) / 10).unwrap_or(u64::MAX)
 }
 
-/// The rate from the excess at so many tenths of the threshold.
+/// Returns the rate, given the excess as a function of the tenths of the threshold.
 pub(crate) fn rate(excess: impl Fn(u64) -> u128, interactive: u64) -> Option<Rate> {
     let minutes = interactive as f64 / 60e9;
     let at = |tenths: u64| excess(tenths) as f64 / 1e6 / minutes;
@@ -118,7 +122,7 @@ mod tests {
             prop_assert_eq!(excess_ns(&latencies, threshold) - excess_ns(&latencies, threshold + 1), above);
         }
 
-        /// Over a step the mean slope lies between the numbers of events above both ends.
+        /// Over a step, the mean slope lies between the numbers of events above both ends.
         #[test]
         fn excess_is_convex(
             latencies in proptest::collection::vec(0..1_000_u64, 0..50),
@@ -131,7 +135,7 @@ mod tests {
             prop_assert!(fall <= above(threshold) * step_wide && fall >= above(threshold + step) * step_wide);
         }
 
-        /// The same in the printed unit: milliseconds a minute for each millisecond of threshold.
+        /// The same in the printed unit: milliseconds per minute for each millisecond of threshold.
         #[test]
         fn the_rate_falls_by_the_number_of_events_above(
             latencies in proptest::collection::vec(0..3_000_u64, 1..50),

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts of latencies in a fixed number of buckets, for what is remembered over days.
+//! Counts of latencies in a fixed number of buckets, for storage over days.
 //!
-//! Eight buckets to each doubling, from 65.5 µs to 69 s: a value that is read back is at most an eighth
-//! too large and never too small.
+//! Eight buckets per doubling, from 65.5 µs to 69 s: a value read back is at most an eighth too
+//! large and never too small.
 
 use crate::percentile::{Share, nearest_rank};
 use serde::{Deserialize, Serialize};
 
-/// One bucket below, twenty doublings of eight, one above.
+/// Number of buckets: one below, twenty doublings of eight, one above.
 pub const BUCKETS: usize = 162;
 
 /// Latencies below 2 to this power share the first bucket.
 const LEAST_BITS: u32 = 16;
 
-/// Counts by bucket; in files the bucket and count of those that are not empty.
+/// Counts by bucket; serialised as pairs of bucket and count for the non-empty ones.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(from = "Vec<(usize, u64)>", into = "Vec<(usize, u64)>")]
 pub struct Histogram {
@@ -41,7 +41,7 @@ impl From<Histogram> for Vec<(usize, u64)> {
 }
 
 impl Histogram {
-    /// The bucket of a latency in nanoseconds.
+    /// Returns the bucket of a latency in nanoseconds.
     pub fn bucket(latency: u64) -> usize {
         let bits = (u64::BITS - latency.leading_zeros()).saturating_sub(LEAST_BITS);
         match bits {
@@ -51,7 +51,7 @@ impl Histogram {
         }
     }
 
-    /// The longest latency that belongs to a bucket, in nanoseconds; of the last one, the shortest.
+    /// Returns the longest latency of a bucket in nanoseconds; for the last bucket, the shortest.
     pub(crate) fn upper(bucket: usize) -> u64 {
         match bucket {
             0 => (1 << LEAST_BITS) - 1,
@@ -63,29 +63,29 @@ impl Histogram {
         }
     }
 
-    /// Adds latencies to a bucket; one that does not exist takes none.
+    /// Adds latencies to a bucket; ignored if it does not exist.
     pub fn add(&mut self, bucket: usize, count: u64) {
         if let Some(known) = self.counts.get_mut(bucket) {
             *known = known.saturating_add(count);
         }
     }
 
-    /// How many there are.
+    /// Returns the number of latencies.
     pub fn n(&self) -> u64 {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The nearest-rank percentile, rounded up to the end of its bucket; `None` for no latencies.
+    /// Returns the nearest-rank percentile, rounded up to the end of its bucket; `None` if empty.
     pub fn value(&self, share: Share) -> Option<u64> {
         self.ranked(nearest_rank(usize::try_from(self.n()).ok()?, share)? as u64)
     }
 
-    /// The latency that so many are longer than, rounded up to the end of its bucket.
+    /// Returns the latency with this many longer ones, rounded up to the end of its bucket.
     pub(crate) fn ranked_from_top(&self, longer: u64) -> Option<u64> {
         self.ranked(self.n().checked_sub(longer + 1)?)
     }
 
-    /// The latency with so many before it, rounded up to the end of its bucket.
+    /// Returns the latency with this many before it, rounded up to the end of its bucket.
     fn ranked(&self, rank: u64) -> Option<u64> {
         let mut before = 0u64;
         let bucket = self.counts.iter().position(|count| {
@@ -95,13 +95,13 @@ impl Histogram {
         bucket.map(Histogram::upper)
     }
 
-    /// Buckets that are not empty, with their counts.
+    /// Returns the non-empty buckets with their counts.
     pub fn filled(&self) -> impl Iterator<Item = (usize, u64)> {
         self.counts.iter().copied().enumerate().filter(|(_, count)| *count > 0)
     }
 
-    /// Halves all counts, so that what is newer weighs more. The sums up to each bucket are halved, which keeps
-    /// every percentile where it is.
+    /// Halves all counts, so that newer ones weigh more. The cumulative sums are halved, which
+    /// preserves every percentile.
     pub fn fade(&mut self) {
         let (mut before, mut kept) = (0u64, 0);
         for count in &mut self.counts {

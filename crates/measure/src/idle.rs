@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The idle-loop instrument: what a loop of the lowest priority missed of its CPU, in figures.
+//! Figures of the idle-loop instrument: the CPU time that a lowest-priority loop missed.
 //!
-//! The loop reads a counter again and again. Between two readings it either ran, which takes nanoseconds, or
-//! somebody else had the CPU: a *gap*. A record is written whenever the loop has had so much of the CPU as its
-//! resolution says, usually a millisecond, so a record that took longer in wall time holds stolen time.
+//! The loop reads a counter repeatedly. Between two readings it either ran, which takes
+//! nanoseconds, or the CPU was taken from it: a *gap*. A record is written whenever the loop has
+//! had as much CPU time as its resolution, usually a millisecond, so a record that took longer in
+//! wall time contains stolen time.
 
 mod calibration;
 mod exclusion;

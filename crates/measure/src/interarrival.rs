@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far apart long events come: by chance, or regularly, as something with a timer would make them.
+//! Distances between long events: random, or regular as caused by a timer.
 
 use crate::document::Events;
 use crate::periodicity::{Period, period};
 
-/// The times between events above a threshold.
+/// Times between events above a threshold.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Interarrival {
     pub threshold_ns: u64,
-    /// Events above the threshold; there is one interval less.
+    /// Number of events above the threshold; there is one interval less.
     pub n: usize,
     /// `None` with fewer than two events.
     pub mean_ns: Option<f64>,
-    /// Standard deviation of the intervals as a sample; `None` with fewer than three events.
+    /// Sample standard deviation of the intervals; `None` with fewer than three events.
     pub deviation_ns: Option<f64>,
-    /// Deviation as a share of the mean: about 1 where they come by chance, far below it where regularly.
+    /// Deviation as a share of the mean: about 1 for random events, far below for regular ones.
     pub variation: Option<f64>,
-    /// Where they come regularly.
+    /// Period of regular events.
     pub period: Option<Period>,
 }
 
-/// Events of a class that are longer than a threshold, by their begins.
+/// Analyses the starts of the events of a class that are longer than a threshold.
 ///
-/// An event without a begin, or a begin without a latency, is left out; they come in pairs in a whole file.
+/// A start without a latency, or the reverse, is ignored; in a complete file they come in pairs.
 pub fn interarrival(events: &Events, threshold_ns: u64) -> Interarrival {
     let pairs = events.starts_ns.iter().zip(&events.latencies_ns);
     let mut begins: Vec<u64> = pairs.filter(|(_, latency)| **latency > threshold_ns).map(|(start, _)| *start).collect();
@@ -34,12 +34,12 @@ pub fn interarrival(events: &Events, threshold_ns: u64) -> Interarrival {
     Interarrival { threshold_ns, n: begins.len(), mean_ns, deviation_ns, variation, period: period(&begins) }
 }
 
-/// The average; `None` of nothing.
+/// Returns the mean; `None` for no values.
 pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The standard deviation of a sample, by n - 1; `None` of fewer than two.
+/// Returns the sample standard deviation, by n - 1; `None` for fewer than two values.
 pub(crate) fn sample_deviation(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|_| values.len() > 1)?;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Work that should come at even intervals, and how much longer the intervals are under a load.
+//! Work at even intervals, and the lengthening of the intervals under a load.
 
 use crate::document::{Events, Run};
 use crate::percentile::Share;
@@ -9,9 +9,10 @@ use crate::units::ms;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The class of such events in a document.
+/// Class of such events in a document.
 pub const INTERVAL: &str = "interval";
-/// Longer intervals are counted: the papers give the share of those above 150 ms.
+/// Length in nanoseconds above which intervals count as long: the papers report the share of those
+/// above 150 ms.
 pub(crate) const LONG_NS: u64 = 150_000_000;
 
 /// The intervals under one load, nanoseconds of CLOCK_MONOTONIC. In a document, begins and duration are those of its run.
@@ -50,7 +51,8 @@ pub struct IntervalFigures {
 }
 
 impl Intervals {
-    /// From time stamps in ascending order. Where the work was ended before it stamped again, `cut_off` is when.
+    /// Computes the intervals from ascending time stamps. `cut_off` is the time at which the work
+    /// was ended before its next stamp, if it was.
     pub fn of(load: &str, expected_ns: u64, stamps: &[u64], cut_off: Option<u64>) -> Intervals {
         let between = |pair: &[u64]| pair[1].saturating_sub(pair[0]);
         let last = stamps.last().copied();
@@ -70,7 +72,7 @@ impl Intervals {
         }
     }
 
-    /// The figures; one that was cut off is a maximum where it is the longest, and counts as long where it is.
+    /// Returns the figures. An interval that was cut off counts with its known length.
     pub fn figures(&self) -> IntervalFigures {
         let summary = Summary::new(self.all().collect());
         let n = summary.n();
@@ -86,7 +88,8 @@ impl Intervals {
         }
     }
 
-    /// Counts by the lower ends of buckets of this width, nanoseconds; empty buckets are left out.
+    /// Returns counts by the lower ends of buckets of this width in nanoseconds; empty buckets are
+    /// left out.
     pub fn histogram(&self, bucket_ns: u64) -> Vec<(u64, u64)> {
         let mut counts = std::collections::BTreeMap::new();
         let width = bucket_ns.max(1);
@@ -96,7 +99,8 @@ impl Intervals {
         counts.into_iter().collect()
     }
 
-    /// The longest ones that begin at a time or later, as begin and end, the longest first.
+    /// Returns start and end of the longest intervals that begin at `from_ns` or later, the longest
+    /// first.
     pub fn longest_since(&self, from_ns: u64, count: usize) -> Vec<(u64, u64)> {
         let spans = self.starts_ns.iter().zip(&self.intervals_ns);
         let mut spans: Vec<(u64, u64)> =
@@ -106,7 +110,8 @@ impl Intervals {
         spans
     }
 
-    /// As a run of a document. A latency is what an interval has beyond the expected, and none where it is shorter.
+    /// Converts to a run of a document. A latency is the excess of an interval over the expected
+    /// length, or 0 if it is shorter.
     pub fn run(&self, limits: ClassLimits) -> Run {
         let mut events = Events::of(INTERVAL, Some(limits));
         for (start, interval) in self.starts_ns.iter().zip(&self.intervals_ns) {
@@ -126,12 +131,12 @@ impl Intervals {
         }
     }
 
-    /// Milliseconds, what was cut off included.
+    /// Returns all intervals in milliseconds, including the one that was cut off.
     pub fn values_ms(&self) -> Vec<f64> {
         self.all().map(ms).collect()
     }
 
-    /// One that was cut off counts with what it had.
+    /// Returns all intervals, including the known length of the one that was cut off.
     fn all(&self) -> impl Iterator<Item = u64> + '_ {
         self.intervals_ns.iter().copied().chain(self.censored_ns)
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Statistics, percentiles and latency thresholds; pure.
+//! Statistics, percentiles and latency thresholds. Pure code.
 //!
-//! Latencies are unsigned nanoseconds, so every figure is exact; only the functions that give rates
-//! return floating point numbers, and they say in which unit. Percentiles are by nearest rank: an
-//! observed value, never an interpolated one, and withheld where too few observations lie above it.
+//! Latencies are unsigned nanoseconds, so every figure is exact; only functions that return rates
+//! use floating-point numbers, and they document the unit. Percentiles are by nearest rank: an
+//! observed value, never an interpolated one, and withheld if too few observations lie above it.
 
 #![warn(unreachable_pub)]
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a person lived with: counts by application and hour, from one answer after the other.
+//! Latencies of a day: counts by application and hour, updated answer by answer.
 //!
-//! Nothing is kept of an answer but what it adds to the counts of its hour, and of the longest when they were. An
-//! application's *wait* is the time from press to drawing, without what the thread that took the press slept for nobody
-//! of its own process: C and E, Q or S of [`crate::think`]. *Interaction* is that time with the sleep, and the gaps
-//! before the presses as long as the person was there; *think* is the rest of it. All times are nanoseconds.
+//! Only the contribution to the counts of its hour is kept of an answer, and the time of the
+//! longest ones. An application's *wait* is the time from press to drawing, minus the sleep of the
+//! thread that took the press, except sleep on its own process or a disk: C and E, Q or S of
+//! [`crate::think`]. *Interaction* is that time including the sleep, plus the gaps before the
+//! presses while the user was present; *think* is the rest of it. All times are nanoseconds.
 
 mod figures;
 
@@ -15,40 +16,44 @@ use crate::threshold::{InputClass, ThresholdProfile};
 pub use figures::{ClassShare, DayFigures, HourShare, LivedFigures, LivedRate, LongWait};
 use serde::{Deserialize, Serialize};
 
-/// The classes that are told apart, in the order of the counts.
+/// Classes that are distinguished, in the order of the counts.
 const LIVED: [InputClass; 2] = [InputClass::Key, InputClass::Click];
 
-/// Applications of one hour, at most; what others add is counted under [`OTHERS`].
+/// Maximum number of applications per hour; the counts of others go to [`OTHERS`].
 const APPLICATIONS_MAX: usize = 32;
-/// The name of what has no place of its own; no program can have it.
+/// Name for applications without a row of their own; no program can have it.
 const OTHERS: &str = "(others)";
-/// The longest answers of a day that are kept with their time.
+/// Maximum number of longest answers of a day kept with their time.
 const LONG_MAX: usize = 20;
-/// Seconds of an hour.
+/// Number of seconds per hour.
 const HOUR_S: u64 = 3_600;
 
-/// Presses that one drawing answered.
+/// Presses answered by one drawing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AnsweredPresses {
-    /// The drawing, since 1970.
+    /// Time of the drawing, since 1970.
     pub at: u64,
-    /// From the first of the presses until then, and from the last.
+    /// Time from the first and from the last of the presses to the drawing.
     pub first: u64,
     pub last: u64,
-    /// Of the first, how long the thread that took them slept for nobody of its process and no disk.
+    /// Time for which the thread that took the first press slept on no other thread of its process
+    /// and no disk.
     pub slept: u64,
     pub presses: u32,
-    /// Presses before them that had no answer: the program had nothing left to do for them when the next one came.
+    /// Number of earlier presses without an answer: the program was done with them when the next
+    /// one came.
     pub silent: u32,
 }
 
 impl AnsweredPresses {
-    /// The part of the time from the first press in which the program was busy, or the press lay in its queue.
+    /// Returns the part of the time since the first press in which the program was busy, or the
+    /// press was queued.
     pub fn wait(&self) -> u64 {
         self.first.saturating_sub(self.slept)
     }
 
-    /// The latency of each press. Of more than two those between the first and the last are taken to be evenly apart.
+    /// Returns the latency of each press. Those between the first and the last are assumed to be
+    /// evenly spaced.
     pub fn latencies(&self) -> impl Iterator<Item = u64> {
         let (n, from) = (u64::from(self.presses), self.first);
         let step = from.saturating_sub(self.last) / n.saturating_sub(1).max(1);
@@ -63,36 +68,36 @@ pub struct LivedClass {
     pub silent: u64,
     pub sum_ns: u64,
     pub max_ns: u64,
-    /// What latencies have above nine tenths of the threshold, above it, and above eleven tenths.
+    /// Excess above nine tenths of the threshold, above it, and above eleven tenths.
     pub excess_ns: [u64; 3],
     pub counts: Histogram,
 }
 
-/// What one application took in an hour.
+/// Counts of one application in an hour.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LivedApplication {
     pub application: String,
     pub wait_ns: u64,
-    /// Of this, waits at least as long as the threshold of their class.
+    /// Part of the wait in waits at least as long as the threshold of their class.
     pub noticed_ns: u64,
     pub interactive_ns: u64,
     pub classes: [LivedClass; LIVED.len()],
 }
 
-/// One hour, by the clock of UTC.
+/// One hour, in UTC.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LivedHour {
-    /// Its begin, in seconds since 1970.
+    /// Start, in seconds since 1970.
     pub start_s: u64,
     pub applications: Vec<LivedApplication>,
 }
 
-/// An answer above its threshold, with its time.
+/// Answer above its threshold, with its time.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct LongAnswer {
-    /// The drawing, since 1970.
+    /// Time of the drawing, since 1970.
     pub at_ns: u64,
     pub latency_ns: u64,
     pub application: String,
@@ -100,24 +105,24 @@ pub struct LongAnswer {
     pub presses: u32,
 }
 
-/// The hours of a day, or of a part of it, of one user.
+/// Hours of a day, or of a part of it, of one user.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LivedDay {
     pub hours: Vec<LivedHour>,
-    /// The longest, the longest first.
+    /// Longest answers, in descending order.
     pub longest: Vec<LongAnswer>,
-    /// Answers that could not be counted: too many came at once.
+    /// Number of answers that could not be counted, since too many came at once.
     pub lost: u64,
 }
 
-/// When a person last had an answer.
+/// Time of the user's last answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LastAnswer(pub u64);
 
 impl LastAnswer {
-    /// The time of interaction that an answer adds, with the gap before its first press: none where the person was
-    /// away, and nothing twice.
+    /// Returns the time of interaction that an answer adds, including the gap before its first
+    /// press unless the user was away. No time counts twice.
     pub fn extend(&mut self, answer: &AnsweredPresses) -> u64 {
         let (end, begin) = (answer.at, answer.at.saturating_sub(answer.first));
         let gap = begin.saturating_sub(self.0);
@@ -158,7 +163,7 @@ impl LivedApplication {
     }
 }
 
-/// The row of an application among at most so many; the last place is that of all others.
+/// Returns the row of an application among at most `most`; the last place is for all others.
 fn row<'a>(rows: &'a mut Vec<LivedApplication>, name: &str, most: usize) -> &'a mut LivedApplication {
     let find = |rows: &[LivedApplication], name: &str| rows.iter().position(|row| row.application == name);
     let name = if find(rows, name).is_none() && rows.len() + 1 >= most { OTHERS } else { name };
@@ -170,7 +175,7 @@ fn row<'a>(rows: &'a mut Vec<LivedApplication>, name: &str, most: usize) -> &'a 
 }
 
 impl LivedDay {
-    /// Counts an answer; `interactive` is what it adds to the time of interaction.
+    /// Counts an answer; `interactive` is its contribution to the time of interaction.
     pub fn add(&mut self, class: InputClass, application: &str, answer: &AnsweredPresses, interactive: u64) {
         let Some(place) = LIVED.iter().position(|known| *known == class) else { return };
         let threshold = class.limits(ThresholdProfile::Default).threshold;
@@ -206,7 +211,7 @@ impl LivedDay {
         &mut self.hours[at]
     }
 
-    /// Adds what another part of the same time holds.
+    /// Adds the counts of another part of the same time.
     pub fn join(&mut self, other: &LivedDay) {
         for hour in &other.hours {
             let rows = &mut self.hour(hour.start_s).applications;
@@ -216,14 +221,16 @@ impl LivedDay {
         self.lost = self.lost.saturating_add(other.lost);
     }
 
-    /// Only what lies between two times, in seconds since 1970: hours by their begin.
+    /// Keeps only the part between two times, in seconds since 1970; hours are selected by their
+    /// start.
     pub fn within(mut self, from_s: u64, to_s: u64) -> LivedDay {
         self.hours.retain(|hour| (from_s..to_s).contains(&hour.start_s));
         self.longest.retain(|long| (from_s..to_s).contains(&(long.at_ns / 1_000_000_000)));
         self
     }
 
-    /// Whether it can have come about by counting: so many hours and rows, and names of so many bytes, and no more.
+    /// Returns `true` if this can result from counting: the numbers of hours and rows and the
+    /// lengths of names are within their limits.
     pub fn is_bounded(&self, hours: usize, name_bytes: usize) -> bool {
         let named = |name: &str| (1..=name_bytes).contains(&name.len());
         let rows = |hour: &LivedHour| {

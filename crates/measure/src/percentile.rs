@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Percentiles by nearest rank, in integers: no rounding error decides which value is shown.
+//! Percentiles by nearest rank, in integers: no rounding error affects the choice of the value.
 
-/// A share of a whole in ten-thousandths: the 98th percentile is `Share(9_800)`.
+/// Share of a whole in ten-thousandths: the 98th percentile is `Share(9_800)`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Share(pub u32);
 
 impl Share {
-    /// The median.
+    /// Median.
     pub const P50: Share = Share(5_000);
-    /// The 98th percentile.
+    /// 98th percentile.
     pub const P98: Share = Share(9_800);
-    /// The 99th percentile.
+    /// 99th percentile.
     pub const P99: Share = Share(9_900);
     /// The whole.
     pub const ALL: Share = Share(10_000);
 
-    /// Whether a percentile at this share may be shown for `n` observations: n(1 - p) >= 5.
+    /// Returns `true` if a percentile at this share may be shown for `n` observations: n(1 - p) >=
+    /// 5.
     pub fn is_shown(self, n: usize) -> bool {
         let above = u128::from(Share::ALL.0.saturating_sub(self.0)) * n as u128;
         above >= 5 * u128::from(Share::ALL.0)
     }
 }
 
-/// The 0-based index of the nearest-rank percentile of `n` sorted values: ceil(p n) - 1.
+/// Returns the 0-based index of the nearest-rank percentile of `n` sorted values: ceil(p n) - 1.
 ///
 /// `None` for no values. Shares above the whole count as the whole.
 pub(crate) fn nearest_rank(n: usize, share: Share) -> Option<usize> {
@@ -31,7 +32,7 @@ pub(crate) fn nearest_rank(n: usize, share: Share) -> Option<usize> {
     usize::try_from(rank - 1).ok().filter(|index| *index < n)
 }
 
-/// The nearest-rank percentile of values in ascending order; `None` for no values.
+/// Returns the nearest-rank percentile of values in ascending order; `None` for no values.
 pub(crate) fn percentile(sorted: &[u64], share: Share) -> Option<u64> {
     nearest_rank(sorted.len(), share).and_then(|index| sorted.get(index)).copied()
 }

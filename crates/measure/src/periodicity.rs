@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether something comes back at regular times.
+//! Detection of regular recurrences.
 
 use crate::units::ms;
 
-/// With fewer activations nothing is called periodic.
+/// Minimum number of activations for a period.
 const ACTIVATIONS_MIN: usize = 4;
 
-/// Intervals deviate by less than this share of their mean.
+/// Maximum deviation of intervals as a share of their mean.
 const DEVIATION_MAX: f64 = 0.1;
 
-/// An interval may be this many periods long: activations in between were missed.
+/// Maximum length of an interval in periods: activations in between were missed.
 const MISSED_MAX: f64 = 3.0;
 
-/// At most one activation in so many is missed.
+/// Minimum number of intervals per missed activation.
 const MISSED_SHARE: usize = 3;
 
-/// A regular recurrence.
+/// Regular recurrence.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Period {
     pub every_ns: u64,
-    /// Activations that were seen.
+    /// Number of observed activations.
     pub times: usize,
     /// Standard deviation of the intervals as a share of their mean.
     pub deviation: f64,
 }
 
 impl Period {
-    /// `every 5.0 s (7 times, deviation 0.4 %)`.
+    /// Formats `every 5.0 s (7 times, deviation 0.4 %)`.
     pub fn text(&self) -> String {
         let ms = ms(self.every_ns);
         let every = if ms >= 999.5 { format!("{:.1} s", ms / 1e3) } else { format!("{ms:.1} ms") };
         format!("every {every} ({} times, deviation {:.1} %)", self.times, 100.0 * self.deviation)
     }
 
-    /// For JSON.
+    /// Returns the period in seconds, for JSON.
     pub fn seconds(&self) -> f64 {
         self.every_ns as f64 / 1e9
     }
 }
 
-/// The period of activations that begin at these times, nanoseconds in ascending order, where they have one.
+/// Finds the period of activations from their start times in nanoseconds, which must be ascending.
 ///
-/// One that was missed now and then does not hide the period; a change of the period does.
+/// Occasional missed activations do not hide the period; a change of the period does.
 pub fn period(begins: &[u64]) -> Option<Period> {
     if begins.len() < ACTIVATIONS_MIN {
         return None;
@@ -49,7 +49,7 @@ pub fn period(begins: &[u64]) -> Option<Period> {
     let intervals: Vec<f64> = begins.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
     let mut sorted = intervals.clone();
     sorted.sort_by(f64::total_cmp);
-    // Not the upper median: of two intervals one may hold a missed activation.
+    // The lower median: of two intervals one may include a missed activation.
     let base = sorted[(sorted.len() - 1) / 2];
     let periods: Vec<f64> = intervals.iter().map(|interval| (interval / base.max(1.0)).round()).collect();
     let missed: f64 = periods.iter().map(|periods| periods - 1.0).sum();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the differences between repeats consist of.
+//! Decomposition of the differences between repeats.
 
-/// Of several parts that sum to a total in each repeat, the share of each part in the variance of the total: the shares
-/// sum to 1, and a part that falls where the total rises has one below 0. `None` where the total is always the same.
+/// Returns the share of each part in the variance of the total, given the time of each part in each
+/// repeat. The shares sum to 1; a part that falls as the total rises has a negative one. Returns
+/// `None` if the total is always the same.
 pub fn spread_shares(parts: &[Vec<f64>]) -> Option<Vec<f64>> {
     let repeats = parts.iter().map(Vec::len).min().unwrap_or_default();
     let total: Vec<f64> = (0..repeats).map(|at| parts.iter().map(|part| part[at]).sum()).collect();

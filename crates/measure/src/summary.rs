@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A set of latencies and the figures that are printed of it.
+//! Set of latencies with its printed figures.
 
 use crate::percentile::{Share, percentile};
 use schemars::JsonSchema;
@@ -12,40 +12,41 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Takes latencies in any order, in nanoseconds.
+    /// Creates a summary of latencies in any order, in nanoseconds.
     pub fn new(mut latencies: Vec<u64>) -> Summary {
         latencies.sort_unstable();
         Summary { sorted: latencies }
     }
 
-    /// How many there are.
+    /// Returns the number of latencies.
     pub fn n(&self) -> usize {
         self.sorted.len()
     }
 
-    /// All of them, the shortest first.
+    /// Returns all latencies, the shortest first.
     pub fn ascending(&self) -> &[u64] {
         &self.sorted
     }
 
-    /// The nearest-rank percentile, however few observations there are; for decisions, not for print.
+    /// Returns the nearest-rank percentile of any number of observations; for decisions, not for
+    /// display.
     pub fn value(&self, share: Share) -> Option<u64> {
         percentile(&self.sorted, share)
     }
 
-    /// The percentile where it may be printed, that is with five observations above it.
+    /// Returns the percentile if it may be printed, that is with five observations above it.
     pub fn shown(&self, share: Share) -> Option<u64> {
         self.value(share).filter(|_| share.is_shown(self.n()))
     }
 
-    /// The largest.
+    /// Returns the largest latency.
     pub fn max(&self) -> Option<u64> {
         self.sorted.last().copied()
     }
 
-    /// The percentile over all but one observation of this value; `None` where none is left.
+    /// Returns the percentile over all but one observation of this value; `None` if none is left.
     ///
-    /// Answers "what is usual apart from this one" without a copy.
+    /// This is the baseline without the observation itself, computed without a copy.
     pub fn value_without(&self, latency: u64, share: Share) -> Option<u64> {
         let gone = self.sorted.binary_search(&latency).unwrap_or(self.n());
         let index = crate::percentile::nearest_rank(self.n() - usize::from(gone < self.n()), share)?;
@@ -53,7 +54,8 @@ impl Summary {
     }
 }
 
-/// The rule of Interaction to Next Paint: one outlier in fifty is forgiven, over all events.
+/// Returns IP98 by the rule of Interaction to Next Paint: one outlier in fifty is ignored, over all
+/// events.
 pub fn interaction_p98(summary: &Summary) -> Option<u64> {
     let from_top = summary.n() / 50;
     summary.n().checked_sub(from_top + 1).and_then(|index| summary.sorted.get(index)).copied()
@@ -68,7 +70,8 @@ pub struct Apdex {
     pub score: f64,
 }
 
-/// Apdex with a threshold and a limit of frustration in nanoseconds; `None` for no events.
+/// Returns the Apdex score with a threshold and a limit of frustration in nanoseconds; `None` for
+/// no events.
 pub fn apdex(summary: &Summary, threshold: u64, frustrated: u64) -> Option<Apdex> {
     let n = summary.n();
     let satisfied = summary.sorted.partition_point(|latency| *latency <= threshold);

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When the person waits for the machine, and when the machine waits for the person.
+//! Think time and wait time: the user waits for the machine, or the machine for the user.
 //!
-//! Four signals decide: whether a CPU is busy for the interactive set, whether an event is queued, whether
-//! synchronous I/O is outstanding, and whether an event was dequeued and is not finished. Nobody can see what a
-//! person thinks, so a wait is a time in which the machine owed an answer. All times are nanoseconds.
+//! Four signals decide: a CPU is busy for the interactive set, an event is queued, synchronous I/O
+//! is outstanding, an event was dequeued and is not finished. Thoughts are not observable, so a
+//! wait is a time in which the machine owed an answer. All times are nanoseconds.
 
 use serde::{Deserialize, Serialize};
 
-/// Gaps inside an event that are shorter than an idle record do not end a wait: an animation paces itself so.
+/// Length of an idle record. Shorter gaps inside an event do not end a wait: animations pace
+/// themselves this way.
 pub const RECORD_NS: u64 = 1_000_000;
 
-/// Longer without a wait is not an interaction: the person is away.
+/// Maximum time without a wait that counts as interaction; beyond it the user is away.
 pub(crate) const AWAY_NS: u64 = 30_000_000_000;
 
-/// What is known of one moment.
+/// Signals at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ThinkSignals {
     /// C: a CPU is busy for the interactive set.
@@ -26,15 +27,15 @@ pub struct ThinkSignals {
     pub handling: bool,
 }
 
-/// Whose turn it is.
+/// Phase of an interaction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// The person's.
+    /// The machine waits for the user.
     Think,
-    /// The machine's: it owes an answer.
+    /// The user waits: the machine owes an answer.
     Wait,
-    /// The person's; the machine does something that nobody waits for.
+    /// The machine waits for the user while it does work that nobody waits for.
     Background,
 }
 
@@ -47,7 +48,7 @@ pub enum Signal {
     Handling,
 }
 
-/// A signal from a time on.
+/// Value of a signal from a time on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SignalChange {
     pub at: u64,
@@ -55,7 +56,7 @@ pub struct SignalChange {
     pub on: bool,
 }
 
-/// A phase from one change of phase to the next.
+/// Time between two changes of phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PhaseInterval {
     pub phase: Phase,
@@ -63,19 +64,19 @@ pub struct PhaseInterval {
     pub to: u64,
 }
 
-/// An input and from which length on an answer to it is noticed.
+/// Input with the threshold from which its answer is noticed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expectation {
     pub at: u64,
     pub threshold: u64,
 }
 
-/// A wait, and whether a person can notice it.
+/// Wait with the threshold from which it is noticed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wait {
     pub from: u64,
     pub to: u64,
-    /// The shortest threshold of the inputs that it answers; `None` where no input came before its end.
+    /// Shortest threshold of the inputs that it answers; `None` if no input came before its end.
     pub threshold: Option<u64>,
 }
 
@@ -88,7 +89,8 @@ pub struct Balance {
 }
 
 impl ThinkSignals {
-    /// WAIT iff Q or S or (C and E); BACKGROUND iff C and none of Q, S, E; THINK otherwise.
+    /// Returns the phase: WAIT iff Q or S or (C and E); BACKGROUND iff C and none of Q, S, E; THINK
+    /// otherwise.
     pub fn phase(self) -> Phase {
         match self {
             ThinkSignals { queued: true, .. } | ThinkSignals { synchronous_io: true, .. } => Phase::Wait,
@@ -109,28 +111,28 @@ impl ThinkSignals {
 }
 
 impl PhaseInterval {
-    /// How long it is.
     pub fn length(&self) -> u64 {
         self.to.saturating_sub(self.from)
     }
 }
 
 impl Wait {
-    /// How long it is.
     pub fn length(&self) -> u64 {
         self.to.saturating_sub(self.from)
     }
 
-    /// A wait shorter than the threshold is not; one that no input explains is.
+    /// Returns `true` if the wait is at least as long as its threshold, or no input explains it.
     pub fn is_noticeable(&self) -> bool {
         self.threshold.is_none_or(|threshold| self.length() >= threshold)
     }
 }
 
-/// The phases between two times, without gaps: each begins where the one before ends, and no two alike touch.
+/// Returns the phases between two times, without gaps: each begins at the end of the previous one,
+/// and adjacent ones differ.
 ///
-/// Changes are in the order of time; those before `from` say how it begins, those after `to` nothing. A gap
-/// inside an event that is shorter than `record` and lies between two waits is part of the wait.
+/// Changes are in order of time; those before `from` determine the initial state, those after `to`
+/// are ignored. A gap inside an event that is shorter than `record` and lies between two waits is
+/// part of the wait.
 pub fn phases(changes: &[SignalChange], from: u64, to: u64, record: u64) -> Vec<PhaseInterval> {
     let moments = moments(changes, from, to);
     let mut intervals: Vec<PhaseInterval> = Vec::new();
@@ -147,7 +149,7 @@ pub fn phases(changes: &[SignalChange], from: u64, to: u64, record: u64) -> Vec<
     intervals
 }
 
-/// Stretches of equal signals, none of them empty.
+/// Returns non-empty stretches of equal signals.
 fn moments(changes: &[SignalChange], from: u64, to: u64) -> Vec<(ThinkSignals, PhaseInterval)> {
     let mut signals = ThinkSignals::default();
     let mut moments: Vec<(ThinkSignals, PhaseInterval)> = Vec::new();
@@ -166,9 +168,9 @@ fn moments(changes: &[SignalChange], from: u64, to: u64) -> Vec<(ThinkSignals, P
     moments
 }
 
-/// The waits among the phases, each with the threshold of the inputs that it answers.
+/// Returns the waits among the phases, each with the threshold of the inputs that it answers.
 ///
-/// Those are the inputs that come within it, else the last one before it. Both lists are in the order of time.
+/// Those are the inputs within it, or else the last one before it. Both lists are in order of time.
 pub fn waits(phases: &[PhaseInterval], inputs: &[Expectation]) -> Vec<Wait> {
     let wait = |interval: &PhaseInterval| {
         let (first, end) = (before(inputs, interval.from), before(inputs, interval.to));
@@ -179,21 +181,23 @@ pub fn waits(phases: &[PhaseInterval], inputs: &[Expectation]) -> Vec<Wait> {
     phases.iter().filter(|interval| interval.phase == Phase::Wait).map(wait).collect()
 }
 
-/// How many inputs come before a time.
+/// Returns the number of inputs before a time.
 fn before(inputs: &[Expectation], at: u64) -> usize {
     inputs.partition_point(|input| input.at < at)
 }
 
-/// Time by phase.
+/// Sums up the time by phase.
 pub fn balance(phases: &[PhaseInterval]) -> Balance {
     let of =
         |phase| phases.iter().filter(|one| one.phase == phase).fold(0u64, |sum, one| sum.saturating_add(one.length()));
     Balance { think: of(Phase::Think), wait: of(Phase::Wait), background: of(Phase::Background) }
 }
 
-/// The time of interaction between two times: all but the gaps of over `AWAY_NS` between what was awaited.
+/// Returns the time of interaction between two times: all except gaps of over `AWAY_NS` between
+/// waits.
 ///
-/// `awaited` are waits, or events from input to end, as begin and end in the order of their begin; they may overlap.
+/// `awaited` are waits, or events from input to end, as start and end in order of their start; they
+/// may overlap.
 pub fn interactive(awaited: &[(u64, u64)], from: u64, to: u64) -> u64 {
     let (mut now, mut away) = (from, 0u64);
     let end = (to, to);
@@ -240,7 +244,8 @@ mod tests {
         }
     }
 
-    /// `C`, `Q`, `S` or `E` switch a signal on at a millisecond, small letters off.
+    /// Parses signal changes: `C`, `Q`, `S` or `E` switch a signal on at a millisecond, lower-case
+    /// letters off.
     fn changes(text: &[(u64, &str)]) -> Vec<SignalChange> {
         let change = |at: u64, letter: char| {
             let signal = match letter.to_ascii_uppercase() {
@@ -254,7 +259,7 @@ mod tests {
         text.iter().flat_map(|(at, letters)| letters.chars().map(|letter| change(*at, letter))).collect()
     }
 
-    /// `T 0-5, W 5-9` in milliseconds.
+    /// Formats `T 0-5, W 5-9` in milliseconds.
     fn told(intervals: &[PhaseInterval]) -> String {
         let letter = |phase| match phase {
             Phase::Think => 'T',

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people accept: classes of interactions and their limits.
+//! Latency thresholds: classes of interactions and their limits.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const MILLI: u64 = 1_000_000;
 
-/// What kind of answer the person waits for.
+/// Kind of answer that the user waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum InputClass {
     /// Pointer motion and dragging.
@@ -41,7 +41,7 @@ pub enum ThresholdProfile {
 impl ThresholdProfile {
     pub const ALL: [ThresholdProfile; 2] = [ThresholdProfile::Default, ThresholdProfile::Strict];
 
-    /// As it is called on the command line and in documents.
+    /// Returns the name on the command line and in documents.
     pub fn name(self) -> &'static str {
         match self {
             ThresholdProfile::Default => "default",
@@ -49,7 +49,7 @@ impl ThresholdProfile {
         }
     }
 
-    /// In a line of help.
+    /// Returns the description for help.
     pub fn about(self) -> &'static str {
         match self {
             ThresholdProfile::Default => "What most people accept",
@@ -58,12 +58,12 @@ impl ThresholdProfile {
     }
 }
 
-/// The limits of a class, in nanoseconds.
+/// Limits of a class, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClassLimits {
-    /// Longer is noticed.
+    /// Longer latencies are noticed.
     pub threshold: u64,
-    /// Longer frustrates.
+    /// Longer latencies frustrate.
     pub frustrated: u64,
 }
 
@@ -80,7 +80,7 @@ const TABLE: [(InputClass, u64, u64, u64); 8] = [
 ];
 
 impl InputClass {
-    /// All classes, the quickest first.
+    /// All classes, in ascending order of their limits.
     pub const ALL: [InputClass; 8] = [
         InputClass::Motion,
         InputClass::Scroll,
@@ -92,7 +92,7 @@ impl InputClass {
         InputClass::Command,
     ];
 
-    /// The name in files, scripts and results.
+    /// Returns the name in files, scripts and results.
     pub fn name(self) -> &'static str {
         match self {
             InputClass::Motion => "motion",
@@ -106,29 +106,30 @@ impl InputClass {
         }
     }
 
-    /// The class of that name.
+    /// Returns the class of this name.
     pub fn named(name: &str) -> Option<InputClass> {
         InputClass::ALL.into_iter().find(|class| class.name() == name)
     }
 
-    /// The limits of this class in a profile.
+    /// Returns the limits of this class in a profile.
     pub fn limits(self, profile: ThresholdProfile) -> ClassLimits {
         let (_, threshold, strict, frustrated) = TABLE[self as usize];
         let threshold = if profile == ThresholdProfile::Strict { strict } else { threshold };
         ClassLimits { threshold: threshold * MILLI, frustrated: frustrated * MILLI }
     }
 
-    /// Whether feedback is there with the first drawing; a window, a page or a document is there with the last one.
+    /// Returns `true` if the first drawing is the feedback; a window, page or document is complete
+    /// with the last one.
     pub(crate) fn ends_with_first_drawing(self) -> bool {
         matches!(self, InputClass::Motion | InputClass::Scroll | InputClass::Key | InputClass::Click)
     }
 }
 
-/// The rule of the automatic mark: whether a latency is unacceptable after what was seen of the same class and
-/// application, `n` observations with this 98th percentile.
+/// Returns `true` if the automatic mark should fire: a latency is unacceptable given `n` earlier
+/// observations of the same class and application with this 98th percentile.
 ///
-/// With fifty earlier observations it must exceed the threshold and three times their 98th percentile;
-/// with fewer it must frustrate.
+/// With at least fifty observations it must exceed the threshold and three times their 98th
+/// percentile; with fewer it must exceed the limit of frustration.
 pub(crate) fn exceeds_habit(latency: u64, limits: ClassLimits, n: u64, p98: Option<u64>) -> bool {
     match p98 {
         Some(p98) if n >= 50 => latency > limits.threshold && latency > p98.saturating_mul(3),

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A periodic thread: when it was to run, when it did, and the figures of both.
+//! A periodic thread: its deadlines, its wakeups, and figures of both.
 //!
-//! Deadline i of a thread is its begin plus i periods. A wake-up answers one deadline; deadlines that had
-//! passed by then and get no wake-up of their own are *overruns*, so wake-ups, overruns and losses sum to the
-//! deadlines of the run. *Lateness* is wake-up minus deadline. An *interval* is the time between two
-//! wake-ups: what the paper's tables 1 to 3 show, and what looks best where deadlines are missed.
+//! Deadline i of a thread is its start plus i periods. A wakeup answers one deadline; deadlines
+//! that had passed by then without a wakeup of their own are *overruns*, so wakeups, overruns and
+//! losses sum to the deadlines of the run. *Lateness* is wakeup minus deadline. An *interval* is
+//! the time between two wakeups: tables 1 to 3 of the paper show intervals, and they look best if
+//! deadlines are missed.
 
 mod clocks;
 mod mechanism;
@@ -21,16 +22,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Width of a bin of intervals: the paper's.
+/// Width of a bin of intervals, as in the paper, in nanoseconds.
 pub const BIN_NS: u64 = 100_000;
 
-/// The class of a run's events: starts are deadlines, latencies are lateness.
+/// Class of a run's events: starts are deadlines, latencies are lateness.
 pub const LATENESS: &str = "lateness";
 
-/// One tenth of a run: the drift is told from its first and its last.
+/// Divisor for the first and the last part of a run, which determine the drift.
 const DRIFT_PART: usize = 10;
 
-/// The wake-ups of one thread against its deadlines.
+/// Wakeups of one thread with its deadlines.
 #[derive(Clone, Copy, Debug)]
 pub struct WakeUpSeries<'a> {
     period_ns: u64,
@@ -40,48 +41,50 @@ pub struct WakeUpSeries<'a> {
 }
 
 impl<'a> WakeUpSeries<'a> {
-    /// `None` where the run holds no lateness, or the period is none.
+    /// Creates the series; returns `None` if the run contains no lateness, or the period is zero.
     pub fn new(run: &'a Run, period_ns: u64) -> Option<WakeUpSeries<'a>> {
         let events = run.classes.iter().find(|events| events.class == LATENESS)?;
         let expected = run.duration_ns.checked_div(period_ns)?;
         Some(WakeUpSeries { period_ns, expected, lost: run.lost, events })
     }
 
-    /// Wake-ups.
+    /// Returns the number of wakeups.
     pub fn n(&self) -> u64 {
         self.events.starts_ns.len().min(self.events.latencies_ns.len()) as u64
     }
 
-    /// Deadlines of the run.
+    /// Returns the number of deadlines of the run.
     pub fn expected(&self) -> u64 {
         self.expected
     }
 
-    /// Deadlines without a wake-up of their own.
+    /// Returns the number of deadlines without a wakeup of their own.
     pub fn overruns(&self) -> u64 {
         self.expected.saturating_sub(self.n()).saturating_sub(self.lost)
     }
 
-    /// How late each wake-up was. One before its deadline, which no mechanism should give, counts as on time.
+    /// Returns the lateness of each wakeup. A wakeup before its deadline, which no mechanism should
+    /// cause, counts as on time.
     pub fn lateness(&self) -> &'a [u64] {
         &self.events.latencies_ns
     }
 
-    /// When the thread woke up.
+    /// Returns the times of the wakeups.
     pub fn wakes(&self) -> impl Iterator<Item = u64> + 'a {
         let pairs = self.events.starts_ns.iter().zip(&self.events.latencies_ns);
         pairs.map(|(deadline, lateness)| deadline.saturating_add(*lateness))
     }
 
-    /// Times between wake-ups.
+    /// Returns the times between wakeups.
     pub fn intervals(&self) -> Vec<u64> {
         self.wakes().zip(self.wakes().skip(1)).map(|(before, wake)| wake.saturating_sub(before)).collect()
     }
 
-    /// The lateness of every deadline, whether it had a wake-up of its own or not.
+    /// Returns the lateness of every deadline, including missed ones.
     ///
-    /// A thread that is late cannot see that it misses further deadlines meanwhile (coordinated omission): a
-    /// wake-up late by l stands also for l - P, l - 2P and so on, as far as deadlines were missed.
+    /// A late thread does not observe the further deadlines that it misses meanwhile (coordinated
+    /// omission). A wakeup late by l therefore also counts as l - P, l - 2P and so on, as far as
+    /// deadlines were missed.
     pub(crate) fn corrected(&self) -> Vec<u64> {
         let mut all = Vec::new();
         for (index, lateness) in self.lateness().iter().enumerate().take(self.n() as usize) {
@@ -92,7 +95,8 @@ impl<'a> WakeUpSeries<'a> {
         all
     }
 
-    /// Deadlines between that of a wake-up and that of the next one, or the end of the run.
+    /// Returns the number of deadlines between that of a wakeup and that of the next one, or the
+    /// end of the run.
     fn missed_after(&self, index: usize) -> u64 {
         let starts = &self.events.starts_ns;
         let (Some(first), Some(this)) = (starts.first(), starts.get(index)) else { return 0 };
@@ -101,9 +105,11 @@ impl<'a> WakeUpSeries<'a> {
         (next.saturating_sub(*this) / self.period_ns.max(1)).saturating_sub(1).min(self.expected)
     }
 
-    /// For each wake-up the time that the thread itself asked for, and when it woke up.
+    /// Returns for each wakeup the time that the thread itself requested, and the time of the
+    /// wakeup.
     ///
-    /// The deadline, but for naive relative sleeping: there it is a period after the wake-up before.
+    /// The requested time is the deadline, except for naive relative sleeping: there it is a period
+    /// after the previous wakeup.
     pub fn asked(&self, mechanism: TimerMechanism) -> Vec<(u64, u64)> {
         if mechanism != TimerMechanism::Relative {
             return self.events.starts_ns.iter().copied().zip(self.wakes()).collect();
@@ -113,8 +119,8 @@ impl<'a> WakeUpSeries<'a> {
         first.into_iter().chain(after).zip(self.wakes()).collect()
     }
 
-    /// By how much lateness grows, in microseconds per second: medians of the last and the first tenth of
-    /// the wake-ups are compared. `None` for fewer than twenty.
+    /// Returns the growth of lateness in microseconds per second, from the medians of the first and
+    /// the last tenth of the wakeups. Returns `None` for fewer than twenty.
     pub fn drift_us_per_s(&self) -> Option<f64> {
         let late = self.lateness();
         let part = late.len() / DRIFT_PART;
@@ -139,11 +145,11 @@ pub struct Spread {
     pub p999: Option<f64>,
 }
 
-/// The 99.9th percentile.
+/// 99.9th percentile.
 const P999: Share = Share(9_990);
 
 impl Spread {
-    /// Of times in nanoseconds.
+    /// Computes the spread of times in nanoseconds.
     pub fn of(mut values: Vec<u64>) -> Spread {
         values.sort_unstable();
         let us = |value: u64| value as f64 / 1e3;
@@ -164,7 +170,7 @@ impl Spread {
     }
 }
 
-/// How many intervals fall into each bin of [`BIN_NS`]: begin of the bin in microseconds, and count. Empty bins
+/// Counts intervals in bins of [`BIN_NS`]: start of the bin in microseconds, and count. Empty bins
 /// are left out.
 pub fn bins(intervals: &[u64]) -> Vec<(u64, u64)> {
     let mut bins: BTreeMap<u64, u64> = BTreeMap::new();
@@ -192,7 +198,7 @@ pub struct TimerFigures {
 }
 
 impl TimerFigures {
-    /// Of any number of threads.
+    /// Computes the figures of any number of threads.
     pub fn of(series: &[WakeUpSeries<'_>]) -> TimerFigures {
         let sum = |of: fn(&WakeUpSeries<'_>) -> u64| series.iter().map(of).sum::<u64>();
         let intervals: Vec<u64> = series.iter().flat_map(WakeUpSeries::intervals).collect();
@@ -277,7 +283,8 @@ mod tests {
 
     const PERIOD: u64 = 1_000_000;
 
-    /// A thread that begins at 0: numbers of the deadlines that it answers, and how late.
+    /// Returns the run of a thread that begins at 0, from the numbers of the answered deadlines and
+    /// their lateness.
     fn run(expected: u64, wakes: &[(u64, u64)]) -> Run {
         let mut events = Events::of(LATENESS, None);
         wakes.iter().for_each(|(number, late)| events.push(number * PERIOD, *late));
@@ -339,7 +346,7 @@ mod tests {
     }
 
     proptest! {
-        /// A thread that skips exactly those deadlines that have passed at its wake-up.
+        /// A thread that skips exactly those deadlines that have passed at its wakeup.
         #[test]
         fn every_deadline_has_its_lateness_once_corrected(lateness in proptest::collection::vec(0..5 * PERIOD, 1..50)) {
             let mut number = 1;

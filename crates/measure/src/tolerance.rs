@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much a person puts up with, as that person has said.
+//! Tolerance of a user, learned from feedback.
 //!
-//! What is usual decides what is unusually long (`exceeds_habit`); what a person marks, and answers to what was marked
-//! without being asked for, moves those limits for one class of one application: down by a step for a mark of what was
-//! within them, and for "it was this"; up by a step for "something else", for a removal, and for each few marks in a row
-//! that nobody answers. Four steps halve the limits or double them, and no more is possible either way.
+//! The baseline decides what is unusually long (`exceeds_habit`). Marks, and answers to automatic
+//! marks, shift those limits for one class of one application. They go down by a step for a mark of
+//! a latency within the limits, and for "it was this". They go up by a step for "something else",
+//! for a removal, and for several unanswered marks in a row. Four steps halve or double the limits,
+//! which is the maximum either way.
 
 use crate::threshold::{ClassLimits, exceeds_habit};
 use serde::{Deserialize, Serialize};
 
-/// The limits at each level, from the lowest on, in percent of the usual: four steps to a doubling.
+/// Limits at each level, the lowest first, in percent of the usual ones: four steps per doubling.
 const PERCENT: [u64; 9] = [50, 59, 71, 84, 100, 119, 141, 168, 200];
 
 const LEVEL_MAX: i8 = 4;
 
-/// So many marks in a row without an answer count as one that was not worth it.
+/// Number of consecutive unanswered marks that count as one unwanted mark.
 const UNANSWERED_MAX: u8 = 5;
 
-/// What a person did.
+/// Feedback of the user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PersonSaid {
-    /// Marked, and the limits had not been exceeded.
+    /// Marked although the limits were not exceeded.
     Bad,
-    /// "It was this", of what was marked without being asked for.
+    /// Confirmed an automatic mark: "it was this".
     Right,
-    /// "Not this", or removed it.
+    /// Rejected an automatic mark ("not this"), or removed it.
     Wrong,
-    /// Nothing so far: it was marked just now.
+    /// No answer so far: the automatic mark was just made.
     Nothing,
 }
 
-/// What is to be exceeded, beside what is usual; the counts are what a person said so far.
+/// Learned limits relative to the usual ones, with counts of the feedback.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tolerance {
@@ -43,7 +44,7 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// Takes into account what a person did.
+    /// Applies feedback.
     pub fn hear(&mut self, said: PersonSaid) {
         let (step, count) = match said {
             PersonSaid::Bad => (-1, &mut self.bad),
@@ -60,18 +61,18 @@ impl Tolerance {
         self.level = self.level.saturating_add(step).clamp(-LEVEL_MAX, LEVEL_MAX);
     }
 
-    /// The limits, in percent of the usual.
+    /// Returns the limits in percent of the usual ones.
     pub fn percent(&self) -> u64 {
         usize::try_from(self.level + LEVEL_MAX).ok().and_then(|at| PERCENT.get(at)).copied().unwrap_or(100)
     }
 
-    /// Whether a latency is unacceptable: it exceeds limits that are so much tighter or wider than the usual.
+    /// Returns `true` if a latency is unacceptable: it exceeds the scaled limits.
     pub fn is_exceeded(&self, latency: u64, limits: ClassLimits, n: u64, p98: Option<u64>) -> bool {
         let scaled = u128::from(latency) * 100 / u128::from(self.percent());
         exceeds_habit(u64::try_from(scaled).unwrap_or(u64::MAX), limits, n, p98)
     }
 
-    /// Whether it can have come about by what people said.
+    /// Returns `true` if this can result from feedback.
     pub fn is_bounded(&self) -> bool {
         self.level.unsigned_abs() <= LEVEL_MAX.unsigned_abs() && self.unanswered < UNANSWERED_MAX
     }

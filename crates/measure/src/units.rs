@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nanoseconds are counted, milliseconds are shown.
+//! Conversion for display: counting is in nanoseconds, display in milliseconds.
 
-/// Nanoseconds in milliseconds.
+/// Converts nanoseconds to milliseconds.
 pub const fn ms(nanos: u64) -> f64 {
     nanos as f64 / 1e6
 }

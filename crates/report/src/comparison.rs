@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results side by side: figures in columns, then what can be said of the differences; and their plots.
+//! Comparison of results: figures in columns, statements about the differences, and plots.
 
 mod plots;
 mod tables;
@@ -20,13 +20,13 @@ pub struct ComparedResult<'a> {
 }
 
 impl<'a> ComparedResult<'a> {
-    /// For [`tipme_measure::compare`].
+    /// Converts to the input of [`tipme_measure::compare`].
     pub fn side(&self) -> ComparedSide<'a> {
         ComparedSide { name: self.name, runs: self.runs }
     }
 }
 
-/// The comparison of results of this kind for people.
+/// Formats the comparison of results of this kind.
 pub fn text(kind: &str, files: &[ComparedResult<'_>], comparison: &Comparison) -> String {
     let mut lines = vec![format!("{} results of tipme {}", files.len(), command(kind))];
     lines.extend(files.iter().enumerate().map(|(index, file)| head(index, file)));
@@ -39,16 +39,16 @@ pub fn text(kind: &str, files: &[ComparedResult<'_>], comparison: &Comparison) -
     lines.join("\n") + "\n"
 }
 
-/// Verbs that give results and are no benchmark.
+/// Commands that produce results but are not benchmarks.
 const VERBS: [&str; 3] = ["idle", "load", "measure"];
 
-/// The verb that such results come from.
+/// Returns the command that produced results of this kind.
 pub fn command(kind: &str) -> String {
     let kind = plain(kind, NAME_CHARS);
     if VERBS.contains(&kind.as_str()) { kind } else { format!("bench {kind}") }
 }
 
-/// `A  before.json: 5 runs, 61.2 s; kernel …`
+/// Formats `A before.json: 5 runs, 61.2 s; kernel …`.
 fn head(index: usize, file: &ComparedResult<'_>) -> String {
     let seconds = number(file.machine.duration_s);
     let runs = if file.runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", count(file.runs.len())) };
@@ -57,7 +57,7 @@ fn head(index: usize, file: &ComparedResult<'_>) -> String {
     format!("{}  {}: {runs}, {seconds} s{under}", letter(index), plain(file.name, NAME_CHARS))
 }
 
-/// In which ways the machines are not the same, if they are not.
+/// Lists the differences between the machines, if there are any.
 fn machines(files: &[ComparedResult<'_>]) -> Option<String> {
     let of = |what: &'static str, figure: &dyn Fn(&MeasuredMachine) -> String| {
         let figures: Vec<String> = files.iter().map(|file| plain(&figure(file.machine), NAME_CHARS)).collect();
@@ -71,7 +71,7 @@ fn machines(files: &[ComparedResult<'_>]) -> Option<String> {
         of("number of CPUs", &|machine| machine.cpus.to_string()),
         of("memory", &|machine| format!("{:.1} GiB", machine.memory_bytes as f64 / (1u64 << 30) as f64)),
         of("HZ", &|machine| told(machine.hz.as_ref())),
-        // A result says it only where it was measured by root.
+        // Only results measured by root include it.
         files.iter().all(|file| file.machine.preemption.is_some()).then(|| of("preemption", &preemption)).flatten(),
         of("clock", &|machine| told(machine.clock_source.as_ref())),
         of("virtualised", &|machine| told(machine.virtualised.as_ref())),
@@ -85,7 +85,7 @@ fn told(figure: Option<&impl ToString>) -> String {
     figure.map_or_else(|| "not known".to_owned(), ToString::to_string)
 }
 
-/// Runs that stand alone, by result.
+/// Lists the runs without a counterpart, by result.
 fn unmatched(comparison: &Comparison) -> Vec<String> {
     let of = |side: usize| {
         let runs = comparison.unmatched.iter().filter(|one| one.side == side);
@@ -96,7 +96,7 @@ fn unmatched(comparison: &Comparison) -> Vec<String> {
     if lines.is_empty() { lines } else { std::iter::once(String::new()).chain(lines).collect() }
 }
 
-/// How sure the intervals are.
+/// Describes the confidence of the intervals.
 fn remark(comparison: &Comparison) -> Vec<String> {
     let intervals = comparison.intervals();
     if intervals == 0 {
@@ -119,7 +119,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Repeats of keys that take these milliseconds, and a bit more in each repeat.
+    /// Returns repeats of keys with these latencies in milliseconds, slightly longer in each
+    /// repeat.
     fn keys(repeats: u64, latencies_ms: &[u64]) -> Vec<Run> {
         let repeat = |number: u64| {
             let mut events = Events::of("key", Some(InputClass::Key.limits(ThresholdProfile::Default)));
@@ -239,7 +240,7 @@ mod tests {
         "#);
     }
 
-    /// Two keys and a window in each repeat.
+    /// Returns repeats of two keys and a window each.
     fn with_windows(latency: u64) -> Vec<Run> {
         let mut runs = keys(5, &[105, 50]);
         for run in &mut runs {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Under which conditions a result was measured, on one line.
+//! Conditions of a measurement on one line.
 
 use crate::plot::words::plain;
 use tipme_measure::MeasuredMachine;
 
-/// Names of kernels, CPUs and clocks are cut after so many characters.
+/// Maximum number of characters of the names of kernels, CPUs and clocks.
 const NAME_CHARS: usize = 60;
 
-/// `kernel 6.18.44, 2 CPUs (name), virtual machine, clock tsc, HZ 250, load 0.12 0.20 0.30, steal 0.1 %`.
+/// Formats `kernel 6.18.44, 2 CPUs (name), virtual machine, clock tsc, HZ 250, load 0.12 0.20 0.30,
+/// steal 0.1 %`.
 ///
-/// What is not known is left out.
+/// Unknown values are left out.
 pub fn conditions(machine: &MeasuredMachine) -> String {
     let parts = [
         named("kernel", Some(&machine.kernel)),

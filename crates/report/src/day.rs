@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a person lived with on a day, as text and as a picture.
+//! Latencies of a day, as text and as a picture.
 
 mod picture;
 
@@ -11,12 +11,13 @@ use std::fmt::Write;
 use tipme_measure::lived::{DayFigures, HourShare, LivedFigures, LivedRate, LongWait};
 use tipme_measure::ms;
 
-/// Names of programs are cut after so many characters.
+/// Maximum number of characters of a program's name.
 const NAME_CHARS: usize = 16;
-/// So many of the longest waits are shown.
+/// Number of longest waits shown.
 const LONGEST: usize = 8;
 
-/// Everything that was counted, the sum first. `clock` tells the time of day of seconds since 1970.
+/// Formats all figures of a day, the totals first. `clock` formats seconds since 1970 as time of
+/// day.
 pub fn text(date: &str, day: &DayFigures, clock: &dyn Fn(f64) -> String, layout: &Layout) -> String {
     if day.all.n == 0 {
         return layout.paragraph(&format!("{date}: no answer was counted{}.", lost(day.lost)));
@@ -56,7 +57,7 @@ fn head(date: &str, day: &DayFigures, layout: &Layout) -> String {
     out + &strip(&day.distribution) + "\n"
 }
 
-/// The figure of merit, with its sensitivity.
+/// Formats the figure of merit with its sensitivity.
 fn rate_in_words(rate: &LivedRate) -> String {
     let top = rate.top_class.as_ref().zip(rate.top_share);
     let top = top.map(|(class, share)| format!("; {:.0} % of it by class {class}", 100.0 * share));
@@ -69,7 +70,7 @@ fn rate_in_words(rate: &LivedRate) -> String {
     )
 }
 
-/// `2 h 13 min`, `4 min`, and shorter times as durations.
+/// Formats `2 h 13 min`, `4 min`, and shorter times as durations.
 fn long_time(ms: f64) -> String {
     let minutes = (ms / 60e3) as u64;
     match minutes {
@@ -83,11 +84,11 @@ fn or_dash(ms: Option<f64>) -> String {
     ms.map_or_else(|| "-".to_owned(), duration)
 }
 
-/// All latencies in a line, a column to each doubling.
+/// Formats all latencies in one line, with a column per doubling.
 fn strip(distribution: &[(f64, u64)]) -> String {
     let mut doublings: Vec<(u64, u64)> = Vec::new();
     for (upper_ms, n) in distribution {
-        // The first ends below 2^16 ns.
+        // The first column ends below 2^16 ns.
         let place = (upper_ms * 1e6).log2().ceil().clamp(16.0, 37.0) as u64;
         match doublings.last_mut() {
             Some((last, sum)) if *last == place => *sum += n,

@@ -1,35 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words for each kind of cause, without regard to the verdict; the headline of a finding and its remedy come with it.
+//! Texts for each kind of cause that do not depend on the verdict; the headline of a finding and
+//! its remedy are part of the verdict.
 
 use crate::layout::{Layout, Tone};
 use tipme_analysis::model::CauseKind;
 
-/// What is told of one kind.
+/// Texts for one kind.
 pub(crate) struct KindWords {
     kind: CauseKind,
-    /// What it is called by people who know no scheduler.
+    /// Name for users without knowledge of schedulers.
     pub(crate) name: &'static str,
-    /// What is said of a process, where `{who}` is the culprit, `{app}` the application that was waited for, and `{waiter}`
-    /// who was held up directly, that or another one; `None` where only the evidence can say it.
+    /// Clause for a process, where `{who}` is the culprit, `{app}` the awaited application, and
+    /// `{waiter}` the program that was held up directly, which may be the same one. `None` if only
+    /// the evidence can describe it.
     pub(crate) of_process: Option<&'static str>,
-    /// The same of a device or an address.
+    /// Clause for a device or an address.
     pub(crate) of_device: Option<&'static str>,
-    /// What happens then.
+    /// Explanation of the mechanism.
     pub(crate) what: &'static str,
-    /// What usually helps.
+    /// Usual remedy.
     helps: &'static str,
-    /// How anybody can see it without tipme.
+    /// Ways to observe it without tipme.
     see: &'static str,
-    /// The fault of `tipme selftest` that shows the same.
+    /// Fault of `tipme selftest` that reproduces it.
     pub(crate) fault: Option<&'static str>,
 }
 
-/// The words for a kind; those for [`CauseKind::Unattributed`] are the last.
+/// Returns the texts for a kind; those for [`CauseKind::Unattributed`] come last.
 pub(crate) fn about(kind: CauseKind) -> &'static KindWords {
     ABOUT.iter().find(|about| about.kind == kind).unwrap_or(&ABOUT[ABOUT.len() - 1])
 }
 
-/// A kind in a few sentences; those of [`CauseKind::Unattributed`] too, which is a share of a verdict but never a cause.
+/// Explains a kind in a few sentences, including [`CauseKind::Unattributed`], which is a share of a
+/// verdict but never a cause.
 pub fn explanation(kind: CauseKind, layout: &Layout) -> String {
     let about = about(kind);
     let parts = [("What helps", about.helps), ("See it yourself", about.see)];
@@ -313,7 +316,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Shorter texts explain nothing.
+    /// Minimum length of a useful text.
     const LETTERS_MIN: usize = 40;
 
     #[test]

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How text for people is laid out: how wide it is, and what is set off by colour.
+//! Layout of text for display: width and colours.
 
 use anstyle::{AnsiColor, Style};
 use textwrap::{Options, WordSeparator, WordSplitter, core::display_width};
 
-/// Longer lines of prose are hard to read, however wide the terminal is.
+/// Maximum line length of prose, however wide the terminal is.
 const PROSE_COLUMNS_MAX: usize = 120;
-/// A terminal that is narrower, or says so, is taken to have this many columns.
+/// Minimum number of columns assumed for a terminal.
 const COLUMNS_MIN: usize = 40;
-/// Where what stands before a text leaves less room than this beside it, the text goes below.
+/// Minimum number of columns beside a lead; with fewer, the text goes below it.
 const BESIDE_MIN: usize = 28;
-/// So far is a text indented that stands below what comes before it.
+/// Indentation of text below its lead.
 const BELOW: &str = "    ";
 
-/// What a stretch of text is to the reader.
+/// Role of a piece of text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tone {
-    /// What is to be read first.
+    /// The most important text.
     Strong,
-    /// What can be done.
+    /// Actions to take.
     Remedy,
-    /// A word of the field.
+    /// A term of the field.
     Term,
-    /// What only some readers need.
+    /// Details for some readers only.
     Faint,
     Good,
     Bad,
@@ -42,19 +42,20 @@ impl Tone {
     }
 }
 
-/// Where text goes, and how much of it. By default: to a program, with every fact on one line and no colour.
+/// Output layout. The default is for programs: every fact on one line, without colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Layout {
-    /// Columns of the terminal; `None` where lines are not broken.
+    /// Columns of the terminal; `None` if lines are not wrapped.
     pub columns: Option<usize>,
     pub colour: bool,
-    /// What only those need who know the kernel: its functions.
+    /// Includes details for kernel experts, such as kernel functions.
     pub verbose: bool,
 }
 
 impl Layout {
-    /// A text, behind what stands before its first line. Further lines are indented by as much, or less where that leaves
-    /// little room. Words are never broken: paths and commands are copied from the screen.
+    /// Formats a text after the lead of its first line. Further lines are indented by the width of
+    /// the lead, or less if that leaves little room. Words are never broken, so that paths and
+    /// commands can be copied.
     pub fn item(&self, before: &str, text: &str) -> String {
         let Some(columns) = self.columns else { return format!("{before}{text}").trim_end().to_owned() + "\n" };
         let (columns, lead) = (columns.clamp(COLUMNS_MIN, PROSE_COLUMNS_MAX), display_width(before));
@@ -64,18 +65,18 @@ impl Layout {
         wrapped(columns, before, &" ".repeat(lead), text)
     }
 
-    /// A text by itself.
+    /// Formats a text without a lead.
     pub fn paragraph(&self, text: &str) -> String {
         self.item("", text)
     }
 
-    /// A text in its colour, where there is colour.
+    /// Colours a text, if colour is enabled.
     pub fn paint(&self, tone: Tone, text: &str) -> String {
         let style = tone.style();
         if self.colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    /// The same, on every line of the text, so that a line can be read by itself.
+    /// Colours each line of a text separately, so that every line is complete by itself.
     pub fn paint_lines(&self, tone: Tone, text: &str) -> String {
         let paint = |line: &str| {
             let body = line.trim_start();

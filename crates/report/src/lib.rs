@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Findings to text, JSON and HTML, measurements to plots; pure.
+//! Rendering of verdicts as text, JSON and HTML, and of measurements as plots. Pure code.
 //!
-//! Each format is one function from values to a string; nothing here decides anything.
+//! Each format is one function from values to a string; nothing here makes decisions.
 
 #![warn(unreachable_pub)]
 
@@ -35,9 +35,9 @@ pub use page::{ResultsPage, page, picture, results};
 pub use strip::strip;
 pub use text::{headline, text};
 
-/// The verdict as one JSON document, indented, with a line end.
+/// Returns the verdict as one indented JSON document with a final newline.
 ///
-/// Numbers that JSON cannot express do not occur in a verdict; where one did, the result is `null`.
+/// A verdict contains no numbers that JSON cannot express; if it did, the result would be `null`.
 pub fn json(verdict: &Verdict) -> String {
     serde_json::to_string_pretty(verdict).map_or_else(|_| "null\n".to_owned(), |text| text + "\n")
 }

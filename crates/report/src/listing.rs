@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All interactions of an incident, one line each.
+//! Listing of all interactions of an incident, one per line.
 
 use tipme_analysis::Timed;
 use tipme_record::Nanos;
 
-/// What the columns are.
+/// Explanation of the columns.
 const LEGEND: &str = "\
 Milliseconds since the input. latency: to the response; taken: the application read the input; drawn: it drew;
 settled: its last drawing of the answer; handled: it was ready for more input; join: how response and input are
@@ -12,7 +12,8 @@ known to belong together (exact: by wake-ups and messages; speculative: by time 
 repeat: by the application itself, of a key that is held. A dash: not known.
 ";
 
-/// A table: how long before the mark the input was, class, application, latency, and its parts.
+/// Formats a table of the interactions: time before the mark, class, application, latency, and its
+/// parts.
 pub fn interactions(timed: &[Timed], mark: Nanos) -> String {
     let head = "before mark  class   application        latency    taken    drawn  settled  handled  join\n";
     let rows = timed.iter().map(|one| row(one, mark));

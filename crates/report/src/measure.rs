@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The result of a script that was played at an application: what stands in its file, as text and as plots.
+//! Result of playing a script at an application: the document, text and plots.
 
 mod figures;
 mod spread;
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 pub use tables::text;
 use tipme_measure::{Apdex, Document, EventJoin, Rate, ThresholdProfile};
 
-/// Latencies up to this are left out of the table of long events, in milliseconds.
+/// Maximum latency in milliseconds that is left out of the table of long events.
 pub const LONG_MS: f64 = 50.0;
 
-/// Repeats whose cumulative latency deviates by more are unusable for a comparison, in percent of the mean.
+/// Maximum deviation of the cumulative latency between usable repeats, in percent of the mean.
 pub const DEVIATION_PERCENT_MAX: f64 = 3.0;
 
-/// A result file.
+/// Result file.
 pub type MeasureDocument = Document<MeasureDetails>;
 
 /// What only this kind of measurement has.
@@ -77,7 +77,7 @@ pub enum Instrument {
 }
 
 impl Instrument {
-    /// As results call it.
+    /// Returns the name used in results.
     pub fn name(self) -> &'static str {
         match self {
             Instrument::DisplayTap => "display tap",
@@ -303,7 +303,7 @@ pub struct DriverCost {
     pub reports: u64,
 }
 
-/// `1 repeat`, `5 repeats`.
+/// Formats `1 repeat`, `5 repeats`.
 fn repeats(n: usize) -> String {
     format!("{n} repeat{}", if n == 1 { "" } else { "s" })
 }

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Verdicts without a delay: nothing new since the last answer, or a recording that has only just
-//! begun.
+//! Verdicts without a delay: nothing new since the last answer, or a recording that has just begun.
 
 use crate::sentence::since_answer;
 use crate::text::{candidate, longest};
 use tipme_analysis::model::{Interval, Verdict};
 
-/// A recording younger than this says so, in seconds.
+/// Age of a recording in seconds below which the notice mentions it.
 const YOUNG_S: f64 = 60.0;
-/// Fewer inputs than these do not show what is usual.
+/// Minimum number of inputs for a baseline.
 const INPUTS_MIN: usize = 20;
 
-/// Summary and body of the notice of a verdict without a delay beyond its threshold.
+/// Returns summary and body of the notice for a verdict without a delay beyond its threshold.
 pub(crate) fn words(verdict: &Verdict) -> (String, String) {
     match (verdict.incident.answered_s, &verdict.interval) {
         (Some(seconds), interval) => nothing_new(verdict, interval.as_ref(), seconds),
@@ -31,7 +30,7 @@ pub(crate) fn words(verdict: &Verdict) -> (String, String) {
     }
 }
 
-/// Why there is no interval at all. The note on that is the last one.
+/// Explains the missing interval with the last note of the verdict.
 fn why_nothing(verdict: &Verdict) -> String {
     let few = match verdict.incident.inputs {
         inputs @ 1..INPUTS_MIN => {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The verdict at a glance, for a notification: what happened, the first cause in a sentence, and its remedy.
+//! Short form of the verdict for a notification: the symptom, the first cause in a sentence, and
+//! its remedy.
 
 use crate::nothing;
 use crate::sentence::{cause, symptom};
 use tipme_analysis::model::{Interval, Verdict};
 
-/// What a person is told at a glance. The summary is never empty: notification daemons refuse such.
+/// Text of a notification. The summary is never empty, since notification daemons refuse an empty
+/// one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Notice {
     pub summary: String,
@@ -18,7 +20,7 @@ impl Notice {
     }
 }
 
-/// The first finding of a verdict, or honestly that there is none.
+/// Returns the notice for the first finding of a verdict, or for the lack of one.
 pub fn notice(verdict: &Verdict) -> Notice {
     match &verdict.interval {
         Some(interval) if interval.exceeded => Notice::new(symptom(verdict, interval), body(verdict, interval)),
@@ -29,7 +31,7 @@ pub fn notice(verdict: &Verdict) -> Notice {
     }
 }
 
-/// The cause in a sentence, and its remedy on a line of its own.
+/// Formats the cause in a sentence, with its remedy on a separate line.
 fn body(verdict: &Verdict, interval: &Interval) -> String {
     let cause = cause(verdict, interval);
     verdict.findings.first().map_or_else(|| cause.clone(), |finding| format!("{cause}\nTry: {}", finding.remedy))

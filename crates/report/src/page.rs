@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A verdict as one page of HTML, with what happened around its interval.
+//! A verdict as one HTML page, with the activity around its interval.
 //!
-//! The page needs nothing from anywhere: its style, its script and its data are in it, and its policy forbids the
-//! browser to run or load anything else. What comes from an incident is only ever text or numbers: the markup escapes
-//! it, and the data cannot end the element that it stands in.
+//! The page is self-contained: style, script and data are embedded, and its policy forbids the
+//! browser to run or load anything else. Data from an incident are only ever text or numbers: the
+//! markup escapes them, and the embedded data cannot close their element.
 
 mod budget;
 mod data;
@@ -24,12 +24,12 @@ use maud::{Markup, html};
 pub use results::{ResultsPage, results};
 use tipme_analysis::scene::Scene;
 
-/// The timeline of an incident as a picture in SVG.
+/// Draws the timeline of an incident as an SVG.
 pub fn picture(scene: &Scene) -> String {
     picture::picture(scene, &head::title(&scene.verdict))
 }
 
-/// The page of an incident.
+/// Renders the page of an incident.
 pub fn page(scene: &Scene) -> String {
     let title = head::title(&scene.verdict);
     let data = data::json(scene);

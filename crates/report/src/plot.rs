@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plots of latencies and other times: each is one pure function from figures to the text of one SVG.
+//! Plots of latencies and other times: each is a pure function from figures to the text of one SVG.
 //!
-//! An SVG holds no script and refers to nothing outside itself. Values that are not times (not finite,
-//! negative, or above 10^12 ms) are left out and counted in the footer; names from outside are cut and
-//! escaped. Where more is given than can be seen, the largest of each half pixel is drawn, so that no
+//! An SVG contains no script and no external references. Invalid times (not finite, negative, or
+//! above 10^12 ms) are left out and counted in the footer; external names are cut and escaped. If
+//! there is more data than pixels, the largest value of each half pixel is drawn, so that no
 //! maximum is lost and no plot exceeds [`BYTES_MAX`].
 
 mod axes;
@@ -30,39 +30,40 @@ pub use percentiles::percentiles;
 pub use profile::{latency_profile, latency_profile_zoom};
 pub use utilisation::utilisation;
 
-/// No plot is longer than this: at most [`SETS_MAX`] sets of at most two points for each half pixel.
+/// Maximum size of a plot in bytes: [`SETS_MAX`] sets with two points for each half pixel stay
+/// below it.
 pub const BYTES_MAX: usize = 1 << 20;
 
-/// Sets beyond these are not drawn, but counted in the footer.
+/// Maximum number of sets; further sets are only counted in the footer.
 pub const SETS_MAX: usize = 16;
 
-/// What stands above, beside and below a plot.
+/// Texts above, beside and below a plot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Figure<'a> {
     pub title: &'a str,
-    /// What the times are, for the names of the axes.
+    /// Kind of the times, for the names of the axes.
     pub quantity: Quantity,
-    /// The conditions under which it was measured; wrapped where it is long.
+    /// Conditions of the measurement; long texts are wrapped.
     pub footer: &'a str,
 }
 
-/// What is measured in milliseconds.
+/// Quantity measured in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Quantity {
-    /// From an input to its answer.
+    /// Time from an input to its answer.
     #[default]
     Latency,
-    /// From a deadline to what was due then.
+    /// Time from a deadline to the action that was due.
     Lateness,
-    /// From one event to the next.
+    /// Time from one event to the next.
     Interval,
-    /// Time that somebody else had.
+    /// Time for which the CPU belonged to others.
     Gap,
 }
 
 impl Quantity {
-    /// What the events of a class in a result file are; those of intervals stand there with what they have beyond the
-    /// expected.
+    /// Returns the quantity of the events of a class in a result file. Files store intervals as
+    /// their excess over the expected length, which is a lateness.
     pub fn of_class(class: &str) -> Quantity {
         match class {
             "lateness" | "interval" => Quantity::Lateness,
@@ -71,7 +72,7 @@ impl Quantity {
         }
     }
 
-    /// One of them.
+    /// Returns the singular name.
     pub fn name(self) -> &'static str {
         match self {
             Quantity::Latency => "latency",
@@ -81,7 +82,7 @@ impl Quantity {
         }
     }
 
-    /// Several added up.
+    /// Returns the name of the sum.
     pub fn sum(self) -> &'static str {
         match self {
             Quantity::Latency => "cumulative latency",
@@ -92,17 +93,17 @@ impl Quantity {
     }
 }
 
-/// One event of a latency profile.
+/// Event of a latency profile.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ProfileBar {
-    /// Since the begin of the run.
+    /// Time since the start of the run.
     pub start_s: f64,
     pub latency_ms: f64,
-    /// Whether it had not ended with the run: its latency is at least what stands here.
+    /// `true` if the event was unfinished at the end of the run: its latency is a lower bound.
     pub censored: bool,
 }
 
-/// Latencies that belong together, in any order.
+/// Latencies of one group, in any order.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LatencySet {
     pub name: String,

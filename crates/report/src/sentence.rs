@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happened and why, in sentences for those who know no scheduler.
+//! Symptom and cause in sentences for users without knowledge of schedulers.
 
 use crate::figures::{percent, span};
 use crate::kinds::about;
@@ -7,13 +7,14 @@ use tipme_analysis::SURE;
 use tipme_analysis::model::{Baseline, CauseKind, Culprit, Finding, Interval, Verdict};
 use tipme_measure::ms;
 
-/// Said where nothing held up what was slow.
+/// Remark if nothing held up the apparent delay.
 pub(crate) const PERHAPS_NOTHING: &str = "Perhaps nothing was slow: not every key or click shows something by itself, \
     such as the first key of a command of two.";
-/// Said where much is open instead.
+/// Remark if much time is unattributed instead.
 const UNEXPLAINED: &str = "Most of this time is not explained by what was recorded.";
 
-/// `Typing in xterm stalled 2.31 s`; without a cause only that an answer came late, which nobody need have noticed.
+/// Returns `Typing in xterm stalled 2.31 s`. Without a cause it only states that an answer came
+/// late, which the user may not have noticed.
 pub(crate) fn symptom(verdict: &Verdict, interval: &Interval) -> String {
     match verdict.findings.first() {
         None => answered(interval),
@@ -22,12 +23,12 @@ pub(crate) fn symptom(verdict: &Verdict, interval: &Interval) -> String {
     }
 }
 
-/// Whether the explained delay is not unusual, but the longest one before the mark.
+/// Returns `true` if the explained delay is not unusual, but the longest one before the mark.
 pub(crate) fn is_longest_only(verdict: &Verdict) -> bool {
     verdict.findings.first().is_some_and(|first| !first.unusual)
 }
 
-/// ``The longest wait was the command `make` in xterm, at least 3.00 s``.
+/// Formats ``The longest wait was the command `make` in xterm, at least 3.00 s``.
 fn longest_wait(interval: &Interval) -> String {
     let least = if interval.censored { "at least " } else { "" };
     format!("The longest wait was {}, {least}{}", interval.subject(), span(interval.latency_ms))
@@ -57,7 +58,7 @@ fn answered(interval: &Interval) -> String {
     }
 }
 
-/// `Nothing since the last answer took longer than 62 ms`
+/// Formats `Nothing since the last answer took longer than 62 ms`.
 pub(crate) fn since_answer(interval: Option<&Interval>) -> String {
     match interval {
         Some(interval) => format!("Nothing since the last answer took longer than {}", span(interval.latency_ms)),
@@ -65,7 +66,7 @@ pub(crate) fn since_answer(interval: Option<&Interval>) -> String {
     }
 }
 
-/// The action waited for, at the beginning of a sentence; a program keeps its name.
+/// Returns the awaited action for the start of a sentence; a program's name keeps its case.
 fn subject(interval: &Interval) -> String {
     let subject = interval.subject();
     let mut rest = subject.chars();
@@ -75,7 +76,7 @@ fn subject(interval: &Interval) -> String {
     }
 }
 
-/// `; usually it takes 14 ms`, or nothing where that is not known to be less.
+/// Formats `; usually it takes 14 ms`, or nothing if the usual time is not known to be shorter.
 pub(crate) fn usually(baseline: Option<&Baseline>, interval: &Interval) -> String {
     let less = |ms: &f64| *ms < interval.latency_ms;
     let usual = baseline.map(|known| (known.p98_ms.or(known.p50_ms).filter(less), known.max_ms));
@@ -86,11 +87,11 @@ pub(crate) fn usually(baseline: Option<&Baseline>, interval: &Interval) -> Strin
     }
 }
 
-/// From this share of the time on a further cause is told too, in percent.
+/// Minimum share of the time for a further cause to be mentioned, in percent.
 const BESIDES_MIN: f64 = 20.0;
 
-/// The first cause, as `backup kept the disk busy that xterm had to wait for (98 % of the time)`, and further ones that
-/// weigh much; why there is none else.
+/// Formats the first cause, as `backup kept the disk busy that xterm had to wait for (98 % of the
+/// time)`, and other major ones, or explains their absence.
 pub(crate) fn cause(verdict: &Verdict, interval: &Interval) -> String {
     let alike = alike(verdict, interval);
     match alike.first() {
@@ -104,7 +105,8 @@ pub(crate) fn cause(verdict: &Verdict, interval: &Interval) -> String {
     }
 }
 
-/// Findings that the same clause tells, such as those of twelve jobs of one name: the first of them, all their time, how many.
+/// Findings with the same clause, such as those of twelve jobs of one name: the first of them,
+/// their total time, and their number.
 struct Alike<'a> {
     finding: &'a Finding,
     ms: f64,
@@ -112,7 +114,7 @@ struct Alike<'a> {
 }
 
 impl Alike<'_> {
-    /// `98 % of the time`, `92 % of the time, 12 of that name`.
+    /// Formats `98 % of the time`, `92 % of the time, 12 of that name`.
     fn share(&self, of: &str, interval: &Interval) -> String {
         let count = if self.count > 1 { format!(", {} of that name", self.count) } else { String::new() };
         format!("{:.0} %{of}{count}", percent(self.ms, interval))
@@ -130,10 +132,11 @@ fn alike<'a>(verdict: &'a Verdict, interval: &Interval) -> Vec<Alike<'a>> {
     all
 }
 
-/// Whoever presses a key this much later, in nanoseconds, may mean something else that is nearer.
+/// Minimum time from the end of a delay to the mark, in nanoseconds, for it to be mentioned: the
+/// user may mean something more recent.
 const LONG_AGO: u64 = 10_000_000_000;
 
-/// How long before the mark it was over, where that is not just before it.
+/// Formats the time from the end of the delay to the mark, unless it is short.
 fn ago(verdict: &Verdict, interval: &Interval) -> String {
     match verdict.incident.mark_ns.saturating_sub(interval.end_ns) {
         ns if ns < LONG_AGO => String::new(),
@@ -149,18 +152,18 @@ fn besides(further: &[Alike<'_>], interval: &Interval) -> String {
     further.map(told).collect()
 }
 
-/// A finding as a clause, behind the doubt where there is some.
+/// Formats a finding as a clause, with the doubt in front if the confidence is low.
 fn doubted(doubt: &str, finding: &Finding, interval: &Interval) -> String {
     let doubt = if finding.confidence < SURE { doubt } else { "" };
     format!("{doubt}{}", of(finding, interval))
 }
 
-/// A finding as a clause. What stopped whom is told in the words of its evidence, without numbers of processes.
+/// Formats a finding as a clause. For stops it uses the words of the evidence without process ids.
 fn of(finding: &Finding, interval: &Interval) -> String {
     let app = program(interval).unwrap_or(&interval.client.comm);
     let about = about(finding.kind);
     let (clause, who) = match &finding.culprit {
-        // There the evidence says it best.
+        // The evidence describes these best.
         _ if finding.signalled || finding.unowed && finding.kind != CauseKind::PeerWait => (None, String::new()),
         _ if !finding.unusual && is_of_command(finding.kind) && program(interval).is_some() => (None, String::new()),
         _ if finding.unowed => (Some("{app} waited for an answer that nobody is known to owe"), String::new()),
@@ -185,7 +188,8 @@ fn of(finding: &Finding, interval: &Interval) -> String {
     }
 }
 
-/// The program that waited, and where it is not the awaited one, what it belongs to: `curl, in xterm,` or `nslcd, for ls,`.
+/// Returns the program that waited. If it is not the awaited one, the program it belongs to is
+/// added: `curl, in xterm,` or `nslcd, for ls,`.
 fn placed(waiter: &str, app: &str, finding: &Finding, interval: &Interval) -> String {
     match interval.client.comm.as_str() {
         _ if waiter == app || finding.unowed || is_application(finding, interval) => waiter.to_owned(),
@@ -194,26 +198,26 @@ fn placed(waiter: &str, app: &str, finding: &Finding, interval: &Interval) -> St
     }
 }
 
-/// Whether a command spends its time so by itself.
+/// Returns `true` for kinds that are normal activity of a command.
 fn is_of_command(kind: CauseKind) -> bool {
     matches!(kind, CauseKind::OwnComputation | CauseKind::TimerSleep | CauseKind::ChildWait)
 }
 
-/// The program of the command that the person waited for, without its folder and arguments.
+/// Returns the program of the awaited command, without its directory and arguments.
 fn program(interval: &Interval) -> Option<&str> {
     let path = interval.command.split(' ').next().filter(|path| !interval.prompt && !path.is_empty())?;
     path.rsplit('/').next()
 }
 
-/// Whether the application is the culprit itself.
+/// Returns `true` if the application itself is the culprit.
 fn is_application(finding: &Finding, interval: &Interval) -> bool {
     matches!(finding.culprit, Culprit::Process { pid, .. } if pid == interval.client.pid)
 }
 
-/// Longest name of a process; longer ones of programs are cut.
+/// Maximum length of a process name; the kernel cuts longer ones.
 const NAME_MAX: usize = 15;
 
-/// The program that was held up directly, by the full name where it is the awaited one.
+/// Returns the program that was held up directly, by its full name if it is the awaited one.
 fn waiter<'a>(finding: &'a Finding, app: &'a str) -> &'a str {
     match finding.waiter.as_str() {
         "" => app,
@@ -222,7 +226,8 @@ fn waiter<'a>(finding: &'a Finding, app: &'a str) -> &'a str {
     }
 }
 
-/// A clause where the culprit has the name of the program that waited, which is the subject or the first word of it.
+/// Formats a clause in which the culprit has the same name as the waiter, which is the subject or
+/// its first word.
 fn of_itself(clause: &str, waiter: &str, subject: &str) -> String {
     match clause.split_once(", ") {
         _ if !clause.starts_with("{app}") && subject == waiter => {
@@ -235,12 +240,12 @@ fn of_itself(clause: &str, waiter: &str, subject: &str) -> String {
     }
 }
 
-/// A clause with its names, of which none is taken for a place of the other.
+/// Fills in the names; a placeholder inside a name is left alone.
 fn fill(clause: &str, app: &str, who: &str) -> String {
     clause.split("{who}").map(|part| part.replace("{app}", app)).collect::<Vec<_>>().join(who)
 }
 
-/// `cc1 (of make)`, or the name alone where the process is its own job.
+/// Formats `cc1 (of make)`, or the name alone if the process is its own job.
 fn process(comm: &str, job: Option<&str>, kind: CauseKind) -> String {
     let name = job.map(|job| job.split(" (").next().unwrap_or(job).trim_matches('"'));
     match name.filter(|name| *name != comm && kind != CauseKind::CpuThrottled) {
@@ -250,7 +255,7 @@ fn process(comm: &str, job: Option<&str>, kind: CauseKind) -> String {
     }
 }
 
-/// A text without every ` (pid 12)`; of ` (pid 12, job "make")` remains ` (of make)`.
+/// Removes every ` (pid 12)` from a text; ` (pid 12, job "make")` becomes ` (of make)`.
 fn without_pids(text: &str) -> String {
     let mut parts = text.split(" (pid ");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -265,7 +270,7 @@ fn without_pids(text: &str) -> String {
     })
 }
 
-/// A sentence begins with a capital, but a program keeps its name.
+/// Capitalises the start of a sentence unless it is a program's name.
 fn capital(sentence: &str, finding: &Finding) -> String {
     let name = match &finding.culprit {
         Culprit::Process { comm, .. } => comm.as_str(),

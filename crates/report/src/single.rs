@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A result of any kind by what all results have in common: the latencies of each class, by run.
+//! Result of any kind, limited to the common part: the latencies of each class, by run.
 
 use crate::conditions::conditions;
 use crate::plot::words::{count, duration, plain};
@@ -7,18 +7,19 @@ use crate::plot::{Figure, LatencySet, Quantity, cumulative_by_latency, histogram
 use std::collections::BTreeMap;
 use tipme_measure::{MeasuredMachine, Run, Share, Summary, ms};
 
-/// Classes beyond these are left out: nobody looks at more.
+/// Maximum number of classes shown.
 const CLASSES_MAX: usize = 16;
-/// Names are cut after so many characters.
+/// Maximum number of characters of a name.
 const NAME_CHARS: usize = 40;
-/// Buckets of a histogram, the first width that leaves at most so many of them.
+/// Bucket widths of a histogram, and maximum number of buckets: the first width that needs no more
+/// is used.
 const BUCKETS_MS: [f64; 5] = [0.001, 0.01, 0.1, 1.0, 10.0];
 const BUCKETS_MAX: f64 = 200.0;
 
-/// The latencies of one class in nanoseconds, by the names of the runs in their order.
+/// Latencies of one class in nanoseconds, by the names of the runs in order.
 type Class<'a> = (&'a str, Vec<(String, Vec<u64>)>);
 
-/// A table of all classes and runs.
+/// Formats a table of all classes and runs.
 pub fn text(runs: &[Run]) -> String {
     let mut lines = Vec::new();
     for (class, runs) in classes(runs) {
@@ -37,7 +38,7 @@ fn line(name: &str, latencies: Vec<u64>) -> String {
     format!("  {name:<22}{:>10}{p50:>12}{p98:>12}{max:>12}", count(summary.n()))
 }
 
-/// For each class histograms, percentiles and the sum, each run a set.
+/// Plots histograms, percentiles and the sum for each class, with each run as a set.
 pub fn plots(machine: &MeasuredMachine, runs: &[Run]) -> Vec<String> {
     let footer = conditions(machine);
     let of = |(class, runs): Class<'_>| {
@@ -60,7 +61,7 @@ pub fn plots(machine: &MeasuredMachine, runs: &[Run]) -> Vec<String> {
     classes(runs).into_iter().flat_map(of).collect()
 }
 
-/// The classes in the order of their names; runs of one name are put together.
+/// Returns the classes in order of their names; runs with the same name are merged.
 fn classes(runs: &[Run]) -> Vec<Class<'_>> {
     let mut classes: BTreeMap<&str, Vec<(String, Vec<u64>)>> = BTreeMap::new();
     for run in runs {

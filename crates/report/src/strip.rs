@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A histogram in one line of a terminal.
+//! Histogram on one line of a terminal.
 
 use crate::plot::buckets::{counts, place, usable};
 use crate::plot::values::is_time;
 use crate::plot::words::{count, number};
 
-/// The line is never longer, in characters.
+/// Maximum length of the line in characters.
 const LINE_MAX: usize = 100;
-/// How many buckets are shown, as long as the words beside them leave room.
+/// Numbers of buckets to try, the widest that leaves room for the words first.
 const COLUMNS: [usize; 5] = [60, 50, 40, 30, 20];
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// How many latencies fall into each bucket, from the first to the last that is not empty, with a logarithmic height:
-/// a single one is `▁`, the fullest bucket `█`, an empty one blank.
+/// Counts latencies in buckets, from the first to the last non-empty one, and draws them with a
+/// logarithmic height: a single one is `▁`, the fullest bucket `█`, an empty one blank.
 ///
-/// `10 ms ▁█▃▁  ▁ 120 ms  (10 ms each, █=31, n=63)`. Buckets are widened where there would be too many; the
-/// line says how wide they are, and how many values are not times and so left out.
+/// `10 ms ▁█▃▁ ▁ 120 ms (10 ms each, █=31, n=63)`. Buckets are widened if there are too many. The
+/// line includes the width of the buckets and the number of invalid times that are left out.
 pub fn strip(values_ms: &[f64], bucket_ms: f64) -> String {
     let mut values: Vec<f64> = values_ms.iter().copied().filter(|value| is_time(*value)).collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -25,7 +25,7 @@ pub fn strip(values_ms: &[f64], bucket_ms: f64) -> String {
     fitting.map_or_else(|| cut(&line(&values, bucket_ms, 10, left_out)).0, |(line, _)| line)
 }
 
-/// A line that is not too long, and whether it is whole.
+/// Cuts a line to the maximum length; returns `true` with it if nothing was lost.
 fn cut(line: &str) -> (String, bool) {
     (line.chars().take(LINE_MAX).collect(), line.chars().count() <= LINE_MAX)
 }
@@ -44,7 +44,8 @@ fn line(ascending: &[f64], bucket_ms: f64, columns: usize, left_out: usize) -> S
     format!("{} ms {} {} ms  ({scale})", edge(first), blocks(&counts, fullest), edge(last.saturating_add(1)))
 }
 
-/// The bucket, or as many of them together as it takes to need no more than so many columns.
+/// Returns the bucket width, or the smallest round multiple of it that needs at most `columns`
+/// buckets.
 fn width_for(least: f64, most: f64, bucket: f64, columns: usize) -> f64 {
     let factors = (0..40).flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(exponent)));
     let mut widths = factors.map(|factor| factor * bucket);
@@ -63,7 +64,7 @@ pub(crate) fn blocks(counts: &[(u64, u64)], fullest: u64) -> String {
     out
 }
 
-/// The height of a count; where all buckets hold one, that is full.
+/// Returns the block for a count; full height if every bucket holds one.
 fn block(count: u64, fullest: u64) -> char {
     let most = BLOCKS.len() - 1;
     let share = if fullest > 1 { (count as f64).ln() / (fullest as f64).ln() } else { 1.0 };

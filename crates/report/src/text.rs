@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The verdict for people: sentences first, then what can be tried, then a budget that sums to the whole.
+//! The verdict as text: sentences first, then the remedy, then a partition that sums to the whole.
 
 use crate::figures::{percent, rest_ms, span};
 use crate::layout::{Layout, Tone};
 use crate::sentence::{cause, is_longest_only, since_answer, symptom, usually};
 use tipme_analysis::model::{About, Baseline, Candidate, CauseKind, Culprit, Finding, Interval, Verdict};
 
-/// Shares of the latency below this are not worth a line.
+/// Minimum time of a share to get a line, in milliseconds.
 const LINE_MIN_MS: f64 = 0.5;
 
-/// What stands before further evidence: it is indented like the first.
+/// Lead of further evidence, which is indented like the first line.
 const EVIDENCE: &str = "                 - ";
 
-/// The verdict as lines of text. The first line says what happened, the second why.
+/// Formats the verdict. The first line states the symptom, the second the cause.
 pub fn text(verdict: &Verdict, layout: &Layout) -> String {
     let mut text = match &verdict.interval {
         Some(interval) if interval.exceeded => explained(verdict, interval, layout),
@@ -23,7 +23,7 @@ pub fn text(verdict: &Verdict, layout: &Layout) -> String {
     text
 }
 
-/// The other delays that the person may mean.
+/// Lists the other delays that the user may mean.
 fn others(verdict: &Verdict, layout: &Layout) -> String {
     let line = |other| layout.item("  ", &format!("{}: {}", candidate(other), at(verdict, other)));
     let (title, others) = listed(verdict);
@@ -31,8 +31,8 @@ fn others(verdict: &Verdict, layout: &Layout) -> String {
     if lines.is_empty() { lines } else { layout.paragraph(&format!("{title}:")) + &lines }
 }
 
-/// Delays beside the one that is explained, and a title for their list: those before the last
-/// answer where nothing is new.
+/// Returns the delays besides the explained one, with a title. If nothing is new, these are the
+/// ones before the last answer.
 pub(crate) fn listed(verdict: &Verdict) -> (&'static str, &[Candidate]) {
     match verdict.earlier.as_slice() {
         [] => ("Other delays before the mark", verdict.candidates.get(1..).unwrap_or_default()),
@@ -40,7 +40,7 @@ pub(crate) fn listed(verdict: &Verdict) -> (&'static str, &[Candidate]) {
     }
 }
 
-/// `typing in xterm, 1.20 s (disk-queue: tar)`
+/// Formats `typing in xterm, 1.20 s (disk-queue: tar)`.
 pub(crate) fn candidate(candidate: &Candidate) -> String {
     let culprit = match &candidate.culprit {
         Some(Culprit::Process { comm, .. }) => format!(" ({}: {comm})", candidate.kind),
@@ -51,14 +51,14 @@ pub(crate) fn candidate(candidate: &Candidate) -> String {
     format!("{}, {}{culprit}", candidate.subject, span(candidate.latency_ms))
 }
 
-/// The command that explains a delay: `tipme diagnose --at 12.1`.
+/// Returns the command that explains a delay: `tipme diagnose --at 12.1`.
 pub(crate) fn at(verdict: &Verdict, candidate: &Candidate) -> String {
     let middle = candidate.start_ns.midpoint(candidate.end_ns);
     let at = verdict.incident.mark_ns.saturating_sub(middle) as f64 / 1e9;
     format!("tipme diagnose --at {at:.1}")
 }
 
-/// What happened, in a sentence: `Typing in xterm stalled 2.31 s; usually it takes 14 ms.`
+/// Formats the symptom as a sentence: `Typing in xterm stalled 2.31 s; usually it takes 14 ms.`
 pub fn headline(verdict: &Verdict) -> String {
     match &verdict.interval {
         Some(interval) if interval.exceeded && is_longest_only(verdict) => format!("{}.", symptom(verdict, interval)),
@@ -85,7 +85,7 @@ fn explained(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String 
     text + "\n" + &foot(verdict, interval, layout)
 }
 
-/// Figures in the terms of the field, and where those are explained.
+/// Formats figures in terms of the field, with a pointer to their explanation.
 fn foot(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String {
     let share = percent(verdict.overhead_ms, interval);
     let figures = format!("What is usual: {}. Recorder's own share: {share:.3} %.", usual(verdict.baseline.as_ref()));
@@ -95,7 +95,7 @@ fn foot(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String {
     text + &layout.paint_lines(Tone::Faint, &layout.paragraph(&more))
 }
 
-/// The highest percentile that there are enough observations for, else the largest of them.
+/// Formats the highest percentile with enough observations, or else the maximum.
 pub(crate) fn usual(baseline: Option<&Baseline>) -> String {
     let Some(known) = baseline else { return "not known, there is nothing to compare with".to_owned() };
     let Baseline { n, max_ms, .. } = known;
@@ -107,7 +107,7 @@ pub(crate) fn usual(baseline: Option<&Baseline>) -> String {
     }
 }
 
-/// What is usual, for those who read no percentiles.
+/// Describes the baseline without the term percentile.
 pub(crate) fn usual_in_words(baseline: Option<&Baseline>) -> String {
     let Some(known) = baseline else { return "not known, there is nothing to compare with".to_owned() };
     let when = if known.stored { ", learned before this window" } else { "" };
@@ -133,12 +133,12 @@ fn finding_lines(finding: &Finding, interval: &Interval, layout: &Layout) -> Str
     text
 }
 
-/// `  2.02 s  87 %  disk-queue: what was found`
+/// Formats ` 2.02 s 87 % disk-queue: evidence`.
 fn budget_line(ms: f64, interval: &Interval, what: &str, layout: &Layout) -> String {
     layout.item(&format!("  {:>7} {:>3.0} %  ", span(ms), percent(ms, interval)), what)
 }
 
-/// What no finding explains: the usual work and small shares, and what nothing recorded explains.
+/// Formats the time outside the findings: usual work with small shares, and unattributed time.
 fn rest_lines(verdict: &Verdict, interval: &Interval, layout: &Layout) -> String {
     let rests = [
         (rest_ms(verdict, interval), "usual work and small shares"),
@@ -165,7 +165,7 @@ fn nothing_unusual(verdict: &Verdict, interval: &Interval) -> String {
     format!("No finding: nothing unusual; the longest interaction in the last {window} was {longest}.{looked}")
 }
 
-/// `typing in xterm, 11 ms (noticed from 100 ms on)`, or the command that it was.
+/// Formats `typing in xterm, 11 ms (noticed from 100 ms on)`, or the command if there is one.
 pub(crate) fn longest(verdict: &Verdict, interval: &Interval) -> String {
     if !interval.command.is_empty() {
         return command(verdict, interval);
@@ -176,7 +176,7 @@ pub(crate) fn longest(verdict: &Verdict, interval: &Interval) -> String {
     format!("{what}, {latency} (noticed from {threshold} on)")
 }
 
-/// ``the command `sleep 3` in xterm, 3.00 s (it slept)``
+/// Formats ``the command `sleep 3` in xterm, 3.00 s (it slept)``.
 fn command(verdict: &Verdict, interval: &Interval) -> String {
     let longest = verdict.partition.iter().find(|piece| piece.pid != interval.client.pid);
     let action = longest.and_then(|piece| piece.detail.split(" in ").next()).filter(|action| !action.is_empty());

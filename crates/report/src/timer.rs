@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `tipme bench timer` measured, for people: tables as in Jones and Regehr (1999), budgets and plots.
+//! Results of `tipme bench timer`: tables as in Jones and Regehr (1999), budgets and plots.
 
 mod explained;
 mod plots;
@@ -18,20 +18,21 @@ use tipme_measure::timer::{
 };
 use units::{duration_us, grouped};
 
-/// Rows of a histogram; what lies above shares the last.
+/// Maximum number of rows of a histogram; higher values share the last one.
 const BINS_MAX: usize = 60;
-/// Clocks that went apart by less did so while they were read, one after the other.
+/// Minimum drift between clocks, in milliseconds; smaller differences arise from reading them one
+/// after the other.
 const APART_MS: f64 = 1.0;
-/// Names of files are cut after so many characters.
+/// Maximum number of characters of a file name.
 const TITLE_CHARS: usize = 24;
 
-/// A column of the tables.
+/// Column of the tables.
 struct FiguresColumn<'a> {
     title: String,
     figures: &'a TimerFigures,
 }
 
-/// All of one result.
+/// Formats all of one result.
 pub fn text(document: &Document<TimerDetails>) -> String {
     let details = &document.details;
     let columns: Vec<FiguresColumn<'_>> = details.mechanisms.iter().map(|measured| column(None, measured)).collect();
@@ -46,7 +47,7 @@ pub fn text(document: &Document<TimerDetails>) -> String {
     parts.join("\n")
 }
 
-/// The tables of several results, each mechanism of each a column.
+/// Formats the tables of several results, with a column for each mechanism of each.
 pub fn side_by_side(files: &[(String, Document<TimerDetails>)]) -> String {
     let columns: Vec<FiguresColumn<'_>> = files
         .iter()
@@ -64,7 +65,7 @@ fn column<'a>(file: Option<&str>, measured: &'a Measured) -> FiguresColumn<'a> {
     FiguresColumn { title, figures: &measured.figures }
 }
 
-/// `20,000 deadlines, each 1 ms for 10 s on 2 CPUs, policy other; …`
+/// Formats `A wake-up every 1 ms for 10 s, policy other, CPUs 0,1: 20,000 deadlines, …`.
 fn heading(document: &Document<TimerDetails>) -> String {
     let details = &document.details;
     let of = |count: fn(&TimerFigures) -> u64| details.mechanisms.iter().map(|measured| count(&measured.figures)).sum();
@@ -88,7 +89,7 @@ fn heading(document: &Document<TimerDetails>) -> String {
     )
 }
 
-/// From where on a wake-up counts as very late.
+/// Formats the lateness from which a wakeup counts as very late.
 fn threshold(details: &TimerDetails) -> String {
     let mut thresholds: Vec<f64> = details.mechanisms.iter().map(|measured| measured.outlier_threshold_us).collect();
     thresholds.sort_by(f64::total_cmp);
@@ -100,7 +101,7 @@ fn memory(details: &TimerDetails) -> &'static str {
     if details.threads.iter().all(|thread| thread.locked) { ", memory locked" } else { ", memory not locked" }
 }
 
-/// Table 1 of the paper, and the lateness that it does not show.
+/// Formats table 1 of the paper, with the lateness that it does not show.
 fn statistics(columns: &[FiguresColumn<'_>]) -> String {
     let head = head("", columns);
     let interval =
@@ -134,7 +135,7 @@ fn statistics(columns: &[FiguresColumn<'_>]) -> String {
     ])
 }
 
-/// Table 2 of the paper.
+/// Formats table 2 of the paper.
 fn histogram(columns: &[FiguresColumn<'_>]) -> String {
     let mut bins: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for (index, column) in columns.iter().enumerate() {
@@ -161,7 +162,7 @@ fn bin_row(name: String, counts: &[u64]) -> Vec<String> {
     std::iter::once(name).chain(counts.iter().map(cell)).collect()
 }
 
-/// One line for each thread, since CPUs differ.
+/// Formats one line per thread, since CPUs differ.
 fn threads(document: &Document<TimerDetails>) -> String {
     let details = &document.details;
     let mut rows =
@@ -182,8 +183,8 @@ fn threads(document: &Document<TimerDetails>) -> String {
     table(&rows)
 }
 
-/// Table 3 of the paper: a rounding fault and its fix. The fault of today is to sleep for a period instead of
-/// until a deadline.
+/// Formats table 3 of the paper: a rounding fault and its fix. The modern fault is to sleep for a
+/// period instead of until a deadline.
 fn before_and_after(details: &TimerDetails) -> Option<String> {
     let of = |mechanism| details.mechanisms.iter().find(|measured| measured.mechanism == mechanism);
     let (before, after) = (of(TimerMechanism::Relative)?, of(TimerMechanism::Absolute)?);
@@ -204,7 +205,7 @@ fn before_and_after(details: &TimerDetails) -> Option<String> {
     ))
 }
 
-/// What the kernel offers.
+/// Describes the timers and clocks of the kernel.
 fn offered(clocks: &Clocks) -> String {
     let known = |value: Option<String>| value.unwrap_or_else(|| "not known".to_owned());
     let resolutions: Vec<String> = clocks
@@ -221,7 +222,7 @@ fn offered(clocks: &Clocks) -> String {
     )
 }
 
-/// What the kernel takes the time from, and every clock; `None` in results of before it was told.
+/// Formats the clock source and every clock; `None` for old results without these data.
 fn clock_table(clocks: &Clocks) -> Option<String> {
     let names = |names: &mut dyn Iterator<Item = &String>| {
         let mut names: Vec<String> = names.map(|name| plain(name, TITLE_CHARS)).collect();
@@ -246,7 +247,7 @@ fn clock_table(clocks: &Clocks) -> Option<String> {
     })
 }
 
-/// Whether clocks went apart meanwhile; `None` where none did.
+/// Reports clocks that drifted apart during the measurement, if any did.
 fn apart(apart: &ClocksApart) -> Option<String> {
     let mut told = Vec::new();
     if apart.suspended_ms.abs() >= APART_MS {
@@ -259,7 +260,7 @@ fn apart(apart: &ClocksApart) -> Option<String> {
     (!told.is_empty()).then(|| format!("Clocks went apart in these {seconds:.1} s: {}.\n", told.join("; ")))
 }
 
-/// What each mechanism gives; `None` where that was not asked for.
+/// Formats the rates delivered by each mechanism; `None` if they were not measured.
 fn delivered(rates: &[Delivered]) -> Option<String> {
     let mut mechanisms: Vec<TimerMechanism> = rates.iter().map(|rate| rate.mechanism).collect();
     mechanisms.dedup();
@@ -293,11 +294,11 @@ fn row(name: &str, columns: &[FiguresColumn<'_>], cell: impl Fn(&TimerFigures) -
     std::iter::once(name.to_owned()).chain(columns.iter().map(|column| cell(column.figures))).collect()
 }
 
-/// A figure in microseconds, with three digits at least; `-` where there is none.
+/// Formats a figure in microseconds, with at least three digits; `-` if there is none.
 fn cell_us(value: Option<f64>) -> String {
     match value {
         Some(us) if us.abs() >= 100.0 => format!("{us:.0}"),
-        // Adding zero takes the sign of what is rounded to nothing.
+        // Adding zero removes the sign of a value rounded to zero.
         Some(us) => format!("{:.1}", (us * 10.0).round() / 10.0 + 0.0),
         None => "-".to_owned(),
     }
@@ -334,7 +335,8 @@ mod tests {
         ");
     }
 
-    /// Two mechanisms on one CPU: one that falls behind, and one with a late wake-up that was explained.
+    /// Returns a document with two mechanisms on one CPU: one that falls behind, and one with an
+    /// explained late wakeup.
     fn document() -> Document<TimerDetails> {
         let events = |late: fn(u64) -> u64| {
             let mut events = Events::of(LATENESS, None);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From recorded bytes to printed text: chains over terminals, the mark, and what is known of trust.
+//! From recorded bytes to printed text: chains over terminals, the mark, and confidence.
 
 #[path = "../../analysis/tests/support/mod.rs"]
 mod support;
@@ -329,7 +329,7 @@ fn an_unsure_verdict_names_the_next_candidate() {
     assert!(note.contains(" The next candidate is "), "{note}");
 }
 
-/// Latencies of the keys from 3 s on, in milliseconds, and how they were joined.
+/// Latencies of the keys from 3 s on, in milliseconds, with their joins.
 fn late_keys(incident: &Incident) -> Vec<(u64, String)> {
     let timed = tipme_analysis::timed(incident).expect("the scene is well formed");
     let late = timed.into_iter().filter(|one| one.class == "key" && one.input_ns >= support::BEGIN + 3_000_000_000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The verdict as a document: its names are a contract.
+//! The verdict as a document: its field names are a stable interface.
 
 #[path = "../../analysis/tests/support/mod.rs"]
 mod support;
@@ -8,7 +8,7 @@ use support::{APP, Machinery};
 use tipme_analysis::{DiagnoseOptions, diagnose};
 use tipme_record::incident::Section;
 
-/// All names of the document, which others rely on.
+/// All field names of the document, which other programs rely on.
 const DOCUMENT: &str = r#"{
   "schema": 2,
   "incident": {

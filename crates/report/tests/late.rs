@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From recorded bytes to printed text: pages that are drawn long after the first echo, and inputs that
-//! pile up behind a thread that got no CPU.
+//! From recorded bytes to printed text: pages drawn long after the first echo, and inputs that pile
+//! up behind a thread without a CPU.
 
 #[path = "../../analysis/tests/support/mod.rs"]
 mod support;
@@ -8,7 +8,7 @@ mod support;
 use support::{APP, Machinery, SHELL};
 use tipme_analysis::{DiagnoseOptions, diagnose, timed};
 
-/// The prompt is cleared at once, the page comes after two seconds of waiting for the disk.
+/// Clears the prompt at once; the page follows after two seconds of waiting for the disk.
 fn page_after_two_seconds() -> Machinery {
     let mut machine = Machinery::with_app("pager");
     machine.typing(100_000, 12).press(3_000_000).draw(3_000_600);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages from recorded bytes: what they say, what stays text, and how large they get.
+//! Pages from recorded bytes: their statements, escaping and size.
 
 #[path = "../../analysis/tests/support/mod.rs"]
 mod support;
@@ -14,7 +14,7 @@ fn scene_of(incident: &Incident) -> Scene {
     scene(incident, &DiagnoseOptions::default()).expect("the scene is well formed")
 }
 
-/// Twelve quick keys, then a key at 3 s whose handling the scene fills in, drawn at 3 s + `ms`.
+/// Twelve quick keys, then a key at 3 s that the scene handles, drawn at 3 s + `ms`.
 fn stall(name: &str, ms: u64, fill: impl FnOnce(&mut Machinery)) -> Incident {
     let mut machine = Machinery::with_app(name);
     machine.typing(100_000, 12).press(3_000_000);
@@ -22,7 +22,7 @@ fn stall(name: &str, ms: u64, fill: impl FnOnce(&mut Machinery)) -> Incident {
     machine.draw(3_000_000 + ms * 1_000).incident(6_000_000)
 }
 
-/// The data that the page's script reads.
+/// Returns the data that the page's script reads.
 fn data(page: &str) -> Value {
     let (_, from) = page.split_once(r#"<script type="application/json" id="data">"#).expect("the page has data");
     let (json, _) = from.split_once("</script>").expect("the element ends");
@@ -85,7 +85,7 @@ fn names_and_words_stay_text() {
     assert!(texts.contains("</script><b a=>"), "{texts}");
 }
 
-/// An editor beside a job of low priority that starts a process, with names that mean something to XML.
+/// An editor beside a low-priority job that starts a process, with names that contain XML markup.
 fn beside_others() -> Incident {
     stall("<ed&itor>", 700, |machine| {
         machine.task_in(300, 300, 1, 300, "make", 1).prios.insert(300, 139);
@@ -129,7 +129,7 @@ fn nothing_recorded_gives_a_page_too() {
     assert!(!page.contains("id=\"timeline\""));
 }
 
-/// Two CPUs that pass from thread to thread every ten microseconds while an answer is waited for.
+/// Two CPUs that switch threads every ten microseconds during a wait for an answer.
 fn storm(switches: u64) -> Incident {
     stall("editor", 100 + switches / 100, |machine| {
         for task in 300..340 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whatever is given to a plot, it is a small well-formed SVG; and samples of all plots to look at.
+//! Any input to a plot results in a small well-formed SVG; also writes samples of all plots for
+//! inspection.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 #[path = "plots/samples.rs"]
@@ -10,10 +11,10 @@ mod xml;
 use proptest::prelude::*;
 use tipme_report::plot::{self, BYTES_MAX, Figure, LatencySet, ProfileBar, Quantity};
 
-/// A text that breaks XML, terminals and layouts.
+/// Text that breaks XML, terminals and layouts.
 const HOSTILE: &str = "</text><script>alert('&amp;')</script>\u{0}\u{1b}[31m\u{202e}\u{fffe}\"&#x3;";
 
-/// Every plot of the same figures.
+/// Draws every plot of the same figures.
 fn all(figure: &Figure<'_>, sets: &[LatencySet], bars: &[ProfileBar], width: f64) -> Vec<(&'static str, String)> {
     let bins: Vec<(f64, f64)> = bars.iter().map(|bar| (bar.start_s, bar.latency_ms)).collect();
     let rows: Vec<(String, Vec<(String, f64)>)> = sets.iter().map(row).collect();

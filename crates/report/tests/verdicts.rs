@@ -14,7 +14,7 @@ fn told(incident: &Incident) -> String {
     tipme_report::text(&verdict, &tipme_report::Layout::default())
 }
 
-/// Twelve quick keys, then a key at 3 s whose handling the scene fills in, drawn at 3 s + `ms`.
+/// Twelve quick keys, then a key at 3 s that the scene handles, drawn at 3 s + `ms`.
 fn stall(ms: u64, scene: impl FnOnce(&mut Machinery)) -> String {
     let mut machine = Machinery::with_app("editor");
     machine.typing(100_000, 12).press(3_000_000);

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Services that are started on request: a message bus or a service manager holds the call and waits with its caller, while
-//! the process that it started never exchanges a message with either.
+//! Services started on request. A message bus or a service manager holds the call while the service
+//! starts, and the service never exchanges a message with it or with the caller.
 
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Shorter waits are not looked at.
+/// Minimum length of a wait to check.
 const WAIT_MIN: Nanos = Nanos::from_millis(100);
 
-/// Longest time from the caller's last wakeup of another process to the beginning of its wait.
+/// Maximum time from the caller's last wakeup of another process to the start of its wait.
 const ASKED_BEFORE: Nanos = Nanos::from_millis(50);
 
-/// Longest time from that to the start of the service.
+/// Maximum time from the start of the wait to the start of the service.
 const STARTED_AFTER: Nanos = Nanos::from_millis(300);
 
-/// A wait ends at most this long before or after the process that it was for.
+/// Maximum time by which the service may end before the wait does.
 const ENDED_SLACK: Nanos = Nanos::from_millis(100);
 
 impl Recording {
-    /// The process that another one started because of what a thread asked right before it waited from `lo` to `hi`, and
-    /// that lived until then.
+    /// Returns the process that a broker started because of a request by a thread right before it
+    /// waited from `lo` to `hi`, if that process lived until the end of the wait.
     pub(crate) fn started_on_request(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Option<Tid> {
         if hi.since(lo) < WAIT_MIN {
             return None;
@@ -33,7 +33,7 @@ impl Recording {
             let is_main = life.tid.0 == life.pid.0 && !life.is_kernel();
             is_main && in_time && life.until.after(ENDED_SLACK) >= hi
         };
-        // A broker forks once more to look after the service.
+        // A broker forks once more to supervise the service.
         let is_own = |life: &Life, broker: Pid| life.comm == self.tasks.comm(broker, lo);
         let started = |life: &&Life| {
             let mut line = self.tasks.ancestors(life.pid, life.from.after(Nanos(1))).skip(1);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a piece of the chain is due to, and to whom.
+//! Blame of the pieces of a chain: kind and owner of the cause.
 //!
-//! The far end of the chain decides. Where it waited for the disk, a CPU, memory, a stopped process or
-//! the network, that is the cause, through however many locks and pipes the chain went. Where it
-//! merely ran or slept, the deepest lock on the way names the cause, then the deepest wait for
-//! another process, then the deepest wait for a child, and at last the thread itself.
+//! The far end of the chain decides. If it waited for the disk, a CPU, memory, a stopped process or
+//! the network, that is the cause, through however many locks and pipes the chain went. If it
+//! merely ran or slept, the deepest lock on the way is the cause, then the deepest wait for another
+//! process, then the deepest wait for a child, and finally the thread itself.
 
 use crate::decode::messages::{PartPlace, Side};
 use crate::explain::chain::{Chain, ChainPiece, Doing, Via};
@@ -21,35 +21,36 @@ use std::net::IpAddr;
 use tipme_record::records::{Signal, Wait};
 use tipme_record::{Cpu, Device, Nanos, Pid, Tid};
 
-/// Who is to blame for a piece.
+/// Owner of the cause of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Who {
     Thread(Tid),
-    /// The device whose queue it was, and the thread that waited.
+    /// Device with the awaited queue, and the thread that waited.
     Device(Option<Device>, Tid),
-    /// Address, if it is known, and port.
+    /// Address, if known, and port.
     Address(Option<IpAddr>, u16),
     Interrupt(Source),
     Nobody,
 }
 
-/// Kind and culprit of a piece.
+/// Kind and owner of the cause of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Blame {
     pub kind: CauseKind,
     pub who: Who,
 }
 
-/// The processes that a person waited for.
+/// Processes that the user waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Waiter {
-    /// The application that took the input.
+    /// Application that took the input.
     pub client: Pid,
-    /// The command that it started. Its end is awaited by its very nature, so that what it did is the cause.
+    /// Command that the application started. A wait for its end is expected, so the activity of the
+    /// command is the cause.
     pub command: Option<Pid>,
 }
 
-/// Finds the blame for pieces of one interval.
+/// Finds the blame for the pieces of one interval.
 pub(crate) struct BlameFinder<'a> {
     recording: &'a Recording,
     pub client: Pid,
@@ -58,22 +59,23 @@ pub(crate) struct BlameFinder<'a> {
     family: RefCell<HashMap<Pid, bool>>,
 }
 
-/// A CPU that idles this long while a thread is ready for it is no mere latency of the wake-up.
+/// Minimum idle time of a CPU beside a runnable thread that is more than wakeup latency.
 pub(crate) const HELD_BACK_MIN: Nanos = Nanos::from_millis(4);
 
-/// Who looks for the end of a child between sleeps does not sleep longer than this.
+/// Maximum length of a sleep between polls for the exit of a child.
 const NAP_MAX: Nanos = Nanos::from_millis(200);
 
-/// An earlier input may have started that child, so long before.
+/// Maximum age of a polled child at the start of the interval: an earlier input may have started
+/// it.
 const STARTED_BEFORE: Nanos = Nanos::from_secs(10);
 
-/// Ancestors of a process that are looked at for one that existed already.
+/// Maximum number of ancestors searched for one that existed at the time.
 const ANCESTORS_MAX: usize = 8;
 
-/// Pieces before one that are looked at for who asked for it.
+/// Maximum number of earlier pieces searched for the process that asked for a piece.
 const BEFORE_MAX: usize = 64;
 
-/// The end of a child is recorded so long after whoever waited for it was let go on, at most.
+/// Maximum time from the wakeup of the waiter to the record of the child's exit.
 const ENDED_SLACK: Nanos = Nanos::from_millis(10);
 
 const UNATTRIBUTED: Blame = Blame { kind: CauseKind::Unattributed, who: Who::Nobody };
@@ -84,7 +86,7 @@ impl<'a> BlameFinder<'a> {
         BlameFinder { recording, client, command, at, family: RefCell::default() }
     }
 
-    /// The command that was started, or the application that took the input.
+    /// Returns the started command, or else the application that took the input.
     pub(crate) fn awaited(&self) -> Pid {
         self.command.unwrap_or(self.client)
     }
@@ -103,13 +105,13 @@ impl<'a> BlameFinder<'a> {
         self.command.is_some_and(|command| self.recording.tasks.pid(tid, self.at) == command)
     }
 
-    /// Whether a process is the delayed application or comes from it.
+    /// Returns `true` for the delayed application and its descendants.
     pub(crate) fn is_family(&self, pid: Pid) -> bool {
         let descends = || self.recording.tasks.descends(pid, self.client, self.at);
         *self.family.borrow_mut().entry(pid).or_insert_with(descends)
     }
 
-    /// What a piece is due to.
+    /// Returns the blame of a piece.
     pub(crate) fn blame(&self, chain: &Chain, piece: &ChainPiece) -> Blame {
         match piece.doing {
             Doing::Ran | Doing::Waited(Waited::Unknown | Waited::Disk, _) if self.freed_memory(piece) => {
@@ -128,13 +130,13 @@ impl<'a> BlameFinder<'a> {
             return Blame { kind: CauseKind::CpuThrottled, who: Who::Thread(piece.tid) };
         }
         match by {
-            // A ready thread beside an idle CPU: the CPU itself was away.
+            // A thread was runnable beside an idle CPU: the CPU itself was away.
             Some(Tid(0)) if piece.hi.since(piece.lo) >= HELD_BACK_MIN => {
                 Blame { kind: CauseKind::Stall, who: Who::Thread(piece.tid) }
             }
-            // The latency of a wakeup on an idle CPU belongs to the work around it.
+            // Wakeup latency on an idle CPU belongs to the work around it.
             None | Some(Tid(0)) => self.far_end(chain, piece),
-            // Its own threads had the CPU: the process did its work.
+            // A thread of the same process had the CPU: the process did its work.
             Some(by) if self.is_same_process(piece, by) => self.far_end(chain, piece),
             Some(by) if self.is_same_job(piece, by) => Blame { kind: CauseKind::OwnComputation, who: Who::Thread(by) },
             Some(by) => match self.softirq(piece, by) {
@@ -149,8 +151,9 @@ impl<'a> BlameFinder<'a> {
         pid(by).is_some_and(|other| !self.is_kernel(by) && pid(piece.tid) == Some(other))
     }
 
-    /// Whether two processes of the application are parts of one job, as those of a pipeline or of a browser: what one of them
-    /// computes is the work of the whole, and takes nothing from the other. In the group of a shell are jobs of several kinds.
+    /// Returns `true` if two processes of the application belong to one job, such as a pipeline or
+    /// a browser. They do not compete: the CPU time of either is work of the whole. The process
+    /// group of a shell is excluded, since it contains several kinds of jobs.
     fn is_same_job(&self, piece: &ChainPiece, by: Tid) -> bool {
         let life = |tid| self.recording.tasks.life(tid, piece.lo);
         let (Some(own), Some(other)) = (life(piece.tid), life(by)) else { return false };
@@ -159,7 +162,7 @@ impl<'a> BlameFinder<'a> {
         own.group != Pid(0) && own.group == other.group && family() && !of_shell()
     }
 
-    /// The softirq that a kernel thread for softirqs handled most while it ran.
+    /// Returns the softirq that a ksoftirqd thread mainly handled while it ran.
     fn softirq(&self, piece: &ChainPiece, by: Tid) -> Option<Source> {
         let handles = self.recording.tasks.life(by, piece.lo).is_some_and(|life| life.comm.starts_with("ksoftirqd/"));
         let place = self.recording.timeline.before(piece.tid, piece.hi).filter(|_| handles)?.segment.place;
@@ -167,7 +170,7 @@ impl<'a> BlameFinder<'a> {
         self.recording.interrupts.main_softirq(Cpu(u32::from(place)), ran.start, ran.end)
     }
 
-    /// Whether a thread was freeing memory in most of a piece.
+    /// Returns `true` if a thread was reclaiming memory for most of a piece.
     fn freed_memory(&self, piece: &ChainPiece) -> bool {
         let freed = self.recording.reclaiming.within(piece.tid, piece.lo, piece.hi);
         freed > Nanos(0) && freed.0 * 2 >= piece.hi.since(piece.lo).0
@@ -182,7 +185,7 @@ impl<'a> BlameFinder<'a> {
         }
     }
 
-    /// Whether a receive brought injected input, which is the person's own.
+    /// Returns `true` if a receive contained injected input, which counts as the user's own.
     fn injects(&self, place: PartPlace) -> bool {
         let Some(stream) = self.recording.messages.stream(place.stream) else { return false };
         let Some((_, sent)) = stream.sent(Side::RequestReceived, place.part) else { return false };
@@ -193,7 +196,7 @@ impl<'a> BlameFinder<'a> {
     fn waited(&self, chain: &Chain, piece: &ChainPiece, waited: Waited, wait: Option<&Wait>) -> Blame {
         let device = || Who::Device(self.device(piece), piece.tid);
         match waited {
-            // Who stops the output of a terminal sits before it.
+            // Terminal output is stopped by the user at that terminal.
             Waited::Stopped if wait.is_some_and(writes_to_terminal) => {
                 Blame { kind: CauseKind::Stopped, who: Who::Thread(piece.tid) }
             }
@@ -205,7 +208,7 @@ impl<'a> BlameFinder<'a> {
             Waited::Fsync => Blame { kind: CauseKind::Fsync, who: device() },
             Waited::Reclaim => Blame { kind: CauseKind::Reclaim, who: Who::Thread(piece.tid) },
             Waited::Network => Blame { kind: CauseKind::NetworkWait, who: self.remote(wait) },
-            // It merely has a pipe open.
+            // The process merely keeps a pipe open.
             Waited::Peer if wait.is_none() => Blame { kind: CauseKind::PeerWait, who: Who::Thread(piece.tid) },
             Waited::Events if self.recording.messages.is_server(self.recording.tasks.pid(piece.tid, piece.lo)) => {
                 self.grabbed(piece).unwrap_or_else(|| self.idle_server(chain, piece))
@@ -218,20 +221,22 @@ impl<'a> BlameFinder<'a> {
         wait.map_or(Who::Nobody, |wait| Who::Address(self.recording.far_ends.of(wait), wait.port))
     }
 
-    /// A display server with nothing to do is no cause, but the command that waits for it gets its answer from some client.
+    /// Returns the blame of an idle display server. It is no cause by itself, but a command that
+    /// waits for it gets its answer from some client.
     fn idle_server(&self, chain: &Chain, piece: &ChainPiece) -> Blame {
         let waiter = |via: &Via| self.recording.tasks.pid(via.waiter, piece.lo);
         let of_command = chain.vias_of(piece).any(|via| self.is_of_command(waiter(via)));
         if of_command { Blame { kind: CauseKind::PeerWait, who: Who::Nobody } } else { UNATTRIBUTED }
     }
 
-    /// The device that ended the wait.
+    /// Returns the device that completed a request and thereby ended the wait.
     fn device(&self, piece: &ChainPiece) -> Option<Device> {
         let end = self.recording.timeline.before(piece.tid, piece.hi).map_or(piece.hi, |span| span.end);
         self.recording.disk.completed(end, |tid| tid == piece.tid)
     }
 
-    /// The debugger that let a traced thread go on, else the sender of the last signal that stops before the thread stopped.
+    /// Returns the debugger that resumed a traced thread, or else the sender of the last stop
+    /// signal before the thread stopped.
     fn stopper(&self, piece: &ChainPiece, wait: Option<&Wait>) -> Who {
         let tracer = wait.filter(|wait| is_traced(wait)).map(|wait| wait.waker);
         if let Some(tracer) = tracer.filter(|tracer| *tracer != Tid(0) && *tracer != piece.tid) {
@@ -247,7 +252,8 @@ impl<'a> BlameFinder<'a> {
         direct.or_else(to_group).map_or(Who::Thread(piece.tid), |signal| Who::Thread(signal.head.tid))
     }
 
-    /// A server that waits while requests of the application lie before it is held by another client's grab.
+    /// Returns the blame for a grab: a server that waits while requests of the application are
+    /// queued is blocked by the grab of another client.
     fn grabbed(&self, piece: &ChainPiece) -> Option<Blame> {
         let pid = self.recording.tasks.pid(piece.tid, piece.lo);
         let grab = self.recording.messages.grab(piece.lo).filter(|_| self.recording.messages.is_server(pid));
@@ -256,7 +262,8 @@ impl<'a> BlameFinder<'a> {
         other.then_some(Blame { kind: CauseKind::ServerGrab, who: Who::Thread(Tid(grab.0)) })
     }
 
-    /// The far end merely ran or slept: the way there names the cause, or the thread itself.
+    /// Returns the blame of a far end that merely ran or slept: the way there names the cause, or
+    /// else the thread itself.
     fn far_end(&self, chain: &Chain, piece: &ChainPiece) -> Blame {
         let deepest = |wanted: &dyn Fn(&Via) -> Option<CauseKind>| {
             let named = |via: &Via| wanted(via).map(|kind| (kind, self.holder_then(via, piece), via.end(self.at)));
@@ -264,13 +271,15 @@ impl<'a> BlameFinder<'a> {
         };
         let through = deepest(&lock).or_else(|| deepest(&|via| self.peer(via))).or_else(|| deepest(&child));
         let through = through.filter(|(kind, holder, _)| *kind != CauseKind::ChildWait || !self.is_command(*holder));
-        // Who waits for itself by way of a bus waits for what it does itself; a command may well wait for its terminal.
+        // A process that waits for itself through a bus waits for its own work, but a command may
+        // well wait for its terminal.
         let awaited =
             |holder: Tid| self.command.is_none() && self.is_awaited(self.recording.tasks.pid(holder, piece.lo));
         let through = through.filter(|(kind, holder, _)| *kind != CauseKind::PeerWait || !awaited(*holder));
-        // A condition tells who gave the work, not who was in the way: it names somebody only where nothing else does.
+        // The signaller of a condition provides work and need not be the obstacle, so conditions
+        // only count if nothing else does.
         let condition = || if self.command.is_some() { None } else { deepest(&condition) };
-        // A child that ends interrupts the condition for which its shell waits.
+        // The exit of a child interrupts the condition wait of its shell.
         let ends_wait = |kind| kind == CauseKind::PeerWait || through.is_none() && kind == CauseKind::LockWait;
         match through.or_else(condition) {
             Some((kind, holder, end)) if ends_wait(kind) && self.is_child_that_ended(holder, piece.lo, end) => {
@@ -286,8 +295,8 @@ impl<'a> BlameFinder<'a> {
         }
     }
 
-    /// The thread that held a wait up at the time of a piece: where a process that ended the wait did not exist yet, the one
-    /// that it comes from.
+    /// Returns the thread that held up a wait at the time of a piece. If the process that ended the
+    /// wait did not exist yet, this is its ancestor at that time.
     fn holder_then(&self, via: &Via, piece: &ChainPiece) -> Tid {
         let tasks = &self.recording.tasks;
         let waiter = tasks.pid(via.waiter, piece.lo);
@@ -297,7 +306,8 @@ impl<'a> BlameFinder<'a> {
         line.last().map_or(via.holder, |life| life.tid)
     }
 
-    /// A service that was started on request, for which the thread waits for events with whatever started it.
+    /// Returns the blame for a service started on request: the thread waits for events together
+    /// with the broker that started the service.
     fn activated(&self, piece: &ChainPiece) -> Option<Blame> {
         let waits =
             matches!(piece.doing, Doing::Waited(Waited::Events | Waited::Peer, _)) && !self.is_kernel(piece.tid);
@@ -305,8 +315,8 @@ impl<'a> BlameFinder<'a> {
         service.map(|service| Blame { kind: CauseKind::PeerWait, who: Who::Thread(service) })
     }
 
-    /// The thread of the same process that computes while this one looks again and again, until a time is up, whether it may
-    /// go on: as for the lock of an interpreter.
+    /// Returns the blame for a computing thread of the same process while this thread polls with a
+    /// timeout, as for the lock of an interpreter.
     fn computing_fellow(&self, piece: &ChainPiece) -> Option<Blame> {
         let Doing::Waited(Waited::Sleep, Some(wait)) = piece.doing else { return None };
         let ran = |tid: Tid| self.recording.timeline.run_time(tid, piece.lo, piece.hi);
@@ -317,23 +327,25 @@ impl<'a> BlameFinder<'a> {
         most.then_some(Blame { kind: CauseKind::LockWait, who: Who::Thread(fellow) })
     }
 
-    /// Names a kernel wait of unknown purpose where a kernel thread ended it and nothing that this thread did explains it.
+    /// Names a kernel wait of unknown purpose if a kernel thread ended it and the activity of that
+    /// thread explains nothing.
     fn unless_unknown(&self, chain: &Chain, piece: &ChainPiece, usual: Blame) -> Blame {
         let unknown = |via: &&Via| via.waited.is_unnamed() && !self.is_kernel(via.waiter);
         let via = chain.vias_of(piece).find(unknown).filter(|_| usual.kind == CauseKind::Unattributed);
         via.map_or(usual, |via| Blame { kind: CauseKind::KernelWait, who: Who::Thread(via.waiter) })
     }
 
-    /// A process for which a kernel thread waits before it makes data safe on the disk: it is in the midst of a change
-    /// that the journal has to keep whole.
+    /// Returns the blame for a process that blocks a kernel thread from writing data to disk: it is
+    /// in the middle of a change that the journal must keep atomic.
     fn kept_from_disk(&self, chain: &Chain, piece: &ChainPiece) -> Option<Blame> {
         let synced = |via: &&Via| via.waited == Waited::Fsync && self.is_kernel(via.holder);
         let changes = !self.is_kernel(piece.tid) && chain.vias_of(piece).any(|via| synced(&via));
         changes.then_some(Blame { kind: CauseKind::Fsync, who: Who::Thread(piece.tid) })
     }
 
-    /// The child whose end a thread looks for between short sleeps: started not long before, alive during the sleep, and
-    /// ended where the interval ends, or not yet at the mark.
+    /// Returns the blame for a polled child: the thread sleeps briefly between checks for its exit.
+    /// The child started not long before, lived during the sleep, and ended at the end of the
+    /// interval, or not yet at the mark.
     fn polled_child(&self, chain: &Chain, piece: &ChainPiece) -> Option<Blame> {
         let Doing::Waited(waited, wait) = piece.doing else { return None };
         let naps = idle_kind(waited, wait.as_ref()) == CauseKind::TimerSleep && piece.hi.since(piece.lo) <= NAP_MAX;
@@ -350,8 +362,8 @@ impl<'a> BlameFinder<'a> {
         child.map(|child| Blame { kind: CauseKind::ChildWait, who: Who::Thread(child.tid) })
     }
 
-    /// What a child is blamed for that slept or ran until its end: that was waited for, in some way that says nothing of it, by a
-    /// signal or a file.
+    /// Blames a child that slept or ran until its exit: something waited for it in a way that the
+    /// records do not show, such as a signal or a file.
     fn ended_child(&self, piece: &ChainPiece, usual: Blame) -> Blame {
         let pid = self.recording.tasks.pid(piece.tid, piece.lo);
         let life = self.recording.tasks.process(pid, piece.lo);
@@ -366,9 +378,10 @@ impl<'a> BlameFinder<'a> {
     fn peer(&self, via: &Via) -> Option<CauseKind> {
         let process = |tid| self.recording.tasks.pid(tid, self.at);
         let other = process(via.waiter) != process(via.holder) && !self.is_kernel(via.holder);
-        // An event loop on the way to the far end passes something on; at the near end it merely was idle.
+        // An event loop on the way to the far end passes something on; at the near end it was
+        // merely idle.
         let passes_on = via.waited == Waited::Events && via.parent.is_some();
-        // A device that another process stands for is a file system in user space.
+        // A device operated by another process is a FUSE file system.
         let by_user = matches!(via.waited, Waited::Disk | Waited::PageIn | Waited::Fsync);
         // A kernel wait of unknown purpose that another process ends is a wait for that process.
         let unknown = via.waited.is_unnamed();
@@ -380,15 +393,15 @@ impl<'a> BlameFinder<'a> {
         self.recording.tasks.life(tid, self.at).is_some_and(|life| life.is_kernel())
     }
 
-    /// Returns `true` if a descendant of the client exited before a wait for it ended: its exit ended the wait, by whatever
-    /// means. A process that lives on gave an answer.
+    /// Returns `true` if a descendant of the client exited before a wait for it ended: its exit
+    /// ended the wait, by whatever means. A process that lives on gave an answer.
     fn is_child_that_ended(&self, tid: Tid, at: Nanos, end: Nanos) -> bool {
         let pid = self.recording.tasks.pid(tid, at);
         let ended = |life: &Life| life.until <= end.after(ENDED_SLACK) && !self.is_killed(life);
         !self.is_awaited(pid) && self.is_family(pid) && self.recording.tasks.process(pid, at).is_some_and(ended)
     }
 
-    /// Whether somebody of the client's family had a process end that would have gone on.
+    /// Returns `true` if a process of the client's family ended this one by a signal.
     fn is_killed(&self, life: &Life) -> bool {
         let mut signals = self.recording.ending_signals(life.pid, life.until.before(KILLED), life.until);
         signals.any(|signal| self.is_family(signal.sender))
@@ -420,7 +433,8 @@ impl<'a> BlameFinder<'a> {
             Doing::Queued(_) => CauseKind::OwnComputation,
             Doing::Interrupted(_) => CauseKind::Unattributed,
         };
-        // Whoever waits for a lock of a file without a known holder does not hold it, nor does it owe itself an answer.
+        // A waiter for a file lock without a known holder does not hold it, and a process does not
+        // owe itself an answer.
         let nobody = match piece.doing {
             Doing::Waited(Waited::FileLock, _) => kind == CauseKind::LockWait,
             Doing::Waited(Waited::Peer, _) => kind == CauseKind::PeerWait && self.is_awaited(pid),
@@ -430,8 +444,8 @@ impl<'a> BlameFinder<'a> {
         Blame { kind, who: if nobody { Who::Nobody } else { Who::Thread(piece.tid) } }
     }
 
-    /// Whether what a process does was asked for by one that does not come from the client, as by a message bus: then it is
-    /// asked as any other service, though the client may have started it.
+    /// Returns `true` if a process outside the client's family, such as a message bus, requested
+    /// the work of a process. It then counts as a service, even if the client started it.
     fn is_asked_by_others(&self, chain: &Chain, piece: &ChainPiece) -> bool {
         let place = chain.pieces.partition_point(|other| other.lo < piece.lo);
         let pid = |piece: &ChainPiece| self.recording.tasks.pid(piece.tid, piece.lo);
@@ -444,8 +458,8 @@ impl<'a> BlameFinder<'a> {
         })
     }
 
-    /// Whether a thread that takes input waits for its next event, which is not a cause. Where events do not usually
-    /// find it, a wait whose time was up is a sleep.
+    /// Returns `true` if a thread that takes input waits for its next event, which is no cause. A
+    /// wait that timed out is a sleep if events do not usually find the thread in it.
     fn awaits_events(&self, tid: Tid, wait: &Wait) -> bool {
         let event_wait = self.recording.is_usual_event_wait(tid, self.recording.signature(wait));
         let time_up = is_over(wait) || is_lone(wait) && has_timeout(wait) && wait.context == HARD_INTERRUPT;
@@ -454,19 +468,19 @@ impl<'a> BlameFinder<'a> {
             || self.recording.is_event_wait_condition(wait)
     }
 
-    /// Whether a process injects input: it stands for the person.
+    /// Returns `true` if a process injects input: it acts for the user.
     fn is_injector(&self, pid: Pid) -> bool {
         self.recording.messages.injectors().contains(&pid)
     }
 }
 
-/// Who is asked to end, or killed, ends so soon.
+/// Maximum time from a fatal signal to the exit of its target.
 const KILLED: Nanos = Nanos::from_millis(100);
 
 /// SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU.
 const STOPS: [u32; 4] = [19, 20, 21, 22];
 
-/// A signal is recorded at most this long after the thread stopped.
+/// Maximum time from the stop of a thread to the record of the signal.
 const STOP_SLACK: Nanos = Nanos::from_millis(1);
 
 fn condition(via: &Via) -> Option<CauseKind> {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The critical path of an interval: the way back from its end to its start, as pieces that tile it.
+//! Critical path of an interval: the way back from its end to its start, as pieces that tile it.
 //!
-//! Each stage of an interaction is walked back in one thread: where it ran or was off-CPU in a run
-//! queue (run-queue delay) is a piece; where it waited for another thread, that thread's past takes the place of the
-//! wait, and so on down. Waits that end by themselves, by a device or by nobody known are pieces as well. Depth and
-//! number of pieces are bounded; what lies beyond is unknown.
+//! Each stage of an interaction is walked back in one thread. The times in which it ran or was
+//! runnable become pieces. Where it waited for another thread, the past of that thread replaces the
+//! wait, recursively. A wait that ended by itself, by a device or by an unknown waker is a piece of
+//! its own. Depth and number of pieces are bounded; the rest is unknown.
 
 use crate::decode::messages::PartPlace;
 use crate::explain::feeders::Feeder;
@@ -19,64 +19,66 @@ use crate::timeline::waits::{Waited, is_private_futex, polls, writes_to_terminal
 use tipme_record::records::Wait;
 use tipme_record::{Cpu, Nanos, Pid, Tid};
 
-/// Who shows the output of a terminal, and takes none for so much of a wait to write, is not who is waited for.
+/// A wait to write to a terminal is no wait for the reader at the other end if the reader is idle
+/// for at least this share of it.
 const IDLE_SHARE: f64 = 0.9;
 
-/// Waits are followed this deep.
+/// Maximum depth to which waits are followed.
 const DEPTH_MAX: usize = 64;
 
-/// More pieces than this are not made. A program that waits for the disk ten thousand times in a second has 60,000 in that.
+/// Maximum number of pieces. A program that waits for the disk 10,000 times in a second accounts
+/// for 60,000 in that second.
 const PIECES_MAX: usize = 1_000_000;
 
-/// The signal that lets a stopped process go on, and how near its record lies to the wake-up.
+/// Signal that continues a stopped process, and maximum distance of its record from the wakeup.
 const SIGCONT: u32 = 18;
 const CONTINUED: Nanos = Nanos::from_millis(1);
 
-/// What a thread did in a piece.
+/// Activity of a thread in a piece.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Doing {
     Ran,
-    /// A display server ran for the client of this stream.
+    /// A display server ran on behalf of the client of this stream.
     Served(PartPlace),
-    /// Runnable while another ran on its CPU; tid 0 is an idle CPU, `None` is not known.
+    /// Runnable while another thread ran on the CPU; tid 0 is an idle CPU, `None` is unknown.
     Queued(Option<Tid>),
     Interrupted(Source),
     Waited(Waited, Option<Wait>),
     Unknown,
 }
 
-/// A piece of the interval.
+/// Part of the interval in one thread and one state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChainPiece {
     pub lo: Nanos,
     pub hi: Nanos,
     pub tid: Tid,
     pub doing: Doing,
-    /// The wait through which the chain came here, an index into [`Chain::vias`].
+    /// Wait through which the walk reached this piece, an index into [`Chain::vias`].
     pub via: Option<usize>,
-    /// Who ended a wait.
+    /// Thread that ended a wait.
     pub waker: Option<Tid>,
 }
 
-/// A wait whose time is explained by what another thread did.
+/// Wait that the past of another thread explains.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Via {
     pub waiter: Tid,
     pub holder: Tid,
     pub waited: Waited,
     pub wait: Option<Wait>,
-    /// The wait further up.
+    /// Next wait up the chain.
     pub parent: Option<usize>,
 }
 
 impl Via {
-    /// The end of the wait; where that is not recorded, the end of the interval.
+    /// Returns the end of the wait, or the end of the interval if that is not recorded.
     pub(crate) fn end(&self, interval: Nanos) -> Nanos {
         self.wait.as_ref().map_or(interval, |wait| wait.head.ts.min(interval))
     }
 }
 
-/// What a blocked thread waited for, and whose past tells why, where a record names that thread.
+/// Object of a wait, and the thread to follow if a record names it.
 #[derive(Clone, Copy)]
 struct BlockedWait {
     waited: Waited,
@@ -84,40 +86,40 @@ struct BlockedWait {
     holder: Option<Tid>,
 }
 
-/// The pieces in the order of time, and the waits that they were reached through.
+/// Pieces in order of time, and the waits through which the walk reached them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chain {
     pub pieces: Vec<ChainPiece>,
     pub vias: Vec<Via>,
-    /// What was not walked for want of more pieces.
+    /// Time that was not walked because the maximum number of pieces was reached.
     pub left: Nanos,
 }
 
-/// A part of the interval that is walked back in one thread.
+/// Part of the interval that is walked back in one thread.
 #[derive(Clone, Copy, Debug)]
 struct ChainStage {
     tid: Tid,
     lo: Nanos,
     hi: Nanos,
-    /// Whether idle waits lead to their waker.
+    /// `true` if the walk follows the waker of an idle wait.
     through_idle: bool,
-    /// The connection over which what ended it came, where that was waited for.
+    /// Connection that delivered the answer, if the thread waited for one.
     awaits: Option<u64>,
 }
 
 struct Walker<'a> {
     recording: &'a Recording,
     chain: Chain,
-    /// Threads whose past is being walked.
+    /// Threads on the current path of the walk.
     active: Vec<Tid>,
     through_idle: bool,
-    /// What the first thread waits for, whatever else wakes it meanwhile.
+    /// Wait of the first thread for its answer, whatever else wakes the thread meanwhile.
     awaited: Option<BlockedWait>,
-    /// Of the interval.
+    /// End of the interval.
     end: Nanos,
-    /// The application that took the input, where there was one.
+    /// Application that dequeued the input, if any.
     client: Option<Pid>,
-    /// The tries that were looked at last: one after the other belongs to them.
+    /// Last retries found. Consecutive tries belong to the same ones.
     retries: Option<Retries>,
 }
 
@@ -127,7 +129,7 @@ impl Chain {
         Chain::walk(recording, &stages(recording, interaction), Some(interaction.delivery.client))
     }
 
-    /// Explains what one thread did in an interval.
+    /// Explains an interval of one thread.
     pub(crate) fn of_thread(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> Chain {
         Chain::walk(recording, &[ChainStage { tid, lo, hi, through_idle: true, awaits: None }], None)
     }
@@ -146,14 +148,14 @@ impl Chain {
         walker.chain
     }
 
-    /// The waits that a piece was reached through, the nearest first.
+    /// Returns the waits through which the walk reached a piece, the nearest first.
     pub(crate) fn vias_of(&self, piece: &ChainPiece) -> impl Iterator<Item = &Via> + use<'_> {
         let via = |index: Option<usize>| index.and_then(|index| self.vias.get(index));
         std::iter::successors(via(piece.via), move |above| via(above.parent))
     }
 }
 
-/// The stages of an interaction, in the order of time and without gaps between input and end.
+/// Returns the stages of an interaction in order of time, without gaps between input and end.
 fn stages(recording: &Recording, interaction: &Interaction) -> Vec<ChainStage> {
     let delivery = &interaction.delivery;
     let mut stages = Stages { list: Vec::new(), at: delivery.input, end: interaction.end };
@@ -192,8 +194,8 @@ fn handling_stages(recording: &Recording, interaction: &Interaction, client: Tid
     stages.push(server, drawing.end, false);
 }
 
-/// A thread of a client or of its descendants that was stopped for most of `lo..hi`, and until when: who draws may well
-/// be idle then, since it waits for that one's answer.
+/// Finds a thread of a client or its descendants that was stopped for most of `lo..hi`, and the end
+/// of the stop. The drawing thread may well be idle meanwhile because it waits for the stopped one.
 fn stopped_below(recording: &Recording, client: Pid, lo: Nanos, hi: Nanos) -> Option<(Tid, Nanos)> {
     let stop = |tid: &Tid| {
         let first = recording.timeline.at(*tid, lo)?.index;
@@ -206,7 +208,8 @@ fn stopped_below(recording: &Recording, client: Pid, lo: Nanos, hi: Nanos) -> Op
     recording.descendants().threads(client).iter().find_map(stop)
 }
 
-/// The thread that would have dequeued an event: the one that dequeued events of this client before.
+/// Returns the thread expected to dequeue an event: the one that dequeued earlier events of this
+/// client.
 fn main_reader(recording: &Recording, interaction: &Interaction) -> Tid {
     let stream = recording.messages.stream(interaction.delivery.stream);
     stream.map_or(Tid(interaction.delivery.client.0), |stream| {
@@ -221,7 +224,7 @@ struct Stages {
 }
 
 impl Stages {
-    /// Adds a stage up to a time; one that ended before it began is left out.
+    /// Adds a stage up to `until`; ignores one that ends before it begins.
     fn push(&mut self, tid: Tid, until: Nanos, through_idle: bool) {
         self.add(tid, until, through_idle, None);
     }
@@ -240,7 +243,7 @@ impl Stages {
 }
 
 impl Walker<'_> {
-    /// Tiles `lo..hi` with what a thread did, from the end back.
+    /// Tiles `lo..hi` with the activity of a thread, from the end back.
     fn explain(&mut self, tid: Tid, lo: Nanos, hi: Nanos, via: Option<usize>) {
         if self.active.len() >= DEPTH_MAX || self.active.contains(&tid) {
             return self.piece(tid, lo, hi, Doing::Unknown, via, None);
@@ -273,10 +276,11 @@ impl Walker<'_> {
         }
     }
 
-    /// Explains a wait in which a display server had nothing to do by the past of the thread that was about to bring its
-    /// next event, as far as it was; returns where that begins, the end where there is no such thread.
+    /// Explains a wait of an idle display server by the past of the thread that was about to
+    /// deliver its next event. Returns the start of the explained part, or the end of the wait if
+    /// there is no such thread.
     ///
-    /// Others may wake the server meanwhile, but what was late is what that thread had.
+    /// Other threads may wake the server meanwhile, but the event that was late is in that thread.
     fn fed(&mut self, span: &Span, (lo, hi): (Nanos, Nanos), feeder: &mut Option<Feeder>, via: Option<usize>) -> Nanos {
         if !self.has_nothing_to_do(span, lo) {
             return hi;
@@ -292,7 +296,7 @@ impl Walker<'_> {
         from
     }
 
-    /// Whether a display server waits for its next event, and not for the end of a grab.
+    /// Returns `true` if a display server waits for its next event, and not for the end of a grab.
     fn has_nothing_to_do(&mut self, span: &Span, lo: Nanos) -> bool {
         span.segment.state == ThreadState::Blocked
             && self.is_server(span.tid, lo)
@@ -322,7 +326,8 @@ impl Walker<'_> {
         }
     }
 
-    /// For which clients a display server ran: for the one whose requests it dequeued last in this burst.
+    /// Splits the running time of a display server by client. The server runs for the client of the
+    /// requests that it dequeued last in this burst.
     fn served(&self, tid: Tid, lo: Nanos, hi: Nanos) -> Vec<(Doing, Nanos, Nanos)> {
         let burst = self.recording.burst(tid, lo.after(Nanos(1)));
         let before = self.recording.messages.last_received(tid, lo).filter(|(at, _)| *at >= burst.start);
@@ -346,14 +351,15 @@ impl Walker<'_> {
         }
     }
 
-    /// Takes the time of long interrupts out of what a thread did on a CPU.
+    /// Separates the time of long interrupts from the running time of a thread.
     fn with_interrupts(&mut self, tid: Tid, cpu: Cpu, lo: Nanos, hi: Nanos, doing: Doing, via: Option<usize>) {
         for (source, lo, hi) in self.recording.interrupts.tiles(cpu, lo, hi) {
             self.piece(tid, lo, hi, source.map_or(doing, Doing::Interrupted), via, None);
         }
     }
 
-    /// A wait: the past of whoever it was for explains it, where that is known, and else it is a piece itself.
+    /// Explains a wait by the past of the thread that it depended on, or records the wait itself as
+    /// a piece if that thread is unknown.
     fn blocked(&mut self, span: &Span, lo: Nanos, hi: Nanos, via: Option<usize>) {
         let recorded = self.recorded(span);
         let awaited = self.awaited.filter(|_| self.active.len() == 1 && self.may_go_on(span, recorded.waited));
@@ -368,7 +374,8 @@ impl Walker<'_> {
         }
     }
 
-    /// A wait that another thread's past explains, unless that one merely had the other end of a pipe.
+    /// Explains a wait by the past of another thread, unless that thread merely kept the other end
+    /// of a pipe open.
     fn owed(&mut self, span: &Span, waiting: BlockedWait, holder: Tid, (lo, hi): (Nanos, Nanos), via: Option<usize>) {
         let BlockedWait { waited, wait, .. } = waiting;
         self.chain.vias.push(Via { waiter: span.tid, holder, waited, wait, parent: via });
@@ -379,8 +386,8 @@ impl Walker<'_> {
         }
     }
 
-    /// What a thread waited for that got its answer over a connection at a time: what the process that sent it was at, or
-    /// the network.
+    /// Returns the wait of a thread for an answer that arrived over a connection at a time: a wait
+    /// for the process that sent it, or for the network.
     fn answered(&mut self, tid: Tid, at: Nanos, file: u64) -> Option<BlockedWait> {
         let span = self.recording.timeline.before(tid, at).filter(|span| span.segment.state == ThreadState::Blocked)?;
         let recorded = self.recorded(&span);
@@ -390,7 +397,7 @@ impl Walker<'_> {
         Some(if waiting.holder.is_some() { waiting } else { network })
     }
 
-    /// What a thread waited for: by the record of the wait, and by what is recorded beside it.
+    /// Returns the wait of a span, from its own record and from related records.
     fn recorded(&mut self, span: &Span) -> BlockedWait {
         let wait = self.recording.waits.find(span).copied();
         let stopped = self.was_stopped(span, wait.as_ref());
@@ -407,7 +414,7 @@ impl Walker<'_> {
         }
     }
 
-    /// The tries for a lock that a wait is one of.
+    /// Finds the series of lock attempts that a wait is part of.
     fn retried(&mut self, span: &Span, waited: Waited, wait: &Wait) -> Option<Retries> {
         if !self.recording.may_be_retried(span, waited, wait) {
             return None;
@@ -418,7 +425,7 @@ impl Walker<'_> {
         self.retries.filter(|retries| retries.is_lock)
     }
 
-    /// A wait for a socket of this machine is one for the process behind it.
+    /// Turns a wait for a local socket into a wait for the process behind it.
     fn with_peer(&self, span: &Span, waiting: BlockedWait) -> BlockedWait {
         let asks = matches!(waiting.waited, Waited::Events | Waited::Sleep | Waited::Network | Waited::Peer);
         match if asks { self.recording.loopback_peer(span, waiting.wait.as_ref()) } else { None } {
@@ -427,13 +434,14 @@ impl Walker<'_> {
         }
     }
 
-    /// Whether nobody was waited for: at the near end, by a display server, or behind a grab.
+    /// Returns `true` for a wait that depended on no thread: at the near end of the chain, in an
+    /// idle display server, or behind a grab.
     fn is_idle(&self, span: &Span, lo: Nanos, waited: Waited) -> bool {
         let near_end = !self.through_idle && self.active.len() == 1 && self.recording.waits.is_idle(span);
         near_end || self.is_idle_server(span, waited) || self.is_grabbed(span.tid, lo)
     }
 
-    /// Whether a thread that waits so may be waiting for its answer all the same.
+    /// Returns `true` if a thread in such a wait may still be waiting for its answer.
     fn may_go_on(&self, span: &Span, waited: Waited) -> bool {
         match waited {
             Waited::Events | Waited::Network | Waited::Peer => true,
@@ -442,7 +450,7 @@ impl Walker<'_> {
         }
     }
 
-    /// The thread whose past explains a wait; none where the wait is the end of the way.
+    /// Returns the thread to follow from a wait, or `None` if the walk ends here.
     fn whose_past(&self, span: &Span, waiting: &BlockedWait, idle: bool) -> Option<Tid> {
         let ends = idle
             || self.recording.was_ended_by_signal(span)
@@ -466,24 +474,27 @@ impl Walker<'_> {
         writer.is_some_and(other)
     }
 
-    /// Whether a display server waits with nothing to do: whoever wakes it next was not waited for.
+    /// Returns `true` for an event wait of a display server, which depends on no particular waker.
     fn is_idle_server(&self, span: &Span, waited: Waited) -> bool {
         waited == Waited::Events && self.is_server(span.tid, span.start)
     }
 
-    /// Whether a wait that does not say so was one to be let go on: of a process, or of the output of its terminal.
+    /// Returns `true` for a wait to be resumed that is not recorded as one: of a stopped process,
+    /// or for stopped terminal output.
     fn was_stopped(&self, span: &Span, wait: Option<&Wait>) -> bool {
         self.was_continued(span, wait) || wait.is_some_and(|wait| self.output_stopped(span, wait))
     }
 
-    /// Whether a terminal took no output although those at its other end had nothing to do: Ctrl-S stopped it.
+    /// Returns `true` if a terminal accepted no output although the readers at its other end were
+    /// idle, as after Ctrl-S.
     fn output_stopped(&self, span: &Span, wait: &Wait) -> bool {
         let ends = || self.recording.terminals.other_ends(span.tid);
         let idle = |tid: &Tid| self.recording.idle_share(*tid, span.start, span.end) >= IDLE_SHARE;
         writes_to_terminal(wait) && !ends().is_empty() && ends().iter().all(idle)
     }
 
-    /// Whether another process ended a wait for a futex that it cannot know, by letting a stopped process go on.
+    /// Returns `true` if SIGCONT from another process ended a wait for a private futex, which that
+    /// process cannot know.
     fn was_continued(&self, span: &Span, wait: Option<&Wait>) -> bool {
         let pid = |tid| self.recording.tasks.pid(tid, span.start);
         let private = wait.is_some_and(is_private_futex) && span.end < self.recording.mark;
@@ -504,7 +515,8 @@ impl Walker<'_> {
         self.recording.tasks.life(tid, at).is_none_or(|life| life.is_kernel())
     }
 
-    /// Whether a task of another process ended a wait for a device: a file system in user space.
+    /// Returns `true` if a task of another process ended a wait for a device, as a FUSE server
+    /// does.
     fn ended_by_user(&self, span: &Span, waited: Waited) -> bool {
         let pid = |tid| self.recording.tasks.pid(tid, span.start);
         let device = matches!(waited, Waited::Disk | Waited::PageIn | Waited::Fsync);
@@ -515,8 +527,8 @@ impl Walker<'_> {
         pid(by) != pid(span.tid) && !self.recording.disk.completed_of(span.tid, span.end)
     }
 
-    /// Returns `true` if a kernel thread that ended a wait was itself blocked on another process for most of it, as the worker
-    /// of a loop device is whose image lies on a FUSE file system.
+    /// Returns `true` if a kernel thread that ended a wait was itself blocked on another process
+    /// for most of it, like the worker of a loop device with its image on a FUSE file system.
     fn waited_for_user(&self, worker: Tid, span: &Span) -> bool {
         let Some(first) = self.recording.timeline.at(worker, span.start) else { return false };
         let spans = (first.index..).map_while(|index| self.recording.timeline.span(worker, index));
@@ -529,12 +541,14 @@ impl Walker<'_> {
         })
     }
 
-    /// Whether a display server waits while a client holds a grab: for its end, whoever wakes the server meanwhile.
+    /// Returns `true` if a display server waits for the end of a client's grab, whatever wakes it
+    /// meanwhile.
     fn is_grabbed(&self, tid: Tid, at: Nanos) -> bool {
         self.is_server(tid, at) && self.recording.messages.grab(at).is_some()
     }
 
-    /// The thread whose past explains a wait: the waker, or at the mark who holds what it waits for.
+    /// Returns the thread to follow from a wait: the waker, or the holder of the object for a wait
+    /// that lasts at the mark.
     fn holder(&self, span: &Span, wait: Option<&Wait>, waited: Waited) -> Option<Tid> {
         if span.end < self.recording.mark {
             return span.task_waker();
@@ -556,7 +570,7 @@ impl Walker<'_> {
     }
 }
 
-/// Waits that are explained by themselves, whoever ended them.
+/// Returns `true` for waits that need no other thread to explain them, whatever ended them.
 fn ends_here(waited: Waited) -> bool {
     use Waited::{Disk, Fsync, Network, PageIn, Reclaim, Sleep, Stopped, SwapIn, Thaw};
     matches!(waited, Stopped | Thaw | SwapIn | Reclaim | Fsync | PageIn | Disk | Sleep | Network)

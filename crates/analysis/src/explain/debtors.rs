@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The client that owes a display server what another client waits for: the owner of a selection, or a window manager.
+//! Clients that owe a display server an answer for another client, such as the owner of a selection
+//! or a window manager.
 //!
-//! The server itself has nothing to do meanwhile. It sent the debtor an event when it began to wait, and that lay unread until
-//! the debtor ended the wait.
+//! The server itself is idle meanwhile. It sent the debtor an event when its wait began, and the
+//! event stayed unread until the debtor ended the wait.
 
 use crate::decode::messages::{Side, Stream};
 use crate::explain::feeders::Feeder;
@@ -10,15 +11,17 @@ use crate::timeline::recording::Recording;
 use crate::timeline::threads::Span;
 use tipme_record::Nanos;
 
-/// Maximum time between the event and the begin of the server's wait, and between the receipt and the end of it.
+/// Maximum time between the event and the start of the server's wait, and between the receipt of
+/// the event and the end of the wait.
 const NEAR: Nanos = Nanos::from_millis(50);
 
-/// Maximum number of events of one client that are searched.
+/// Maximum number of events searched per client.
 const EVENTS_MAX: usize = 4_096;
 
 impl Recording {
-    /// Returns the thread that left an event of a display server unread throughout a wait of the server and then ended that,
-    /// with the time of the event. At the mark, it is the thread with the oldest unread event.
+    /// Returns the thread that left an event of a display server unread throughout a wait of the
+    /// server and then ended that wait, with the time of the event. At the mark, it is the thread
+    /// with the oldest unread event.
     pub(crate) fn debtor(&self, wait: &Span) -> Option<Feeder> {
         let server = self.tasks.pid(wait.tid, wait.start);
         let lasts = wait.end >= self.mark;
@@ -34,7 +37,8 @@ impl Recording {
         Some(Feeder { tid: stream.reader(Side::EventReceived), since })
     }
 
-    /// Returns when the server sent the oldest event that a client left unread throughout a wait of the server.
+    /// Returns the time of the oldest event that a client left unread throughout a wait of the
+    /// server.
     fn unread_since(&self, stream: &Stream, wait: &Span) -> Option<Nanos> {
         let sent = stream.side(Side::EventSent);
         let last = sent.partition_point(|part| part.ts <= wait.start.after(NEAR));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Words for what threads did and waited for.
+//! Descriptions of activities and waits of threads.
 
 use crate::explain::chain::{ChainPiece, Doing};
 use crate::timeline::call_names::call_name;
@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// The state of a piece in JSON.
+/// Returns the state of a piece as named in JSON.
 pub(crate) fn state_name(doing: &Doing) -> &'static str {
     match doing {
         Doing::Ran | Doing::Served(_) | Doing::Interrupted(_) => "running",
@@ -19,7 +19,7 @@ pub(crate) fn state_name(doing: &Doing) -> &'static str {
     }
 }
 
-/// What happened in a piece.
+/// Describes the activity of a piece.
 pub(crate) fn doing_text(recording: &Recording, piece: &ChainPiece) -> String {
     match piece.doing {
         Doing::Ran => "ran".to_owned(),
@@ -39,7 +39,7 @@ pub(crate) fn doing_text(recording: &Recording, piece: &ChainPiece) -> String {
     }
 }
 
-/// What a thread waited for, with the file where its path is known.
+/// Describes a wait, with the file if its path is known.
 fn file_text(recording: &Recording, waited: Waited, wait: Option<&Wait>) -> String {
     if waited.is_unnamed() {
         return unnamed_wait_text(recording, waited, wait);
@@ -52,7 +52,8 @@ fn file_text(recording: &Recording, waited: Waited, wait: Option<&Wait>) -> Stri
     }
 }
 
-/// A wait without a name of its own, by system call, file and kernel function: `waited in openat of /a (dma_fence_wait)`.
+/// Describes a wait that has no name of its own by system call, file and kernel function: `waited
+/// in openat of /a (dma_fence_wait)`.
 pub(crate) fn unnamed_wait_text(recording: &Recording, waited: Waited, wait: Option<&Wait>) -> String {
     let text = wait_text(waited, wait);
     let file = wait.and_then(|wait| recording.file(wait)).map(|path| format!(" of {path}")).unwrap_or_default();
@@ -61,7 +62,7 @@ pub(crate) fn unnamed_wait_text(recording: &Recording, waited: Waited, wait: Opt
     format!("{text}{file}{function}")
 }
 
-/// Returns `true` for wait helpers of the kernel, whose callers say what is waited for.
+/// Returns `true` for generic wait helpers of the kernel: their callers describe the wait better.
 fn is_generic(name: &str) -> bool {
     const GENERIC: [&str; 6] = [
         "wait_for_completion",
@@ -74,7 +75,7 @@ fn is_generic(name: &str) -> bool {
     GENERIC.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// What a thread waited for, as in `slept in clock_nanosleep`.
+/// Describes a wait, as in `slept in clock_nanosleep`.
 pub(crate) fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
     let call = wait.filter(|wait| wait.syscall >= 0).map(|wait| format!(" in {}", call_name(wait.syscall)));
     let call = call.unwrap_or_default();
@@ -107,12 +108,12 @@ pub(crate) fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
     format!("{what}{call}")
 }
 
-/// `xterm (pid 12)`.
+/// Formats a process as `xterm (pid 12)`.
 pub(crate) fn process_text(recording: &Recording, pid: Pid, at: Nanos) -> String {
     format!("{} (pid {pid})", recording.tasks.comm(pid, at))
 }
 
-/// The process of a thread, and the thread's own name where it has another.
+/// Formats the process of a thread, with the thread name if it differs.
 pub(crate) fn thread_text(recording: &Recording, tid: Tid, at: Nanos) -> String {
     let pid = recording.tasks.pid(tid, at);
     let process = process_text(recording, pid, at);
@@ -124,7 +125,7 @@ pub(crate) fn thread_text(recording: &Recording, tid: Tid, at: Nanos) -> String 
     }
 }
 
-/// The functions of a wait's stack that say most: the first few above the scheduler.
+/// Returns the most telling functions of a wait's stack: the first few above the scheduler.
 pub(crate) fn frames(recording: &Recording, wait: &Wait) -> Vec<String> {
     let scheduler = |name: &&str| SCHEDULER.iter().any(|prefix| name.starts_with(prefix));
     let functions = recording.names.kernel_functions(wait.stack).skip_while(scheduler).take(STACK_SHOWN);
@@ -134,7 +135,7 @@ pub(crate) fn frames(recording: &Recording, wait: &Wait) -> Vec<String> {
 const SCHEDULER: [&str; 6] = ["__schedule", "schedule", "preempt_schedule", "io_schedule", "__cond_resched", "bpf_"];
 const STACK_SHOWN: usize = 4;
 
-/// `10.0.0.1:443`, `[2001:db8::1]:443`.
+/// Formats `10.0.0.1:443` or `[2001:db8::1]:443`.
 pub(crate) fn address_text(address: Option<IpAddr>, port: u16) -> String {
     match address {
         None if port == 0 => "an unknown host".to_owned(),
@@ -143,7 +144,7 @@ pub(crate) fn address_text(address: Option<IpAddr>, port: u16) -> String {
     }
 }
 
-/// A duration for people: `2.31 s`, `14 ms`, `0.3 ms`.
+/// Formats a duration for display: `2.31 s`, `14 ms`, `0.32 ms`.
 pub(crate) fn span_text(span: Nanos) -> String {
     let ms = span.millis();
     match ms {
@@ -154,7 +155,7 @@ pub(crate) fn span_text(span: Nanos) -> String {
     }
 }
 
-/// A number with separators: `1,412`.
+/// Formats a number with separators: `1,412`.
 pub(crate) fn count_text(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =
@@ -162,7 +163,7 @@ pub(crate) fn count_text(number: u64) -> String {
     groups.join(",")
 }
 
-/// Bytes for people: `1.2 GiB`.
+/// Formats a number of bytes for display: `1.2 GiB`.
 pub(crate) fn bytes_text(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB"] {
@@ -174,7 +175,7 @@ pub(crate) fn bytes_text(bytes: u64) -> String {
     format!("{value:.1} TiB")
 }
 
-/// UTC time from nanoseconds since 1970, `2026-01-31T12:00:00Z`.
+/// Formats nanoseconds since 1970 as UTC time: `2026-01-31T12:00:00Z`.
 pub(crate) fn time_text(realtime_ns: u64) -> String {
     let time = jiff::Timestamp::from_nanosecond(realtime_ns.into()).expect("64 bits of nanoseconds end in 2554");
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who was about to bring a display server the event that it waits for.
+//! Threads that were about to deliver a display server its next event.
 //!
-//! A server with nothing to do waits for nobody in particular: whoever wakes it next was not waited for. Another thread of
-//! its own, as the one that reads the input devices, is different: what it brings had reached the server when that thread
-//! began its burst. Whatever held the thread up from there on held up the event.
+//! An idle server waits for no thread in particular, so its next waker is not a cause. A thread of
+//! its own process that ends the wait, such as the reader of the input devices, is different: its
+//! input had reached the server when that thread began its burst. A delay of the thread from then
+//! on delayed the event.
 
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::Span;
 use tipme_record::{Nanos, Tid};
 
-/// A thread that ended a wait of another one of its process, and since when it had been at that.
+/// Thread that ended a wait of another thread in its process, and the start of that work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Feeder {
     pub tid: Tid,
@@ -17,7 +18,7 @@ pub(crate) struct Feeder {
 }
 
 impl Recording {
-    /// The thread of the same process that ended a wait, with the begin of its burst.
+    /// Returns the thread of the same process that ended a wait, with the start of its burst.
     pub(crate) fn feeder(&self, span: &Span) -> Option<Feeder> {
         let pid = |tid| self.tasks.pid(tid, span.end);
         let tid = span.task_waker().filter(|by| pid(*by) == pid(span.tid))?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which limit on I/O of a control group held a group's pieces back.
+//! I/O limits of control groups that held back the pieces of a blame group.
 //!
-//! That there is one is not enough: it holds nothing back unless so much was done as it allows. What a device did for all
-//! is at least what it did for the control group, so a limit that the device stayed far below held nobody back.
+//! A limit holds I/O back only if about the allowed amount was done. The I/O of a device as a whole
+//! is at least that of the control group, so a device far below a limit rules the limit out.
 
 use crate::explain::chain::Doing;
 use crate::explain::describe::{bytes_text, count_text};
@@ -14,17 +14,17 @@ use crate::timeline::recording::Recording;
 use std::collections::BTreeSet;
 use tipme_record::{Device, Nanos, Tid};
 
-/// A limit was reached where at least this part of it was done while the pieces waited: the kernel counts by slices of
-/// time, and the first one of them may have begun before.
+/// Minimum share of the allowed I/O that must have been done while the pieces waited. The kernel
+/// accounts in time slices, and the first one may have started earlier.
 const REACHED: f64 = 0.5;
 
-/// What a device did while pieces waited, and for how long they did.
+/// Requests of a device while pieces waited, and the total time of those waits.
 struct DoneMeanwhile<'a> {
     requests: Vec<&'a DiskRequest>,
     waited: Nanos,
 }
 
-/// The limits around a thread that its I/O can have been held back by, the one that was used up most first.
+/// Returns the limits around a thread that may have held back its I/O, the most used up first.
 pub(crate) fn reached<'a>(
     budget: &Budget<'a>,
     group: &BlameGroup,
@@ -44,12 +44,12 @@ pub(crate) fn reached<'a>(
     limits.into_iter().map(|(_, limit)| limit).collect()
 }
 
-/// `/sys/fs/cgroup/user.slice: at most 1.0 MiB/s read from vda`.
+/// Formats a limit with its group: `/sys/fs/cgroup/user.slice: at most 1.0 MiB/s read from vda`.
 pub(crate) fn text(recording: &Recording, limit: &GroupIoLimit) -> String {
     format!("{}: {}", limit.folder, amount(recording, limit))
 }
 
-/// `at most 100 writes/s to vda`.
+/// Formats a limit: `at most 100 writes/s to vda`.
 pub(crate) fn amount(recording: &Recording, limit: &GroupIoLimit) -> String {
     let device = recording.device_name(limit.device);
     let what = match (limit.operations, limit.write) {
@@ -61,7 +61,7 @@ pub(crate) fn amount(recording: &Recording, limit: &GroupIoLimit) -> String {
     format!("at most {what} {device}")
 }
 
-/// The device, and those that the files are on which were waited for: such as one of the device mapper above it.
+/// Returns the device and those of the awaited files, such as a device-mapper device on top of it.
 fn above(budget: &Budget<'_>, group: &BlameGroup, device: Device) -> BTreeSet<Device> {
     let files = budget.pieces(group).filter_map(|piece| match piece.doing {
         Doing::Waited(_, wait) => wait.map(|wait| wait.device),
@@ -70,7 +70,7 @@ fn above(budget: &Budget<'_>, group: &BlameGroup, device: Device) -> BTreeSet<De
     files.filter(|device| *device != Device(0)).chain([device]).collect()
 }
 
-/// Whether a wait of this kind can be for a write, or for a read.
+/// Returns `true` if a wait of this kind can be for a write, or for a read.
 fn may_be(kind: CauseKind, write: bool) -> bool {
     match kind {
         CauseKind::PageIn | CauseKind::SwapIn => !write,
@@ -79,7 +79,7 @@ fn may_be(kind: CauseKind, write: bool) -> bool {
     }
 }
 
-/// What a device got while some of a group's pieces waited.
+/// Collects the requests of a device during the pieces of a group.
 fn done<'a>(budget: &Budget<'a>, group: &BlameGroup, device: Device) -> Option<DoneMeanwhile<'a>> {
     let mut waits: Vec<(Nanos, Nanos)> = budget.pieces(group).map(|piece| (piece.lo, piece.hi)).collect();
     waits.sort_unstable();
@@ -94,7 +94,7 @@ fn done<'a>(budget: &Budget<'a>, group: &BlameGroup, device: Device) -> Option<D
 }
 
 impl DoneMeanwhile<'_> {
-    /// How much of what a limit allowed meanwhile was done.
+    /// Returns the I/O done as a share of the amount allowed by a limit.
     fn part_of(&self, limit: &GroupIoLimit) -> f64 {
         let requests = self.requests.iter().filter(|request| request.bytes > 0 && request.is_write() == limit.write);
         let done: u64 = requests.map(|request| if limit.operations { 1 } else { u64::from(request.bytes) }).sum();

@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Jobs: processes that a person would call one thing, such as a build with all its compilers.
+//! Jobs: processes that a user regards as one thing, such as a build with all its compilers.
 //!
-//! A job is everything below the topmost ancestor of the same process group. A parent that leads no
-//! session belongs to it too, whatever its group: `timeout` and its like make groups of their own, while
-//! a shell that starts jobs for a person leads its session. Where the delayed application and the display
-//! server come from the same ancestors, as under a script, the job begins below those.
+//! A job is everything below the topmost ancestor in the same process group. A parent that does not
+//! lead a session belongs to it too, whatever its group: `timeout` and similar tools create process
+//! groups of their own, while an interactive shell leads its session. If the delayed application
+//! and the display server share ancestors, as under a script, the job begins below those.
 
 use crate::timeline::tasks::{Life, Tasks};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Nanos, Pid, Tid};
 
-/// What identifies a job: its root process, or the name that kernel threads share.
+/// Identity of a job: its root process, or the common name of kernel threads.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Job {
     Process(Pid),
     Kernel(String),
 }
 
-/// Finds the jobs of processes, apart from those that must not be swallowed by one.
+/// Finds the jobs of processes. The processes in `apart` never become part of another job.
 pub(crate) struct Jobs<'a> {
     tasks: &'a Tasks,
     at: Nanos,
     apart: BTreeSet<Pid>,
 }
 
-/// Members of a job with the time that each is blamed for.
+/// Members of a job, with the time that each is blamed for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Members {
     by_pid: BTreeMap<Pid, u64>,
 }
 
-/// One process stands for its job from this share of the blame on.
+/// Minimum share of the blame for one process to represent its job.
 const MAIN_SHARE: f64 = 0.7;
 
 impl<'a> Jobs<'a> {
-    /// `apart` are the delayed application and the display server.
+    /// Creates the finder; `apart` are the delayed application and the display server.
     pub(crate) fn new(tasks: &'a Tasks, at: Nanos, apart: &[Pid]) -> Jobs<'a> {
         let ancestors = apart.iter().flat_map(|pid| tasks.ancestors(*pid, at)).map(|life| life.pid);
         Jobs { tasks, at, apart: ancestors.chain(apart.iter().copied()).collect() }
     }
 
-    /// The job of a thread.
+    /// Returns the job of a thread.
     pub(crate) fn of(&self, tid: Tid, at: Nanos) -> Job {
         match self.tasks.life(tid, at) {
             Some(life) if life.is_kernel() => Job::Kernel(kernel_name(&life.comm)),
@@ -67,8 +67,9 @@ impl<'a> Jobs<'a> {
         !self.apart.contains(&parent.pid) && (same_group || same_session && !led)
     }
 
-    /// The process that stands for a job, and the job's name where that is another process. Many processes of one program
-    /// are represented by the one with the most blame, unless it has ended.
+    /// Returns the process that represents a job, and the job's name if that is another process.
+    /// Many processes of one program are represented by the one with the most blame, unless it has
+    /// ended.
     pub(crate) fn face(&self, job: &Job, members: &Members) -> (Pid, Option<String>) {
         let main = members.main();
         let program = |root: &Pid| self.is_one_program(*root, members);
@@ -86,7 +87,8 @@ impl<'a> Jobs<'a> {
         format!("{} (pid {root})", self.tasks.comm(root, self.at))
     }
 
-    /// How a job is called in a sentence: `rsync (pid 4432, job "nightly")`, `cc1 x 31 (job make, pid 3988)`.
+    /// Formats a job for a sentence: `rsync (pid 4432, job "nightly")`, `cc1 x 31 (job make, pid
+    /// 3988)`.
     pub(crate) fn label(&self, job: &Job, members: &Members) -> String {
         match job {
             Job::Kernel(name) => name.clone(),
@@ -110,8 +112,8 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    /// Returns `true` if most of the blame falls on processes of one name, the member with the most blame is still alive, and
-    /// the root has another name.
+    /// Returns `true` if most of the blame falls on processes of one name, the member with the most
+    /// blame is still alive, and the root has another name.
     fn is_one_program(&self, root: Pid, members: &Members) -> bool {
         let Some((main, _)) = members.main() else { return false };
         let name = self.tasks.comm(main, self.at);
@@ -123,7 +125,8 @@ impl<'a> Jobs<'a> {
         !self.tasks.has_ended(Tid(main.0)) && nanos as f64 >= MAIN_SHARE * members.total() as f64
     }
 
-    /// The name with the most blame among the members, and how many of them have it.
+    /// Returns the name with the most blame among the members, and the number of members with that
+    /// name.
     fn commonest(&self, members: &Members) -> (String, usize) {
         let mut names: BTreeMap<String, (u64, usize)> = BTreeMap::new();
         for (pid, nanos) in &members.by_pid {
@@ -149,19 +152,19 @@ impl Members {
         other.by_pid.iter().for_each(|(pid, nanos)| self.add(*pid, *nanos));
     }
 
-    /// What all are blamed for.
+    /// Returns the total blame of all members.
     pub(crate) fn total(&self) -> u64 {
         self.by_pid.values().fold(0, |sum, nanos| sum.saturating_add(*nanos))
     }
 
-    /// The member with the most blame and its share.
+    /// Returns the member with the most blame and its share.
     pub(crate) fn main(&self) -> Option<(Pid, f64)> {
         let (pid, nanos) = self.by_pid.iter().max_by_key(|(_, nanos)| **nanos)?;
         Some((*pid, *nanos as f64 / self.total().max(1) as f64))
     }
 }
 
-/// Kernel workers are many of one kind: `kworker/u4:3` is `kworker`.
+/// Reduces the name of a kernel worker to its kind: `kworker/u4:3` becomes `kworker`.
 fn kernel_name(comm: &str) -> String {
     comm.split(['/', ':', '-']).next().unwrap_or(comm).to_owned()
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a periodic thread woke up late: a budget of the time between its deadline and its wake-up.
+//! Causes of late wakeups of a periodic thread: a budget of the time from its deadline to its
+//! wakeup.
 //!
-//! Until the record of the wake-up the timer is late; from then on the thread is ready, and what passes is its wake-up
-//! latency: whoever has its CPU keeps it. Each nanosecond has exactly one cause.
+//! Until the wakeup is recorded the timer is late; from then on the thread is runnable, and the
+//! rest is wakeup latency caused by the owner of its CPU. Each nanosecond has exactly one cause.
 //!
-//! A timer is late because its CPU took no interrupt: the thread there held them off, or the CPU was away. What is
-//! neither is the timer's own, such as its slack.
+//! A timer is late because its CPU took no interrupt: a thread held interrupts off, or the CPU was
+//! away. The rest belongs to the timer itself, such as its slack.
 
 use crate::explain::outsider::{accessed, all_at_once, may_be_taken, outsider, outsider_words};
 use crate::model::Outsider;
@@ -18,41 +19,41 @@ use std::collections::BTreeMap;
 use tipme_measure::timer::LatenessCause;
 use tipme_record::{Cpu, Nanos, Tid};
 
-/// What was away.
+/// Extent of an outage.
 const ALL: &str = "all CPUs at once";
 const ONE: &str = "one CPU";
 
-/// A late wake-up of a thread that is pinned to a CPU.
+/// Late wakeup of a thread that is pinned to a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Late {
     pub tid: Tid,
     pub cpu: Cpu,
-    /// When it was to wake up.
+    /// Time at which the thread was to wake up.
     pub deadline: Nanos,
-    /// When it looked at the clock after it had.
+    /// Time at which the thread read the clock after its wakeup.
     pub wake: Nanos,
 }
 
-/// What the time went to.
+/// Causes of the delay.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lateness {
-    /// Causes with the names of who it was, the largest first; they sum to the whole.
+    /// Causes with the names of their owners, the largest first; they sum to the whole.
     pub portions: Vec<(LatenessCause, String, Nanos)>,
-    /// Since when the first of them had been at it, which may be before the deadline.
+    /// Start of the first cause, which may be before the deadline.
     pub begin: Nanos,
 }
 
-/// A part of the time.
+/// Part of the delay.
 struct LatenessPiece {
     cause: LatenessCause,
-    /// The process, where it was a thread.
+    /// Process, if the owner was a thread.
     name: String,
-    /// The thread, where it was one.
+    /// Name of the thread, if the owner was one.
     thread: String,
     interval: CpuInterval,
 }
 
-/// Explains a late wake-up; `None` where the recording does not reach back to it.
+/// Explains a late wakeup; returns `None` if the recording does not reach back to it.
 pub fn lateness(recording: &Recording, late: &Late) -> Option<Lateness> {
     if late.deadline < recording.complete_from() || late.wake <= late.deadline {
         return None;
@@ -74,7 +75,8 @@ fn time(group: &[&LatenessPiece]) -> Nanos {
     Nanos(group.iter().map(|piece| piece.interval.time().0).sum())
 }
 
-/// The process, and its thread where only one of them had the CPU and has a name of its own.
+/// Returns the name of the process, with its thread if a single one with a name of its own had the
+/// CPU.
 fn name(group: &[&LatenessPiece]) -> Option<String> {
     let first = group.first()?;
     let alone = group.iter().all(|piece| piece.thread == first.thread);
@@ -82,9 +84,9 @@ fn name(group: &[&LatenessPiece]) -> Option<String> {
     Some(if own { format!("{} of {}", first.thread, first.name) } else { first.name.clone() })
 }
 
-/// When the thread was made ready; the deadline where it was not asleep then, and where its wake-up was not recorded,
-/// as on the time of a thread that is hidden from the recorder: such a timer counts as in time, unless its CPU took no
-/// interrupt.
+/// Returns the time at which the thread became runnable. This is the deadline if the thread was not
+/// asleep then, or if its wakeup was not recorded, as in the context of a thread hidden from the
+/// recorder: such a timer counts as on time, unless its CPU took no interrupt.
 fn ready(recording: &Recording, late: &Late) -> Nanos {
     let span = recording.timeline.at(late.tid, late.deadline);
     let recorded = |span: &Span| span.segment.context != CONTEXT_UNKNOWN;
@@ -92,7 +94,7 @@ fn ready(recording: &Recording, late: &Late) -> Nanos {
     asleep.map_or(late.deadline, |span| span.end.clamp(late.deadline, late.wake))
 }
 
-/// The CPU whose interrupt made the thread ready: timers may be on another one than their threads.
+/// Returns the CPU that took the timer interrupt: timers may be on another CPU than their threads.
 fn timer_cpu(recording: &Recording, late: &Late, ready: Nanos) -> Cpu {
     let sleep = recording.timeline.before(late.tid, ready);
     let waker = sleep.map(|span| span.segment.waker).filter(|waker| *waker != Tid(0) && *waker != late.tid);
@@ -101,8 +103,8 @@ fn timer_cpu(recording: &Recording, late: &Late, ready: Nanos) -> Cpu {
     ran.map_or(late.cpu, |span| Cpu(u32::from(span.segment.place)))
 }
 
-/// The intervals of the timer's CPU until the thread was made ready, then those of its own; cut where a CPU took no
-/// interrupt.
+/// Returns the intervals of the timer's CPU until the wakeup, then those of the thread's CPU, split
+/// where a CPU took no interrupt.
 fn pieces(recording: &Recording, late: &Late) -> Vec<LatenessPiece> {
     let ready = ready(recording, late);
     let timer = timer_cpu(recording, late, ready);
@@ -112,7 +114,7 @@ fn pieces(recording: &Recording, late: &Late) -> Vec<LatenessPiece> {
     before.chain(after.map(|(overdue, interval)| awake(recording, interval, overdue, late))).collect()
 }
 
-/// The intervals of a CPU, with the timer that was due there meanwhile.
+/// Returns the intervals of a CPU, each with the timer that was overdue there meanwhile.
 fn cut(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(Option<&OverdueTimer>, CpuInterval)> {
     let tiles = recording.overdue.tiles(cpu, lo, hi).into_iter();
     let intervals = |(overdue, lo, hi)| {
@@ -122,7 +124,7 @@ fn cut(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Vec<(Option<&Ov
     tiles.flat_map(intervals).collect()
 }
 
-/// What keeps a thread from being made ready: whoever runs meanwhile keeps a timer from firing only by holding
+/// Returns the reason why a thread was not woken. A running thread delays a timer only by holding
 /// interrupts off.
 fn asleep(recording: &Recording, cpu: Cpu, interval: CpuInterval, overdue: Option<&OverdueTimer>) -> LatenessPiece {
     let name = match &interval.owner {
@@ -135,7 +137,7 @@ fn asleep(recording: &Recording, cpu: Cpu, interval: CpuInterval, overdue: Optio
     LatenessPiece { cause, name, thread: String::new(), interval }
 }
 
-/// Why a CPU took no interrupt.
+/// Returns the reason why a CPU took no interrupt.
 fn deaf(recording: &Recording, overdue: &OverdueTimer, interval: &CpuInterval) -> (LatenessCause, String) {
     if is_held_off(recording, overdue) {
         return (LatenessCause::HeldOff, process(recording, overdue.tid, interval.from));
@@ -145,12 +147,13 @@ fn deaf(recording: &Recording, overdue: &OverdueTimer, interval: &CpuInterval) -
     away(recording, overdue.cpu, (overdue.due, overdue.came), function)
 }
 
-/// Whether the thread there held interrupts off, and nobody can have taken the CPU instead.
+/// Returns `true` if the thread there held interrupts off, and the CPU cannot have been stolen
+/// instead.
 fn is_held_off(recording: &Recording, overdue: &OverdueTimer) -> bool {
     overdue.is_held_off() && !may_be_taken(recording, overdue.cpu, overdue.due, overdue.came)
 }
 
-/// Who had a CPU that was away, and how many were.
+/// Returns the owner of a CPU that was away, and the number of CPUs affected.
 fn away(recording: &Recording, cpu: Cpu, (lo, hi): (Nanos, Nanos), function: Option<&str>) -> (LatenessCause, String) {
     let place = match function {
         _ if all_at_once(recording, lo, hi) => ALL.to_owned(),
@@ -163,7 +166,7 @@ fn away(recording: &Recording, cpu: Cpu, (lo, hi): (Nanos, Nanos), function: Opt
     }
 }
 
-/// What keeps a thread that is ready from running. A CPU that was away was nobody's.
+/// Returns the reason why a runnable thread did not run. A CPU that was away had no owner.
 fn awake(recording: &Recording, interval: CpuInterval, overdue: Option<&OverdueTimer>, late: &Late) -> LatenessPiece {
     let own = matches!(interval.owner, CpuOwner::Thread { tid, .. } if tid == late.tid);
     let taken = recording.withdrawals.explains(late.cpu, interval.from, interval.to);
@@ -177,7 +180,7 @@ fn awake(recording: &Recording, interval: CpuInterval, overdue: Option<&OverdueT
     LatenessPiece { cause, name, thread: String::new(), interval }
 }
 
-/// Whoever has the CPU by the records, unless it may have been taken from a handler.
+/// Returns the recorded owner of the CPU, unless the CPU may have been stolen from a handler.
 fn recorded(recording: &Recording, cpu: Cpu, interval: CpuInterval) -> LatenessPiece {
     let (lo, hi) = (interval.from, interval.to);
     let (cause, name, thread) = match &interval.owner {
@@ -197,7 +200,7 @@ fn recorded(recording: &Recording, cpu: Cpu, interval: CpuInterval) -> LatenessP
     LatenessPiece { cause, name, thread, interval }
 }
 
-/// What held a CPU on which a timer was due and did not come.
+/// Returns the cause that stalled a CPU on which a timer was overdue or which was silent at work.
 fn stalled(
     recording: &Recording,
     cpu: Cpu,
@@ -212,12 +215,12 @@ fn stalled(
     }
 }
 
-/// The name of a thread's process.
+/// Returns the name of a thread's process.
 fn process(recording: &Recording, tid: Tid, at: Nanos) -> String {
     recording.tasks.comm(recording.tasks.pid(tid, at), at)
 }
 
-/// Since when a thread had run, which may be long before the deadline.
+/// Returns the time since which a thread had run, which may be long before the deadline.
 fn begin(recording: &Recording, interval: &CpuInterval) -> Nanos {
     let (CpuOwner::Thread { tid, .. } | CpuOwner::Work { tid, .. }) = interval.owner else { return interval.from };
     let span = recording.timeline.at(tid, interval.from);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which limit of a control group pieces are due to, who used it up, and how long it was throttled meanwhile.
+//! CPU quotas of control groups: the quota that throttled pieces, the job that used it up, and the
+//! throttled time.
 
 use crate::explain::describe::{count_text, span_text};
 use crate::explain::jobs::{Job, Members};
@@ -9,24 +10,24 @@ use crate::timeline::throttle::QuotaGroup;
 use std::collections::BTreeMap;
 use tipme_record::{Nanos, Tid};
 
-/// The job that used more than any other of what a group may use.
+/// Job that used more of a control group's quota than any other job.
 pub(crate) struct QuotaUser {
     pub job: Job,
     pub members: Members,
-    /// What all in the group used meanwhile, and the time in which they did.
+    /// CPU time of the whole group, and the length of the observed periods.
     all: Nanos,
     span: Nanos,
 }
 
-/// The limit that most of a group's pieces are due to.
+/// Returns the quota that caused the longest piece of a group.
 pub(crate) fn limit_of<'a>(budget: &Budget<'a>, group: &BlameGroup) -> Option<&'a QuotaGroup> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     budget.recording.throttled(longest.tid, longest.lo, longest.hi)
 }
 
-/// Who in a throttled group used its quota up, in the periods before it was throttled while the group's pieces lasted.
-/// Nobody, where those that count as its members ran for longer than it allows: then not all of them were in it all the
-/// time.
+/// Finds the job that used up the quota of a throttled control group, in the periods before the
+/// group was throttled. Returns `None` if the threads counted as members ran longer than the quota
+/// allows: not all of them were members all the time.
 pub(crate) fn user_of(budget: &Budget<'_>, group: &BlameGroup) -> Option<QuotaUser> {
     let limit = limit_of(budget, group)?;
     let (lo, hi) = extent(budget, group).and_then(|(lo, hi)| limit.used_up(lo, hi))?;
@@ -40,7 +41,8 @@ pub(crate) fn user_of(budget: &Budget<'_>, group: &BlameGroup) -> Option<QuotaUs
     most.map(|(job, members)| QuotaUser { job, members, all: Nanos(all), span: hi.since(lo) })
 }
 
-/// The threads of a control group that ran in it in `lo..hi`, and for how long each did.
+/// Returns the threads of a control group that ran in it in `lo..hi`, with the running time of
+/// each.
 fn ran_in(recording: &Recording, limit: &QuotaGroup, lo: Nanos, hi: Nanos) -> Vec<(Tid, u64)> {
     let groups = |tid| recording.throttling.groups_of(&recording.tasks, tid, hi);
     let is_in = |tid: &Tid| groups(*tid).iter().any(|group| std::ptr::eq(*group, limit));
@@ -50,12 +52,13 @@ fn ran_in(recording: &Recording, limit: &QuotaGroup, lo: Nanos, hi: Nanos) -> Ve
 }
 
 impl QuotaUser {
-    /// Whether it used at least half of it.
+    /// Returns `true` if the job used at least half of the group's CPU time.
     pub(crate) fn is_main(&self) -> bool {
         self.members.total() >= self.all.0 / 2
     }
 
-    /// `encoder (pid 7) ran 4.9 ms of the 5.0 ms that the group ran in the 100 ms until it was throttled last`.
+    /// Formats `encoder (pid 7) ran 4.9 ms of the 5.0 ms that the group ran in the 100 ms until it
+    /// was throttled last`.
     pub(crate) fn text(&self, budget: &Budget<'_>) -> String {
         let [own, all, span] = [Nanos(self.members.total()), self.all, self.span].map(span_text);
         let who = budget.jobs.label(&self.job, &self.members);
@@ -63,7 +66,7 @@ impl QuotaUser {
     }
 }
 
-/// In how many periods and how long the group was throttled while the group's pieces lasted.
+/// Formats the number of throttled periods and the throttled time during a group's pieces.
 pub(crate) fn evidence(budget: &Budget<'_>, group: &BlameGroup, limit: &QuotaGroup) -> Option<String> {
     let (lo, hi) = extent(budget, group)?;
     let periods = match limit.periods_within(lo, hi) {
@@ -75,7 +78,7 @@ pub(crate) fn evidence(budget: &Budget<'_>, group: &BlameGroup, limit: &QuotaGro
     Some(format!("the group was throttled{periods}, {} of {}", span_text(total), span_text(hi.since(lo))))
 }
 
-/// From the first begin of a group's pieces to their last end.
+/// Returns the first start and the last end of a group's pieces.
 fn extent(budget: &Budget<'_>, group: &BlameGroup) -> Option<(Nanos, Nanos)> {
     let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
     Some((lo, budget.pieces(group).map(|piece| piece.hi).max()?))

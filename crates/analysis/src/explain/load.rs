@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who filled a device's queue while the application waited for it.
+//! Processes that filled the queue of a device, or took memory, while the application waited.
 
 use crate::explain::chain::{ChainPiece, Doing};
 use crate::explain::describe::{bytes_text, count_text};
@@ -17,19 +17,20 @@ use tipme_record::incident::Loss;
 use tipme_record::records::Reclaim;
 use tipme_record::{Device, Nanos, Pid, RingClass, Tid};
 
-/// A request costs a device about as much as this many bytes more.
+/// Cost of a request to a device, in bytes.
 const REQUEST_COST: u64 = 128 * 1024;
 
-/// Least amount that the kernel writes back, in bytes with the cost of each request, for its writer to be the cause.
+/// Minimum amount of writeback for its writer to be the cause, in bytes including the cost of each
+/// request.
 const WRITTEN_BACK_MIN: u64 = 1024 * 1024;
 
-/// Requests of all others must be this share of all to be the cause.
+/// Minimum share of all requests, by cost, that others must have to be the cause.
 const OTHERS_MIN: f64 = 0.3;
 
-/// Functions of the kernel that take requests to a device, by the begins of their names.
+/// Name prefixes of the kernel functions that submit requests to a device.
 const REQUEST_MAKERS: [&str; 4] = ["submit_bio", "__submit_bio", "blk_", "__blk_"];
 
-/// Pages are written back this long after they were dirtied.
+/// Maximum time from dirtying a page to its writeback.
 const DIRTY_BEFORE: Nanos = Nanos::from_secs(30);
 
 /// Requests of one job.
@@ -44,11 +45,11 @@ pub(crate) struct Requests {
 /// Requests on a device during a group of waits.
 pub(crate) struct Load {
     pub own: Requests,
-    /// The job with the most requests besides the application, where it and others had enough of them.
+    /// Job with the most requests besides the application, if other jobs had enough of them.
     pub other: Option<(Job, Requests)>,
-    /// How many other jobs had requests, and these.
+    /// Number of other jobs with requests, and the sum of those.
     pub rest: (usize, Requests),
-    /// The kernel wrote back what the other job had dirtied.
+    /// The kernel wrote back pages that the other job had dirtied.
     pub written_back: bool,
 }
 
@@ -73,7 +74,7 @@ impl Requests {
         self.bytes.saturating_add((self.reads + self.writes).saturating_mul(REQUEST_COST))
     }
 
-    /// `1,412 writes (1.2 GiB)`.
+    /// Formats `1,412 writes (1.2 GiB)`.
     pub(crate) fn text(&self) -> String {
         let what = match (self.reads, self.writes) {
             (reads, 0) => format!("{} {}", count_text(reads), plural(reads, "read")),
@@ -88,7 +89,7 @@ fn plural(count: u64, word: &str) -> String {
     if count == 1 { word.to_owned() } else { format!("{word}s") }
 }
 
-/// Sums up who had requests outstanding on a device during the pieces of a group.
+/// Sums up the requests outstanding on a device during the pieces of a group, by job.
 pub(crate) fn load(budget: &Budget<'_>, group: &BlameGroup, device: Option<Device>) -> Load {
     let recording = budget.recording;
     let mut spans: Vec<(Nanos, Nanos)> = budget.pieces(group).map(|piece| (piece.lo, piece.hi)).collect();
@@ -113,8 +114,8 @@ pub(crate) fn load(budget: &Budget<'_>, group: &BlameGroup, device: Option<Devic
     weigh(budget, own, others, hi)
 }
 
-/// How much of its own computation a process spent on making requests to devices, by where it was sampled; a device of a
-/// virtual machine has the CPU wait for it then.
+/// Returns a process and the part of its own computation spent on submitting requests to devices,
+/// by its samples. An emulated device of a virtual machine makes the CPU wait at that point.
 pub(crate) fn made_by(budget: &Budget<'_>, group: &BlameGroup) -> (Option<Pid>, u64) {
     let Some(first) = budget.pieces(group).next().filter(|_| group.kind == CauseKind::OwnComputation) else {
         return (None, 0);
@@ -130,12 +131,13 @@ pub(crate) fn made_by(budget: &Budget<'_>, group: &BlameGroup) -> (Option<Pid>, 
     (Some(recording.tasks.pid(first.tid, first.lo)), group.nanos / all.max(1) * made)
 }
 
-/// For how long a device had nothing to do in a group's waits, where that is more than half of them: no request of anybody
-/// was in its queue. `None` unless most waits end with a request that it got only within them, and where some may have been
-/// lost meanwhile: what no request is made for, such as a file of another machine, reaches no device.
+/// Returns the time for which a device was idle in a group's waits, if that is more than half of
+/// them: its queue was empty. Returns `None` unless most waits end with a request that was issued
+/// within them, and if requests may have been lost meanwhile. Waits without a request, such as for
+/// a remote file, never reach a device.
 pub(crate) fn idle_meanwhile(budget: &Budget<'_>, group: &BlameGroup, device: Device) -> Option<Nanos> {
     let disk = &budget.recording.disk;
-    // A commit of the journal waits for whoever is in the midst of a change as well.
+    // A journal commit also waits for threads in the middle of a change.
     let for_io = |piece: &&ChainPiece| match piece.doing {
         Doing::Waited(Waited::Fsync, wait) => wait.is_some_and(|wait| waits_for_io(wait.state)),
         _ => true,
@@ -149,7 +151,7 @@ pub(crate) fn idle_meanwhile(budget: &Budget<'_>, group: &BlameGroup, device: De
     (all.0.saturating_mul(2) > group.nanos && !lost()).then_some(all)
 }
 
-/// How much of `lo..hi` lies outside of some times that lie one after the other.
+/// Returns the part of `lo..hi` outside of `busy`, which is in order of time.
 fn idle_within(busy: &[(Nanos, Nanos)], lo: Nanos, hi: Nanos) -> Nanos {
     let first = busy.partition_point(|(_, end)| *end <= lo);
     let within = busy[first..].iter().take_while(|(start, _)| *start < hi);
@@ -157,7 +159,8 @@ fn idle_within(busy: &[(Nanos, Nanos)], lo: Nanos, hi: Nanos) -> Nanos {
     hi.since(lo).since(busy)
 }
 
-/// Whether records of requests may have been lost in a time; losses are counted by the second.
+/// Returns `true` if records of requests may have been lost in a time; losses are counted per
+/// second.
 fn lost_within(recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
     let of_requests = |loss: &&Loss| loss.class == RingClass::Rare.name();
     let reaches = |loss: &Loss| lo.0 < loss.until_ns && Nanos(loss.until_ns).before(SECOND) < hi;
@@ -165,7 +168,8 @@ fn lost_within(recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
 }
 
 fn weigh(budget: &Budget<'_>, own: Requests, mut others: BTreeMap<Job, Requests>, at: Nanos) -> Load {
-    // Kernel threads that read do so for others, such as for those whose requests are held back; for whom is not recorded.
+    // Kernel threads read for others, such as for throttled jobs, but the records do not show for
+    // which.
     others.retain(|job, requests| !matches!(job, Job::Kernel(_)) || requests.reads <= requests.writes);
     let of_others = others.values().fold(0, |sum: u64, requests| sum.saturating_add(requests.weight()));
     let enough = of_others as f64 >= OTHERS_MIN * of_others.saturating_add(own.weight()) as f64;
@@ -176,7 +180,7 @@ fn weigh(budget: &Budget<'_>, own: Requests, mut others: BTreeMap<Job, Requests>
         Some((Job::Kernel(name), mut requests)) => {
             let dirtier = dirtier(budget.recording, at).filter(|_| requests.writes > 0);
             if requests.weight() < WRITTEN_BACK_MIN {
-                // So little keeps no device busy: it did not answer.
+                // So little load keeps no device busy: the device itself was slow.
                 return load;
             }
             let job = dirtier.map(|tid| budget.jobs.of(tid, at));
@@ -192,7 +196,8 @@ fn weigh(budget: &Budget<'_>, own: Requests, mut others: BTreeMap<Job, Requests>
     load
 }
 
-/// The thread that dirtied most: one that was throttled for it, or was seen writing files.
+/// Returns the thread that dirtied the most pages: one that was throttled for it, or was sampled
+/// while writing files.
 fn dirtier(recording: &Recording, at: Nanos) -> Option<Tid> {
     let lo = at.before(DIRTY_BEFORE);
     let mut votes: BTreeMap<Tid, u64> = BTreeMap::new();
@@ -212,7 +217,8 @@ fn dirtier(recording: &Recording, at: Nanos) -> Option<Tid> {
     votes.into_iter().max_by_key(|(_, votes)| *votes).map(|(tid, _)| tid)
 }
 
-/// The thread that had written what a group's waits are for, where these are for the data of all programs.
+/// Returns the thread that had written the data of a group's waits, if these sync the data of all
+/// programs.
 pub(crate) fn writer_for_all(budget: &Budget<'_>, group: &BlameGroup) -> Option<Tid> {
     let for_all = |piece: &&ChainPiece| matches!(piece.doing, Doing::Waited(_, Some(wait)) if syncs_all(&wait));
     let first = budget.pieces(group).filter(for_all).min_by_key(|piece| piece.lo)?;
@@ -227,9 +233,11 @@ fn throttles(reclaim: &Reclaim) -> bool {
     reclaim.what == THROTTLED
 }
 
-/// The thread outside the application that reclaimed most memory, or allocated most, around a time.
+/// Returns the thread outside the application that reclaimed or allocated the most memory around a
+/// time.
 ///
-/// Reclaim inside a control group counts only where `waiter` is in the same one: it takes nothing from others.
+/// Reclaim inside a control group counts only if `waiter` is in the same one: it takes nothing from
+/// others.
 pub(crate) fn memory_taker(budget: &Budget<'_>, waiter: Tid, lo: Nanos, hi: Nanos) -> Option<Tid> {
     let recording = budget.recording;
     let lo = lo.before(TAKEN_BEFORE);
@@ -261,14 +269,14 @@ pub(crate) fn memory_taker(budget: &Budget<'_>, waiter: Tid, lo: Nanos, hi: Nano
     most(&votes)
 }
 
-/// Whether memory was short inside a control group only: then it was taken by those who had to free some of the
-/// group's, however much others took of the machine's.
+/// Returns `true` if memory was short inside a control group only. The group's own reclaimers are
+/// then to blame, however much memory others took from the machine.
 fn only_in_group(recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
     let mut all = recording.reclaims.iter().filter(|reclaim| within(reclaim.head.ts, lo, hi)).peekable();
     all.peek().is_some() && all.all(|reclaim| reclaim.what == IN_GROUP || reclaim.what == THROTTLED)
 }
 
-/// Adds what threads were counted to have done, where that was recorded.
+/// Adds the recorded counts of threads to their votes.
 fn tally(recording: &Recording, what: u32, lo: Nanos, hi: Nanos, votes: &mut BTreeMap<Tid, u64>) {
     for tally in recording.tallies.iter().filter(|tally| tally.what == what && within(tally.head.ts, lo, hi)) {
         let count = votes.entry(tally.head.tid).or_default();
@@ -276,24 +284,26 @@ fn tally(recording: &Recording, what: u32, lo: Nanos, hi: Nanos, votes: &mut BTr
     }
 }
 
-/// Tallies of folios made dirty, and of changes of a process's memory.
+/// Kinds of tallies: folios dirtied, and changes of a process's memory.
 const DIRTIED: u32 = 0;
 const TAKEN: u32 = 1;
 
-/// Records of memory work by threads; pages, or milliseconds of throttling, are their amount.
+/// Returns the records of memory work by threads. Their amount is in pages, or in milliseconds of
+/// throttling.
 fn reclaims(recording: &Recording, lo: Nanos, hi: Nanos) -> impl Iterator<Item = &Reclaim> {
     let threads = move |reclaim: &&Reclaim| reclaim.what != BY_KSWAPD && within(reclaim.head.ts, lo, hi);
     recording.reclaims.iter().filter(threads)
 }
 
-/// Whether memory work took pages that the waiter may have had.
+/// Returns `true` if a reclaim may have taken pages of the waiter.
 fn reaches(recording: &Recording, reclaim: &Reclaim, waiter: Tid) -> bool {
     let group = |tid| recording.tasks.life(tid, reclaim.head.ts).map(|life| life.cgroup);
     reclaim.what != IN_GROUP || group(waiter) == group(reclaim.head.tid)
 }
 
-/// The thread outside the application that took the memory in which the waiter's pages were: memory was
-/// short in the seconds before, and that thread took most. `None` where no memory was freed.
+/// Returns the thread outside the application that caused the eviction of the waiter's pages:
+/// memory was short in the seconds before, and that thread took the most. Returns `None` if no
+/// memory was freed.
 pub(crate) fn evictor(budget: &Budget<'_>, group: &BlameGroup) -> Option<Tid> {
     let recording = budget.recording;
     let first = budget.pieces(group).min_by_key(|piece| piece.lo)?;
@@ -305,7 +315,7 @@ pub(crate) fn evictor(budget: &Budget<'_>, group: &BlameGroup) -> Option<Tid> {
     memory_taker(budget, first.tid, first.lo, hi).filter(|_| short)
 }
 
-/// How long the kernel's own threads freed memory.
+/// Returns the running time of the kswapd threads.
 fn kswapd_ran(recording: &Recording, lo: Nanos, hi: Nanos) -> Nanos {
     let threads = recording.tasks.lives().iter().filter(|life| life.is_kernel() && life.comm.starts_with("kswapd"));
     let ran = threads
@@ -314,18 +324,18 @@ fn kswapd_ran(recording: &Recording, lo: Nanos, hi: Nanos) -> Nanos {
     Nanos(ran.map(|span| span.end.min(hi).since(span.start.max(lo)).0).fold(0, u64::saturating_add))
 }
 
-/// Memory that is missing now was taken at most this long before.
+/// Maximum time from the allocation of memory to the shortage that it caused.
 const TAKEN_BEFORE: Nanos = Nanos::from_secs(5);
 
-/// Pages of one record beyond this are not believed.
+/// Maximum credible number of pages in one record.
 const AMOUNT_MAX: u64 = 1 << 20;
 
-/// Memory was short where this many pages were freed by threads that needed some, or the kernel's own
-/// threads freed for so long.
+/// Memory was short if threads freed at least this many pages themselves, or kswapd ran for at
+/// least this long.
 const FREED_MIN: u64 = 64;
 const KSWAPD_MIN: Nanos = Nanos::from_millis(1);
 
-/// The kernel's own reclaim, which is nobody's doing by itself.
+/// Reclaim by kswapd, which no thread causes directly.
 const BY_KSWAPD: u32 = 3;
 
 const ALLOCATING: [&str; 8] = [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose packet ended a wait, where that is a process on this machine.
+//! Waits ended by a packet from a process on this machine.
 
 use crate::timeline::packets::in_softirq;
 use crate::timeline::polls::{is_for_names, is_internet, is_loopback};
@@ -9,18 +9,21 @@ use crate::timeline::waits::polls;
 use tipme_record::records::Wait;
 use tipme_record::{Nanos, Tid};
 
-/// Polls in a row that are taken for one wait, and what a thread does between two of them at most.
+/// Maximum number of consecutive polls treated as one wait, and maximum running time between two of
+/// them.
 const POLLS_MAX: usize = 1_024;
 const AGAIN: Nanos = Nanos::from_millis(5);
 
-/// A packet is answered within this time.
+/// Maximum time from a packet to its answer.
 const ASKED_WITHIN: Nanos = Nanos::from_secs(10);
 
 impl Recording {
-    /// The process on this machine whose packet ended a wait, or the last of several polls of the same files in a row.
+    /// Returns the local process that ended a wait by a packet, or the last of several consecutive
+    /// polls of the same files.
     ///
-    /// Packets over loopback arrive in a softirq on the time of whoever sent them. A poll that ends because its time is
-    /// up, and begins again at once, is one wait. Who asks for a name waits for the name server, whoever stands behind it.
+    /// A loopback packet arrives in a softirq in the context of its sender. Polls that time out and
+    /// are repeated at once count as one wait. A name lookup is a wait for the name server,
+    /// whatever process answers behind it.
     pub(crate) fn loopback_peer(&self, span: &Span, wait: Option<&Wait>) -> Option<Tid> {
         let wait = wait.filter(|wait| (polls(wait) || is_internet(wait)) && !is_for_names(wait))?;
         if is_internet(wait) && !is_loopback(wait) || wait.family == 0 && self.takes_display_input(span.tid) {
@@ -52,8 +55,8 @@ impl Recording {
         None
     }
 
-    /// Whether a packet of the waiter reached the process of a sender shortly before: one from another machine may arrive on
-    /// the time of anybody.
+    /// Returns `true` if a packet of the waiter reached the process of a sender shortly before. A
+    /// packet from another machine may arrive in the context of any process.
     fn was_asked(&self, sender: Tid, answered: &Span) -> bool {
         let (pid, end) = (self.tasks.pid(sender, answered.end), answered.end);
         self.packet_reached(pid, answered.tid, end.before(ASKED_WITHIN), end)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an interval went to, and to whom.
+//! Explanation of an interval.
 //!
-//! Takes an interval of an interaction or of a thread; gives the chain from its end back to its start (the critical
-//! path), and the blame of each piece: its kind, and the thread, job, device or host that it is due to. Pieces sum to
-//! the interval.
+//! Takes an interval of an interaction or of a thread. Produces the chain from its end back to its
+//! start (the critical path), and the blame of each piece: its kind, and the responsible thread,
+//! job, device or host. The pieces sum to the interval.
 
 mod activation;
 pub(crate) mod blame;

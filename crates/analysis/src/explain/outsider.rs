@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who had a CPU that was away: nothing of this machine ran on it, and no thread of it is to blame.
+//! Owner of a CPU that was away: nothing of this machine ran on it, so no thread is to blame.
 //!
-//! Evidence decides, and what it leaves open stays open. A hypervisor may take any CPU, and its count is believed. The
-//! firmware stops all CPUs at once. A device stops the CPU that waits for its answer, while others go on: it is named
-//! only where the timer that came late found the kernel in a function that accesses one. A hypervisor that counts nothing
-//! may have taken the CPU there as well, and in code that takes no interrupt (`suspect`).
+//! The evidence decides; open cases stay undecided. A hypervisor may take any CPU, and its steal
+//! count is trusted. The firmware stops all CPUs at once. A device stops the CPU that waits for its
+//! answer while others go on. It is reported only if the late timer interrupted a kernel function
+//! that accesses a device. A hypervisor without a steal count may have taken the CPU there as well,
+//! and in code that runs with interrupts off (`suspect`).
 
 use crate::explain::suspect::{LENGTH_MIN, suspect};
 use crate::model::Outsider;
@@ -15,11 +16,12 @@ use tipme_measure::idle::HolderKind;
 use tipme_measure::timer::LatenessCause;
 use tipme_record::{Cpu, Nanos};
 
-/// From this share of its CPU's time on a piece is the hypervisor's, or the firmware's.
+/// Minimum share of a piece for which its CPU was away, for the hypervisor or the firmware to be
+/// blamed.
 pub(crate) const SHARE_MIN: f64 = 0.5;
 
-/// Functions in which the kernel waits for a device, by the begins of their names: ports, registers in memory, the space
-/// of PCI configuration. None of them does anything else that takes time.
+/// Name prefixes of the functions in which the kernel waits for a device: ports, device memory, PCI
+/// configuration space. These functions do nothing else that takes time.
 const ACCESSES: [&str; 14] = [
     "ioread",
     "iowrite",
@@ -37,7 +39,7 @@ const ACCESSES: [&str; 14] = [
     "acpi_os_write_port",
 ];
 
-/// Who had a CPU in `lo..hi`, in which it was away.
+/// Finds the owner of a CPU that was away in `lo..hi`.
 pub fn outsider(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Outsider {
     let suspect = suspect(recording, cpu, lo, hi).is_some();
     let overdue = recording.overdue.longest_away(cpu, lo, hi).filter(|one| one.covers(SHARE_MIN, lo, hi));
@@ -56,39 +58,42 @@ pub fn outsider(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Outsid
     }
 }
 
-/// The same in a sentence, with what is left where it is not decided.
+/// Describes the owner for a sentence, with the remaining candidates if it is undecided.
 pub fn outsider_words(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> String {
     let who = outsider(recording, cpu, lo, hi);
     let suspect = suspect(recording, cpu, lo, hi).filter(|_| who == Outsider::Undecided);
     suspect.map_or_else(|| who.words(recording).to_owned(), |suspect| suspect.words(recording, lo))
 }
 
-/// Whether a CPU may have been taken from whoever had it in `lo..hi` with interrupts off: the hypervisor says so, or it
-/// counts nothing and they do not take that long else.
+/// Returns `true` if the hypervisor may have taken a CPU in `lo..hi` while its owner ran with
+/// interrupts off: the steal count shows it, or there is no count and that code is usually much
+/// faster.
 pub fn may_be_taken(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> bool {
     hi.since(lo) >= LENGTH_MIN && counted(recording, cpu, lo, hi) || suspect(recording, cpu, lo, hi).is_some()
 }
 
-/// Whether the hypervisor counts a CPU as taken: by what the kernel saw of that at its ticks, or by the coarse counter.
+/// Returns `true` if the hypervisor counted a CPU as stolen, as seen by the kernel at its ticks or
+/// by the coarse counter.
 fn counted(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> bool {
     recording.withdrawals.explains(cpu, lo, hi) || recording.steal.share_of(cpu, lo, hi) >= SHARE_MIN
 }
 
-/// Whether all CPUs were away: their timers were late meanwhile, or two at least were at work and recorded nothing. That
-/// an idle CPU records nothing tells nothing.
+/// Returns `true` if all CPUs were away: all their timers were late, or at least two busy CPUs
+/// recorded nothing. Silence of an idle CPU proves nothing.
 pub(crate) fn all_at_once(recording: &Recording, lo: Nanos, hi: Nanos) -> bool {
     let cpus = recording.meta.machine.cpus;
     cpus > 1 && (recording.overdue.all_away(cpus, lo, hi) || silent_at_work(recording, lo, hi) > 1)
 }
 
-/// The function that a late timer found, where it accesses a device.
+/// Returns the function that a late timer interrupted, if it accesses a device.
 pub(crate) fn accessed<'a>(recording: &'a Recording, overdue: &OverdueTimer) -> Option<&'a str> {
     let function = overdue.function(&recording.names)?;
     ACCESSES.iter().any(|begin| function.starts_with(begin)).then_some(function)
 }
 
 impl Outsider {
-    /// In a sentence, with what is left where it is not decided and nobody of this kernel had the CPU.
+    /// Returns the name for a sentence. If undecided, it lists the possible owners outside this
+    /// kernel.
     pub(crate) fn words(self, recording: &Recording) -> &'static str {
         match self {
             Outsider::Hypervisor => "the hypervisor",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interval as a budget: shares that sum to the whole, and the groups of pieces that are causes.
+//! The interval as a budget: shares that sum to the whole, and the groups of pieces that become
+//! causes.
 
 use crate::explain::blame::{Blame, BlameFinder, Waiter, Who};
 use crate::explain::chain::{Chain, ChainPiece};
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use tipme_record::{Device, Nanos, Pid};
 
-/// Whom the pieces of a group are due to.
+/// Owner of the pieces of a group.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum BlameOwner {
     Job(Job),
@@ -23,7 +24,7 @@ pub(crate) enum BlameOwner {
     Nobody,
 }
 
-/// Pieces of one kind that are due to one owner.
+/// Pieces of one kind with the same owner.
 #[derive(Clone, Debug)]
 pub(crate) struct BlameGroup {
     pub kind: CauseKind,
@@ -34,7 +35,7 @@ pub(crate) struct BlameGroup {
     pub pieces: Vec<usize>,
 }
 
-/// What is needed to tell whose each piece is.
+/// Pieces of an interval with their blames.
 pub(crate) struct Budget<'a> {
     pub recording: &'a Recording,
     pub chain: &'a Chain,
@@ -63,7 +64,7 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// The pieces by kind and owner, the largest group first.
+    /// Returns the pieces grouped by kind and owner, the largest group first.
     pub(crate) fn groups(&self) -> Vec<BlameGroup> {
         let mut groups: BTreeMap<(CauseKind, BlameOwner), BlameGroup> = BTreeMap::new();
         for (index, (piece, blame)) in self.chain.pieces.iter().zip(&self.blames).enumerate() {
@@ -87,7 +88,7 @@ impl<'a> Budget<'a> {
         groups
     }
 
-    /// The shares of the interval, the largest first.
+    /// Returns the shares of the interval, the largest first.
     pub(crate) fn shares(&self) -> Vec<model::Piece> {
         let mut shares: BTreeMap<(&'static str, CauseKind, Pid, BlameOwner), (u64, usize)> = BTreeMap::new();
         for (index, (piece, blame)) in self.chain.pieces.iter().zip(&self.blames).enumerate() {
@@ -117,24 +118,22 @@ impl<'a> Budget<'a> {
         }
     }
 
-    /// The end of the interval.
     pub(crate) fn end(&self) -> Nanos {
         self.chain.pieces.last().map_or(Nanos(0), |piece| piece.hi)
     }
 
-    /// A piece, and what it is due to.
+    /// Returns a piece and its blame.
     pub(crate) fn blamed(&self, index: usize) -> Option<(&'a ChainPiece, Blame)> {
         self.chain.pieces.get(index).zip(self.blames.get(index).copied())
     }
 
-    /// The pieces of a group.
     pub(crate) fn pieces(&self, group: &BlameGroup) -> impl Iterator<Item = &'a ChainPiece> {
         let chain = self.chain;
         group.pieces.clone().into_iter().filter_map(move |index| chain.pieces.get(index))
     }
 }
 
-/// The length of a piece in nanoseconds.
+/// Returns the length of a piece in nanoseconds.
 pub(crate) fn length(piece: &ChainPiece) -> u64 {
     piece.hi.since(piece.lo).0
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a cause comes back at regular times, looked for in all that was recorded.
+//! Periodicity of a cause in the whole recording.
 
 use crate::explain::chain::ChainPiece;
 use crate::explain::jobs::Job;
@@ -10,16 +10,16 @@ use crate::timeline::threads::ThreadState;
 use tipme_measure::{Period, period};
 use tipme_record::{Cpu, Nanos, Tid};
 
-/// Runs closer together are one activation: the culprit was interrupted by others.
+/// Maximum gap between runs of one activation: others interrupted the culprit.
 const MERGE: Nanos = Nanos::from_millis(5);
 
-/// Runs that are looked at; with more of them nothing is called periodic.
+/// Maximum number of runs; with more, nothing is called periodic.
 const RUNS_MAX: usize = 1_000_000;
 
-/// When something was active.
+/// Start and end of an active time.
 type Run = (Nanos, Nanos);
 
-/// The period of what a group of pieces is due to.
+/// Returns the period of the cause of a group.
 pub(crate) fn of(budget: &Budget<'_>, group: &BlameGroup) -> Option<Period> {
     let mut runs = match (&group.owner, group.kind) {
         (BlameOwner::Interrupt(source), CauseKind::Interrupt) => interrupts(budget, *source),
@@ -39,13 +39,14 @@ pub(crate) fn of(budget: &Budget<'_>, group: &BlameGroup) -> Option<Period> {
     period(&begins)
 }
 
-/// Whether a run reaches into one of the pieces, which are in the order of time and do not overlap.
+/// Returns `true` if a run overlaps one of the pieces, which are in order of time and do not
+/// overlap each other.
 fn reaches(run: &Run, pieces: &[&ChainPiece]) -> bool {
     let first = pieces.partition_point(|piece| piece.hi <= run.0);
     pieces.get(first).is_some_and(|piece| piece.lo < run.1)
 }
 
-/// Runs in the order of time, those close together as one.
+/// Merges nearby runs, which are in order of time.
 fn merged(runs: &[Run]) -> Vec<Run> {
     let mut merged: Vec<Run> = Vec::new();
     for run in runs {
@@ -62,12 +63,12 @@ fn interrupts(budget: &Budget<'_>, source: Source) -> Vec<Run> {
     of.map(|interrupt| (interrupt.start, interrupt.end)).collect()
 }
 
-/// When any thread of a job ran.
+/// Returns the runs of all threads of a job.
 fn runs_of(budget: &Budget<'_>, job: &Job) -> Vec<Run> {
     let timeline = &budget.recording.timeline;
     let mut runs = Vec::new();
     for tid in timeline.threads() {
-        // A thread is ignored where its last life belongs to another job: ids are seldom used twice in a window.
+        // Threads are matched by the job of their last life: ids are seldom reused within a window.
         if budget.jobs.of(tid, budget.recording.mark) != *job {
             continue;
         }
@@ -77,7 +78,8 @@ fn runs_of(budget: &Budget<'_>, job: &Job) -> Vec<Run> {
     runs
 }
 
-/// When any thread was ready beside an idle CPU for longer than a wake-up takes.
+/// Returns the times in which a thread was runnable beside an idle CPU for longer than a wakeup
+/// takes.
 fn stalls(budget: &Budget<'_>) -> Vec<Run> {
     let timeline = &budget.recording.timeline;
     let ready = timeline.threads().flat_map(|tid| timeline.spans(tid)).filter(|span| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds for every timeline, however odd: states and pieces tile time without gaps.
+//! Invariants of every timeline, however odd: states and pieces tile time without gaps.
 
 use crate::decode::events::{SchedChange, SchedEvent};
 use crate::decode::names::Names;

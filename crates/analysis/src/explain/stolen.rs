@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time of threads on a CPU, or in its queue, in which that CPU was away: nobody in this machine is to blame for it.
+//! Time of threads on a CPU, or in its run queue, while that CPU was away: no thread of this
+//! machine is to blame.
 
 use crate::explain::blame::{Blame, Who};
 use crate::explain::chain::ChainPiece;
@@ -8,7 +9,7 @@ use crate::model::CauseKind;
 use crate::timeline::recording::Recording;
 use tipme_record::Cpu;
 
-/// The blame for a piece, unless its CPU was away for most of it.
+/// Returns the blame of a piece, replaced by a stall if its CPU was away for most of it.
 pub(crate) fn unless_stolen(recording: &Recording, piece: &ChainPiece, blame: Blame) -> Blame {
     let taken = || cpu(recording, piece).is_some_and(|cpu| may_be_taken(recording, cpu, piece.lo, piece.hi));
     let stolen = match blame.kind {
@@ -22,8 +23,8 @@ pub(crate) fn unless_stolen(recording: &Recording, piece: &ChainPiece, blame: Bl
     }
 }
 
-/// For how much of a piece its CPU was away: by the coarse counter of what was stolen, by what the kernel saw of that
-/// at ticks, or since no interrupt came.
+/// Returns the share of a piece for which its CPU was away, according to the coarse steal counter,
+/// the steal time seen by the kernel at ticks, or missing interrupts.
 pub(crate) fn share(recording: &Recording, piece: &ChainPiece) -> f64 {
     let share = |cpu| {
         let taken = recording.withdrawals.taken(cpu, piece.lo, piece.hi);
@@ -33,7 +34,7 @@ pub(crate) fn share(recording: &Recording, piece: &ChainPiece) -> f64 {
     cpu(recording, piece).map_or(0.0, share)
 }
 
-/// The CPU that a piece's thread was on, or last had been on.
+/// Returns the CPU on which a piece's thread ran last.
 pub(crate) fn cpu(recording: &Recording, piece: &ChainPiece) -> Option<Cpu> {
     recording.timeline.before(piece.tid, piece.hi).map(|span| Cpu(u32::from(span.segment.place)))
 }

@@ -1,37 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Code that takes no interrupt, in which its CPU may have been taken: the handler of an interrupt, or a thread that
-//! holds interrupts off.
+//! Code with interrupts off during which the CPU may have been stolen: an interrupt handler, or a
+//! thread that holds interrupts off.
 //!
-//! Such code leaves nothing between its begin and its end, and neither does a hypervisor that takes the CPU meanwhile.
-//! Where the hypervisor counts what it takes, that decides. Where it counts nothing there is only what is usual: a
-//! handler that takes ten times what its other runs take may be innocent, and one that often takes as long is not.
+//! Such code records nothing between its start and its end, and neither does a hypervisor that
+//! takes the CPU meanwhile. If the hypervisor counts stolen time, the count decides. Otherwise
+//! there is only the usual duration to compare with: a handler that takes ten times as long as its
+//! other runs may be innocent, and one that often takes that long is not.
 
 use crate::timeline::interrupts::{Interrupt, Source};
 use crate::timeline::overdue::OverdueTimer;
 use crate::timeline::recording::Recording;
 use tipme_record::{Cpu, Nanos, Tid};
 
-/// Who held interrupts off for a smaller share of a time is not who had that.
+/// Minimum share of a time for which a thread held interrupts off, for the time to be attributed to
+/// it.
 const SHARE_MIN: f64 = 0.5;
 
-/// Shorter stretches stay whose they are by the records.
+/// Minimum length to check; the records decide about shorter stretches.
 pub(crate) const LENGTH_MIN: Nanos = Nanos::from_millis(5);
 
-/// Code that was seen this often beside the run in question has something that is usual.
+/// Minimum number of other runs for the usual duration to be known.
 const OTHERS_MIN: usize = 3;
 
-/// From this many times the usual length on a run is not what the code does.
+/// A run of this many times the usual duration is suspect.
 const TIMES_USUAL: u64 = 10;
 
-/// Who may have had a CPU itself, or may have been on it when it was taken.
+/// Code that had the CPU, or was on it when the hypervisor took it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Suspect {
     Handler(Source),
-    /// With interrupts held off.
+    /// A thread that held interrupts off.
     Thread(Tid),
 }
 
-/// Who had most of `lo..hi` on a CPU without taking an interrupt, and cannot be told from a hypervisor that took it.
+/// Returns the owner of most of `lo..hi` on a CPU that took no interrupt, if it cannot be
+/// distinguished from a hypervisor that took the CPU.
 pub(crate) fn suspect(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<Suspect> {
     let counts = || recording.steal.is_accounted() || recording.withdrawals.are_counted();
     if !recording.meta.machine.virtualized || counts() {
@@ -40,7 +43,8 @@ pub(crate) fn suspect(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> 
     handler(recording, cpu, lo, hi).or_else(|| thread(recording, cpu, lo, hi))
 }
 
-/// A softirq can be interrupted: it is in doubt only where the timer of its CPU did not come either.
+/// Checks interrupt handlers. A softirq can be interrupted, so it is in doubt only if the CPU's
+/// timer was late as well.
 fn handler(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<Suspect> {
     let run = recording.interrupts.most_of(cpu, lo, hi).filter(|run| run.length() >= LENGTH_MIN)?;
     let deaf = || recording.overdue.away(cpu, run.start, run.end).0 >= run.length().0 / 2;
@@ -56,7 +60,7 @@ fn thread(recording: &Recording, cpu: Cpu, lo: Nanos, hi: Nanos) -> Option<Suspe
     unusual.then_some(Suspect::Thread(held.tid))
 }
 
-/// Whether something takes far longer than it does else, as far as it was seen else.
+/// Returns `true` if a run is far longer than the others, or too few others are known.
 fn is_unusual(length: Nanos, others: impl Iterator<Item = Nanos>) -> bool {
     let mut others: Vec<Nanos> = others.collect();
     others.sort_unstable();
@@ -65,12 +69,12 @@ fn is_unusual(length: Nanos, others: impl Iterator<Item = Nanos>) -> bool {
 }
 
 impl Suspect {
-    /// The two that it may have been, in a sentence.
+    /// Names both possible owners for a sentence.
     pub(crate) fn words(self, recording: &Recording, at: Nanos) -> String {
         format!("the hypervisor or {}", self.name(recording, at))
     }
 
-    /// Why that is not decided.
+    /// Explains why the owner is undecided.
     pub(crate) fn text(self, recording: &Recording, cpu: Cpu, at: Nanos) -> String {
         format!(
             "CPU {} had {} for most of it, which is usually far shorter or was seen too seldom to tell: a CPU that is taken \

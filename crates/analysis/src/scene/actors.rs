@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who somebody is to the interval: the application, the cause, the display server, the kernel, or anybody else.
+//! Roles of threads in the interval: application, cause, display server, kernel, or other.
 
 use crate::explain::jobs::Job;
 use crate::explain::partition::Budget;
@@ -9,10 +9,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use tipme_record::{Nanos, Tid};
 
-/// Tells the role of a thread, and remembers it.
+/// Finds the roles of threads and caches them.
 pub(super) struct Actors<'a> {
     budget: &'a Budget<'a>,
-    /// The job of the process that the first finding names.
+    /// Job of the process that the first finding names.
     culprit: Option<Job>,
     known: RefCell<HashMap<Tid, Look>>,
 }
@@ -27,7 +27,7 @@ impl<'a> Actors<'a> {
         Actors { budget, culprit, known: RefCell::default() }
     }
 
-    /// Who a thread is; tid 0 has nothing to do.
+    /// Returns the role of a thread; tid 0 is idle.
     pub(super) fn look(&self, tid: Tid, at: Nanos) -> Look {
         if tid == Tid(0) {
             return Look::Idle;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The chain as a track: what each piece of the interval is due to.
+//! The chain as a track: the blame of each piece of the interval.
 
 use crate::explain::describe::{doing_text, thread_text, wait_text};
 use crate::explain::partition::Budget;
@@ -8,7 +8,7 @@ use crate::scene::look::Look;
 use crate::scene::picture::{Track, TrackGroup};
 use crate::scene::stage::SceneStage;
 
-/// One bar for each piece.
+/// Returns a track with one bar per piece.
 pub(super) fn track(stage: &mut SceneStage<'_>) -> Track {
     let budget = stage.budget;
     let pieces = budget.chain.pieces.iter().zip(&budget.blames).enumerate();
@@ -19,7 +19,8 @@ pub(super) fn track(stage: &mut SceneStage<'_>) -> Track {
     Track { group: TrackGroup::Chain, name: "What the wait was for".to_owned(), look: None, bars }
 }
 
-/// `disk-queue: grep (pid 7) waited for the disk in read, while xterm (pid 5) waited for another process in poll`
+/// Formats `disk-queue: grep (pid 7) waited for the disk in read, while xterm (pid 5) waited for
+/// another process in poll`.
 fn text(budget: &Budget<'_>, piece: usize) -> String {
     let (Some(piece), Some(blame)) = (budget.chain.pieces.get(piece), budget.blames.get(piece)) else {
         return String::new();

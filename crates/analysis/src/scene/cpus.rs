@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who ran on each CPU.
+//! Tracks of the CPUs with their running threads.
 
 use crate::explain::describe::thread_text;
 use crate::scene::lanes::Stretch;
@@ -12,12 +12,13 @@ use crate::timeline::threads::ThreadState;
 use std::collections::BTreeSet;
 use tipme_record::{Cpu, Nanos, Tid};
 
-/// CPUs that are shown.
+/// Maximum number of CPUs shown.
 const CPUS_MAX: usize = 16;
-/// CPUs that are looked at.
+/// Maximum number of CPUs considered.
 const LOOKED_MAX: u32 = 1_024;
 
-/// The CPUs that threads of the chain used first, then the others by their numbers.
+/// Returns the tracks of the CPUs in order of number. If there are too many, those used by threads
+/// of the chain are kept first.
 pub(super) fn tracks(stage: &mut SceneStage<'_>) -> Vec<Track> {
     let used = used(stage);
     let count = stage.recording.meta.machine.cpus.min(LOOKED_MAX);
@@ -31,7 +32,7 @@ pub(super) fn tracks(stage: &mut SceneStage<'_>) -> Vec<Track> {
     all.into_iter().map(|cpu| track(stage, cpu)).collect()
 }
 
-/// The CPUs on which threads of the chain ran or were ready.
+/// Returns the CPUs on which threads of the chain ran or were runnable.
 fn used(stage: &SceneStage<'_>) -> BTreeSet<Cpu> {
     let at = |tid: Tid, at: Nanos| stage.recording.timeline.at(tid, at);
     let spans = stage.budget.chain.pieces.iter().filter_map(|piece| at(piece.tid, piece.lo));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many requests each disk had at a time, and whose they were.
+//! Queue depth of each disk over time, by the owners of the requests.
 
 use crate::scene::look::Look;
 use crate::scene::picture::{Curve, TrackGroup, ValueSeries};
@@ -8,11 +8,11 @@ use crate::timeline::disk::DiskRequest;
 use std::collections::BTreeMap;
 use tipme_record::{Device, Nanos};
 
-/// Disks that are shown.
+/// Maximum number of disks shown.
 const DISKS_MAX: usize = 4;
-/// Steps of a curve.
+/// Number of steps of a curve.
 const STEPS: usize = 600;
-/// Whose requests are told apart, the first at the bottom; anybody else's are the last's.
+/// Owners distinguished in a curve, the first at the bottom. All others are counted with the last.
 const OWNERS: [(Look, &str); 4] = [
     (Look::App, "the application's"),
     (Look::Culprit, "the cause's"),
@@ -20,7 +20,7 @@ const OWNERS: [(Look, &str); 4] = [
     (Look::Other, "others'"),
 ];
 
-/// The disks with requests in the time of the page, the most loaded first.
+/// Returns the curves of the disks with requests in the time of the page, the most loaded first.
 pub(super) fn curves(stage: &mut SceneStage<'_>) -> Vec<Curve> {
     let mut disks: BTreeMap<Device, Vec<&DiskRequest>> = BTreeMap::new();
     for request in stage.recording.disk.outstanding(stage.from, stage.to) {
@@ -53,7 +53,8 @@ fn curve(stage: &SceneStage<'_>, device: Device, requests: &[&DiskRequest]) -> C
     Curve { group: TrackGroup::Disks, name, unit: "requests", steps, series }
 }
 
-/// The mean number of requests in each step: what is outstanding for all of a step is counted where it begins and ends.
+/// Mean number of requests in each step. Requests that span whole steps are counted only where
+/// these begin and end.
 struct Depth {
     from: Nanos,
     step: f64,

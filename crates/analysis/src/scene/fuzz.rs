@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entry for fuzzing: any bytes become an incident, and the incident is diagnosed and made a scene of.
+//! Entry point for fuzzing: turns any bytes into an incident, diagnoses it and builds its scene.
 
 use crate::decode::bytes::Cursor;
 use crate::scene::whole::scene;
@@ -7,10 +7,11 @@ use crate::verdict::problem::DiagnoseOptions;
 use tipme_record::CHUNK_BYTES;
 use tipme_record::incident::{Incident, Meta, Section};
 
-/// Diagnoses an incident made of these bytes, and makes its scene, which must not panic.
+/// Diagnoses an incident made of these bytes and builds its scene, which must not panic.
 ///
-/// The bytes are parts of one byte section number, three bytes length and the section's content;
-/// sections of chunks are filled up to whole chunks, so that small inputs reach the records in them.
+/// The input consists of parts: one byte with the section number, three bytes with the length, and
+/// the content. Sections of chunks are padded to whole chunks, so that small inputs reach the
+/// records in them.
 pub fn exercise(data: &[u8]) {
     let incident = incident(data);
     let mark = incident.json::<Meta>(Section::Meta).map(|meta| meta.mark_ns).unwrap_or_default();

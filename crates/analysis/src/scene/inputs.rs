@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the person did: a bar from each input to its answer.
+//! Inputs of the user: a bar from each input to its answer.
 
 use crate::explain::describe::{process_text, span_text};
 use crate::join::answer::{Interaction, Join};
@@ -9,7 +9,7 @@ use crate::scene::picture::{Track, TrackGroup};
 use crate::scene::stage::SceneStage;
 use crate::timeline::recording::Recording;
 
-/// The inputs that were open in the time of the page.
+/// Returns the track of the inputs that were open in the time of the page.
 pub(super) fn track(stage: &mut SceneStage<'_>, all: &[Interaction]) -> Track {
     let open = all.iter().filter(|one| one.overlaps(stage.from, stage.to));
     let mut open: Vec<&Interaction> = open.collect();
@@ -28,7 +28,7 @@ fn stretch(stage: &SceneStage<'_>, one: &Interaction, of: usize) -> Stretch {
     Stretch { lo: one.delivery.input, hi, look, of }
 }
 
-/// `key to xterm (pid 7), dequeued after 3.0 ms, answered after 938 ms`
+/// Formats `key to xterm (pid 7), dequeued after 3.0 ms, answered after 938 ms`.
 fn text(recording: &Recording, one: &Interaction) -> String {
     let delivery = &one.delivery;
     let who = process_text(recording, delivery.client, delivery.sent);

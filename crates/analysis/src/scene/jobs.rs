@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which jobs used CPUs and disks in the interval.
+//! Jobs that used CPUs and disks in the interval.
 
 use crate::explain::jobs::{Job, Members};
 use crate::scene::picture::JobUse;
@@ -7,22 +7,22 @@ use crate::scene::stage::SceneStage;
 use std::collections::BTreeMap;
 use tipme_record::{Cpu, Nanos, Tid};
 
-/// Jobs that are told.
+/// Maximum number of jobs listed.
 const JOBS_MAX: usize = 12;
-/// CPUs that are looked at.
+/// Maximum number of CPUs considered.
 const CPUS_MAX: u32 = 1_024;
 
-/// What one job used, and by which of its threads.
+/// Resources used by one job, and its members.
 #[derive(Default)]
 struct Used {
     members: Members,
     cpu: u64,
     bytes: u64,
-    /// The thread that used most of either at a time, for its role.
+    /// Thread with the largest single amount of either resource, which determines the role.
     most: Option<(u64, Tid)>,
 }
 
-/// The jobs with most of the CPUs' time, then of the disks' bytes.
+/// Returns the jobs with the most CPU time, then by bytes of disk requests.
 pub(super) fn jobs(stage: &mut SceneStage<'_>) -> Vec<JobUse> {
     let (lo, hi) = (stage.problem.start, stage.problem.end);
     let mut used: BTreeMap<Job, Used> = BTreeMap::new();
@@ -58,7 +58,7 @@ fn of<'a>(stage: &SceneStage<'_>, used: &'a mut BTreeMap<Job, Used>, tid: Tid, a
     one
 }
 
-/// How long each thread ran on any CPU.
+/// Returns the running time of each thread on all CPUs.
 fn ran(stage: &SceneStage<'_>, lo: Nanos, hi: Nanos) -> BTreeMap<Tid, u64> {
     let mut times = BTreeMap::new();
     for cpu in 0..stage.recording.meta.machine.cpus.min(CPUS_MAX) {

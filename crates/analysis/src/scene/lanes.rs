@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stretches of one thread or CPU, thinned out: long ones stay as they are, short ones are summed up.
+//! Thinning of the stretches of one thread or CPU: long ones stay, short ones are merged.
 
 use crate::scene::look::Look;
 use std::collections::BTreeMap;
 use tipme_record::Nanos;
 
-/// A stretch of time in which one thing was so.
+/// Stretch of time in one state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stretch {
     pub lo: Nanos,
     pub hi: Nanos,
     pub look: Look,
-    /// What its maker knows it by.
+    /// Index that the creator of the stretch gave it.
     pub of: usize,
 }
 
-/// Stretches in a row as one.
+/// Consecutive stretches merged into one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct StretchRun {
     pub lo: Nanos,
     pub hi: Nanos,
-    /// What most of the time was so, apart from having nothing to do.
+    /// Look with the largest part of the time, apart from idle time.
     pub look: Look,
-    /// The longest stretch of this look.
+    /// Index of the longest stretch with this look.
     pub of: usize,
     pub count: usize,
-    /// Of the time, 0 to 1.
+    /// Share of the time with this look, 0 to 1.
     pub share: f64,
 }
 
@@ -35,12 +35,14 @@ impl Stretch {
     }
 }
 
-/// At most about `max` runs of stretches in the order of time. Each stretch is in exactly one; only such as are shorter
-/// than a fraction of the whole are summed up, and over twice that fraction only.
+/// Merges stretches, which are in order of time, into at most about `max` runs. Each stretch is in
+/// exactly one run. Only stretches shorter than a fraction of the whole are merged, and only into
+/// runs of at most twice that fraction.
 pub(super) fn thin(stretches: &[Stretch], max: usize) -> Vec<StretchRun> {
     let (Some(first), Some(last)) = (stretches.first(), stretches.last()) else { return Vec::new() };
     let whole = last.hi.since(first.lo).0.max(1);
-    // From a four-thousandth millionth on, each four times as coarse; the last is so that any lane fits.
+    // Fractions start at 1/2^32 of the whole and grow by a factor of four. The last one makes any
+    // lane fit.
     let fractions = (0..).map(|step| whole.checked_shr(32 - 2 * step).unwrap_or(0));
     let coarsest = whole / (max as u64 / 3).max(1) + 1;
     let limits = [0].into_iter().chain(fractions.take(16).filter(|limit| *limit < coarsest)).chain([coarsest]);
@@ -49,8 +51,8 @@ pub(super) fn thin(stretches: &[Stretch], max: usize) -> Vec<StretchRun> {
     runs.iter().filter_map(|run| sum_up(run)).collect()
 }
 
-/// Stretches that may overlap, in the order of their begin: of more than `max` the longest of each `step` nanoseconds
-/// after `from`.
+/// Thins stretches that may overlap, in order of their start. If there are more than `max`, only
+/// the longest in each `step` nanoseconds after `from` is kept.
 pub(super) fn sparse(stretches: &[Stretch], from: Nanos, step: u64, max: usize) -> Vec<StretchRun> {
     let place = |lo: Nanos| lo.since(from).0 / step.max(1);
     let mut kept: Vec<(&Stretch, usize)> = Vec::new();
@@ -69,7 +71,7 @@ pub(super) fn sparse(stretches: &[Stretch], from: Nanos, step: u64, max: usize) 
     kept.into_iter().map(run).collect()
 }
 
-/// Splits into slices that are one stretch, or several short ones.
+/// Splits into slices of one stretch or several short ones.
 fn runs(stretches: &[Stretch], short: u64) -> Vec<&[Stretch]> {
     let (mut runs, mut from) = (Vec::new(), 0);
     for (at, stretch) in stretches.iter().enumerate().skip(1) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What bars are coloured by.
+//! Colour classes of bars.
 
 use crate::model::CauseKind;
 use crate::timeline::waits::Waited;
 
-/// What a thread did, what a share of the interval is due to, or who had a CPU.
+/// Activity of a thread, cause of a share of the interval, or owner of a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Look {
@@ -21,22 +21,22 @@ pub enum Look {
     Idle,
     Interrupt,
     Unknown,
-    /// The application that the person waited for, or what comes from it.
+    /// Application that the user waited for, or one of its descendants.
     App,
-    /// The job that the first finding names.
+    /// Job that the first finding names.
     Culprit,
     /// Any other process.
     Other,
     Kernel,
     Input,
-    /// The input that the verdict is about.
+    /// Input that the verdict explains.
     ThisInput,
     ToClient,
     FromClient,
 }
 
 impl Look {
-    /// All of them, by their numbers: a name for style sheets, and words for people.
+    /// All looks in order of their numbers: a name for style sheets, and a description.
     pub const ALL: [(Look, &str, &str); 21] = [
         (Look::Running, "running", "computing on a CPU"),
         (Look::Ready, "ready", "ready, but waiting for a CPU"),
@@ -61,12 +61,12 @@ impl Look {
         (Look::FromClient, "from", "from the application"),
     ];
 
-    /// The name for style sheets.
+    /// Returns the name for style sheets.
     pub fn name(self) -> &'static str {
         Look::ALL[self as usize].1
     }
 
-    /// How a share of the interval looks that is due to this.
+    /// Returns the look of a share of the interval with this cause.
     pub fn of_kind(kind: CauseKind) -> Look {
         match kind {
             CauseKind::OwnComputation => Look::Running,
@@ -86,7 +86,7 @@ impl Look {
         }
     }
 
-    /// How a wait looks.
+    /// Returns the look of a wait.
     pub(crate) fn of_wait(waited: Waited) -> Look {
         match waited {
             Waited::Disk | Waited::PageIn | Waited::SwapIn | Waited::Fsync => Look::Disk,

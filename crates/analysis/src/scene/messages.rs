@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages between the application and its display server, and what other clients had the server do.
+//! Messages between the application and its display server, and requests by other clients.
 
 use crate::decode::messages::{Side, Stream};
 use crate::decode::parts::Part;
@@ -12,10 +12,10 @@ use crate::timeline::recording::Recording;
 use std::collections::BTreeSet;
 use tipme_record::Nanos;
 
-/// A message: where it was, and when it was dequeued.
+/// Stream and message, with the time at which it was dequeued.
 type Found<'a> = (&'a Stream, &'a Part, Option<Nanos>);
 
-/// Events to the client, its requests, and those of others.
+/// Returns the tracks of events to the client, its requests, and requests of other clients.
 pub(super) fn tracks(stage: &mut SceneStage<'_>) -> Vec<Track> {
     let streams = stage.recording.messages.streams();
     let client = stage.problem.client;
@@ -54,7 +54,7 @@ fn track(stage: &mut SceneStage<'_>, name: &str, streams: &[&Stream], what: (Sid
     Track { group: TrackGroup::Messages, name: name.to_owned(), look: None, bars }
 }
 
-/// `drawing by xterm (pid 7), 132 B, dequeued after 0.10 ms`
+/// Formats `drawing by xterm (pid 7), 132 B, dequeued after 0.10 ms`.
 fn text(recording: &Recording, side: Side, (stream, part, dequeued): &Found<'_>) -> String {
     let who = process_text(recording, stream.client, part.ts);
     let action = match side {

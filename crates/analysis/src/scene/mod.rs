@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a page shows of an interval.
+//! Data for the page of an interval.
 //!
-//! Takes an incident; gives its verdict with what happened around the interval: inputs, display messages, the chain,
-//! the states of its threads and of all others, who ran on each CPU, which processes were started, disks and pressure, all
-//! thinned out to stated bounds.
+//! Takes an incident. Produces its verdict with the activity around the interval: inputs, display
+//! messages, the chain, the states of its threads and of all others, running threads by CPU,
+//! started processes, disks and pressure. Everything is thinned out to fixed bounds.
 
 mod actors;
 mod chain;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The states of all other threads, and the processes that were started meanwhile.
+//! States of all other threads, and the processes started meanwhile.
 
 use crate::explain::describe::{process_text, span_text, thread_text};
 use crate::scene::lanes::Stretch;
@@ -12,10 +12,11 @@ use crate::timeline::threads::ThreadState;
 use std::collections::BTreeSet;
 use tipme_record::{Nanos, Tid};
 
-/// Threads that are shown.
+/// Maximum number of threads shown.
 const THREADS_MAX: usize = 24;
 
-/// The threads beside those that are shown already, by the time that they ran or were ready to.
+/// Returns the tracks of the threads not yet shown, by the time for which they were running or
+/// runnable.
 pub(super) fn tracks(stage: &mut SceneStage<'_>, shown: &BTreeSet<Tid>) -> Vec<Track> {
     let threads = stage.recording.timeline.threads().filter(|tid| *tid != Tid(0) && !shown.contains(tid));
     let timed = threads.map(|tid| (std::cmp::Reverse(wanted(stage, tid)), tid));
@@ -27,7 +28,7 @@ pub(super) fn tracks(stage: &mut SceneStage<'_>, shown: &BTreeSet<Tid>) -> Vec<T
     all.into_iter().take(THREADS_MAX).map(|(_, tid)| track(stage, tid)).collect()
 }
 
-/// How long a thread ran or was ready to, in nanoseconds.
+/// Returns the time for which a thread was running or runnable, in nanoseconds.
 fn wanted(stage: &SceneStage<'_>, tid: Tid) -> u64 {
     let spans = threads::spans(stage.recording, tid, stage.from, stage.to);
     let wanted = spans.filter(|span| matches!(span.segment.state, ThreadState::Running | ThreadState::Runnable));
@@ -42,7 +43,8 @@ fn track(stage: &mut SceneStage<'_>, tid: Tid) -> Track {
     Track { group: TrackGroup::Others, name, ..threads::track(stage, tid) }
 }
 
-/// The processes that were started in the time of the page: a bar from the fork to the end of each.
+/// Returns the track of the processes started in the time of the page, with a bar from the fork to
+/// the exit of each.
 pub(super) fn started(stage: &mut SceneStage<'_>) -> Track {
     let recording = stage.recording;
     let (from, to) = (stage.from, stage.to);
@@ -60,7 +62,7 @@ pub(super) fn started(stage: &mut SceneStage<'_>) -> Track {
     Track { group: TrackGroup::Started, name: "From fork to end".to_owned(), look: None, bars }
 }
 
-/// `gzip (pid 12), started by xargs (pid 7), ended after 18 ms`
+/// Formats `gzip (pid 12), started by xargs (pid 7), ended after 18 ms`.
 fn text(recording: &Recording, life: &Life) -> String {
     let name = process_text(recording, life.pid, life.from.after(Nanos(1)));
     let parent = process_text(recording, life.parent, life.from);

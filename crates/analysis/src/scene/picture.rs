@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The document that a page is made of. Times are microseconds from its begin, where nothing else is said.
+//! The document that a page is made of. Times are microseconds from its start unless stated
+//! otherwise.
 
 use crate::model::Verdict;
 use crate::scene::look::Look;
 use serde::{Serialize, Serializer};
 
-/// A verdict, and what happened around it.
+/// Verdict with the activity around its interval.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Scene {
     pub verdict: Verdict,
-    /// CLOCK_MONOTONIC nanoseconds of the begin and the end.
+    /// Start and end, CLOCK_MONOTONIC nanoseconds.
     pub from_ns: u64,
     pub to_ns: u64,
-    /// What bars say, by number.
+    /// Texts of bars, by number.
     pub texts: Vec<String>,
     pub tracks: Vec<Track>,
     pub curves: Vec<Curve>,
-    /// What is usual.
+    /// Latencies of the baseline.
     pub usual: Option<UsualLatencies>,
-    /// Who used CPUs and disks in the interval, the most first.
+    /// Jobs that used CPUs and disks in the interval, the largest user first.
     pub jobs: Vec<JobUse>,
-    /// What recording costs on this machine.
+    /// Cost of recording on this machine.
     pub programs: Vec<ProgramUse>,
-    /// What is not shown, in full sentences.
+    /// Omissions, in full sentences.
     pub left_out: Vec<String>,
 }
 
-/// What a track belongs to; they stand in this order.
+/// Group of a track; the page shows them in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TrackGroup {
@@ -42,7 +43,7 @@ pub enum TrackGroup {
 }
 
 impl TrackGroup {
-    /// What its tracks show.
+    /// Returns the heading of the group.
     pub fn title(self) -> &'static str {
         match self {
             TrackGroup::Input => "Your keys and clicks",
@@ -57,7 +58,7 @@ impl TrackGroup {
         }
     }
 
-    /// All of them, in their order.
+    /// All groups, in order.
     pub const ALL: [TrackGroup; 9] = [
         TrackGroup::Input,
         TrackGroup::Messages,
@@ -71,17 +72,17 @@ impl TrackGroup {
     ];
 }
 
-/// A line of bars, in the order of time.
+/// Line of bars in order of time.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Track {
     pub group: TrackGroup,
     pub name: String,
-    /// Who it is about.
+    /// Role of the thread.
     pub look: Option<Look>,
     pub bars: Vec<Bar>,
 }
 
-/// A stretch of time. In JSON a list, in this order.
+/// Stretch of time. Serialised as a list in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bar {
     pub from_us: u64,
@@ -89,26 +90,26 @@ pub struct Bar {
     pub look: Look,
     /// Number of its text.
     pub text: usize,
-    /// Stretches that are summed up in it.
+    /// Number of merged stretches.
     pub count: usize,
-    /// Percent of its time that its look and text are true of.
+    /// Percent of its time to which look and text apply.
     pub percent: u8,
 }
 
-/// Values over the time, each of them for one step.
+/// Values over time, one per step.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Curve {
     pub group: TrackGroup,
     pub name: String,
-    /// What one is of: `requests`, or `%`.
+    /// Unit of the values: `requests` or `%`.
     pub unit: &'static str,
-    /// Begin and end of each step.
+    /// Start and end of each step.
     pub steps: Vec<(u64, u64)>,
-    /// They are stacked.
+    /// Stacked series.
     pub series: Vec<ValueSeries>,
 }
 
-/// One value for each step.
+/// One value per step.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ValueSeries {
     pub look: Look,
@@ -116,27 +117,28 @@ pub struct ValueSeries {
     pub values: Vec<f32>,
 }
 
-/// Latencies of the same kind at other times, in milliseconds, the shortest first; thinned out evenly.
+/// Latencies of the same kind at other times, in milliseconds and ascending order, thinned out
+/// evenly.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct UsualLatencies {
     pub latencies_ms: Vec<f64>,
-    /// How many there were.
+    /// Number before thinning.
     pub n: usize,
 }
 
-/// What a job used in the interval.
+/// Resources used by a job in the interval.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobUse {
     pub name: String,
     pub look: Look,
     pub cpu_ms: f64,
-    /// Of the time of all CPUs, 0 to 1.
+    /// Share of the time of all CPUs, 0 to 1.
     pub cpu_share: f64,
-    /// Bytes of its requests that disks had at some time of it.
+    /// Bytes of its requests that were outstanding during the interval.
     pub disk_bytes: u64,
 }
 
-/// Mean cost of one kernel program of the recorder.
+/// Mean cost of one BPF program of the recorder.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProgramUse {
     pub name: String,

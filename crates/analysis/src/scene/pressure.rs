@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! For which share of the time somebody had to wait for CPUs, disks or memory, by the kernel's own counts.
+//! PSI pressure: share of the time in which a task waited for CPUs, disks or memory, as counted by
+//! the kernel.
 
 use crate::decode::samples::samples;
 use crate::scene::look::Look;
@@ -8,18 +9,18 @@ use crate::scene::stage::SceneStage;
 use tipme_record::Nanos;
 use tipme_record::incident::{Incident, Section};
 
-/// Sources of samples, and what a curve of them is called.
+/// Sources of samples, with the look and name of their curves.
 const SOURCES: [(u32, Look, &str); 3] = [
     (0, Look::Ready, "Somebody waited for a CPU"),
     (1, Look::Disk, "Somebody waited for a disk"),
     (2, Look::Memory, "Somebody waited for memory"),
 ];
 
-/// Samples beyond these are not read, nor more steps than these shown.
+/// Maximum number of samples read, and of steps shown.
 const SAMPLES_MAX: usize = 100_000;
 const STEPS_MAX: usize = 1_000;
 
-/// A curve for each source that tells of the time of the page.
+/// Returns a curve for each source with samples in the time of the page.
 pub(super) fn curves(stage: &mut SceneStage<'_>, incident: &Incident) -> Vec<Curve> {
     let mut totals: [Vec<(Nanos, u64)>; SOURCES.len()] = Default::default();
     for (at, source, text) in samples(incident.bytes(Section::Samples)).take(SAMPLES_MAX) {
@@ -31,7 +32,7 @@ pub(super) fn curves(stage: &mut SceneStage<'_>, incident: &Incident) -> Vec<Cur
     SOURCES.iter().zip(totals).filter_map(|((_, look, name), totals)| curve(stage, (*look, name), totals)).collect()
 }
 
-/// Microseconds in which somebody waited, since the machine was started.
+/// Parses the total time in which some task waited since boot, in microseconds.
 fn total(text: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with("some "))?;
     line.split(' ').find_map(|word| word.strip_prefix("total="))?.parse().ok()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interval with some time before and after it, which all tracks share.
+//! The interval with a margin before and after it, shared by all tracks.
 
 use crate::explain::partition::Budget;
 use crate::scene::actors::Actors;
@@ -10,14 +10,14 @@ use crate::timeline::recording::Recording;
 use crate::verdict::problem::Problem;
 use tipme_record::Nanos;
 
-/// Bars of one track.
+/// Maximum number of bars per track.
 pub(super) const BARS_MAX: usize = 1_500;
 
-/// Of its length, what is shown before and after the interval, and how much at least.
+/// Divisor of the interval's length for the margin, and minimum margin.
 const MARGIN: u64 = 12;
 const MARGIN_MIN: Nanos = Nanos::from_millis(20);
 
-/// What tracks are made from.
+/// Data that the tracks are built from.
 pub(super) struct SceneStage<'a> {
     pub recording: &'a Recording,
     pub problem: &'a Problem,
@@ -29,7 +29,7 @@ pub(super) struct SceneStage<'a> {
     pub left_out: Vec<String>,
 }
 
-/// The interval with its margins, as far as something is recorded.
+/// Returns the interval with its margins, limited to the recorded time.
 pub(super) fn span(recording: &Recording, problem: &Problem) -> (Nanos, Nanos) {
     let margin = Nanos(problem.latency().0 / MARGIN).max(MARGIN_MIN);
     let first = recording.complete_from().min(problem.start);
@@ -38,17 +38,18 @@ pub(super) fn span(recording: &Recording, problem: &Problem) -> (Nanos, Nanos) {
 }
 
 impl SceneStage<'_> {
-    /// A time as the page has it.
+    /// Converts a time to microseconds from the start of the page.
     pub(super) fn us(&self, at: Nanos) -> u64 {
         at.clamp(self.from, self.to).since(self.from).0 / 1_000
     }
 
-    /// Bars of stretches that follow each other; the text is of what a stretch's maker knows it by.
+    /// Creates bars from consecutive stretches; `text` maps the index of a stretch to its text.
     pub(super) fn bars(&mut self, stretches: &[Stretch], text: impl Fn(usize) -> String) -> Vec<Bar> {
         self.drawn(&thin(stretches, BARS_MAX), text)
     }
 
-    /// Bars of stretches that may overlap, in the order of their begin: of too many, the longest of each short time.
+    /// Creates bars from stretches that may overlap, in order of their start. If there are too
+    /// many, the longest in each short time is kept.
     pub(super) fn sparse(&mut self, stretches: &[Stretch], text: impl Fn(usize) -> String) -> Vec<Bar> {
         let step = self.to.since(self.from).0 / BARS_MAX as u64;
         self.drawn(&sparse(stretches, self.from, step, BARS_MAX), text)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Texts by number, each of them kept once.
+//! Deduplicated texts by number.
 
 use std::collections::HashMap;
 
-/// More texts than this are not kept; longer ones are cut.
+/// Maximum number of texts, and maximum length of each in characters.
 const TEXTS_MAX: usize = 8_000;
 const LETTERS_MAX: usize = 300;
 
@@ -21,7 +21,7 @@ impl Texts {
         texts
     }
 
-    /// The number of a text; that of the empty one where there are too many.
+    /// Returns the number of a text, or that of the empty text if there are too many.
     pub(super) fn number(&mut self, text: &str) -> usize {
         let text: String = text.chars().take(LETTERS_MAX).collect();
         if let Some(number) = self.numbers.get(&text) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The states of the threads on the chain.
+//! States of the threads on the chain.
 
 use crate::explain::describe::{frames, thread_text, wait_text};
 use crate::explain::partition::length;
@@ -12,10 +12,11 @@ use crate::timeline::threads::{Span, ThreadState};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Nanos, Tid};
 
-/// Threads that are shown.
+/// Maximum number of threads shown.
 const THREADS_MAX: usize = 12;
 
-/// The threads on the chain, those with most of its time first, and which they are.
+/// Returns the tracks of the threads on the chain, those with the most time first, and the set of
+/// these threads.
 pub(super) fn tracks(stage: &mut SceneStage<'_>) -> (Vec<Track>, BTreeSet<Tid>) {
     let mut all = on_the_chain(stage);
     if all.len() > THREADS_MAX {
@@ -28,7 +29,8 @@ pub(super) fn tracks(stage: &mut SceneStage<'_>) -> (Vec<Track>, BTreeSet<Tid>) 
     (all.iter().map(|tid| track(stage, *tid)).collect(), all.into_iter().collect())
 }
 
-/// The application's main thread first, then all others by their time on the chain or as those who waited for it.
+/// Returns the application's main thread, then the others by their time on the chain or waiting for
+/// it.
 fn on_the_chain(stage: &SceneStage<'_>) -> Vec<Tid> {
     let chain = stage.budget.chain;
     let mut times: BTreeMap<Tid, u64> = BTreeMap::new();
@@ -45,7 +47,7 @@ fn on_the_chain(stage: &SceneStage<'_>) -> Vec<Tid> {
     times.into_iter().map(|(tid, _)| tid).collect()
 }
 
-/// What a thread did in the time of the page.
+/// Returns the track of a thread in the time of the page.
 pub(super) fn track(stage: &mut SceneStage<'_>, tid: Tid) -> Track {
     let (recording, from, to) = (stage.recording, stage.from, stage.to);
     let spans: Vec<Span> = spans(recording, tid, from, to).collect();
@@ -62,7 +64,7 @@ pub(super) fn track(stage: &mut SceneStage<'_>, tid: Tid) -> Track {
     Track { group: TrackGroup::Threads, name, look: Some(stage.actors.look(tid, to)), bars }
 }
 
-/// What a thread did in `lo..hi`, as far as it existed.
+/// Returns the states of a thread in `lo..hi`, as far as it existed.
 pub(super) fn spans(recording: &Recording, tid: Tid, lo: Nanos, hi: Nanos) -> impl Iterator<Item = Span> {
     let first = recording.timeline.at(tid, lo).map_or(0, |span| span.index);
     let spans = (first..).map_while(move |index| recording.timeline.span(tid, index));
@@ -80,13 +82,13 @@ fn look(recording: &Recording, span: &Span) -> Look {
     }
 }
 
-/// Whether a thread waited for whatever comes next: for events, or for work of its pool.
+/// Returns `true` if a thread waited for its next work: for events, or for work of its pool.
 fn is_idle(recording: &Recording, span: &Span) -> bool {
     let event_wait = || recording.waits.find(span).is_some_and(|wait| recording.is_event_wait_condition(wait));
     recording.waits.is_idle(span) || event_wait()
 }
 
-/// What it did, with the functions of the kernel that it waited in, and who ended the wait.
+/// Describes a state. A wait includes its kernel functions and its waker.
 fn text(recording: &Recording, span: &Span) -> String {
     let place = span.segment.place;
     match span.segment.state {

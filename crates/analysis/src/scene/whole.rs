@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Puts the scene together.
+//! Assembly of the scene.
 
 use crate::error::DiagnoseError;
 use crate::explain::describe::count_text;
@@ -18,10 +18,11 @@ use crate::verdict::problem::{DiagnoseOptions, Problem};
 use tipme_record::Nanos;
 use tipme_record::incident::Incident;
 
-/// Latencies that are shown of what is usual.
+/// Maximum number of baseline latencies shown.
 const OBSERVED_MAX: usize = 2_000;
 
-/// The verdict of an incident, as [`crate::diagnose`] gives it, and what happened around its interval.
+/// Returns the verdict on an incident, as [`crate::diagnose`] does, with the activity around its
+/// interval.
 pub fn scene(incident: &Incident, options: &DiagnoseOptions) -> Result<Scene, DiagnoseError> {
     let Case { recording, interactions, explained, verdict } = examine(incident, options)?;
     let programs = programs(&recording);
@@ -76,7 +77,7 @@ fn observed(problem: &Problem) -> Option<UsualLatencies> {
     let Usual::Window(summary) = &problem.usual else { return None };
     let all = summary.ascending();
     let every = all.len().div_ceil(OBSERVED_MAX).max(1);
-    // The longest is always among them.
+    // The longest is always kept.
     let kept = all.iter().rev().step_by(every).rev();
     Some(UsualLatencies { latencies_ms: kept.map(|nanos| Nanos(*nanos).millis()).collect(), n: all.len() })
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is usual for an interaction: the others of its kind in the window, or what the recorder had learned.
+//! Baseline of an interaction: the others of its kind in the window, or the summary learned by the
+//! recorder.
 
 use crate::join::answer::Milestone;
 use crate::model::Baseline;
@@ -7,20 +8,21 @@ use tipme_measure::{Share, Summary, ms};
 use tipme_record::Nanos;
 use tipme_record::incident::StoredBaseline;
 
-/// With fewer others in the window, what the recorder had learned says more.
+/// Minimum number of other interactions in the window to prefer them to the stored summary.
 const WINDOW_MIN: usize = 5;
 
-/// What is usual, and where it is known from.
+/// Baseline and its source.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Usual {
-    /// Other interactions of the window, exactly.
+    /// Other interactions of the window, exact.
     Window(Summary),
-    /// The recorder's summary of this class and application, coarsely.
+    /// The recorder's summary of this class and application, coarse.
     Stored(StoredBaseline),
 }
 
 impl Usual {
-    /// The others of the window where there are enough, else the summary of the same milestone where it knows more.
+    /// Chooses the interactions of the window if there are enough, or else the stored summary of
+    /// the same milestone if it has more observations.
     pub(crate) fn of(others: Summary, stored: &[StoredBaseline], what: (Milestone, &str, &str)) -> Usual {
         let (milestone, class, application) = what;
         let same = |known: &&StoredBaseline| {
@@ -33,7 +35,7 @@ impl Usual {
         }
     }
 
-    /// Observations.
+    /// Returns the number of observations.
     pub(crate) fn n(&self) -> usize {
         match self {
             Usual::Window(summary) => summary.n(),
@@ -41,7 +43,7 @@ impl Usual {
         }
     }
 
-    /// The median, however few there are; zero where there is none.
+    /// Returns the median of any number of observations; zero if there are none.
     pub(crate) fn median(&self) -> Nanos {
         match self {
             Usual::Window(summary) => Nanos(summary.value(Share::P50).unwrap_or(0)),
@@ -49,7 +51,7 @@ impl Usual {
         }
     }
 
-    /// As the verdict has it; `None` where nothing is known.
+    /// Converts to the baseline of the verdict; returns `None` if there are no observations.
     pub(crate) fn baseline(&self) -> Option<Baseline> {
         let n = self.n();
         match self {

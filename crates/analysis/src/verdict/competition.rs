@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Competition for CPUs (run-queue delay): whose priority decided it, and what can be tried against who takes CPU time.
+//! Competition for CPUs (run-queue delay): the priorities that decided it, and remedies against the
+//! thread that takes the CPU time.
 
 use crate::explain::blame::Who;
 use crate::explain::chain::Doing;
@@ -13,23 +14,24 @@ use crate::verdict::session;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Priorities that decided less than this share of a group are not told.
+/// Minimum share of a group that priorities must have decided to be reported.
 const SHARE_MIN: f64 = 0.1;
 
-/// So many processes have to be started meanwhile, and take this share of a group, for it to be one of newborn processes.
+/// Minimum number of newly started processes, and of their share of a group, to be reported.
 const NEWBORN_MIN: usize = 8;
 const NEWBORN_SHARE: f64 = 0.5;
 
 type Party = (Tid, SchedStanding);
 
-/// A thread that ran before another one, or got the larger share, by its priority.
+/// Thread that ran before another one, or got the larger share, because of its priority.
 struct Contrast {
     by: Party,
     waiter: Party,
     at: Nanos,
 }
 
-/// The pair of threads whose priorities differed for longest, where whoever ran had the better one.
+/// Returns the pair of threads with the longest time in which the running one had the better
+/// priority.
 fn contrast(budget: &Budget<'_>, group: &BlameGroup) -> Option<Contrast> {
     let mut pairs: BTreeMap<(Party, Party), (u64, Nanos)> = BTreeMap::new();
     for piece in budget.pieces(group) {
@@ -47,7 +49,7 @@ fn contrast(budget: &Budget<'_>, group: &BlameGroup) -> Option<Contrast> {
     most.map(|((by, waiter), (_, at))| Contrast { by, waiter, at })
 }
 
-/// `rsync runs at nice -5, xterm at nice 0`.
+/// Formats `rsync runs at nice -5, xterm at nice 0`.
 pub(crate) fn line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let Contrast { by, waiter, at } = contrast(budget, group)?;
     let tasks = &budget.recording.tasks;
@@ -55,8 +57,8 @@ pub(crate) fn line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     Some(format!("{} runs {}, {} {}", name(by.0), by.1.text(), name(waiter.0), waiter.1.text()))
 }
 
-/// `48 processes of it were started meanwhile, and ran for 84 % of this time at an age of 9 ms in the median`; `None` where
-/// who ran was there before.
+/// Formats `48 processes of it were started meanwhile, and ran for 84 % of this time, 9 ms old in
+/// the median`. Returns `None` if the running processes existed before.
 pub(crate) fn newborn_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let begin = budget.chain.pieces.first()?.lo;
     let (mut born, mut ages, mut nanos) = (BTreeSet::new(), Vec::new(), 0_u64);
@@ -77,8 +79,8 @@ pub(crate) fn newborn_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<St
     ))
 }
 
-/// What can be tried against who takes CPU time, its own or the display server's; `None` where nobody does, or what is
-/// usual can be.
+/// Returns a remedy against the thread that takes CPU time, its own or that of the display server.
+/// Returns `None` if no process does, or if the usual remedy applies.
 pub(crate) fn remedy(
     budget: &Budget<'_>,
     group: &BlameGroup,
@@ -108,7 +110,7 @@ pub(crate) fn remedy(
     Some(if managed { format!("{first}; or tipme manage, which puts what you use first") } else { first })
 }
 
-/// The thread that most of a group is due to.
+/// Returns the thread that caused most of a group.
 fn taker(budget: &Budget<'_>, group: &BlameGroup) -> Option<Party> {
     let mut takers: BTreeMap<Party, u64> = BTreeMap::new();
     for (piece, blame) in group.pieces.iter().filter_map(|index| budget.blamed(*index)) {
@@ -120,7 +122,7 @@ fn taker(budget: &Budget<'_>, group: &BlameGroup) -> Option<Party> {
     takers.into_iter().max_by_key(|(_, nanos)| *nanos).map(|(taker, _)| taker)
 }
 
-/// Its nice value does nothing to a real-time thread.
+/// Returns the remedy against a real-time thread, which ignores its nice value.
 fn of_realtime((tid, standing): Party, tasks: &Tasks) -> String {
     let text = standing.text();
     match tasks.has_ended(tid) {
@@ -138,7 +140,8 @@ fn of_waiter(contrast: &Contrast) -> Option<String> {
     lowered.then(|| format!("renice -n 0 -p {waiter} (what waits runs {})", behind.text()))
 }
 
-/// Whether a process is neither on a display nor of the delayed application: the manager puts it behind.
+/// Returns `true` if a process neither uses a display nor belongs to the delayed application, so
+/// that the manager holds it back.
 fn is_background(budget: &Budget<'_>, pid: Pid) -> bool {
     let recording = budget.recording;
     let on_display = recording.messages.streams().iter().any(|stream| stream.client == pid);
@@ -146,7 +149,7 @@ fn is_background(budget: &Budget<'_>, pid: Pid) -> bool {
     known && !on_display && !recording.messages.is_server(pid) && !budget.judge.is_family(pid)
 }
 
-/// Whether a manager runs already.
+/// Returns `true` if a manager is running already.
 fn is_managed(tasks: &Tasks) -> bool {
     let manages = |pid: Pid, at| tasks.cmdline(pid, at).split(' ').nth(1) == Some("manage");
     tasks.lives().iter().any(|life| life.comm == "tipme" && manages(life.pid, life.until))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which detail would tell more: where a finding ends at a resource whose use is not recorded by
-//! default, the verdict says how to have it recorded for a while, by the recorder that runs.
+//! Details that would explain more. If a finding ends at a resource that is not recorded in detail
+//! by default, the verdict shows how to enable that detail in the running recorder for a while.
 
 use crate::explain::jobs::Job;
 use crate::explain::partition::{BlameGroup, BlameOwner, Budget};
@@ -9,22 +9,22 @@ use crate::timeline::recording::Recording;
 use crate::verdict::evidence;
 use tipme_record::Nanos;
 
-/// From this share of the interval on it is worth recording more to explain the rest.
+/// Minimum unattributed share of the interval to suggest recording more.
 const UNATTRIBUTED_MIN: f64 = 0.1;
 
-/// A kind that is less certain than this is worth recording more to be sure of.
+/// Certainty of a kind below which recording more is suggested.
 const CERTAIN: f64 = 0.7;
 
-/// From this share of the samples on it counts that a thread waited for a lock without sleeping.
+/// Minimum share of the samples in which a thread spins on a lock to count.
 const SPIN_SHARE_MIN: f64 = 0.1;
 
-/// That is told from the innermost functions.
+/// Number of innermost functions checked for spinning.
 const LEAVES: usize = 3;
 
-/// Functions of the kernel in which a thread waits for a lock without sleeping, by parts of their names.
+/// Parts of the names of kernel functions in which a thread spins on a lock.
 const SPINS: [&str; 4] = ["spin_lock_slowpath", "osq_lock", "mutex_spin_on_owner", "rwsem_spin_on_owner"];
 
-/// A detail's name, and the question that it answers.
+/// Name of a detail, and the question that it answers.
 type Answer = (&'static str, &'static str);
 
 const WAITS: Answer = ("waits", "what short blocks waited for");
@@ -33,7 +33,8 @@ const LOCKS: Answer = ("locks", "who held the kernel's locks, and for how long")
 const WRITERS: Answer = ("writers", "who wrote what is written back");
 const MEMORY: Answer = ("memory", "who took the memory");
 
-/// What a group of pieces leaves open whose kind is that certain.
+/// Returns the detail that would answer the open question of a group with this certainty of its
+/// kind.
 fn open(budget: &Budget<'_>, group: &BlameGroup, certainty: f64) -> Option<Answer> {
     let by_kernel = matches!(group.owner, BlameOwner::Job(Job::Kernel(_)));
     match group.kind {
@@ -47,7 +48,7 @@ fn open(budget: &Budget<'_>, group: &BlameGroup, certainty: f64) -> Option<Answe
     }
 }
 
-/// Whether a part of the samples of what computed was taken while it waited for a lock without sleeping.
+/// Returns `true` if enough samples of a group were taken in threads spinning on a lock.
 fn spins(budget: &Budget<'_>, group: &BlameGroup) -> bool {
     let names = &budget.recording.names;
     let (mut samples, mut spinning) = (0, 0);
@@ -61,8 +62,8 @@ fn spins(budget: &Budget<'_>, group: &BlameGroup) -> bool {
     spinning as f64 >= SPIN_SHARE_MIN * f64::from(samples) && spinning > 0
 }
 
-/// How to learn more about a group of pieces whose kind is that certain; `None` where nothing is missing or it was
-/// recorded already.
+/// Suggests a detail to record for a group with this certainty of its kind. Returns `None` if
+/// nothing is missing or the detail was recorded already.
 pub(crate) fn hint(budget: &Budget<'_>, group: &BlameGroup, certainty: f64) -> Option<String> {
     let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
     let hi = budget.pieces(group).map(|piece| piece.hi).max()?;
@@ -70,7 +71,7 @@ pub(crate) fn hint(budget: &Budget<'_>, group: &BlameGroup, certainty: f64) -> O
     (!is_on(budget.recording, open.0, lo, hi)).then(|| advice(budget.recording, open))
 }
 
-/// How to learn more about the time of `lo..hi` that no record explains.
+/// Suggests a detail to record for the unattributed time of `lo..hi`.
 pub(crate) fn hint_for_rest(recording: &Recording, partition: &[Piece], lo: Nanos, hi: Nanos) -> Option<String> {
     let rest = |state: &str| {
         let pieces = partition.iter().filter(|piece| piece.kind == CauseKind::Unattributed);
@@ -81,7 +82,7 @@ pub(crate) fn hint_for_rest(recording: &Recording, partition: &[Piece], lo: Nano
     (much && !is_on(recording, open.0, lo, hi)).then(|| advice(recording, open))
 }
 
-/// Whether a detail was recorded in all of `lo..hi`.
+/// Returns `true` if a detail was recorded throughout `lo..hi`.
 fn is_on(recording: &Recording, detail: &str, lo: Nanos, hi: Nanos) -> bool {
     let meta = &recording.meta;
     let mut spans = meta.detail_spans.iter().filter(|span| span.name == detail).peekable();
@@ -91,7 +92,7 @@ fn is_on(recording: &Recording, detail: &str, lo: Nanos, hi: Nanos) -> bool {
     }
 }
 
-/// The command; where the whole class of records was switched off, how to have it.
+/// Returns the command, or a reference to `tipme doctor` if the whole class of records was off.
 fn advice(recording: &Recording, (detail, what): Answer) -> String {
     let off = recording.meta.missing.iter().any(|missing| missing.what == detail);
     match off {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Puts the verdict together.
+//! Assembly of the verdict.
 
 use crate::error::DiagnoseError;
 use crate::explain::chain::Chain;
@@ -24,15 +24,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::Nanos;
 use tipme_record::incident::Incident;
 
-/// What is said where nobody saw the keyboard or pointer being made.
+/// Note for input on a keyboard or pointer object that was created before recording began.
 const INFERRED: &str = "The application was connected to its compositor before recording began: that this was input is \
     inferred from the shape of the message.";
 
-/// An incident taken apart, and what was found in it.
+/// Parsed incident with the results of its diagnosis.
 pub(crate) struct Case {
     pub recording: Recording,
     pub interactions: Vec<Interaction>,
-    /// What is explained, and the way back from its end; `None` where there is nothing to explain.
+    /// Explained problem with its chain; `None` if there is nothing to explain.
     pub explained: Option<(Problem, Chain)>,
     pub verdict: Verdict,
 }
@@ -42,7 +42,7 @@ pub fn diagnose(incident: &Incident, options: &DiagnoseOptions) -> Result<Verdic
     examine(incident, options).map(|case| case.verdict)
 }
 
-/// The same with all that the verdict rests on.
+/// Like [`diagnose`], but also returns the data behind the verdict.
 pub(crate) fn examine(incident: &Incident, options: &DiagnoseOptions) -> Result<Case, DiagnoseError> {
     let recording = Recording::read(incident)?;
     let joined = interactions(&recording);
@@ -66,29 +66,31 @@ pub(crate) fn examine(incident: &Incident, options: &DiagnoseOptions) -> Result<
     Ok(Case { recording, interactions: joined.interactions, explained, verdict })
 }
 
-/// The last press that was answered, where the window reaches back to it. Whoever asks for
-/// something in particular is answered without regard to that.
+/// Returns the time of the last answered mark if it is within the window. Options given by the user
+/// override it.
 fn last_answer(recording: &Recording, options: &DiagnoseOptions) -> Option<Nanos> {
     let at = Nanos(recording.meta.answered_ns);
     let is_within = at > recording.complete_from() && at < recording.mark && recording.mark.since(at) < LOOK_BACK;
     (is_within && *options == DiagnoseOptions::default()).then_some(at)
 }
 
-/// Ratio of two delays from which on the longer one is meant.
+/// Minimum ratio of two delays for the longer one to be preferred.
 const MUCH_LONGER: u64 = 4;
 
-/// Programs that a verdict names as looked at.
+/// Maximum number of programs that a verdict names as looked at.
 const PROGRAMS_MAX: usize = 5;
 
-/// Delays that a verdict lists, the explained one among them.
+/// Maximum number of delays that a verdict lists, including the explained one.
 const CANDIDATES_MAX: usize = 3;
 
 type Explained = ((Problem, Chain), Verdict);
 
-/// Pieces of all chains beyond which no further problem is explained once an unusual one is.
+/// Number of pieces in all chains after which no more problems are explained once an unusual one is
+/// found.
 const PIECES_ENOUGH: usize = 20_000;
 
-/// Explains problems until one is unusual and the list of candidates is full, or explaining more would take long.
+/// Explains problems until one is unusual and the list of candidates is full, or explaining more
+/// would take long.
 fn enough(problems: impl Iterator<Item = Explained>) -> Vec<Explained> {
     let (mut explained, mut pieces, mut unusual) = (Vec::new(), 0, false);
     for problem in problems {
@@ -106,8 +108,9 @@ fn is_unusual((_, verdict): &Explained) -> bool {
     verdict.findings.first().is_some_and(|first| first.unusual)
 }
 
-/// Puts the problem to explain first: the first one with an unusual cause, else the first one with any, else the first. One with
-/// any cause comes before the unusual one where it lasted much longer and was over later, just before the mark.
+/// Puts the problem to report first: the first one with an unusual cause, else the first with any
+/// cause, else the first. An earlier problem with any cause precedes the unusual one if it lasted
+/// much longer and ended later, just before the mark.
 fn rank(mut problems: Vec<Explained>, mark: Nanos) -> Vec<Explained> {
     let has_cause = |(_, verdict): &Explained| !verdict.findings.is_empty();
     let chosen = problems.iter().position(is_unusual).or_else(|| problems.iter().position(has_cause));
@@ -121,20 +124,20 @@ fn rank(mut problems: Vec<Explained>, mark: Nanos) -> Vec<Explained> {
     problems
 }
 
-/// Whether a delay is what a person meant rather than another one.
+/// Returns `true` if the user more likely means the first delay than the other one.
 fn outweighs(one: &Problem, other: &Problem, mark: Nanos) -> bool {
     let later = one.end > other.end && mark.since(one.end) <= JUST_OVER;
     later && one.latency().0 >= other.latency().0.saturating_mul(MUCH_LONGER)
 }
 
-/// The first problems at a glance, each input once.
+/// Lists the first problems, each input once.
 fn candidates(ranked: &[Explained]) -> Vec<Candidate> {
     let mut seen = BTreeSet::new();
     let all = ranked.iter().filter_map(|(_, verdict)| candidate(verdict));
     all.filter(|one| seen.insert(one.start_ns)).take(CANDIDATES_MAX).collect()
 }
 
-/// An explained problem at a glance; `None` where it did not take longer than its threshold.
+/// Summarises an explained problem; returns `None` if it did not exceed its threshold.
 fn candidate(verdict: &Verdict) -> Option<Candidate> {
     let interval = verdict.interval.as_ref().filter(|interval| interval.exceeded)?;
     let first = verdict.findings.first();
@@ -155,7 +158,7 @@ fn explained(incident: &Incident, recording: &Recording, problem: Problem, mut v
     ((problem, chain), verdict)
 }
 
-/// A verdict that says what the incident is.
+/// Creates a verdict that describes the incident only.
 fn begun(recording: &Recording, answer: Option<Nanos>) -> Verdict {
     Verdict { schema: SCHEMA, incident: about(recording, answer), notes: recording.notes.clone(), ..Verdict::default() }
 }
@@ -200,7 +203,7 @@ fn explain(incident: &Incident, recording: &Recording, problem: &Problem, verdic
     chain
 }
 
-/// What of the way back was too long to follow.
+/// Notes the part of the chain that was too long to follow.
 fn left(chain: &Chain) -> Option<String> {
     let steps = count_text(chain.pieces.len() as u64);
     let told = || {
@@ -269,7 +272,7 @@ fn drew(recording: &Recording, problem: &Problem) -> bool {
     recording.drawings().went_on(is_clients, problem.start, problem.end)
 }
 
-/// The time away from the event loop that a problem is, if it is one.
+/// Returns the unresponsive span of a problem, if it is one.
 fn away(problem: &Problem) -> Option<&UnresponsiveSpan> {
     match &problem.subject {
         ProblemSubject::Unresponsive(span) => Some(span),
@@ -277,7 +280,7 @@ fn away(problem: &Problem) -> Option<&UnresponsiveSpan> {
     }
 }
 
-/// What tells that somebody missed a program, where no input tells of it.
+/// Describes the evidence for an unresponsive span that no late input shows.
 fn away_text(recording: &Recording, span: &UnresponsiveSpan) -> String {
     let comm = recording.tasks.comm(span.client, span.end);
     let since = span.pressed.map(|at| span_text(span.start.since(at)));
@@ -295,7 +298,7 @@ fn away_text(recording: &Recording, span: &UnresponsiveSpan) -> String {
     format!("No input alone tells of it: {comm} was away from its event loop for that time{since}{lay}.")
 }
 
-/// What else the person may mean.
+/// Notes another, longer delay that the user may mean.
 fn longer(recording: &Recording, problem: &Problem) -> Option<String> {
     let (start, end) = problem.longer?;
     let (length, ago) = (span_text(end.since(start)), recording.mark.since(end));
@@ -306,18 +309,18 @@ fn longer(recording: &Recording, problem: &Problem) -> Option<String> {
     ))
 }
 
-/// Who else had the keyboard focus when the interval ended.
+/// Notes the program that had the keyboard focus at the end of the interval, if it is another one.
 fn other_focus(recording: &Recording, problem: &Problem) -> Option<String> {
     let other = problem.focus.flatten().filter(|holder| *holder != problem.client)?;
     let name = recording.tasks.comm(other, problem.end);
     Some(format!("The keyboard focus was with {name} (pid {other}) at the end of that."))
 }
 
-/// Processes of one pipeline that are named.
+/// Maximum number of processes named for one pipeline.
 const PIPELINE_MAX: usize = 8;
 
-/// The command line of a process that was started for an input, with those that the same shell started beside it for one
-/// pipeline, as a person types it.
+/// Returns the command line of a process started for an input. Other processes that the same shell
+/// started for one pipeline are included, as the user types it.
 fn pipeline(recording: &Recording, life: &Life, problem: &Problem) -> String {
     let beside = |other: &&Life| {
         let same = other.parent == life.parent && other.group == life.group && other.tid.0 == other.pid.0;
@@ -333,7 +336,7 @@ fn pipeline(recording: &Recording, life: &Life, problem: &Problem) -> String {
     lines.join(" | ")
 }
 
-/// The command line of a process, or its name where that is not known.
+/// Returns the command line of a process, or its name if that is not known.
 fn command_line(recording: &Recording, life: &Life, at: Nanos) -> String {
     let line = recording.tasks.cmdline(life.pid, at.min(life.until));
     if line.is_empty() { life.comm.clone() } else { line.to_owned() }
@@ -345,7 +348,8 @@ fn client(recording: &Recording, problem: &Problem) -> Client {
     Client { pid: pid.0, comm: recording.tasks.comm(pid, at), cmdline }
 }
 
-/// The number of inputs from a time on, and the programs that took them, the one with most first.
+/// Returns the number of inputs from a time on, and the programs that took them, the one with the
+/// most first.
 fn looked_at(recording: &Recording, from: Nanos) -> (usize, Vec<String>) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for delivery in deliveries(recording).iter().filter(|delivery| delivery.sent >= from) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Episodes: stretches of one thread between two idle waits, for processes that nobody typed into.
+//! Episodes: stretches of one thread between two idle waits, for processes without user input.
 
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
@@ -7,10 +7,11 @@ use crate::timeline::waits::Waited;
 use std::collections::BTreeSet;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// So many sleeps and more, for half of the time, are the habit of a thread.
+/// Minimum number of sleeps for them to count as the idle time of a thread; they must also fill
+/// half of the time.
 const SLEEPS_MIN: usize = 3;
 
-/// A stretch of one thread between two idle waits.
+/// Stretch of one thread between two idle waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Episode {
     pub tid: Tid,
@@ -18,8 +19,8 @@ pub(crate) struct Episode {
     pub end: Nanos,
 }
 
-/// The longest episode that overlaps a time, and all others, of the given processes, or of those that read terminals where none
-/// are given.
+/// Returns the longest episode that overlaps a time, and all episodes, of the given processes.
+/// Without a list, the processes that read terminals are used.
 pub(crate) fn longest(
     recording: &Recording,
     pids: Option<&[Pid]>,
@@ -39,7 +40,8 @@ pub(crate) fn longest(
     Some((worst, episodes))
 }
 
-/// The time of a delay in the thread of a process that did most meanwhile, unless it was idle for most of that.
+/// Returns the time of a delay as an episode of the busiest thread of a process, unless that thread
+/// was idle for most of it.
 pub(crate) fn meanwhile(recording: &Recording, pid: Pid, (lo, hi): (Nanos, Nanos)) -> Option<Episode> {
     let threads = recording.tasks.lives().iter().filter(|life| life.pid == pid && !life.is_kernel());
     let tids: BTreeSet<Tid> = threads.map(|life| life.tid).collect();
@@ -47,7 +49,8 @@ pub(crate) fn meanwhile(recording: &Recording, pid: Pid, (lo, hi): (Nanos, Nanos
     (busy.saturating_mul(2) >= hi.since(lo).0).then_some(Episode { tid, start: lo, end: hi })
 }
 
-/// Time of an interval in which a thread neither waited for whatever comes next nor was absent, in nanoseconds.
+/// Returns the time in nanoseconds for which a thread was neither absent nor waiting for its next
+/// work.
 fn busy_within(recording: &Recording, tid: Tid, (lo, hi): (Nanos, Nanos)) -> u64 {
     let absent = |span: &Span| span.segment.state == ThreadState::Absent;
     let idle =
@@ -62,7 +65,8 @@ fn reads_terminal(recording: &Recording, tid: Tid) -> bool {
     recording.waits.of(tid).iter().any(reads)
 }
 
-/// The stretches of a thread that ever waits for events; of another, each wait that is not its own sleep.
+/// Returns the stretches between the idle waits of a thread. For a thread without idle waits, each
+/// wait other than a sleep is an episode.
 fn episodes(recording: &Recording, tid: Tid) -> Vec<Episode> {
     let paced = is_paced_by_sleeps(recording, tid);
     let waits_on = |span: &Span| {
@@ -88,7 +92,8 @@ fn is_sleep(recording: &Recording, span: &Span) -> bool {
     recording.waits.kind(span) == Waited::Sleep
 }
 
-/// Whether a thread looks after something now and then and sleeps else: its sleeps are its idle time.
+/// Returns `true` if a thread works in short bursts between sleeps, so that its sleeps are its idle
+/// time.
 fn is_paced_by_sleeps(recording: &Recording, tid: Tid) -> bool {
     let spans = || recording.timeline.spans(tid).filter(|span| span.segment.state != ThreadState::Absent);
     let length = |span: Span| span.end.since(span.start).0;
@@ -96,8 +101,8 @@ fn is_paced_by_sleeps(recording: &Recording, tid: Tid) -> bool {
     sleeps.len() >= SLEEPS_MIN && 2 * sleeps.iter().sum::<u64>() >= spans().map(length).sum::<u64>()
 }
 
-/// Whether a thread waits in a condition for its next work: any but the first one of its process; at the mark that one too,
-/// where no thread is at work that it had woken.
+/// Returns `true` if a thread waits on a condition for its next work. This excludes the first
+/// thread of a process, except at the mark if no thread woken by it is at work.
 fn awaits_work(recording: &Recording, span: &Span) -> bool {
     let is_first = recording.tasks.pid(span.tid, span.start).0 == span.tid.0;
     let lasts = span.end >= recording.mark;

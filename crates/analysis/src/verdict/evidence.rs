@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Evidence: sentences with figures for each finding. The first line names the culprit and its action.
+//! Evidence: sentences with figures for each finding. The first line names the culprit and its
+//! action.
 
 use crate::explain::chain::{ChainPiece, Doing, Via};
 use crate::explain::describe::{
@@ -19,16 +20,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::records::Wait;
 use tipme_record::{Device, Nanos, Pid, Tid};
 
-/// Lines on one question.
+/// Maximum number of lines on one question.
 const LINES_MAX: usize = 2;
 
-/// The first sleep begins so long after the first try, at most.
+/// Maximum time from the first lock attempt to the start of the first sleep.
 const TRIED_BEFORE: Nanos = Nanos::from_millis(10);
 
-/// A function must take this share of the samples to be named.
+/// Minimum share of the samples for a function to be named.
 const FUNCTION_SHARE_MIN: f64 = 0.1;
 
-/// Evidence for everything that is not a disk.
+/// Returns the evidence for all causes other than disks.
 pub(crate) fn of(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
     let mut lines = vec![headline(budget, group)];
     match group.kind {
@@ -115,20 +116,20 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
     }
 }
 
-/// Whether no process is known to owe the answer, or to hold the lock, that was waited for.
+/// Returns `true` if no process is known to owe the awaited answer or to hold the awaited lock.
 pub(crate) fn is_unowed(group: &BlameGroup) -> bool {
     matches!(group.kind, CauseKind::PeerWait | CauseKind::LockWait) && group.owner == BlameOwner::Nobody
 }
 
-/// Whether somebody was merely the one who had a pipe open.
+/// Returns `true` if the culprit merely kept a pipe open.
 pub(crate) fn keeps_open(budget: &Budget<'_>, group: &BlameGroup) -> bool {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece));
     group.kind == CauseKind::PeerWait
         && matches!(longest.map(|piece| piece.doing), Some(Doing::Waited(Waited::Peer, None)))
 }
 
-/// Whether what was waited for is no lock that somebody has, but to be let go on: a condition or a semaphore. Tries whose time
-/// is up again and again are for a lock, however they are made.
+/// Returns `true` for a wait to be signalled, on a condition or a semaphore, rather than for a held
+/// lock. Attempts that time out repeatedly are for a lock, however they are made.
 pub(crate) fn is_signalled(budget: &Budget<'_>, group: &BlameGroup) -> bool {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece));
     let via = longest.and_then(|piece| via_to(budget, group, piece)).filter(|_| group.kind == CauseKind::LockWait);
@@ -139,7 +140,7 @@ pub(crate) fn is_signalled(budget: &Budget<'_>, group: &BlameGroup) -> bool {
     via.and_then(|via| via.wait).as_ref().is_some_and(is_condition) && !budget.pieces(group).any(tried)
 }
 
-/// Whether nothing but the thread that waited for a lock is known of the lock's holder.
+/// Returns `true` if nothing is known about the holder of a lock except the waiter itself.
 pub(crate) fn is_held_by_waiter(budget: &Budget<'_>, group: &BlameGroup) -> bool {
     let job = |piece: &ChainPiece| BlameOwner::Job(budget.jobs.of(piece.tid, piece.lo));
     budget.pieces(group).all(|piece| {
@@ -147,7 +148,7 @@ pub(crate) fn is_held_by_waiter(budget: &Budget<'_>, group: &BlameGroup) -> bool
     })
 }
 
-/// Functions of the kernel that take the lock of an address space, by the begins of their names.
+/// Name prefixes of kernel functions that take the lock of an address space.
 const ADDRESS_SPACE: [&str; 9] = [
     "do_user_addr_fault",
     "lock_mm_and_find_vma",
@@ -169,7 +170,7 @@ pub(crate) fn is_for_address_space(budget: &Budget<'_>, group: &BlameGroup) -> b
     functions.any(|name| ADDRESS_SPACE.iter().any(|begin| name.starts_with(begin)))
 }
 
-/// The longest wait of a group, where it is for a file system to be thawed.
+/// Returns the longest wait of a group if it is for a file system to be thawed.
 pub(crate) fn awaited_thaw(budget: &Budget<'_>, group: &BlameGroup) -> Option<Wait> {
     match longest_wait(budget, group)?.doing {
         Doing::Waited(Waited::Thaw, wait) => wait,
@@ -177,12 +178,13 @@ pub(crate) fn awaited_thaw(budget: &Budget<'_>, group: &BlameGroup) -> Option<Wa
     }
 }
 
-/// The device of a frozen file system, where the wait names a file.
+/// Returns the device of a frozen file system if the wait names a file.
 pub(crate) fn frozen_device(budget: &Budget<'_>, group: &BlameGroup) -> Option<Device> {
     awaited_thaw(budget, group).map(|wait| wait.device).filter(|device| *device != Device(0))
 }
 
-/// The process that ended the wait for a frozen file system: often a part of what froze it.
+/// Names the process that ended the wait for a frozen file system: often a part of the program that
+/// froze it.
 fn thaw_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let by = longest_wait(budget, group).filter(|_| awaited_thaw(budget, group).is_some())?;
     let waker = by.waker.filter(|waker| *waker != Tid(0))?;
@@ -191,7 +193,7 @@ fn thaw_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     Some(format!("{} thawed it", budget.jobs.label(&budget.jobs.of(waker, by.hi), &members)))
 }
 
-/// `bash waited in write of /srv/log until its file system, on loop0, is thawed`
+/// Formats `bash waited in write of /srv/log until the frozen file system on loop0 is thawed`.
 fn frozen_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
     let wait = awaited_thaw(budget, group);
     let text = wait_text(Waited::Unknown, wait.as_ref());
@@ -200,7 +202,7 @@ fn frozen_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String
     format!("{waiters} {text}{file} until the frozen file system{} is thawed", device.unwrap_or_default())
 }
 
-/// The longest wait inside the kernel, as `cat waited in openat (fanotify_handle_event)`.
+/// Describes the longest wait inside the kernel, as `cat waited in openat (fanotify_handle_event)`.
 fn kernel_wait_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece));
     let own = |piece: &ChainPiece| match piece.doing {
@@ -214,7 +216,7 @@ fn kernel_wait_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> S
     format!("{} {}", slept.as_deref().unwrap_or(waiters), unnamed_wait_text(budget.recording, waited, wait.as_ref()))
 }
 
-/// Who waited for which address, and whether an answer came for most of the time.
+/// Names the waiter and the address, and the silent time if no answer came for most of the wait.
 fn network_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str, address: &str) -> String {
     let waits = || {
         budget.pieces(group).filter_map(|piece| match piece.doing {
@@ -233,7 +235,7 @@ fn network_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str, address:
     format!("{waiters} waited for {server}{address}{silence}")
 }
 
-/// The culprit in a sentence.
+/// Returns the culprit's name for a sentence.
 fn label(budget: &Budget<'_>, group: &BlameGroup) -> String {
     match &group.owner {
         BlameOwner::Job(job) => budget.jobs.label(job, &group.members),
@@ -244,24 +246,24 @@ fn label(budget: &Budget<'_>, group: &BlameGroup) -> String {
     }
 }
 
-/// The name of a device, also where it is not known.
+/// Returns the name of a device, or a generic one if it is not known.
 pub(crate) fn device_name(budget: &Budget<'_>, device: Option<Device>) -> String {
     device.map_or_else(|| "a disk".to_owned(), |device| budget.recording.device_name(device))
 }
 
-/// The process that waited most, at the near end of the chain. Where it would be the culprit itself, whose answer or end was
-/// waited for, it is the application.
+/// Returns the process that waited most, at the near end of the chain. This is the application if
+/// the process found is the culprit that owes the awaited answer or exit.
 pub(crate) fn waiter(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
     let for_another = matches!(group.kind, CauseKind::PeerWait | CauseKind::ChildWait) && !is_unowed(group);
     let of_job = |piece: &ChainPiece| group.owner == BlameOwner::Job(budget.jobs.of(piece.tid, piece.lo));
-    // A child may belong to the job of who waits for its end.
+    // A child may belong to the job of its waiter.
     let ends = |piece: &ChainPiece| group.members.has(budget.recording.tasks.pid(piece.tid, piece.lo));
     let is_culprit =
         |piece: &ChainPiece| for_another && of_job(piece) && (group.kind != CauseKind::ChildWait || ends(piece));
     most_of(budget, group, |piece| match via_to(budget, group, piece) {
         Some(via) => via.waiter,
         None if is_culprit(piece) => Tid(budget.judge.client.0),
-        // A display server that has nothing to do waits for nobody: its client does.
+        // An idle display server waits for no one in particular: its client does.
         None if is_unowed(group)
             && budget.recording.messages.is_server(budget.recording.tasks.pid(piece.tid, piece.lo)) =>
         {
@@ -271,7 +273,7 @@ pub(crate) fn waiter(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
     })
 }
 
-/// The process that something was kept from: who was throttled, else who waited for the culprit.
+/// Returns the process that the cause held up: the throttled one, or else the waiter.
 pub(crate) fn held_up(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
     match group.kind {
         CauseKind::CpuThrottled => most_of(budget, group, |piece| piece.tid),
@@ -279,7 +281,7 @@ pub(crate) fn held_up(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
     }
 }
 
-/// The process of whose threads most of a group's pieces are.
+/// Returns the process that most of a group's time belongs to, by the thread chosen for each piece.
 fn most_of(budget: &Budget<'_>, group: &BlameGroup, thread: impl Fn(&ChainPiece) -> Tid) -> Option<Pid> {
     let mut lengths: BTreeMap<Pid, u64> = BTreeMap::new();
     for piece in budget.pieces(group) {
@@ -288,19 +290,19 @@ fn most_of(budget: &Budget<'_>, group: &BlameGroup, thread: impl Fn(&ChainPiece)
     lengths.into_iter().max_by_key(|(_, nanos)| *nanos).map(|(pid, _)| pid)
 }
 
-/// Its name.
+/// Returns the waiter's name.
 fn waiters(budget: &Budget<'_>, group: &BlameGroup) -> String {
     waiter(budget, group).map_or_else(String::new, |pid| budget.recording.tasks.comm(pid, budget.end()))
 }
 
-/// The wait through which the chain came to the culprit's job, where it went through one.
+/// Returns the wait through which the chain reached the culprit's job, if any.
 fn via_to<'a>(budget: &Budget<'a>, group: &BlameGroup, piece: &ChainPiece) -> Option<&'a Via> {
     let BlameOwner::Job(job) = &group.owner else { return None };
     let (chain, jobs) = (budget.chain, &budget.jobs);
     chain.vias_of(piece).filter(|via| jobs.of(via.holder, piece.lo) == *job).last()
 }
 
-/// How the one who waited for the culprit did so.
+/// Describes the wait for the culprit.
 fn via_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     let via = via_to(budget, group, longest)?;
@@ -316,7 +318,7 @@ fn via_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     Some(format!("{who} {what}"))
 }
 
-/// How often the lock of a file was tried in vain, where it was.
+/// Counts the failed attempts to take a file lock, if there are any.
 fn attempts_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     let via = via_to(budget, group, longest).filter(|via| via.waited == Waited::FileLock).and_then(|via| via.wait);
@@ -346,7 +348,7 @@ fn queue_line(budget: &Budget<'_>, group: &BlameGroup) -> String {
     )
 }
 
-/// What the far end did meanwhile, the longest first.
+/// Describes the activities at the far end, the longest first.
 fn far_end_lines(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
     let mut actions: BTreeMap<String, u64> = BTreeMap::new();
     for piece in budget.pieces(group) {
@@ -364,7 +366,7 @@ fn far_end_lines(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
         .collect()
 }
 
-/// The terminal into which somebody had to type, where a peer waited for that.
+/// Names the terminal that waited for user input while a peer waited for the answer.
 fn person_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     let terminals = &budget.recording.terminals;
@@ -374,13 +376,13 @@ fn person_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     Some(format!("{who} waited for a person to type into the terminal that {terminal} shows"))
 }
 
-/// The longest wait of the group.
+/// Returns the longest wait of a group.
 fn longest_wait<'a>(budget: &Budget<'a>, group: &BlameGroup) -> Option<&'a ChainPiece> {
     let waits = budget.pieces(group).filter(|piece| matches!(piece.doing, Doing::Waited(..)));
     waits.max_by_key(|piece| length(piece))
 }
 
-/// What the longest wait of the group was.
+/// Describes the longest wait of a group.
 fn wait_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let longest = longest_wait(budget, group)?;
     let pid = budget.recording.tasks.pid(longest.tid, longest.lo);
@@ -389,7 +391,7 @@ fn wait_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     Some(format!("{who} {text}, at most {}", span_text(Nanos(length(longest)))))
 }
 
-/// Where in the kernel that wait was of which the evidence tells.
+/// Returns the kernel functions of the wait in the evidence.
 pub(crate) fn kernel_frames(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
     let via = || via_to(budget, group, budget.pieces(group).max_by_key(|piece| length(piece))?)?.wait;
     let own = || match longest_wait(budget, group)?.doing {
@@ -402,7 +404,7 @@ pub(crate) fn kernel_frames(budget: &Budget<'_>, group: &BlameGroup) -> Vec<Stri
     wait.map(|wait| frames(budget.recording, &wait)).unwrap_or_default()
 }
 
-/// The functions that were sampled most while the group's threads ran.
+/// Lists the functions sampled most while the group's threads ran.
 fn function_lines(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
     let (mut functions, mut total) = (BTreeMap::<String, usize>::new(), 0);
     let ran = |piece: &&ChainPiece| matches!(piece.doing, Doing::Ran | Doing::Served(_));
@@ -420,7 +422,8 @@ fn function_lines(budget: &Budget<'_>, group: &BlameGroup) -> Vec<String> {
     top.map(|(name, count)| format!("{} % of {total} {samples} in {name}", count * 100 / total.max(1))).collect()
 }
 
-/// The function of a sample: the one in user space, else the first of its stacks that has a name.
+/// Returns the function of a sample: the one in user space, or else the first named one in its
+/// stacks.
 fn function_name(budget: &Budget<'_>, sample: &tipme_record::records::Sample) -> String {
     let names = &budget.recording.names;
     let user = [sample.ip].into_iter().chain(names.stack(sample.user_stack).iter().copied());
@@ -440,7 +443,7 @@ fn kernel_or_module(budget: &Budget<'_>, sample: &tipme_record::records::Sample)
     kernel.or(module).unwrap_or_else(|| "unknown code".to_owned())
 }
 
-/// Evidence for waits for a device.
+/// Returns the evidence for waits for a device.
 pub(crate) fn disk(budget: &Budget<'_>, group: &BlameGroup, device: Option<Device>, load: &Load) -> Vec<String> {
     let name = device_name(budget, device);
     let (waiters, wait) = (waiters(budget, group), wait_word(group.kind));
@@ -461,7 +464,7 @@ pub(crate) fn disk(budget: &Budget<'_>, group: &BlameGroup, device: Option<Devic
     [Some(first), back, wait_line(budget, group)].into_iter().flatten().collect()
 }
 
-/// Evidence for waits for a device that had nothing to do, with the limits that were reached.
+/// Returns the evidence for waits for an idle device, with the limits that were reached.
 pub(crate) fn held_back(
     budget: &Budget<'_>,
     group: &BlameGroup,
@@ -477,7 +480,8 @@ pub(crate) fn held_back(
     std::iter::once(first).chain(limits).chain(wait_line(budget, group)).collect()
 }
 
-/// The process whose wait for memory was for its control group, at the limit of which nothing could be freed.
+/// Returns the process that waited for memory at the limit of its control group, where reclaim
+/// freed nothing.
 pub(crate) fn at_memory_limit(budget: &Budget<'_>, group: &BlameGroup) -> Option<Pid> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     let Doing::Waited(_, Some(wait)) = longest.doing else { return None };
@@ -485,7 +489,7 @@ pub(crate) fn at_memory_limit(budget: &Budget<'_>, group: &BlameGroup) -> Option
     functions.any(|name| name.starts_with("mem_cgroup_oom_")).then_some(wait.pid)
 }
 
-/// Who took the memory that had held what had to be read again.
+/// Names the process that took the memory of pages that had to be read again.
 pub(crate) fn evictor(budget: &Budget<'_>, group: &BlameGroup, taker: Tid, at: Nanos) -> String {
     let mut members = Members::default();
     members.add(budget.recording.tasks.pid(taker, at), 1);
@@ -494,7 +498,8 @@ pub(crate) fn evictor(budget: &Budget<'_>, group: &BlameGroup, taker: Tid, at: N
     format!("{label} took memory, so that {}'s {what} had to be read again", waiters(budget, group))
 }
 
-/// The file that the pieces of a group waited for longest, as ` of /usr/bin/xterm`; empty where none is known.
+/// Returns the file with the longest waits of a group, as ` of /usr/bin/xterm`; empty if none is
+/// known.
 fn file_words(budget: &Budget<'_>, group: &BlameGroup) -> String {
     let mut files: BTreeMap<&str, u64> = BTreeMap::new();
     for piece in budget.pieces(group) {

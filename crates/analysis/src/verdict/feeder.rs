@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that keep another one computing by what they send: output to a terminal, property changes, bus signals, file
-//! events.
+//! Processes that keep another one computing by the messages they send: terminal output, property
+//! changes, bus signals, file events.
 //!
-//! Such a process is the culprit, and the computation of the flooded one its means, where that one took what it was sent again
-//! and again while it computed, and had not asked for it. A program that computes by itself leaves such things unread.
+//! Such a sender is the culprit if the flooded process read unrequested messages again and again
+//! while it computed. A program that computes on its own leaves such messages unread.
 
 use crate::decode::messages::{Side, Stream};
 use crate::explain::chain::{ChainPiece, Doing};
@@ -14,32 +14,33 @@ use crate::model::CauseKind;
 use std::collections::BTreeMap;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Rate of messages that is a flood, in messages per second.
+/// Minimum rate of a flood, in messages per second.
 const FLOOD_MIN_PER_S: f64 = 50.0;
 
-/// Minimum ratio of the time to the longest gap in a flood.
+/// Maximum gap in a flood: one part in this many of the time.
 const GAP_SHARE: u64 = 4;
 
-/// Maximum time to work off what a flood has left, as a multiple of the flood's own length.
+/// Maximum time to work off the rest of a flood, as a multiple of the flood's own length.
 const BACKLOG_MAX: u64 = 2;
 
-/// Least part of all messages that the sender of a flood has sent: one in so many.
+/// Minimum part of all messages that come from the sender of a flood: one in this many.
 const SENDER_SHARE: u64 = 2;
 
-/// Least part of a display server's requests that the client sends which keeps it at work: one in so many.
+/// Minimum part of a display server's requests that come from the client to blame: one in this
+/// many.
 const REQUESTS_SHARE: u64 = 5;
 
-/// Threads of a process that are looked at.
+/// Maximum number of threads checked per process.
 const THREADS_MAX: usize = 64;
 
-/// The way by which a flood came.
+/// Transport of a flood.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Channel {
     Terminal,
     Messages,
 }
 
-/// A flood: the job that sent it, how often, and the process that it kept at work.
+/// Flood of messages: the job that sent it, their number, and the process that they kept busy.
 struct Flood {
     sender: String,
     job: Job,
@@ -52,7 +53,7 @@ struct Flood {
 /// Time and sender of each message.
 type Arrivals = Vec<(Nanos, Pid)>;
 
-/// A flood as evidence.
+/// Describes a flood as evidence.
 pub(crate) fn line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let Flood { sender, busy, count, channel, .. } = flood(budget, group)?;
     let (busy, count) = (process_text(budget.recording, busy, budget.end()), count_text(count));
@@ -62,7 +63,7 @@ pub(crate) fn line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     })
 }
 
-/// The remedy against a flood.
+/// Returns the remedy against a flood.
 pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let Flood { sender, busy, channel, .. } = flood(budget, group)?;
     let busy = budget.recording.tasks.comm(busy, budget.end());
@@ -74,8 +75,8 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> 
     })
 }
 
-/// Returns the computation of a program as the doing of the job that kept it at work. What the awaited command sends is its own
-/// result.
+/// Attributes the computation of a program to the job that flooded it. Messages from the awaited
+/// command are its own result and do not count.
 pub(crate) fn behind_computation(budget: &Budget<'_>, group: &BlameGroup) -> Option<BlameGroup> {
     let computes = group.kind == CauseKind::OwnComputation;
     let flood = flood(budget, group).filter(|_| computes)?;
@@ -85,8 +86,8 @@ pub(crate) fn behind_computation(budget: &Budget<'_>, group: &BlameGroup) -> Opt
     Some(fed)
 }
 
-/// A display server that takes the CPU from others works for its clients: competition by it as the doing of the client from
-/// which most requests came, where that is a flood of another application.
+/// Attributes competition by a display server to the client that sent the most requests, if those
+/// are a flood from another application.
 pub(crate) fn behind_server(budget: &Budget<'_>, group: &BlameGroup) -> Option<(BlameGroup, String)> {
     let competitor = |piece: &ChainPiece| match piece.doing {
         Doing::Queued(Some(by)) => Some(by),
@@ -107,7 +108,7 @@ pub(crate) fn behind_server(budget: &Budget<'_>, group: &BlameGroup) -> Option<(
     let all: u64 = requests.values().sum();
     requests.retain(|pid, _| !budget.judge.is_family(*pid));
     let (client, count) = requests.into_iter().max_by_key(|(pid, count)| (*count, *pid))?;
-    // A window manager has requests of its own for each one of a client's.
+    // A window manager adds requests of its own to each one of a client.
     if count * REQUESTS_SHARE < all || (count as f64) < FLOOD_MIN_PER_S * hi.since(lo).millis() / 1e3 {
         return None;
     }
@@ -122,7 +123,7 @@ pub(crate) fn behind_server(budget: &Budget<'_>, group: &BlameGroup) -> Option<(
     Some((fed, line))
 }
 
-/// The flood that kept the process of a group's longest piece at work.
+/// Returns the flood that kept the process of a group's longest piece busy.
 fn flood(budget: &Budget<'_>, group: &BlameGroup) -> Option<Flood> {
     let computes = matches!(group.kind, CauseKind::OwnComputation | CauseKind::PeerWait | CauseKind::ServerBusy);
     let worked = |piece: &&ChainPiece| matches!(piece.doing, Doing::Ran | Doing::Served(_) | Doing::Queued(_));
@@ -144,7 +145,7 @@ fn flood(budget: &Budget<'_>, group: &BlameGroup) -> Option<Flood> {
     place.waker()
 }
 
-/// A process that was at work in a time.
+/// Process that was busy in a time.
 struct FloodPlace<'b, 'a> {
     budget: &'b Budget<'a>,
     busy: Pid,
@@ -162,7 +163,8 @@ impl FloodPlace<'_, '_> {
         Flood { sender, job, members, busy: self.busy, count, channel }
     }
 
-    /// The job that sent most of what arrived, where that is a flood which the process took all the time.
+    /// Returns the job that sent most of the messages, if they are a flood that the process read
+    /// throughout.
     fn sender(&self, arrivals: Arrivals, channel: Channel) -> Option<Flood> {
         let all = arrivals.len() as u64;
         let mut jobs: BTreeMap<Job, (Members, Vec<Nanos>)> = BTreeMap::new();
@@ -182,15 +184,15 @@ impl FloodPlace<'_, '_> {
         (throughout && most && self.is_flood(members.total())).then(|| self.flood_of(job, members, channel))
     }
 
-    /// What was written to the terminal that a thread reads.
+    /// Returns the writes to the terminal that a thread reads.
     fn output(&self, reader: Tid) -> Arrivals {
         let recording = self.budget.recording;
         let written = recording.terminals.written_to(reader, self.lo, self.hi);
         written.map(|(writer, at)| (at, recording.tasks.pid(writer, at))).collect()
     }
 
-    /// The events of a display that the process took, by the client whose requests the server told it of. What it asked for
-    /// itself and what the person did are left out.
+    /// Returns the display events that the process read, each with the client that caused it.
+    /// Events caused by the process itself or by the user are left out.
     fn events(&self) -> Arrivals {
         let streams = self.budget.recording.messages.streams().iter();
         streams.filter(|stream| stream.client == self.busy).flat_map(|stream| self.events_of(stream)).collect()
@@ -212,8 +214,8 @@ impl FloodPlace<'_, '_> {
         })
     }
 
-    /// Wakeups by other processes that the process did not wake itself as often: those answer what it asked for. A display
-    /// server only passes on what others do.
+    /// Returns the wakeups by processes that the process did not wake about as often, since those
+    /// answer its requests. A display server only passes on what others do.
     fn unasked(&self) -> Arrivals {
         let recording = self.budget.recording;
         let wakes = self.wakes_of(&[self.busy]);
@@ -235,7 +237,8 @@ impl FloodPlace<'_, '_> {
         if passed_on.len() * 2 >= given[&main] { passed_on } else { wakes }
     }
 
-    /// The process that woke another one most often, directly or through one that passes it on.
+    /// Returns the process that woke this one most often, directly or through one that passes the
+    /// wakeups on.
     fn waker(&self) -> Option<Flood> {
         let direct = self.main_waker(&[self.busy])?;
         let passed_on = self.main_waker(&[direct.0, self.busy]);
@@ -249,8 +252,8 @@ impl FloodPlace<'_, '_> {
         Some(Flood { sender, ..self.flood_of(job, members, Channel::Messages) })
     }
 
-    /// The process that woke the first of some processes most often, apart from all of them, and how often, where that is a
-    /// flood.
+    /// Returns the process outside `line` that woke its first process most often, with the number
+    /// of wakeups, if these are a flood.
     fn main_waker(&self, line: &[Pid]) -> Option<(Pid, u64)> {
         let mut wakes: BTreeMap<Pid, u64> = BTreeMap::new();
         self.wakes_of(line).into_iter().for_each(|(_, pid)| *wakes.entry(pid).or_default() += 1);
@@ -258,7 +261,7 @@ impl FloodPlace<'_, '_> {
         self.is_flood(count).then_some((pid, count))
     }
 
-    /// When processes other than some woke the first of these, and which.
+    /// Returns the wakeups of the first process in `line` by processes outside it.
     fn wakes_of(&self, line: &[Pid]) -> Arrivals {
         let recording = self.budget.recording;
         let threads = recording.tasks.lives().iter().filter(|life| Some(&life.pid) == line.first()).take(THREADS_MAX);

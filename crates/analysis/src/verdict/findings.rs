@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Findings: the causes of what was more than usual, ranked, each with its evidence.
+//! Findings: ranked causes of the excess, each with its evidence.
 
 use crate::explain::chain::Doing;
 use crate::explain::describe::address_text;
@@ -22,38 +22,39 @@ use crate::verdict::{feeder, remedy, session, stopped};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Device, Nanos, Pid, Tid};
 
-/// Findings below either are left out: they explain nothing that a person feels.
+/// Minimum share and length of a finding; smaller ones explain nothing that a user feels.
 const SHARE_MIN: f64 = 0.05;
 const LENGTH_MIN: Nanos = Nanos::from_millis(5);
 
-/// Where all causes together explain less of what is too much, none of them is told: it would blame somebody for a part.
+/// Minimum share of the excess that all causes together must explain. Below it, a finding would
+/// blame a process for a mere part.
 const EXPLAINED_MIN: f64 = 0.5;
 
-/// So many requests of its own or more, each of which took so long at most: the device is not slow.
+/// Minimum number of own requests, and maximum time of each, for a device to count as fast.
 const MANY_REQUESTS: u64 = 16;
 const QUICK_REQUEST: Nanos = Nanos::from_millis(2);
 
-/// How sure it is that I/O was held back where a device had nothing to do.
+/// Certainty that I/O was held back if the device was idle.
 const HELD_BACK: f64 = 0.9;
 
-/// Certainty that the busiest writer wrote what sync waits for: the device of a write is not recorded.
+/// Certainty that the busiest writer wrote the awaited data: the device of a write is not recorded.
 const WRITER: f64 = 0.7;
 
-/// A group with what was found out about it.
+/// Blame group with the results of its examination.
 #[derive(Clone, Debug)]
 pub(crate) struct Cause {
     pub group: BlameGroup,
     /// The first line names culprit and action.
     pub evidence: Vec<String>,
-    /// Where in the kernel the wait was of which the evidence tells.
+    /// Kernel functions of the wait in the evidence.
     pub frames: Vec<String>,
-    /// How sure the kind is, apart from the interval as a whole; 0 to 1.
+    /// Certainty of the kind, apart from the interval as a whole; 0 to 1.
     pub certainty: f64,
-    /// Other jobs that did the same, each with less.
+    /// Number of other jobs that did the same, each with less.
     pub others: usize,
-    /// What helps, where more is known of it than the kind and the culprit tell.
+    /// Specific remedy that replaces the one by kind and culprit.
     pub remedy: Option<String>,
-    /// The culprit kept the program that computed at work.
+    /// The culprit kept the computing program busy.
     pub kept_at_work: bool,
 }
 
@@ -64,10 +65,11 @@ impl Cause {
     }
 }
 
-/// The findings of a problem, the largest first. `trust` is the confidence in the interval as a whole.
+/// Returns the findings of a problem, the largest first. `trust` is the confidence in the interval
+/// as a whole.
 ///
-/// A mark by a person is evidence that something took too long, so a long delay has an account even where it is not unusual. An
-/// automatic mark needs what is unusual.
+/// A mark by the user is evidence that something took too long, so a long delay is explained even
+/// if it is not unusual. An automatic mark requires an unusual cause.
 pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Vec<Finding> {
     if !problem.exceeded() {
         return Vec::new();
@@ -81,7 +83,8 @@ pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Ve
     weighty.extend(gather(light).into_iter().filter(|cause| self::weighty(cause, problem)));
     let of_kind = totals(&weighty);
     weighty.sort_by_key(|cause| std::cmp::Reverse((of_kind.get(&cause.group.kind).copied(), cause.group.nanos)));
-    // A command or a prompt was held up by what it waited for; that others had the CPU meanwhile delayed all of that.
+    // A command or a prompt was held up by its own wait; competition for the CPU delayed all of
+    // that.
     weighty.sort_by_key(|cause| !is_held_up(cause, problem));
     let unusual = is_unusual(budget, problem, &weighty);
     if !unusual && (budget.recording.is_marked_automatically() || is_idle(budget)) {
@@ -102,14 +105,15 @@ pub(crate) fn findings(budget: &Budget<'_>, problem: &Problem, trust: f64) -> Ve
     weighty.into_iter().map(account).collect()
 }
 
-/// Whether known causes explain most of a delay, and none of that is what was to be expected.
+/// Returns `true` if known causes explain most of a delay and are not merely expected.
 fn is_unusual(budget: &Budget<'_>, problem: &Problem, causes: &[Cause]) -> bool {
     let explained = causes.iter().map(|cause| share(cause.group.nanos, problem)).sum::<f64>();
     let expected = is_left_aside(budget, problem) && !causes.first().is_some_and(|cause| holds_up(cause, problem));
     explained >= EXPLAINED_MIN && !expected
 }
 
-/// Whether the threads on the chain waited for the next event for most of the interval: nobody was at work on an answer.
+/// Returns `true` if the threads on the chain waited for their next event for most of the interval:
+/// no thread was working on an answer.
 fn is_idle(budget: &Budget<'_>) -> bool {
     let idle = |doing: &Doing| matches!(doing, Doing::Waited(..));
     let pieces = || budget.chain.pieces.iter().zip(&budget.blames);
@@ -119,7 +123,7 @@ fn is_idle(budget: &Budget<'_>) -> bool {
     idle.saturating_mul(2) >= whole
 }
 
-/// The time of all causes of a kind: many jobs may do together what no other kind outweighs.
+/// Sums up the time of all causes by kind: many jobs together may outweigh every other kind.
 fn totals(causes: &[Cause]) -> BTreeMap<CauseKind, u64> {
     let mut totals: BTreeMap<CauseKind, u64> = BTreeMap::new();
     for cause in causes {
@@ -129,8 +133,8 @@ fn totals(causes: &[Cause]) -> BTreeMap<CauseKind, u64> {
     totals
 }
 
-/// Many jobs may do together what none of them does alone: light causes of one kind become one, in the
-/// name of the heaviest.
+/// Merges light causes of one kind into the heaviest of them: many jobs together may have an effect
+/// that none has alone.
 fn gather(mut light: Vec<Cause>) -> Vec<Cause> {
     light.sort_by_key(|cause| std::cmp::Reverse(cause.group.nanos));
     let mut gathered: Vec<Cause> = Vec::new();
@@ -155,33 +159,33 @@ fn with_others(mut cause: Cause) -> Cause {
     cause
 }
 
-/// Whether it is a command, which may well take its time. What a program does itself that takes the keys of its terminal may be
-/// one that was typed, or a key that hangs: who marks says which.
+/// Returns `true` for commands, which may take their time. A program that handles the keys of its
+/// terminal itself may run a typed command or hang on a key: a mark by the user means the latter.
 fn is_left_aside(budget: &Budget<'_>, problem: &Problem) -> bool {
     problem.is_command() && (!problem.is_done_itself() || budget.recording.is_marked_automatically())
 }
 
-/// Whether something held a command up for most of its time: that it computes, sleeps or runs other programs is what it
-/// was started for.
+/// Returns `true` if something held a command up for most of its time. Computing, sleeping and
+/// running other programs is the work of a command.
 fn holds_up(cause: &Cause, problem: &Problem) -> bool {
     let unowed = cause.group.kind == CauseKind::PeerWait && evidence::is_unowed(&cause.group);
     !is_ordinary(cause.group.kind) && !unowed && cause.group.nanos.saturating_mul(2) >= problem.latency().0
 }
 
-/// Whether a command, or the work of a shell for its prompt, waited for a cause for a third of its time or more. A
-/// prompt is held up by its programs, too.
+/// Returns `true` if a command, or a shell at its prompt, waited for a cause for at least a third
+/// of its time. The programs that a prompt runs count as well.
 fn is_held_up(cause: &Cause, problem: &Problem) -> bool {
     let kind = cause.group.kind;
     let holds = if problem.is_prompt() { !is_by_others(kind) } else { problem.is_command() && !is_ordinary(kind) };
     holds && cause.group.nanos.saturating_mul(3) >= problem.latency().0
 }
 
-/// Whether others had the CPU, which delays any work.
+/// Returns `true` if others had the CPU, which delays any work.
 fn is_by_others(kind: CauseKind) -> bool {
     matches!(kind, CauseKind::CpuCompetition | CauseKind::Interrupt)
 }
 
-/// Whether a command may well spend its time so.
+/// Returns `true` for kinds that are normal activity of a command.
 fn is_ordinary(kind: CauseKind) -> bool {
     use CauseKind::{ChildWait, CpuCompetition, Interrupt, OwnComputation, TimerSleep};
     matches!(kind, ChildWait | OwnComputation | TimerSleep | CpuCompetition | Interrupt)
@@ -195,7 +199,7 @@ fn share(nanos: u64, problem: &Problem) -> f64 {
     (nanos as f64 / problem.excess.0.max(1) as f64).min(1.0)
 }
 
-/// Takes what an interaction usually needs out of the application's own work.
+/// Subtracts the usual time of an interaction from the application's own work.
 fn without_normal(budget: &Budget<'_>, problem: &Problem) -> Vec<BlameGroup> {
     let mut normal = problem.latency().since(problem.excess).0;
     let mut groups = budget.groups();
@@ -208,7 +212,8 @@ fn without_normal(budget: &Budget<'_>, problem: &Problem) -> Vec<BlameGroup> {
     groups
 }
 
-/// Counts the CPU time in which a program made requests to a device as a part of its waits for that.
+/// Moves the CPU time that a program spent on submitting requests to a device to its waits for the
+/// device.
 fn with_requests(budget: &Budget<'_>, groups: &mut [BlameGroup]) {
     let made: Vec<(Option<Pid>, u64)> = groups.iter().map(|group| load::made_by(budget, group)).collect();
     for index in 0..groups.len() {
@@ -224,7 +229,7 @@ fn with_requests(budget: &Budget<'_>, groups: &mut [BlameGroup]) {
     }
 }
 
-/// Finds the job behind a device, behind missing memory or behind a quota.
+/// Finds the job behind a device, a memory shortage or a quota.
 fn resolve(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     match (&group.owner, group.kind) {
         (_, CauseKind::KernelLock) if evidence::awaited_thaw(budget, &group).is_some() => frozen(budget, group),
@@ -269,8 +274,9 @@ fn certainty(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
     }
 }
 
-/// No request was with the device: whose I/O did not get there is told, and the limits of its control groups that it had
-/// reached. Where there are none, what held it back is not known.
+/// Creates the cause for an idle device: the culprit is the job with the missing I/O, and the
+/// evidence lists the limits that its control groups reached. Without a reached limit the reason is
+/// not known.
 fn held_back(budget: &Budget<'_>, mut group: BlameGroup, device: Option<Device>, idle: Nanos) -> Cause {
     let is_kernel = |tid, at| budget.recording.tasks.life(tid, at).is_some_and(|life| life.is_kernel());
     let longest = budget.pieces(&group).max_by_key(|piece| (!is_kernel(piece.tid, piece.lo), length(piece)));
@@ -288,7 +294,8 @@ fn held_back(budget: &Budget<'_>, mut group: BlameGroup, device: Option<Device>,
     Cause { remedy, ..Cause::new(budget, group, evidence, certainty) }
 }
 
-/// Hardly anybody else used the device: where another job took the memory that the pages were in, it is the cause.
+/// Creates the cause for a device with hardly any foreign requests. If another job took the memory
+/// of the pages, that job is the culprit.
 fn evicted(budget: &Budget<'_>, mut group: BlameGroup, mut evidence: Vec<String>, own: &Requests) -> Cause {
     let read = matches!(group.kind, CauseKind::PageIn | CauseKind::DiskQueue | CauseKind::SwapIn);
     let Some(taker) = load::evictor(budget, &group).filter(|_| read) else {
@@ -303,7 +310,8 @@ fn evicted(budget: &Budget<'_>, mut group: BlameGroup, mut evidence: Vec<String>
     Cause::new(budget, group, evidence, 0.7)
 }
 
-/// The remedy where it is the number of the application's own requests that counts, and not the device.
+/// Returns the remedy if the number of the application's own requests is the problem, and not the
+/// device.
 fn many_requests(budget: &Budget<'_>, group: &BlameGroup, own: &Requests) -> Option<String> {
     let waiter = evidence::waiter(budget, group)?;
     let count = own.reads + own.writes;
@@ -313,7 +321,7 @@ fn many_requests(budget: &Budget<'_>, group: &BlameGroup, own: &Requests) -> Opt
         .then(|| remedy::of_many_requests(group.kind, own.writes > own.reads, &app, each))
 }
 
-/// A frozen file system keeps all writers waiting, whichever process froze it.
+/// Blames the device of a frozen file system: it blocks all writers, whichever process froze it.
 fn frozen(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     let evidence = evidence::of(budget, &group);
     group.owner = BlameOwner::Device(evidence::frozen_device(budget, &group));
@@ -343,7 +351,7 @@ fn reclaim(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     Cause::new(budget, group, evidence, if taker.is_some() { 0.9 } else { 0.6 })
 }
 
-/// Whoever used half or more of what all in the control group may use is the cause, else who was held back.
+/// Blames the job that used at least half of the quota, or else the throttled process.
 fn throttled(budget: &Budget<'_>, mut group: BlameGroup) -> Cause {
     let user = limits::user_of(budget, &group);
     let other = |user: &&QuotaUser| user.is_main() && group.owner != BlameOwner::Job(user.job.clone());
@@ -437,7 +445,8 @@ fn finding(budget: &Budget<'_>, problem: &Problem, cause: Cause, trust: f64) -> 
     }
 }
 
-/// The remedy against a process that a prompt runs, or that shares its address space with what waits.
+/// Returns the remedy against a process that a prompt runs, or that shares its address space with
+/// the waiter.
 fn of_process(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, culprit: &Culprit) -> Option<String> {
     let comm = match culprit {
         Culprit::Process { comm, .. } => comm,
@@ -455,7 +464,7 @@ fn culprit(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, limit: Op
         BlameOwner::Job(job) => {
             let (mut pid, job_name) = budget.jobs.face(job, &group.members);
             if group.kind == CauseKind::ChildWait && evidence::waiter(budget, group) == Some(pid) {
-                // Of many children none stands out, and the job is that of who waited for them.
+                // With many children none stands out, and the job is that of the waiter.
                 pid = group.members.main().map_or(pid, |(child, _)| child);
             }
             let job_name = limit.map(QuotaGroup::text).or(job_name);
@@ -476,14 +485,16 @@ fn culprit(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, limit: Op
     }
 }
 
-/// The process that was held up instead of the application; a thread of the kernel works for it.
+/// Returns the process that was held up instead of the application, unless it is a kernel thread:
+/// that works for the application.
 fn other_waiter(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup) -> Option<Pid> {
     let tasks = &budget.recording.tasks;
     let is_kernel = |pid| tasks.process(pid, problem.end).is_some_and(|life| life.is_kernel());
     evidence::held_up(budget, group).filter(|pid| *pid != problem.client && !is_kernel(*pid))
 }
 
-/// Whom something can be done to: the culprit, or the root of its job where it has ended and that one has not.
+/// Returns the target of the remedy: the culprit, or the root of its job if only the culprit has
+/// ended.
 fn target(budget: &Budget<'_>, problem: &Problem, group: &BlameGroup, culprit: &Culprit) -> Culprit {
     let has_ended = |pid: Pid| budget.recording.tasks.has_ended(Tid(pid.0));
     match (culprit, &group.owner) {

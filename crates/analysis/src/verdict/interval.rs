@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a thread that nobody types into took longer than it should: for benchmarks, which know when it was due.
+//! Explanation of a late thread without user input: for benchmarks, which know its deadline.
 
 use crate::explain::blame::Waiter;
 use crate::explain::chain::Chain;
@@ -34,10 +34,10 @@ pub struct IntervalExplanation {
     pub complete: bool,
 }
 
-/// Explains what a thread did from one time to another, of which `usual` is its own work.
+/// Explains the activity of a thread in an interval, of which `usual` is its own work.
 ///
-/// Kinds, culprits and remedies are those of a verdict. `None` where the incident ends before the interval does, or
-/// the interval has no length.
+/// Kinds, culprits and remedies are those of a verdict. Returns `None` if the incident ends before
+/// the interval does, or if the interval is empty.
 pub fn explain(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: Nanos) -> Option<IntervalExplanation> {
     if to <= from || to > recording.mark {
         return None;
@@ -60,7 +60,8 @@ pub fn explain(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: N
     })
 }
 
-/// Whatever is more than usual is to be explained: whoever asks has chosen the interval already.
+/// Creates a problem from an interval. Everything beyond the usual is to be explained, since the
+/// caller has chosen the interval.
 fn problem(recording: &Recording, tid: Tid, from: Nanos, to: Nanos, usual: Nanos) -> Problem {
     Problem {
         start: from,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From blame to a verdict for people.
+//! The verdict on an interval.
 //!
-//! Takes what the pieces of an interval are due to; gives the problem worth telling, its findings with culprit,
-//! evidence and remedy, the steps of the chain, and what recording itself added.
+//! Takes the blames of its pieces. Produces the problem to report, its findings with culprit,
+//! evidence and remedy, the steps of the chain, and the overhead of recording.
 
 pub(crate) mod baseline;
 pub(crate) mod competition;

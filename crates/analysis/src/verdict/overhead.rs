@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What recording itself added to an interval.
+//! Overhead of recording in an interval.
 
 use crate::decode::bytes::chunks;
 use std::collections::BTreeMap;
 use tipme_record::incident::{Cost, Incident, ProgramCost, Section};
 use tipme_record::{CHUNK_BYTES, Nanos, RecordKind, TABLES, entries, unpacked};
 
-/// Which words in a program's name stand for which kind of record.
+/// Words in the names of BPF programs, and the kind of record that each stands for.
 const PROGRAMS: &[(&str, RecordKind)] = &[
     ("switch", RecordKind::Switch),
     ("waking", RecordKind::Waking),
@@ -25,11 +25,12 @@ const PROGRAMS: &[(&str, RecordKind)] = &[
     ("message", RecordKind::Message),
 ];
 
-/// The CPU time of the kernel programs in an interval, in nanoseconds per CPU.
+/// Returns the CPU time of the BPF programs in an interval, in nanoseconds per CPU.
 ///
-/// Programs that leave a record each time count by their records; the others by their mean rate. A message is
-/// recorded by one of two programs, when it is sent or when it is dequeued. A
-/// wake-up is dear where it takes a stack, which leaves a wait record, and else about as cheap as a switch.
+/// Programs that write one record per run are counted by their records, the others by their mean
+/// rate. A message is recorded by one of two programs, when it is sent or when it is dequeued. A
+/// wakeup is expensive if it captures a stack, which leaves a wait record; otherwise it costs about
+/// as much as a switch.
 pub(crate) fn overhead(incident: &Incident, cost: &Cost, cpus: u32, lo: Nanos, hi: Nanos) -> Nanos {
     let counts = count_records(incident, lo, hi);
     let count = |kind: RecordKind| counts.get(&(kind as u8)).map_or(0.0, |count| *count as f64);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which interval is explained: the one that exceeds what is usual by most.
+//! Choice of the interval to explain: the one that exceeds its baseline by most.
 
 use crate::error::DiagnoseError;
 use crate::explain::blame::Waiter;
@@ -17,43 +17,47 @@ use std::collections::BTreeMap;
 use tipme_measure::{InputClass, Share, Summary, ThresholdProfile};
 use tipme_record::{Nanos, Pid, Tid};
 
-/// What to look at; everything where nothing is given.
+/// Filters for the diagnosis; without any, everything is considered.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct DiagnoseOptions {
     /// Only processes with this name.
     pub app: Option<String>,
     /// Only this process.
     pub pid: Option<Pid>,
-    /// Seconds before the mark around which to look.
+    /// Seconds before the mark around which to search.
     pub at_s: Option<f64>,
 }
 
-/// A hitch is looked for this long before the mark.
+/// Maximum age of a hitch at the mark.
 pub(crate) const LOOK_BACK: Nanos = Nanos::from_secs(40);
 
-/// With a time given, what overlaps this much around it is considered.
+/// Distance from a given time within which delays are considered.
 const AROUND: Nanos = Nanos::from_secs(1);
 
-/// Lies between scores of different rank: more nanoseconds than any window has, weighted.
+/// Distance between scores of different rank: more nanoseconds than any window has, weighted.
 const RANK: f64 = 1e15;
 
 const WEIGHT_FOCUS: f64 = 1.5;
 const WEIGHT_WORDS: f64 = 3.0;
 
-/// A person presses the key because of what is just over: what ended this long before the mark weighs more.
+/// Maximum time from the end of a delay to the mark for it to weigh more: users press the key
+/// because of something recent.
 const RECENT: Nanos = Nanos::from_secs(15);
 const WEIGHT_RECENT: f64 = 8.0;
-/// Of several delays in a row the last one is meant, if it is not much shorter: the key was not pressed for those before.
+/// Maximum time from the end of a delay to the mark for it to weigh even more. Of several delays in
+/// a row the user means the last one, unless it is much shorter: the earlier ones did not make them
+/// press the key.
 pub(crate) const JUST_OVER: Nanos = Nanos::from_secs(4);
 const WEIGHT_JUST_OVER: f64 = 2.0;
 
-/// Fewer other commands do not tell what is usual: of few, several may have been held up by the same.
+/// Minimum number of other commands for a baseline: among few, several may have been held up by the
+/// same cause.
 const COMMANDS_MIN: usize = 5;
 
-/// Words of the user shorter than this name no application.
+/// Minimum length of a user's word to be matched with an application.
 const WORD_MIN: usize = 3;
 
-/// What is explained, and what is usual for it.
+/// The delay to explain, with its baseline.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     pub start: Nanos,
@@ -61,18 +65,20 @@ pub(crate) struct Problem {
     pub class: Option<InputClass>,
     pub milestone: Milestone,
     pub client: Pid,
-    /// Who had the keyboard focus at its end, `Some(None)` where no client had; `None` where no compositor told of it.
+    /// Client with the keyboard focus at the end; `Some(None)` if no client had it, `None` if no
+    /// compositor reported it.
     pub focus: Option<Option<Pid>>,
     pub join: Option<Join>,
     pub censored: bool,
-    /// The interaction, or what is known where there is none.
+    /// Interaction, or its substitute if there is none.
     pub subject: ProblemSubject,
     /// Latencies of the same class and application at other times.
     pub usual: Usual,
-    /// Latency beyond what is usual.
+    /// Latency beyond the baseline.
     pub excess: Nanos,
     pub threshold: Nanos,
-    /// Begin and end of a late input that lasted much longer, and weighed less since it was over long ago.
+    /// Start and end of a late input that lasted much longer, but weighed less because it ended
+    /// long ago.
     pub longer: Option<(Nanos, Nanos)>,
 }
 
@@ -84,7 +90,8 @@ pub(crate) enum ProblemSubject {
 }
 
 impl Problem {
-    /// Whether the program waited for an answer over the network beside its event loop, which went on.
+    /// Returns `true` if the program waited for an answer over the network while its event loop
+    /// went on.
     pub(crate) fn goes_on(&self) -> bool {
         let hops = |interaction: &Interaction| interaction.hops.iter().any(|hop| hop.awaits.is_some());
         matches!(&self.subject, ProblemSubject::Interaction(interaction) if hops(interaction))
@@ -94,23 +101,23 @@ impl Problem {
         self.end.since(self.start)
     }
 
-    /// Whether the excess is noticed.
+    /// Returns `true` if the excess is noticeable.
     pub(crate) fn exceeded(&self) -> bool {
         self.excess > self.threshold
     }
 
-    /// The process that was started for that work.
+    /// Returns the process that was started for that work.
     pub(crate) fn started<'a>(&self, recording: &'a Recording) -> Option<&'a Life> {
         self.task().and_then(|interaction| commands::started(recording, interaction))
     }
 
-    /// The processes that the person waited for.
+    /// Returns the processes that the user waited for.
     pub(crate) fn waiter(&self, recording: &Recording) -> Waiter {
         let command = self.started(recording).filter(|_| self.is_command()).map(|life| life.pid);
         Waiter { client: self.client, command }
     }
 
-    /// The interaction that set off work behind a terminal; `None` elsewhere.
+    /// Returns the interaction that triggered work behind a terminal, if it is one.
     pub(crate) fn task(&self) -> Option<&Interaction> {
         match &self.subject {
             ProblemSubject::Interaction(interaction) if interaction.task != Task::Input => Some(interaction),
@@ -118,27 +125,28 @@ impl Problem {
         }
     }
 
-    /// Whether it is a command in a terminal, which may well take its time.
+    /// Returns `true` for a command in a terminal, which may take its time.
     pub(crate) fn is_command(&self) -> bool {
         matches!(&self.subject, ProblemSubject::Interaction(interaction) if interaction.task.is_command())
     }
 
-    /// Whether the program that takes the keys of a terminal does itself what is called a command.
+    /// Returns `true` if the program that reads the keys of a terminal does the work of the command
+    /// itself.
     pub(crate) fn is_done_itself(&self) -> bool {
         matches!(&self.subject, ProblemSubject::Interaction(interaction) if interaction.task == Task::Typed)
     }
 
-    /// Whether a program was started in which nothing else was waited for.
+    /// Returns `true` for the start of a program in which nothing else was waited for.
     pub(crate) fn is_start(&self) -> bool {
         self.task().is_some_and(|interaction| interaction.task == Task::Start)
     }
 
-    /// Whether a shell ran programs on its own account.
+    /// Returns `true` if a shell ran programs on its own account.
     pub(crate) fn is_prompt(&self) -> bool {
         self.task().is_some_and(|interaction| interaction.task == Task::Prompt)
     }
 
-    /// The name of the milestone in JSON.
+    /// Returns the name of the milestone in JSON.
     pub(crate) fn milestone_name(&self) -> &'static str {
         if self.censored { "hanging" } else { self.milestone.name() }
     }
@@ -148,37 +156,38 @@ impl Problem {
     }
 }
 
-/// A side of the last answer.
+/// Side of the last answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AnswerSide {
     /// Delays that were over.
     Before,
-    /// Delays that began after it, or went on for longer than is noticed.
+    /// Delays that began after it, or lasted noticeably beyond it.
     After,
 }
 
-/// What the caller wants to know, resolved against the recording.
+/// Options of the caller, resolved against the recording.
 struct WantedProblem<'a> {
     recording: &'a Recording,
     pids: Option<Vec<Pid>>,
     lo: Nanos,
     hi: Nanos,
-    /// The last answer, and which side of it is meant; `None` for both.
+    /// Last answer, and the side to search; `None` for both sides.
     answer: Option<(Nanos, AnswerSide)>,
     words: Vec<String>,
 }
 
-/// A late input that lasts for so many quarters of the time that a program was missed for tells of it.
+/// A late input that covers at least 3/4 of an unresponsive span already reports it.
 const TOLD_QUARTERS: u64 = 3;
 
 /// Maximum numbers of commands and of other delays that are tried.
 const COMMANDS_MAX: usize = 4;
 const OTHERS_MAX: usize = 4;
 
-/// The delays that the verdict may be about, of one side of the last answer where that is given, in the order in which they
-/// are tried: the worst interaction that the options
-/// allow, and behind commands, which may well take their time, the next worst, in case that nothing held those up; beside
-/// it the worst unresponsive span that no late input tells of. Without an interaction the worst activity of the process.
+/// Returns the delays that the verdict may report, in the order in which they are tried, limited to
+/// one side of the last answer if given. First comes the worst interaction that the options allow.
+/// Commands may take their time, so the next worst ones follow them. The worst unresponsive span
+/// that no late input reports is added. Without an interaction it is the worst activity of the
+/// process.
 pub(crate) fn problems(
     recording: &Recording,
     joined: &JoinedInputs,
@@ -211,7 +220,7 @@ impl<'a> WantedProblem<'a> {
         Ok(WantedProblem { recording, pids: pids(recording, options)?, lo, hi, answer: None, words })
     }
 
-    /// Whether a delay is on the side of the last answer that is meant.
+    /// Returns `true` if a delay is on the requested side of the last answer.
     fn is_meant(&self, start: Nanos, end: Nanos) -> bool {
         self.answer.is_none_or(|(at, side)| {
             let is_after = start >= at || end.since(at) > NOTICED;
@@ -223,7 +232,7 @@ impl<'a> WantedProblem<'a> {
         self.pids.as_ref().is_none_or(|pids| pids.contains(&pid))
     }
 
-    /// How much a delay of a program weighs; `over` where it was noticed, and when it was over.
+    /// Returns the weight of a delay of a program; `over` is its end if it was noticeable.
     fn weight(&self, client: Pid, focused: Option<Pid>, over: Option<Nanos>) -> f64 {
         let focus = if focused == Some(client) { WEIGHT_FOCUS } else { 1.0 };
         let words = if self.named(client) { WEIGHT_WORDS } else { 1.0 };
@@ -232,7 +241,7 @@ impl<'a> WantedProblem<'a> {
         focus * words * recent * if since(JUST_OVER) { WEIGHT_JUST_OVER } else { 1.0 }
     }
 
-    /// Whether the user's words name an application.
+    /// Returns `true` if the user's words name an application.
     fn named(&self, pid: Pid) -> bool {
         let comm = self.recording.tasks.comm(pid, self.recording.mark).to_lowercase();
         let parts: Vec<&str> =
@@ -241,7 +250,7 @@ impl<'a> WantedProblem<'a> {
     }
 }
 
-/// The processes that the options name; `None` for all.
+/// Returns the processes that the options name; `None` for all.
 fn pids(recording: &Recording, options: &DiagnoseOptions) -> Result<Option<Vec<Pid>>, DiagnoseError> {
     let lives = || recording.tasks.lives().iter().filter(|life| life.tid.0 == life.pid.0);
     if let Some(pid) = options.pid {
@@ -260,13 +269,13 @@ fn pids(recording: &Recording, options: &DiagnoseOptions) -> Result<Option<Vec<P
     if pids.is_empty() { Err(DiagnoseError::NoSuchProcess { name: format!("named {app}") }) } else { Ok(Some(pids)) }
 }
 
-/// The name of the program in a command line, without its folder.
+/// Returns the name of the program in a command line, without its directory.
 fn program(cmdline: &str) -> &str {
     let path = cmdline.split(' ').next().unwrap_or_default();
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// What is compared with each other: milestones of one kind of work, of inputs of one class, in one application.
+/// Key of comparable latencies: milestone, kind of work, class of input, and application.
 type Group = (Milestone, Task, InputClass, String);
 
 type Groups = BTreeMap<Group, Summary>;
@@ -276,7 +285,7 @@ fn group(recording: &Recording, interaction: &Interaction) -> Group {
     (interaction.milestone, interaction.task, interaction.delivery.class, application)
 }
 
-/// The latency of an interaction up to a milestone, where it has one: that of a command, or of anything else.
+/// Returns the latency of an interaction up to a milestone of the given work, if it has one.
 fn latency_to(interaction: &Interaction, milestone: Milestone, task: Task) -> Option<Nanos> {
     let since = |at: Nanos| at.since(interaction.delivery.input);
     match milestone {
@@ -287,7 +296,8 @@ fn latency_to(interaction: &Interaction, milestone: Milestone, task: Task) -> Op
     }
 }
 
-/// When the work of an input was completed: with what came late, else with the last drawing of the answer.
+/// Returns the time at which the work of an input was completed: its late part if there is one, or
+/// else the last drawing of the answer.
 fn completed(interaction: &Interaction, task: Task) -> Option<Nanos> {
     match interaction.later.iter().find(|reached| reached.milestone == Milestone::Completed) {
         Some(late) => (late.task == task).then_some(late.at),
@@ -298,7 +308,7 @@ fn completed(interaction: &Interaction, task: Task) -> Option<Nanos> {
     }
 }
 
-/// The milestones that are compared, and of which work.
+/// Milestones that are compared, with their kinds of work.
 const COMPARED: [(Milestone, Task); 7] = [
     (Milestone::Response, Task::Input),
     (Milestone::Handled, Task::Input),
@@ -322,7 +332,7 @@ fn groups(recording: &Recording, found: &[Interaction]) -> Groups {
     latencies.into_iter().map(|(key, list)| (key, Summary::new(list))).collect()
 }
 
-/// Each interaction up to its response, and up to each later milestone that came late.
+/// Returns each interaction up to its response, and up to each later milestone that came late.
 fn candidates<'a>(recording: &'a Recording, found: &'a [Interaction]) -> impl Iterator<Item = Cow<'a, Interaction>> {
     found.iter().flat_map(|interaction| {
         let later = interaction.later.iter().map(|reached| Cow::Owned(interaction.until(reached, recording.mark)));
@@ -363,8 +373,8 @@ fn worst(recording: &Recording, joined: &JoinedInputs, wanted: &WantedProblem<'_
     told.collect()
 }
 
-/// The worst interactions that are delays of their own, the worst first: of those of one program that overlap, one stands for
-/// all, with each of its milestones.
+/// Returns the worst separate delays, the worst first. One interaction, with each of its
+/// milestones, represents all that overlap in the same program.
 fn distinct<'a, 'b>(
     scored: &'b [(f64, Cow<'a, Interaction>)],
     others_max: usize,
@@ -386,19 +396,21 @@ fn distinct<'a, 'b>(
     chosen
 }
 
-/// Whether a late input lasted at least twice as long as what is told, at another time.
+/// Returns `true` if a late input lasted at least twice as long as the reported problem, at another
+/// time.
 fn is_longer(interaction: &Interaction, told: &Problem) -> bool {
     interaction.latency().0 / 2 >= told.latency().0 && !interaction.overlaps(told.start, told.end)
 }
 
-/// Whether an input is late for a reason that was followed from it.
+/// Returns `true` if an input is late and its drawing was traced back to it.
 fn tells_of_delay(interaction: &Interaction) -> bool {
     interaction.join != Join::Speculative
         && !interaction.task.is_command()
         && interaction.latency() > interaction.noticed
 }
 
-/// Whether a late input tells of most of an unresponsive span, as far as somebody missed the program.
+/// Returns `true` if a late input covers most of an unresponsive span, from the time at which the
+/// program was missed.
 fn is_told(span: &UnresponsiveSpan, late: &[&Interaction]) -> bool {
     let from = |one: &Interaction| one.delivery.input.max(span.missed);
     let shared = |one: &Interaction| span.shared(from(one), one.end.max(one.handled.unwrap_or_default()));
@@ -407,7 +419,7 @@ fn is_told(span: &UnresponsiveSpan, late: &[&Interaction]) -> bool {
     own.into_iter().any(|one| shared(one).0 >= TOLD_QUARTERS * span.end.since(span.missed).0 / 4)
 }
 
-/// The unresponsive span with the largest excess, where one has any.
+/// Returns the unresponsive span with the largest excess, if any has one.
 fn worst_span<'a>(
     recording: &Recording,
     spans: impl Iterator<Item = &'a UnresponsiveSpan>,
@@ -441,7 +453,7 @@ fn unresponsive(recording: &Recording, span: &UnresponsiveSpan) -> Problem {
     }
 }
 
-/// Keys and clicks that were surely answered, by client, from the input to the answer.
+/// Returns the keys and clicks with a certain answer, by client, from the input to the answer.
 fn answered(found: &[Interaction]) -> BTreeMap<Pid, Vec<(Nanos, Nanos)>> {
     let mut answered: BTreeMap<Pid, Vec<(Nanos, Nanos)>> = BTreeMap::new();
     let sure =
@@ -453,11 +465,12 @@ fn answered(found: &[Interaction]) -> BTreeMap<Pid, Vec<(Nanos, Nanos)>> {
     answered
 }
 
-/// So many later inputs of the same program, answered before the work of one was completed, tell that nobody waited.
+/// Minimum number of later inputs answered by the same program for its unfinished work to be in the
+/// background.
 const WENT_ON_MIN: usize = 3;
 
-/// Whether the person went on with the same program before the work of an input was completed: it was in the background,
-/// such as a compilation that the program had started.
+/// Returns `true` if the user went on with the same program before the work of an input was
+/// completed: it was background work, such as a compilation started by the program.
 fn went_on(interaction: &Interaction, answered: &BTreeMap<Pid, Vec<(Nanos, Nanos)>>) -> bool {
     if interaction.milestone != Milestone::Completed || interaction.task.is_command() {
         return false;
@@ -468,7 +481,8 @@ fn went_on(interaction: &Interaction, answered: &BTreeMap<Pid, Vec<(Nanos, Nanos
     within.filter(|(_, end)| *end < interaction.end).nth(WENT_ON_MIN - 1).is_some()
 }
 
-/// Whether the person waited for a command: no other program was given a key or a click meanwhile.
+/// Returns `true` if the user waited for a command: no other program received a key or a click
+/// meanwhile.
 fn is_attended(command: &Interaction, found: &[Interaction]) -> bool {
     let (lo, hi) = (command.delivery.input, command.end);
     let given = |other: &Interaction| {
@@ -477,8 +491,9 @@ fn is_attended(command: &Interaction, found: &[Interaction]) -> bool {
     !found.iter().any(|other| other.delivery.client != command.delivery.client && given(other))
 }
 
-/// Excess beyond the threshold first, then the latency itself: the worst is known even where all is well. What follows
-/// from wake-ups goes before a mere coincidence in time, and that before a command that is left aside.
+/// Scores an interaction: first by its excess beyond the threshold, then by the latency itself, so
+/// that there is a worst one even if all is well. Exact joins rank before coincidences in time, and
+/// those before commands that are left aside.
 fn score(
     recording: &Recording,
     interaction: &Interaction,
@@ -534,13 +549,14 @@ fn problem(recording: &Recording, worst: &Interaction, found: &[Interaction]) ->
     }
 }
 
-/// The longest episode of the processes that were asked for, or of those that read terminals.
+/// Returns the longest episode of the requested processes, or of those that read terminals.
 fn worst_activity(recording: &Recording, wanted: &WantedProblem<'_>) -> Option<Problem> {
     let (worst, all) = episodes::longest(recording, wanted.pids.as_deref(), (wanted.lo, wanted.hi))?;
     Some(activity(recording, &worst, &all))
 }
 
-/// What a process did during the worst delay of all: a verdict on that may name it.
+/// Returns the activity of a process during the worst delay of all: the verdict on that delay may
+/// name it.
 fn meanwhile(recording: &Recording, joined: &JoinedInputs, wanted: &WantedProblem<'_>, pid: Pid) -> Option<Problem> {
     let anybody = WantedProblem { pids: None, words: wanted.words.clone(), ..*wanted };
     let delay = worst(recording, joined, &anybody).into_iter().find(Problem::exceeded)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be tried against each kind of cause.
+//! Remedies for each kind of cause.
 
 use crate::explain::describe::span_text;
 use crate::model::{CauseKind, Culprit};
@@ -9,7 +9,8 @@ use crate::timeline::throttle::QuotaGroup;
 use std::net::Ipv4Addr;
 use tipme_record::{Nanos, Pid, Tid};
 
-/// A remedy against a process, where `{pid}` and `{comm}` are the culprit's and `{app}` is the application's name.
+/// Returns the remedy against a process, where `{pid}` and `{comm}` are the culprit's and `{app}`
+/// is the application's name.
 fn against(kind: CauseKind, has_ended: bool) -> &'static str {
     match kind {
         CauseKind::CpuCompetition if has_ended => "start {comm} with nice -n 19 next time (this one has ended)",
@@ -65,12 +66,12 @@ fn against(kind: CauseKind, has_ended: bool) -> &'static str {
     }
 }
 
-/// The remedy where threads of one process wait for the lock of their address space.
+/// Returns the remedy for threads of one process that wait for the lock of their address space.
 pub(crate) fn of_address_space(comm: &str) -> String {
     format!("tell the authors of {comm}: many threads share one address space; fewer or smaller mappings help")
 }
 
-/// The remedy where a control group has reached its memory limit.
+/// Returns the remedy for a control group at its memory limit.
 pub(crate) fn of_memory_limit(waiter: Pid) -> String {
     format!(
         "raise the memory limit of the control group in /proc/{waiter}/cgroup (memory.max, memory.limit_in_bytes), or end \
@@ -78,7 +79,7 @@ pub(crate) fn of_memory_limit(waiter: Pid) -> String {
     )
 }
 
-/// What is said besides where the application itself waits, and no program that it runs.
+/// Returns the addition for a wait of the application itself rather than of a program that it runs.
 fn of_itself(kind: CauseKind) -> &'static str {
     match kind {
         CauseKind::NetworkWait | CauseKind::ChildWait => "; {app} should not wait for it in its event loop",
@@ -86,8 +87,8 @@ fn of_itself(kind: CauseKind) -> &'static str {
     }
 }
 
-/// What is said besides where other jobs filled a disk or the memory together with the culprit. For a CPU the manager is named,
-/// which holds back all of them.
+/// Returns the addition for other jobs that filled a disk or the memory together with the culprit.
+/// For a CPU the remedy names the manager, which holds back all of them.
 pub(crate) fn for_others(kind: CauseKind, others: usize) -> String {
     use CauseKind::{DiskQueue, Fsync, PageIn, Reclaim, SwapIn};
     match others {
@@ -99,7 +100,7 @@ pub(crate) fn for_others(kind: CauseKind, others: usize) -> String {
     }
 }
 
-/// Where the culprit has no lock, but was to let the other one go on.
+/// Returns the remedy for a culprit that holds no lock, but should have signalled the waiter.
 pub(crate) fn of_signalled(culprit: &Culprit) -> String {
     let text = "report it to the authors of {comm}: the thread that answers you should not wait for the work of others";
     match culprit {
@@ -108,51 +109,51 @@ pub(crate) fn of_signalled(culprit: &Culprit) -> String {
     }
 }
 
-/// Where a shell ran a program for its prompt, a completion or a function.
+/// Returns the remedy for a program that a shell runs for its prompt, a completion or a function.
 pub(crate) fn of_prompt(comm: &str) -> String {
     format!(
         "let the shell's prompt, completion or function do less: it runs {comm} each time (see PROMPT_COMMAND and PS1)"
     )
 }
 
-/// Where the holder of a file's lock is not known.
+/// Remedy for an unknown holder of a file lock.
 pub(crate) const OF_UNKNOWN_HOLDER: &str =
     "see which process has the file open or locked while it lasts (lslocks, fuser)";
 
-/// Where a file system is frozen.
+/// Remedy for a frozen file system.
 pub(crate) const OF_FROZEN: &str = "thaw the file system (fsfreeze -u MOUNTPOINT, which findmnt lists), or wait for the \
     backup or snapshot that froze it";
 
-/// Where a command did what it was started for.
+/// Remedy for a command that did its work.
 pub(crate) const OF_COMMAND: &str =
     "nothing held it up; start it in the background (with & at the end) if you need not wait for it";
 
-/// Where a command slept by itself.
+/// Remedy for a command that slept by itself.
 pub(crate) const OF_SLEEPING_COMMAND: &str = "see what it looks for between its sleeps (strace -f); where it sleeps on \
     purpose, start it in the background (with & at the end)";
 
-/// Where a process in the background has a pipe open that somebody reads to its end.
+/// Remedy for a background process that keeps a pipe open which another process reads to its end.
 pub(crate) const OF_KEPT_PIPE: &str = "start it with its output elsewhere (>/dev/null), or end it: whoever reads a pipe \
     waits until nobody has it open any more";
 
-/// Where nobody is known to owe the answer that an application waits for.
+/// Returns the remedy for an awaited answer that no known process owes.
 pub(crate) fn of_unowed(app: &str, pid: Pid) -> String {
     format!("see what {app} waits for, and whether anybody is still to answer: strace -f -T -p {}", pid.0)
 }
 
-/// Whether something is done to the culprit, which can be nobody who has ended.
+/// Returns `true` if the remedy acts on the culprit, which must not have ended.
 pub(crate) fn acts_on_culprit(kind: CauseKind) -> bool {
     against(kind, true) != against(kind, false)
 }
 
-/// Remedies where a device is to blame and nobody else's requests.
+/// Remedy if a device is to blame and not the requests of others.
 const DEVICE_REMEDY: &str =
     "check the health of the device (smartctl) and its scheduler (/sys/block/*/queue/scheduler): it is slow by itself";
 
-/// The remedy where the answer is to come from an address of this machine, and it is not known from whom.
+/// Remedy if the answer comes from an address of this machine, but the process is not known.
 const OF_THIS_MACHINE: &str = "see who is to answer at {comm} on this machine (ss -lntup), and its log";
 
-/// The remedy where a device answers quickly, and is asked for little, again and again.
+/// Returns the remedy for many small requests to a fast device.
 pub(crate) fn of_many_requests(kind: CauseKind, writes: bool, app: &str, each: Nanos) -> String {
     let each = span_text(each);
     match kind {
@@ -176,14 +177,14 @@ pub(crate) fn of_many_requests(kind: CauseKind, writes: bool, app: &str, each: N
     }
 }
 
-/// The application, and whether it is the one that waits.
+/// Name of the application, and `true` if it is the waiter.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting<'a> {
     pub app: &'a str,
     pub itself: bool,
 }
 
-/// The remedy for a finding; nobody is to do anything to a process that had ended at the mark.
+/// Returns the remedy for a finding. It never acts on a process that had ended at the mark.
 pub(crate) fn of(kind: CauseKind, culprit: &Culprit, Waiting { app, itself }: Waiting<'_>, tasks: &Tasks) -> String {
     let text = match culprit {
         Culprit::Address { address } if is_of_this_machine(address) => OF_THIS_MACHINE,
@@ -204,7 +205,7 @@ fn is_of_this_machine(address: &str) -> bool {
     host.is_some_and(|host| host.is_loopback())
 }
 
-/// The remedy where the quota of a control group is known.
+/// Returns the remedy for a known quota of a control group.
 pub(crate) fn of_limit(limit: &QuotaGroup) -> String {
     let amount = limit.amount().map_or(" it did".to_owned(), |amount| format!(" {amount} of CPU time"));
     match (limit.file.as_str(), limit.is_set()) {
@@ -214,8 +215,8 @@ pub(crate) fn of_limit(limit: &QuotaGroup) -> String {
     }
 }
 
-/// The remedy where a limit on I/O of a control group is known, and what it allows: the command of systemd where the group
-/// is one of its units, which would set its own limit again.
+/// Returns the remedy for a known I/O limit of a control group. For a systemd unit it is the
+/// systemctl command, since systemd would otherwise restore its own limit.
 pub(crate) fn of_io_limit(limit: &GroupIoLimit, amount: &str) -> String {
     let file = &limit.file;
     let property = match (limit.write, limit.operations) {
@@ -232,8 +233,8 @@ pub(crate) fn of_io_limit(limit: &GroupIoLimit, amount: &str) -> String {
     }
 }
 
-/// How systemctl is asked to change the unit whose control group has this folder, where it has one. What is below a
-/// user's own service manager belongs to that one.
+/// Returns the arguments of systemctl to change the unit of a control group, if it is one. Units
+/// below a user's service manager need `--user`.
 fn unit(folder: &str) -> Option<String> {
     const KINDS: [&str; 6] = [".slice", ".service", ".scope", ".socket", ".mount", ".swap"];
     let (above, name) = folder.rsplit_once('/')?;
@@ -245,7 +246,7 @@ fn unit(folder: &str) -> Option<String> {
     is_unit.then(|| format!("{own}set-property {quote}{name}{quote}"))
 }
 
-/// A remedy with its names, of which none is taken for a place of another.
+/// Fills in the names; a placeholder inside a name is left alone.
 fn fill(text: &str, pid: &str, comm: &str, app: &str) -> String {
     text.split("{comm}").map(|part| part.replace("{pid}", pid).replace("{app}", app)).collect::<Vec<_>>().join(comm)
 }

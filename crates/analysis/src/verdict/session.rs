@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Culprits that draw the session: to hold them back would slow down every answer.
+//! Culprits that draw the session: holding them back would slow down every answer.
 
 use crate::explain::partition::Budget;
 use crate::model::{CauseKind, Culprit};
 use tipme_record::Pid;
 use tipme_record::session_programs::draws_session;
 
-/// The remedy against a display server, compositor, window manager or shell, in place of one that
-/// would lower its priority, limit it or end it; `None` where the culprit is none of these, or
-/// where the usual remedy does nothing to it.
+/// Returns the remedy against a display server, compositor, window manager or shell, which replaces
+/// lowering its priority, limiting it or ending it. Returns `None` for other culprits, or if the
+/// usual remedy does not affect it.
 pub(crate) fn remedy(budget: &Budget<'_>, kind: CauseKind, culprit: &Culprit) -> Option<String> {
     let Culprit::Process { pid, comm, .. } = culprit else { return None };
     let draws = holds_back(kind) && (budget.recording.messages.is_server(Pid(*pid)) || draws_session(comm));
@@ -19,7 +19,7 @@ fn text(comm: &str) -> String {
     format!("turn off effects and extensions of {comm}, or tell its authors; it draws the screen: do not hold it back")
 }
 
-/// Whether the usual remedy holds back or ends the culprit.
+/// Returns `true` if the usual remedy holds back or ends the culprit.
 fn holds_back(kind: CauseKind) -> bool {
     use CauseKind::{CpuCompetition, DiskQueue, Fsync, PageIn, Reclaim, ServerBusy, ServerGrab, SwapIn};
     matches!(kind, CpuCompetition | DiskQueue | Fsync | PageIn | Reclaim | ServerBusy | ServerGrab | SwapIn)

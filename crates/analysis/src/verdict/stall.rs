@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who had the CPU of a stall, and what the counters of the hypervisor say for and against it.
+//! Stalls: the owner of the CPU meanwhile, and the evidence from the hypervisor's counters.
 
 use crate::explain::chain::{ChainPiece, Doing};
 use crate::explain::describe::span_text;
@@ -13,19 +13,19 @@ use crate::timeline::silence::another_went_on;
 use std::collections::BTreeMap;
 use tipme_record::{Cpu, Nanos, Tid};
 
-/// From this share of the CPUs' time on the verdict says what the hypervisor took.
+/// Minimum share of the CPUs' time taken by the hypervisor for a note in the verdict.
 const SHARE_TOLD: f64 = 0.2;
 
-/// How sure a stall is that the counters speak against.
+/// Certainty of a stall contradicted by the counters.
 const CERTAINTY_AGAINST: f64 = 0.6;
 
-/// How sure one is of which it is not decided who had the CPU.
+/// Certainty of a stall with an undecided owner of the CPU.
 const CERTAINTY_UNDECIDED: f64 = 0.8;
 
-/// A stall that the hypervisor confirms has at least this share of itself stolen.
+/// Minimum stolen share of a stall for the hypervisor to confirm it.
 const CONFIRMED_MIN: f64 = 0.1;
 
-/// Who had the CPUs of the group's pieces for most of the time.
+/// Returns the owner of the CPUs for most of the group's time.
 pub(crate) fn taker(budget: &Budget<'_>, group: &BlameGroup) -> Outsider {
     let mut times: BTreeMap<Outsider, u64> = BTreeMap::new();
     for piece in budget.pieces(group) {
@@ -36,7 +36,8 @@ pub(crate) fn taker(budget: &Budget<'_>, group: &BlameGroup) -> Outsider {
     times.into_iter().max_by_key(|(_, nanos)| *nanos).map_or(Outsider::Undecided, |(who, _)| who)
 }
 
-/// Who of this kernel may have had the CPU of the longest piece, where nobody is shown to have taken it.
+/// Returns the local code that may have had the CPU of the longest piece, if the owner is
+/// undecided.
 fn suspected<'a>(budget: &Budget<'a>, group: &BlameGroup) -> Option<(Suspect, &'a ChainPiece, Cpu)> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     if taker(budget, group) != Outsider::Undecided {
@@ -47,7 +48,7 @@ fn suspected<'a>(budget: &Budget<'a>, group: &BlameGroup) -> Option<(Suspect, &'
     suspect(budget.recording, cpu, longest.lo, longest.hi).filter(|_| undecided).map(|suspect| (suspect, longest, cpu))
 }
 
-/// What can be tried, where that is decided, or one of this kernel may have been at it.
+/// Returns the remedy if the owner is decided, or if local code is suspect.
 pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup) -> Option<&'static str> {
     match taker(budget, group) {
         Outsider::Undecided if suspected(budget, group).is_some() => Some(
@@ -60,7 +61,7 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup) -> Option<&'static
     }
 }
 
-/// The culprit's action, where `waiters` is who could not run.
+/// Describes the culprit's action; `waiters` could not run.
 pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String {
     let longest = suspected(budget, group);
     let usual = || taker(budget, group).words(budget.recording).to_owned();
@@ -73,7 +74,8 @@ pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -
     format!("{who} took the CPU from {waiters}")
 }
 
-/// For how long the CPUs of the group's pieces took no interrupt though the kernel allowed it.
+/// Returns the time for which the CPUs of the group's pieces took no interrupt although interrupts
+/// were enabled.
 fn away(budget: &Budget<'_>, group: &BlameGroup) -> Nanos {
     let away = |piece: &ChainPiece| {
         let cpu = stolen::cpu(budget.recording, piece)?;
@@ -82,8 +84,9 @@ fn away(budget: &Budget<'_>, group: &BlameGroup) -> Nanos {
     Nanos(budget.pieces(group).filter_map(away).fold(0, u64::saturating_add))
 }
 
-/// `the timer of CPU 1 came 296 ms late, and found a program, which cannot hold interrupts off: nothing ran there meanwhile`;
-/// with the function where it found the kernel, and whether that accesses a device.
+/// Describes the latest timer: `the timer of CPU 1 came 296 ms late, and found a program, which
+/// cannot hold interrupts off: nothing ran there meanwhile`. If it interrupted the kernel, the
+/// function is included, with a remark if that accesses a device.
 pub(crate) fn overdue_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     if let Some((who, piece, cpu)) = suspected(budget, group) {
         return Some(who.text(budget.recording, cpu, piece.lo));
@@ -100,7 +103,7 @@ pub(crate) fn overdue_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<St
     Some(format!("the timer of CPU {cpu} came {late} late, and found {found}{function}: nothing ran there meanwhile"))
 }
 
-/// What the hypervisor reported while the group's pieces lasted.
+/// Describes the hypervisor's steal count during the group's pieces.
 pub(crate) fn line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let steal = &budget.recording.steal;
     let (lo, hi) = extent(budget, group)?;
@@ -116,7 +119,8 @@ pub(crate) fn line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     Some(format!("the hypervisor reported {stolen} of stolen CPU time in these {span}: {percent:.0} % of all CPUs"))
 }
 
-/// Where the machine stood still: what the kernel counted at its ticks, and what the other CPUs did meanwhile.
+/// Describes the extent of the stall: the steal time that the kernel counted at its ticks, or the
+/// activity of the other CPUs.
 pub(crate) fn place_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<String> {
     let recording = budget.recording;
     let counted = counted(budget, group);
@@ -135,7 +139,7 @@ pub(crate) fn place_line(budget: &Budget<'_>, group: &BlameGroup) -> Option<Stri
     went_on.then(|| "other CPUs went on meanwhile: no stall of the whole machine".to_owned())
 }
 
-/// What the kernel counted as taken from the CPUs of the group's pieces.
+/// Returns the time that the kernel counted as stolen from the CPUs of the group's pieces.
 fn counted(budget: &Budget<'_>, group: &BlameGroup) -> Nanos {
     let taken = |piece: &ChainPiece| {
         let cpu = stolen::cpu(budget.recording, piece)?;
@@ -144,14 +148,14 @@ fn counted(budget: &Budget<'_>, group: &BlameGroup) -> Nanos {
     Nanos(budget.pieces(group).filter_map(taken).fold(0, u64::saturating_add))
 }
 
-/// How sure a stall is, and who had the CPU.
+/// Returns the certainty of a stall and its owner.
 pub(crate) fn certainty(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
     let decided = taker(budget, group) != Outsider::Undecided;
     by_counters(budget, group).min(if decided { 1.0 } else { CERTAINTY_UNDECIDED })
 }
 
-/// How sure it is by the counters: a hypervisor that tells what it takes and took nothing speaks against it, and so do
-/// others who waited for a CPU while it told nothing.
+/// Returns the certainty by the counters. It is reduced if a hypervisor that accounts stolen time
+/// took none, or if others waited for a CPU without any steal count.
 fn by_counters(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
     let steal = &budget.recording.steal;
     let Some((lo, hi)) = extent(budget, group) else { return 1.0 };
@@ -169,13 +173,13 @@ fn by_counters(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
     }
 }
 
-/// From the first to the last of the group's pieces.
+/// Returns the start of the first and the end of the last of the group's pieces.
 fn extent(budget: &Budget<'_>, group: &BlameGroup) -> Option<(Nanos, Nanos)> {
     let lo = budget.pieces(group).map(|piece| piece.lo).min()?;
     Some((lo, budget.pieces(group).map(|piece| piece.hi).max()?))
 }
 
-/// What the verdict says of an interval in which the hypervisor took much.
+/// Returns the note for an interval in which the hypervisor took much.
 pub(crate) fn note(recording: &Recording, lo: Nanos, hi: Nanos) -> Option<String> {
     let share = recording.steal.share(lo, hi).filter(|share| *share >= SHARE_TOLD)?;
     Some(format!("The hypervisor took {:.0} % of the CPUs' time in this interval.", 100.0 * share))

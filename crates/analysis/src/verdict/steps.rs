@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The chain as a list of steps for people and for JSON: long stays by themselves, short ones together.
+//! The chain as a list of steps for display and JSON: long pieces individually, short ones
+//! together.
 
 use crate::explain::chain::{Chain, ChainPiece};
 use crate::explain::describe::{doing_text, state_name, thread_text, wait_text};
@@ -7,11 +8,11 @@ use crate::explain::partition::length;
 use crate::model::Step;
 use crate::timeline::recording::Recording;
 
-/// A chain is told in at most this many steps.
+/// Maximum number of steps.
 const STEPS_MAX: usize = 512;
 
-/// The steps of a chain in the order of time. Short pieces beside each other become one step, as far
-/// as needed to keep to the limit.
+/// Returns the steps of a chain in order of time. Adjacent short pieces are merged as far as
+/// necessary to stay within the limit.
 pub(crate) fn steps(recording: &Recording, chain: &Chain) -> Vec<Step> {
     let whole: u64 = chain.pieces.iter().map(length).fold(0, u64::saturating_add);
     let limits = [0].into_iter().chain((0..=12).rev().map(|shift| whole >> shift));
@@ -19,10 +20,10 @@ pub(crate) fn steps(recording: &Recording, chain: &Chain) -> Vec<Step> {
     told.unwrap_or_default().iter().filter_map(|run| step(recording, chain, run)).collect()
 }
 
-/// Groups pieces into steps; those below a length may stand together whatever they are.
+/// Groups pieces into steps; those shorter than `short` may be merged in any case.
 fn runs(chain: &Chain, short: u64) -> Vec<Vec<&ChainPiece>> {
     let mut runs: Vec<Vec<&ChainPiece>> = Vec::new();
-    // Whether all pieces of the last run are short.
+    // `true` if all pieces of the last run are short.
     let mut all_short = false;
     for piece in &chain.pieces {
         let is_short = length(piece) < short;
@@ -40,7 +41,7 @@ fn runs(chain: &Chain, short: u64) -> Vec<Vec<&ChainPiece>> {
     runs
 }
 
-/// Pieces of one thread in one state are one step.
+/// Returns `true` if a piece continues the thread and state of a run.
 fn continues(run: &[&ChainPiece], piece: &ChainPiece) -> bool {
     run.last().is_some_and(|last| last.tid == piece.tid && state_name(&last.doing) == state_name(&piece.doing))
 }

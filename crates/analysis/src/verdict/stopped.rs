@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said of a process that was stopped: by a signal, by the freezer of its control group, by a
-//! debugger, or with the output of its terminal.
+//! Descriptions of stops: by a signal, by the freezer of the control group, by a debugger, or of
+//! terminal output.
 
 use crate::explain::chain::Doing;
 use crate::explain::partition::{BlameGroup, Budget, length};
@@ -8,11 +8,11 @@ use crate::model::Culprit;
 use crate::timeline::waits::{is_frozen, is_traced, writes_to_terminal};
 use tipme_record::{Pid, Tid};
 
-/// Kernel functions in which frozen threads stand, and traced ones.
+/// Kernel functions on the stacks of frozen and of traced threads.
 const FREEZES: [&str; 2] = ["do_freezer_trap", "__refrigerator"];
 const TRACES: &str = "ptrace_stop";
 
-/// What held a thread.
+/// Mechanism that stopped a thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hold {
     Signal,
@@ -21,7 +21,7 @@ enum Hold {
     Output,
 }
 
-/// That, and the process that was held.
+/// Returns the mechanism of a group's longest stop, and the stopped process.
 fn hold(budget: &Budget<'_>, group: &BlameGroup) -> Option<(Hold, Pid)> {
     let longest = budget.pieces(group).max_by_key(|piece| length(piece))?;
     let Doing::Waited(_, Some(wait)) = longest.doing else { return None };
@@ -43,7 +43,7 @@ fn hold(budget: &Budget<'_>, group: &BlameGroup) -> Option<(Hold, Pid)> {
     Some((how.unwrap_or(Hold::Signal), wait.pid))
 }
 
-/// Who did what to whom.
+/// Describes the stop with its culprit and the stopped process.
 pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, culprit: &str, waiters: &str) -> String {
     match hold(budget, group) {
         Some((Hold::Frozen, _)) => format!("the control group of {waiters} was frozen"),
@@ -58,13 +58,13 @@ pub(crate) fn headline(budget: &Budget<'_>, group: &BlameGroup, culprit: &str, w
     }
 }
 
-/// Whether the process that stopped another one has its name.
+/// Returns `true` if the process that stopped another one has the same name.
 fn is_namesake(budget: &Budget<'_>, group: &BlameGroup, stopped: Pid) -> bool {
     let comm = |pid| budget.recording.tasks.comm(pid, budget.end());
     group.members.main().is_some_and(|(pid, _)| comm(pid) == comm(stopped))
 }
 
-/// What lets a process go on.
+/// Returns the remedy that resumes the process.
 pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup, culprit: &Culprit) -> Option<String> {
     Some(match hold(budget, group)? {
         (Hold::Signal, stopped) => {

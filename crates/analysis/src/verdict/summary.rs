@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a process that was asked for did in all of the recorded time.
+//! Activity of a requested process in the whole recording.
 
 use crate::explain::describe::{process_text, span_text, wait_text};
 use crate::timeline::recording::Recording;
@@ -7,13 +7,13 @@ use crate::timeline::threads::{Span, ThreadState};
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Nanos, Pid, Tid};
 
-/// Activities that are listed, the longest first.
+/// Maximum number of activities listed, the longest first.
 const SHOWN: usize = 3;
 
-/// Threads of a process that are looked at.
+/// Maximum number of threads checked per process.
 const THREADS_MAX: usize = 1_024;
 
-/// `nasfs (pid 7) waited for events for 9.10 s, and ran for 12 ms.`, of the thread that ran most.
+/// Describes the thread that ran most: `nasfs (pid 7) waited for events for 9.10 s, ran for 12 ms.`
 pub(crate) fn text(recording: &Recording, pid: Pid) -> Option<String> {
     let (lo, hi) = (recording.complete_from(), recording.mark);
     let lives = recording.tasks.lives().iter().filter(|life| life.pid == pid && life.until > lo);

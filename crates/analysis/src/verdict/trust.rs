@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far the explanation of an interval can be trusted: what it leaves open, and what was lost meanwhile.
+//! Confidence in the explanation of an interval: unattributed time and lost records lower it.
 
 use crate::join::answer::Join;
 use crate::model::{CauseKind, Finding, Piece};
@@ -9,36 +9,36 @@ use crate::verdict::problem::Problem;
 use tipme_record::Nanos;
 use tipme_record::incident::Loss;
 
-/// How sure a finding is at most.
+/// Maximum confidence of a finding.
 const TRUST: f64 = 0.95;
 const TRUST_SPECULATIVE: f64 = 0.7;
 const TRUST_INCOMPLETE: f64 = 0.6;
-/// What is left where the cause accounts for less than [`HALF`] of the interval: then another one may be what mattered.
+/// Factor for a cause of less than [`HALF`] of the interval: another one may have mattered more.
 const TRUST_MINOR: f64 = 0.75;
 const HALF: f64 = 0.5;
 
-/// What is left where this share of the records or more was lost; in proportion below.
+/// Factor if this share of the records or more was lost; proportional below.
 const TRUST_LOSSES: f64 = 0.5;
 const LOST_MANY: f64 = 0.05;
 
-/// With fewer earlier observations, what is usual is hardly known.
+/// Minimum number of observations for a reliable baseline.
 const USUAL_MIN: usize = 10;
 
-/// Below this confidence of the first finding the verdict says that it is not sure.
+/// Confidence of the first finding below which the verdict says that it is not sure.
 pub const SURE: f64 = 0.7;
 
-/// Less than this share explained, or a cause less certain than this, is worth saying where it is not sure.
+/// Explained share and certainty of a cause below which an unsure verdict mentions them.
 const WELL: f64 = 0.9;
 
-/// The confidence in an interval as a whole, and why it is not higher.
+/// Confidence in an interval as a whole, with the reasons that lower it.
 pub(crate) struct Trust {
     pub confidence: f64,
     explained: f64,
-    /// In full sentences.
+    /// Full sentences.
     pub doubts: Vec<String>,
 }
 
-/// How far the interval as a whole can be trusted, and why not further.
+/// Returns the confidence in the interval as a whole, with the reasons that lower it.
 pub(crate) fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f64) -> Trust {
     let (lost, losses) = losses(recording, problem.start, problem.end);
     let lost = (lost > 0).then(|| match lost {
@@ -60,25 +60,27 @@ pub(crate) fn trust(recording: &Recording, problem: &Problem, unattributed_ms: f
     Trust { confidence, explained, doubts: applied.into_iter().map(|(_, _, note)| note.to_owned()).collect() }
 }
 
-/// Says where so few interactions were seen that what is usual is hardly known. The cause is no less certain for that.
+/// Returns the note for a baseline of few interactions. The cause is no less certain for that.
 pub(crate) fn hardly_usual(problem: &Problem) -> Option<String> {
     const NOTE: &str = "Few other interactions of this kind were seen, so what is usual is hardly known.";
     (problem.usual.n() < USUAL_MIN).then(|| NOTE.to_owned())
 }
 
-/// The confidence in a cause: `trust` in the interval, how certainly the signs point to it, and its share of the interval.
+/// Returns the confidence in a cause: `trust` in the interval, certainty of the evidence, and share
+/// of the interval.
 pub(crate) fn of_cause(trust: f64, certainty: f64, share: f64) -> f64 {
     let weight = if share < HALF { TRUST_MINOR } else { 1.0 };
     (trust * certainty * weight).clamp(0.0, 1.0)
 }
 
-/// The confidence in an interval that was asked for, which has nothing but its records to be doubted.
+/// Returns the confidence in a requested interval, which depends on its records alone.
 pub(crate) fn of_records(recording: &Recording, lo: Nanos, hi: Nanos, unattributed_ms: f64) -> f64 {
     TRUST * losses(recording, lo, hi).1 * explained(unattributed_ms, hi.since(lo))
 }
 
 impl Trust {
-    /// Why one cannot be sure of the first finding, and what else it may be; `None` where one can.
+    /// Explains the lack of confidence in the first finding and names the next candidate; returns
+    /// `None` if the confidence suffices.
     pub(crate) fn unsure(&self, findings: &[Finding]) -> Option<String> {
         let (first, others) = findings.split_first().filter(|(first, _)| first.confidence < SURE)?;
         let mut why: Vec<String> = self.doubts.iter().map(|doubt| clause(doubt)).collect();
@@ -99,25 +101,26 @@ impl Trust {
     }
 }
 
-/// A sentence as a part of one.
+/// Turns a sentence into a clause.
 fn clause(sentence: &str) -> String {
     let mut rest = sentence.trim_end_matches('.').chars();
     rest.next().map_or_else(String::new, |first| first.to_lowercase().chain(rest).collect())
 }
 
-/// The time that no record explains.
+/// Returns the time that no record explains.
 pub(crate) fn unattributed_ms(partition: &[Piece]) -> f64 {
     let open = partition.iter().filter(|piece| piece.kind == CauseKind::Unattributed);
     open.map(|piece| piece.ms).fold(0.0, |sum, ms| sum + ms)
 }
 
-/// The share of an interval that is explained, 0 to 1.
+/// Returns the explained share of an interval, 0 to 1.
 fn explained(unattributed_ms: f64, interval: Nanos) -> f64 {
     1.0 - (unattributed_ms / interval.millis().max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
 }
 
-/// How many records were lost in the seconds that `lo..hi` reaches into, and what is left of the confidence: it
-/// falls with the share of the records of those seconds and classes that were lost.
+/// Returns the number of records lost in the seconds that overlap `lo..hi`, and the resulting
+/// factor of the confidence. The factor falls with the lost share of the records in those seconds
+/// and classes.
 fn losses(recording: &Recording, lo: Nanos, hi: Nanos) -> (u64, f64) {
     let losses = recording.losses.per_second.iter().zip(&recording.beside_losses);
     let within = losses.filter(|(loss, _)| Nanos(loss.until_ns) > lo && Nanos(loss.until_ns).before(SECOND) < hi);

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How sure a difference of two sets of repeats is, from the repeats themselves.
+//! Confidence interval of the difference between two sets of repeats.
 //!
-//! *Repeats* are drawn again, not events: the events of one repeat share its caches, its neighbours and its
-//! moment, so that ten thousand events of one unlucky run are one piece of evidence and not ten thousand. An
-//! interval from resampled events would shrink with the length of a run while the next run lies outside of it.
+//! *Repeats* are resampled, not events: the events of one repeat share its caches, its neighbours
+//! and its moment, so ten thousand events of one unlucky run are one piece of evidence and not ten
+//! thousand. An interval from resampled events would shrink with the length of a run while the next
+//! run lies outside of it.
 //!
-//! Of few repeats the plain bootstrap is too sure: each side spreads by k - 1 of k, and its tails are those of a
-//! normal distribution. Both are made good: deviations grow by the root of k / (k - 1), and the interval by the
-//! ratio of Student's to the normal quantile, with the degrees of freedom that Welch and Satterthwaite give.
+//! With few repeats the plain bootstrap is too confident: the variance of each side is too small by
+//! (k - 1) / k, and its tails are those of a normal distribution. Two corrections apply: deviations
+//! are scaled by the root of k / (k - 1), and the interval by the ratio of Student's to the normal
+//! quantile, with the degrees of freedom by Welch and Satterthwaite.
 
 use fastrand::Rng;
 
-/// How often the repeats are drawn.
+/// Number of bootstrap draws.
 pub(crate) const RESAMPLES: usize = 4_000;
 
-/// Drawn alike in each run of the program, so that the same files give the same figures.
+/// Fixed seed, so that the same files give the same figures.
 const SEED: u64 = 0x7469_706d_6520_3938;
 
-/// The normal distribution has 2.5 % above this.
+/// Quantile of the normal distribution with 2.5 % above it.
 const NORMAL: f64 = 1.959_964;
 
-/// A difference and the interval that holds the true one in 95 of 100 cases.
+/// Difference with an interval that covers the true one in 95 of 100 cases.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Estimate {
     pub difference: f64,
@@ -28,22 +30,24 @@ pub(crate) struct Estimate {
     pub high: f64,
 }
 
-/// A figure of a mixture of repeats, by how often each of them is drawn; `None` where the mixture has none.
+/// Figure of a mixture of repeats, by the number of times each of them is drawn; `None` if the
+/// mixture has none.
 pub(crate) type Figure<'a> = Box<dyn Fn(&[u32]) -> Option<f64> + 'a>;
 
-/// A figure of one side and the number of its repeats.
+/// Figure of one side, and the number of its repeats.
 pub(crate) struct RepeatSample<'a> {
     pub repeats: usize,
     pub figure: Figure<'a>,
 }
 
 impl RepeatSample<'_> {
-    /// The figure of all repeats, each once.
+    /// Returns the figure of all repeats, each counted once.
     pub(super) fn observed(&self) -> Option<f64> {
         (self.figure)(&vec![1; self.repeats])
     }
 
-    /// How far the figures of resampled repeats lie from the observed one. Draws without a figure are left out.
+    /// Returns the deviations of the figures of resampled repeats from the observed one. Draws
+    /// without a figure are left out.
     fn deviations(&self, observed: f64, stream: u64) -> Vec<f64> {
         let mut random = Rng::with_seed(SEED ^ stream);
         let spread = (self.repeats as f64 / (self.repeats as f64 - 1.0)).sqrt();
@@ -52,15 +56,15 @@ impl RepeatSample<'_> {
     }
 }
 
-/// How often each of so many is drawn in as many draws with replacement.
+/// Draws `count` times with replacement; returns the number of times each item is drawn.
 fn draw(random: &mut Rng, count: usize) -> Vec<u32> {
     let mut drawn = vec![0; count];
     (0..count).for_each(|_| drawn[random.usize(..count)] += 1);
     drawn
 }
 
-/// The other side's figure less that of the base. `None` where a side has no figure, fewer than two repeats, or
-/// too few draws with a figure to tell its tails.
+/// Returns the other side's figure minus that of the base. Returns `None` if a side has no figure,
+/// fewer than two repeats, or too few draws with a figure to determine the tails.
 pub(crate) fn estimate(base: &RepeatSample<'_>, other: &RepeatSample<'_>) -> Option<Estimate> {
     let (base_is, other_is) = (base.observed()?, other.observed()?);
     if base.repeats.min(other.repeats) < 2 {
@@ -84,15 +88,17 @@ fn variance(deviations: &[f64]) -> f64 {
     deviations.iter().map(|deviation| deviation * deviation).sum::<f64>() / deviations.len().max(1) as f64
 }
 
-/// Degrees of freedom of the difference of two means with these variances and numbers of repeats.
+/// Returns the degrees of freedom of the difference of two means with these variances and numbers
+/// of repeats.
 fn freedom((base, bases): (f64, usize), (other, others): (f64, usize)) -> f64 {
     let of = |variance: f64, repeats: usize| variance * variance / (repeats as f64 - 1.0);
     let freedom = (base + other).powi(2) / (of(base, bases) + of(other, others));
-    // Without any spread it does not matter.
+    // Without any spread the value does not matter.
     if freedom.is_finite() { freedom.max(1.0) } else { 1.0 }
 }
 
-/// Student's distribution has 2.5 % above this, by the expansion of Cornish and Fisher: within 0.3 % from 4 on.
+/// Returns the quantile of Student's distribution with 2.5 % above it, by the Cornish-Fisher
+/// expansion: within 0.3 % from 4 degrees of freedom on.
 fn student(freedom: f64) -> f64 {
     let (first, second, third) = (2.372_4, 2.822_6, 2.555_8);
     NORMAL + (first + (second + third / freedom) / freedom) / freedom
@@ -104,7 +110,7 @@ mod tests {
     use fastrand::Rng;
     use proptest::prelude::*;
 
-    /// The mean of what was drawn.
+    /// Returns the mean of the drawn values as a figure.
     fn means(values: &[f64]) -> RepeatSample<'_> {
         let figure = move |drawn: &[u32]| {
             let sum: f64 = values.iter().zip(drawn).map(|(value, times)| value * f64::from(*times)).sum();
@@ -113,7 +119,7 @@ mod tests {
         RepeatSample { repeats: values.len(), figure: Box::new(figure) }
     }
 
-    /// A sum of twelve even numbers: normal, but for its far tails.
+    /// Returns a sum of twelve uniform numbers: normal except in the far tails.
     fn normal(random: &mut Rng) -> f64 {
         (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
     }
@@ -122,7 +128,7 @@ mod tests {
         (0..count).map(|_| normal(random)).collect()
     }
 
-    /// In how many of a hundred pairs of sets a difference is shown.
+    /// Returns the percentage of pairs of sets for which a difference is shown.
     fn shown_percent(count: usize, shift: f64) -> f64 {
         const PAIRS: u64 = 200;
         let shown = |pair: u64| {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which runs of one result are held against which of another.
+//! Matching of the runs of results.
 //!
-//! Runs of one name are repeats. A name that is but a number, such as `3` or `repeat 3`, is the count of a repeat
-//! and no name. Where each side has one kind of runs, these are held against each other whatever they are called.
+//! Runs with the same name are repeats. A name that is only a number, such as `3` or `repeat 3`,
+//! counts repeats and is not a name. If each side has one kind of runs, these are compared whatever
+//! their names.
 
 use crate::document::Run;
 use schemars::JsonSchema;
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// One result.
 #[derive(Clone, Copy, Debug)]
 pub struct ComparedSide<'a> {
-    /// The file's name.
+    /// Name of the file.
     pub name: &'a str,
     pub runs: &'a [Run],
 }
@@ -24,13 +25,13 @@ pub struct Unmatched {
     pub run: String,
 }
 
-/// For each side the runs of one name; none where it has no such runs.
+/// Runs with one name on each side; empty for a side without such runs.
 pub(super) struct MatchedRuns<'a> {
     pub run: Option<String>,
     pub sides: Vec<Vec<&'a Run>>,
 }
 
-/// What a run is a repeat of.
+/// Returns the kind of a run, which all its repeats share.
 pub(super) fn kind(run: &Run) -> &str {
     let counted = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
     let name = run.name.trim();
@@ -38,7 +39,7 @@ pub(super) fn kind(run: &Run) -> &str {
     if counted(bare) { "" } else { name }
 }
 
-/// Each kind of runs of a side once, in their order.
+/// Returns each kind of runs of a side once, in order of appearance.
 fn kinds<'a>(side: &ComparedSide<'a>) -> Vec<&'a str> {
     let mut kinds = Vec::new();
     for run in side.runs {
@@ -53,7 +54,8 @@ fn runs_of<'a>(side: &ComparedSide<'a>, wanted: &str) -> Vec<&'a Run> {
     side.runs.iter().filter(|run| kind(run) == wanted).collect()
 }
 
-/// Groups of runs that the first side and some other have, and the runs of which that is not so.
+/// Returns the groups of runs that the first and some other side have, and the runs without a
+/// match.
 pub(super) fn groups<'a>(sides: &[ComparedSide<'a>]) -> (Vec<MatchedRuns<'a>>, Vec<Unmatched>) {
     let all: Vec<Vec<&str>> = sides.iter().map(kinds).collect();
     let Some((base, others)) = all.split_first() else { return Default::default() };
@@ -81,10 +83,10 @@ mod tests {
         names.iter().map(|name| Run { name: (*name).to_owned(), ..Run::default() }).collect()
     }
 
-    /// The name of a group and how many runs it has on each side.
+    /// Name of a group, and its number of runs on each side.
     type Counts = (Option<String>, Vec<usize>);
 
-    /// The groups, and what is left over.
+    /// Returns the groups, and the rest.
     fn told(sides: &[&[&str]]) -> (Vec<Counts>, Vec<(usize, String)>) {
         let runs: Vec<Vec<Run>> = sides.iter().map(|names| runs(names)).collect();
         let sides: Vec<ComparedSide<'_>> = runs.iter().map(|runs| ComparedSide { name: "", runs }).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The repeats of one side: what they hold, and the figures of any mixture of them.
+//! Repeats of one side, and the figures of any mixture of them.
 
 use super::bootstrap::RepeatSample;
 use crate::document::{Events, Run};
@@ -8,31 +8,32 @@ use crate::percentile::{Share, nearest_rank, percentile};
 use crate::summary::Summary;
 use crate::units::ms;
 
-/// Tenths of the threshold at which the excess is summed.
+/// Tenths of the threshold above which the excess is summed.
 const TENTHS: [u64; 3] = [9, 10, 11];
 
-/// Classes by name, each with its threshold.
+/// Classes by name with their thresholds.
 pub(super) type Thresholds<'a> = [(&'a str, Option<u64>)];
 
-/// One repeat, of one class or of several.
+/// One repeat, of one or several classes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Repeat {
-    /// In ascending order, nanoseconds.
+    /// Ascending, in nanoseconds.
     pub latencies: Vec<u64>,
-    /// What is above 9, 10 and 11 tenths of the threshold; `None` where a class has none.
+    /// Excess above 9, 10 and 11 tenths of the threshold; `None` if a class has no threshold.
     pub excess: Option<[u128; 3]>,
-    /// `None` where nobody interacts.
+    /// `None` without interaction.
     pub interactive: Option<u64>,
     pub censored: u64,
     pub lost: u64,
 }
 
-/// The repeats of one side.
+/// Repeats of one side.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Repeats(pub Vec<Repeat>);
 
 impl Repeat {
-    /// The events of these classes in a run. There may be none: then it is a repeat in which none happened.
+    /// Collects the events of these classes in a run. Without any, it is a repeat in which no such
+    /// event happened.
     pub(super) fn of(run: &Run, classes: &Thresholds<'_>) -> Repeat {
         let mut repeat = Repeat {
             excess: classes.iter().all(|(_, threshold)| threshold.is_some()).then_some([0; 3]),
@@ -58,19 +59,19 @@ impl Repeat {
         }
     }
 
-    /// All its latencies together, milliseconds.
+    /// Returns the sum of all latencies, in milliseconds.
     pub(super) fn cumulative_ms(&self) -> f64 {
         self.latencies.iter().map(|latency| u128::from(*latency)).sum::<u128>() as f64 / 1e6
     }
 }
 
 impl Repeats {
-    /// Of all events.
+    /// Returns the summary of all events.
     pub(super) fn summary(&self) -> Summary {
         Summary::new(self.0.iter().flat_map(|repeat| repeat.latencies.iter().copied()).collect())
     }
 
-    /// The excess latency rate of all repeats together.
+    /// Returns the excess latency rate of all repeats together.
     pub(super) fn rate(&self) -> Option<Rate> {
         let times: Option<Vec<u64>> = self.0.iter().map(|repeat| repeat.interactive).collect();
         let sums: Option<Vec<[u128; 3]>> = self.0.iter().map(|repeat| repeat.excess).collect();
@@ -80,7 +81,7 @@ impl Repeats {
         rate(sum, total)
     }
 
-    /// The rate at the threshold, of any mixture of the repeats.
+    /// Returns the rate at the threshold, for any mixture of the repeats.
     pub(super) fn rates(&self) -> RepeatSample<'_> {
         let figure = |drawn: &[u32]| {
             let (mut excess, mut minutes) = (0.0, 0.0);
@@ -93,7 +94,7 @@ impl Repeats {
         RepeatSample { repeats: self.0.len(), figure: Box::new(figure) }
     }
 
-    /// A percentile of the events of any mixture of the repeats, milliseconds.
+    /// Returns a percentile of the events in milliseconds, for any mixture of the repeats.
     pub(super) fn percentiles(&self, share: Share) -> RepeatSample<'_> {
         let mixture = Mixture::new(&self.0, share);
         let figure = move |drawn: &[u32]| mixture.percentile(drawn).map(ms);
@@ -101,7 +102,8 @@ impl Repeats {
     }
 }
 
-/// Where a percentile of any mixture of repeats can lie: between the least and the largest of their own.
+/// Range for a percentile of any mixture of repeats: between the smallest and the largest of their
+/// own percentiles.
 struct Mixture<'a> {
     share: Share,
     low: u64,
@@ -109,7 +111,7 @@ struct Mixture<'a> {
     windows: Vec<RepeatWindow<'a>>,
 }
 
-/// One repeat: how many latencies it has, how many lie below, and those that lie where the percentile can be.
+/// One repeat: the number of its latencies, the number below the range, and those in the range.
 struct RepeatWindow<'a> {
     n: u64,
     below: u64,
@@ -129,7 +131,7 @@ impl<'a> Mixture<'a> {
         Mixture { share, low, high, windows: repeats.iter().map(window).collect() }
     }
 
-    /// The nearest-rank percentile, without laying the events out. `None` for no events.
+    /// Returns the nearest-rank percentile without expanding the events; `None` if there are none.
     fn percentile(&self, drawn: &[u32]) -> Option<u64> {
         let weighed = || self.windows.iter().zip(drawn).filter(|(_, times)| **times > 0);
         let sum = |of: &dyn Fn(&RepeatWindow<'_>) -> u64| {
@@ -152,7 +154,7 @@ impl<'a> Mixture<'a> {
 }
 
 impl RepeatWindow<'_> {
-    /// How many latencies are at most this, which must not lie below the window.
+    /// Returns the number of latencies up to this one, which must not be below the range.
     fn to(&self, latency: u64) -> u64 {
         self.below + self.within.partition_point(|one| *one <= latency) as u64
     }
@@ -204,7 +206,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the events laid out.
+        /// Compares with the expanded events.
         #[test]
         fn mixtures_have_exact_percentiles(
             runs in proptest::collection::vec((proptest::collection::vec(

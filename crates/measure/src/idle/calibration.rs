@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From ticks of a counter to nanoseconds of CLOCK_MONOTONIC, and what is told of that clock.
+//! Conversion of counter ticks to nanoseconds of CLOCK_MONOTONIC, and figures of that counter.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Pairs of a counter and the clock, taken at the same instant, in the order of time.
+/// Pairs of counter and clock, taken at the same instant, in order of time.
 ///
-/// Between two pairs the counter is taken to run evenly, so slow changes of the clock's rate do no harm.
+/// Between two pairs the counter is assumed to run evenly, so slow changes of the clock's rate do
+/// no harm.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Calibration {
     anchors: Vec<(u64, u64)>,
 }
 
 impl Calibration {
-    /// Leaves out pairs in which either side did not go on; `None` where fewer than two are left.
+    /// Skips pairs in which either side did not advance; returns `None` if fewer than two remain.
     pub fn new(pairs: &[(u64, u64)]) -> Option<Calibration> {
         let mut anchors: Vec<(u64, u64)> = Vec::with_capacity(pairs.len());
         for pair in pairs {
@@ -24,25 +25,26 @@ impl Calibration {
         (anchors.len() >= 2).then_some(Calibration { anchors })
     }
 
-    /// A counter that counts the clock's own nanoseconds.
+    /// Creates the calibration of a counter that counts the clock's own nanoseconds.
     pub fn identity() -> Calibration {
         Calibration { anchors: vec![(0, 0), (u64::MAX, u64::MAX)] }
     }
 
-    /// The clock at a reading of the counter; before the first pair and after the last at the rate beside it.
+    /// Converts a reading of the counter to the clock. Outside the pairs, the rate of the nearest
+    /// segment applies.
     pub fn ns(&self, ticks: u64) -> u64 {
         let above = self.anchors.partition_point(|anchor| anchor.0 <= ticks);
         let segment = above.clamp(1, self.anchors.len() - 1);
         between(self.anchors[segment - 1], self.anchors[segment], ticks)
     }
 
-    /// Ticks a second, over all.
+    /// Returns the mean ticks per second.
     pub fn hertz(&self) -> f64 {
         rate(&self.anchors) * 1e9
     }
 
-    /// By how much the counter ran faster in the last quarter than in the first, in millionths; `None` where
-    /// there are too few pairs to tell.
+    /// Returns the increase of the counter's rate from the first quarter to the last, in ppm;
+    /// `None` if there are too few pairs.
     pub fn drift_ppm(&self) -> Option<f64> {
         let quarter = self.anchors.len() / 4;
         if quarter < 2 {
@@ -52,14 +54,15 @@ impl Calibration {
         Some(1e6 * (rate(last) / rate(first) - 1.0))
     }
 
-    /// How far the pair farthest from it lies off the straight line through the first and the last.
+    /// Returns the maximum distance of a pair from the straight line through the first and the
+    /// last.
     pub fn bend_ns(&self) -> u64 {
         let (first, last) = (self.anchors[0], self.anchors[self.anchors.len() - 1]);
         self.anchors.iter().map(|anchor| between(first, last, anchor.0).abs_diff(anchor.1)).max().unwrap_or_default()
     }
 }
 
-/// Ticks for each nanosecond from the first pair to the last.
+/// Returns the ticks per nanosecond from the first pair to the last.
 fn rate(anchors: &[(u64, u64)]) -> f64 {
     let ends = anchors.first().zip(anchors.last());
     ends.map_or(0.0, |(first, last)| (last.0 - first.0) as f64 / (last.1 - first.1).max(1) as f64)

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What lies outside the kernel, told by exclusion.
+//! Attribution of time outside the kernel by exclusion.
 //!
-//! A gap in which the loop's own thread had the CPU, without an interrupt and without a page fault, is nothing that
-//! this kernel did: the hardware stood still, the firmware ran, or a hypervisor did. That needs proof that nothing
-//! ran without a record. The kernel counts every interrupt, and the faults of each thread: where fewer of these have no
-//! record than one for each twenty gaps without a name, they cannot be what took the time of the gaps.
+//! If the loop's own thread had the CPU during a gap, without an interrupt and without a page
+//! fault, this kernel did not cause the gap: the hardware stood still, or the firmware or a
+//! hypervisor ran. This needs proof that nothing ran without a record. The kernel counts every
+//! interrupt, and the faults of each thread. If fewer than one of these per twenty unnamed gaps
+//! lacks a record, they cannot have caused the gaps.
 
 use super::naming::{Basis, GapPortion, Holder, HolderKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One gap in so many may be something that was counted and not recorded.
+/// Number of unnamed gaps per counted event without a record that is tolerated.
 const GAPS_PER_MISSING: u64 = 20;
 
 /// The proof for one CPU.
@@ -27,29 +28,30 @@ pub struct Exclusion {
 }
 
 impl Exclusion {
-    /// What was counted, before any gap was looked at.
+    /// Creates the proof from the kernel's counts, before any gap is added.
     pub fn new(counted: u64, faults: u64) -> Exclusion {
         Exclusion { counted, faults, ..Exclusion::default() }
     }
 
-    /// Adds what the portions of a gap show.
+    /// Adds the portions of a gap.
     pub fn add(&mut self, gap: &[GapPortion]) {
         let interrupt = |one: &&GapPortion| one.holder.kind == HolderKind::Interrupt && one.basis == Basis::Recorded;
         self.recorded += gap.iter().filter(interrupt).count() as u64;
         self.gaps += u64::from(gap.iter().any(|portion| portion.basis == Basis::Unexplained));
     }
 
-    /// What happened and has no record.
+    /// Returns the number of counted events without a record.
     pub fn missing(&self) -> u64 {
         self.counted.saturating_sub(self.recorded).saturating_add(self.faults)
     }
 
-    /// Whether what is left without a name lies outside the kernel.
+    /// Returns `true` if the unnamed time lies outside the kernel.
     pub fn holds(&self) -> bool {
         self.missing().saturating_mul(GAPS_PER_MISSING) <= self.gaps
     }
 
-    /// Gives what nothing recorded accounts for in a gap to who it was outside the kernel, where that is shown.
+    /// Attributes the unexplained portions of a gap to their owner outside the kernel, if the proof
+    /// holds.
     pub fn apply(&self, gap: &mut [GapPortion], outside: impl Fn(&GapPortion) -> Holder) {
         if !self.holds() {
             return;
@@ -73,7 +75,7 @@ mod tests {
         Holder::new(HolderKind::Hypervisor, "the hypervisor")
     }
 
-    /// So many gaps without a name, and one for each interrupt.
+    /// Returns this many unnamed gaps, and one gap for each interrupt.
     fn gaps(open: usize, interrupts: usize) -> Vec<Vec<GapPortion>> {
         let unknown = vec![portion(HolderKind::Unexplained, Basis::Unexplained)];
         let way = portion(HolderKind::Interrupt, Basis::Beside);

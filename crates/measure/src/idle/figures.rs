@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `tipme idle` leaves in its document, besides the gaps themselves.
+//! Document of `tipme idle`, besides the gaps themselves.
 
 use super::calibration::ClockFigures;
 use super::exclusion::Exclusion;
@@ -13,9 +13,10 @@ use crate::units::ms;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The class of the events: times in which the loop did not run.
+/// Class of the events: times in which the loop did not run.
 pub const GAP: &str = "gap";
-/// Gaps of one CPU in a document, at most: the longest are kept, and the others counted as lost.
+/// Maximum number of gaps per CPU in a document; the longest are kept, and the others counted as
+/// lost.
 const GAPS_KEPT: usize = 200_000;
 
 /// The figures of a run.
@@ -131,7 +132,7 @@ pub struct NamedTime {
     pub ms: f64,
 }
 
-/// The profile of a CPU in so many columns, each the highest bin in it, from 0 to 1.
+/// Profile of a CPU in columns, each with the maximum of its bins, from 0 to 1.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct CpuProfile {
     pub cpu: usize,
@@ -141,7 +142,7 @@ pub struct CpuProfile {
 }
 
 impl CpuFigures {
-    /// The figures of what a loop saw.
+    /// Computes the figures of a loop's observations.
     pub fn of(observed: &Observed) -> CpuFigures {
         let (stolen, check) = (observed.stolen_share(), observed.check_share());
         let lengths = Summary::new(observed.gaps.iter().map(|gap| gap.length_ns).collect());
@@ -167,7 +168,8 @@ impl CpuFigures {
         }
     }
 
-    /// Whether the two accounts are further apart than `most` points, and than what may be charged to the loop.
+    /// Returns `true` if the two accounts differ by more than `most` points plus the time that may
+    /// be charged to the loop.
     pub fn is_apart(&self, most: f64) -> bool {
         let charged = self.charged_points.unwrap_or_default();
         self.difference_points < -most || self.difference_points > most + charged
@@ -175,7 +177,7 @@ impl CpuFigures {
 }
 
 impl CpuProfile {
-    /// The profile of what a loop saw, `columns` wide.
+    /// Computes the profile of a loop's observations with this number of columns.
     pub fn of(observed: &Observed, columns: usize) -> CpuProfile {
         let column_ms = ms(observed.wall_ns()) / columns.max(1) as f64;
         let peaks = |width_ns| {
@@ -192,7 +194,7 @@ impl CpuProfile {
     }
 }
 
-/// The gaps of a CPU as events of one class, the longest where there are too many.
+/// Converts the gaps of a CPU to events of one class, only the longest if there are too many.
 pub fn run(observed: &Observed) -> Run {
     let kept = longest(&observed.gaps, GAPS_KEPT);
     let left_out = (observed.gaps.len() - kept.len()) as u64;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who took the time of a gap, by what was recorded in it, and who does so again and again.
+//! Owners of the time in gaps, by the records, and periodic owners.
 //!
-//! Records do not tell of everything: neither of the timer's interrupt, nor of the way into and out of the
-//! kernel. A gap's time for which records show the loop's own thread is therefore given to what follows it in the
-//! same gap, or else came before it, up to a bound; or to the timer tick, where the gap begins when one is due.
-//! Whatever is left is unexplained, unless it can be shown to lie outside the kernel (see [`super::Exclusion`]).
+//! Records do not cover everything: neither the timer interrupt nor the entry to and exit from the
+//! kernel. Time of a gap in which records show the loop's own thread is therefore attributed to its
+//! successor in the same gap, or else to its predecessor, up to a limit; or to the timer tick, if
+//! the gap begins when one is due. The rest is unexplained, unless it can be shown to lie outside
+//! the kernel (see [`super::Exclusion`]).
 
 use super::observed::{Gap, share};
 use super::tick::Tick;
@@ -14,13 +15,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The way into and out of recorded work takes no longer than this at once.
+/// Maximum time of one entry to or exit from recorded work.
 const BESIDE_MAX_NS: u64 = 50_000;
 
-/// Times kept of each holder; of one that comes more often no period is told.
+/// Maximum number of times kept per holder; holders with more have no period.
 const TIMES_MAX: usize = 100_000;
 
-/// Turns of one holder closer together are one activation.
+/// Maximum distance between turns of one activation.
 const MERGE_NS: u64 = 5_000_000;
 
 /// What kind of thing takes time.
@@ -44,13 +45,13 @@ pub enum HolderKind {
 }
 
 impl HolderKind {
-    /// Whether the kernel may charge the time to the thread that had the CPU before: it need not account for what
-    /// interrupts take, and does not see what lies outside of it.
+    /// Returns `true` if the kernel may charge the time to the thread that had the CPU before: it
+    /// need not account for interrupts, and does not see time outside of it.
     fn may_be_charged(self) -> bool {
         !matches!(self, HolderKind::Recorder | HolderKind::Thread | HolderKind::Unexplained)
     }
 
-    /// As in JSON.
+    /// Returns the name used in JSON.
     pub fn name(self) -> &'static str {
         match self {
             HolderKind::Recorder => "recorder",
@@ -74,34 +75,34 @@ pub struct Holder {
     pub name: String,
 }
 
-/// How a holder is known.
+/// Evidence for a holder.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Basis {
-    /// A record says so.
+    /// A record names it.
     Recorded,
-    /// It stands directly beside recorded work in the same gap.
+    /// It is adjacent to recorded work in the same gap.
     Beside,
-    /// It comes when the tick is due.
+    /// It occurs when the tick is due.
     Period,
-    /// Nothing in the kernel can have taken it.
+    /// Nothing in the kernel can have taken the time.
     Excluded,
-    /// It is not known: the records tell of nobody.
+    /// Unknown: the records show no owner.
     Unexplained,
-    /// It is not known: there are no records.
+    /// Unknown: there are no records.
     NoRecords,
 }
 
-/// What the records say of a piece of a gap.
+/// Content of the records for a piece of a gap.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Seen {
     Holder(Holder),
-    /// The loop's own thread had the CPU, and yet it did not run.
+    /// The loop's own thread had the CPU, but did not run.
     Own,
     /// There are no records.
     Nothing,
 }
 
-/// A piece of a gap. The pieces of a gap follow each other and make it up.
+/// Piece of a gap. The pieces of a gap are consecutive and make it up.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GapPiece {
     pub seen: Seen,
@@ -109,7 +110,7 @@ pub struct GapPiece {
     pub length_ns: u64,
 }
 
-/// A piece of a gap with who took it.
+/// Piece of a gap with its owner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GapPortion {
     pub holder: Holder,
@@ -119,7 +120,7 @@ pub struct GapPortion {
 }
 
 impl Holder {
-    /// A holder by its kind and name.
+    /// Creates a holder from kind and name.
     pub fn new(kind: HolderKind, name: impl Into<String>) -> Holder {
         Holder { kind, name: name.into() }
     }
@@ -133,7 +134,7 @@ impl Holder {
     }
 }
 
-/// Gives every piece of a gap a holder. The portions sum to the pieces exactly.
+/// Assigns a holder to every piece of a gap. The portions sum to the pieces exactly.
 pub fn attribute(pieces: &[GapPiece], tick: Option<&Tick>) -> Vec<GapPortion> {
     let mut portions = Vec::with_capacity(pieces.len() + 1);
     for (at, piece) in pieces.iter().enumerate() {
@@ -156,7 +157,7 @@ pub fn attribute(pieces: &[GapPiece], tick: Option<&Tick>) -> Vec<GapPortion> {
     portions
 }
 
-/// The holder after a piece, else the one before it.
+/// Returns the holder after a piece, or else the one before it.
 fn neighbour(pieces: &[GapPiece], at: usize) -> Option<&Holder> {
     let holder = |piece: &GapPiece| matches!(piece.seen, Seen::Holder(_));
     let after = pieces[at..].iter().find(|piece| holder(piece));
@@ -167,7 +168,8 @@ fn neighbour(pieces: &[GapPiece], at: usize) -> Option<&Holder> {
     }
 }
 
-/// A piece on the loop's own account: up to a length it is a holder's, and what is left is unexplained.
+/// Splits a piece of the loop's own thread: up to a limit it belongs to a holder, and the rest is
+/// unexplained.
 fn split_own(portions: &mut Vec<GapPortion>, piece: &GapPiece, named: Option<(Holder, Basis, u64)>) {
     let mut told = 0;
     if let Some((holder, basis, most)) = named {
@@ -208,14 +210,14 @@ struct StolenTime {
     begins_ns: Vec<u64>,
 }
 
-/// Holders as they are gathered from gaps.
+/// Holders collected from gaps.
 #[derive(Default)]
 pub struct Residents {
     stolen: BTreeMap<Holder, StolenTime>,
     by_basis: BTreeMap<Basis, u64>,
 }
 
-/// How much of a gap the kernel may charge to the loop, whose time it was not.
+/// Returns the time of a gap that the kernel may charge to the loop although it belongs to others.
 pub fn charged_ns(portions: &[GapPortion]) -> u64 {
     portions.iter().filter(|portion| portion.holder.kind.may_be_charged()).map(|portion| portion.length_ns).sum()
 }
@@ -233,17 +235,17 @@ impl Residents {
         }
     }
 
-    /// All stolen time that was added.
+    /// Returns all stolen time that was added.
     pub(crate) fn total_ns(&self) -> u64 {
         self.by_basis.values().sum()
     }
 
-    /// The share of it that is known on this basis.
+    /// Returns the share of the stolen time with this evidence.
     pub fn share(&self, basis: Basis) -> f64 {
         share(self.by_basis.get(&basis).copied().unwrap_or_default(), self.total_ns())
     }
 
-    /// Those that took the most first.
+    /// Returns the holders, the largest first.
     pub fn finish(self) -> Vec<Resident> {
         let total = self.total_ns();
         let resident = |(holder, stolen): (Holder, StolenTime)| stolen.resident(holder, total);
@@ -280,14 +282,14 @@ impl StolenTime {
     }
 }
 
-/// The begins of activations: each farther than [`MERGE_NS`] from the turn before it.
+/// Returns the starts of activations: each more than [`MERGE_NS`] after the previous turn.
 fn merged(begins: &[u64]) -> Vec<u64> {
     let before = begins.iter().scan(None::<u64>, |last, begin| Some((last.replace(*begin), *begin)));
     let first = before.filter(|(last, begin)| last.is_none_or(|last| begin - last > MERGE_NS));
     first.map(|(_, begin)| begin).collect()
 }
 
-/// What a gap is a gap of, for callers that know nothing else of it.
+/// Converts a gap about which the caller knows nothing else.
 impl From<&Gap> for GapPiece {
     fn from(gap: &Gap) -> GapPiece {
         GapPiece { seen: Seen::Own, start_ns: gap.start_ns, length_ns: gap.length_ns }

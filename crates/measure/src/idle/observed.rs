@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The gaps of one CPU, as they were observed.
+//! Observed gaps of one CPU.
 
 use super::calibration::ClockFigures;
 
-/// Bins of a profile at most; where more were asked for, they are as much wider.
+/// Maximum number of bins in a profile; if more are requested, they are widened.
 pub const BINS_MAX: u64 = 1_000_000;
 
-/// Time that the loop did not have its CPU. Of a record of the classic loop only the length is known: its
-/// stolen time stands at its begin.
+/// Time in which the loop did not have its CPU. For a record of the classic loop only the total is
+/// known: its stolen time is placed at its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Gap {
     /// CLOCK_MONOTONIC.
@@ -15,16 +15,16 @@ pub struct Gap {
     pub length_ns: u64,
 }
 
-/// Part of a profile.
+/// Bin of a profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bin {
     pub start_ns: u64,
-    /// That of all others; the last one may be shorter.
+    /// The same for all bins; the last one may be shorter.
     pub length_ns: u64,
     pub stolen_ns: u64,
 }
 
-/// What the loop on one CPU saw.
+/// Observations of the loop on one CPU.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Observed {
     pub cpu: usize,
@@ -32,91 +32,93 @@ pub struct Observed {
     pub tid: u32,
     pub begin_ns: u64,
     pub end_ns: u64,
-    /// What is shorter than this is no gap.
+    /// Minimum length of a gap.
     pub gap_min_ns: u64,
-    /// In the order of time, none overlapping another.
+    /// In order of time, without overlaps.
     pub gaps: Vec<Gap>,
-    /// Gaps that there was no room for.
+    /// Number of gaps without room.
     pub gaps_lost: u64,
-    /// The length of those together.
+    /// Total length of those gaps.
     pub lost_ns: u64,
-    /// When each record was complete.
+    /// Completion time of each record.
     pub records_ns: Vec<u64>,
-    /// Records that there was no room for.
+    /// Number of records without room.
     pub records_lost: u64,
-    /// What the kernel says that the thread had of the CPU.
+    /// CPU time of the thread according to the kernel.
     pub cpu_time_ns: u64,
     /// Page faults of the thread meanwhile.
     pub faults: u64,
-    /// Whether the buffers were locked in memory.
+    /// `true` if the buffers were locked in memory.
     pub locked: bool,
     pub clock: ClockFigures,
 }
 
 impl Gap {
-    /// When the loop went on.
+    /// Returns the time at which the loop continued.
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.length_ns)
     }
 
-    /// How much of it lies in `from..to`.
+    /// Returns the part of the gap in `from..to`.
     fn within(&self, from: u64, to: u64) -> u64 {
         self.end_ns().min(to).saturating_sub(self.start_ns.max(from))
     }
 }
 
 impl Bin {
-    /// The share of it that was stolen, from 0 to 1.
+    /// Returns the stolen share, from 0 to 1.
     pub fn utilisation(&self) -> f64 {
         share(self.stolen_ns, self.length_ns)
     }
 }
 
 impl Observed {
-    /// Wall time.
     pub fn wall_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns)
     }
 
-    /// All stolen time, that of lost gaps included.
+    /// Returns all stolen time, including that of lost gaps.
     pub fn stolen_ns(&self) -> u64 {
         self.gaps.iter().map(|gap| gap.length_ns).sum::<u64>().saturating_add(self.lost_ns)
     }
 
-    /// The share of wall time that the loop missed.
+    /// Returns the share of wall time that the loop missed.
     pub fn stolen_share(&self) -> f64 {
         share(self.stolen_ns(), self.wall_ns())
     }
 
-    /// The same by the kernel's account of the thread's CPU time; that may exceed wall time by its rounding.
+    /// Returns the same share by the kernel's account of the thread's CPU time. That time may
+    /// exceed wall time because of rounding.
     pub fn check_share(&self) -> f64 {
         1.0 - share(self.cpu_time_ns, self.wall_ns())
     }
 
-    /// Records that were completed.
+    /// Returns the number of completed records.
     pub fn records(&self) -> u64 {
         self.records_ns.len() as u64 + self.records_lost
     }
 
-    /// The longest time without a complete record. Under load that may be all of it: the gap is the record then.
+    /// Returns the longest time without a completed record. Under load that may be the whole run:
+    /// the gap then spans the record.
     pub(crate) fn longest_record_ns(&self) -> u64 {
         let ends = self.records_ns.iter().copied().chain([self.end_ns]);
         let lengths = ends.scan(self.begin_ns, |begin, end| Some(end.saturating_sub(std::mem::replace(begin, end))));
         lengths.max().unwrap_or_default()
     }
 
-    /// The profile of this CPU.
+    /// Returns the profile of this CPU.
     pub fn bins(&self, width_ns: u64) -> Vec<Bin> {
         bins(&self.gaps, self.begin_ns, self.end_ns, width_ns)
     }
 }
 
-/// A share of a whole; 0 of nothing.
+/// Returns a share of a whole; 0 for an empty whole.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Stolen time in bins of regular wall time, the last one cut at `to`. What lies in `from..to` is in the bins exactly.
+/// Distributes stolen time to bins of equal wall time; the last one ends at `to`. The bins cover
+/// the stolen time in `from..to` exactly.
 pub fn bins(gaps: &[Gap], from: u64, to: u64, width_ns: u64) -> Vec<Bin> {
     let width = width_ns.max(to.saturating_sub(from).div_ceil(BINS_MAX)).max(1);
     let starts = std::iter::successors(Some(from), |start| start.checked_add(width)).take_while(|start| *start < to);
@@ -131,7 +133,7 @@ pub fn bins(gaps: &[Gap], from: u64, to: u64, width_ns: u64) -> Vec<Bin> {
     bins
 }
 
-/// The gaps to keep where not all can be, in the order of time: the longest ones, of equal ones the first.
+/// Returns the longest gaps up to `limit`, in order of time; among equal ones the first are kept.
 pub fn longest(gaps: &[Gap], limit: usize) -> Vec<Gap> {
     let mut kept: Vec<(usize, Gap)> = gaps.iter().copied().enumerate().collect();
     if kept.len() > limit {

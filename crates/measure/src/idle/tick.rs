@@ -1,45 +1,48 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's timer tick, found among gaps by its period: no record tells of it, and none is needed.
+//! Detection of the kernel's timer tick by its period among gaps: it has no record, and needs none.
 
 use super::observed::Gap;
 use std::collections::VecDeque;
 
-/// Ticks a second that kernels are built for, where the kernel does not say.
+/// Common tick rates of kernels in Hz, for kernels that do not report theirs.
 const RATES: [u32; 4] = [1_000, 300, 250, 100];
 
-/// A longer gap holds more than a tick and says little about when the tick came.
+/// Maximum length of a gap with a tick; a longer one contains more and hardly shows when the tick
+/// came.
 const LENGTH_MAX_NS: u64 = 200_000;
 
-/// Ticks come within one part in so many of the period.
+/// Ticks vary by less than this fraction of the period.
 const SHARPNESS: u64 = 40;
 
-/// Fewer than this share of the ticks that must have come are no proof.
+/// Minimum share of the expected ticks that must be seen.
 const SEEN_MIN: f64 = 0.5;
 
-/// Fewer are no proof either.
+/// Minimum number of ticks that must be seen.
 const TICKS_MIN: usize = 20;
 
-/// A tick that comes at multiples of a period of CLOCK_MONOTONIC, shifted by a phase.
+/// Tick at multiples of a period of CLOCK_MONOTONIC, shifted by a phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tick {
     pub period_ns: u64,
-    /// The earliest it comes after a multiple of the period.
+    /// Earliest time after a multiple of the period.
     pub phase_ns: u64,
-    /// How many gaps showed it.
+    /// Number of gaps that showed it.
     pub seen: usize,
 }
 
 impl Tick {
-    /// Most of a gap that one tick accounts for: more than that is somebody else.
+    /// Maximum time of a gap attributed to one tick; the rest has another owner.
     pub(crate) const LENGTH_MAX_NS: u64 = 100_000;
 
-    /// Whether a tick may have begun at this time. By chance that is so for one time in forty.
+    /// Returns `true` if a tick may have begun at this time. By chance this holds for one time in
+    /// forty.
     pub(crate) fn begins_at(&self, at_ns: u64) -> bool {
         (at_ns % self.period_ns + self.period_ns - self.phase_ns) % self.period_ns < self.period_ns / SHARPNESS
     }
 }
 
-/// The tick, where gaps of one CPU show it: at one place in the period there is a gap in at least half of all periods.
+/// Finds the tick in the gaps of one CPU: at one phase, there is a gap in at least half of all
+/// periods.
 pub fn tick(gaps: &[Gap], wall_ns: u64, hertz: Option<u32>) -> Option<Tick> {
     let known = hertz.filter(|hertz| *hertz > 0);
     let rates = known.as_ref().map_or(&RATES[..], std::slice::from_ref);
@@ -55,7 +58,8 @@ fn at_rate(gaps: &[Gap], wall_ns: u64, period_ns: u64) -> Option<Tick> {
     enough.then_some(Tick { period_ns, phase_ns, seen })
 }
 
-/// Where the window of a width that holds the most places begins, and how many it holds; the period is a circle.
+/// Returns the start of the window of this width with the most places, and their number; the period
+/// is circular.
 fn densest(places: &[u64], period: u64, width: u64) -> Option<(u64, usize)> {
     let around = places.iter().copied().chain(places.iter().map(|place| place + period));
     let mut window: VecDeque<u64> = VecDeque::new();
@@ -78,7 +82,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A tick with up to 20 µs of jitter, and as many gaps that come at any time.
+    /// Returns gaps of a tick with up to 20 µs of jitter, and as many gaps at other times.
     fn gaps(period: u64, phase: u64) -> Vec<Gap> {
         let ticks = SECOND / period;
         let gap = |start_ns| Gap { start_ns, length_ns: 5_000 };

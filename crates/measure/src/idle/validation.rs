@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How well the instrument sees what is known to have happened.
+//! Accuracy of the instrument against known events.
 
 use super::observed::{Gap, Observed, share};
 use crate::percentile::Share;
@@ -8,12 +8,12 @@ use crate::units::ms;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An event that a program of our own made, with what it says of it itself. Times are CLOCK_MONOTONIC.
+/// Event created by an own program, with its own account of it. Times are CLOCK_MONOTONIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Injection {
-    /// When it was to begin: the sleep ran out, or the character was sent.
+    /// Due time: the sleep expired, or the character was sent.
     pub due_ns: u64,
-    /// The program's own time stamps, right after it was back from the wait, and after the work.
+    /// The program's own time stamps, right after its return from the wait, and after the work.
     pub began_ns: u64,
     pub ended_ns: u64,
     /// CPU time that the kernel charged to the program from one wait to the next.
@@ -57,16 +57,16 @@ pub struct Taken {
     pub steal_share: f64,
 }
 
-/// Above this share a trial is about others.
+/// Share above which a trial measures mostly others.
 const DISTURBED_SHARE: f64 = 0.05;
 
 impl Taken {
-    /// Both together.
+    /// Returns the sum of both.
     pub fn share(&self) -> f64 {
         self.others_share + self.steal_share
     }
 
-    /// Whether it is too much for a judgement.
+    /// Returns `true` if the share is too large for a judgement.
     pub fn is_disturbing(&self) -> bool {
         self.share() > DISTURBED_SHARE
     }
@@ -113,7 +113,8 @@ pub struct Validation {
 }
 
 impl Trial {
-    /// Whether the errors are within what was demanded, and what others had in an event's time.
+    /// Returns `true` if the errors are within the limits, enlarged by the share of others in an
+    /// event.
     pub fn is_good(&self) -> bool {
         let within = |value: f64, most: Option<f64>, more: f64| most.is_none_or(|most| value <= most + more);
         let (p50, p90) = self.allowed_us();
@@ -122,29 +123,30 @@ impl Trial {
             && within(self.errors.p90_us, self.p90_us_max, p90)
     }
 
-    /// What others and a hypervisor may account for: their share of an event of middling length, for the median, and of
-    /// the longest one, for the 90th percentile.
+    /// Returns the allowance for others and a hypervisor: their share of an event of mean length,
+    /// for the median, and of the longest one, for the 90th percentile.
     pub fn allowed_us(&self) -> (f64, f64) {
         let share = self.taken.map_or(0.0, |taken| taken.share());
         let us = |ms: f64| 1e3 * ms * share;
         (us((self.injected_ms_min + self.injected_ms_max) / 2.0), us(self.injected_ms_max))
     }
 
-    /// Whether something is demanded that cannot be judged, since others had too much of the CPU.
+    /// Returns `true` if a limit cannot be judged, since others had too much of the CPU.
     pub fn is_disturbed(&self) -> bool {
         self.p50_us_max.is_some() && self.taken.is_some_and(|taken| taken.is_disturbing())
     }
 }
 
 impl Check {
-    /// The check of several CPUs, all stolen time against the kernel's account: shares over all, the difference of
-    /// the worst.
+    /// Compares all stolen time of several CPUs with the kernel's account: the shares are over all
+    /// CPUs, the difference is that of the worst.
     pub fn of(method: &str, load: &str, observed: &[Observed], most: Option<f64>) -> Check {
         let stolen: Vec<u64> = observed.iter().map(Observed::stolen_ns).collect();
         Check::of_part(method, load, observed, &stolen, most)
     }
 
-    /// The same with the part of the stolen time of each CPU that the kernel's account has to agree with.
+    /// Does the same with the part of each CPU's stolen time that must agree with the kernel's
+    /// account.
     pub fn of_part(method: &str, load: &str, observed: &[Observed], stolen: &[u64], most: Option<f64>) -> Check {
         let wall: u64 = observed.iter().map(Observed::wall_ns).sum();
         let had: u64 = observed.iter().map(|one| one.cpu_time_ns).sum();
@@ -164,37 +166,39 @@ impl Check {
         }
     }
 
-    /// Whether the difference is within what was demanded, and what a hypervisor took, which the one account may have and
-    /// the other not.
+    /// Returns `true` if the difference is within the limit, plus the time of a hypervisor, which
+    /// only one of the accounts may include.
     pub fn is_good(&self) -> bool {
         self.difference_points_max.is_none_or(|most| self.difference_points.abs() <= most + self.steal_points())
     }
 
-    /// What a hypervisor took, in points of per cent.
+    /// Returns the hypervisor's time in percentage points.
     pub fn steal_points(&self) -> f64 {
         100.0 * self.steal_share
     }
 }
 
 impl Validation {
-    /// Whether everything could be judged and is within what was demanded.
+    /// Returns `true` if everything could be judged and is within its limits.
     pub fn is_good(&self) -> bool {
         !self.is_disturbed() && self.trials.iter().all(Trial::is_good) && self.checks.iter().all(Check::is_good)
     }
 
-    /// Whether others had too much of the CPU for a judgement.
+    /// Returns `true` if others had too much of the CPU for a judgement.
     pub fn is_disturbed(&self) -> bool {
         self.trials.iter().any(Trial::is_disturbed)
     }
 }
 
-/// Stolen time of the gaps that reach into an event, each counted as `counted` says of it.
+/// Sums up the stolen time of the gaps that overlap an event; `counted` returns the part of each
+/// gap that counts.
 pub fn stolen_by_gaps(gaps: &[Gap], event: &Injection, counted: impl Fn(&Gap) -> u64) -> u64 {
     let first = gaps.partition_point(|gap| gap.end_ns() <= event.due_ns);
     gaps[first..].iter().take_while(|gap| gap.start_ns < event.ended_ns).map(counted).sum()
 }
 
-/// Stolen time of the records that reach into an event. The begin of the first record is the begin of the run.
+/// Sums up the stolen time of the records that overlap an event. The first record begins with the
+/// run.
 pub fn stolen_by_records(observed: &Observed, event: &Injection, record_ns: u64) -> u64 {
     let ends = &observed.records_ns;
     let first = ends.partition_point(|end| *end <= event.due_ns);
@@ -211,7 +215,8 @@ pub fn stolen_by_records(observed: &Observed, event: &Injection, record_ns: u64)
     stolen
 }
 
-/// The errors of stolen times against what was injected; of no events all are 0, and so is n.
+/// Returns the errors of stolen times against injected times; without events, everything including
+/// `n` is 0.
 pub fn errors(pairs: &[(u64, u64)]) -> Errors {
     let off = Summary::new(pairs.iter().map(|(stolen, injected)| stolen.abs_diff(*injected)).collect());
     let us = |ns: Option<u64>| ns.unwrap_or_default() as f64 / 1e3;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the counts of a day to what is printed of it.
+//! Printed figures from the counts of a day.
 
 use super::{LIVED, LivedApplication, LivedClass, LivedDay, LivedHour, LongAnswer, row};
 use crate::excess::{Rate, rate, top};
@@ -10,7 +10,7 @@ use crate::units::ms;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Applications that are told one by one, at most; the rest is told together.
+/// Maximum number of applications listed individually; the rest is merged.
 const TOLD_MAX: usize = 24;
 
 /// What a person lived with between two times.
@@ -108,7 +108,7 @@ pub struct LongWait {
 }
 
 impl DayFigures {
-    /// Those of what was counted between two times, in seconds since 1970.
+    /// Computes the figures of the counts between two times, in seconds since 1970.
     pub fn of(day: LivedDay, from_s: u64, to_s: u64) -> DayFigures {
         let day = day.within(from_s, to_s);
         let (mut rows, mut all) = (Vec::new(), Vec::new());
@@ -136,7 +136,7 @@ impl DayFigures {
 }
 
 impl LivedApplication {
-    /// All classes together.
+    /// Merges all classes.
     fn together(&self) -> LivedClass {
         let mut all = LivedClass::default();
         self.classes.iter().for_each(|class| all.join(class));
@@ -164,7 +164,8 @@ impl LivedApplication {
 }
 
 impl LivedClass {
-    /// A percentile where it may be printed; no bucket's end lies above the longest.
+    /// Returns a percentile if it may be printed, limited to the longest latency, which the end of
+    /// a bucket may exceed.
     fn shown(&self, share: Share) -> Option<f64> {
         let n = usize::try_from(self.counts.n()).ok().filter(|n| share.is_shown(*n))?;
         self.counts.value(share).filter(|_| n > 0).map(|value| ms(value.min(self.max_ns)))

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
-/// A full hour of some day.
+/// Start of a full hour of some day.
 const HOUR: u64 = 480_000 * HOUR_S * S;
 
 fn answer(at: u64, presses: u32, first: u64, last: u64, slept: u64, silent: u32) -> AnsweredPresses {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel's clocks offer, and what they deliver.
+//! Nominal and measured properties of the kernel's clocks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What periodic threads can sleep with.
+//! Sleep mechanisms of periodic threads.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub enum TimerMechanism {
 }
 
 impl TimerMechanism {
-    /// All of them.
+    /// All mechanisms.
     pub const ALL: [TimerMechanism; 6] = [
         TimerMechanism::Absolute,
         TimerMechanism::Nanosleep,
@@ -34,7 +34,7 @@ impl TimerMechanism {
         TimerMechanism::Poll,
     ];
 
-    /// The name in files and on the command line.
+    /// Returns the name in files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             TimerMechanism::Absolute => "absolute",
@@ -46,7 +46,7 @@ impl TimerMechanism {
         }
     }
 
-    /// In a line of help.
+    /// Returns the description for help.
     pub fn about(self) -> &'static str {
         match self {
             TimerMechanism::Absolute => "clock_nanosleep until the next deadline",

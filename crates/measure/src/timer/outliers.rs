@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Wake-ups that came very late: what took the time, and whether it comes back regularly.
+//! Very late wakeups: their causes, and periodic culprits.
 
 use super::mechanism::TimerMechanism;
 use crate::percentile::median;
@@ -8,22 +8,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Outliers of one mechanism that are explained: the latest; the others are counted.
+/// Maximum number of explained outliers per mechanism, the latest ones; the others are only
+/// counted.
 pub const OUTLIERS_MAX: usize = 100;
 
-/// Nothing below this is an outlier unless it is asked for, in nanoseconds.
+/// Default minimum lateness of an outlier, in nanoseconds.
 const LEAST_NS: u64 = 1_000_000;
 
-/// How many times later than the median an outlier is.
+/// Minimum ratio of an outlier to the median.
 const TIMES_MEDIAN: u64 = 10;
 
-/// Begins of a culprit closer together are one: several threads suffered from it.
+/// Maximum distance between starts of one culprit that count as one: several threads suffered from
+/// it.
 const MERGE_NS: u64 = 5_000_000;
 
-/// Wake-ups of two CPUs closer together than this ended at the same moment, in nanoseconds.
+/// Maximum distance in nanoseconds between wakeups on two CPUs that count as simultaneous.
 const MOMENT_NS: u64 = 100_000;
 
-/// From which lateness on a wake-up is an outlier: a millisecond, or ten times the median where that is more.
+/// Returns the lateness from which a wakeup is an outlier: a millisecond, or ten times the median
+/// if that is more.
 pub fn outlier_threshold(lateness: &[u64]) -> u64 {
     median(lateness).unwrap_or(0).saturating_mul(TIMES_MEDIAN).max(LEAST_NS)
 }
@@ -61,7 +64,7 @@ pub enum LatenessCause {
 }
 
 impl LatenessCause {
-    /// The name in files.
+    /// Returns the name in files.
     pub fn name(self) -> &'static str {
         match self {
             LatenessCause::Timer => "timer",
@@ -106,10 +109,10 @@ pub struct Outlier {
     pub culprit_begin_ns: Option<u64>,
 }
 
-/// Portions of one outlier at most; the smallest are put together.
+/// Maximum number of portions per outlier; the smallest are merged.
 const PORTIONS_MAX: usize = 16;
 
-/// The budget of `whole` nanoseconds from causes, names and nanoseconds, the largest first.
+/// Creates the budget of `whole` nanoseconds from causes, names and nanoseconds, the largest first.
 pub fn budget(times: &[(LatenessCause, String, u64)], whole: u64) -> Vec<LatenessPortion> {
     let portion = |cause, name: &str, ns: u64| {
         let percent = 100.0 * ns as f64 / whole.max(1) as f64;
@@ -144,9 +147,10 @@ impl Outlier {
     }
 }
 
-/// How many of these ended at the same moment as one on another CPU.
+/// Returns the number of outliers that ended at the same moment as one on another CPU.
 ///
-/// That hints at what holds all CPUs: a hypervisor or firmware, whoever the records name meanwhile.
+/// Simultaneous outliers suggest that all CPUs were held, by a hypervisor or firmware, whatever the
+/// records name meanwhile.
 pub fn at_once(outliers: &[Outlier]) -> u64 {
     let together = |one: &Outlier| {
         let another = |other: &Outlier| other.cpu != one.cpu && other.wake_ns().abs_diff(one.wake_ns()) < MOMENT_NS;
@@ -155,12 +159,12 @@ pub fn at_once(outliers: &[Outlier]) -> u64 {
     outliers.iter().filter(|one| together(one)).count() as u64
 }
 
-/// The culprits of these outliers, the one that took most first.
+/// Returns the culprits of these outliers, the largest first.
 pub fn culprits(outliers: &[Outlier]) -> Vec<OutlierCulprit> {
     let mut groups: BTreeMap<(LatenessCause, &str), Vec<(&Outlier, &LatenessPortion)>> = BTreeMap::new();
     for outlier in outliers {
         if let Some(most) = outlier.budget.iter().flatten().next() {
-            // Whoever ran while no timer fired has no part in it.
+            // A thread that ran while no timer fired is not involved.
             let name = if most.cause == LatenessCause::Timer { "" } else { most.name.as_str() };
             groups.entry((most.cause, name)).or_default().push((outlier, most));
         }

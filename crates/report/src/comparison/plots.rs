@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plots of a comparison: for each class all results on the same axes.
+//! Plots of a comparison: for each class, all results on the same axes.
 
 use super::{ComparedResult, NAME_CHARS, letter};
 use crate::conditions::conditions;
@@ -7,17 +7,19 @@ use crate::plot::words::{count, duration, plain};
 use crate::plot::{Figure, LatencySet, Quantity, cumulative_by_count, cumulative_by_latency, histograms, percentiles};
 use tipme_measure::{ClassComparison, ComparedSide, Comparison, RunGroup, latencies_ms};
 
-/// Classes beyond these have no plots: nobody looks at more.
+/// Maximum number of classes with plots.
 const CLASSES_MAX: usize = 64;
 
-/// Letters of a name that is used for a file.
+/// Maximum number of characters of a name in a file name.
 const FILE_NAME_CHARS: usize = 40;
 
-/// Buckets of a histogram, the first one that leaves at most so many of them.
+/// Bucket widths of a histogram, and maximum number of buckets: the first width that needs no more
+/// is used.
 const BUCKETS_MS: [f64; 5] = [0.001, 0.01, 0.1, 1.0, 10.0];
 const BUCKETS_MAX: f64 = 200.0;
 
-/// File names and SVGs: histograms, percentiles, and the sum of all by their length and by their number.
+/// Returns file names and SVGs: histograms, percentiles, and cumulative time by length and by
+/// count.
 pub fn plots(kind: &str, files: &[ComparedResult<'_>], comparison: &Comparison) -> Vec<(String, String)> {
     let classes = comparison.groups.iter().flat_map(|group| group.classes.iter().map(move |class| (group, class)));
     let of = |(index, (group, class)): (usize, (&RunGroup, &ClassComparison))| {
@@ -53,7 +55,7 @@ fn sets(files: &[ComparedResult<'_>], group: &RunGroup, class: &ClassComparison)
     names.zip(latencies).map(|(name, values_ms)| LatencySet { name, values_ms }).collect()
 }
 
-/// What was measured how often, what of it is missing, and under which conditions.
+/// Describes the number of events, the missing ones, and the conditions of the measurement.
 fn footer(files: &[ComparedResult<'_>], class: &ClassComparison) -> String {
     let threshold =
         class.threshold_ms.map_or_else(|| "No threshold".to_owned(), |ms| format!("Threshold {}", duration(ms)));
@@ -71,13 +73,13 @@ fn footer(files: &[ComparedResult<'_>], class: &ClassComparison) -> String {
     format!("{threshold}. {}", sides.join(". "))
 }
 
-/// 10 ms, or less where all is short.
+/// Returns the first bucket width that needs few enough buckets, or 10 ms.
 fn bucket_ms(sets: &[LatencySet]) -> f64 {
     let most = sets.iter().flat_map(|set| &set.values_ms).copied().fold(0.0, f64::max);
     BUCKETS_MS.into_iter().find(|bucket| most / bucket <= BUCKETS_MAX).unwrap_or(BUCKETS_MS[4])
 }
 
-/// Letters, digits and dashes only: names come from files, and become names of files.
+/// Reduces a name to letters, digits and dashes: names come from files and become file names.
 fn safe(name: &str) -> String {
     let letters = name.trim().chars().take(FILE_NAME_CHARS);
     letters.map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' }).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures of each class in columns, and a line for each difference.
+//! Figures of each class in columns, and a line for each difference.
 
 use crate::plot::words::{count, duration, number, plain};
 use tipme_measure::{
@@ -7,19 +7,19 @@ use tipme_measure::{
     REPEATS_MAX, REPEATS_MIN, RunGroup, Statement, Whole,
 };
 
-/// Names of files, runs and classes are cut after so many characters.
+/// Maximum number of characters of the names of files, runs and classes.
 pub(super) const NAME_CHARS: usize = 60;
 
-/// Stands for what is not available.
+/// Placeholder for a missing figure.
 const NOTHING: &str = "-";
 
-/// Rows that nothing can stand in without a threshold.
+/// Rows that need a threshold.
 const BY_THRESHOLD: [&str; 4] = ["ELR at 0.9 T", "ELR at T", "ELR at 1.1 T", "Apdex"];
 
-/// A row: what it is, and its figure of each side.
+/// Row of a table: its name, and the figure of each side.
 type Row = (&'static str, Vec<String>);
 
-/// The tables of a group, each behind an empty line.
+/// Formats the tables of a group, each after an empty line.
 pub(super) fn group(group: &RunGroup) -> Vec<String> {
     let run = group.run.as_ref().map_or_else(String::new, |run| match plain(run, NAME_CHARS) {
         name if name.is_empty() => "runs without a name, ".to_owned(),
@@ -55,7 +55,7 @@ fn class_rows(sides: &[Option<ComparedFigures>]) -> Vec<Row> {
         let figure = |side: &Option<ComparedFigures>| side.as_ref().and_then(of).unwrap_or_else(|| NOTHING.to_owned());
         (name, sides.iter().map(figure).collect())
     };
-    // What had not ended was longer than what is known of it, so that these figures are bounds.
+    // Unfinished events took longer than is known, so these figures are bounds.
     let least = |side: &ComparedFigures, text: String| if side.censored > 0 { format!(">= {text}") } else { text };
     let time = |side: &ComparedFigures, figure: Option<f64>| figure.map(|ms| least(side, duration(ms)));
     let rate = |side: &ComparedFigures, figure: Option<f64>| {
@@ -107,14 +107,14 @@ fn whole(run: &str, overall: &Overall) -> Vec<String> {
     lines
 }
 
-/// `6.52 s, deviation 1.2 %`
+/// Formats `6.52 s ±1.2 %`.
 fn cumulative(cumulative: &CumulativeComparison) -> Option<String> {
     let mean = duration(cumulative.mean_ms?);
     let deviation = cumulative.deviation_percent.map(|percent| format!(" ±{percent:.1} %"));
     Some(format!("{mean}{}", deviation.unwrap_or_default()))
 }
 
-/// Which sides have repeats that differ too much among themselves.
+/// Names the sides with repeats that differ too much from each other.
 fn spread(sides: &[Option<CumulativeComparison>]) -> Option<String> {
     let unusable = |side: &Option<CumulativeComparison>| {
         side.is_some_and(|cumulative| cumulative.unusable && cumulative.deviation_percent.is_some())
@@ -127,7 +127,7 @@ fn spread(sides: &[Option<CumulativeComparison>]) -> Option<String> {
         .then(|| format!("  unusable for small differences: repeats of {of} deviate by over {limit} %"))
 }
 
-/// Rows under the letters of the sides, figures to the right.
+/// Formats rows under the letters of the sides, with right-aligned figures.
 fn table(rows: &[Row]) -> Vec<String> {
     let sides = rows.first().map_or(0, |(_, figures)| figures.len());
     let head: Row = ("", (0..sides).map(letter).collect());
@@ -144,7 +144,7 @@ fn table(rows: &[Row]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// A line for each figure; one line where the same keeps all of them from being told.
+/// Formats a line per figure, or a single line if the same reason withholds all of them.
 fn differences(differences: &Differences) -> Vec<String> {
     let side = letter(differences.side);
     let figures =
@@ -166,7 +166,7 @@ fn withheld(difference: &Difference) -> bool {
     difference.difference.is_none()
 }
 
-/// `  p50: B is 2.2 ms longer than A (1.8 ms to 2.6 ms)`
+/// Formats ` p50: B is 2.2 ms longer than A (1.8 ms to 2.6 ms)`.
 fn difference(name: &str, side: &str, difference: &Difference) -> String {
     let (Some(by), Some(low), Some(high)) = (difference.difference, difference.low, difference.high) else {
         return format!("  {name} of {side} and A: {}", reason(difference.statement));
@@ -194,7 +194,7 @@ fn reason(statement: Statement) -> String {
     }
 }
 
-/// A letter for each result.
+/// Returns the letter of a result.
 pub(super) fn letter(index: usize) -> String {
     u8::try_from(index)
         .ok()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a person lived with on a day, as a picture: where the waits were, by hour and by application.
+//! Latencies of a day as a picture: the waits by hour and by application.
 
 use super::lost;
 use crate::plot::words::{count, duration};
@@ -9,7 +9,8 @@ use tipme_measure::lived::DayFigures;
 const NOTICED: &str = "wait over the threshold of its class";
 const UNNOTICED: &str = "wait below it";
 
-/// One SVG: a bar for each hour with answers and for each application. `clock` tells the time of day of seconds since 1970.
+/// Draws one SVG with a bar for each hour with answers and for each application. `clock` formats
+/// seconds since 1970 as time of day.
 pub fn picture(date: &str, day: &DayFigures, clock: &dyn Fn(f64) -> String) -> String {
     let hours = day.hours.iter().map(|hour| {
         let from = clock(hour.start_s as f64);

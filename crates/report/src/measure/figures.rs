@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plots of a result.
+//! Plots of a result.
 
 use super::{EventOutcome, EventRow, MeasureDocument};
 use crate::conditions;
@@ -10,15 +10,16 @@ use crate::plot::{
 };
 use tipme_measure::ms;
 
-/// Width of the buckets of the histogram, in milliseconds, the narrowest first: the first that needs few enough of them
-/// is taken.
+/// Bucket widths of the histogram in milliseconds, ascending. The first one that needs few enough
+/// buckets is used.
 const BUCKETS_MS: [f64; 7] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
-/// Buckets of a histogram, about.
+/// Approximate maximum number of buckets.
 const BUCKETS: f64 = 120.0;
-/// How much of a run the magnified profile shows, in seconds.
+/// Length of the magnified profile in seconds.
 const ZOOM_S: f64 = 4.0;
 
-/// File names and plots. The profile is that of one repeat: the one with the median cumulative latency.
+/// Returns file names and plots. The profile shows one repeat: the one with the median cumulative
+/// latency.
 pub fn figures(result: &MeasureDocument) -> Vec<(&'static str, String)> {
     let footer = footer(result);
     let name = format!("{} by script {}", application(result), result.details.script);
@@ -71,12 +72,12 @@ fn footer(result: &MeasureDocument) -> String {
     )
 }
 
-/// Events with a latency.
+/// Returns the events that have a latency.
 fn timed(result: &MeasureDocument) -> impl Iterator<Item = (&EventRow, f64)> {
     result.details.events.iter().filter_map(|event| Some((event, event.latency_ms?)))
 }
 
-/// The events of the repeat in the middle, but for its start.
+/// Returns the events of the repeat with the median cumulative latency, except its start.
 fn bars(result: &MeasureDocument) -> Vec<ProfileBar> {
     let mut order: Vec<(usize, f64)> = result.details.cumulative.repeats_ms.iter().copied().enumerate().collect();
     order.sort_by(|one, other| one.1.total_cmp(&other.1));
@@ -91,14 +92,14 @@ fn bars(result: &MeasureDocument) -> Vec<ProfileBar> {
     own().map(bar).collect()
 }
 
-/// The part of the run around its longest event.
+/// Returns the part of the run around its longest event.
 fn busiest(bars: &[ProfileBar]) -> (f64, f64) {
     let longest = bars.iter().max_by(|one, other| one.latency_ms.total_cmp(&other.latency_ms));
     let from = longest.map_or(0.0, |bar| (bar.start_s - ZOOM_S / 2.0).max(0.0));
     (from, from + ZOOM_S)
 }
 
-/// The start is left out: it would press all others flat.
+/// Returns the latencies by class. The start is left out, since it would flatten all others.
 fn by_class(result: &MeasureDocument) -> Vec<LatencySet> {
     let set = |class: &str| LatencySet {
         name: class.to_owned(),
@@ -108,7 +109,7 @@ fn by_class(result: &MeasureDocument) -> Vec<LatencySet> {
     classes.map(|class| set(&class.class)).filter(|set| !set.values_ms.is_empty()).collect()
 }
 
-/// The start is left out, as in the cumulative latency.
+/// Returns the latencies by repeat. The start is left out, as in the cumulative latency.
 fn by_repeat(result: &MeasureDocument) -> Vec<LatencySet> {
     let runs = result.runs.iter().enumerate();
     let set = |(index, elapsed_ns): (usize, u64)| LatencySet {

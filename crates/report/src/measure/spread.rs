@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why repeats differ that are unusable for a comparison: by what was recorded, else by the inputs that took longer.
+//! Reasons for repeats that differ too much for a comparison: recorded ones, or else the inputs
+//! that took longer.
 
 use super::{MeasureDetails, RepeatSpread};
 use crate::plot::words::{duration, plain};
 use std::collections::BTreeMap;
 use tipme_measure::{InputClass, spread_shares};
 
-/// So many parts are told.
+/// Maximum number of parts listed.
 const PARTS: usize = 3;
-/// Labels are cut after so many characters.
+/// Maximum number of characters of a label.
 const LABEL_CHARS: usize = 24;
-/// Labels with a smaller share of the differences are not told.
+/// Minimum share of the differences for a label to be listed.
 const SHARE_MIN: f64 = 0.05;
 
-/// A part of what was awaited: its share of the differences, what it is, and its time in each repeat.
+/// Part of the awaited time: its share of the differences, its description, and its time in each
+/// repeat.
 type Part = (f64, String, Vec<f64>);
 
-/// Lines on what repeats differ by; none where they are usable.
+/// Describes the differences between the repeats; empty if the repeats are usable.
 pub(super) fn text(details: &MeasureDetails) -> String {
     let cumulative = &details.cumulative;
     match &cumulative.spread {
@@ -26,7 +28,7 @@ pub(super) fn text(details: &MeasureDetails) -> String {
     }
 }
 
-/// By what was recorded, and who had the CPU where that is a part of it.
+/// Returns the recorded parts, with the competing threads if competition is among them.
 fn recorded(spread: &RepeatSpread) -> Vec<Part> {
     let rivals: Vec<String> =
         spread.rivals.iter().map(|rival| format!("{} {}", rival.name, duration(rival.ms))).collect();
@@ -39,7 +41,7 @@ fn recorded(spread: &RepeatSpread) -> Vec<Part> {
     ]
 }
 
-/// Whose CPU time it was, and what of it is the CPU's own speed.
+/// Names the threads that consumed the CPU time, and the share due to the CPU's own speed.
 fn computed(spread: &RepeatSpread) -> String {
     let percent = |share: f64| format!("{:.0} %", (100.0 * share).round() + 0.0);
     let told = spread.runners.iter().filter(|runner| runner.share >= SHARE_MIN).take(PARTS);
@@ -51,7 +53,7 @@ fn computed(spread: &RepeatSpread) -> String {
     if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
 }
 
-/// By which inputs took longer, of all but the start: no recording has to tell that.
+/// Returns the parts by inputs that took longer, except the start; this needs no recording.
 fn by_label(details: &MeasureDetails) -> Vec<Part> {
     let repeats = details.cumulative.repeats_ms.len();
     let mut times: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
@@ -65,7 +67,7 @@ fn by_label(details: &MeasureDetails) -> Vec<Part> {
     let shares = spread_shares(&times).unwrap_or_default();
     let name = |label| format!("inputs labelled {}", plain(label, LABEL_CHARS));
     let parts = shares.into_iter().zip(labels).zip(times);
-    // Beyond the whole is a part beside others, which are not told, that fall where it rises.
+    // A share above 1 is offset by unlisted parts that fall as it rises.
     let mut parts: Vec<Part> = parts.map(|((share, label), times)| (share.min(1.0), name(label), times)).collect();
     parts.retain(|(share, ..)| *share >= SHARE_MIN);
     parts
@@ -78,13 +80,13 @@ fn unknown(details: &MeasureDetails) -> &'static str {
     }
 }
 
-/// The larger part first.
+/// Formats the parts, the largest first.
 fn lines(mut parts: Vec<Part>) -> String {
     parts.sort_by(|one, other| other.0.total_cmp(&one.0));
     let line = |(share, what, times): &Part| {
         let least = times.iter().copied().fold(f64::INFINITY, f64::min);
         let most = times.iter().copied().fold(0.0, f64::max);
-        // A share of nothing may be a little below 0.
+        // A share of zero may be slightly negative.
         let percent = (100.0 * share).round() + 0.0;
         format!("  {percent:.0} % of the differences: {what}, {} to {}\n", duration(least), duration(most))
     };

@@ -11,13 +11,13 @@ use crate::strip::strip;
 use std::fmt::Write;
 use tipme_measure::EventJoin;
 
-/// Names of applications, labels and reasons are cut after so many characters.
+/// Maximum number of characters of applications, labels and reasons.
 const NAME_CHARS: usize = 24;
 const REASON_CHARS: usize = 200;
-/// Width of a bucket in the line of blocks.
+/// Bucket width of the line of blocks.
 const STRIP_MS: f64 = 10.0;
 
-/// Everything that a person wants to know first.
+/// Formats all figures, the most important first.
 pub fn text(result: &MeasureDocument) -> String {
     let details = &result.details;
     let mut out = head(result);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the time went: one bar that is as long as the wait, and a line for each part of it.
+//! Partition of the wait: one bar as long as the wait, and a line for each part.
 
 use crate::figures::{percent, rest_ms, span};
 use crate::kinds::about;
@@ -8,10 +8,10 @@ use maud::{Markup, html};
 use tipme_analysis::model::{CauseKind, Finding, Interval, Verdict};
 use tipme_analysis::scene::Look;
 
-/// Shares of the latency below this are not worth a line.
+/// Minimum time of a share to get a line, in milliseconds.
 const SHARE_MIN_MS: f64 = 0.05;
 
-/// One part of the time.
+/// Part of the wait.
 struct BudgetShare<'a> {
     look: Look,
     name: &'a str,
@@ -19,7 +19,7 @@ struct BudgetShare<'a> {
     finding: Option<&'a Finding>,
 }
 
-/// The bar and its lines.
+/// Renders the bar and its lines.
 pub(super) fn section(verdict: &Verdict, interval: &Interval) -> Markup {
     let shares = shares(verdict, interval);
     html! {
@@ -51,7 +51,7 @@ fn shares<'a>(verdict: &'a Verdict, interval: &Interval) -> Vec<BudgetShare<'a>>
     found.chain(rest).filter(|share| share.ms >= SHARE_MIN_MS).collect()
 }
 
-/// Rectangles in percent of the width, so that the bar is as wide as the page.
+/// Draws the bar with rectangles in percent of the width, so that it scales with the page.
 fn bar(shares: &[BudgetShare<'_>], interval: &Interval) -> Markup {
     let mut at = 0.0;
     let mut places = Vec::new();
@@ -73,7 +73,7 @@ fn bar(shares: &[BudgetShare<'_>], interval: &Interval) -> Markup {
     }
 }
 
-/// As short as is exact enough for a picture.
+/// Formats a value with sufficient precision for drawing.
 pub(super) fn figure(value: f64) -> String {
     format!("{value:.3}")
 }
@@ -91,7 +91,7 @@ fn line(share: &BudgetShare<'_>, interval: &Interval) -> Markup {
     }
 }
 
-/// What speaks for a cause; its remedy where it is not the first is told here too.
+/// Renders the evidence and the remedy of a finding.
 fn evidence(finding: &Finding) -> Markup {
     html! {
         " " code.kind { (finding.kind.name()) }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the page's script draws, as JSON that can stand in an element of HTML.
+//! Data for the page's script, as JSON that can be embedded in HTML.
 
 use serde::Serialize;
 use tipme_analysis::scene::{Curve, Look, Scene, Track, TrackGroup};
 
-/// What the script reads.
+/// Input of the script.
 #[derive(Serialize)]
 struct Data<'a> {
     length_us: u64,
-    /// Begin and end of the interval.
+    /// Start and end of the interval.
     interval_us: (u64, u64),
     texts: &'a [String],
-    /// Names and words of looks, by number.
+    /// Names and descriptions of looks, by number.
     looks: Vec<(&'a str, &'a str)>,
-    /// Groups of tracks in their order, with what they show.
+    /// Groups of tracks in order, with their titles.
     groups: Vec<(TrackGroup, &'static str)>,
     tracks: &'a [Track],
     curves: &'a [Curve],
 }
 
-/// The data of a scene.
+/// Returns the data of a scene.
 pub(super) fn json(scene: &Scene) -> String {
     let us = |ns: u64| ns.clamp(scene.from_ns, scene.to_ns.max(scene.from_ns)).saturating_sub(scene.from_ns) / 1_000;
     let interval = scene.verdict.interval.as_ref();
@@ -32,11 +32,12 @@ pub(super) fn json(scene: &Scene) -> String {
         tracks: &scene.tracks,
         curves: &scene.curves,
     };
-    // Only a NaN could not be written, and there are none.
+    // Only a NaN could not be serialised, and there are none.
     escape(&serde_json::to_string(&data).unwrap_or_else(|_| "null".to_owned()))
 }
 
-/// The same JSON without signs that mean something to HTML or end a line of a script.
+/// Escapes characters that have a meaning in HTML or end a line of a script; the JSON stays
+/// equivalent.
 fn escape(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for letter in json.chars() {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The exact words and figures, for whoever is to mend it.
+//! Exact texts and figures, for engineers.
 
 use crate::layout::Layout;
 use crate::text::text;
 use maud::{Markup, html};
 use tipme_analysis::model::{Interval, Verdict};
 
-/// The verdict as `tipme diagnose` prints it, and how to get at more.
+/// Renders the verdict as printed by `tipme diagnose`, with commands for more details.
 pub(super) fn section(verdict: &Verdict) -> Markup {
     let id = &verdict.incident.id;
     html! {
@@ -20,16 +20,17 @@ pub(super) fn section(verdict: &Verdict) -> Markup {
     }
 }
 
-/// Letters of an incident's name.
+/// Maximum length of an incident's name.
 const NAME_MAX: usize = 64;
 
-/// The name of an incident in a command. Whatever else a file from elsewhere has there, a shell might obey it.
+/// Returns the name of an incident for a command. Names with unusual characters, which a shell
+/// might interpret, are replaced by `FILE`.
 fn named(id: &str) -> &str {
     let usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     if (1..=NAME_MAX).contains(&id.len()) && !id.starts_with('-') && id.bytes().all(usual) { id } else { "FILE" }
 }
 
-/// Commands, with what they give in a column of its own.
+/// Formats commands with their descriptions in a second column.
 fn commands(id: &str) -> String {
     let id = named(id);
     let lines = [

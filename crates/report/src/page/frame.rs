@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every page has around its content.
+//! Frame of every page.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 pub(super) const STYLE: &str = include_str!("page.css");
 pub(super) const SCRIPT: &str = include_str!("page.js");
 
-/// Only this very style and script count, and nothing is loaded.
+/// Returns the policy that allows only this very style and script and no loading.
 fn policy() -> String {
     format!(
         "default-src 'none'; style-src {}; script-src {}; base-uri 'none'; form-action 'none'",
@@ -18,12 +18,12 @@ fn policy() -> String {
     )
 }
 
-/// How a policy names the text of an element.
+/// Returns the policy source of an element's text, by hash.
 fn source(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }
 
-/// A whole page.
+/// Renders a whole page.
 pub(super) fn frame(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)

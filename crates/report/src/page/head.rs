@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first screen: the sentence, what the user said, and what to try.
+//! First screen: the headline, the user's words, and the remedy.
 
 use crate::figures::span;
 use crate::kinds;
@@ -11,12 +11,12 @@ use maud::{Markup, html};
 use tipme_analysis::model::{About, CauseKind, Culprit, Finding, Interval, Verdict};
 use tipme_analysis::scene::{Look, Scene};
 
-/// The verdict in a few words.
+/// Returns the verdict in a few words.
 pub(super) fn title(verdict: &Verdict) -> String {
     notice(verdict).summary
 }
 
-/// The sentence, its cause, and what the user said.
+/// Renders the headline, its cause, and the user's words.
 pub(super) fn head(scene: &Scene) -> Markup {
     let verdict = &scene.verdict;
     html! {
@@ -65,7 +65,7 @@ fn words(incident: &About) -> Markup {
     }
 }
 
-/// What to try against the first cause, whether it still goes on, and how the same is made to happen again.
+/// Renders the remedy for the first cause, its state at the mark, and ways to reproduce it.
 pub(super) fn remedy(verdict: &Verdict, interval: &Interval) -> Markup {
     html! {
         @if let Some(first) = verdict.findings.first() {
@@ -85,7 +85,7 @@ pub(super) fn remedy(verdict: &Verdict, interval: &Interval) -> Markup {
     }
 }
 
-/// How it was at the mark; a page cannot know more.
+/// Describes the state at the mark; a page cannot know more.
 fn still(verdict: &Verdict, interval: &Interval) -> String {
     let mark = verdict.incident.mark_ns;
     if interval.censored || interval.milestone == "hanging" {
@@ -97,7 +97,8 @@ fn still(verdict: &Verdict, interval: &Interval) -> String {
     }
 }
 
-/// A command that shows how the process is now that matters, and what to look for. One that has ended is not looked for.
+/// Returns a command that shows the current state of the culprit, with a description. There is none
+/// for a process that has ended.
 fn check(first: &Finding) -> Option<(String, String)> {
     let ps = |pid: &str| format!("ps -o pid,stat,etime,pcpu,comm -p {pid}");
     if first.kind == CauseKind::Stopped {
@@ -113,7 +114,7 @@ fn check(first: &Finding) -> Option<(String, String)> {
     (!is_gone).then(|| (what, ps(&pid.to_string())))
 }
 
-/// The other delays that the person may mean.
+/// Renders the other delays that the user may mean.
 pub(super) fn others(verdict: &Verdict) -> Markup {
     let (title, others) = listed(verdict);
     html! {
@@ -147,14 +148,14 @@ fn again(first: &Finding) -> Markup {
     }
 }
 
-/// What the page tells of whom.
+/// Describes the contents of the page with regard to privacy.
 pub(super) fn privacy() -> &'static str {
     "Made by tipme. This page is complete in itself and asks nothing of any network. It names programs, files and \
      hosts of this machine, but no key that was pressed and no text. Look through it before you give it away; tipme \
      scrub makes a copy of the incident without such names, and tipme report makes a page of that."
 }
 
-/// A small field in the colour of a look.
+/// Draws a small box in the colour of a look.
 pub(super) fn swatch(look: Look) -> Markup {
     let class = format!("look-{}", look.name());
     html! { svg.swatch width="12" height="12" aria-hidden="true" { rect.(class) width="12" height="12" {} } }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who used the machine meanwhile.
+//! Jobs that used the machine meanwhile.
 
 use crate::figures::span;
 use crate::page::budget::figure;
@@ -7,7 +7,7 @@ use crate::page::head::swatch;
 use maud::{Markup, html};
 use tipme_analysis::scene::{JobUse, Scene};
 
-/// The jobs with most of the CPUs' time.
+/// Renders the jobs with the most CPU time.
 pub(super) fn section(scene: &Scene) -> Markup {
     html! {
         @if !scene.jobs.is_empty() {
@@ -44,7 +44,7 @@ fn line(job: &JobUse) -> Markup {
     }
 }
 
-/// `1.2 GiB`
+/// Formats `1.2 GiB`.
 fn bytes(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB"] {

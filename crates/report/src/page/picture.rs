@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The timeline of an incident as one picture in SVG: what its page draws, with the states of all programs, for documents.
+//! Timeline of an incident as one SVG for documents: the same as on its page, with the states of
+//! all programs.
 
 use crate::figures::span;
 use crate::page::frame::STYLE;
@@ -8,7 +9,7 @@ use maud::{Markup, PreEscaped, html};
 use std::collections::BTreeSet;
 use tipme_analysis::scene::{Bar, Curve, Look, Scene, Track, TrackGroup};
 
-/// Pixels of the picture and its parts.
+/// Dimensions of the picture and its parts, in pixels.
 const WIDTH: f64 = 1_200.0;
 const LEFT: f64 = 220.0;
 const RIGHT: f64 = 16.0;
@@ -16,20 +17,20 @@ const ROW: f64 = 16.0;
 const TITLE: f64 = 22.0;
 const CURVE: f64 = 32.0;
 const LEGEND_COLUMN: f64 = 220.0;
-/// Characters of a row's name and of the title.
+/// Maximum number of characters of a row's name and of the title.
 const NAME_CHARS: usize = 34;
 const TITLE_CHARS: usize = 120;
-/// Labels of the axis, and rounds of their steps.
+/// Maximum number of labels on the axis, and digits of their steps.
 const TICKS: u64 = 8;
 const ROUND: [u64; 3] = [1, 2, 5];
 
-/// A part of the picture, and how high it is.
+/// Part of the picture with its height.
 struct PicturePart {
     height: f64,
     markup: Markup,
 }
 
-/// The picture of what happened, with title and legend.
+/// Draws the timeline with title and legend.
 pub(super) fn picture(scene: &Scene, title: &str) -> String {
     let mut parts = vec![PicturePart { height: 0.0, markup: html! {} }];
     let mut group = None;
@@ -61,7 +62,7 @@ pub(super) fn picture(scene: &Scene, title: &str) -> String {
     svg.into_string()
 }
 
-/// All tracks and curves in the order of their groups.
+/// Draws all tracks and curves in the order of their groups.
 fn rows(scene: &Scene) -> Vec<(TrackGroup, PicturePart)> {
     let tracks = scene.tracks.iter().map(|one| (one.group, track(scene, one)));
     let curves = scene.curves.iter().map(|one| (one.group, curve(scene, one)));
@@ -70,7 +71,7 @@ fn rows(scene: &Scene) -> Vec<(TrackGroup, PicturePart)> {
     rows
 }
 
-/// A colour of the page's style on paper; black where it has none of that name.
+/// Returns a colour of the page's light style; black if there is none of that name.
 fn colour(name: &str) -> &'static str {
     let value = STYLE.split_once(&format!("--{name}: ")).map(|(_, rest)| rest);
     value.and_then(|rest| rest.split(';').next()).unwrap_or("#000000")
@@ -104,7 +105,8 @@ fn track(scene: &Scene, track: &Track) -> PicturePart {
     PicturePart { height: ROW, markup }
 }
 
-/// The bars of a look as one path; what sums up several is as high as the share of the time that its look is true of.
+/// Draws the bars of a look as one path. A merged bar is as high as the share of the time to which
+/// its look applies.
 fn shapes(scene: &Scene, bars: &[Bar], look: Look) -> String {
     let of_look = bars.iter().filter(|bar| bar.look == look);
     let shape = |bar: &Bar| {
@@ -138,7 +140,7 @@ fn curve(scene: &Scene, curve: &Curve) -> PicturePart {
     PicturePart { height: CURVE, markup }
 }
 
-/// The interval as a lighter field, and the time since its begin.
+/// Draws the interval as a lighter field, with the time since its start.
 fn axis(scene: &Scene, top: f64, height: f64) -> Markup {
     let us = |ns: u64| ns.saturating_sub(scene.from_ns) / 1_000;
     let wait = scene.verdict.interval.as_ref().map_or((0, 0), |interval| (us(interval.start_ns), us(interval.end_ns)));
@@ -157,7 +159,7 @@ fn axis(scene: &Scene, top: f64, height: f64) -> Markup {
     }
 }
 
-/// Microseconds between two labels: one, two or five times a power of ten.
+/// Returns the distance between two labels in microseconds: one, two or five times a power of ten.
 fn tick_step(length_us: u64) -> u64 {
     let steps = (0..15).flat_map(|power| ROUND.map(|round| round * 10_u64.pow(power)));
     steps.into_iter().find(|step| length_us / step <= TICKS).unwrap_or(length_us)

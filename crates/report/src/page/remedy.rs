@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands in the sentence of a remedy: what a reader may copy, apart from the prose around it.
+//! Commands in the text of a remedy, separated from the prose for copying.
 
 use maud::{Markup, html};
 
-/// Commands that remedies name, word by word: `#` is a number, and the last one may stand several times. No other words are
-/// taken for a command, whatever a program calls itself.
+/// Commands that remedies contain, word by word: `#` is a number, and a final one may be repeated.
+/// No other words are treated as a command, whatever the name of a program is.
 const COMMANDS: [&str; 7] = [
     "renice -n # -p #",
     "ionice -c # -p #",
@@ -15,14 +15,14 @@ const COMMANDS: [&str; 7] = [
     "cat /proc/#/stack",
 ];
 
-/// A part of a remedy.
+/// Part of a remedy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RemedyPart<'a> {
     Prose(&'a str),
     Command(&'a str),
 }
 
-/// The remedy in parts that give it back when they are put together.
+/// Splits a remedy into parts that add up to the whole text.
 pub(super) fn parts(remedy: &str) -> Vec<RemedyPart<'_>> {
     let (mut parts, mut from, mut at) = (Vec::new(), 0, 0);
     while let Some(rest) = remedy.get(at..) {
@@ -32,7 +32,7 @@ pub(super) fn parts(remedy: &str) -> Vec<RemedyPart<'_>> {
             at += command.len();
             from = at;
         }
-        // The next word begins after a space or a bracket.
+        // The next word begins after a space or an opening bracket.
         match remedy[at..].find([' ', '(']) {
             Some(gap) => at += gap + 1,
             None => break,
@@ -43,7 +43,7 @@ pub(super) fn parts(remedy: &str) -> Vec<RemedyPart<'_>> {
     parts
 }
 
-/// The command that a text begins with, without what ends its clause.
+/// Returns the command at the start of a text, without the punctuation after it.
 fn command(text: &str) -> Option<&str> {
     COMMANDS.iter().find_map(|pattern| {
         let (mut at, mut wanted) = (0, pattern.split(' ').peekable());
@@ -68,7 +68,7 @@ fn command(text: &str) -> Option<&str> {
     })
 }
 
-/// The length of a word of a pattern at the begin of a text.
+/// Returns the length of a pattern word at the start of a text.
 fn word_length(text: &str, word: &str) -> Option<usize> {
     let Some((before, after)) = word.split_once('#') else { return text.starts_with(word).then_some(word.len()) };
     let digits = number(text.strip_prefix(before)?)?;
@@ -81,7 +81,7 @@ fn number(text: &str) -> Option<usize> {
     (digits > 0).then_some(digits)
 }
 
-/// The sentence, with its commands set as such.
+/// Renders the sentence with its commands as code.
 pub(super) fn sentence(remedy: &str) -> Markup {
     html! {
         @for part in parts(remedy) {
@@ -93,7 +93,8 @@ pub(super) fn sentence(remedy: &str) -> Markup {
     }
 }
 
-/// A command on a line of its own; the page's script shows the button, which needs it.
+/// Renders a command on a line of its own; the page's script reveals the copy button, which needs
+/// it.
 pub(super) fn to_copy(command: &str) -> Markup {
     html! {
         div.command {
@@ -103,7 +104,7 @@ pub(super) fn to_copy(command: &str) -> Markup {
     }
 }
 
-/// The first command of a remedy that does something about this very wait.
+/// Returns the first command of a remedy that acts on this wait.
 pub(super) fn first(remedy: &str) -> Option<&str> {
     parts(remedy).into_iter().find_map(|part| match part {
         RemedyPart::Command(text) if text != "tipme manage" => Some(text),

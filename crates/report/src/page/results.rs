@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The result of a measurement as one page: its plots, its conditions, and its tables as they are printed.
+//! Result of a measurement as one page: plots, conditions, and tables as printed.
 
 use super::frame::frame;
 use crate::conditions::conditions;
@@ -7,23 +7,23 @@ use crate::plot::words::plain;
 use maud::{Markup, PreEscaped, html};
 use tipme_measure::MeasuredMachine;
 
-/// Bytes of plots in one page; further ones are left out.
+/// Maximum number of bytes of plots in one page; further plots are left out.
 const PLOT_BYTES_MAX: usize = 4_000_000;
-/// A title is cut after so many characters.
+/// Maximum number of characters of a title.
 const TITLE_CHARS: usize = 120;
 
-/// What a page of results shows.
+/// Contents of a page of results.
 #[derive(Clone, Copy, Debug)]
 pub struct ResultsPage<'a> {
     pub title: &'a str,
     pub machine: &'a MeasuredMachine,
-    /// The tables.
+    /// Tables.
     pub text: &'a str,
-    /// SVG documents of this crate's making.
+    /// SVG documents created by this crate.
     pub plots: &'a [String],
 }
 
-/// The page of results.
+/// Renders the page of results.
 pub fn results(results: &ResultsPage<'_>) -> String {
     let title = plain(results.title, TITLE_CHARS);
     let shown = shown(results.plots);
@@ -50,7 +50,7 @@ pub fn results(results: &ResultsPage<'_>) -> String {
     frame(&title, &body)
 }
 
-/// How many plots there is room for.
+/// Returns the number of plots that fit.
 fn shown(plots: &[String]) -> usize {
     let sums = plots.iter().scan(0, |sum: &mut usize, plot| {
         *sum = sum.saturating_add(plot.len());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way back in words: what the page says to those who see no picture, and to engineers.
+//! The chain in words, for screen readers and for engineers.
 
 use crate::figures::span;
 use maud::{Markup, html};
 use tipme_analysis::model::{Interval, Step, Verdict};
 use tipme_measure::ms;
 
-/// The steps of the chain.
+/// Renders the steps of the chain.
 pub(super) fn section(verdict: &Verdict, interval: &Interval) -> Markup {
     html! {
         @if !verdict.chain.is_empty() {

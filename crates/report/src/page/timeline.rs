@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happened, over the time. The page's script draws it; here is what stands around that, and the legend.
+//! Timeline of the incident: instructions, the element that the page's script draws into, and the
+//! legend.
 
 use crate::page::head::swatch;
 use maud::{Markup, html};
@@ -11,7 +12,7 @@ const HOW: &str = "Time runs from left to right; the wait itself is the lighter 
 const KEYS: &str = "Keys: ← → next bar, ↑ ↓ next line, + − zoom, Shift with ← → move, 0 all, Esc nothing chosen. Mouse: \
                     drag to move, double click or Ctrl and wheel to zoom.";
 
-/// The place for the tracks, with its legend.
+/// Renders the element for the tracks, with its legend.
 pub(super) fn section(scene: &Scene) -> Markup {
     html! {
         section aria-labelledby="timeline-title" {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far the page can be trusted: what was lost, what is open, and what recording itself cost.
+//! Reliability of the page: losses, unattributed time, and the overhead of recording.
 
 use crate::figures::{percent, span};
 use maud::{Markup, html};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tipme_analysis::model::Verdict;
 use tipme_analysis::scene::{ProgramUse, Scene};
 
-/// Notes, losses and costs.
+/// Renders notes, losses and overhead.
 pub(super) fn section(scene: &Scene) -> Markup {
     let verdict = &scene.verdict;
     html! {
@@ -28,10 +28,10 @@ pub(super) fn section(scene: &Scene) -> Markup {
     }
 }
 
-/// Classes of losses that are told; the recorder has three.
+/// Maximum number of loss classes listed; the recorder has three.
 const CLASSES_MAX: usize = 8;
 
-/// What was lost, by class.
+/// Lists the losses by class.
 fn losses(verdict: &Verdict) -> Vec<String> {
     let mut lost: BTreeMap<&str, u64> = BTreeMap::new();
     for loss in &verdict.incident.losses {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Is that usual? How long the same took at other times, with this one marked.
+//! Comparison with the baseline: latencies of the same kind at other times, with this one marked.
 
 use crate::figures::span;
 use crate::page::budget::figure;
@@ -8,14 +8,14 @@ use maud::{Markup, html};
 use tipme_analysis::model::{Baseline, Interval};
 use tipme_analysis::scene::{Scene, UsualLatencies};
 
-/// Bars of the picture.
+/// Number of bars in the picture.
 const COLUMNS: usize = 40;
-/// Its height, and that of the bars in it.
+/// Height of the picture, and position of the bars in it.
 const HEIGHT: f64 = 150.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 122.0;
 
-/// The distribution, or what is known of it.
+/// Renders the distribution, or the known part of it.
 pub(super) fn section(scene: &Scene, interval: &Interval) -> Markup {
     let baseline = scene.verdict.baseline.as_ref();
     html! {
@@ -39,7 +39,7 @@ fn learned(baseline: Option<&Baseline>) -> Markup {
     html! { p.hint { (text) } }
 }
 
-/// A logarithmic axis from the shortest to the longest.
+/// Logarithmic axis from the shortest to the longest latency.
 struct LogAxis {
     least: f64,
     most: f64,
@@ -53,13 +53,13 @@ impl LogAxis {
         LogAxis { least: (least / 1.5).clamp(1e-4, 1e9), most: (most * 1.5).clamp(2e-4, 1e10) }
     }
 
-    /// Percent of the width.
+    /// Returns the position in percent of the width.
     fn place(&self, ms: f64) -> f64 {
         let share = (ms.max(self.least) / self.least).ln() / (self.most / self.least).ln();
         (share * 100.0).clamp(0.0, 100.0)
     }
 
-    /// Powers of ten that lie on it.
+    /// Returns the powers of ten on the axis.
     fn ticks(&self) -> Vec<f64> {
         (-4..=10).map(|power| 10_f64.powi(power)).filter(|ms| (self.least..=self.most).contains(ms)).collect()
     }
@@ -88,7 +88,7 @@ fn picture(observed: &UsualLatencies, interval: &Interval) -> Markup {
     }
 }
 
-/// What the columns count: of very many others, some.
+/// Describes the counts of the columns, which cover only a sample if there are very many latencies.
 fn hint(observed: &UsualLatencies) -> String {
     let shown = observed.latencies_ms.len();
     let rest = if shown < observed.n {
@@ -129,7 +129,7 @@ fn mark(axis: &LogAxis, ms: f64, text: &str, y: f64, class: &str) -> Markup {
     }
 }
 
-/// A text at a place of the axis that does not leave the picture.
+/// Draws a label at a position of the axis, kept inside the picture.
 fn label(x: f64, y: f64, text: &str, class: &str) -> Markup {
     let anchor = match x {
         ..12.0 => "start",

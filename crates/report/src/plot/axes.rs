@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Axes with their grid, and what is drawn between them.
+//! Axes with their grid, and curves in an area.
 
 use super::page::{Anchor, Area, PAGE_WIDTH, Page, SMALL_SIZE, TEXT_SIZE, font, pixel};
 use super::palette::{GRID, INK, colour, dashes};
 use super::scale::{AxisTick, Scale};
 use super::words::{duration, width};
 
-/// Pixels that the labels of an axis need to be told apart.
+/// Minimum distance in pixels between the labels of an axis.
 const ROOM_X: f64 = 70.0;
 const ROOM_Y: f64 = 26.0;
-/// How a threshold is drawn.
+/// Style of a threshold line.
 pub(super) const DASHES: &str = r#" stroke-dasharray="6 4""#;
 
-/// An axis with its name and unit.
+/// Axis with its name and unit.
 pub(super) struct Axis<'a> {
     pub scale: Scale,
     pub name: &'a str,
 }
 
-/// Both axes of an area with all their labels.
+/// Draws both axes of an area with all labels.
 pub(super) fn draw(page: &mut Page, area: &Area, across: &Axis<'_>, upwards: &Axis<'_>) {
     draw_upwards(page, area, upwards);
     draw_across(page, area, &across.scale);
     name_across(page, area, across);
 }
 
-/// The vertical axis.
+/// Draws the vertical axis.
 pub(super) fn draw_upwards(page: &mut Page, area: &Area, axis: &Axis<'_>) {
     for AxisTick { share, label } in axis.scale.ticks(area.height, ROOM_Y) {
         let y = area.y(share);
@@ -39,7 +39,7 @@ pub(super) fn draw_upwards(page: &mut Page, area: &Area, axis: &Axis<'_>) {
     page.text_upwards(area, axis.name);
 }
 
-/// The grid of the horizontal axis and its ticks, without labels.
+/// Draws the grid of the horizontal axis and its ticks, without labels.
 pub(super) fn draw_across(page: &mut Page, area: &Area, scale: &Scale) {
     for AxisTick { share, label } in scale.ticks(area.width, ROOM_X) {
         let x = area.x(share);
@@ -49,7 +49,8 @@ pub(super) fn draw_across(page: &mut Page, area: &Area, scale: &Scale) {
     page.line((area.left, area.bottom()), (area.right(), area.bottom()), &ink());
 }
 
-/// The labels of the horizontal axis and its name. A label that would touch the one before is left out.
+/// Draws the labels and the name of the horizontal axis. A label that would touch the previous one
+/// is left out.
 pub(super) fn name_across(page: &mut Page, area: &Area, axis: &Axis<'_>) {
     let mut taken = 0.0;
     for AxisTick { share, label } in axis.scale.ticks(area.width, ROOM_X) {
@@ -77,7 +78,7 @@ fn ink() -> String {
     format!(r#"stroke="{INK}""#)
 }
 
-/// A dashed line across an area, with its value beside it, where no data can be hidden.
+/// Draws a dashed line across an area. Its value stands beside the area, so that it hides no data.
 pub(super) fn threshold(page: &mut Page, area: &Area, scale: &Scale, ms: f64) {
     let y = area.y(scale.share(ms));
     let style = format!(r#"stroke="{INK}" stroke-width="1.5"{DASHES}"#);
@@ -85,7 +86,7 @@ pub(super) fn threshold(page: &mut Page, area: &Area, scale: &Scale, ms: f64) {
     page.text((area.right() + 4.0, y + 4.0), Anchor::Start, &font(SMALL_SIZE), &duration(ms));
 }
 
-/// A curve that rises in steps, from shares; more dashes than those of its number may be given.
+/// Draws a curve that rises in steps, from shares; `more` replaces its own dashes.
 pub(super) fn stairs(page: &mut Page, area: &Area, points: &[(f64, f64)], index: usize, more: &str) {
     let mut data = String::new();
     for (x, y) in points {
@@ -95,7 +96,7 @@ pub(super) fn stairs(page: &mut Page, area: &Area, points: &[(f64, f64)], index:
     page.path(&data, &curve_style(index, more));
 }
 
-/// A curve of straight pieces, from shares.
+/// Draws a curve of straight segments, from shares.
 pub(super) fn slopes(page: &mut Page, area: &Area, points: &[(f64, f64)], index: usize) {
     let mut data = String::new();
     for (x, y) in points {
@@ -110,7 +111,7 @@ fn curve_style(index: usize, more: &str) -> String {
     format!(r#"fill="none" stroke="{}" stroke-width="1.8" stroke-linejoin="round"{dashes}"#, colour(index))
 }
 
-/// A dot at the end of a curve, from shares.
+/// Draws a dot at the end of a curve, from shares.
 pub(super) fn dot(page: &mut Page, area: &Area, (x, y): (f64, f64), index: usize) {
     let (x, y) = (area.x(x), area.y(y));
     page.rect((x - 2.5, y - 2.5, 5.0, 5.0), &format!(r#"rx="2.5" fill="{}""#, colour(index)));

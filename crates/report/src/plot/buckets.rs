@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts of latencies in buckets of equal width.
 
-/// Where no bucket is given that could be one.
+/// Default for an invalid width, in milliseconds.
 const WIDTH: f64 = 10.0;
-/// Narrower buckets are below what any clock tells.
+/// Minimum width, below the resolution of any clock.
 const WIDTH_MIN: f64 = 1e-6;
-/// Wider ones, of thirty thousand years, cannot be counted up from.
+/// Maximum width, thirty thousand years; larger ones lose precision.
 const WIDTH_MAX: f64 = 1e15;
-/// A value at the begin of a bucket stays in it, though it was computed.
+/// Tolerance that keeps a computed value at the start of a bucket in that bucket.
 const CLOSE: f64 = 1e-9;
 
-/// The width as given, or 10 ms where it is not a width.
+/// Returns the given width, limited to the valid range, or 10 ms if it is invalid.
 pub(crate) fn usable(width: f64) -> f64 {
     if width.is_finite() && width > 0.0 { width.clamp(WIDTH_MIN, WIDTH_MAX) } else { WIDTH }
 }
 
-/// The number of the bucket that a value falls into; the last possible one where it is too large.
+/// Returns the number of the bucket that contains a value; it saturates at the maximum.
 pub(crate) fn place(value: f64, width: f64) -> u64 {
     (value / width + CLOSE).floor() as u64
 }
 
-/// Number and count of the buckets that are not empty, in order.
+/// Returns number and count of the non-empty buckets, in order.
 pub(crate) fn counts(ascending: &[f64], width: f64) -> Vec<(u64, u64)> {
     let mut out: Vec<(u64, u64)> = Vec::new();
     for value in ascending {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Budgets: where the time of each of several events went, as bars of parts.
+//! Budgets: the partition of several events as bars of parts.
 
 use super::Figure;
 use super::axes::{self, Axis};
@@ -10,24 +10,25 @@ use super::values::{NAME_CHARS, is_time, remarks};
 use super::words::{duration, number, plain, width};
 use std::collections::HashMap;
 
-/// Rows beyond these are counted in the footer.
+/// Maximum number of rows; further ones are counted in the footer.
 const ROWS_MAX: usize = 40;
-/// Parts with a colour of their own, the largest; the others are summed up.
+/// Number of parts with a colour of their own, the largest ones; the others are summed up.
 const NAMES_MAX: usize = COLOURS.len();
 const ROW_HEIGHT: f64 = 26.0;
 const BAR_HEIGHT: f64 = 18.0;
-/// Pixels for the name of a row, besides the usual margin, and for its sum.
+/// Width in pixels of the name of a row, besides the usual margin, and of its sum.
 const LABELS_WIDTH: f64 = 150.0;
 const SUMS_WIDTH: f64 = 60.0;
 const LABEL_CHARS: usize = 32;
 
-/// A row as it is drawn: its name, and a time for each colour, the last for all others.
+/// Row to draw: its name, and a time for each colour, the last one for all other parts.
 struct BudgetRow {
     label: String,
     parts: [f64; NAMES_MAX + 1],
 }
 
-/// A bar for each event, its parts side by side in the order of the legend: from the largest of all events down.
+/// Draws a bar for each event, with its parts side by side in the order of the legend: by their
+/// total in all events, the largest first.
 pub fn budgets(figure: &Figure<'_>, rows: &[(String, Vec<(String, f64)>)]) -> String {
     let mut page = Page::new(figure);
     let shown = &rows[..rows.len().min(ROWS_MAX)];
@@ -53,7 +54,8 @@ impl BudgetRow {
     }
 }
 
-/// The parts with the most time in all rows, the most first, and how many others there are.
+/// Returns the parts with the most time in all rows, the largest first, and the number of other
+/// parts.
 fn names(rows: &[(String, Vec<(String, f64)>)]) -> (Vec<String>, usize) {
     let mut sums: HashMap<&str, f64> = HashMap::new();
     for (name, ms) in rows.iter().flat_map(|row| &row.1).filter(|part| is_time(part.1)) {
@@ -102,7 +104,7 @@ fn draw_row(page: &mut Page, area: &Area, across: &Scale, row: &BudgetRow, index
     page.text((area.x(across.share(before)) + 6.0, baseline), Anchor::Start, &font(SMALL_SIZE), &sum);
 }
 
-/// The time of a part, in it, where there is room.
+/// Draws the time of a part inside it, if there is room.
 fn inside(page: &mut Page, (left, right, baseline): (f64, f64, f64), ms: f64, colour: &str) {
     let text = number(ms);
     if width(&text, SMALL_SIZE) + 8.0 <= right - left {
@@ -111,7 +113,7 @@ fn inside(page: &mut Page, (left, right, baseline): (f64, f64, f64), ms: f64, co
     }
 }
 
-/// A name cut to what fits beside the bars.
+/// Cuts a name to the room beside the bars.
 fn fitted(label: &str, pixels: f64) -> String {
     let fits = |chars: &usize| width(&plain(label, *chars), TEXT_SIZE) <= pixels;
     let chars = (1..=LABEL_CHARS).rev().find(fits).unwrap_or(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cumulative latency, events sorted by duration: over their latency, and over their number.
+//! Cumulative latency of the events in order of duration, by latency and by count.
 
 use super::axes::{self, Axis};
 use super::page::{LegendEntry, MarkStyle, PLOT_HEIGHT, Page};
@@ -11,7 +11,7 @@ use super::{Figure, LatencySet};
 
 const MS_PER_S: f64 = 1e3;
 
-/// How much of all latency the events up to each latency make up. The horizontal axis is logarithmic.
+/// Plots the total latency of all events up to each latency. The horizontal axis is logarithmic.
 pub fn cumulative_by_latency(figure: &Figure<'_>, sets: &[LatencySet]) -> String {
     let (mut page, sets) = begin(figure, sets, Sorted::summary);
     let Some((_, most)) = extremes(&sets) else { return page.nothing("no events") };
@@ -32,8 +32,9 @@ pub fn cumulative_by_latency(figure: &Figure<'_>, sets: &[LatencySet]) -> String
     page.finish()
 }
 
-/// How much all latency is of the shortest event, the two shortest, and on to all: the steeper the end, the more the
-/// run is spoilt by a few. What a run took in all besides its latency belongs into the name of its set.
+/// Plots the total latency of the shortest event, the two shortest, and so on: the steeper the end,
+/// the more a few events dominate the run. The name of a set should include the total time of its
+/// run.
 pub fn cumulative_by_count(figure: &Figure<'_>, sets: &[LatencySet]) -> String {
     let (mut page, sets) = begin(figure, sets, Sorted::summary);
     if extremes(&sets).is_none() {
@@ -55,7 +56,7 @@ pub fn cumulative_by_count(figure: &Figure<'_>, sets: &[LatencySet]) -> String {
     page.finish()
 }
 
-/// A page with what is said of each set in its legend.
+/// Creates a page with a legend; `said` describes each set.
 pub(super) fn begin(figure: &Figure<'_>, sets: &[LatencySet], said: fn(&Sorted) -> String) -> (Page, Vec<Sorted>) {
     let (sets, remarks) = sorted(sets);
     let mut page = Page::new(figure);
@@ -70,7 +71,7 @@ fn upwards(sets: &[Sorted]) -> Scale {
     Scale::up_to(sets.iter().map(|set| set.total_ms).fold(0.0, f64::max) / MS_PER_S)
 }
 
-/// Each latency in ms with the sum of all up to it in seconds.
+/// Returns each latency in milliseconds with the sum of all up to it in seconds.
 fn sums(set: &Sorted) -> impl Iterator<Item = (f64, f64)> {
     set.values.iter().scan(0.0, |sum, value| {
         *sum += value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Histograms one below the other on the same axes, so that before and after can be compared.
+//! Histograms below each other on the same axes, for comparing before and after.
 
 use super::axes::{self, Axis};
 use super::buckets;
@@ -14,7 +14,8 @@ use super::{Figure, LatencySet};
 const PANEL_HEIGHT: f64 = 120.0;
 const ALONE_HEIGHT: f64 = 260.0;
 
-/// Events by latency, in buckets, with a logarithmic number of events; blank where there are none.
+/// Plots the number of events by latency in buckets, on a logarithmic axis; empty buckets stay
+/// blank.
 pub fn histograms(figure: &Figure<'_>, sets: &[LatencySet], bucket_ms: f64) -> String {
     let bucket = buckets::usable(bucket_ms);
     let mut page = Page::new(figure);
@@ -51,7 +52,7 @@ struct Panel<'a> {
     index: usize,
 }
 
-/// Says so where a bucket cannot be seen.
+/// Returns a remark for the axis if a bucket is narrower than a pixel.
 fn crowded(across: &Scale, bucket: f64) -> String {
     let per_pixel = across.span() / bucket / PLOT_WIDTH;
     if per_pixel <= 1.0 {
@@ -72,7 +73,8 @@ fn draw_panel(page: &mut Page, area: &Area, panel: &Panel<'_>) {
     page.path(&columns, &format!(r#"fill="{}""#, colour(panel.index)));
 }
 
-/// Left edge, width and top of each column in pixels; of buckets that share a pixel only the fullest.
+/// Returns left edge, width and top of each column in pixels. Of buckets that share a pixel, only
+/// the fullest is drawn.
 fn columns(area: &Area, panel: &Panel<'_>) -> Vec<(f64, f64, f64)> {
     let width = area.width * panel.bucket / panel.across.span();
     let mut out: Vec<(f64, f64, f64)> = Vec::new();
@@ -88,7 +90,7 @@ fn columns(area: &Area, panel: &Panel<'_>) -> Vec<(f64, f64, f64)> {
     out
 }
 
-/// A gap sets broad columns apart.
+/// Returns the drawn width; wide columns leave a gap.
 fn shown_width(width: f64) -> f64 {
     if width > 4.0 { width - 1.0 } else { width.max(1.0) }
 }

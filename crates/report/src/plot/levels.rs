@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times over the level of a load, a curve for each way of dealing with it: the paper's figure 2.
+//! Times over the level of a load, with a curve for each way of scheduling it: figure 2 of the
+//! paper.
 
 use super::Figure;
 use super::axes::{self, Axis};
@@ -8,15 +9,16 @@ use super::palette::{colour, dashes};
 use super::scale::Scale;
 use super::values::is_time;
 
-/// One way of dealing with a load.
+/// Curve of one way of scheduling a load.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LevelCurve {
     pub name: String,
-    /// Levels, in rising order, with their times in milliseconds.
+    /// Levels in ascending order with their times in milliseconds.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Curves over the level of the load, on a logarithmic axis of times; and a dashed line at a time to compare with.
+/// Plots curves over the level of the load on a logarithmic time axis, with a dashed line at a
+/// reference time.
 pub fn levels(figure: &Figure<'_>, curves: &[LevelCurve], name: &str, line_ms: Option<f64>) -> String {
     let curves: Vec<LevelCurve> = curves.iter().take(super::SETS_MAX).map(drawable).collect();
     let mut page = Page::new(figure);
@@ -45,7 +47,7 @@ pub fn levels(figure: &Figure<'_>, curves: &[LevelCurve], name: &str, line_ms: O
     page.finish()
 }
 
-/// Without what is no time.
+/// Removes invalid points.
 fn drawable(curve: &LevelCurve) -> LevelCurve {
     let points = curve.points.iter().copied().filter(|point| point.0.is_finite() && is_time(point.1));
     LevelCurve { name: curve.name.clone(), points: points.collect() }

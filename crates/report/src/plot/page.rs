@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A page of a plot, filled from top to bottom: title, legend, areas, footer.
+//! Page of a plot, filled from top to bottom: title, legend, areas, footer.
 
 use super::Figure;
 use super::palette::INK;
 use super::words::{escaped, plain, width, wrapped};
 
-/// Pixels of the page and of its parts.
+/// Dimensions of the page and its parts, in pixels.
 pub(super) const PAGE_WIDTH: f64 = 1_000.0;
 const LEFT: f64 = 84.0;
-/// The width of a usual area.
+/// Width of a usual area.
 pub(super) const PLOT_WIDTH: f64 = 860.0;
-/// The height of a usual area.
+/// Height of a usual area.
 pub(super) const PLOT_HEIGHT: f64 = 320.0;
-/// Left of title, legend and footer.
+/// Left margin of title, legend and footer.
 const MARGIN: f64 = 16.0;
 
 const TITLE_SIZE: f64 = 17.0;
-/// Of legends and names of axes.
+/// Font size of legends and axis names.
 pub(super) const TEXT_SIZE: f64 = 12.0;
-/// Of ticks and footer.
+/// Font size of ticks and footer.
 pub(super) const SMALL_SIZE: f64 = 11.0;
 
 const TITLE_CHARS: usize = 200;
@@ -26,7 +26,7 @@ const FOOTER_CHARS: usize = 1_200;
 const FOOTER_LINES: usize = 10;
 const LEGEND_CHARS: usize = 140;
 
-/// A rectangle in which values are drawn.
+/// Rectangle for drawing values.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Area {
     pub left: f64,
@@ -40,7 +40,7 @@ impl Area {
         self.left + share * self.width
     }
 
-    /// Shares count from below.
+    /// Converts a share, counted from the bottom.
     pub(super) fn y(&self, share: f64) -> f64 {
         self.bottom() - share * self.height
     }
@@ -54,7 +54,7 @@ impl Area {
     }
 }
 
-/// Where a text stands beside its place.
+/// Alignment of a text relative to its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -62,33 +62,33 @@ pub(super) enum Anchor {
     End,
 }
 
-/// A sign of the legend with what it stands for.
+/// Symbol of the legend with its description.
 pub(super) struct LegendEntry {
     pub mark: MarkStyle,
     pub text: String,
 }
 
-/// How something is drawn.
+/// Style of a legend symbol.
 #[derive(Clone, Copy)]
 pub(super) enum MarkStyle {
     Box(&'static str),
     /// Colour and dashes, as an attribute.
     Line(&'static str, &'static str),
-    /// An arrow head: at least so much.
+    /// Arrow head for a lower bound.
     Open(&'static str),
 }
 
-/// What has been drawn so far.
+/// Drawing in progress.
 pub(super) struct Page {
     body: String,
     title: String,
     footer: String,
-    /// Everything above is taken.
+    /// Everything above is in use.
     y: f64,
 }
 
 impl Page {
-    /// A page with its title.
+    /// Creates a page with its title.
     pub(super) fn new(figure: &Figure<'_>) -> Page {
         let title = plain(figure.title, TITLE_CHARS);
         let footer = plain(figure.footer, FOOTER_CHARS);
@@ -101,14 +101,14 @@ impl Page {
         page
     }
 
-    /// Adds sentences of the program itself to the footer.
+    /// Adds remarks by this program to the footer.
     pub(super) fn remark(&mut self, sentences: &[String]) {
         for sentence in sentences {
             self.footer = format!("{sentence} {}", self.footer);
         }
     }
 
-    /// A line of a legend, or several where there is much to say.
+    /// Draws a legend on as many lines as needed.
     pub(super) fn legend(&mut self, entries: &[LegendEntry]) {
         let mut x = f64::INFINITY;
         for entry in entries {
@@ -137,30 +137,30 @@ impl Page {
         }
     }
 
-    /// A line of text above an area.
+    /// Draws a line of text above an area.
     pub(super) fn caption(&mut self, text: &str) {
         self.y += 22.0;
         self.text((LEFT, self.y - 2.0), Anchor::Start, &font(TEXT_SIZE), &plain(text, LEGEND_CHARS));
     }
 
-    /// Takes the next rows of the page for an area of the usual width.
+    /// Allocates the next rows of the page for an area of the usual width.
     pub(super) fn area(&mut self, height: f64) -> Area {
         self.area_beside(0.0, 0.0, height)
     }
 
-    /// The same with more room for names at its left and right.
+    /// Allocates an area with more room for names to the left and right.
     pub(super) fn area_beside(&mut self, left: f64, right: f64, height: f64) -> Area {
         let top = self.y + 12.0;
         self.y = top + height;
         Area { left: LEFT + left, top, width: PLOT_WIDTH - left - right, height }
     }
 
-    /// Takes rows for what stands below an area.
+    /// Allocates rows for content below an area.
     pub(super) fn skip(&mut self, height: f64) {
         self.y += height;
     }
 
-    /// A frame that says that there is nothing to draw.
+    /// Finishes the page with a frame that says that there is nothing to draw.
     pub(super) fn nothing(mut self, what: &str) -> String {
         let area = self.area(PLOT_HEIGHT / 2.0);
         self.empty(&area, what);
@@ -168,7 +168,7 @@ impl Page {
         self.finish()
     }
 
-    /// Says in an area that there is nothing to draw.
+    /// Draws the message that there is nothing to draw in an area.
     pub(super) fn empty(&mut self, area: &Area, what: &str) {
         let Area { left, top, width, height } = *area;
         self.rect((left, top, width, height), &format!(r#"fill="none" stroke="{INK}""#));
@@ -186,14 +186,14 @@ impl Page {
         self.element(&format!(r#"<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" {style}/>"#));
     }
 
-    /// A path, unless it is empty. The data must come from this crate.
+    /// Draws a path unless it is empty. The data must come from this crate.
     pub(super) fn path(&mut self, data: &str, style: &str) {
         if !data.is_empty() {
             self.element(&format!(r#"<path d="{data}" {style}/>"#));
         }
     }
 
-    /// A text from anywhere; the style must come from this crate.
+    /// Draws a text from any source; the style must come from this crate.
     pub(super) fn text(&mut self, at: (f64, f64), anchor: Anchor, style: &str, text: &str) {
         let (x, y) = (pixel(at.0), pixel(at.1));
         let anchor = match anchor {
@@ -204,7 +204,7 @@ impl Page {
         self.element(&format!(r#"<text x="{x}" y="{y}"{anchor} {style}>{}</text>"#, escaped(text)));
     }
 
-    /// A text that is read from below, in the middle of an area's height.
+    /// Draws a vertical text, read from bottom to top, at the middle of an area's height.
     pub(super) fn text_upwards(&mut self, area: &Area, text: &str) {
         let (x, y) = (MARGIN, pixel(area.y(0.5)));
         let turned = format!(r#"{} transform="rotate(-90 {x} {y})""#, font(TEXT_SIZE));
@@ -216,7 +216,7 @@ impl Page {
         self.body.push('\n');
     }
 
-    /// The whole, with its footer.
+    /// Returns the whole page with its footer.
     pub(super) fn finish(mut self) -> String {
         self.y += 6.0;
         let style = format!(r##"font-size="{SMALL_SIZE}" fill="#555555""##);
@@ -233,17 +233,18 @@ impl Page {
     }
 }
 
-/// The attribute of a font size.
+/// Returns the attribute of a font size.
 pub(super) fn font(size: f64) -> String {
     format!(r#"font-size="{size}""#)
 }
 
-/// The outline of an arrow head that points upwards with its tip at this place.
+/// Returns the outline of an arrow head that points upwards, with its tip at this position.
 pub(super) fn arrow(x: f64, y: f64) -> String {
     format!("M{} {}l4.5 8h-9Z", pixel(x), pixel(y - 3.0))
 }
 
-/// A coordinate to a hundredth of a pixel; what is not a number becomes 0, what is far outside is brought near.
+/// Rounds a coordinate to a hundredth of a pixel. NaN and infinities become 0; values far outside
+/// are clamped.
 pub(super) fn pixel(value: f64) -> f64 {
     let value = if value.is_finite() { value.clamp(-1e5, 1e5) } else { 0.0 };
     (value * 100.0).round() / 100.0 + 0.0

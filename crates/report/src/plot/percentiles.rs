@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Percentiles on an axis of 1 / (1 - p), on which each further nine has the same room.
+//! Percentiles on an axis of 1 / (1 - p), on which each further nine takes the same room.
 
 use super::axes::{self, Axis};
 use super::cumulative::begin;
@@ -9,11 +9,12 @@ use super::thin::rising;
 use super::values::{Sorted, extremes};
 use super::{Figure, LatencySet};
 
-/// As for printed percentiles: with fewer values above, a percentile depends on chance.
+/// Minimum number of values above a reliable percentile, as for printed percentiles.
 const VALUES_ABOVE: f64 = 5.0;
 const DOTS: &str = r#" stroke-dasharray="2 3""#;
 
-/// Times over their percentile by nearest rank, up to the largest value. Dotted where fewer than five values lie above.
+/// Plots times over their percentile by nearest rank, up to the largest value. Lines are dotted
+/// where fewer than five values lie above.
 pub fn percentiles(figure: &Figure<'_>, sets: &[LatencySet]) -> String {
     let (mut page, sets) = begin(figure, sets, Sorted::extent);
     let Some((_, most)) = extremes(&sets) else { return page.nothing("no events") };
@@ -33,7 +34,7 @@ pub fn percentiles(figure: &Figure<'_>, sets: &[LatencySet]) -> String {
     page.finish()
 }
 
-/// The stairs of one set, from the share `dotted` on dotted.
+/// Draws the steps of one set, dotted from the share `dotted` on.
 fn draw_curve(page: &mut Page, area: &Area, points: &[(f64, f64)], dotted: f64, index: usize) {
     let sure = points.iter().take_while(|point| point.0 <= dotted).count();
     axes::stairs(page, area, &points[..sure], index, "");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The latency profile: a bar for each event where it began, as high as it lasted.
+//! Latency profile: a bar for each event at its start, with its latency as height.
 
 use super::axes::{self, Axis};
 use super::page::{Area, LegendEntry, MarkStyle, PLOT_HEIGHT, Page, arrow, pixel};
@@ -10,18 +10,19 @@ use super::values::{is_moment, is_time, remarks};
 use super::words::{count, duration};
 use super::{Figure, ProfileBar};
 
-/// What had not ended.
+/// Colour of unfinished events.
 const OPEN: usize = 3;
-/// A threshold this much above all bars would press them flat: it is named, not drawn.
+/// Maximum ratio of the threshold to the highest bar. A higher threshold would flatten the bars, so
+/// it is only named.
 const HEADROOM: f64 = 3.0;
 
-/// The whole run.
+/// Plots the whole run.
 pub fn latency_profile(figure: &Figure<'_>, bars: &[ProfileBar], threshold_ms: Option<f64>) -> String {
     draw(figure, bars, threshold_ms, None)
 }
 
-/// The events that began in a part of the run, in seconds, across the whole width; the whole run where that is no
-/// span of time.
+/// Plots the events that began in a part of the run, in seconds, across the whole width. An invalid
+/// part selects the whole run.
 pub fn latency_profile_zoom(
     figure: &Figure<'_>,
     bars: &[ProfileBar],
@@ -33,7 +34,7 @@ pub fn latency_profile_zoom(
     draw(figure, bars, threshold_ms, part.then_some((from_s, to_s)))
 }
 
-/// What is seen of the events.
+/// Visible part of the events.
 struct ProfileView {
     bars: Vec<ProfileBar>,
     across: Scale,
@@ -65,7 +66,7 @@ fn draw(figure: &Figure<'_>, bars: &[ProfileBar], threshold_ms: Option<f64>, par
     page.finish()
 }
 
-/// `None` where no event is seen.
+/// Returns the visible part; `None` if no event is visible.
 fn view(mut bars: Vec<ProfileBar>, threshold_ms: Option<f64>, part: Option<(f64, f64)>) -> Option<ProfileView> {
     bars.retain(|bar| part.is_none_or(|(from, to)| (from..=to).contains(&bar.start_s)));
     let first = bars.iter().map(|bar| bar.start_s).reduce(f64::min)?;
@@ -117,7 +118,8 @@ fn draw_bars(page: &mut Page, area: &Area, view: &ProfileView) {
     let long = shown(&|bar| !bar.censored && view.is_long(bar));
     let open = shown(&|bar| bar.censored);
     let width = bar_width(short.len() + long.len() + open.len());
-    // The short ones stand in front: they hide no end of a longer one, and would themselves be hidden.
+    // Short bars are drawn in front: they hide no end of a longer one, and would be hidden
+    // otherwise.
     for (points, colour) in [(&long, ALARM), (&short, CALM), (&open, colour(OPEN))] {
         let style = format!(r#"fill="none" stroke="{colour}" stroke-width="{width}""#);
         page.path(&sticks(area, points), &style);
@@ -126,7 +128,7 @@ fn draw_bars(page: &mut Page, area: &Area, view: &ProfileView) {
     page.path(&heads, &format!(r#"fill="{}""#, colour(OPEN)));
 }
 
-/// Few bars are broad, many are thin.
+/// Returns the width of bars: wide for few, narrow for many.
 fn bar_width(n: usize) -> f64 {
     match n {
         0..=60 => 4.0,
@@ -135,7 +137,7 @@ fn bar_width(n: usize) -> f64 {
     }
 }
 
-/// Upright lines from the axis, at least so high that they are seen.
+/// Draws vertical lines from the axis, with a minimum visible height.
 fn sticks(area: &Area, points: &[(f64, f64)]) -> String {
     let stick = |(x, y): &(f64, f64)| {
         let top = area.y(*y).min(area.bottom() - 1.0);

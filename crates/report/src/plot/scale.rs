@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From values to places on an axis, and the ticks of the axis.
+//! Mapping of values to positions on an axis, and ticks of the axis.
 
 use super::words::decimal;
 
-/// No axis is narrower, so that its ticks differ.
+/// Minimum range of an axis, so that its ticks differ.
 const SPAN_MIN: f64 = 1e-6;
-/// Values of a logarithmic axis below this stand at its begin.
+/// Minimum value on a logarithmic axis; lower ones are drawn at its start.
 const LOG_MIN: f64 = 1e-6;
-/// More ticks than this are not drawn.
+/// Maximum number of ticks.
 const TICKS_MAX: usize = 100;
-/// Steps that a range is rounded up to: so few that the end of the axis is a tick.
+/// Number of steps for rounding up a range, low enough for the end of the axis to be a tick.
 const STEPS: f64 = 10.0;
-/// Comparisons of computed ticks allow for this relative error.
+/// Relative tolerance for comparisons of computed ticks.
 const CLOSE: f64 = 1e-9;
 
-/// The values that an axis shows, and how they are spread.
+/// Range of an axis and its mapping.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Scale {
     shape: ScaleShape,
@@ -26,27 +26,27 @@ pub(super) struct Scale {
 enum ScaleShape {
     Linear,
     Log,
-    /// 1 / (1 - p), logarithmic, with ticks at shares that are usual.
+    /// 1 / (1 - p), logarithmic, with ticks at common percentiles.
     Tail,
 }
 
-/// A mark on an axis.
+/// Mark on an axis.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct AxisTick {
-    /// 0 at the begin of the axis, 1 at its end.
+    /// Position: 0 at the start of the axis, 1 at its end.
     pub share: f64,
-    /// Empty at a mark between labels.
+    /// Empty for a mark between labels.
     pub label: String,
 }
 
 impl Scale {
-    /// Exactly from one value to another.
+    /// Creates an axis exactly from one value to another.
     pub(super) fn linear(from: f64, to: f64) -> Scale {
         let span_min = SPAN_MIN.max(from.abs() * CLOSE);
         Scale { shape: ScaleShape::Linear, from, to: to.max(from + span_min) }
     }
 
-    /// From zero to a round value that is not smaller than this.
+    /// Creates an axis from zero to a round value that is at least `most`.
     pub(super) fn up_to(most: f64) -> Scale {
         if most <= 0.0 {
             return Scale::linear(0.0, 1.0);
@@ -54,7 +54,7 @@ impl Scale {
         Scale::linear(0.0, rounded_up(most, round_step(most.max(SPAN_MIN) / STEPS)))
     }
 
-    /// From zero, or from near the least where all lie far from zero.
+    /// Creates an axis from zero, or from near the minimum if all values are far from zero.
     pub(super) fn around(least: f64, most: f64) -> Scale {
         if least <= most / 2.0 || most - least < SPAN_MIN {
             return Scale::up_to(most);
@@ -63,34 +63,35 @@ impl Scale {
         Scale::linear((least / step + CLOSE).floor() * step, rounded_up(most, step))
     }
 
-    /// Logarithmic, between round values that enclose these.
+    /// Creates a logarithmic axis between round values that enclose the given ones.
     pub(super) fn log(least: f64, most: f64) -> Scale {
         let from = round_step(least.max(LOG_MIN) * (1.0 + CLOSE) / 2.5);
         let to = round_step(most.max(LOG_MIN) * (1.0 - CLOSE));
         Scale { shape: ScaleShape::Log, from, to: to.max(from * 10.0) }
     }
 
-    /// Logarithmic numbers of events, on which also a single one has a height.
+    /// Creates a logarithmic axis for numbers of events on which a single event has a height.
     pub(super) fn counts(most: u64) -> Scale {
         Scale { shape: ScaleShape::Log, from: 0.5, to: round_step(most.max(5) as f64 * (1.0 - CLOSE)) }
     }
 
-    /// Shares up to the largest of so many values.
+    /// Creates an axis of percentiles up to the largest of `n` values.
     pub(super) fn tail(n: usize) -> Scale {
         Scale { shape: ScaleShape::Tail, from: 1.0, to: (n as f64).max(10.0) }
     }
 
-    /// Whether a value lies on the axis.
+    /// Returns `true` if a value lies on the axis.
     pub(super) fn holds(&self, value: f64) -> bool {
         (self.from..=self.to).contains(&value)
     }
 
-    /// How much the axis shows.
+    /// Returns the range of the axis.
     pub(super) fn span(&self) -> f64 {
         self.to - self.from
     }
 
-    /// Where a value stands: 0 at the begin of the axis, 1 at its end, and never outside.
+    /// Returns the position of a value: 0 at the start of the axis, 1 at its end, and never
+    /// outside.
     pub(super) fn share(&self, value: f64) -> f64 {
         let share = match self.shape {
             ScaleShape::Linear => (value - self.from) / (self.to - self.from),
@@ -99,7 +100,7 @@ impl Scale {
         if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// The ticks of an axis of so many pixels, each label having so much room.
+    /// Returns the ticks of an axis with this length in pixels; each label needs `room` pixels.
     pub(super) fn ticks(&self, pixels: f64, room: f64) -> Vec<AxisTick> {
         match self.shape {
             ScaleShape::Linear => self.linear_ticks(pixels, room),
@@ -125,7 +126,8 @@ impl Scale {
         values.map(|value| self.tick(value, decimal(value, decimals))).collect()
     }
 
-    /// Powers of ten, with 2 and 5 where there is room, and marks between while they can be told apart.
+    /// Returns powers of ten, with 2 and 5 if there is room, and unlabelled marks while they are
+    /// distinguishable.
     fn log_ticks(&self, pixels: f64, room: f64) -> Vec<AxisTick> {
         let decade = pixels / self.decades();
         let every = (room / decade).ceil().max(1.0) as i32;
@@ -150,7 +152,7 @@ impl Scale {
         ticks
     }
 
-    /// 50 %, 90 %, 99 % and on; 75, 95 and 98 % where there is room.
+    /// Returns 50 %, 90 %, 99 % and so on; with 75, 95 and 98 % if there is room.
     fn tail_ticks(&self, pixels: f64, room: f64) -> Vec<AxisTick> {
         let wide = pixels / self.decades() * 0.3 >= room;
         let more = [4.0, 20.0, 50.0].into_iter().filter(|_| wide);
@@ -166,7 +168,7 @@ impl Scale {
     }
 }
 
-/// The least of 1, 2 and 5 times a power of ten that is not smaller than this.
+/// Returns the smallest of 1, 2 and 5 times a power of ten that is at least `least`.
 pub(super) fn round_step(least: f64) -> f64 {
     let least = if least.is_finite() && least > 0.0 { least } else { 1.0 };
     let exponent = least.log10().floor() as i32;

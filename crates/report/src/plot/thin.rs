@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bounds the number of points by what can be seen, without losing a maximum.
+//! Limits the number of points to the visible resolution without losing a maximum.
 
 use super::page::PLOT_WIDTH;
 
-/// A column for each half pixel of the width, so that a plot may be magnified once.
+/// Number of columns: one for each half pixel of the width, so that a plot can be magnified once.
 pub(super) const COLUMNS: usize = 2 * PLOT_WIDTH as usize;
 
-/// The column of a share of the width.
+/// Returns the column of a share of the width.
 pub(super) fn column(share: f64) -> usize {
-    // A cast from a float ends at the bounds of the integer, and makes 0 of what is not a number.
+    // A cast from a float saturates at the bounds of the integer and turns NaN into 0.
     ((share * COLUMNS as f64) as usize).min(COLUMNS - 1)
 }
 
-/// The points of a curve that never falls, shares from left to right: of each column the first and the last.
+/// Thins the points of a curve that never falls, from left to right: the first and the last of each
+/// column stay.
 ///
-/// The first is the least and the last the largest of its column, so that the curve keeps its outline.
+/// The first is the lowest and the last the highest of its column, so the curve keeps its outline.
 pub(super) fn rising(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let mut kept: Vec<(f64, f64)> = Vec::new();
     let (mut at, mut many) = (usize::MAX, false);
@@ -30,7 +31,7 @@ pub(super) fn rising(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)
     kept
 }
 
-/// The highest of each column, in the order of the columns.
+/// Highest value of each column, in order of the columns.
 pub(super) struct Highest(Vec<Option<(f64, f64)>>);
 
 impl Highest {
@@ -38,7 +39,7 @@ impl Highest {
         Highest(vec![None; COLUMNS])
     }
 
-    /// Takes a value at a share of the width.
+    /// Adds a value at a share of the width.
     pub(super) fn add(&mut self, share: f64, value: f64) {
         let slot = &mut self.0[column(share)];
         if slot.is_none_or(|(_, known)| known < value) {
@@ -46,7 +47,7 @@ impl Highest {
         }
     }
 
-    /// Share and value of what stands highest in each column.
+    /// Returns share and value of the highest point in each column.
     pub(super) fn points(&self) -> impl Iterator<Item = (f64, f64)> {
         self.0.iter().flatten().copied()
     }

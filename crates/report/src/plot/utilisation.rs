@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The utilisation of a CPU over time.
+//! CPU utilisation over time.
 
 use super::Figure;
 use super::axes::{self, Axis};
@@ -10,13 +10,14 @@ use super::thin::{COLUMNS, column};
 use super::values::{is_moment, is_time, remarks};
 use super::words::{count, number};
 
-/// The lighter relative of [`CALM`].
+/// Index of the lighter variant of [`CALM`].
 const LIGHT: usize = 5;
 
-/// Utilisation in bins: the begin of each in seconds, and its share between 0 and 1. Blank where there is no bin.
+/// Plots utilisation in bins: the start of each in seconds, and its share between 0 and 1. Times
+/// without a bin stay blank.
 ///
-/// Where bins are narrower than half a pixel, each column shows the busiest of its bins in light and their mean in
-/// dark.
+/// If bins are narrower than half a pixel, each column shows its busiest bin in light and the mean
+/// of its bins in dark.
 pub fn utilisation(figure: &Figure<'_>, bins: &[(f64, f64)], bin_ms: f64) -> String {
     let mut page = Page::new(figure);
     let bin_s = if is_time(bin_ms) { bin_ms / 1e3 } else { 0.0 };
@@ -42,7 +43,7 @@ pub fn utilisation(figure: &Figure<'_>, bins: &[(f64, f64)], bin_ms: f64) -> Str
     page.finish()
 }
 
-/// A part of the width with its utilisation, all as shares.
+/// Part of the width with its utilisation, both as shares.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct UtilisationSpan {
     from: f64,
@@ -66,11 +67,12 @@ fn legend(bins: &[(f64, f64)], bin_ms: f64, crowded: bool) -> Vec<LegendEntry> {
     ]
 }
 
-/// The busiest bin and the mean of the bins of each column that has any.
+/// Returns the busiest bin and the mean of the bins of each column that has any.
 fn columns(spans: &[UtilisationSpan]) -> (Vec<UtilisationSpan>, Vec<UtilisationSpan>) {
     let mut sums = vec![(0u64, 0.0, 0.0f64); COLUMNS];
     for span in spans {
-        // So many bins that do not overlap are each narrower than a column, and so touch two at most.
+        // With this many non-overlapping bins, each is narrower than a column and touches at most
+        // two.
         let (first, last) = (column(span.from), column(span.to - f64::EPSILON));
         for (n, sum, most) in &mut sums[first..=last.clamp(first, first + 1).min(COLUMNS - 1)] {
             *n += 1;
@@ -87,7 +89,7 @@ fn columns(spans: &[UtilisationSpan]) -> (Vec<UtilisationSpan>, Vec<UtilisationS
     (spans(|sums| sums.2), spans(|sums| sums.1 / sums.0 as f64))
 }
 
-/// One outline for all spans, each at least half a pixel wide.
+/// Returns one outline for all spans, each at least half a pixel wide.
 fn blocks(area: &Area, spans: &[UtilisationSpan]) -> String {
     let block = |span: &UtilisationSpan| {
         let (left, right) = (area.x(span.from), area.x(span.to).max(area.x(span.from) + 0.5));

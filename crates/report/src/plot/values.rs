@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of the given values can be drawn.
+//! Selection of the values that can be drawn.
 
 use super::words::{count, duration, plain};
 use super::{LatencySet, SETS_MAX};
 
-/// Larger than any time that is measured: 31 years, in milliseconds.
+/// Maximum valid time in milliseconds: 31 years.
 const TIME_MAX: f64 = 1e12;
-/// Names are cut after so many characters.
+/// Maximum number of characters of a name.
 pub(crate) const NAME_CHARS: usize = 60;
 
-/// A set ready to be drawn: its values in ascending order, none of them outside what can be drawn.
+/// Set ready to be drawn: valid values in ascending order.
 pub(crate) struct Sorted {
     pub name: String,
     pub values: Vec<f64>,
@@ -23,13 +23,13 @@ impl Sorted {
         Sorted { name: plain(&set.name, NAME_CHARS), total_ms: values.iter().sum(), values }
     }
 
-    /// Name, number of events and the longest of them.
+    /// Formats name, number of events and the longest of them.
     pub(crate) fn extent(&self) -> String {
         let Some(longest) = self.values.last() else { return self.summary() };
         format!("{}: n {}, longest {}", self.name, count(self.values.len()), duration(*longest))
     }
 
-    /// Name, number of events and their sum.
+    /// Formats name, number of events and their sum.
     pub(crate) fn summary(&self) -> String {
         let Sorted { name, values, total_ms } = self;
         match values.len() {
@@ -40,17 +40,17 @@ impl Sorted {
     }
 }
 
-/// Whether it is a time: finite, not negative, and less than a life.
+/// Returns `true` for a valid time: finite, not negative, and at most [`TIME_MAX`].
 pub(crate) fn is_time(ms: f64) -> bool {
     (0.0..=TIME_MAX).contains(&ms)
 }
 
-/// Whether it is a moment, before or after the begin of a run.
+/// Returns `true` for a valid time before or after the start of a run.
 pub(crate) fn is_moment(s: f64) -> bool {
     is_time(s.abs())
 }
 
-/// The sets that are drawn, and what is to be said of those that are not.
+/// Returns the sets to draw, and remarks about the omitted ones.
 pub(crate) fn sorted(sets: &[LatencySet]) -> (Vec<Sorted>, Vec<String>) {
     let shown: Vec<Sorted> = sets.iter().take(SETS_MAX).map(Sorted::of).collect();
     let given: usize = sets.iter().take(SETS_MAX).map(|set| set.values_ms.len()).sum();
@@ -58,14 +58,14 @@ pub(crate) fn sorted(sets: &[LatencySet]) -> (Vec<Sorted>, Vec<String>) {
     (shown, remarks(given - kept, "times", sets.len().saturating_sub(SETS_MAX), "sets"))
 }
 
-/// What stands in the footer where something is not drawn.
+/// Returns the remarks for the footer about omitted values.
 pub(crate) fn remarks(strange: usize, kind: &str, further: usize, things: &str) -> Vec<String> {
     let strange = (strange > 0).then(|| format!("Left out, being no {kind}: {}.", count(strange)));
     let further = (further > 0).then(|| format!("Further {things}, not drawn: {}.", count(further)));
     strange.into_iter().chain(further).collect()
 }
 
-/// The least and the largest value of all sets; `None` where there are no values.
+/// Returns the smallest and the largest value of all sets; `None` if there are no values.
 pub(crate) fn extremes(sets: &[Sorted]) -> Option<(f64, f64)> {
     let firsts = sets.iter().filter_map(|set| set.values.first()).copied();
     let lasts = sets.iter().filter_map(|set| set.values.last()).copied();

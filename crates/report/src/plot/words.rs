@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Texts of a plot: cut, escaped and wrapped; and numbers as people read them.
+//! Texts of a plot: cutting, escaping and wrapping; and number formats.
 
-/// Stands for what was cut.
+/// Marks a cut.
 const CUT: char = '…';
-/// Stands for a character that must not be shown.
+/// Replaces a forbidden character.
 const REPLACED: char = '\u{fffd}';
 
-/// A text from outside on one line of at most so many characters: white space becomes blanks, and control
-/// characters, which XML forbids, and marks that turn the direction of the text, which deceive, are replaced.
+/// Sanitises an external text to one line of at most `chars_max` characters. White space becomes
+/// blanks. Control characters, which XML forbids, and marks that change the text direction, which
+/// deceive, are replaced.
 pub fn plain(text: &str, chars_max: usize) -> String {
     cut(text.chars().map(harmless), chars_max)
 }
@@ -32,7 +33,7 @@ fn cut(letters: impl Iterator<Item = char>, chars_max: usize) -> String {
     text
 }
 
-/// A text as it may stand in XML, between tags as well as in an attribute.
+/// Escapes a text for XML, between tags and in attributes.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -48,7 +49,8 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// How many pixels a text takes at most at a font size, guessed from the widest of the usual fonts.
+/// Returns the maximum width of a text in pixels at a font size, estimated from the widest common
+/// fonts.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(em).sum::<f64>() * size
 }
@@ -64,7 +66,7 @@ fn em(letter: char) -> f64 {
     }
 }
 
-/// A text in lines of at most so many pixels; what does not fit into the last line is cut.
+/// Wraps a text into lines of at most `pixels`; the rest beyond the last line is cut.
 pub(crate) fn wrapped(text: &str, size: f64, pixels: f64, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace().flat_map(|word| pieces(word, size, pixels)) {
@@ -85,7 +87,7 @@ pub(crate) fn wrapped(text: &str, size: f64, pixels: f64, lines_max: usize) -> V
     lines
 }
 
-/// A word in parts that each fit into a line.
+/// Splits a word into parts that each fit into a line.
 fn pieces(word: &str, size: f64, pixels: f64) -> Vec<String> {
     let (mut parts, mut part, mut taken) = (Vec::new(), String::new(), 0.0);
     for letter in word.chars() {
@@ -101,7 +103,8 @@ fn pieces(word: &str, size: f64, pixels: f64) -> Vec<String> {
     parts
 }
 
-/// A number with so many decimals, its thousands set apart; whole ones from ten million on as `1.2e7`.
+/// Formats a number with this many decimals and separators of thousands; whole numbers from ten
+/// million on as `1.2e7`.
 pub(crate) fn decimal(value: f64, decimals: usize) -> String {
     if decimals == 0 && value.abs() >= 1e7 {
         return format!("{value:e}");
@@ -113,7 +116,7 @@ pub(crate) fn decimal(value: f64, decimals: usize) -> String {
     format!("{sign}{}{dot}{fraction}", grouped(digits))
 }
 
-/// Digits by threes: `20,000`.
+/// Groups digits by threes: `20,000`.
 pub fn grouped(digits: &str) -> String {
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -125,12 +128,12 @@ pub fn grouped(digits: &str) -> String {
     out
 }
 
-/// How many of something there are.
+/// Formats a count with separators.
 pub(crate) fn count(n: usize) -> String {
     grouped(&n.to_string())
 }
 
-/// A number of three significant digits; digits before the point are kept.
+/// Formats a number with three significant digits; digits before the point are kept.
 pub(crate) fn number(value: f64) -> String {
     if value.abs() >= 1e7 {
         return format!("{value:.2e}");
@@ -140,7 +143,7 @@ pub(crate) fn number(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A time for people: `12.3 s`, `938 ms`, `52 µs`.
+/// Formats a time for display: `12.3 s`, `938 ms`, `52 µs`.
 pub(crate) fn duration(ms: f64) -> String {
     match ms {
         1_000.0.. => format!("{} s", number(ms / 1e3)),

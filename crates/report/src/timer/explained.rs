@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Very late wake-ups: what took the time, and who comes back regularly.
+//! Very late wakeups: their budgets and periodic culprits.
 
 use super::units::{duration_us, grouped};
 use crate::plot::words::plain;
 use tipme_measure::Document;
 use tipme_measure::timer::{LatenessCause, LatenessPortion, Outlier, OutlierCulprit, TimerDetails};
 
-/// Outliers that are listed; the file has more of them.
+/// Maximum number of outliers listed; the file contains more.
 const LISTED: usize = 10;
-/// Portions of one that are listed.
+/// Maximum number of portions listed per outlier.
 const PORTIONS: usize = 4;
-/// Smaller ones are not, in percent.
+/// Minimum portion to be listed, in percent.
 const PERCENT_MIN: f64 = 0.5;
-/// What nobody on the CPU can be blamed for.
+/// Explanation of a late timer without a culprit on the CPU.
 const TIMER: &str =
     "  (timer not fired: timer slack, or for less than half a millisecond interrupts were off or the CPU was away)";
-/// Names are cut after so many characters.
+/// Maximum number of characters of a name.
 const NAME_CHARS: usize = 64;
 
-/// Outliers with their budgets, and their culprits.
+/// Lists the outliers with their budgets, and the culprits.
 pub(super) fn text(document: &Document<TimerDetails>) -> String {
     let details = &document.details;
     let over: u64 = details.mechanisms.iter().map(|measured| measured.outliers_over).sum();
@@ -72,7 +72,7 @@ fn portion(portion: &LatenessPortion) -> String {
     format!("{:.0} % {}", portion.percent, who(portion.cause, &portion.name))
 }
 
-/// The cause in words, with its name where it has one.
+/// Describes the cause, with its name if it has one.
 fn who(cause: LatenessCause, name: &str) -> String {
     let name = plain(name, NAME_CHARS);
     match cause {
@@ -91,7 +91,8 @@ fn who(cause: LatenessCause, name: &str) -> String {
     }
 }
 
-/// Who took what: `one CPU, in ioread32`.
+/// Formats an owner outside the kernel with its extent: `a device, which took one CPU, in
+/// ioread32`.
 fn taker(who: &str, what: &str) -> String {
     format!("{who}, which took {}", if what.is_empty() { "the CPU" } else { what })
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plots of a timer measurement.
+//! Plots of a timer measurement.
 
 use crate::conditions::conditions;
 use crate::plot::{Figure, LatencySet, Quantity, budgets, histograms, percentiles};
@@ -7,10 +7,10 @@ use crate::timer::heading;
 use tipme_measure::timer::{BIN_NS, Outlier, TimerDetails, TimerMechanism, WakeUpSeries};
 use tipme_measure::{Document, ms};
 
-/// Worst outliers that are drawn.
+/// Maximum number of outliers drawn, the worst first.
 const DRAWN: usize = 20;
 
-/// Names of files, and what is in them.
+/// Returns file names with their plots.
 pub fn plots(document: &Document<TimerDetails>) -> Vec<(String, String)> {
     let footer = heading(document);
     let figure = |title, quantity| Figure { title, quantity, footer: &footer };
@@ -32,7 +32,7 @@ pub fn plots(document: &Document<TimerDetails>) -> Vec<(String, String)> {
     plots
 }
 
-/// One set for each mechanism, of all its threads, in milliseconds.
+/// Returns one set per mechanism with the values of all its threads, in milliseconds.
 fn sets(document: &Document<TimerDetails>, of: impl Fn(&WakeUpSeries<'_>) -> Vec<u64>) -> Vec<LatencySet> {
     let details = &document.details;
     let values = |mechanism: TimerMechanism| {
@@ -44,7 +44,7 @@ fn sets(document: &Document<TimerDetails>, of: impl Fn(&WakeUpSeries<'_>) -> Vec
     mechanisms.map(|mechanism| LatencySet { name: mechanism.name().to_owned(), values_ms: values(mechanism) }).collect()
 }
 
-/// The latest wake-ups that are explained.
+/// Returns the latest explained wakeups.
 fn worst(outliers: &[Outlier]) -> Vec<(String, Vec<(String, f64)>)> {
     let mut known: Vec<(&Outlier, &Vec<_>)> =
         outliers.iter().filter_map(|outlier| Some((outlier, outlier.budget.as_ref()?))).collect();

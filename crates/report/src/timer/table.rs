@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of text: the first column to the left, the others to the right.
+//! Text tables: the first column is left-aligned, the others are right-aligned.
 
-/// Rows of cells; a row may be shorter than others.
+/// Formats rows of cells; rows may differ in length.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times in the unit that suits them, and counts.
+//! Times in a suitable unit, and counts.
 
 use crate::plot::words;
 
-/// A time in the unit that suits it.
+/// Formats a time in a suitable unit.
 pub(super) fn duration_us(us: f64) -> String {
     match us {
         1_000_000.0.. => format!("{} s", short(us / 1e6)),
@@ -13,13 +13,13 @@ pub(super) fn duration_us(us: f64) -> String {
     }
 }
 
-/// With three decimals at most, and none that are zero.
+/// Formats with at most three decimals, without trailing zeros.
 fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// `20,000`.
+/// Formats `20,000`.
 pub(super) fn grouped(count: u64) -> String {
     words::grouped(&count.to_string())
 }

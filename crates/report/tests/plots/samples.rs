@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A sample of every plot, written to the folder for temporary files of the build, to be looked at.
+//! Writes a sample of every plot to the build's directory for temporary files, for inspection.
 
 use crate::xml;
 use fastrand::Rng;
@@ -9,7 +9,7 @@ use tipme_report::plot::{self, Figure, LatencySet, ProfileBar};
 const FOOTER: &str = "kernel 6.18.44, 2 CPUs (Some CPU @ 2.00GHz), virtual machine, clock tsc, HZ 250, \
     load 0.12 0.20 0.30, steal 0.1 %. n 1,300, 60.0 s, threshold 100 ms, lost 0, not ended 3.";
 
-/// Mostly short, seldom long: as latencies are.
+/// Returns mostly short, seldom long values, as latencies are.
 fn latency(chance: &mut Rng, usual_ms: f64) -> f64 {
     let (spread, tail) = (chance.f64(), chance.f64());
     usual_ms * (0.6 + 0.8 * spread) + if tail > 0.97 { usual_ms * 20.0 * chance.f64() } else { 0.0 }
@@ -54,7 +54,7 @@ fn rows() -> Vec<(String, Vec<(String, f64)>)> {
     ]
 }
 
-/// Intervals that all lie far from zero.
+/// Intervals that are all far from zero.
 fn far() -> Vec<LatencySet> {
     let mut chance = Rng::with_seed(11);
     let values_ms = (0..5_000).map(|_| 99.0 + latency(&mut chance, 1.0)).collect();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a text is well-formed XML, as far as an SVG of these plots needs it.
+//! Check for well-formed XML, as far as the SVGs of these plots need it.
 
-/// An error with the place, or nothing: one root, balanced tags, quoted attributes, nothing unescaped.
+/// Returns an error with its position unless there are one root, balanced tags, quoted attributes
+/// and nothing unescaped.
 pub fn check(text: &str) -> Result<(), String> {
     let mut open: Vec<&str> = Vec::new();
     let mut roots = 0;
@@ -26,7 +27,7 @@ pub fn check(text: &str) -> Result<(), String> {
     (open.is_empty() && roots == 1).then_some(()).ok_or(format!("{roots} roots, left open: {open:?}"))
 }
 
-/// Text between tags; outside the root only white space.
+/// Checks text between tags; outside the root only white space is allowed.
 fn check_text(text: &str, outside: bool) -> Result<(), String> {
     if outside && !text.trim().is_empty() {
         return Err(format!("text outside the root: {text:?}"));
@@ -41,7 +42,7 @@ fn check_text(text: &str, outside: bool) -> Result<(), String> {
     })
 }
 
-/// The name of a tag whose attributes are all well-formed and differ.
+/// Returns the name of a tag after checking that its attributes are well-formed and distinct.
 fn element(tag: &str) -> Result<&str, String> {
     let (name, mut rest) = tag.split_once(' ').unwrap_or((tag, ""));
     let is_name =
